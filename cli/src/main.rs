@@ -1,0 +1,2 @@
+//! The `ompfuse` command.
+fn main() {}

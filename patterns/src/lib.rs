@@ -1,0 +1,256 @@
+//! What OpenMP looks like in machine code: the entry points of the runtimes, as data.
+//!
+//! The facts are in `data/*.toml`, one record per entry point; this crate embeds and indexes them. It knows nothing of
+//! files or ELF. Inlined shapes are found by `ompfuse-rewriter` from the functions that have a [`Query`] here.
+#![forbid(unsafe_code)]
+
+use ompfuse_format::Construct;
+use ompfuse_format::abi::{self, NO_ARG, Probe};
+use ompfuse_format::site::Edge;
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// A value that inlined shapes are built on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Query {
+    /// The thread's number in its team.
+    ThreadNum,
+    /// The team's size.
+    NumThreads,
+    /// The team's number in its league.
+    TeamNum,
+    /// The league's size.
+    NumTeams,
+}
+
+/// An entry point of an OpenMP runtime.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number, never reused.
+    pub id: u32,
+    /// Symbol without version.
+    pub symbol: String,
+    /// The construct that a call belongs to.
+    pub construct: Construct,
+    /// What a call does to it.
+    pub edge: Edge,
+    /// The probe for its call sites; `None`: known, but not patched.
+    pub probe: Option<Probe>,
+    /// Positions of the arguments that the probe reads, as in [`abi::SiteDesc::args`].
+    pub args: [u8; 8],
+    /// Number of integer arguments.
+    pub nargs: u8,
+    /// Width in bytes of loop bounds, 0 where that means nothing.
+    pub width: u8,
+    /// Whether loop bounds are unsigned.
+    pub unsigned: bool,
+    /// Position of the outlined function among the arguments.
+    pub outlined_arg: Option<u8>,
+    /// More about the construct: a schedule.
+    pub detail: Option<String>,
+    /// The value that it returns, if inlined shapes are built on it.
+    pub query: Option<Query>,
+}
+
+/// The record of an entry in the data files.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEntry {
+    id: u32,
+    symbol: String,
+    construct: Construct,
+    edge: Edge,
+    probe: Option<String>,
+    #[serde(default)]
+    args: Vec<u8>,
+    #[serde(default)]
+    nargs: u8,
+    #[serde(default)]
+    width: u8,
+    #[serde(default)]
+    unsigned: bool,
+    outlined_arg: Option<u8>,
+    detail: Option<String>,
+    query: Option<Query>,
+    #[serde(rename = "version")]
+    _version: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawTable {
+    entry: Vec<RawEntry>,
+}
+
+/// What is wrong with a data file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// Not TOML, or not of the record's form.
+    #[error("malformed pattern file: {0}")]
+    Toml(#[from] toml::de::Error),
+    /// A probe that `ompfuse-format` doesn't know.
+    #[error("entry {symbol}: unknown probe {probe}")]
+    UnknownProbe {
+        /// The entry.
+        symbol: String,
+        /// The probe's name.
+        probe: String,
+    },
+    /// More argument positions than a site has room for.
+    #[error("entry {0}: more than 8 args")]
+    TooManyArgs(String),
+}
+
+/// Reads one data file.
+///
+/// # Errors
+/// [`PatternError`] says which record is wrong.
+pub fn parse(text: &str) -> Result<Vec<Entry>, PatternError> {
+    let table: RawTable = toml::from_str(text)?;
+    table
+        .entry
+        .into_iter()
+        .map(|raw| {
+            let probe = match &raw.probe {
+                None => None,
+                Some(name) => Some(Probe::ALL.iter().copied().find(|p| p.name() == name).ok_or_else(|| {
+                    PatternError::UnknownProbe { symbol: raw.symbol.clone(), probe: name.clone() }
+                })?),
+            };
+            let mut args = [NO_ARG; 8];
+            args.get_mut(..raw.args.len())
+                .ok_or_else(|| PatternError::TooManyArgs(raw.symbol.clone()))?
+                .copy_from_slice(&raw.args);
+            Ok(Entry {
+                id: raw.id,
+                symbol: raw.symbol,
+                construct: raw.construct,
+                edge: raw.edge,
+                probe,
+                args,
+                nargs: raw.nargs,
+                width: raw.width,
+                unsigned: raw.unsigned,
+                outlined_arg: raw.outlined_arg,
+                detail: raw.detail,
+                query: raw.query,
+            })
+        })
+        .collect()
+}
+
+static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    [include_str!("../data/gomp.toml"), include_str!("../data/kmpc.toml"), include_str!("../data/omp.toml")]
+        .into_iter()
+        .flat_map(|text| parse(text).expect("embedded pattern file, checked by a test"))
+        .collect()
+});
+
+static BY_SYMBOL: LazyLock<HashMap<&'static str, &'static Entry>> =
+    LazyLock::new(|| ENTRIES.iter().map(|e| (e.symbol.as_str(), e)).collect());
+
+/// Every known entry point.
+pub fn entries() -> &'static [Entry] {
+    &ENTRIES
+}
+
+/// The entry point with this symbol (without version).
+pub fn lookup(symbol: &str) -> Option<&'static Entry> {
+    BY_SYMBOL.get(symbol).copied()
+}
+
+/// Whether the symbol belongs to an OpenMP runtime, known to the tables or not.
+pub fn is_runtime_symbol(symbol: &str) -> bool {
+    ["GOMP_", "__kmpc_", "omp_"].iter().any(|p| symbol.starts_with(p))
+}
+
+/// Whether a shared library's name (`libgomp.so.1`, wheel builders' `libgomp-a34b3233.so.1.0.0`) is an OpenMP runtime's.
+pub fn is_runtime_library(name: &str) -> bool {
+    ["libgomp", "libomp", "libiomp5"].iter().any(|stem| {
+        name.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('-'))
+    })
+}
+
+/// Construct and detail of a KMPC `ident_t`'s flags and a static loop's schedule: clang's `sections` are loops over
+/// section numbers, its implicit barriers carry a flag (`kmp.h`).
+pub const IDENT_BARRIER_IMPLICIT: u32 = 0x40;
+/// [`IDENT_BARRIER_IMPLICIT`]: the flag of `sections`.
+pub const IDENT_WORK_SECTIONS: u32 = 0x400;
+
+/// Name of a KMPC schedule number, modifiers removed (`kmp.h`, `enum sched_type`).
+pub fn kmpc_schedule(number: u32) -> Option<&'static str> {
+    Some(match number & 0x1fff_ffff {
+        33 => "static, chunk",
+        34 => "static",
+        35 => "dynamic",
+        36 => "guided",
+        37 => "runtime",
+        38 => "auto",
+        65 => "static, chunk, ordered",
+        66 => "static, ordered",
+        67 => "dynamic, ordered",
+        68 => "guided, ordered",
+        69 => "runtime, ordered",
+        70 => "auto, ordered",
+        91 => "static, chunk, distribute",
+        92 => "static, distribute",
+        _ => return None,
+    })
+}
+
+/// The positions of `args`, without the absent ones.
+pub fn present_args(args: &[u8; 8]) -> impl Iterator<Item = u8> + '_ {
+    args.iter().copied().filter(|&a| a != abi::NO_ARG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn embedded_files_are_well_formed_and_unique() {
+        let mut ids = HashSet::new();
+        let mut symbols = HashSet::new();
+        for e in entries() {
+            assert!(ids.insert(e.id), "id {} twice", e.id);
+            assert!(symbols.insert(&e.symbol), "{} twice", e.symbol);
+            for a in present_args(&e.args) {
+                assert!(a < e.nargs, "{}: argument {a} of {}", e.symbol, e.nargs);
+            }
+            if let Some(Probe::LoopStart | Probe::DispatchInit | Probe::StaticInit) = e.probe {
+                assert!(e.width == 4 || e.width == 8, "{}: width {}", e.symbol, e.width);
+            }
+        }
+    }
+
+    #[test]
+    fn stack_arguments_are_where_the_abi_puts_them() {
+        let ull = lookup("GOMP_loop_ull_dynamic_start").unwrap();
+        assert_eq!((&ull.args[..4], ull.nargs, ull.unsigned), (&[1, 3, 5, 6][..], 7, true));
+        let init = lookup("__kmpc_for_static_init_4").unwrap();
+        assert_eq!((&init.args[..7], init.width), (&[0, 2, 4, 5, 6, 7, 8][..], 4));
+        assert_eq!(lookup("GOMP_task").unwrap().nargs, 10);
+        assert_eq!(lookup("omp_get_thread_num").unwrap().query, Some(Query::ThreadNum));
+    }
+
+    #[test]
+    fn wrong_records_are_errors() {
+        let record = |rest: &str| {
+            format!("[[entry]]\nid = 1\nsymbol = \"f\"\nconstruct = \"loop\"\nedge = \"begin\"\n{rest}")
+        };
+        assert!(matches!(parse(&record("probe = \"fly\"")), Err(PatternError::UnknownProbe { .. })));
+        assert!(matches!(parse(&record("args = [0,0,0,0,0,0,0,0,0]")), Err(PatternError::TooManyArgs(_))));
+        assert!(matches!(parse(&record("colour = 1")), Err(PatternError::Toml(_))));
+    }
+
+    #[test]
+    fn runtime_libraries_by_name() {
+        for name in ["libgomp.so.1", "libomp.so.5", "libiomp5.so", "libgomp-a34b3233.so.1.0.0"] {
+            assert!(is_runtime_library(name), "{name}");
+        }
+        assert!(!is_runtime_library("libgompertz.so"));
+    }
+}

@@ -1,0 +1,116 @@
+//! The values that the stages hand to each other: a [`Scan`] is what was found, with everything that `plan` needs.
+
+use ompfuse_format::abi::Probe;
+use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
+use serde::Serialize;
+
+/// Address in the module as linked (no bias).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LinkVa(pub u64);
+
+impl std::fmt::Display for LinkVa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// Offset in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileOffset(pub u64);
+
+/// Everything that `scan` found in a binary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scan {
+    /// The binary.
+    pub binary: BinaryInfo,
+    /// Every site; `sites[i].info.id == i`.
+    pub sites: Vec<Site>,
+    /// Places for jumps to trampolines, disjoint, ascending. Every site with an [`Action::Inline`] is in exactly one.
+    pub windows: Vec<Window>,
+}
+
+/// A site, with what `patch` would do about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Site {
+    /// What is printed and kept.
+    pub info: SiteInfo,
+    /// What to patch; `None` for sites that are skipped (`info.reason` says why) or implied by others.
+    pub action: Option<Action>,
+}
+
+/// How a site is patched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// The call or jump instruction at the site's address is retargeted to a stub.
+    Call {
+        /// Length of the instruction: 5 (direct) or 6 (through the GOT).
+        len: u8,
+        /// A `jmp`, not a `call`.
+        tail: bool,
+        /// Where it leads.
+        target: Target,
+        /// What the stub leads to.
+        probe: ProbeSpec,
+    },
+    /// A probe before the instruction at the site's address, in the trampoline of its window.
+    Inline(ProbeSpec),
+}
+
+/// Where a call leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// To this address (a PLT stub or a local function).
+    Direct(LinkVa),
+    /// To the address in this 8-byte slot (GOT).
+    Slot(LinkVa),
+}
+
+/// The probe's part of a [`ompfuse_format::abi::SiteDesc`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "documented at SiteDesc")]
+pub struct ProbeSpec {
+    pub probe: Probe,
+    pub args: [u8; 8],
+    pub nargs: u8,
+    pub width: u8,
+    pub unsigned: bool,
+    pub param: i64,
+}
+
+/// Consecutive whole instructions that a 5-byte jump may replace: no branch leads behind its first byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// First byte.
+    pub start: LinkVa,
+    /// Length in bytes of the displaced instructions, at least 5; may include padding behind an unconditional jump or return.
+    pub len: u32,
+    /// Sites with a probe in it, in the order of execution: each stands before the instruction at its address
+    /// (several may stand before one instruction).
+    pub sites: Vec<u32>,
+}
+
+/// Numbers over a scan's sites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Totals {
+    /// All of them.
+    pub sites: usize,
+    /// With a probe.
+    pub patched: usize,
+    /// That could have one.
+    pub patchable: usize,
+    /// That have none, each with its reason.
+    pub skipped: usize,
+}
+
+impl Scan {
+    /// Counts the sites by outcome.
+    pub fn totals(&self) -> Totals {
+        let count = |o| self.sites.iter().filter(|s| s.info.outcome == o).count();
+        Totals {
+            sites: self.sites.len(),
+            patched: count(Outcome::Patched),
+            patchable: count(Outcome::Patchable),
+            skipped: count(Outcome::Skipped),
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! The interface between a patched module and the runtime library in its process.
+//!
+//! The rewriter appends three segments to a module: a read-only one (site table, note), an executable one
+//! (a stub per site) and a writable one that starts with a [`ModuleHeader`]. The runtime library finds the
+//! header through the note, writes its addresses into the header's slots, and from then on the stubs lead to it.
+//! A slot that holds 0 makes its stubs pass through: the module behaves as the original.
+//!
+//! ```text
+//! call site:   call stub_17                       ; was: call GOMP_barrier@plt
+//! stub_17:     mov  r11, [rip + header.slots[s]]  ; 0 without the runtime library
+//!              test r11, r11
+//!              jz   original_target               ; indirect sites: jmp [original GOT slot]
+//!              lea  r10, [rip + site_17]          ; -> SiteDesc
+//!              jmp  r11
+//! ```
+//!
+//! At a thunk's entry `r10` holds the address of the [`SiteDesc`], everything else is as the original callee
+//! would see it (return address at `[rsp]`, stack arguments from `[rsp+8]`). `rax` is kept: `al` counts the vector
+//! registers of a variadic call. An inline trampoline *calls* the slot with the same `r10` after it has stepped over
+//! the red zone and saved flags, `r10` and `r11`; the thunk preserves all other registers, vector state included:
+//!
+//! ```text
+//! trampoline:  lea  rsp, [rsp - 128]
+//!              pushfq ; push r11 ; push r10
+//!              mov  r11, [rip + header.slots[INLINE]] ; test r11, r11 ; jz skip
+//!              lea  r10, [rip + site] ; call r11
+//! skip:        pop r10 ; pop r11 ; popfq
+//!              lea  rsp, [rsp + 128]
+//!              ...displaced instructions, further probes between them...
+//!              jmp  back
+//! ```
+//!
+//! All relative fields are `address of the target - address of the field`, so that nothing needs a relocation.
+
+/// Version of this interface; a runtime library leaves modules of another version alone.
+pub const ABI_VERSION: u32 = 1;
+
+/// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
+pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";
+
+/// Type of the ELF note whose description is a [`NoteDesc`].
+pub const NOTE_TYPE: u32 = 1;
+
+/// First bytes of a [`ModuleHeader`].
+pub const MODULE_MAGIC: [u8; 8] = *b"OMPFUSE\0";
+
+/// File name of the runtime library, as `$ORIGIN/NAME` in `DT_NEEDED`.
+pub const RUNTIME_LIBRARY: &str = "libompfuse_runtime.so";
+
+/// Number of slots in a [`ModuleHeader`]; unused ones hold 0.
+pub const SLOTS: usize = 16;
+
+/// Slot of the thunk for call sites.
+pub const SLOT_CALL: usize = 0;
+/// Slot of the thunk for task creation with an argument block to copy ([`Probe::TaskCreate`]).
+pub const SLOT_TASK: usize = 1;
+/// Slot of the thunk for inline probes.
+pub const SLOT_INLINE: usize = 2;
+
+/// The note's description: where the module header and the self-description are. 32 bytes, little-endian.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct NoteDesc {
+    /// [`ABI_VERSION`] of the rewriter.
+    pub abi_version: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Link-time address of the [`ModuleHeader`].
+    pub header_va: u64,
+    /// File offset of the self-description (JSON, [`crate::site::SelfDescription`]).
+    pub description_offset: u64,
+    /// Its length in bytes.
+    pub description_len: u64,
+}
+
+impl NoteDesc {
+    /// Length of the encoded form in bytes.
+    pub const LEN: usize = 32;
+
+    /// Encodes the description of the note.
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[0..4].copy_from_slice(&self.abi_version.to_le_bytes());
+        out[4..8].copy_from_slice(&self.reserved.to_le_bytes());
+        out[8..16].copy_from_slice(&self.header_va.to_le_bytes());
+        out[16..24].copy_from_slice(&self.description_offset.to_le_bytes());
+        out[24..32].copy_from_slice(&self.description_len.to_le_bytes());
+        out
+    }
+
+    /// Decodes the description of the note; `None` when it is too short.
+    pub fn from_bytes(bytes: &[u8]) -> Option<NoteDesc> {
+        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        Some(NoteDesc {
+            abi_version: word(0)? as u32,
+            reserved: (word(0)? >> 32) as u32,
+            header_va: word(8)?,
+            description_offset: word(16)?,
+            description_len: word(24)?,
+        })
+    }
+}
+
+/// Start of the patched module's writable segment.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ModuleHeader {
+    /// [`MODULE_MAGIC`].
+    pub magic: [u8; 8],
+    /// [`ABI_VERSION`].
+    pub abi_version: u32,
+    /// Number of [`SiteDesc`]s.
+    pub n_sites: u32,
+    /// Run-time addresses of the thunks, 0 in the file.
+    pub slots: [u64; SLOTS],
+    /// Link-time address of this header: the module's bias is `&header - header_va`.
+    pub header_va: u64,
+    /// Address of the first [`SiteDesc`] - address of this field.
+    pub sites_rel: i64,
+    /// The module's number in this process, written by the runtime library; 0 in the file.
+    pub module: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
+impl ModuleHeader {
+    /// Length in bytes.
+    pub const LEN: usize = 8 + 8 + 8 * SLOTS + 8 + 8 + 8;
+    /// Offset of [`ModuleHeader::slots`] in bytes.
+    pub const SLOTS_OFFSET: usize = 16;
+    /// Offset of [`ModuleHeader::sites_rel`] in bytes.
+    pub const SITES_REL_OFFSET: usize = 16 + 8 * SLOTS + 8;
+
+    /// The header as it stands in the file. `sites_va`: link-time address of the first [`SiteDesc`].
+    pub fn encode(header_va: u64, sites_va: u64, n_sites: u32) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[0..8].copy_from_slice(&MODULE_MAGIC);
+        out[8..12].copy_from_slice(&ABI_VERSION.to_le_bytes());
+        out[12..16].copy_from_slice(&n_sites.to_le_bytes());
+        let at = Self::SLOTS_OFFSET + 8 * SLOTS;
+        out[at..at + 8].copy_from_slice(&header_va.to_le_bytes());
+        let rel = sites_va.wrapping_sub(header_va + Self::SITES_REL_OFFSET as u64);
+        out[at + 8..at + 16].copy_from_slice(&rel.to_le_bytes());
+        out
+    }
+}
+
+/// Absent argument position in [`SiteDesc::args`].
+pub const NO_ARG: u8 = 0xff;
+
+/// [`SiteDesc::flags`]: `target_rel` leads to an 8-byte slot (GOT) that holds the target's address.
+pub const FLAG_INDIRECT: u16 = 1;
+/// [`SiteDesc::flags`]: the site is a jump, not a call.
+pub const FLAG_TAIL: u16 = 2;
+/// [`SiteDesc::flags`]: the values of `width` bytes are unsigned.
+pub const FLAG_UNSIGNED: u16 = 4;
+
+/// What the runtime library needs to know of a site: 64 bytes in the read-only segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct SiteDesc {
+    /// Address of the original target (or of its slot, [`FLAG_INDIRECT`]) - address of this field. 0 for inline sites.
+    pub target_rel: i64,
+    /// Address of the [`ModuleHeader`] - address of this field.
+    pub header_rel: i64,
+    /// Link-time address of the site (call instruction, or the instruction before which an inline probe stands).
+    pub address: u64,
+    /// A constant of the probe: the filter of [`Probe::InlineMaster`].
+    pub param: i64,
+    /// Index of this site in the module's table.
+    pub site: u32,
+    /// Index of the site that began the construct (itself at a begin): the region.
+    pub region: u32,
+    /// A [`Probe`]'s number.
+    pub probe: u16,
+    /// `FLAG_*`.
+    pub flags: u16,
+    /// A [`crate::Construct`]'s number.
+    pub construct: u8,
+    /// How many integer arguments the target takes (those from the seventh on are on the stack).
+    pub nargs: u8,
+    /// Width in bytes of the values behind pointers or in registers (4 or 8).
+    pub width: u8,
+    /// 0.
+    pub reserved: u8,
+    /// Positions of the arguments that the probe reads; their order is documented at each [`Probe`].
+    pub args: [u8; 8],
+    /// 0.
+    pub spare: u64,
+}
+
+impl SiteDesc {
+    /// Length in bytes.
+    pub const LEN: usize = 64;
+
+    /// Encodes the site.
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[0..8].copy_from_slice(&self.target_rel.to_le_bytes());
+        out[8..16].copy_from_slice(&self.header_rel.to_le_bytes());
+        out[16..24].copy_from_slice(&self.address.to_le_bytes());
+        out[24..32].copy_from_slice(&self.param.to_le_bytes());
+        out[32..36].copy_from_slice(&self.site.to_le_bytes());
+        out[36..40].copy_from_slice(&self.region.to_le_bytes());
+        out[40..42].copy_from_slice(&self.probe.to_le_bytes());
+        out[42..44].copy_from_slice(&self.flags.to_le_bytes());
+        out[44] = self.construct;
+        out[45] = self.nargs;
+        out[46] = self.width;
+        out[47] = self.reserved;
+        out[48..56].copy_from_slice(&self.args);
+        out[56..64].copy_from_slice(&self.spare.to_le_bytes());
+        out
+    }
+}
+
+macro_rules! probes {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
+        /// What a probe does. Numbers are never reused; names are those of the pattern files.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u16)]
+        pub enum Probe {
+            $($(#[$doc])* $name = $number,)*
+        }
+        impl Probe {
+            /// Every probe.
+            pub const ALL: &[Probe] = &[$(Probe::$name),*];
+            /// The name in pattern files.
+            pub const fn name(self) -> &'static str {
+                match self { $(Probe::$name => $text,)* }
+            }
+            /// The probe with this number.
+            pub const fn from_number(number: u16) -> Option<Probe> {
+                match number { $($number => Some(Probe::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+probes! {
+    /// `args = [fn, data]`: the body follows into other threads (`GOMP_parallel`).
+    Parallel = 1, "parallel";
+    /// `args = [fn, data, start, end, incr]`: as [`Probe::Parallel`], and each thread is in a loop from the start.
+    ParallelLoop = 2, "parallel-loop";
+    /// `__kmpc_fork_call(loc, argc, microtask, ...)`.
+    Fork = 3, "fork";
+    /// A serialised parallel region begins; the program calls the body itself.
+    SerializedBegin = 4, "serialized-begin";
+    /// A serialised parallel region ends.
+    SerializedEnd = 5, "serialized-end";
+    /// `args = [start, incr, *istart, *iend]`; a true result says that a range was fetched.
+    LoopStart = 6, "loop-start";
+    /// `args = [*istart, *iend]`; result as in [`Probe::LoopStart`].
+    LoopNext = 7, "loop-next";
+    /// The end of a loop with its barrier inside.
+    LoopEnd = 8, "loop-end";
+    /// The end of a loop without barrier.
+    LoopEndNowait = 9, "loop-end-nowait";
+    /// `args = [lb, ub, st]`.
+    DispatchInit = 10, "dispatch-init";
+    /// `args = [*lb, *ub]`; a true result says that a range was fetched.
+    DispatchNext = 11, "dispatch-next";
+    /// `args = [loc, schedule, *lower, *upper, *stride, incr, chunk]`.
+    StaticInit = 12, "static-init";
+    /// The end of a static loop.
+    StaticFini = 13, "static-fini";
+    /// A true result says that this thread executes the `single`.
+    SingleStart = 14, "single-start";
+    /// A null result says that this thread executes the `single`.
+    SingleCopyStart = 15, "single-copy-start";
+    /// The end of a `single`, on its executing thread.
+    SingleEnd = 16, "single-end";
+    /// A true result says that this thread executes the `master` or `masked` block.
+    MasterStart = 17, "master-start";
+    /// The end of a `master` or `masked` block.
+    MasterEnd = 18, "master-end";
+    /// Waits for a lock, then holds it (`critical` and others, by construct).
+    MutexEnter = 19, "mutex-enter";
+    /// Releases the lock.
+    MutexExit = 20, "mutex-exit";
+    /// A barrier: `args = [loc]` for KMPC, whose flags tell implicit ones.
+    Barrier = 21, "barrier";
+    /// Waits for tasks, executing others meanwhile.
+    Taskwait = 22, "taskwait";
+    /// `GOMP_task`: `args = [fn, data, cpyfn, size, align, if, flags]`. Uses [`SLOT_TASK`].
+    TaskCreate = 23, "task-create";
+    /// `args = [flags, sizeof_task, sizeof_shareds, entry]`; the result is the task.
+    TaskAlloc = 24, "task-alloc";
+    /// `args = [task]`: hands the task to the runtime.
+    TaskEnqueue = 25, "task-enqueue";
+    /// `args = [task]`: the program executes the task itself from here.
+    TaskBeginIf0 = 26, "task-begin-if0";
+    /// `args = [task]`: ... to here.
+    TaskCompleteIf0 = 27, "task-complete-if0";
+    /// Inline. `args = [divisor]`: the dividend (rax, of `width` bytes) is the trip count and register `divisor` (or
+    /// nothing) the number of threads of a static loop that gcc computes itself. Register numbers are x86's (rax 0 ... r15 15).
+    InlineLoopBegin = 40, "inline-loop-begin";
+    /// Inline. `args = [register]`: it holds the thread number; equal to `param`, the block is entered.
+    InlineMaster = 41, "inline-master";
+    /// Inline. The construct of site `region` ends here, if this thread is in it.
+    InlineEnd = 42, "inline-end";
+}
+
+impl Probe {
+    /// Whether control reaches it from a trampoline rather than from a call site.
+    pub const fn is_inline(self) -> bool {
+        matches!(self, Probe::InlineLoopBegin | Probe::InlineMaster | Probe::InlineEnd)
+    }
+
+    /// The slot that its stub uses.
+    pub const fn slot(self) -> usize {
+        match self {
+            Probe::TaskCreate => SLOT_TASK,
+            p if p.is_inline() => SLOT_INLINE,
+            _ => SLOT_CALL,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_have_the_documented_sizes() {
+        assert_eq!(size_of::<SiteDesc>(), SiteDesc::LEN);
+        assert_eq!(size_of::<ModuleHeader>(), ModuleHeader::LEN);
+        assert_eq!(size_of::<NoteDesc>(), NoteDesc::LEN);
+        assert_eq!(core::mem::offset_of!(ModuleHeader, sites_rel), ModuleHeader::SITES_REL_OFFSET);
+        assert_eq!(core::mem::offset_of!(ModuleHeader, slots), ModuleHeader::SLOTS_OFFSET);
+        assert_eq!(core::mem::offset_of!(SiteDesc, args), 48);
+    }
+
+    #[test]
+    fn note_round_trips() {
+        let note = NoteDesc {
+            abi_version: 1,
+            reserved: 0,
+            header_va: 0x40_4000,
+            description_offset: 7,
+            description_len: 9,
+        };
+        assert_eq!(NoteDesc::from_bytes(&note.to_bytes()), Some(note));
+        assert_eq!(NoteDesc::from_bytes(&note.to_bytes()[..31]), None);
+    }
+}

@@ -1,0 +1,16 @@
+//! What ompfuse writes and reads, in one crate for the writer and every reader; no I/O.
+//!
+//! * [`abi`]: the interface between a patched module and the runtime library in its process.
+//! * [`record`]: the bytes of a thread's record file.
+//! * [`construct`]: the OpenMP constructs, by their numbers and names.
+//! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
+//! * [`run`]: the JSON headers of a run folder.
+#![forbid(unsafe_code)]
+
+pub mod abi;
+pub mod construct;
+pub mod record;
+pub mod run;
+pub mod site;
+
+pub use construct::Construct;

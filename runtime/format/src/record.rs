@@ -1,0 +1,502 @@
+//! The bytes of a thread's record file: a header page, then records, all little-endian and 8-byte aligned.
+//!
+//! ```text
+//! +0      ThreadHeader, padded to HEADER_LEN
+//! +4096   record, record, ... up to `committed` bytes
+//! ```
+//! Every record starts with `kind:u8 construct:u8 len:u16 site:u32`, `len` in bytes, a multiple of 8; a reader skips
+//! kinds that it does not know. A writer stores a record in full before it adds its length to `committed`, so what is
+//! committed is whole, whatever ends the process.
+
+use crate::construct::Construct;
+
+/// First bytes of a record file.
+pub const MAGIC: [u8; 8] = *b"OMPFXU01";
+/// Version of the layout.
+pub const VERSION: u32 = 1;
+/// Bytes before the first record.
+pub const HEADER_LEN: usize = 4096;
+/// Most counters that one event set can have.
+pub const MAX_COUNTERS: usize = 16;
+
+/// Header of a thread's record file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct ThreadHeader {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// [`HEADER_LEN`].
+    pub header_len: u32,
+    /// Process.
+    pub pid: u32,
+    /// Kernel's thread number.
+    pub tid: u32,
+    /// Thread's number in this run, from 0 in the order of first records.
+    pub index: u32,
+    /// Number of counters per interval, at most [`MAX_COUNTERS`]; their events are in the process header.
+    pub counters: u32,
+    /// Time stamp counter when recording began on this thread.
+    pub tsc_start: u64,
+    /// ... when it ended; 0 if the thread did not end in an orderly way.
+    pub tsc_end: u64,
+    /// Bytes of records that follow the header.
+    pub committed: u64,
+    /// Records that could not be written.
+    pub lost: u64,
+    /// Counter values at `tsc_start`.
+    pub counts_start: [u64; MAX_COUNTERS],
+    /// Counter values at `tsc_end`.
+    pub counts_end: [u64; MAX_COUNTERS],
+}
+
+/// First byte of a [`Node`] record.
+pub const KIND_NODE: u8 = 1;
+/// First byte of an [`Interval`] record.
+pub const KIND_INTERVAL: u8 = 2;
+/// First byte of padding: the second word holds its length in bytes (at least 16, not limited by `len`).
+pub const KIND_PAD: u8 = 3;
+
+/// How a node's label continues its parent's ([XU] section 4; the choices are in DESIGN.md).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Step {
+    /// `0`: the root.
+    Root = 0,
+    /// `rank.addr`; index = rank among the siblings, from 1.
+    Ranked = 1,
+    /// `0.ordinal.addr`, directly inside a parallel construct; index = TID + previous calls * team size.
+    TidRanked = 2,
+    /// `index`: a range's first iteration (logical, from 0) or a section's number.
+    Range = 3,
+    /// Nothing: the interval has no label of its own (a wait, one thread's part of a region).
+    None = 4,
+}
+
+impl Step {
+    /// The step with this number.
+    pub const fn from_number(number: u8) -> Option<Step> {
+        Some(match number {
+            0 => Step::Root,
+            1 => Step::Ranked,
+            2 => Step::TidRanked,
+            3 => Step::Range,
+            4 => Step::None,
+            _ => return None,
+        })
+    }
+}
+
+/// Identity of a construct instance or XU: written as soon as something refers to it as its parent.
+///
+/// Node numbers are `(thread index + 1) << 40 | sequence`, unique in a process; 0 is "none".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Its kind.
+    pub construct: Construct,
+    /// `module << 24 | site`, see [`site_ref`].
+    pub site: u32,
+    /// Its number.
+    pub node: u64,
+    /// Its parent's number.
+    pub parent: u64,
+    /// How its label continues the parent's.
+    pub step: Step,
+    /// Meaning by `step`.
+    pub index: i64,
+}
+
+impl Node {
+    /// Encoded length in bytes.
+    pub const LEN: usize = 40;
+}
+
+/// A stretch of a thread's execution. `own_ticks` and `counts` are exclusive: what another interval of the same thread
+/// took in between is not in them. Several intervals with one `node` are the parts of one XU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Interval<'a> {
+    /// Its kind.
+    pub construct: Construct,
+    /// `module << 24 | site`; [`NO_SITE`] for the program.
+    pub site: u32,
+    /// Its own node, 0 for waits and the like.
+    pub node: u64,
+    /// The node that it happened in (for one with a node of its own: the label's parent).
+    pub parent: u64,
+    /// How the label continues the parent's.
+    pub step: Step,
+    /// Logical processor at the end, `u16::MAX` if not known.
+    pub cpu: u16,
+    /// Meaning by `step`.
+    pub index: i64,
+    /// Range: number of iterations (0: not known). Parallel: team size. Implicit task: thread number in the team.
+    /// Critical and locks: ticks spent waiting to enter, a part of `own_ticks`.
+    pub extent: u64,
+    /// Time stamp counter at the begin.
+    pub t0: u64,
+    /// ... and at the end.
+    pub t1: u64,
+    /// Exclusive time in ticks.
+    pub own_ticks: u64,
+    /// Exclusive counts, one per counter, little-endian.
+    pub counts: Counts<'a>,
+}
+
+impl Interval<'_> {
+    /// Encoded length in bytes without counters; each adds 8.
+    pub const LEN: usize = 72;
+}
+
+/// The counts of an [`Interval`], as they lie in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts<'a>(&'a [u8]);
+
+impl Counts<'_> {
+    /// The counts in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.0.as_chunks::<8>().0.iter().map(|c| u64::from_le_bytes(*c))
+    }
+}
+
+/// [`Interval::site`] of intervals that belong to no site.
+pub const NO_SITE: u32 = u32::MAX;
+
+/// Combines a module's number (at most 254) and a site's index (below 2^24) into a record's `site`.
+pub const fn site_ref(module: u32, site: u32) -> u32 {
+    module << 24 | site
+}
+
+/// The module and site of a record's `site`.
+pub const fn split_site(site: u32) -> (u32, u32) {
+    (site >> 24, site & 0xff_ffff)
+}
+
+/// Writes a node record. Returns the bytes written ([`Node::LEN`]); `out` must have room.
+pub fn encode_node(out: &mut [u8; Node::LEN], n: &Node) {
+    put(out, 0, KIND_NODE as u64 | (n.construct as u64) << 8 | (Node::LEN as u64) << 16 | (n.site as u64) << 32);
+    put(out, 8, n.node);
+    put(out, 16, n.parent);
+    put(out, 24, n.step as u64);
+    put(out, 32, n.index as u64);
+}
+
+/// The words of an interval record for `counts.len()` counters, written through `put(word index, value)`.
+///
+/// The record is `(Interval::LEN + 8 * counts.len())` bytes long.
+#[inline]
+pub fn encode_interval(i: &IntervalHead, counts: &[u64], mut put: impl FnMut(usize, u64)) {
+    let len = (Interval::LEN + 8 * counts.len()) as u64;
+    put(0, KIND_INTERVAL as u64 | (i.construct as u64) << 8 | len << 16 | (i.site as u64) << 32);
+    put(1, i.node);
+    put(2, i.parent);
+    put(3, i.step as u64 | (i.cpu as u64) << 16);
+    put(4, i.index as u64);
+    put(5, i.extent);
+    put(6, i.t0);
+    put(7, i.t1);
+    put(8, i.own_ticks);
+    for (at, &count) in counts.iter().enumerate() {
+        put(9 + at, count);
+    }
+}
+
+/// [`Interval`] without its counts, for writers.
+#[derive(Debug, Clone, Copy)]
+#[expect(missing_docs, reason = "documented at Interval")]
+pub struct IntervalHead {
+    pub construct: Construct,
+    pub site: u32,
+    pub node: u64,
+    pub parent: u64,
+    pub step: Step,
+    pub cpu: u16,
+    pub index: i64,
+    pub extent: u64,
+    pub t0: u64,
+    pub t1: u64,
+    pub own_ticks: u64,
+}
+
+fn put(out: &mut [u8], at: usize, value: u64) {
+    out[at..at + 8].copy_from_slice(&value.to_le_bytes());
+}
+
+/// What is wrong with a record file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// Shorter than its header, or not a record file.
+    #[error("not a record file of ompfuse")]
+    NotRecords,
+    /// Written by another version.
+    #[error("record version {0} is not supported (this is version {VERSION})")]
+    Version(u32),
+    /// The header claims more than the file holds.
+    #[error("{claimed} bytes committed, {present} present")]
+    Truncated {
+        /// Bytes that the header counts.
+        claimed: u64,
+        /// Bytes that are there.
+        present: u64,
+    },
+    /// A record that can't be.
+    #[error("malformed record at byte {0}")]
+    Malformed(usize),
+}
+
+/// A record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// An identity.
+    Node(Node),
+    /// A stretch of execution.
+    Interval(Interval<'a>),
+}
+
+/// A thread's record file, read.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadFile<'a> {
+    /// Its header.
+    pub header: ThreadHeader,
+    records: &'a [u8],
+}
+
+impl<'a> ThreadFile<'a> {
+    /// Reads the header and bounds the records.
+    ///
+    /// # Errors
+    /// [`RecordError`] for everything that is no record file of this version.
+    pub fn parse(bytes: &'a [u8]) -> Result<ThreadFile<'a>, RecordError> {
+        let header = bytes.get(..HEADER_LEN).ok_or(RecordError::NotRecords)?;
+        let word = |at: usize| get(header, at);
+        let half = |at: usize| (get(header, at & !7) >> (8 * (at & 7))) as u32;
+        if header[..8] != MAGIC {
+            return Err(RecordError::NotRecords);
+        }
+        if half(8) != VERSION {
+            return Err(RecordError::Version(half(8)));
+        }
+        let counters = half(28);
+        if half(12) as usize != HEADER_LEN || counters as usize > MAX_COUNTERS {
+            return Err(RecordError::NotRecords);
+        }
+        let array = |at: usize| core::array::from_fn(|i| word(at + 8 * i));
+        let header = ThreadHeader {
+            magic: MAGIC,
+            version: VERSION,
+            header_len: HEADER_LEN as u32,
+            pid: half(16),
+            tid: half(20),
+            index: half(24),
+            counters,
+            tsc_start: word(32),
+            tsc_end: word(40),
+            committed: word(48),
+            lost: word(56),
+            counts_start: array(64),
+            counts_end: array(64 + 8 * MAX_COUNTERS),
+        };
+        let present = (bytes.len() - HEADER_LEN) as u64;
+        if header.committed > present {
+            return Err(RecordError::Truncated { claimed: header.committed, present });
+        }
+        Ok(ThreadFile { header, records: &bytes[HEADER_LEN..][..header.committed as usize] })
+    }
+
+    /// The records in the order of writing. Stops after the first error.
+    pub fn records(&self) -> Records<'a> {
+        Records { bytes: self.records, at: 0, counters: self.header.counters as usize }
+    }
+}
+
+/// Iterator over the records of a [`ThreadFile`].
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    counters: usize,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let rest = &self.bytes[self.at..];
+            if rest.is_empty() {
+                return None;
+            }
+            let at = self.at;
+            match parse_record(rest, self.counters) {
+                Some((len, record)) => {
+                    self.at += len;
+                    if let Some(record) = record {
+                        return Some(Ok(record));
+                    }
+                }
+                None => {
+                    self.at = self.bytes.len();
+                    return Some(Err(RecordError::Malformed(HEADER_LEN + at)));
+                }
+            }
+        }
+    }
+}
+
+/// Length of the first record in `bytes`, and the record unless it is of an unknown kind; `None` if malformed.
+fn parse_record(bytes: &[u8], counters: usize) -> Option<(usize, Option<Record<'_>>)> {
+    let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+    let kind = head as u8;
+    let len = if kind == KIND_PAD {
+        usize::try_from(u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?)).ok()?
+    } else {
+        usize::from((head >> 16) as u16)
+    };
+    if len < 8 || len % 8 != 0 || (kind == KIND_PAD && len < 16) {
+        return None;
+    }
+    let body = bytes.get(..len)?;
+    let site = (head >> 32) as u32;
+    let record = match kind {
+        KIND_NODE => {
+            if len < Node::LEN {
+                return None;
+            }
+            Some(Record::Node(Node {
+                construct: Construct::from_number((head >> 8) as u8)?,
+                site,
+                node: get(body, 8),
+                parent: get(body, 16),
+                step: Step::from_number(get(body, 24) as u8)?,
+                index: get(body, 32) as i64,
+            }))
+        }
+        KIND_INTERVAL => {
+            if len < Interval::LEN + 8 * counters {
+                return None;
+            }
+            Some(Record::Interval(Interval {
+                construct: Construct::from_number((head >> 8) as u8)?,
+                site,
+                node: get(body, 8),
+                parent: get(body, 16),
+                step: Step::from_number(get(body, 24) as u8)?,
+                cpu: (get(body, 24) >> 16) as u16,
+                index: get(body, 32) as i64,
+                extent: get(body, 40),
+                t0: get(body, 48),
+                t1: get(body, 56),
+                own_ticks: get(body, 64),
+                counts: Counts(&body[Interval::LEN..Interval::LEN + 8 * counters]),
+            }))
+        }
+        _ => None,
+    };
+    Some((len, record))
+}
+
+/// Word at `at`, which the caller has checked to be inside.
+fn get(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file(records: &[u8], counters: u32) -> Vec<u8> {
+        let mut bytes = vec![0; HEADER_LEN];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&(HEADER_LEN as u32).to_le_bytes());
+        bytes[28..32].copy_from_slice(&counters.to_le_bytes());
+        bytes[48..56].copy_from_slice(&(records.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(records);
+        bytes
+    }
+
+    #[test]
+    fn header_fields_lie_where_the_reader_looks() {
+        use core::mem::offset_of;
+        assert_eq!(offset_of!(ThreadHeader, pid), 16);
+        assert_eq!(offset_of!(ThreadHeader, tid), 20);
+        assert_eq!(offset_of!(ThreadHeader, index), 24);
+        assert_eq!(offset_of!(ThreadHeader, counters), 28);
+        assert_eq!(offset_of!(ThreadHeader, tsc_start), 32);
+        assert_eq!(offset_of!(ThreadHeader, committed), 48);
+        assert_eq!(offset_of!(ThreadHeader, counts_start), 64);
+        assert_eq!(offset_of!(ThreadHeader, counts_end), 192);
+        assert!(size_of::<ThreadHeader>() <= HEADER_LEN);
+    }
+
+    #[test]
+    fn records_round_trip() {
+        let node = Node {
+            construct: Construct::Task,
+            site: site_ref(1, 7),
+            node: 1 << 40 | 3,
+            parent: 1 << 40,
+            step: Step::TidRanked,
+            index: 5,
+        };
+        let mut bytes = vec![0; Node::LEN];
+        encode_node(bytes.as_mut_slice().try_into().unwrap(), &node);
+        bytes.extend_from_slice(&[KIND_PAD, 0, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0]);
+        bytes.extend_from_slice(&[0xee; 8]);
+        bytes.extend_from_slice(&[200, 0, 16, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]); // a kind of the future
+        let head = IntervalHead {
+            construct: Construct::Range,
+            site: 9,
+            node: 2 << 40,
+            parent: 1,
+            step: Step::Range,
+            cpu: 1,
+            index: -4,
+            extent: 8,
+            t0: 100,
+            t1: 200,
+            own_ticks: 90,
+        };
+        let mut words = [0; 11];
+        encode_interval(&head, &[11, 22], |at, value| words[at] = value);
+        words.iter().for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()));
+
+        let bytes = file(&bytes, 2);
+        let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().map(Result::unwrap).collect();
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0], Record::Node(node));
+        let Record::Interval(i) = read[1] else { panic!("{read:?}") };
+        assert_eq!((i.index, i.own_ticks, i.cpu, i.step), (-4, 90, 1, Step::Range));
+        assert_eq!(i.counts.iter().collect::<Vec<_>>(), [11, 22]);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_an_error() {
+        let mut bytes = file(&[1, 0, 40, 0, 0, 0, 0, 0], 0);
+        assert_eq!(
+            ThreadFile::parse(&bytes).unwrap().records().next(),
+            Some(Err(RecordError::Malformed(HEADER_LEN)))
+        );
+        bytes.pop();
+        assert!(matches!(ThreadFile::parse(&bytes), Err(RecordError::Truncated { .. })));
+        assert_eq!(ThreadFile::parse(&bytes[..100]).unwrap_err(), RecordError::NotRecords);
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_reader_panic(records in proptest::collection::vec(any::<u8>(), 0..400), counters in 0u32..20) {
+            let bytes = file(&records, counters);
+            if let Ok(file) = ThreadFile::parse(&bytes) {
+                for record in file.records() {
+                    if let Ok(Record::Interval(i)) = record {
+                        prop_assert_eq!(i.counts.iter().len(), counters as usize);
+                    }
+                }
+            }
+        }
+    }
+}

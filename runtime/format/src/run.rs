@@ -1,0 +1,151 @@
+//! The JSON files of a run folder, and the environment that starts a recording.
+//!
+//! ```text
+//! run-0001/
+//!   run.json               RunHeader, written by the command that starts the program
+//!   process-<pid>.json     ProcessHeader, by the runtime library when recording begins in a process
+//!   process-<pid>.end.json ProcessEnd, by the runtime library at an orderly exit
+//!   <pid>-<index>.rec      a thread's records (see `record`)
+//! ```
+
+use crate::site::{BinaryInfo, SiteInfo};
+use serde::{Deserialize, Serialize};
+
+/// Environment variable: absolute path of the run folder. Without it nothing is recorded.
+pub const ENV_DIR: &str = "OMPFUSE_DIR";
+/// Environment variable: names of the events to count, separated by commas (see [`EVENT_NAMES`]).
+pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
+
+/// Name of the run header in its folder.
+pub const RUN_FILE: &str = "run.json";
+
+/// Events that the runtime library knows, by perf's names: software first, then generic hardware events.
+/// `time` (TSC) is always recorded and no event.
+pub const EVENT_NAMES: &[&str] = &[
+    "task-clock",
+    "page-faults",
+    "minor-faults",
+    "major-faults",
+    "context-switches",
+    "cpu-migrations",
+    "alignment-faults",
+    "emulation-faults",
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+];
+
+/// A time on both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPair {
+    /// Time stamp counter.
+    pub tsc: u64,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub ns: u64,
+}
+
+/// One event of an event set, as a process could open it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventStatus {
+    /// perf's name.
+    pub name: String,
+    /// Position of its count in the intervals; `None` if it is not counted.
+    pub column: Option<u32>,
+    /// Why it is not counted, with the remedy.
+    pub reason: Option<String>,
+}
+
+/// A patched module in a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleStatus {
+    /// Number in the records' `site`.
+    pub module: u32,
+    /// Path of the patched file.
+    pub path: String,
+    /// Difference between run-time and link-time addresses.
+    pub bias: u64,
+}
+
+/// Written when recording begins in a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessHeader {
+    /// Version of ompfuse.
+    pub version: String,
+    /// Process.
+    pub pid: u32,
+    /// When recording began.
+    pub begin: ClockPair,
+    /// The wanted events, and what became of them.
+    pub events: Vec<EventStatus>,
+    /// The patched modules.
+    pub modules: Vec<ModuleStatus>,
+}
+
+/// Written at an orderly exit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessEnd {
+    /// When recording ended.
+    pub end: ClockPair,
+    /// Threads that recorded.
+    pub threads: u32,
+    /// Records that could not be written, all threads together.
+    pub lost: u64,
+    /// Why recording stopped early, if it did.
+    pub stopped: Option<String>,
+}
+
+/// A patched module of a run, with the sites that its records refer to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunModule {
+    /// Path of the patched file, as in [`ModuleStatus::path`].
+    pub patched: String,
+    /// The original.
+    pub binary: BinaryInfo,
+    /// Its sites, by index.
+    pub sites: Vec<SiteInfo>,
+}
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Exit {
+    /// It returned this status.
+    Code(i32),
+    /// A signal ended it.
+    Signal(i32),
+}
+
+/// The header of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunHeader {
+    /// Version of ompfuse.
+    pub version: String,
+    /// The program as the user named it.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Host name.
+    pub host: String,
+    /// Logical processors.
+    pub cpus: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// `OMP_*`, `KMP_*` and `GOMP_*` variables of the environment.
+    pub environment: Vec<(String, String)>,
+    /// The event set.
+    pub events: Vec<String>,
+    /// Begin, seconds since 1970.
+    pub started: f64,
+    /// Wall-clock time of the process in seconds.
+    pub duration_s: f64,
+    /// How it ended.
+    pub exit: Exit,
+    /// The patched modules.
+    pub modules: Vec<RunModule>,
+}

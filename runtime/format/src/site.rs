@@ -1,0 +1,151 @@
+//! The description of a place in machine code: what `scan` prints, patched files carry and runs keep.
+
+use crate::construct::Construct;
+use serde::{Deserialize, Serialize};
+
+/// An address, as a hexadecimal string in JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HexAddress(pub u64);
+
+impl core::fmt::Display for HexAddress {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl Serialize for HexAddress {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for HexAddress {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(d)?;
+        let digits = text.strip_prefix("0x").unwrap_or(&text);
+        u64::from_str_radix(digits, 16).map(HexAddress).map_err(serde::de::Error::custom)
+    }
+}
+
+/// What a site does to its construct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edge {
+    /// The construct begins here.
+    Begin,
+    /// It ends here.
+    End,
+    /// The call does all of it.
+    Encloses,
+    /// The next part of it is fetched here.
+    Next,
+}
+
+/// How a probe is, or would be, placed (DESIGN.md "placing probes").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mechanism {
+    /// The call is retargeted to a stub.
+    CallSite,
+    /// As call-site, and the body follows into other threads.
+    Closure,
+    /// A jump to a trampoline with the displaced instructions.
+    Inline,
+    /// No code is changed here: another site's event tells (a barrier behind a loop, the outlined function's return).
+    Implied,
+    /// There is none.
+    None,
+}
+
+/// What became of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// A probe was placed.
+    Patched,
+    /// A probe can be placed.
+    Patchable,
+    /// No probe: see the reason.
+    Skipped,
+}
+
+/// A line of source text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Source {
+    /// Path as the debug information has it.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+/// A place in machine code where something of OpenMP happens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteInfo {
+    /// Index in the module's table.
+    pub id: u32,
+    /// Link-time address.
+    pub address: HexAddress,
+    /// Name of the function that it is in, where known.
+    pub function: Option<String>,
+    /// The construct.
+    pub construct: Construct,
+    /// What the site does to it.
+    pub edge: Edge,
+    /// The site where the construct begins (`id` itself at a begin): the region.
+    pub region: u32,
+    /// The runtime's function that is called here.
+    pub entry: Option<String>,
+    /// How the probe is placed.
+    pub mechanism: Mechanism,
+    /// The outlined function that is handed over here.
+    pub outlined: Option<HexAddress>,
+    /// Source line, from debug information or `ident_t.psource`.
+    pub source: Option<Source>,
+    /// More about the construct: a schedule, a critical section's name, "or equivalent".
+    pub detail: Option<String>,
+    /// Whether it has a probe.
+    pub outcome: Outcome,
+    /// Why it has none.
+    pub reason: Option<String>,
+}
+
+/// What was scanned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BinaryInfo {
+    /// Path as given.
+    pub path: String,
+    /// Build id in hexadecimal, where there is one.
+    pub build_id: Option<String>,
+    /// `pie`, `executable` or `library`.
+    pub kind: String,
+    /// Whether the symbol table is gone.
+    pub stripped: bool,
+    /// OpenMP runtimes that it needs or contains (`libgomp.so.1`, ...).
+    pub runtimes: Vec<String>,
+}
+
+/// What a patched file says of itself (in its `.ompfuse` section).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelfDescription {
+    /// Version of ompfuse that patched it.
+    pub version: String,
+    /// The original.
+    pub binary: BinaryInfo,
+    /// SHA-256 of the original's bytes, in hexadecimal.
+    pub original_sha256: String,
+    /// Every site, in the order of the site table's indices.
+    pub sites: Vec<SiteInfo>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_hexadecimal_strings() {
+        let json = serde_json::to_string(&HexAddress(0x4011a6)).unwrap();
+        assert_eq!(json, "\"0x4011a6\"");
+        assert_eq!(serde_json::from_str::<HexAddress>(&json).unwrap(), HexAddress(0x4011a6));
+        assert!(serde_json::from_str::<HexAddress>("\"zz\"").is_err());
+    }
+}
