@@ -1,1 +1,42 @@
-//! Skeleton.
+//! The library that lives in the process of a patched program: it numbers execution units, reads counters and stores
+//! records in shared mappings.
+//!
+//! * [`process`]: start and end of a recording, patched modules, fork.
+//! * [`entry`]: where control arrives from the patched code, and the way on to the original target.
+//! * [`probes`]: what each kind of probe does, in terms of
+//! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
+//! * [`buffer`], [`counters`], [`tls`], [`syscall`]: the ground that these stand on.
+//!
+//! Rules of a probe: no allocation, no lock, no libc call that could set `errno`, no panic, no unwinding. Everything
+//! that a thread owns is in `Cell`s behind shared references, because probes nest: a task that runs inside a barrier
+//! finds the same thread that its caller is working on.
+//!
+//! Without `OMPFUSE_DIR` in the environment the library does nothing: the slots of the patched modules stay 0 and their
+//! stubs lead to the original targets.
+
+mod buffer;
+mod counters;
+mod entry;
+mod probes;
+mod process;
+mod syscall;
+mod thread;
+mod tls;
+
+extern "C" fn constructor() {
+    process::start();
+}
+
+extern "C" fn destructor() {
+    process::finish();
+}
+
+#[used]
+// SAFETY: the section is the list of functions that the loader calls once, without arguments that we need.
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+#[used]
+// SAFETY: the section is the list of functions that the loader calls at exit or dlclose.
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;

@@ -1,0 +1,192 @@
+//! Counters of a thread: one perf group, read with one system call per boundary (counters.md: 8 events in a group cost
+//! as much as one).
+
+use crate::syscall;
+use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_format::run::EventStatus;
+use perf_event::events::{Event, Hardware, Software};
+use perf_event::{Builder, Counter, Group};
+use std::os::fd::IntoRawFd;
+
+/// Software events whose subject is the kernel: with `exclude_kernel` they open and stay 0.
+const KERNEL_ONLY: &[&str] = &["context-switches", "cpu-migrations"];
+
+/// perf's event of this name.
+fn event(name: &str) -> Option<Event> {
+    Some(match name {
+        "task-clock" => Software::TASK_CLOCK.into(),
+        "page-faults" => Software::PAGE_FAULTS.into(),
+        "minor-faults" => Software::PAGE_FAULTS_MIN.into(),
+        "major-faults" => Software::PAGE_FAULTS_MAJ.into(),
+        "context-switches" => Software::CONTEXT_SWITCHES.into(),
+        "cpu-migrations" => Software::CPU_MIGRATIONS.into(),
+        "alignment-faults" => Software::ALIGNMENT_FAULTS.into(),
+        "emulation-faults" => Software::EMULATION_FAULTS.into(),
+        "cycles" => Hardware::CPU_CYCLES.into(),
+        "instructions" => Hardware::INSTRUCTIONS.into(),
+        "cache-references" => Hardware::CACHE_REFERENCES.into(),
+        "cache-misses" => Hardware::CACHE_MISSES.into(),
+        "branches" => Hardware::BRANCH_INSTRUCTIONS.into(),
+        "branch-misses" => Hardware::BRANCH_MISSES.into(),
+        "stalled-cycles-frontend" => Hardware::STALLED_CYCLES_FRONTEND.into(),
+        "stalled-cycles-backend" => Hardware::STALLED_CYCLES_BACKEND.into(),
+        "ref-cycles" => Hardware::REF_CPU_CYCLES.into(),
+        _ => return None,
+    })
+}
+
+/// One event of the set, as this process counts it.
+#[derive(Debug, Clone)]
+pub(crate) struct Chosen {
+    event: Event,
+    with_kernel: bool,
+}
+
+/// What `/proc/sys/kernel/perf_event_paranoid` says, for messages.
+fn paranoid() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .map_or_else(|_| "unreadable".into(), |text| text.trim().to_owned())
+}
+
+fn open(group: &mut Group, chosen: &Chosen) -> std::io::Result<Counter> {
+    let mut builder = Builder::new().group(group).kind(chosen.event.clone());
+    builder.exclude_kernel(!chosen.with_kernel);
+    builder.build()
+}
+
+/// Finds out, on the first thread, which of the wanted events can be counted; says why not for the others.
+pub(crate) fn choose<'a>(wanted: impl Iterator<Item = &'a str>) -> (Vec<Chosen>, Vec<EventStatus>) {
+    let mut chosen = Vec::new();
+    let mut status: Vec<EventStatus> = Vec::new();
+    let mut group = Group::new();
+    let mut opened = Vec::new();
+    for name in wanted {
+        if status.iter().any(|s| s.name == name) {
+            continue;
+        }
+        let result = match (&mut group, event(name)) {
+            (_, None) => Err("unknown event".to_owned()),
+            _ if chosen.len() == MAX_COUNTERS => {
+                Err(format!("more than {MAX_COUNTERS} events in one set"))
+            }
+            (Err(e), _) => Err(refusal(name, e)),
+            (Ok(group), Some(event)) => {
+                let full = Chosen {
+                    event,
+                    with_kernel: true,
+                };
+                let user = Chosen {
+                    with_kernel: false,
+                    ..full.clone()
+                };
+                match open(group, &full) {
+                    Ok(counter) => Ok((full, counter)),
+                    Err(e) if KERNEL_ONLY.contains(&name) => Err(refusal(name, &e)),
+                    Err(e) => match open(group, &user) {
+                        Ok(counter) => Ok((user, counter)),
+                        Err(_) => Err(refusal(name, &e)),
+                    },
+                }
+            }
+        };
+        let (column, reason) = match result {
+            Ok((one, counter)) => {
+                chosen.push(one);
+                opened.push(counter);
+                (Some(chosen.len() as u32 - 1), None)
+            }
+            Err(reason) => (None, Some(reason)),
+        };
+        status.push(EventStatus {
+            name: name.to_owned(),
+            column,
+            reason,
+        });
+    }
+    (chosen, status)
+}
+
+fn refusal(name: &str, e: &std::io::Error) -> String {
+    match e.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!(
+            "no permission to count {name} (perf_event_paranoid is {}); allow it with: sudo sysctl kernel.perf_event_paranoid=1",
+            paranoid()
+        ),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            format!(
+                "this machine has no counter for {name} (no PMU, or none visible in a virtual machine)"
+            )
+        }
+        _ => format!("cannot count {name}: {e}"),
+    }
+}
+
+/// The group of one thread.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    /// Leader first; all are kept open.
+    fds: [i32; MAX_COUNTERS + 1],
+    len: usize,
+}
+
+impl Counters {
+    /// Opens the chosen events for the calling thread; no counters at all if one of them can't be opened.
+    pub(crate) fn open(chosen: &[Chosen]) -> Counters {
+        let mut counters = Counters {
+            fds: [-1; MAX_COUNTERS + 1],
+            len: 0,
+        };
+        if chosen.is_empty() {
+            return counters;
+        }
+        let Ok(mut group) = Group::new() else {
+            return counters;
+        };
+        let mut members = Vec::with_capacity(chosen.len());
+        for one in chosen {
+            match open(&mut group, one) {
+                Ok(counter) => members.push(counter),
+                Err(_) => return counters,
+            }
+        }
+        if group.enable().is_err() {
+            return counters;
+        }
+        counters.fds[0] = syscall::move_up(group.into_raw_fd());
+        for (slot, counter) in counters.fds[1..].iter_mut().zip(members) {
+            *slot = syscall::move_up(counter.into_raw_fd());
+        }
+        counters.len = chosen.len();
+        counters
+    }
+
+    /// Number of counters.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Reads all counters. False if the kernel refuses (the program closed the descriptor, say).
+    #[inline]
+    pub(crate) fn read(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
+        // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
+        let mut words = [0; 3 + 2 * (MAX_COUNTERS + 1)];
+        let expected = 3 + 2 * (self.len + 1);
+        if syscall::read(self.fds[0], &mut words) != (8 * expected) as isize {
+            return false;
+        }
+        for (at, value) in out.iter_mut().enumerate().take(self.len) {
+            *value = words[5 + 2 * at];
+        }
+        true
+    }
+
+    /// Closes the descriptors.
+    pub(crate) fn close(&self) {
+        if self.len > 0 {
+            self.fds[..=self.len]
+                .iter()
+                .for_each(|&fd| syscall::close(fd));
+        }
+    }
+}

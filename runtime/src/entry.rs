@@ -1,0 +1,389 @@
+//! Where control arrives from patched code, and how it goes on to the original target.
+//!
+//! A thunk saves what the original callee would have seen into a [`Call`] and hands it to a handler; it is reached as
+//! the callee would be (see `ompfuse_format::abi`), so its caller's frame looks as always, and its unwind information
+//! lets exceptions and debuggers through. `naked` functions would serve as well; `global_asm` lets us write the
+//! call-frame information ourselves.
+
+use crate::{probes, process};
+use core::arch::global_asm;
+use core::ptr::addr_of;
+use ompfuse_format::abi::{FLAG_INDIRECT, FLAG_UNSIGNED, ModuleHeader, SiteDesc};
+use ompfuse_format::record::site_ref;
+
+// At entry: rsp = return address; r10 = site. Pushes build a `Call`; after 8 + 1 of them rsp is a multiple of 16.
+global_asm!(
+    ".pushsection .text",
+    ".macro OMPFUSE_SAVE_CALL",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push r10",
+    "push rax",
+    "push r9",
+    "push r8",
+    "push rcx",
+    "push rdx",
+    "push rsi",
+    "push rdi",
+    "mov rdi, rsp",
+    ".endm",
+    ".globl ompfuse_call_thunk",
+    ".hidden ompfuse_call_thunk",
+    ".type ompfuse_call_thunk,@function",
+    "ompfuse_call_thunk:",
+    ".cfi_startproc",
+    "endbr64",
+    "OMPFUSE_SAVE_CALL",
+    "call {call}",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_call_thunk, . - ompfuse_call_thunk",
+    // The same with room on the stack for a task's argument block: size in rcx, alignment in r8.
+    ".globl ompfuse_task_thunk",
+    ".hidden ompfuse_task_thunk",
+    ".type ompfuse_task_thunk,@function",
+    "ompfuse_task_thunk:",
+    ".cfi_startproc",
+    "endbr64",
+    "OMPFUSE_SAVE_CALL",
+    "xor esi, esi",
+    "cmp rcx, {max_block}",
+    "ja 1f",
+    "cmp r8, {max_align}",
+    "ja 1f",
+    "lea rax, [rcx + r8 * 2 + {header} + 15]",
+    "and rax, -16",
+    "sub rsp, rax",
+    "mov rsi, rsp",
+    "1:",
+    "call {task}",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_task_thunk, . - ompfuse_task_thunk",
+    ".purgem OMPFUSE_SAVE_CALL",
+    ".popsection",
+    call = sym handle_call,
+    task = sym handle_task,
+    max_block = const MAX_STACK_BLOCK,
+    max_align = const MAX_STACK_ALIGN,
+    header = const probes::tasks::HEADER_LEN,
+);
+
+/// Largest task argument block that is copied on the stack; below the smallest usual guard distance.
+pub(crate) const MAX_STACK_BLOCK: usize = 16 << 10;
+/// Its largest alignment.
+pub(crate) const MAX_STACK_ALIGN: usize = 4096;
+
+// Called from a trampoline in the middle of a function: everything but r10, r11 and flags (saved there, at rsp+8,
+// rsp+16 and rsp+24) may be live, vector registers included. The handler gets the registers in x86's numbering.
+global_asm!(
+    ".pushsection .text",
+    ".globl ompfuse_inline_thunk",
+    ".hidden ompfuse_inline_thunk",
+    ".type ompfuse_inline_thunk,@function",
+    "ompfuse_inline_thunk:",
+    ".cfi_startproc",
+    "endbr64",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "cld",
+    "push r15",
+    "push r14",
+    "push r13",
+    "push r12",
+    "push [rbp + 24]", // r11
+    "push [rbp + 16]", // r10
+    "push r9",
+    "push r8",
+    "push rdi",
+    "push rsi",
+    "push [rbp]", // rbp
+    "push rsp",   // not what it was, and not used
+    "push rbx",
+    "push rdx",
+    "push rcx",
+    "push rax",
+    "mov rbx, rsp",
+    "mov rsi, r10",
+    "and rsp, -64",
+    "sub rsp, {area}",
+    "cmp byte ptr [rip + ompfuse_has_xsave], 0",
+    "je 1f",
+    "xor eax, eax",
+    "lea rdi, [rsp + 512]",
+    "mov ecx, 8",
+    "rep stosq", // the header of the area must be zero but for what xsave writes
+    "mov eax, {components}",
+    "xor edx, edx",
+    "xsave64 [rsp]",
+    "mov rdi, rbx",
+    "call {inline}",
+    "mov eax, {components}",
+    "xor edx, edx",
+    "xrstor64 [rsp]",
+    "jmp 2f",
+    "1:",
+    "fxsave64 [rsp]",
+    "mov rdi, rbx",
+    "call {inline}",
+    "fxrstor64 [rsp]",
+    "2:",
+    "mov rsp, rbx",
+    "pop rax",
+    "pop rcx",
+    "pop rdx",
+    "pop rbx",
+    "add rsp, 16",
+    "pop rsi",
+    "pop rdi",
+    "pop r8",
+    "pop r9",
+    "add rsp, 16",
+    "pop r12",
+    "pop r13",
+    "pop r14",
+    "pop r15",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_inline_thunk, . - ompfuse_inline_thunk",
+    ".popsection",
+    ".pushsection .data",
+    ".globl ompfuse_has_xsave",
+    ".hidden ompfuse_has_xsave",
+    "ompfuse_has_xsave: .byte 0",
+    ".popsection",
+    inline = sym handle_inline,
+    area = const XSAVE_AREA,
+    components = const XSAVE_COMPONENTS,
+);
+
+/// x87, SSE, AVX, opmask, ZMM_Hi256, Hi16_ZMM: what library code may change. (AMX tiles it doesn't.)
+const XSAVE_COMPONENTS: u32 = 0xe7;
+/// Standard-format area of these components: at most 2,688 bytes on any processor; a multiple of 64.
+const XSAVE_AREA: usize = 2752;
+
+/// Finds out how vector state is saved. Before any slot is filled.
+pub(crate) fn prepare() {
+    // SAFETY: every x86-64 has cpuid leaf 1.
+    let leaf = core::arch::x86_64::__cpuid(1);
+    let os_xsave = leaf.ecx >> 27 & 1;
+    unsafe extern "C" {
+        static mut ompfuse_has_xsave: u8;
+    }
+    // SAFETY: the byte above; nobody reads it yet.
+    unsafe { (&raw mut ompfuse_has_xsave).write(os_xsave as u8) };
+}
+
+unsafe extern "C" {
+    #[link_name = "ompfuse_call_thunk"]
+    pub(crate) fn call_thunk();
+    #[link_name = "ompfuse_task_thunk"]
+    pub(crate) fn task_thunk();
+    #[link_name = "ompfuse_inline_thunk"]
+    pub(crate) fn inline_thunk();
+}
+
+/// What the original callee would have seen; built by the thunks.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Call {
+    regs: [u64; 6],
+    rax: u64,
+    site: *const SiteDesc,
+    rbp: u64,
+    return_address: u64,
+    /// First of the stack arguments; the others follow.
+    stack: [u64; 0],
+}
+
+impl Call {
+    /// The site that control came from.
+    #[inline(always)]
+    pub(crate) fn site(&self) -> &'static SiteDesc {
+        // SAFETY: the stub has put the address of its site into r10; sites stay as long as their module, whose code
+        // is running.
+        unsafe { &*self.site }
+    }
+
+    /// Argument by position.
+    #[inline(always)]
+    pub(crate) fn arg(&self, position: usize) -> u64 {
+        match self.regs.get(position) {
+            Some(&reg) => reg,
+            // SAFETY: the pattern tables say that the target takes this argument, so its caller has put it there.
+            None => unsafe { addr_of!(self.stack).cast::<u64>().add(position - 6).read() },
+        }
+    }
+
+    /// The argument that the probe's kind documents as its `nth`, if the entry point has it.
+    #[inline(always)]
+    pub(crate) fn known(&self, nth: usize) -> Option<u64> {
+        let position = self.site().args[nth];
+        (position != ompfuse_format::abi::NO_ARG).then(|| self.arg(usize::from(position)))
+    }
+
+    /// Address of the original target.
+    #[inline(always)]
+    pub(crate) fn target(&self) -> usize {
+        let site = self.site();
+        let address = (addr_of!(site.target_rel) as usize).wrapping_add(site.target_rel as usize);
+        if site.flags & FLAG_INDIRECT != 0 {
+            // SAFETY: the module's GOT slot that the original instruction would have read.
+            return unsafe { (address as *const usize).read() };
+        }
+        address
+    }
+
+    /// Calls the original target as the program did.
+    #[inline(always)]
+    pub(crate) fn forward(&self) -> u64 {
+        // SAFETY: the arguments are the program's own.
+        unsafe { self.forward_with(&self.regs) }
+    }
+
+    /// The arguments in registers, to be changed and handed to [`Call::forward_with`].
+    pub(crate) fn regs(&self) -> [u64; 6] {
+        self.regs
+    }
+
+    /// Calls the original target with other register arguments; those on the stack are the program's.
+    ///
+    /// # Safety
+    /// The arguments must mean to the target what the program's meant.
+    #[inline(always)]
+    pub(crate) unsafe fn forward_with(&self, r: &[u64; 6]) -> u64 {
+        type F0 = unsafe extern "C-unwind" fn(u64, u64, u64, u64, u64, u64) -> u64;
+        type F3 = unsafe extern "C-unwind" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64) -> u64;
+        type F6 = unsafe extern "C-unwind" fn(
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+        ) -> u64;
+        let target = self.target();
+        let s = |n: usize| self.arg(6 + n);
+        // SAFETY: the target is the function that the program called; integer arguments that it doesn't take are
+        // ignored by it, and reading stack words above a call's arguments reads the caller's frame, which exists.
+        unsafe {
+            match self.site().nargs {
+                0..=6 => {
+                    core::mem::transmute::<usize, F0>(target)(r[0], r[1], r[2], r[3], r[4], r[5])
+                }
+                7..=9 => {
+                    let f = core::mem::transmute::<usize, F3>(target);
+                    f(r[0], r[1], r[2], r[3], r[4], r[5], s(0), s(1), s(2))
+                }
+                _ => {
+                    let f = core::mem::transmute::<usize, F6>(target);
+                    f(
+                        r[0],
+                        r[1],
+                        r[2],
+                        r[3],
+                        r[4],
+                        r[5],
+                        s(0),
+                        s(1),
+                        s(2),
+                        s(3),
+                        s(4),
+                        s(5),
+                    )
+                }
+            }
+        }
+    }
+}
+
+/// Number of a site's module in the process.
+#[inline(always)]
+fn module(site: &SiteDesc) -> u32 {
+    let header = (addr_of!(site.header_rel) as usize).wrapping_add(site.header_rel as usize)
+        as *const ModuleHeader;
+    // SAFETY: the rewriter's relative address of the header, in the same module.
+    unsafe { (*header).module }
+}
+
+/// A site as records name it.
+#[inline(always)]
+pub(crate) fn this(site: &SiteDesc) -> u32 {
+    site_ref(module(site), site.site)
+}
+
+/// The site that began a site's construct.
+#[inline(always)]
+pub(crate) fn region(site: &SiteDesc) -> u32 {
+    site_ref(module(site), site.region)
+}
+
+/// A loop bound of the program, sign- or zero-extended from the site's width.
+#[inline(always)]
+pub(crate) fn bound(site: &SiteDesc, value: u64) -> i64 {
+    match (site.width, site.flags & FLAG_UNSIGNED != 0) {
+        (4, false) => i64::from(value as i32),
+        (4, true) => i64::from(value as u32),
+        _ => value as i64,
+    }
+}
+
+/// A loop bound behind a pointer of the program.
+///
+/// # Safety
+/// The pointer must be the one that the program handed to the runtime for a value of the site's width.
+#[inline(always)]
+pub(crate) unsafe fn bound_at(site: &SiteDesc, pointer: u64) -> i64 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if site.width == 4 {
+            bound(site, u64::from((pointer as *const u32).read_unaligned()))
+        } else {
+            (pointer as *const i64).read_unaligned()
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn handle_call(call: *const Call) -> u64 {
+    // SAFETY: the thunk's own structure, on the stack below us.
+    let call = unsafe { &*call };
+    match process::current() {
+        Some(thread) => probes::call(thread, call),
+        None => call.forward(),
+    }
+}
+
+unsafe extern "C-unwind" fn handle_task(call: *const Call, block: *mut u8) -> u64 {
+    // SAFETY: the thunk's own structure, on the stack below us.
+    let call = unsafe { &*call };
+    match process::current() {
+        Some(thread) => probes::tasks::create(thread, call, block),
+        None => call.forward(),
+    }
+}
+
+unsafe extern "C" fn handle_inline(registers: *const [u64; 16], site: *const SiteDesc) {
+    // SAFETY: the thunk's own array; the trampoline's site.
+    let (registers, site) = unsafe { (&*registers, &*site) };
+    if let Some(thread) = process::current() {
+        probes::inline::inline(thread, registers, site);
+    }
+}

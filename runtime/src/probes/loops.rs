@@ -1,0 +1,308 @@
+//! Work-sharing loops. A loop is an entry of its own per thread and instance; each range of it that the thread executes
+//! is an XU inside it, labelled by its first iteration, counted from 0.
+
+use super::sync;
+use crate::entry::{self, Call, bound, bound_at};
+use crate::thread::{Place, Thread};
+use ompfuse_format::Construct;
+use ompfuse_format::abi::SiteDesc;
+use ompfuse_format::record::Step;
+
+/// Opens a loop, and its first range `(first iteration, iterations)`. The caller has charged and closed.
+pub(crate) fn open(
+    thread: &Thread,
+    construct: Construct,
+    site: u32,
+    first: i64,
+    step: i64,
+    range: Option<(i64, u64)>,
+) {
+    let place = thread.place_ranked();
+    let Some(work) = thread.open(construct, site, place, 0) else {
+        return;
+    };
+    work.first.set(first);
+    work.step.set(step);
+    if let Some((index, extent)) = range {
+        open_range(thread, index, extent);
+    }
+}
+
+/// Opens a range of the innermost loop.
+fn open_range(thread: &Thread, index: i64, extent: u64) {
+    let Some(work) = thread.work() else { return };
+    let place = Place {
+        parent: work.node.get(),
+        step: Step::Range,
+        index,
+    };
+    let construct = if work.construct.get() == Construct::Sections {
+        Construct::Section
+    } else {
+        Construct::Range
+    };
+    thread.open(construct, work.site.get(), place, extent);
+}
+
+/// Closes the range that ends, if one is open.
+fn close_range(thread: &Thread) {
+    thread.close_to(|work| matches!(work.construct.get(), Construct::Range | Construct::Section));
+}
+
+/// Logical number of the iteration with this value of the loop variable. Wraps as the loop's own arithmetic does.
+fn logical(value: i64, first: i64, step: i64) -> i64 {
+    if step == 0 {
+        0
+    } else {
+        value.wrapping_sub(first).wrapping_div(step)
+    }
+}
+
+/// Number of iterations from `first` while before `end` (exclusive), by `step`.
+fn iterations(first: i64, end: i64, step: i64) -> u64 {
+    let span = if step < 0 {
+        first.wrapping_sub(end)
+    } else {
+        end.wrapping_sub(first)
+    };
+    (span as u64).div_ceil(step.unsigned_abs().max(1))
+}
+
+/// Calls the original, charging the innermost loop's dispatch account.
+fn fetch(thread: &Thread, call: &Call) -> u64 {
+    let Some(work) = thread.work() else {
+        return call.forward();
+    };
+    work.fetches.set(work.fetches.get() + 1);
+    let before = thread.switch(&raw const work.dispatch);
+    let result = call.forward();
+    thread.switch(before);
+    result
+}
+
+/// Reads what GOMP has stored as the next range (end exclusive) and opens it.
+fn gomp_range(thread: &Thread, site: &SiteDesc, start: Option<u64>, end: Option<u64>) {
+    let (Some(start), Some(end), Some(work)) = (start, end, thread.work()) else {
+        return;
+    };
+    if start == 0 || end == 0 {
+        return;
+    }
+    // SAFETY: the runtime has just stored the range behind these pointers of the program.
+    let (start, end) = unsafe { (bound_at(site, start), bound_at(site, end)) };
+    let (first, step) = (work.first.get(), work.step.get());
+    open_range(
+        thread,
+        logical(start, first, step),
+        iterations(start, end, step),
+    );
+}
+
+/// `GOMP_loop_*_start`.
+pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
+    let site = call.site();
+    thread.close_all();
+    thread.charge();
+    let first = bound(site, call.known(0).unwrap_or(0));
+    let step = bound(site, call.known(1).unwrap_or(1));
+    open(
+        thread,
+        Construct::Loop,
+        entry::this(site),
+        first,
+        step,
+        None,
+    );
+    let result = fetch(thread, call);
+    if result as u8 != 0 {
+        gomp_range(thread, site, call.known(2), call.known(3));
+    }
+    result
+}
+
+/// `GOMP_loop_*_next`. A loop that was not seen to begin is left alone.
+pub(crate) fn next(thread: &Thread, call: &Call) -> u64 {
+    close_range(thread);
+    let result = fetch(thread, call);
+    if result as u8 != 0 && is_in_loop(thread) {
+        gomp_range(thread, call.site(), call.known(0), call.known(1));
+    }
+    result
+}
+
+fn is_in_loop(thread: &Thread) -> bool {
+    thread
+        .work()
+        .is_some_and(|w| w.construct.get() == Construct::Loop)
+}
+
+/// `GOMP_loop_end`: the barrier at the loop's end is inside.
+pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
+    thread.close_all();
+    sync::wait(thread, call, Construct::ImplicitBarrier)
+}
+
+/// `GOMP_loop_end_nowait`.
+pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
+    close_range(thread);
+    let result = fetch(thread, call);
+    thread.close_to(|work| work.construct.get() == Construct::Loop);
+    result
+}
+
+/// `__kmpc_dispatch_init_*`: bounds inclusive.
+pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
+    let site = call.site();
+    thread.close_all();
+    thread.charge();
+    let first = bound(site, call.known(0).unwrap_or(0));
+    // The increment is signed, of unsigned loops too.
+    let step = call.known(2).unwrap_or(1);
+    let step = if site.width == 4 {
+        i64::from(step as i32)
+    } else {
+        step as i64
+    };
+    open(
+        thread,
+        Construct::Loop,
+        entry::this(site),
+        first,
+        step,
+        None,
+    );
+    fetch(thread, call)
+}
+
+/// `__kmpc_dispatch_next_*`: stores the next range, end inclusive; a false result ends the loop.
+pub(crate) fn dispatch_next(thread: &Thread, call: &Call) -> u64 {
+    let site = call.site();
+    close_range(thread);
+    let result = fetch(thread, call);
+    if !is_in_loop(thread) {
+        return result;
+    }
+    if result as u32 == 0 {
+        thread.close_to(|work| work.construct.get() == Construct::Loop);
+    } else if let (Some(lower), Some(upper), Some(work)) =
+        (call.known(0), call.known(1), thread.work())
+    {
+        // SAFETY: the runtime has just stored the range behind these pointers of the program.
+        let (lower, upper) = unsafe { (bound_at(site, lower), bound_at(site, upper)) };
+        let (first, step) = (work.first.get(), work.step.get());
+        let extent = iterations(lower, upper.wrapping_add(step.signum()), step);
+        open_range(thread, logical(lower, first, step), extent);
+    }
+    result
+}
+
+/// `ident_t`'s flag of `sections` (`kmp.h`, KMP_IDENT_WORK_SECTIONS).
+const IDENT_WORK_SECTIONS: u32 = 0x400;
+/// `sched_type` static_chunked, and the same for distribute.
+const CHUNKED: [u32; 2] = [33, 91];
+
+/// `__kmpc_for_static_init_*`: bounds inclusive, replaced by those of this thread's part.
+pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
+    let site = call.site();
+    let known = |nth| call.known(nth).unwrap_or(0);
+    let (loc, schedule, lower, upper) =
+        (known(0), known(1) as u32 & 0x1fff_ffff, known(2), known(3));
+    if lower == 0 || upper == 0 {
+        return call.forward();
+    }
+    let step = if site.width == 4 {
+        i64::from(known(5) as i32)
+    } else {
+        known(5) as i64
+    };
+    // SAFETY: the loop's bounds, which the program hands to the runtime to be replaced.
+    let (first, last) = unsafe { (bound_at(site, lower), bound_at(site, upper)) };
+
+    let mut construct = Construct::from_number(site.construct).unwrap_or(Construct::Loop);
+    // SAFETY: KMPC's first argument is an ident_t, whose flags are its second word.
+    if loc != 0 && unsafe { ((loc + 4) as *const u32).read() } & IDENT_WORK_SECTIONS != 0 {
+        construct = Construct::Sections;
+    }
+    thread.close_all();
+    thread.charge();
+    open(thread, construct, entry::this(site), first, step, None);
+    let result = fetch(thread, call);
+
+    // SAFETY: as above.
+    let (own_first, own_last) = unsafe { (bound_at(site, lower), bound_at(site, upper)) };
+    // The runtime gives a thread without work an empty range: an upper bound on the wrong side of the lower one.
+    let empty = if step < 0 {
+        less(site, own_first, own_last)
+    } else {
+        less(site, own_last, own_first)
+    };
+    let total = iterations(first, last.wrapping_add(step.signum()), step);
+    let index = logical(own_first, first, step);
+    if !empty && index >= 0 && (index as u64) < total && thread.work().is_some() {
+        let left = total - index as u64;
+        let extent = match known(4) {
+            stride if CHUNKED.contains(&schedule) && stride != 0 => {
+                // SAFETY: the distance to the thread's next chunk, stored by the runtime.
+                let stride = unsafe { bound_at(site, stride) };
+                share(
+                    left,
+                    iterations(own_first, own_last.wrapping_add(step.signum()), step),
+                    logical(stride, 0, step),
+                )
+            }
+            _ => iterations(own_first, own_last.wrapping_add(step.signum()), step).min(left),
+        };
+        open_range(thread, index, extent);
+    }
+    result
+}
+
+/// Iterations of a thread that executes `chunk` of every `round` of the `left` iterations from its first one on.
+fn share(left: u64, chunk: u64, round: i64) -> u64 {
+    let round = round.unsigned_abs().max(1);
+    left / round * chunk + (left % round).min(chunk)
+}
+
+/// Order of two bounds in the loop's own type.
+fn less(site: &SiteDesc, a: i64, b: i64) -> bool {
+    if site.flags & ompfuse_format::abi::FLAG_UNSIGNED != 0 {
+        (a as u64) < (b as u64)
+    } else {
+        a < b
+    }
+}
+
+/// `__kmpc_for_static_fini`.
+pub(crate) fn static_fini(thread: &Thread, call: &Call) -> u64 {
+    thread.close_to(|work| !matches!(work.construct.get(), Construct::Range | Construct::Section));
+    call.forward()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_are_logical() {
+        assert_eq!(logical(10, 10, 3), 0);
+        assert_eq!(logical(16, 10, 3), 2);
+        assert_eq!(logical(4, 10, -3), 2);
+        assert_eq!(iterations(10, 20, 3), 4);
+        assert_eq!(iterations(10, 0, -3), 4);
+        assert_eq!(iterations(10, 10, 3), 0);
+    }
+
+    #[test]
+    fn shares_of_chunked_loops() {
+        assert_eq!(share(10, 4, 8), 6); // iterations 0-3 and 8-9 of 10
+        assert_eq!(share(6, 4, 8), 4);
+        assert_eq!(share(3, 4, 8), 3);
+    }
+
+    #[test]
+    fn unsigned_ranges_above_the_signed_half() {
+        let first = (u64::MAX - 10) as i64;
+        assert_eq!(logical((u64::MAX - 4) as i64, first, 2), 3);
+        assert_eq!(iterations(first, (u64::MAX - 1) as i64, 2), 5);
+    }
+}

@@ -1,0 +1,50 @@
+//! What each kind of probe does (`ompfuse_format::abi::Probe`), by family.
+
+pub(crate) mod inline;
+pub(crate) mod loops;
+pub(crate) mod parallel;
+pub(crate) mod sync;
+pub(crate) mod tasks;
+
+use crate::entry::Call;
+use crate::thread::Thread;
+use ompfuse_format::abi::Probe;
+
+/// The probe of a call site. Returns what the original target returned.
+pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
+    match Probe::from_number(call.site().probe) {
+        Some(Probe::Parallel) => parallel::gomp(thread, call, None),
+        Some(Probe::ParallelLoop) => parallel::gomp_loop(thread, call),
+        Some(Probe::Fork) => parallel::fork(thread, call),
+        Some(Probe::SerializedBegin) => parallel::serialized_begin(thread, call),
+        Some(Probe::SerializedEnd) => parallel::serialized_end(thread, call),
+        Some(Probe::LoopStart) => loops::start(thread, call),
+        Some(Probe::LoopNext) => loops::next(thread, call),
+        Some(Probe::LoopEnd) => loops::end(thread, call),
+        Some(Probe::LoopEndNowait) => loops::end_nowait(thread, call),
+        Some(Probe::DispatchInit) => loops::dispatch_init(thread, call),
+        Some(Probe::DispatchNext) => loops::dispatch_next(thread, call),
+        Some(Probe::StaticInit) => loops::static_init(thread, call),
+        Some(Probe::StaticFini) => loops::static_fini(thread, call),
+        Some(Probe::SingleStart) => {
+            sync::single_start(thread, call, |result| result as u32 & 0xff != 0)
+        }
+        Some(Probe::SingleCopyStart) => sync::single_start(thread, call, |result| result == 0),
+        Some(Probe::SingleEnd) => sync::block_end(thread, call),
+        Some(Probe::MasterStart) => sync::master_start(thread, call),
+        Some(Probe::MasterEnd) => sync::block_end(thread, call),
+        Some(Probe::MutexEnter) => sync::mutex_enter(thread, call),
+        Some(Probe::MutexExit) => sync::mutex_exit(thread, call),
+        Some(Probe::Barrier) => sync::barrier(thread, call),
+        Some(Probe::Taskwait) => sync::taskwait(thread, call),
+        Some(Probe::TaskAlloc) => tasks::alloc(thread, call),
+        Some(Probe::TaskEnqueue) => tasks::enqueue(thread, call),
+        Some(Probe::TaskBeginIf0) => tasks::begin_if0(thread, call),
+        Some(Probe::TaskCompleteIf0) => tasks::complete_if0(thread, call),
+        // A probe of another slot, or one of a later version: the program's call and nothing else.
+        Some(
+            Probe::TaskCreate | Probe::InlineLoopBegin | Probe::InlineMaster | Probe::InlineEnd,
+        )
+        | None => call.forward(),
+    }
+}

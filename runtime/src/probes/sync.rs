@@ -1,0 +1,95 @@
+//! Waits, mutexes, and blocks that one thread of the team executes.
+
+use crate::entry::{self, Call};
+use crate::thread::{Cost, Thread};
+use ompfuse_format::Construct;
+
+/// Calls the original with an account of its own; returns its result and when it began.
+#[inline]
+pub(crate) fn timed(thread: &Thread, cost: &Cost, call: impl FnOnce() -> u64) -> (u64, u64) {
+    let before = thread.switch(cost);
+    let t0 = thread.last();
+    let result = call();
+    thread.switch(before);
+    (result, t0)
+}
+
+/// KMPC's implicit barriers have this flag in `ident_t` (`kmp.h`, KMP_IDENT_BARRIER_IMPL).
+const IDENT_BARRIER_IMPLICIT: u32 = 0x40;
+
+fn construct(call: &Call) -> Construct {
+    Construct::from_number(call.site().construct).unwrap_or(Construct::Service)
+}
+
+/// A barrier: work-sharing constructs that are still open have ended before it (they may not contain one).
+pub(crate) fn barrier(thread: &Thread, call: &Call) -> u64 {
+    let mut construct = construct(call);
+    if let Some(loc) = call.known(0)
+        && loc != 0
+    {
+        // SAFETY: KMPC's first argument is an ident_t, whose flags are its second word.
+        let flags = unsafe { ((loc + 4) as *const u32).read() };
+        if flags & IDENT_BARRIER_IMPLICIT != 0 {
+            construct = Construct::ImplicitBarrier;
+        }
+    }
+    thread.close_all();
+    wait(thread, call, construct)
+}
+
+/// A wait that executes tasks meanwhile: they pause its account.
+pub(crate) fn wait(thread: &Thread, call: &Call, construct: Construct) -> u64 {
+    let cost = Cost::new();
+    let (result, t0) = timed(thread, &cost, || call.forward());
+    thread.write_wait(construct, entry::this(call.site()), t0, 0, &cost);
+    result
+}
+
+/// Waits for tasks, inside whatever is open.
+pub(crate) fn taskwait(thread: &Thread, call: &Call) -> u64 {
+    wait(thread, call, construct(call))
+}
+
+/// Every thread of the team counts the construct; `executes` tells from the result who opens it.
+pub(crate) fn single_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> u64 {
+    thread.close_all();
+    block_start(thread, call, executes)
+}
+
+/// As [`single_start`], but it may stand in a loop's range (code that is only equivalent to `master`).
+pub(crate) fn master_start(thread: &Thread, call: &Call) -> u64 {
+    block_start(thread, call, |result| result as u32 != 0)
+}
+
+fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> u64 {
+    let place = thread.place_ranked();
+    let result = call.forward();
+    if executes(result) {
+        thread.charge();
+        thread.open(construct(call), entry::this(call.site()), place, 0);
+    }
+    result
+}
+
+/// The end of a `single` or `master`, on the thread that executed it.
+pub(crate) fn block_end(thread: &Thread, call: &Call) -> u64 {
+    let construct = construct(call);
+    thread.close_to(|work| work.construct.get() == construct);
+    call.forward()
+}
+
+/// Waits for a mutex; from then on it is held.
+pub(crate) fn mutex_enter(thread: &Thread, call: &Call) -> u64 {
+    let cost = Cost::new();
+    let (result, t0) = timed(thread, &cost, || call.forward());
+    thread.hold(construct(call), entry::this(call.site()), t0, &cost);
+    result
+}
+
+/// Releases a mutex: its interval ends. The time inside belongs to the code around it.
+pub(crate) fn mutex_exit(thread: &Thread, call: &Call) -> u64 {
+    let cost = Cost::new();
+    let (result, _) = timed(thread, &cost, || call.forward());
+    thread.unhold(&cost);
+    result
+}

@@ -1,0 +1,177 @@
+//! System calls without libc: no `errno`, no cancellation point, no interposition.
+
+use core::arch::asm;
+
+/// Raw system call; a negative result is `-errno`.
+///
+/// # Safety
+/// As the system call: pointers must be valid for what the kernel does with them.
+#[inline(always)]
+pub(crate) unsafe fn raw(number: libc::c_long, args: [usize; 6]) -> isize {
+    let result: isize;
+    // SAFETY: the kernel's calling convention: rcx and r11 are lost, memory may be written as the call says.
+    unsafe {
+        asm!("syscall",
+             inlateout("rax") number as isize => result,
+             in("rdi") args[0], in("rsi") args[1], in("rdx") args[2],
+             in("r10") args[3], in("r8") args[4], in("r9") args[5],
+             lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    result
+}
+
+/// Reads into `out`; the number of bytes or `-errno`.
+#[inline(always)]
+pub(crate) fn read(fd: i32, out: &mut [u64]) -> isize {
+    // SAFETY: the kernel writes at most the given length into the borrowed slice.
+    unsafe {
+        raw(
+            libc::SYS_read,
+            [
+                fd as usize,
+                out.as_mut_ptr() as usize,
+                size_of_val(out),
+                0,
+                0,
+                0,
+            ],
+        )
+    }
+}
+
+/// Private anonymous memory, zeroed; `None` if there is none. The length is rounded up to pages by the kernel.
+pub(crate) fn map_memory(len: usize) -> Option<*mut u8> {
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+    let at = unsafe { raw(libc::SYS_mmap, [0, len, prot, flags, usize::MAX, 0]) };
+    (at > 0).then_some(at as *mut u8)
+}
+
+/// Shared mapping of a file.
+pub(crate) fn map_file(fd: i32, offset: u64, len: usize) -> Option<*mut u8> {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    // SAFETY: as map_memory.
+    let at = unsafe {
+        raw(
+            libc::SYS_mmap,
+            [
+                0,
+                len,
+                prot,
+                libc::MAP_SHARED as usize,
+                fd as usize,
+                offset as usize,
+            ],
+        )
+    };
+    (at > 0).then_some(at as *mut u8)
+}
+
+/// Removes a mapping.
+///
+/// # Safety
+/// Nothing may refer to it any more.
+pub(crate) unsafe fn unmap(at: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { raw(libc::SYS_munmap, [at as usize, len, 0, 0, 0, 0]) };
+}
+
+/// Reserves blocks of a file, so that stores into a mapping of them can't fail. False if that is not to be had.
+pub(crate) fn allocate(fd: i32, offset: u64, len: u64) -> bool {
+    if let Some(limit) = file_size_limit()
+        && offset + len > limit
+    {
+        return false; // beyond it the kernel would send SIGXFSZ, which ends the program
+    }
+    // SAFETY: no memory is involved.
+    unsafe {
+        raw(
+            libc::SYS_fallocate,
+            [fd as usize, 0, offset as usize, len as usize, 0, 0],
+        ) == 0
+    }
+}
+
+/// RLIMIT_FSIZE, if there is one.
+fn file_size_limit() -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    let args = [
+        0,
+        libc::RLIMIT_FSIZE as usize,
+        0,
+        &raw mut limit as usize,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel writes one rlimit into the local variable.
+    let result = unsafe { raw(libc::SYS_prlimit64, args) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Cuts a file to `len` bytes.
+pub(crate) fn truncate(fd: i32, len: u64) {
+    // SAFETY: no memory is involved.
+    unsafe { raw(libc::SYS_ftruncate, [fd as usize, len as usize, 0, 0, 0, 0]) };
+}
+
+/// Closes a descriptor.
+pub(crate) fn close(fd: i32) {
+    // SAFETY: no memory is involved.
+    unsafe { raw(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Moves a descriptor out of the way of the program, which may expect the lowest free numbers, and marks it
+/// close-on-exec. Returns the new number, or the old one if there is no room above.
+pub(crate) fn move_up(fd: i32) -> i32 {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the kernel writes one rlimit into the local variable.
+    unsafe {
+        raw(
+            libc::SYS_prlimit64,
+            [
+                0,
+                libc::RLIMIT_NOFILE as usize,
+                0,
+                &raw mut limit as usize,
+                0,
+                0,
+            ],
+        )
+    };
+    let floor = (limit.rlim_cur / 2).min(4096) as usize;
+    // SAFETY: no memory is involved.
+    let new = unsafe {
+        raw(
+            libc::SYS_fcntl,
+            [fd as usize, libc::F_DUPFD_CLOEXEC as usize, floor, 0, 0, 0],
+        )
+    };
+    if new < 0 {
+        return fd;
+    }
+    close(fd);
+    new as i32
+}
+
+/// Kernel's number of this thread.
+pub(crate) fn thread_id() -> u32 {
+    // SAFETY: no memory is involved.
+    unsafe { raw(libc::SYS_gettid, [0; 6]) as u32 }
+}
+
+/// Makes pages read-only.
+///
+/// # Safety
+/// Nobody may write to them any more.
+pub(crate) unsafe fn protect(at: *const u8, len: usize) {
+    let prot = libc::PROT_READ as usize;
+    // SAFETY: the caller's promise.
+    unsafe { raw(libc::SYS_mprotect, [at as usize, len, prot, 0, 0, 0]) };
+}
