@@ -292,6 +292,12 @@ probes! {
     TaskBeginIf0 = 26, "task-begin-if0";
     /// `args = [task]`: ... to here.
     TaskCompleteIf0 = 27, "task-complete-if0";
+    /// The number (from 1) of the section to execute, 0 for none, is the result.
+    SectionsStart = 28, "sections-start";
+    /// As [`Probe::SectionsStart`].
+    SectionsNext = 29, "sections-next";
+    /// `args = [fn, data]`: as [`Probe::Parallel`], and each thread is in a `sections` construct from the start.
+    ParallelSections = 30, "parallel-sections";
     /// Inline. `args = [divisor]`: the dividend (rax, of `width` bytes) is the trip count and register `divisor` (or
     /// nothing) the number of threads of a static loop that gcc computes itself. Register numbers are x86's (rax 0 ... r15 15).
     InlineLoopBegin = 40, "inline-loop-begin";
@@ -304,7 +310,10 @@ probes! {
 impl Probe {
     /// Whether control reaches it from a trampoline rather than from a call site.
     pub const fn is_inline(self) -> bool {
-        matches!(self, Probe::InlineLoopBegin | Probe::InlineMaster | Probe::InlineEnd)
+        matches!(
+            self,
+            Probe::InlineLoopBegin | Probe::InlineMaster | Probe::InlineEnd
+        )
     }
 
     /// The slot that its stub uses.
@@ -326,8 +335,14 @@ mod tests {
         assert_eq!(size_of::<SiteDesc>(), SiteDesc::LEN);
         assert_eq!(size_of::<ModuleHeader>(), ModuleHeader::LEN);
         assert_eq!(size_of::<NoteDesc>(), NoteDesc::LEN);
-        assert_eq!(core::mem::offset_of!(ModuleHeader, sites_rel), ModuleHeader::SITES_REL_OFFSET);
-        assert_eq!(core::mem::offset_of!(ModuleHeader, slots), ModuleHeader::SLOTS_OFFSET);
+        assert_eq!(
+            core::mem::offset_of!(ModuleHeader, sites_rel),
+            ModuleHeader::SITES_REL_OFFSET
+        );
+        assert_eq!(
+            core::mem::offset_of!(ModuleHeader, slots),
+            ModuleHeader::SLOTS_OFFSET
+        );
         assert_eq!(core::mem::offset_of!(SiteDesc, args), 48);
     }
 

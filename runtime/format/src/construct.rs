@@ -93,14 +93,20 @@ constructs! {
 impl Construct {
     /// Whether an executed instance of it is an execution unit ([XU] section 4).
     pub const fn is_xu(self) -> bool {
-        matches!(self, Construct::Range | Construct::Section | Construct::Task)
+        matches!(
+            self,
+            Construct::Range | Construct::Section | Construct::Task
+        )
     }
 
     /// Whether a thread in it waits for others (or works on other tasks meanwhile).
     pub const fn is_wait(self) -> bool {
         matches!(
             self,
-            Construct::Barrier | Construct::ImplicitBarrier | Construct::Taskwait | Construct::Taskgroup
+            Construct::Barrier
+                | Construct::ImplicitBarrier
+                | Construct::Taskwait
+                | Construct::Taskgroup
         )
     }
 }
@@ -113,7 +119,10 @@ mod tests {
     fn numbers_and_names_are_unique_and_round_trip() {
         for (i, &c) in Construct::ALL.iter().enumerate() {
             assert_eq!(Construct::from_number(c as u8), Some(c));
-            assert_eq!(serde_json::to_string(&c).unwrap(), format!("\"{}\"", c.name()));
+            assert_eq!(
+                serde_json::to_string(&c).unwrap(),
+                format!("\"{}\"", c.name())
+            );
             assert!(Construct::ALL[i + 1..].iter().all(|d| d.name() != c.name()));
         }
         assert_eq!(Construct::from_number(255), None);

@@ -155,7 +155,11 @@ pub struct Counts<'a>(&'a [u8]);
 impl Counts<'_> {
     /// The counts in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.0.as_chunks::<8>().0.iter().map(|c| u64::from_le_bytes(*c))
+        self.0
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|c| u64::from_le_bytes(*c))
     }
 }
 
@@ -174,7 +178,14 @@ pub const fn split_site(site: u32) -> (u32, u32) {
 
 /// Writes a node record. Returns the bytes written ([`Node::LEN`]); `out` must have room.
 pub fn encode_node(out: &mut [u8; Node::LEN], n: &Node) {
-    put(out, 0, KIND_NODE as u64 | (n.construct as u64) << 8 | (Node::LEN as u64) << 16 | (n.site as u64) << 32);
+    put(
+        out,
+        0,
+        KIND_NODE as u64
+            | (n.construct as u64) << 8
+            | (Node::LEN as u64) << 16
+            | (n.site as u64) << 32,
+    );
     put(out, 8, n.node);
     put(out, 16, n.parent);
     put(out, 24, n.step as u64);
@@ -187,7 +198,10 @@ pub fn encode_node(out: &mut [u8; Node::LEN], n: &Node) {
 #[inline]
 pub fn encode_interval(i: &IntervalHead, counts: &[u64], mut put: impl FnMut(usize, u64)) {
     let len = (Interval::LEN + 8 * counts.len()) as u64;
-    put(0, KIND_INTERVAL as u64 | (i.construct as u64) << 8 | len << 16 | (i.site as u64) << 32);
+    put(
+        0,
+        KIND_INTERVAL as u64 | (i.construct as u64) << 8 | len << 16 | (i.site as u64) << 32,
+    );
     put(1, i.node);
     put(2, i.parent);
     put(3, i.step as u64 | (i.cpu as u64) << 16);
@@ -299,14 +313,24 @@ impl<'a> ThreadFile<'a> {
         };
         let present = (bytes.len() - HEADER_LEN) as u64;
         if header.committed > present {
-            return Err(RecordError::Truncated { claimed: header.committed, present });
+            return Err(RecordError::Truncated {
+                claimed: header.committed,
+                present,
+            });
         }
-        Ok(ThreadFile { header, records: &bytes[HEADER_LEN..][..header.committed as usize] })
+        Ok(ThreadFile {
+            header,
+            records: &bytes[HEADER_LEN..][..header.committed as usize],
+        })
     }
 
     /// The records in the order of writing. Stops after the first error.
     pub fn records(&self) -> Records<'a> {
-        Records { bytes: self.records, at: 0, counters: self.header.counters as usize }
+        Records {
+            bytes: self.records,
+            at: 0,
+            counters: self.header.counters as usize,
+        }
     }
 }
 
@@ -463,14 +487,25 @@ mod tests {
         };
         let mut words = [0; 11];
         encode_interval(&head, &[11, 22], |at, value| words[at] = value);
-        words.iter().for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()));
+        words
+            .iter()
+            .for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()));
 
         let bytes = file(&bytes, 2);
-        let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().map(Result::unwrap).collect();
+        let read: Vec<_> = ThreadFile::parse(&bytes)
+            .unwrap()
+            .records()
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(read.len(), 2);
         assert_eq!(read[0], Record::Node(node));
-        let Record::Interval(i) = read[1] else { panic!("{read:?}") };
-        assert_eq!((i.index, i.own_ticks, i.cpu, i.step), (-4, 90, 1, Step::Range));
+        let Record::Interval(i) = read[1] else {
+            panic!("{read:?}")
+        };
+        assert_eq!(
+            (i.index, i.own_ticks, i.cpu, i.step),
+            (-4, 90, 1, Step::Range)
+        );
         assert_eq!(i.counts.iter().collect::<Vec<_>>(), [11, 22]);
     }
 
@@ -482,8 +517,14 @@ mod tests {
             Some(Err(RecordError::Malformed(HEADER_LEN)))
         );
         bytes.pop();
-        assert!(matches!(ThreadFile::parse(&bytes), Err(RecordError::Truncated { .. })));
-        assert_eq!(ThreadFile::parse(&bytes[..100]).unwrap_err(), RecordError::NotRecords);
+        assert!(matches!(
+            ThreadFile::parse(&bytes),
+            Err(RecordError::Truncated { .. })
+        ));
+        assert_eq!(
+            ThreadFile::parse(&bytes[..100]).unwrap_err(),
+            RecordError::NotRecords
+        );
     }
 
     proptest! {

@@ -23,7 +23,9 @@ impl<'de> Deserialize<'de> for HexAddress {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = String::deserialize(d)?;
         let digits = text.strip_prefix("0x").unwrap_or(&text);
-        u64::from_str_radix(digits, 16).map(HexAddress).map_err(serde::de::Error::custom)
+        u64::from_str_radix(digits, 16)
+            .map(HexAddress)
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -145,7 +147,10 @@ mod tests {
     fn addresses_are_hexadecimal_strings() {
         let json = serde_json::to_string(&HexAddress(0x4011a6)).unwrap();
         assert_eq!(json, "\"0x4011a6\"");
-        assert_eq!(serde_json::from_str::<HexAddress>(&json).unwrap(), HexAddress(0x4011a6));
+        assert_eq!(
+            serde_json::from_str::<HexAddress>(&json).unwrap(),
+            HexAddress(0x4011a6)
+        );
         assert!(serde_json::from_str::<HexAddress>("\"zz\"").is_err());
     }
 }

@@ -146,7 +146,35 @@ pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
 pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
     close_range(thread);
     let result = fetch(thread, call);
-    thread.close_to(|work| work.construct.get() == Construct::Loop);
+    thread.close_to(|work| matches!(work.construct.get(), Construct::Loop | Construct::Sections));
+    result
+}
+
+/// `GOMP_sections_start`.
+pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
+    thread.close_all();
+    thread.charge();
+    open(
+        thread,
+        Construct::Sections,
+        entry::this(call.site()),
+        0,
+        1,
+        None,
+    );
+    sections_next(thread, call)
+}
+
+/// `GOMP_sections_next`: the section's number is the result, from 1; 0 if none is left.
+pub(crate) fn sections_next(thread: &Thread, call: &Call) -> u64 {
+    close_range(thread);
+    let result = fetch(thread, call);
+    let in_sections = thread
+        .work()
+        .is_some_and(|w| w.construct.get() == Construct::Sections);
+    if result as u32 != 0 && in_sections {
+        open_range(thread, i64::from(result as u32) - 1, 1);
+    }
     result
 }
 

@@ -8,13 +8,17 @@ pub(crate) mod tasks;
 
 use crate::entry::Call;
 use crate::thread::Thread;
+use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 
 /// The probe of a call site. Returns what the original target returned.
 pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
     match Probe::from_number(call.site().probe) {
-        Some(Probe::Parallel) => parallel::gomp(thread, call, None),
+        Some(Probe::Parallel) => parallel::gomp(thread, call, None, Construct::Loop),
         Some(Probe::ParallelLoop) => parallel::gomp_loop(thread, call),
+        Some(Probe::ParallelSections) => {
+            parallel::gomp(thread, call, Some((0, 1)), Construct::Sections)
+        }
         Some(Probe::Fork) => parallel::fork(thread, call),
         Some(Probe::SerializedBegin) => parallel::serialized_begin(thread, call),
         Some(Probe::SerializedEnd) => parallel::serialized_end(thread, call),
@@ -22,6 +26,8 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::LoopNext) => loops::next(thread, call),
         Some(Probe::LoopEnd) => loops::end(thread, call),
         Some(Probe::LoopEndNowait) => loops::end_nowait(thread, call),
+        Some(Probe::SectionsStart) => loops::sections_start(thread, call),
+        Some(Probe::SectionsNext) => loops::sections_next(thread, call),
         Some(Probe::DispatchInit) => loops::dispatch_init(thread, call),
         Some(Probe::DispatchNext) => loops::dispatch_next(thread, call),
         Some(Probe::StaticInit) => loops::static_init(thread, call),

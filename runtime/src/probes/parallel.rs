@@ -18,6 +18,8 @@ struct Region {
     node: u64,
     /// First value and increment of the loop that the threads are in from the start (combined constructs of GOMP).
     in_loop: Option<(i64, i64)>,
+    /// What it is: a loop, or sections.
+    work: Construct,
     /// Team size, as the team's first thread finds it.
     team: AtomicI64,
 }
@@ -88,7 +90,12 @@ fn implicit_frame(site: u32, node: u64, tid: i64, team: i64) -> Frame {
 }
 
 /// `GOMP_parallel(fn, data, ...)` and its like.
-pub(crate) fn gomp(thread: &Thread, call: &Call, in_loop: Option<(i64, i64)>) -> u64 {
+pub(crate) fn gomp(
+    thread: &Thread,
+    call: &Call,
+    in_loop: Option<(i64, i64)>,
+    work: Construct,
+) -> u64 {
     let site = entry::this(call.site());
     let [function_at, data_at] = [call.site().args[0], call.site().args[1]].map(usize::from);
     let mut regs = call.regs();
@@ -103,6 +110,7 @@ pub(crate) fn gomp(thread: &Thread, call: &Call, in_loop: Option<(i64, i64)>) ->
             site,
             node,
             in_loop,
+            work,
             team: AtomicI64::new(1),
         };
         regs[function_at] = gomp_enter as *const () as u64;
@@ -117,7 +125,7 @@ pub(crate) fn gomp(thread: &Thread, call: &Call, in_loop: Option<(i64, i64)>) ->
 pub(crate) fn gomp_loop(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     let known = |nth| bound(site, call.known(nth).unwrap_or(0));
-    gomp(thread, call, Some((known(2), known(4))))
+    gomp(thread, call, Some((known(2), known(4))), Construct::Loop)
 }
 
 unsafe extern "C-unwind" fn gomp_enter(region: *const Region) {
@@ -128,7 +136,7 @@ unsafe extern "C-unwind" fn gomp_enter(region: *const Region) {
         unsafe { core::mem::transmute(region.function) };
     implicit_task(region.site, region.node, &region.team, |thread| {
         if let (Some(thread), Some((first, step))) = (thread, region.in_loop) {
-            loops::open(thread, Construct::Loop, region.site, first, step, None);
+            loops::open(thread, region.work, region.site, first, step, None);
         }
         // SAFETY: with the program's own argument.
         unsafe { function(region.data) };
