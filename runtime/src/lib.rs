@@ -1,7 +1,7 @@
 //! The library that lives in the process of a patched program: it numbers execution units, reads counters and stores
 //! records in shared mappings.
 //!
-//! * [`process`]: start and end of a recording, patched modules, fork.
+//! * [`process`]: start and end of a recording, its threads, fork; [`modules`]: what is patched; [`host`]: who is asked.
 //! * [`entry`]: where control arrives from the patched code, and the way on to the original target.
 //! * [`probes`]: what each kind of probe does, in terms of
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
@@ -17,6 +17,8 @@
 mod buffer;
 mod counters;
 mod entry;
+mod host;
+mod modules;
 mod probes;
 mod process;
 mod syscall;

@@ -3,11 +3,10 @@
 use crate::buffer::Buffer;
 use crate::counters::{self, Chosen, Counters};
 use crate::thread::{Thread, now};
-use crate::{entry, syscall, tls};
-use core::ffi::{CStr, c_int, c_void};
+use crate::{entry, host, modules, syscall, tls};
+use core::ffi::c_void;
 use core::ptr::null;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use ompfuse_format::abi::{self, ModuleHeader, NoteDesc};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
 use ompfuse_format::run::{self, ClockPair, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader};
 use std::fs::{File, OpenOptions};
@@ -31,12 +30,6 @@ static LIST_LOCK: AtomicBool = AtomicBool::new(false);
 static NEXT_INDEX: AtomicU32 = AtomicU32::new(0);
 /// Records lost by threads that have ended, and by threads that could not record at all.
 static LOST: AtomicU64 = AtomicU64::new(0);
-/// Address of rseq's `cpu_id` relative to the thread's TLS base, 0 if glibc has not registered it.
-static RSEQ_CPU: AtomicUsize = AtomicUsize::new(0);
-/// `omp_get_thread_num` and `omp_get_num_threads` of the process's OpenMP runtime.
-static THREAD_NUM: AtomicUsize = AtomicUsize::new(0);
-static NUM_THREADS: AtomicUsize = AtomicUsize::new(0);
-
 /// What is fixed when recording begins.
 struct Process {
     directory: PathBuf,
@@ -89,7 +82,7 @@ pub(crate) fn start() {
         ));
         return;
     }
-    let found = find_modules();
+    let found = modules::find();
     if found.is_empty() {
         return;
     }
@@ -114,7 +107,7 @@ pub(crate) fn start() {
         return;
     }
     PROCESS.store(Box::into_raw(Box::new(process)), Ordering::Release);
-    find_rseq();
+    host::find_rseq();
     entry::prepare();
     // SAFETY: the handlers are plain functions that stay loaded with this library.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
@@ -171,161 +164,6 @@ fn create(path: &Path) -> std::io::Result<File> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
         .open(path)
-}
-
-/// A patched module, found through its note.
-struct Module {
-    header: *mut ModuleHeader,
-    status: ModuleStatus,
-}
-
-impl Module {
-    /// Writes the module's number and the thunks' addresses, then protects the page: nothing else may change them.
-    fn switch_on(&self) {
-        let page = (self.header as usize & !0xfff) as *const u8;
-        // SAFETY: the rewriter gives the header pages of its own in a writable segment; stubs read a slot with one load
-        // and treat 0 as "not there", so any moment is good.
-        unsafe {
-            (&raw mut (*self.header).module).write_volatile(self.status.module);
-            for (slot, thunk) in [
-                (abi::SLOT_CALL, entry::call_thunk as *const () as u64),
-                (abi::SLOT_TASK, entry::task_thunk as *const () as u64),
-                (abi::SLOT_INLINE, entry::inline_thunk as *const () as u64),
-            ] {
-                (&raw mut (*self.header).slots[slot]).write_volatile(thunk);
-            }
-            syscall::protect(page, 4096);
-        }
-    }
-}
-
-/// Every patched module that is loaded.
-fn find_modules() -> Vec<Module> {
-    let mut found: Vec<Module> = Vec::new();
-    // SAFETY: the callback has the right type and gets the vector that outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit_module), (&raw mut found).cast()) };
-    found
-}
-
-unsafe extern "C" fn visit_module(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: dl_iterate_phdr hands a valid description, and back the pointer that find_modules gave.
-    let (info, found) = unsafe { (&*info, &mut *data.cast::<Vec<Module>>()) };
-    // SAFETY: the loader's description of the module's program headers.
-    let phdrs =
-        unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    for note in phdrs.iter().filter(|p| p.p_type == libc::PT_NOTE) {
-        // SAFETY: the segment is mapped from its address on with its length.
-        let bytes = unsafe {
-            core::slice::from_raw_parts(
-                (info.dlpi_addr + note.p_vaddr) as *const u8,
-                note.p_memsz as usize,
-            )
-        };
-        let Some(desc) = find_note(bytes) else {
-            continue;
-        };
-        let header = (info.dlpi_addr + desc.header_va) as *mut ModuleHeader;
-        // SAFETY: `verify` has seen that the note leads to a header in a mapped segment; the magic is checked here.
-        let valid = unsafe {
-            (*header).magic == abi::MODULE_MAGIC && (*header).abi_version == abi::ABI_VERSION
-        };
-        if !valid || found.len() >= 254 {
-            continue;
-        }
-        // SAFETY: the loader's string.
-        let name = unsafe { CStr::from_ptr(info.dlpi_name) }
-            .to_string_lossy()
-            .into_owned();
-        let path = if name.is_empty() {
-            std::fs::read_link("/proc/self/exe").map_or(name, |p| p.to_string_lossy().into_owned())
-        } else {
-            name
-        };
-        let status = ModuleStatus {
-            module: found.len() as u32,
-            path,
-            bias: info.dlpi_addr,
-        };
-        found.push(Module { header, status });
-    }
-    0
-}
-
-/// Our note among those of a segment (namesz, descsz, type, then name and description, each padded to 4 bytes).
-fn find_note(mut bytes: &[u8]) -> Option<NoteDesc> {
-    loop {
-        let word =
-            |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
-        let (name_len, desc_len, kind) = (word(0)?, word(4)?, word(8)?);
-        let desc_at = 12 + name_len.checked_next_multiple_of(4)?;
-        let end = desc_at.checked_add(desc_len.checked_next_multiple_of(4)?)?;
-        if kind as u32 == abi::NOTE_TYPE && bytes.get(12..12 + name_len)? == abi::NOTE_NAME {
-            return NoteDesc::from_bytes(bytes.get(desc_at..desc_at + desc_len)?)
-                .filter(|d| d.abi_version == abi::ABI_VERSION);
-        }
-        bytes = bytes.get(end..)?;
-    }
-}
-
-/// Address of a symbol in the process, 0 if there is none.
-fn symbol(name: &CStr) -> usize {
-    // SAFETY: dlsym only reads the name.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
-}
-
-/// glibc 2.35 and later registers restartable sequences: the processor's number is one load away.
-fn find_rseq() {
-    let offset = symbol(c"__rseq_offset");
-    let size = symbol(c"__rseq_size");
-    if offset != 0 && size != 0 {
-        // SAFETY: glibc's documented variables: ptrdiff_t and unsigned int.
-        let (offset, size) = unsafe { (*(offset as *const isize), *(size as *const u32)) };
-        if size > 0 {
-            RSEQ_CPU.store((offset + 4) as usize, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Number of the processor that this thread runs on, `u16::MAX` if that can't be had cheaply.
-#[inline]
-pub(crate) fn cpu() -> u16 {
-    let offset = RSEQ_CPU.load(Ordering::Relaxed);
-    if offset == 0 {
-        return u16::MAX;
-    }
-    // SAFETY: glibc keeps the area at this offset registered as long as the thread lives.
-    let cpu = unsafe { (tls::base().wrapping_add(offset) as *const i32).read_volatile() };
-    u16::try_from(cpu).unwrap_or(u16::MAX)
-}
-
-/// Asks the OpenMP runtime; looked up when first needed, as it may be loaded late.
-fn ask(cache: &AtomicUsize, name: &CStr) -> Option<i64> {
-    let mut function = cache.load(Ordering::Relaxed);
-    if function == 0 {
-        function = symbol(name);
-        if function == 0 {
-            return None;
-        }
-        cache.store(function, Ordering::Relaxed);
-    }
-    // SAFETY: both functions are `int f(void)` in every OpenMP runtime.
-    let function: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(function) };
-    // SAFETY: callable at any time.
-    Some(i64::from(unsafe { function() }))
-}
-
-/// Thread number in the current team.
-pub(crate) fn thread_num() -> i64 {
-    ask(&THREAD_NUM, c"omp_get_thread_num").unwrap_or(0)
-}
-
-/// Size of the current team.
-pub(crate) fn num_threads() -> i64 {
-    ask(&NUM_THREADS, c"omp_get_num_threads").unwrap_or(1)
 }
 
 /// This thread, if it records.

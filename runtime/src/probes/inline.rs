@@ -2,7 +2,7 @@
 
 use super::loops;
 use crate::entry;
-use crate::process;
+use crate::host;
 use crate::thread::Thread;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{FLAG_UNSIGNED, Probe, SiteDesc};
@@ -31,7 +31,7 @@ pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
 fn thread_number(thread: &Thread) -> i64 {
     match thread.frame().construct {
         Construct::ImplicitTask => thread.frame().tid,
-        _ => process::thread_num(),
+        _ => host::thread_num(),
     }
 }
 
@@ -48,7 +48,7 @@ fn loop_begin(thread: &Thread, dividend: u64, divisor: Option<u64>, site: &SiteD
     let threads = divisor
         .map(width)
         .filter(|&t| t > 0)
-        .unwrap_or_else(|| i128::from(process::num_threads().max(1)));
+        .unwrap_or_else(|| i128::from(host::num_threads().max(1)));
     let tid = i128::from(thread_number(thread));
     let (quotient, remainder) = (n / threads, n % threads);
     let (count, first) = if tid < remainder {

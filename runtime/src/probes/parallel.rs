@@ -2,6 +2,7 @@
 
 use super::{loops, sync};
 use crate::entry::{self, Call, bound};
+use crate::host;
 use crate::process;
 use crate::thread::{Cost, Frame, Place, Thread};
 use core::arch::global_asm;
@@ -56,7 +57,7 @@ fn head(
         node,
         parent: place.parent,
         step: place.step,
-        cpu: process::cpu(),
+        cpu: host::cpu(),
         index: place.index,
         extent: team.max(1) as u64,
         t0,
@@ -70,7 +71,7 @@ fn implicit_task(site: u32, node: u64, team: &AtomicI64, body: impl FnOnce(Optio
     let Some(thread) = process::current() else {
         return body(None);
     };
-    let (tid, size) = (process::thread_num(), process::num_threads());
+    let (tid, size) = (host::thread_num(), host::num_threads());
     if tid == 0 {
         team.store(size, Ordering::Relaxed);
     }

@@ -1,0 +1,105 @@
+//! Where in the program a thread is: task regions, open work-sharing constructs, held mutexes.
+
+use super::Cost;
+use core::cell::Cell;
+use ompfuse_format::Construct;
+use ompfuse_format::record::Step;
+
+/// Where something stands in the tree of labels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) parent: u64,
+    pub(crate) step: Step,
+    pub(crate) index: i64,
+}
+
+/// A task region.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) up: Cell<*const Frame>,
+    pub(crate) construct: Construct,
+    pub(crate) site: u32,
+    /// The node that children name as their parent: for an implicit task that of the parallel construct.
+    pub(crate) node: u64,
+    pub(crate) place: Place,
+    /// Whether the node's record exists.
+    pub(super) written: Cell<bool>,
+    /// Rank of the last child (work-sharing constructs; tasks too, except directly in a parallel construct).
+    pub(super) rank: Cell<i64>,
+    /// Tasks and parallel constructs created directly in this implicit task.
+    pub(super) calls: Cell<i64>,
+    /// Thread number in the team.
+    pub(crate) tid: i64,
+    /// Team size.
+    pub(crate) team: i64,
+    pub(crate) t0: Cell<u64>,
+    pub(crate) cost: Cost,
+    /// The account that was charged before.
+    pub(super) before: Cell<*const Cost>,
+    pub(super) work_base: Cell<usize>,
+    pub(super) mutex_base: Cell<usize>,
+}
+
+impl Frame {
+    /// A frame that is not entered yet.
+    pub(crate) fn new(
+        construct: Construct,
+        site: u32,
+        node: u64,
+        place: Place,
+        tid: i64,
+        team: i64,
+    ) -> Frame {
+        Frame {
+            up: Cell::new(core::ptr::null()),
+            construct,
+            site,
+            node,
+            place,
+            // A parallel construct's node is written where it forks.
+            written: Cell::new(matches!(construct, Construct::ImplicitTask)),
+            rank: Cell::new(0),
+            calls: Cell::new(0),
+            tid,
+            team,
+            t0: Cell::new(0),
+            cost: Cost::new(),
+            before: Cell::new(core::ptr::null()),
+            work_base: Cell::new(0),
+            mutex_base: Cell::new(0),
+        }
+    }
+}
+
+/// An open work-sharing construct, or a range of one.
+#[derive(Debug)]
+pub(crate) struct Work {
+    pub(crate) construct: Cell<Construct>,
+    pub(crate) site: Cell<u32>,
+    pub(crate) node: Cell<u64>,
+    pub(super) place: Cell<Place>,
+    pub(super) written: Cell<bool>,
+    pub(super) rank: Cell<i64>,
+    pub(super) t0: Cell<u64>,
+    pub(crate) cost: Cost,
+    /// Ticks and counts spent fetching ranges.
+    pub(crate) dispatch: Cost,
+    /// How often.
+    pub(crate) fetches: Cell<u64>,
+    /// Loop: value of the first iteration. Range: unused.
+    pub(crate) first: Cell<i64>,
+    /// Loop: increment.
+    pub(crate) step: Cell<i64>,
+    /// Range: iterations.
+    pub(super) extent: Cell<u64>,
+}
+
+/// A mutex that is held.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) construct: Cell<Construct>,
+    pub(super) site: Cell<u32>,
+    pub(super) t0: Cell<u64>,
+    pub(super) wait: Cell<u64>,
+    pub(super) cost: Cost,
+}

@@ -1,0 +1,257 @@
+//! Entering and leaving constructs, and the ranks of what is created in them.
+
+use super::{Frame, Place, Thread, Work};
+use crate::probes::parallel::Detached;
+use crate::{host, syscall};
+use ompfuse_format::Construct;
+use ompfuse_format::record::{IntervalHead, Step};
+
+impl Thread {
+    /// A new node number.
+    #[inline]
+    pub(crate) fn new_node(&self) -> u64 {
+        let sequence = self.sequence.get();
+        self.sequence.set(sequence + 1);
+        u64::from(self.index + 1) << 40 | sequence
+    }
+
+    /// Node of the innermost construct, whose record need not exist yet: for what is told by its parent only.
+    #[inline]
+    pub(crate) fn here(&self) -> u64 {
+        self.work().map_or(self.frame().node, |w| w.node.get())
+    }
+
+    /// Place of a new task or parallel construct created here ([XU] section 4, combination.md section 1).
+    #[inline]
+    pub(crate) fn place_task(&self) -> Place {
+        if self.work().is_none() && self.frame().construct == Construct::ImplicitTask {
+            let frame = self.frame();
+            let calls = frame.calls.get();
+            frame.calls.set(calls + 1);
+            let index = frame.tid + calls * frame.team;
+            return Place {
+                parent: frame.node,
+                step: Step::TidRanked,
+                index,
+            };
+        }
+        self.place_ranked()
+    }
+
+    /// Place of a new work-sharing construct here, or of a task where tasks are ranked in the order of creation.
+    #[inline]
+    pub(crate) fn place_ranked(&self) -> Place {
+        let (node, written, rank) = match self.work() {
+            Some(work) => {
+                if !work.written.replace(true) {
+                    self.write_node(
+                        work.node.get(),
+                        work.construct.get(),
+                        work.site.get(),
+                        work.place.get(),
+                    );
+                }
+                (work.node.get(), true, &work.rank)
+            }
+            None => (
+                self.frame().node,
+                self.frame().written.replace(true),
+                &self.frame().rank,
+            ),
+        };
+        if !written {
+            let frame = self.frame();
+            self.write_node(node, frame.construct, frame.site, frame.place);
+        }
+        rank.set(rank.get() + 1);
+        Place {
+            parent: node,
+            step: Step::Ranked,
+            index: rank.get(),
+        }
+    }
+
+    /// Opens a work-sharing construct, or a range or section of the innermost one, whose account is current from now on.
+    /// The caller has charged what came before. `None` where the stack is full.
+    pub(crate) fn open(
+        &self,
+        construct: Construct,
+        site: u32,
+        place: Place,
+        extent: u64,
+    ) -> Option<&Work> {
+        let top = self.work_top.get();
+        let Some(work) = self.work.get(top) else {
+            self.work_lost.set(self.work_lost.get() + 1);
+            return None;
+        };
+        self.work_top.set(top + 1);
+        work.construct.set(construct);
+        work.site.set(site);
+        work.node.set(self.new_node());
+        work.place.set(place);
+        work.written.set(false);
+        work.rank.set(0);
+        work.t0.set(self.last.get());
+        work.cost.clear(self.k());
+        work.dispatch.clear(self.k());
+        work.fetches.set(0);
+        work.extent.set(extent);
+        self.account.set(&raw const work.cost);
+        Some(work)
+    }
+
+    /// Closes the innermost work entry. The caller has charged; the account around it is current afterwards.
+    fn close_innermost(&self) {
+        let Some(work) = self.work() else { return };
+        let Place {
+            parent,
+            step,
+            index,
+        } = work.place.get();
+        let mut head = IntervalHead {
+            construct: work.construct.get(),
+            site: work.site.get(),
+            node: work.node.get(),
+            parent,
+            step,
+            cpu: host::cpu(),
+            index,
+            extent: work.extent.get(),
+            t0: work.t0.get(),
+            t1: self.last.get(),
+            own_ticks: work.cost.ticks.get(),
+        };
+        self.write_interval(&head, &work.cost);
+        if work.fetches.get() > 0 {
+            head.construct = Construct::Dispatch;
+            (head.parent, head.node, head.step, head.index) = (work.node.get(), 0, Step::None, 0);
+            (head.extent, head.own_ticks) = (work.fetches.get(), work.dispatch.ticks.get());
+            self.write_interval(&head, &work.dispatch);
+        }
+        self.work_top.set(self.work_top.get() - 1);
+        self.account.set(self.innermost_cost());
+    }
+
+    /// Closes every work entry of the current frame: what a barrier, the next work-sharing construct or the end of the
+    /// body imply. One boundary for all.
+    #[inline]
+    pub(crate) fn close_all(&self) {
+        if self.work().is_some() {
+            self.charge();
+            while self.work().is_some() {
+                self.close_innermost();
+            }
+        }
+    }
+
+    /// Closes work entries up to and including the innermost one that `wanted` accepts; none if there is no such.
+    pub(crate) fn close_to(&self, wanted: impl Fn(&Work) -> bool) {
+        let open = &self.work[self.frame().work_base.get()..self.work_top.get()];
+        let Some(at) = open.iter().rposition(wanted) else {
+            return;
+        };
+        let down_to = self.frame().work_base.get() + at;
+        self.charge();
+        while self.work_top.get() > down_to {
+            self.close_innermost();
+        }
+    }
+
+    /// Enters a frame: its account is charged from now on.
+    pub(crate) fn enter(&self, frame: &Frame) {
+        frame.before.set(self.switch(&raw const frame.cost));
+        frame.t0.set(self.last.get());
+        frame.up.set(self.frame.replace(frame));
+        frame.work_base.set(self.work_top.get());
+        frame.mutex_base.set(self.mutex_top.get());
+    }
+
+    /// Leaves the current frame, closing what its end implies, and writes its interval. `extent`: see
+    /// [`record::Interval::extent`].
+    pub(crate) fn leave(&self, frame: &Frame, extent: u64) {
+        if self.abandoned.get() || !core::ptr::eq(self.frame.get(), frame) {
+            return; // forked away in between
+        }
+        self.charge();
+        while self.work().is_some() {
+            self.close_innermost();
+        }
+        while self.mutex_top.get() > frame.mutex_base.get() {
+            self.mutex_top.set(self.mutex_top.get() - 1);
+            if let Some(held) = self.mutexes.get(self.mutex_top.get()) {
+                held.cost.drain_into(&frame.cost, self.k());
+            }
+        }
+        let implicit = frame.construct == Construct::ImplicitTask;
+        let head = IntervalHead {
+            construct: frame.construct,
+            site: frame.site,
+            node: if implicit { 0 } else { frame.node },
+            parent: if implicit {
+                frame.node
+            } else {
+                frame.place.parent
+            },
+            step: if implicit {
+                Step::None
+            } else {
+                frame.place.step
+            },
+            cpu: host::cpu(),
+            index: if implicit {
+                frame.tid
+            } else {
+                frame.place.index
+            },
+            extent,
+            t0: frame.t0.get(),
+            t1: self.last.get(),
+            own_ticks: frame.cost.ticks.get(),
+        };
+        self.write_interval(&head, &frame.cost);
+        self.frame.set(frame.up.get());
+        self.account.set(frame.before.get());
+    }
+
+    /// Keeps a frame whose body the program runs between two calls. `None` without memory for it.
+    pub(crate) fn detach(&self, detached: Detached) -> Option<&Detached> {
+        let mut at = self.detached_free.get();
+        if at.is_null() {
+            let Some(memory) = syscall::map_memory(size_of::<Detached>()) else {
+                self.detached_lost.set(self.detached_lost.get() + 1);
+                return None;
+            };
+            at = memory.cast();
+        } else {
+            // SAFETY: on the free list, so initialised and used by nobody.
+            self.detached_free.set(unsafe { (*at).next.get() });
+        }
+        // SAFETY: room for one, from the free list or fresh pages; the list keeps it until `reattach`.
+        let kept = unsafe {
+            at.write(detached);
+            &*at
+        };
+        kept.next.set(self.detached.replace(at));
+        Some(kept)
+    }
+
+    /// The innermost detached frame, if it is of this construct and still the current task region.
+    pub(crate) fn detached(&self, construct: Construct) -> Option<&Detached> {
+        if self.detached_lost.get() > 0 {
+            self.detached_lost.set(self.detached_lost.get() - 1);
+            return None;
+        }
+        // SAFETY: on the list of detached frames, hence alive.
+        let detached = unsafe { self.detached.get().as_ref()? };
+        let current = core::ptr::eq(self.frame.get(), &raw const detached.frame);
+        (current && detached.frame.construct == construct).then_some(detached)
+    }
+
+    /// Gives up the innermost detached frame, which has been left.
+    pub(crate) fn reattach(&self, detached: &Detached) {
+        let at = self.detached.get();
+        self.detached.set(detached.next.get());
+        detached.next.set(self.detached_free.replace(at));
+    }
+}

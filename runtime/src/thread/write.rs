@@ -1,0 +1,122 @@
+//! Records, and the mutexes whose records come when they are released.
+
+use super::{Cost, Place, Thread};
+use crate::host;
+use ompfuse_format::Construct;
+use ompfuse_format::record::{self, IntervalHead, MAX_COUNTERS, Node, Step};
+
+impl Thread {
+    /// Writes the identity of a node.
+    pub(crate) fn write_node(&self, node: u64, construct: Construct, site: u32, place: Place) {
+        if self.abandoned.get() {
+            return;
+        }
+        let Place {
+            parent,
+            step,
+            index,
+        } = place;
+        let node = Node {
+            construct,
+            site,
+            node,
+            parent,
+            step,
+            index,
+        };
+        self.buffer.record(Node::LEN, |out| {
+            // SAFETY: the buffer gives Node::LEN bytes, which nothing else refers to.
+            record::encode_node(unsafe { &mut *out.cast::<[u8; Node::LEN]>() }, &node);
+        });
+    }
+
+    /// Writes an interval.
+    #[inline]
+    pub(crate) fn write_interval(&self, head: &IntervalHead, cost: &Cost) {
+        if self.abandoned.get() {
+            return; // the mapping belongs to the process before the fork
+        }
+        let k = self.k();
+        let mut counts = [0; MAX_COUNTERS];
+        for (to, from) in counts.iter_mut().zip(&cost.counts).take(k) {
+            *to = from.get();
+        }
+        let counts = counts.get(..k).unwrap_or(&[]);
+        self.buffer.record(record::Interval::LEN + 8 * k, |out| {
+            record::encode_interval(head, counts, |at, word| {
+                // SAFETY: the encoder writes the 9 + k words that the buffer gives.
+                unsafe { out.add(at).write(word) };
+            });
+        });
+    }
+
+    /// Writes a wait or a service of the runtime that began at `t0` and ends at the last boundary.
+    pub(crate) fn write_wait(
+        &self,
+        construct: Construct,
+        site: u32,
+        t0: u64,
+        extent: u64,
+        cost: &Cost,
+    ) {
+        let head = IntervalHead {
+            construct,
+            site,
+            node: 0,
+            parent: self.here(),
+            step: Step::None,
+            cpu: host::cpu(),
+            index: 0,
+            extent,
+            t0,
+            t1: self.last.get(),
+            own_ticks: cost.ticks.get(),
+        };
+        self.write_interval(&head, cost);
+    }
+
+    /// Charges the innermost construct with what has no interval of its own.
+    pub(crate) fn absorb(&self, cost: &Cost) {
+        // SAFETY: as in charge.
+        cost.drain_into(unsafe { &*self.innermost_cost() }, self.k());
+    }
+
+    /// A mutex was entered; `cost` is what that took, since `t0`.
+    pub(crate) fn hold(&self, construct: Construct, site: u32, t0: u64, cost: &Cost) {
+        let Some(held) = self.mutexes.get(self.mutex_top.get()) else {
+            self.mutex_lost.set(self.mutex_lost.get() + 1);
+            self.absorb(cost);
+            return;
+        };
+        self.mutex_top.set(self.mutex_top.get() + 1);
+        held.construct.set(construct);
+        held.site.set(site);
+        held.t0.set(t0);
+        held.wait.set(cost.ticks.get());
+        held.cost.clear(self.k());
+        cost.drain_into(&held.cost, self.k());
+    }
+
+    /// A mutex was released; `cost` is what that took.
+    pub(crate) fn unhold(&self, cost: &Cost) {
+        if self.mutex_lost.get() > 0 {
+            self.mutex_lost.set(self.mutex_lost.get() - 1);
+            return;
+        }
+        let Some(top) = self.mutex_top.get().checked_sub(1) else {
+            return;
+        };
+        let Some(held) = self.mutexes.get(top) else {
+            return;
+        };
+        self.mutex_top.set(top);
+        cost.drain_into(&held.cost, self.k());
+        self.write_wait(
+            held.construct.get(),
+            held.site.get(),
+            held.t0.get(),
+            held.wait.get(),
+            &held.cost,
+        );
+    }
+}
