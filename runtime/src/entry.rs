@@ -108,11 +108,14 @@ global_asm!(
     "push rdi",
     "push rsi",
     "push [rbp]", // rbp
-    "push rsp",   // not what it was, and not used
+    "push rsp",   // replaced below
     "push rbx",
     "push rdx",
     "push rcx",
     "push rax",
+    // What rsp was: above the return address, r10, r11, the flags and the red zone.
+    "lea rax, [rbp + 40 + 128]",
+    "mov [rsp + 32], rax",
     "mov rbx, rsp",
     "mov rsi, r10",
     "and rsp, -64",

@@ -15,7 +15,7 @@ mod nest;
 mod write;
 
 pub(crate) use cost::Cost;
-pub(crate) use frame::{Frame, Place, Work};
+pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 
 use frame::Held;
 
@@ -31,6 +31,9 @@ use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, Step};
 pub(crate) const MAX_WORK: usize = 128;
 /// Mutexes held at once on a thread that are timed; further ones are charged to the code around them.
 pub(crate) const MAX_MUTEXES: usize = 32;
+
+/// Static loops whose shares are remembered; a power of two.
+pub(crate) const SHARES: usize = 64;
 
 /// Everything of one thread.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub(crate) struct Thread {
     mutex_lost: Cell<usize>,
     /// What task allocation has cost since the last task was handed over.
     pub(crate) pending: Cost,
+    /// Shares of static loops that another loop may reuse, by the site's low bits.
+    pub(crate) shares: [Cell<Share>; SHARES],
     /// Innermost detached frame, and those to be used again.
     detached: Cell<*mut Detached>,
     detached_free: Cell<*mut Detached>,

@@ -155,6 +155,9 @@ pub const FLAG_TAIL: u16 = 2;
 /// [`SiteDesc::flags`]: the values of `width` bytes are unsigned.
 pub const FLAG_UNSIGNED: u16 = 4;
 
+/// [`SiteDesc::flags`] of [`Probe::StaticInit`]: every chunk has a [`Probe::InlineNextChunk`].
+pub const FLAG_CHUNKS: u16 = 8;
+
 /// What the runtime library needs to know of a site: 64 bytes in the read-only segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -185,8 +188,8 @@ pub struct SiteDesc {
     pub reserved: u8,
     /// Positions of the arguments that the probe reads; their order is documented at each [`Probe`].
     pub args: [u8; 8],
-    /// 0.
-    pub spare: u64,
+    /// Another constant of the probe ([`Probe::InlineChunk`]).
+    pub second: i64,
 }
 
 impl SiteDesc {
@@ -209,7 +212,7 @@ impl SiteDesc {
         out[46] = self.width;
         out[47] = self.reserved;
         out[48..56].copy_from_slice(&self.args);
-        out[56..64].copy_from_slice(&self.spare.to_le_bytes());
+        out[56..64].copy_from_slice(&self.second.to_le_bytes());
         out
     }
 }
@@ -298,6 +301,8 @@ probes! {
     SectionsNext = 29, "sections-next";
     /// `args = [fn, data]`: as [`Probe::Parallel`], and each thread is in a `sections` construct from the start.
     ParallelSections = 30, "parallel-sections";
+    /// `omp_get_thread_num` right before the test that makes a `master`: the result equal to `param`, the block is entered.
+    MasterQuery = 31, "master-query";
     /// Inline. `args = [divisor]`: the dividend (rax, of `width` bytes) is the trip count and register `divisor` (or
     /// nothing) the number of threads of a static loop that gcc computes itself. Register numbers are x86's (rax 0 ... r15 15).
     InlineLoopBegin = 40, "inline-loop-begin";
@@ -305,6 +310,15 @@ probes! {
     InlineMaster = 41, "inline-master";
     /// Inline. The construct of site `region` ends here, if this thread is in it.
     InlineEnd = 42, "inline-end";
+    /// Inline. A static loop begins whose bounds the compiler has computed for the loop of site `param`, earlier in the same
+    /// execution of the function.
+    InlineLoopAgain = 43, "inline-loop-again";
+    /// Inline. Before each comparison of a chunk's first iteration with the trip count, in a loop with chunks that gcc deals
+    /// round itself: the loop (`region`) begins, or its next chunk, or it ends. `args = [register]`: it holds the trip count
+    /// less `second`, which is the whole trip count without a register. `param`: the chunk's size.
+    InlineChunk = 44, "inline-chunk";
+    /// Inline. The next chunk of the static loop of site `region` begins, if there is one. The first one counts.
+    InlineNextChunk = 45, "inline-next-chunk";
 }
 
 impl Probe {

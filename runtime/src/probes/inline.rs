@@ -3,19 +3,30 @@
 use super::loops;
 use crate::entry;
 use crate::host;
-use crate::thread::Thread;
+use crate::thread::{Chunks, SHARES, Share, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{FLAG_UNSIGNED, Probe, SiteDesc};
+use ompfuse_format::record::{site_ref, split_site};
 
 /// Index of rax among the registers.
 const RAX: usize = 0;
+/// Index of rsp.
+const RSP: usize = 4;
 
 /// A probe of a trampoline; `registers` in x86's numbering, as they are before the displaced instruction.
 pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let register = registers.get(usize::from(site.args[0])).copied();
     match Probe::from_number(site.probe) {
-        Some(Probe::InlineLoopBegin) => loop_begin(thread, registers[RAX], register, site),
+        Some(Probe::InlineLoopBegin) => loop_begin(thread, registers, register, site),
         Some(Probe::InlineMaster) => master(thread, register, site),
+        Some(Probe::InlineLoopAgain) => loop_again(thread, registers[RSP], site),
+        Some(Probe::InlineChunk) => chunk(thread, register, site),
+        Some(Probe::InlineNextChunk) => {
+            let region = entry::region(site);
+            if innermost_loop(thread) == Some(region) {
+                loops::next_chunk(thread);
+            }
+        }
         Some(Probe::InlineEnd) => {
             let region = entry::region(site);
             thread.close_to(|work| {
@@ -37,14 +48,14 @@ fn thread_number(thread: &Thread) -> i64 {
 
 /// A static loop without chunk: the trip count is about to be divided by the number of threads. gcc gives each thread
 /// `q = n / threads` iterations, the first `n % threads` of them one more (omp-expand.cc, expand_omp_for_static_nochunk).
-fn loop_begin(thread: &Thread, dividend: u64, divisor: Option<u64>, site: &SiteDesc) {
+fn loop_begin(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &SiteDesc) {
     let width = |value: u64| match (site.width, site.flags & FLAG_UNSIGNED != 0) {
         (4, true) => i128::from(value as u32),
         (4, false) => i128::from(value as i32),
         (_, true) => i128::from(value),
         (_, false) => i128::from(value as i64),
     };
-    let n = width(dividend).max(0);
+    let n = width(registers[RAX]).max(0);
     let threads = divisor
         .map(width)
         .filter(|&t| t > 0)
@@ -59,8 +70,77 @@ fn loop_begin(thread: &Thread, dividend: u64, divisor: Option<u64>, site: &SiteD
 
     thread.close_all();
     thread.charge();
-    let range = (count > 0).then_some((first as i64, count as u64));
-    loops::open(thread, Construct::Loop, entry::this(site), 0, 1, range);
+    let (first, count) = (first as i64, count as u64);
+    let share = Share {
+        site: entry::this(site),
+        stack: registers[RSP],
+        first,
+        count,
+    };
+    thread.shares[share.site as usize % SHARES].set(share);
+    loops::open(
+        thread,
+        Construct::Loop,
+        share.site,
+        0,
+        1,
+        (count > 0).then_some((first, count)),
+    );
+}
+
+/// A static loop with the bounds of another, which the same execution of the function has computed.
+fn loop_again(thread: &Thread, stack: u64, site: &SiteDesc) {
+    let this = entry::this(site);
+    let (module, _) = split_site(this);
+    let other = site_ref(module, site.param as u32);
+    let share = thread.shares[other as usize % SHARES].get();
+    thread.close_all();
+    thread.charge();
+    let known = share.site == other && share.stack == stack;
+    loops::open(
+        thread,
+        Construct::Loop,
+        this,
+        0,
+        1,
+        (known && share.count > 0).then_some((share.first, share.count)),
+    );
+}
+
+/// The loop that the thread is in (in a range of it, or between two), by its site.
+fn innermost_loop(thread: &Thread) -> Option<u32> {
+    let work = thread.work()?;
+    matches!(work.construct.get(), Construct::Loop | Construct::Range).then(|| work.site.get())
+}
+
+/// A static loop whose chunks gcc deals round itself (omp-expand.cc, expand_omp_for_static_chunk): thread `t` of `T` has the
+/// chunks `t`, `t + T`, ... The comparison that follows decides whether there is another one.
+fn chunk(thread: &Thread, register: Option<u64>, site: &SiteDesc) {
+    let region = entry::region(site);
+    if innermost_loop(thread) != Some(region) {
+        let bound = register.map_or(0, |value| {
+            match (site.width, site.flags & FLAG_UNSIGNED != 0) {
+                (4, true) => i64::from(value as u32),
+                (4, false) => i64::from(value as i32),
+                _ => value as i64,
+            }
+        });
+        let (size, team) = (site.param.max(1), host::num_threads().max(1));
+        thread.close_all();
+        thread.charge();
+        loops::open(thread, Construct::Loop, region, 0, 1, None);
+        let Some(work) = thread.work() else { return };
+        work.chunks.set(Chunks {
+            next: thread_number(thread).saturating_mul(size),
+            round: team.saturating_mul(size),
+            size,
+            total: bound.saturating_add(site.second),
+        });
+    }
+    if !loops::next_chunk(thread) {
+        thread
+            .close_to(|work| work.site.get() == region && work.construct.get() == Construct::Loop);
+    }
 }
 
 /// `master`, or a user's test of the thread number: everybody counts it, who passes is in it.

@@ -3,9 +3,9 @@
 
 use super::sync;
 use crate::entry::{self, Call, bound, bound_at};
-use crate::thread::{Place, Thread};
+use crate::thread::{Chunks, Place, Thread};
 use ompfuse_format::Construct;
-use ompfuse_format::abi::SiteDesc;
+use ompfuse_format::abi::{FLAG_CHUNKS, SiteDesc};
 use ompfuse_format::record::Step;
 
 /// Opens a loop, and its first range `(first iteration, iterations)`. The caller has charged and closed.
@@ -266,23 +266,65 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     };
     let total = iterations(first, last.wrapping_add(step.signum()), step);
     let index = logical(own_first, first, step);
-    if !empty && index >= 0 && (index as u64) < total && thread.work().is_some() {
-        let left = total - index as u64;
-        let extent = match known(4) {
-            stride if CHUNKED.contains(&schedule) && stride != 0 => {
-                // SAFETY: the distance to the thread's next chunk, stored by the runtime.
-                let stride = unsafe { bound_at(site, stride) };
-                share(
-                    left,
-                    iterations(own_first, own_last.wrapping_add(step.signum()), step),
-                    logical(stride, 0, step),
-                )
-            }
-            _ => iterations(own_first, own_last.wrapping_add(step.signum()), step).min(left),
-        };
-        open_range(thread, index, extent);
+    let Some(work) = thread.work() else {
+        return result;
+    };
+    if empty || index < 0 || index as u64 >= total {
+        // Nothing for this thread, in any chunk.
+        work.chunks.set(Chunks {
+            next: 0,
+            round: 1,
+            size: 1,
+            total: 0,
+        });
+        return result;
+    }
+    let left = total - index as u64;
+    let count = iterations(own_first, own_last.wrapping_add(step.signum()), step);
+    let stride = known(4);
+    if !CHUNKED.contains(&schedule) || stride == 0 {
+        open_range(thread, index, count.min(left));
+        return result;
+    }
+    // SAFETY: the distance to the thread's next chunk, stored by the runtime.
+    let round = logical(unsafe { bound_at(site, stride) }, 0, step);
+    if site.flags & FLAG_CHUNKS != 0 {
+        work.chunks.set(Chunks {
+            next: index,
+            round,
+            size: count as i64,
+            total: total as i64,
+        });
+    } else {
+        open_range(thread, index, share(left, count, round));
     }
     result
+}
+
+/// The next chunk of the innermost loop begins, which the program deals itself; the one before has ended. False if there
+/// is none.
+pub(crate) fn next_chunk(thread: &Thread) -> bool {
+    close_range(thread);
+    let Some(work) = thread.work() else {
+        return false;
+    };
+    let chunks = work.chunks.get();
+    if chunks.next < 0 || chunks.next >= chunks.total {
+        return false;
+    }
+    // Where the next chunk would begin behind every number, there is none.
+    let next = chunks
+        .next
+        .checked_add(chunks.round)
+        .unwrap_or(chunks.total);
+    work.chunks.set(Chunks { next, ..chunks });
+    thread.charge();
+    open_range(
+        thread,
+        chunks.next,
+        chunks.size.min(chunks.total - chunks.next) as u64,
+    );
+    true
 }
 
 /// Iterations of a thread that executes `chunk` of every `round` of the `left` iterations from its first one on.

@@ -38,6 +38,7 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::SingleCopyStart) => sync::single_start(thread, call, |result| result == 0),
         Some(Probe::SingleEnd) => sync::block_end(thread, call),
         Some(Probe::MasterStart) => sync::master_start(thread, call),
+        Some(Probe::MasterQuery) => sync::master_query(thread, call),
         Some(Probe::MasterEnd) => sync::block_end(thread, call),
         Some(Probe::MutexEnter) => sync::mutex_enter(thread, call),
         Some(Probe::MutexExit) => sync::mutex_exit(thread, call),
@@ -48,9 +49,6 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::TaskBeginIf0) => tasks::begin_if0(thread, call),
         Some(Probe::TaskCompleteIf0) => tasks::complete_if0(thread, call),
         // A probe of another slot, or one of a later version: the program's call and nothing else.
-        Some(
-            Probe::TaskCreate | Probe::InlineLoopBegin | Probe::InlineMaster | Probe::InlineEnd,
-        )
-        | None => call.forward(),
+        _ => call.forward(),
     }
 }

@@ -61,6 +61,12 @@ pub(crate) fn master_start(thread: &Thread, call: &Call) -> u64 {
     block_start(thread, call, |result| result as u32 != 0)
 }
 
+/// gcc's `master`, where the thread number is asked for right before the test.
+pub(crate) fn master_query(thread: &Thread, call: &Call) -> u64 {
+    let filter = call.site().param;
+    block_start(thread, call, |result| i64::from(result as i32) == filter)
+}
+
 fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> u64 {
     let place = thread.place_ranked();
     let result = call.forward();

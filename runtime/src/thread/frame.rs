@@ -71,6 +71,28 @@ impl Frame {
     }
 }
 
+/// Chunks that are dealt round the team, in logical iterations.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chunks {
+    /// First iteration of this thread's next chunk.
+    pub(crate) next: i64,
+    /// From one of its chunks to the next.
+    pub(crate) round: i64,
+    /// Iterations of a chunk.
+    pub(crate) size: i64,
+    /// Iterations of the loop.
+    pub(crate) total: i64,
+}
+
+/// This thread's share of a static loop, as it was computed in one execution of a function (told by its stack pointer).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Share {
+    pub(crate) site: u32,
+    pub(crate) stack: u64,
+    pub(crate) first: i64,
+    pub(crate) count: u64,
+}
+
 /// An open work-sharing construct, or a range of one.
 #[derive(Debug)]
 pub(crate) struct Work {
@@ -90,6 +112,8 @@ pub(crate) struct Work {
     pub(crate) first: Cell<i64>,
     /// Loop: increment.
     pub(crate) step: Cell<i64>,
+    /// Loop with chunks that the program deals itself.
+    pub(crate) chunks: Cell<Chunks>,
     /// Range: iterations.
     pub(super) extent: Cell<u64>,
 }
