@@ -1,2 +1,75 @@
-//! The `ompfuse` command.
-fn main() {}
+//! The `ompfuse` command: arguments, files, processes and progress. The work is done by the library crates.
+#![deny(unsafe_code)] // one exception, in `input`
+
+mod atomic;
+mod binary;
+mod cache;
+mod commands;
+mod counters;
+mod embedded;
+mod input;
+mod interrupt;
+mod launch;
+mod load;
+mod output;
+mod program;
+mod progress;
+mod recording;
+mod run_dir;
+mod select;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = commands::Cli::parse();
+    let result = interrupt::install()
+        .map_err(anyhow::Error::from)
+        .and_then(|()| cli.run());
+    ExitCode::from(result.unwrap_or_else(|error| status_of(&error)))
+}
+
+/// Says what went wrong, where that is of use, and returns the exit status.
+fn status_of(error: &anyhow::Error) -> u8 {
+    if error.is::<output::ReaderGone>() {
+        return 0;
+    }
+    output::note(one_line(error));
+    error
+        .downcast_ref::<interrupt::Interrupted>()
+        .map_or(1, |i| 128 + i.0 as u8)
+}
+
+/// The error and its causes. A message may quote its cause already; then it isn't said twice.
+fn one_line(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .fold(String::new(), |line, cause| match line.as_str() {
+            "" => cause,
+            said if said.contains(&cause) => line,
+            said => format!("{said}: {cause}"),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::anyhow;
+
+    #[test]
+    fn causes_are_said_once() {
+        assert_eq!(one_line(&anyhow!("c").context("b").context("a")), "a: b: c");
+        assert_eq!(
+            one_line(&anyhow!("no room").context("cannot write (no room)")),
+            "cannot write (no room)"
+        );
+    }
+
+    #[test]
+    fn signals_and_lost_readers_have_their_status() {
+        assert_eq!(status_of(&output::ReaderGone.into()), 0);
+        assert_eq!(status_of(&interrupt::Interrupted(2).into()), 130);
+        assert_eq!(status_of(&anyhow!("x")), 1);
+    }
+}

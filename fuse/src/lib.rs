@@ -1,1 +1,36 @@
-//! Skeleton.
+//! From runs to one profile: reading runs, planning event sets, combination strategies, profiles.
+//!
+//! Pure functions of bytes and values: nothing here opens a file or reads a clock.
+//!
+//! ```text
+//! files of a run folder ──RunFiles::from_folder──> RunFiles ──Run::read──> Run ──Profile::of_run──┐
+//! another recorder's CSV ──XuTable::from_csv──> XuTable ──Profile::of_table──────────────────────┤
+//!                                                                                                v
+//!                         Parquet bytes <──to_parquet── Profile <──Combiner (LGL, CTC)── Profiles
+//! ```
+//!
+//! * [`plan`]: event sets.
+//! * [`run`]: a recorded run as tables, with what was lost or broken.
+//! * [`label`], [`table`]: XUs and their identity.
+//! * [`combine`]: strategies on tables.
+//! * [`summary`]: what reports need beside the XUs.
+//! * [`profile`]: XUs and summary together; the Parquet file.
+#![forbid(unsafe_code)]
+
+pub mod combine;
+pub mod label;
+pub mod plan;
+pub mod profile;
+pub mod run;
+pub mod summary;
+pub mod table;
+#[cfg(any(test, feature = "test-support"))]
+pub mod testing;
+
+pub use combine::{Combined, LglJoin, Reason, Unmatched, combine_ctc, combine_lgl};
+pub use label::{Label, LabelHash, LabelId, Labels};
+pub use plan::plan_lgl;
+pub use profile::{Combiner, Profile, ProfileError, Strategy};
+pub use run::{Health, Problem, Run, RunError, RunFiles};
+pub use summary::Summary;
+pub use table::{EventColumn, Site, TableError, XuTable};

@@ -1,1 +1,21 @@
-//! Skeleton.
+//! Reports: from the numbers of a run or profile to regions, overheads, tables. Pure: nothing is measured, read or
+//! printed here.
+//!
+//! [`Report::new`] takes a [`Summary`](ompfuse_fuse::Summary), of one run (`Summary::of_run`) or of a profile
+//! (`Profile::summary`). A [`Report`] serialises to the JSON that `ompfuse report --format json` prints (DESIGN.md
+//! section 9: scripts rely on its names), and [`text::render`] makes the terminal's text of it.
+#![forbid(unsafe_code)]
+
+mod build;
+mod model;
+mod overhead;
+#[cfg(test)]
+mod tests;
+pub mod text;
+mod units;
+
+pub use model::{
+    Class, EventState, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, Region, RegionThread,
+    Report, RunInfo, Serial, Spread, ThreadCheck, UnmatchedXus,
+};
+pub use text::TextOptions;

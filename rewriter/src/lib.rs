@@ -1,4 +1,22 @@
 //! Bytes of an ELF file in; OpenMP sites, a plan, patched bytes and their verification out. No I/O, nothing is run.
 #![forbid(unsafe_code)]
 
+mod assemble;
+mod describe;
+mod draft;
+mod dynamic;
+mod image;
+pub mod layout;
 pub mod model;
+pub mod patch;
+pub mod patch_error;
+pub mod plan;
+pub mod scan;
+mod sections;
+pub mod stubs;
+pub mod trampoline;
+mod unwind;
+pub mod verify;
+pub mod write;
+
+pub use scan::{ScanError, scan, self_description};

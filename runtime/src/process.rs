@@ -5,7 +5,6 @@ use crate::counters::{self, Chosen, Counters};
 use crate::thread::{Thread, now};
 use crate::{entry, host, modules, syscall, tls};
 use core::ffi::c_void;
-use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
 use ompfuse_format::run::{self, ClockPair, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader};
@@ -260,10 +259,10 @@ unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     tls::set(0); // another destructor may still run constructs: they make a new record file
     // SAFETY: set by new_thread for this thread, and not released yet.
     let thread = unsafe { &*memory };
-    thread.finish();
-    thread.close_counters();
-    LOST.fetch_add(thread.buffer.lost(), Ordering::Relaxed);
+    // With the lock, since `finish` may be closing this thread at the moment.
     with_list(|| {
+        thread.finish();
+        LOST.fetch_add(thread.buffer.lost(), Ordering::Relaxed);
         let mut head = THREADS.load(Ordering::Relaxed).cast_const();
         if core::ptr::eq(head, memory) {
             THREADS.store(thread.next.get().cast_mut(), Ordering::Relaxed);
@@ -277,6 +276,7 @@ unsafe extern "C" fn thread_ends(memory: *mut c_void) {
             head = other.next.get();
         }
     });
+    thread.close_counters();
     // SAFETY: neither the list nor TLS leads here any more.
     unsafe {
         thread.buffer.release();
@@ -295,19 +295,20 @@ pub(crate) fn finish() {
     };
     let own = tls::get();
     let mut lost = LOST.load(Ordering::Relaxed);
-    let mut head: *const Thread = null();
-    with_list(|| head = THREADS.load(Ordering::Relaxed));
-    while !head.is_null() {
-        // SAFETY: listed threads are alive; those that end from now on wait for nothing of ours, but glibc runs no
-        // further destructors of other threads while exit() is under way unless they end by themselves.
-        let thread = unsafe { &*head };
-        // A thread at work can't be closed from here: what it committed stays, its last part is missing.
-        if head as usize == own || thread.is_idle() {
-            thread.finish();
+    // The lock is kept: a thread that ends meanwhile (libgomp's pool may) waits for it before its memory goes.
+    with_list(|| {
+        let mut head = THREADS.load(Ordering::Relaxed).cast_const();
+        while !head.is_null() {
+            // SAFETY: listed threads are alive.
+            let thread = unsafe { &*head };
+            // A thread at work can't be closed from here: what it committed stays, its last part is missing.
+            if head as usize == own || thread.is_idle() {
+                thread.finish();
+            }
+            lost += thread.buffer.lost();
+            head = thread.next.get();
         }
-        lost += thread.buffer.lost();
-        head = thread.next.get();
-    }
+    });
     if own > TLS_OFF {
         tls::set(TLS_OFF);
     }

@@ -1,0 +1,82 @@
+//! Builds the runtime library with a nested `cargo build`, so that the command carries it inside itself.
+//!
+//! A cdylib can't be an ordinary dependency, and `cargo install` copies one executable only. The nested build has its
+//! own target directory (no waiting for the outer build's lock) and its own flags: the library lives in foreign
+//! processes, so nothing of the outer build's flags, wrappers or target settings may reach it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Variables that would change how the library is compiled, or where cargo puts it.
+const STRIPPED: &[&str] = &[
+    "CARGO_BUILD_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "CARGO_BUILD_TARGET_DIR",
+    "CARGO_TARGET_DIR",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "RUSTFLAGS",
+];
+
+fn main() {
+    let variable = |name: &str| {
+        std::env::var(name).unwrap_or_else(|_| panic!("cargo sets {name} for build scripts"))
+    };
+    let manifest_dir = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let workspace = manifest_dir
+        .parent()
+        .expect("the cli folder is in the workspace's folder");
+    for input in ["runtime", "Cargo.lock", "Cargo.toml"] {
+        println!(
+            "cargo::rerun-if-changed={}",
+            workspace.join(input).display()
+        );
+    }
+    let target_dir = Path::new(&variable("OUT_DIR")).join("runtime");
+    let target = variable("TARGET");
+    let library = build(&variable("CARGO"), workspace, &target_dir, &target);
+    println!(
+        "cargo::rustc-env=OMPFUSE_EMBEDDED_RUNTIME={}",
+        library.display()
+    );
+}
+
+/// Runs the nested build and returns the library's path.
+fn build(cargo: &str, workspace: &Path, target_dir: &Path, target: &str) -> PathBuf {
+    let mut command = Command::new(cargo);
+    command
+        .args([
+            "build",
+            "--release",
+            "--package",
+            "ompfuse-runtime",
+            "--locked",
+            "--target",
+            target,
+        ])
+        .arg("--manifest-path")
+        .arg(workspace.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target_dir)
+        .current_dir(workspace)
+        .env("CARGO_ENCODED_RUSTFLAGS", "") // set, not removed: it overrides rustflags in configuration files
+        .env("CARGO_PROFILE_RELEASE_PANIC", "unwind") // with abort, a C++ exception that passes a wrapper would end the program
+        .env("CARGO_PROFILE_RELEASE_LTO", "fat")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
+        .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+        .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
+    for name in STRIPPED {
+        command.env_remove(name);
+    }
+    let status = command
+        .status()
+        .unwrap_or_else(|e| panic!("cannot start {cargo}: {e}"));
+    assert!(
+        status.success(),
+        "the runtime library could not be built ({status}); its errors stand above"
+    );
+    target_dir
+        .join(target)
+        .join("release")
+        .join("libompfuse_runtime.so")
+}

@@ -1,0 +1,136 @@
+//! Output files that are either there in full or not at all.
+
+use crate::interrupt;
+use anyhow::{Context, Result};
+use std::fs::Permissions;
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Stretches of zeros at least this long, at multiples of it, become holes.
+const BLOCK: usize = 4096;
+
+/// Writes a file beside its destination, forces it to the disk and renames it. `mode`: permission bits.
+pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    write_with(path, mode, |file| write_sparse(file, bytes))
+}
+
+/// As [`write`], with the contents written by `fill`.
+pub(crate) fn write_with(
+    path: &Path,
+    mode: u32,
+    fill: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>,
+) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    // A signal in between would leave the temporary file behind.
+    let hold = interrupt::hold();
+    let mut temporary = tempfile::Builder::new()
+        .prefix(".ompfuse-")
+        .tempfile_in(parent(path))
+        .with_context(cannot)?;
+    let file = temporary.as_file_mut();
+    fill(file).with_context(cannot)?;
+    file.set_permissions(Permissions::from_mode(mode))
+        .with_context(cannot)?;
+    file.sync_all().with_context(cannot)?;
+    hold.check()?;
+    temporary
+        .persist(path)
+        .map_err(|e| e.error)
+        .with_context(cannot)?;
+    Ok(())
+}
+
+/// As [`write`], unless the file has these contents already.
+pub(crate) fn write_if_different(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    if std::fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    write(path, bytes, mode)
+}
+
+/// The folder that a file is in.
+pub(crate) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(p) if p.as_os_str().is_empty() => Path::new("."),
+        Some(p) => p,
+        None => Path::new("/"),
+    }
+}
+
+/// Leaves holes for blocks of zeros: segments are appended at aligned offsets, often far behind the original's end.
+fn write_sparse(file: &mut std::fs::File, bytes: &[u8]) -> std::io::Result<()> {
+    let is_hole = |block: &[u8]| block.len() == BLOCK && block.iter().all(|&b| b == 0);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let hole = rest
+            .chunks(BLOCK)
+            .take_while(|b| is_hole(b))
+            .map(<[u8]>::len)
+            .sum::<usize>();
+        if hole > 0 {
+            file.seek(SeekFrom::Current(hole as i64))?;
+        }
+        let data = rest[hole..]
+            .chunks(BLOCK)
+            .take_while(|b| !is_hole(b))
+            .map(<[u8]>::len)
+            .sum::<usize>();
+        file.write_all(&rest[hole..hole + data])?;
+        rest = &rest[hole + data..];
+    }
+    file.set_len(bytes.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn replaces_a_file_with_its_mode_and_leaves_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        write(&path, b"one", 0o600).unwrap();
+        write(&path, b"two", 0o755).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
+        assert_eq!(path.metadata().unwrap().mode() & 0o7777, 0o755);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        let inode = path.metadata().unwrap().ino();
+        write_if_different(&path, b"two", 0o755).unwrap();
+        assert_eq!(path.metadata().unwrap().ino(), inode);
+        write_if_different(&path, b"three", 0o755).unwrap();
+        assert_ne!(path.metadata().unwrap().ino(), inode);
+    }
+
+    #[test]
+    fn sparse_files_have_the_same_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut bytes = vec![0; 3 * BLOCK];
+        bytes.extend([7; 5000]);
+        bytes.extend([0; 64 * BLOCK]);
+        for (n, end) in [0, 1, BLOCK, 3 * BLOCK + 1, bytes.len()]
+            .into_iter()
+            .enumerate()
+        {
+            let path = dir.path().join(n.to_string());
+            write(&path, &bytes[..end], 0o600).unwrap();
+            assert!(
+                std::fs::read(&path).unwrap() == bytes[..end],
+                "first {end} bytes"
+            );
+        }
+        assert!(dir.path().join("4").metadata().unwrap().blocks() * 512 < 16 * BLOCK as u64);
+    }
+
+    #[test]
+    fn a_failing_writer_leaves_the_old_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        write(&path, b"one", 0o600).unwrap();
+        let error = write_with(&path, 0o600, |_| Err(std::io::Error::other("no"))).unwrap_err();
+        assert!(format!("{error:#}").starts_with("cannot write "));
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

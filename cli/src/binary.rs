@@ -1,0 +1,175 @@
+//! The rewriter, as the commands use it.
+
+use crate::select::{self, SelectArgs};
+use anyhow::{Context, Result, bail};
+use ompfuse_format::abi::RUNTIME_LIBRARY;
+use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
+use ompfuse_rewriter::model::Scan;
+use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::scan::{scan as scan_bytes, self_description};
+use ompfuse_rewriter::{patch, verify};
+use serde::Serialize;
+use std::path::Path;
+
+/// A binary, examined.
+pub(crate) enum Binary {
+    /// As a compiler made it.
+    Original(Box<Scan>),
+    /// As ompfuse made it.
+    Patched(Box<SelfDescription>),
+}
+
+impl Binary {
+    /// What it is, or was made from.
+    pub(crate) fn info(&self) -> &BinaryInfo {
+        match self {
+            Binary::Original(scan) => &scan.binary,
+            Binary::Patched(description) => &description.binary,
+        }
+    }
+
+    /// Its sites.
+    pub(crate) fn sites(&self) -> Vec<&SiteInfo> {
+        match self {
+            Binary::Original(scan) => scan.sites.iter().map(|s| &s.info).collect(),
+            Binary::Patched(description) => description.sites.iter().collect(),
+        }
+    }
+}
+
+/// What a file says of itself, if ompfuse made it.
+pub(crate) fn description(bytes: &[u8]) -> Result<Option<SelfDescription>> {
+    Ok(self_description(bytes)?)
+}
+
+/// What is found in a file.
+pub(crate) fn scan(path: &Path, bytes: &[u8]) -> Result<Scan> {
+    Ok(scan_bytes(bytes, &path.to_string_lossy())?)
+}
+
+/// Examines a file.
+pub(crate) fn examine(path: &Path, bytes: &[u8]) -> Result<Binary> {
+    Ok(match description(bytes)? {
+        Some(description) => Binary::Patched(Box::new(description)),
+        None => Binary::Original(Box::new(scan(path, bytes)?)),
+    })
+}
+
+/// A patched file, not written yet.
+pub(crate) struct Patched {
+    /// Its bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// What it says of itself.
+    pub(crate) description: SelfDescription,
+}
+
+/// Patches the selected regions and verifies the result.
+pub(crate) fn patch(
+    bytes: &[u8],
+    scan: &Scan,
+    selection: &SelectArgs,
+    dormant: bool,
+) -> Result<Patched> {
+    let path = &scan.binary.path;
+    if scan.sites.is_empty() {
+        bail!("nothing to patch in {path}: no call of an OpenMP runtime was found");
+    }
+    let sites: Vec<SiteInfo> = scan.sites.iter().map(|s| s.info.clone()).collect();
+    let chosen = select::selected(selection, &sites)?;
+    let selected = Some(
+        sites
+            .iter()
+            .zip(chosen)
+            .filter(|(_, chosen)| *chosen)
+            .map(|(s, _)| s.id)
+            .collect(),
+    );
+    let patched = patch::patch(
+        bytes,
+        scan,
+        &PlanOptions {
+            dormant,
+            selected,
+            ..PlanOptions::default()
+        },
+    )?;
+    let description = patched.plan.description;
+    let description = description.with_context(|| {
+        format!(
+            "nothing to patch in {path}: of {} sites none has or gets a probe",
+            sites.len()
+        )
+    })?;
+    Ok(Patched {
+        bytes: patched.bytes,
+        description,
+    })
+}
+
+/// Compares a patched file with its original.
+pub(crate) fn verify(
+    original: (&Path, &[u8]),
+    patched: (&Path, &[u8]),
+    description: &SelfDescription,
+) -> Result<()> {
+    if crate::cache::sha256(original.1) != description.original_sha256 {
+        bail!(
+            "{} was not made from {}: its description names another original (SHA-256 {})",
+            patched.0.display(),
+            original.0.display(),
+            description.original_sha256
+        );
+    }
+    let rejected = || format!("{} is rejected", patched.0.display());
+    verify::verify(original.1, patched.1, None).with_context(rejected)?;
+    Ok(())
+}
+
+/// Whether a patched file loads the runtime library by itself.
+pub(crate) fn loads_runtime(patched: &[u8]) -> bool {
+    // The name is in the segment that was appended, so it is near the end.
+    let name = format!("$ORIGIN/{RUNTIME_LIBRARY}\0");
+    patched
+        .windows(name.len())
+        .rev()
+        .any(|w| w == name.as_bytes())
+}
+
+/// Why a site has no probe, in a few words.
+pub(crate) fn reason(site: &SiteInfo) -> &str {
+    match (&site.reason, site.mechanism) {
+        (Some(reason), _) => reason,
+        (None, Mechanism::Implied) => "told by another site's probe",
+        (None, _) => "not selected",
+    }
+}
+
+/// Numbers of sites by outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Totals {
+    pub(crate) sites: usize,
+    pub(crate) patched: usize,
+    pub(crate) patchable: usize,
+    pub(crate) skipped: usize,
+}
+
+impl Totals {
+    /// Counts sites.
+    pub(crate) fn count<'a>(sites: impl IntoIterator<Item = &'a SiteInfo>) -> Totals {
+        let mut totals = Totals {
+            sites: 0,
+            patched: 0,
+            patchable: 0,
+            skipped: 0,
+        };
+        for site in sites {
+            totals.sites += 1;
+            match site.outcome {
+                Outcome::Patched => totals.patched += 1,
+                Outcome::Patchable => totals.patchable += 1,
+                Outcome::Skipped => totals.skipped += 1,
+            }
+        }
+        totals
+    }
+}

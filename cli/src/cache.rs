@@ -1,0 +1,227 @@
+//! Patched programs, kept between recordings.
+//!
+//! ```text
+//! CACHE/ompfuse/<SHA-256 of the original>-<hash of everything else that matters>/
+//!   NAME                      the patched program
+//!   libompfuse_runtime.so     found through its $ORIGIN
+//! ```
+//! A folder is made under another name and renamed when it is complete, so any number of commands may run at once.
+
+use crate::{atomic, embedded};
+use anyhow::{Context, Result};
+use ompfuse_format::abi::RUNTIME_LIBRARY;
+use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// A patched program in the cache.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Its path, without symbolic links.
+    pub(crate) program: PathBuf,
+    /// Where there is no cache: removes the folder at the end.
+    _temporary: Option<TempDir>,
+}
+
+/// What decides whether a cached program can be used.
+pub(crate) struct Key<'a> {
+    /// Name of the program's file.
+    pub(crate) name: &'a OsStr,
+    /// The original's bytes.
+    pub(crate) original: &'a [u8],
+    /// The options that it is patched with.
+    pub(crate) options: &'a str,
+}
+
+impl Key<'_> {
+    /// Name of the entry's folder.
+    fn folder(&self) -> String {
+        let mut rest = Sha256::new();
+        for part in [
+            env!("CARGO_PKG_VERSION").as_bytes(),
+            self.name.as_bytes(),
+            self.options.as_bytes(),
+        ] {
+            rest.update((part.len() as u64).to_le_bytes());
+            rest.update(part);
+        }
+        rest.update(embedded::RUNTIME);
+        format!(
+            "{}-{}",
+            &sha256(self.original)[..32],
+            &hex(&rest.finalize())[..16]
+        )
+    }
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The user's cache folder for ompfuse, if there is one.
+fn folder() -> Option<PathBuf> {
+    let absolute = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(base.join("ompfuse"))
+}
+
+/// The runtime library alone, at a path that LD_PRELOAD can name.
+pub(crate) fn runtime_library() -> Result<Entry> {
+    let nameable = folder().filter(|f| !f.as_os_str().as_bytes().iter().any(|b| b" :".contains(b)));
+    let key = Key {
+        name: OsStr::new("library"),
+        original: b"",
+        options: "",
+    };
+    let mut entry = get_or_make_in(nameable.as_deref(), &key, || Ok(Vec::new()))?;
+    entry.program.set_file_name(RUNTIME_LIBRARY);
+    Ok(entry)
+}
+
+/// The cached program, made by `make` if it isn't there.
+pub(crate) fn get_or_make(key: &Key<'_>, make: impl FnOnce() -> Result<Vec<u8>>) -> Result<Entry> {
+    get_or_make_in(folder().as_deref(), key, make)
+}
+
+fn get_or_make_in(
+    cache: Option<&Path>,
+    key: &Key<'_>,
+    make: impl FnOnce() -> Result<Vec<u8>>,
+) -> Result<Entry> {
+    let cached = |entry: &Path| {
+        let program = entry.join(key.name);
+        program.is_file().then_some(Entry {
+            program,
+            _temporary: None,
+        })
+    };
+    let private = |folder: &Path| {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+        let folder = folder.canonicalize()?;
+        let beside = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempdir_in(&folder)?;
+        std::io::Result::Ok((folder, beside))
+    };
+    if let Some(found) = cache.and_then(|c| cached(&c.canonicalize().ok()?.join(key.folder()))) {
+        return Ok(found);
+    }
+    let patched = make()?;
+    let hold = crate::interrupt::hold();
+    // A read-only home folder is no reason to give up.
+    let (cache, temporary) = match cache.map(private) {
+        Some(Ok((folder, temporary))) => (Some(folder), temporary),
+        _ => (
+            None,
+            TempDir::with_prefix("ompfuse-")
+                .context("cannot make a folder for the patched program")?,
+        ),
+    };
+    let program = temporary.path().join(key.name);
+    atomic::write(&program, &patched, 0o700)?;
+    embedded::place(temporary.path())?;
+    hold.check()?;
+    let Some(entry) = cache.map(|c| c.join(key.folder())) else {
+        return Ok(Entry {
+            program,
+            _temporary: Some(temporary),
+        });
+    };
+    match std::fs::rename(temporary.path(), &entry) {
+        Ok(()) => {
+            let _ = temporary.keep(); // it isn't there any more under that name
+            cached(&entry).with_context(|| format!("{} was removed meanwhile", entry.display()))
+        }
+        // Somebody else was faster, or the entry is damaged: then this command's own copy serves.
+        Err(_) => Ok(cached(&entry).unwrap_or(Entry {
+            program,
+            _temporary: Some(temporary),
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key<'a>(name: &'a str, options: &'a str) -> Key<'a> {
+        Key {
+            name: OsStr::new(name),
+            original: b"original",
+            options,
+        }
+    }
+
+    #[test]
+    fn an_entry_is_made_once_and_keyed_by_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("deep/ompfuse");
+        let make =
+            |k: &Key<'_>| get_or_make_in(Some(&cache), k, || Ok(b"patched".to_vec())).unwrap();
+        let first = make(&key("a", ""));
+        assert_eq!(std::fs::read(&first.program).unwrap(), b"patched");
+        assert!(
+            first
+                .program
+                .with_file_name("libompfuse_runtime.so")
+                .is_file()
+        );
+        let again = get_or_make_in(Some(&cache), &key("a", ""), || panic!("not needed")).unwrap();
+        assert_eq!(again.program, first.program);
+        assert_ne!(
+            make(&key("a", "x")).program.parent(),
+            first.program.parent()
+        );
+        assert_ne!(make(&key("b", "")).program.parent(), first.program.parent());
+        assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn concurrent_makers_agree() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("ompfuse");
+        let barrier = std::sync::Barrier::new(4);
+        std::thread::scope(|s| {
+            for _ in 0..4 {
+                s.spawn(|| {
+                    let entry = get_or_make_in(Some(&cache), &key("a", ""), || {
+                        barrier.wait();
+                        Ok(b"patched".to_vec())
+                    });
+                    assert_eq!(std::fs::read(entry.unwrap().program).unwrap(), b"patched");
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn without_a_cache_the_program_lives_as_long_as_the_entry() {
+        let entry = get_or_make_in(None, &key("a", ""), || Ok(vec![1])).unwrap();
+        let path = entry.program.clone();
+        assert!(path.is_file());
+        drop(entry);
+        assert!(!path.exists());
+        let unwritable = get_or_make_in(Some(Path::new("/proc/ompfuse")), &key("a", ""), || {
+            Ok(vec![1])
+        });
+        assert!(unwritable.unwrap().program.is_file());
+        assert!(get_or_make_in(None, &key("a", ""), || anyhow::bail!("no")).is_err());
+    }
+}

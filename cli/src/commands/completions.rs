@@ -1,0 +1,24 @@
+//! `ompfuse completions`.
+
+use crate::output;
+use anyhow::Result;
+use clap::CommandFactory;
+
+/// Print a completion script for a shell
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The shell
+    #[arg(value_enum)]
+    shell: clap_complete::Shell,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(
+        args.shell,
+        &mut super::Cli::command(),
+        "ompfuse",
+        &mut script,
+    );
+    output::print_bytes(&script)
+}

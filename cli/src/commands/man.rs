@@ -1,0 +1,29 @@
+//! `ompfuse man`.
+
+use crate::output;
+use anyhow::Result;
+use clap::CommandFactory;
+
+/// Print the manual page (`ompfuse man | man -l -`)
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The page of one command, not of all of them
+    command: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let mut all = super::Cli::command();
+    all.build();
+    let command = match &args.command {
+        None => all,
+        Some(name) => {
+            let found = all.find_subcommand(name).cloned();
+            found.ok_or_else(|| {
+                anyhow::anyhow!("there is no command {name}; `ompfuse help` lists them")
+            })?
+        }
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command).render(&mut page)?;
+    output::print_bytes(&page)
+}

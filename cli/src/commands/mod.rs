@@ -1,0 +1,73 @@
+//! The commands, one module each.
+
+mod combine;
+mod completions;
+mod events;
+mod export;
+mod man;
+mod patch;
+mod plan;
+mod profile;
+mod record;
+mod report;
+mod scan;
+mod verify;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Profiles compiled OpenMP programs, construct by construct, without recompiling them
+#[derive(Debug, Parser)]
+#[command(name = "ompfuse", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Profile(profile::Args),
+    Scan(scan::Args),
+    Patch(patch::Args),
+    Verify(verify::Args),
+    Events(events::Args),
+    Plan(plan::Args),
+    Record(record::Args),
+    Combine(combine::Args),
+    Report(report::Args),
+    Export(export::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+impl Cli {
+    /// Does what is asked for and returns the exit status.
+    pub(crate) fn run(self) -> Result<u8> {
+        let done = |()| 0;
+        match self.command {
+            Command::Profile(args) => profile::run(&args),
+            Command::Scan(args) => scan::run(&args).map(done),
+            Command::Patch(args) => patch::run(&args).map(done),
+            Command::Verify(args) => verify::run(&args).map(done),
+            Command::Events(args) => events::run(&args).map(done),
+            Command::Plan(args) => plan::run(&args).map(done),
+            Command::Record(args) => record::run(&args),
+            Command::Combine(args) => combine::run(&args).map(done),
+            Command::Report(args) => report::run(&args).map(done),
+            Command::Export(args) => export::run(&args).map(done),
+            Command::Completions(args) => completions::run(&args).map(done),
+            Command::Man(args) => man::run(&args).map(done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

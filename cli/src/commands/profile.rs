@@ -1,0 +1,36 @@
+//! `ompfuse profile`.
+
+use crate::load::{self, PROFILE_NAME};
+use crate::recording::{self, RecordingArgs};
+use crate::{output, progress};
+use anyhow::Result;
+use ompfuse_fuse::Strategy;
+use std::path::PathBuf;
+
+/// Patch a program, record every event set, combine the runs and report
+///
+/// The runs and the profile stay in the output folder. The program's exit status is handed on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    recording: RecordingArgs,
+    #[command(flatten)]
+    report: super::report::ReportArgs,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8> {
+    let recording = recording::record(&args.recording, args.report.is_json())?;
+    let profile = {
+        let _spinner = progress::spinner("combining");
+        let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
+        let profile = load::combined(&runs, Strategy::default())?;
+        super::combine::write(&profile, &recording.folder.join(PROFILE_NAME))?;
+        profile
+    };
+    super::report::print(&profile.summary, &args.report)?;
+    output::note(format_args!(
+        "runs and profile are in {}",
+        recording.folder.display()
+    ));
+    Ok(recording.status())
+}

@@ -1,0 +1,33 @@
+//! `ompfuse record`.
+
+use crate::output;
+use crate::recording::{self, RecordingArgs};
+use anyhow::Result;
+
+/// Run a program once per event set and keep what was recorded
+///
+/// The program is patched first, unless it is already. Its exit status is handed on. The patched copy lies in a cache
+/// folder: a program that looks for files beside itself (/proc/self/exe, $ORIGIN) looks there; patch such a program
+/// with `ompfuse patch`, in place, and record the copy.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    recording: RecordingArgs,
+    #[command(flatten)]
+    output: output::FormatArg,
+}
+
+pub(super) fn run(args: &Args) -> Result<u8> {
+    let recording = recording::record(&args.recording, args.output.is_json())?;
+    if args.output.is_json() {
+        output::print_json(&recording)?;
+    } else {
+        let runs = recording.runs.len();
+        let word = if runs == 1 { "run" } else { "runs" };
+        output::note(format_args!(
+            "{runs} {word} in {}",
+            recording.folder.display()
+        ));
+    }
+    Ok(recording.status())
+}

@@ -1,0 +1,134 @@
+//! `ompfuse scan`.
+
+use crate::binary::{self, Binary, Totals};
+use crate::{input, output};
+use anyhow::Result;
+use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Tell what OpenMP is in a program or library, and what of it can be patched
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The program or library
+    binary: PathBuf,
+    #[command(flatten)]
+    output: output::FormatArg,
+}
+
+/// As documented in DESIGN.md section 9.
+#[derive(Serialize)]
+struct Answer<'a> {
+    binary: &'a BinaryInfo,
+    /// The version of ompfuse that patched this file.
+    patched_by: Option<&'a str>,
+    sites: Vec<&'a SiteInfo>,
+    totals: Totals,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let bytes = input::map(&args.binary)?;
+    let binary = binary::examine(&args.binary, &bytes)?;
+    let sites = binary.sites();
+    let answer = Answer {
+        binary: binary.info(),
+        patched_by: match &binary {
+            Binary::Original(_) => None,
+            Binary::Patched(description) => Some(&description.version),
+        },
+        totals: Totals::count(sites.iter().copied()),
+        sites,
+    };
+    if args.output.is_json() {
+        output::print_json(&answer)
+    } else {
+        output::print(&text(&answer))
+    }
+}
+
+fn text(answer: &Answer<'_>) -> String {
+    let (binary, totals) = (answer.binary, answer.totals);
+    let stripped = if binary.stripped { ", stripped" } else { "" };
+    let runtimes = if binary.runtimes.is_empty() {
+        "no OpenMP runtime".into()
+    } else {
+        binary.runtimes.join(", ")
+    };
+    let mut text = format!("{}: {}{stripped}, {runtimes}\n", binary.path, binary.kind);
+    if let Some(version) = answer.patched_by {
+        writeln!(text, "patched by ompfuse {version}").expect("strings take everything");
+    }
+    if !answer.sites.is_empty() {
+        let mut table = output::table(&[
+            "site",
+            "address",
+            "construct",
+            "",
+            "function",
+            "entry",
+            "source",
+            "outcome",
+        ]);
+        for site in &answer.sites {
+            table.add_row(row(site));
+        }
+        text = format!("{text}\n{}\n", output::lines(&table));
+    }
+    let Totals {
+        sites,
+        patched,
+        patchable,
+        skipped,
+    } = totals;
+    writeln!(
+        text,
+        "{sites} sites: {patched} patched, {patchable} patchable, {skipped} skipped"
+    )
+    .expect("strings take everything");
+    text
+}
+
+fn row(site: &SiteInfo) -> [String; 8] {
+    let edge = format!("{:?}", site.edge).to_lowercase();
+    [
+        site.id.to_string(),
+        site.address.to_string(),
+        site.construct.name().to_owned(),
+        if site.region == site.id {
+            edge
+        } else {
+            format!("{edge} of {}", site.region)
+        },
+        site.function.clone().unwrap_or_default(),
+        site.entry
+            .clone()
+            .or_else(|| site.detail.clone())
+            .unwrap_or_default(),
+        site.source
+            .as_ref()
+            .map(|s| format!("{}:{}", base_name(&s.file), s.line))
+            .unwrap_or_default(),
+        outcome(site),
+    ]
+}
+
+fn outcome(site: &SiteInfo) -> String {
+    let (colour, word) = match site.outcome {
+        Outcome::Patched => ("32", "patched"),
+        Outcome::Patchable => ("32", "patchable"),
+        Outcome::Skipped => ("33", "skipped"),
+    };
+    let word = if output::colour() {
+        format!("\x1b[{colour}m{word}\x1b[0m")
+    } else {
+        word.to_owned()
+    };
+    site.reason
+        .as_ref()
+        .map_or(word.clone(), |reason| format!("{word}: {reason}"))
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

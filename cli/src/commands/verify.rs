@@ -1,0 +1,54 @@
+//! `ompfuse verify`.
+
+use crate::binary::{self, Binary, Totals};
+use crate::{input, output};
+use anyhow::{Result, bail};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Check that a patched file differs from its original as it says, and in nothing else
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The original
+    original: PathBuf,
+    /// What `ompfuse patch` made of it
+    patched: PathBuf,
+    #[command(flatten)]
+    output: output::FormatArg,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    original: &'a Path,
+    patched: &'a Path,
+    verified: bool,
+    totals: Totals,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let (old, new) = (input::map(&args.original)?, input::map(&args.patched)?);
+    let Binary::Patched(description) = binary::examine(&args.patched, &new)? else {
+        bail!(
+            "{} is not patched; give the original first, then what `ompfuse patch` made of it",
+            args.patched.display()
+        );
+    };
+    binary::verify((&args.original, &old), (&args.patched, &new), &description)?;
+    let totals = Totals::count(&description.sites);
+    let answer = Answer {
+        original: &args.original,
+        patched: &args.patched,
+        verified: true,
+        totals,
+    };
+    if args.output.is_json() {
+        return output::print_json(&answer);
+    }
+    output::print(&format!(
+        "{} is {} with {} of {} sites patched; everything else is unchanged",
+        args.patched.display(),
+        args.original.display(),
+        totals.patched,
+        totals.sites
+    ))
+}

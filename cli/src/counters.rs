@@ -1,0 +1,295 @@
+//! What can be counted here: every event is tried in this process.
+
+use ompfuse_format::run::EVENT_NAMES;
+use perf_event::events::{Event, Hardware, Software};
+use perf_event::{Builder, Counter, Group};
+use serde::Serialize;
+use std::hint::black_box;
+use std::io;
+
+// errno values of perf_event_open(2).
+const EPERM: i32 = 1;
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const ENODEV: i32 = 19;
+const ENOSYS: i32 = 38;
+const EOPNOTSUPP: i32 = 95;
+
+/// An event, and whether it can be counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct EventCheck {
+    /// perf's name.
+    pub(crate) name: &'static str,
+    /// `software` or `hardware`.
+    pub(crate) kind: &'static str,
+    /// Whether it can be counted.
+    pub(crate) available: bool,
+    /// Whether what the kernel does for the program is counted too.
+    pub(crate) includes_kernel: bool,
+    /// Why it can't be counted.
+    pub(crate) reason: Option<String>,
+    /// What can be done about it.
+    pub(crate) remedy: Option<String>,
+}
+
+/// perf's numbers of an event name.
+fn event(name: &str) -> Option<Event> {
+    Some(match name {
+        "task-clock" => Software::TASK_CLOCK.into(),
+        "page-faults" => Software::PAGE_FAULTS.into(),
+        "minor-faults" => Software::PAGE_FAULTS_MIN.into(),
+        "major-faults" => Software::PAGE_FAULTS_MAJ.into(),
+        "context-switches" => Software::CONTEXT_SWITCHES.into(),
+        "cpu-migrations" => Software::CPU_MIGRATIONS.into(),
+        "alignment-faults" => Software::ALIGNMENT_FAULTS.into(),
+        "emulation-faults" => Software::EMULATION_FAULTS.into(),
+        "cycles" => Hardware::CPU_CYCLES.into(),
+        "instructions" => Hardware::INSTRUCTIONS.into(),
+        "cache-references" => Hardware::CACHE_REFERENCES.into(),
+        "cache-misses" => Hardware::CACHE_MISSES.into(),
+        "branches" => Hardware::BRANCH_INSTRUCTIONS.into(),
+        "branch-misses" => Hardware::BRANCH_MISSES.into(),
+        "stalled-cycles-frontend" => Hardware::STALLED_CYCLES_FRONTEND.into(),
+        "stalled-cycles-backend" => Hardware::STALLED_CYCLES_BACKEND.into(),
+        "ref-cycles" => Hardware::REF_CPU_CYCLES.into(),
+        _ => return None,
+    })
+}
+
+/// Whether an event occupies one of the processor's counters.
+pub(crate) fn is_hardware(name: &str) -> bool {
+    matches!(event(name), Some(Event::Hardware(_)))
+}
+
+/// Tries every event.
+pub(crate) fn check_all() -> Vec<EventCheck> {
+    EVENT_NAMES
+        .iter()
+        .filter_map(|&name| Some(check(name, event(name)?)))
+        .collect()
+}
+
+/// The value of `kernel.perf_event_paranoid`.
+pub(crate) fn paranoid() -> Option<i32> {
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+/// Tries one event.
+fn check(name: &'static str, event: Event) -> EventCheck {
+    let is_hardware = matches!(event, Event::Hardware(_));
+    let mut result = EventCheck {
+        name,
+        kind: if is_hardware { "hardware" } else { "software" },
+        available: false,
+        includes_kernel: false,
+        reason: None,
+        remedy: None,
+    };
+    let outcome = open(&event, true)
+        .map(|c| (c, true))
+        .or_else(|_| open(&event, false).map(|c| (c, false)));
+    match outcome {
+        Err(error) => (result.reason, result.remedy) = explain(&error, is_hardware),
+        // The kernel switches and moves threads in kernel mode only: without it these stay 0.
+        Ok((_, false)) if matches!(name, "context-switches" | "cpu-migrations") => {
+            result.reason = Some(format!(
+                "it happens in the kernel, which may not be counted ({})",
+                setting()
+            ));
+            result.remedy = Some(lower_paranoid(1));
+        }
+        Ok((counter, includes_kernel)) => match watch(counter) {
+            Ok(counted) if counted || !(is_hardware || name == "task-clock") => {
+                (result.available, result.includes_kernel) = (true, includes_kernel);
+            }
+            Ok(_) => {
+                result.reason = Some("it opens but stays 0: the counter is in use, or this virtual machine does not emulate it".to_owned());
+            }
+            Err(error) => result.reason = Some(format!("it opens but can't be read: {error}")),
+        },
+    }
+    result
+}
+
+/// Opens a counter for this thread.
+fn open(event: &Event, with_kernel: bool) -> io::Result<Counter> {
+    let mut builder = Builder::new().kind(event.clone());
+    builder.exclude_kernel(!with_kernel);
+    builder.build()
+}
+
+/// Whether a counter moves while this thread works.
+fn watch(mut counter: Counter) -> io::Result<bool> {
+    counter.enable()?;
+    work();
+    counter.disable()?;
+    Ok(counter.read()? > 0)
+}
+
+/// About a millisecond of work that causes some of every hardware event: branches and memory accesses that nothing
+/// can predict, in more memory than a first-level cache holds.
+fn work() {
+    let mut memory = vec![0u8; 4 << 20];
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..100_000 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let at = (random >> 20) as usize % memory.len();
+        // The black box keeps the compiler from doing without the branch.
+        memory[at] = if random & 1 == 0 {
+            black_box(memory[at])
+        } else {
+            memory[at].wrapping_add(1)
+        };
+    }
+    black_box(memory);
+}
+
+/// Reason and remedy for an error of `perf_event_open`.
+fn explain(error: &io::Error, is_hardware: bool) -> (Option<String>, Option<String>) {
+    let (reason, remedy) = match error.raw_os_error() {
+        Some(EACCES | EPERM) if paranoid().is_some_and(|p| p > 2) => (
+            format!("not allowed ({})", setting()),
+            Some(lower_paranoid(1)),
+        ),
+        Some(EACCES | EPERM) => (
+            format!(
+                "not allowed ({}); a container's seccomp filter may forbid perf_event_open",
+                setting()
+            ),
+            Some(
+                "run the container with --cap-add PERFMON --security-opt seccomp=unconfined"
+                    .to_owned(),
+            ),
+        ),
+        Some(ENOENT | ENODEV | EOPNOTSUPP) if is_hardware && !has_pmu() => (
+            "no hardware counters (PMU) in this machine".to_owned(),
+            Some("give the virtual machine a virtual PMU, or record on bare metal".to_owned()),
+        ),
+        Some(ENOENT | ENODEV | EOPNOTSUPP) => {
+            ("this processor or kernel does not have it".to_owned(), None)
+        }
+        Some(ENOSYS) => (
+            "this kernel has no perf events (CONFIG_PERF_EVENTS)".to_owned(),
+            None,
+        ),
+        _ => (error.to_string(), None),
+    };
+    (Some(reason), remedy)
+}
+
+/// The setting that decides what may be counted.
+fn setting() -> String {
+    match paranoid() {
+        Some(value) => format!("kernel.perf_event_paranoid is {value}"),
+        None => "kernel.perf_event_paranoid can't be read".to_owned(),
+    }
+}
+
+fn lower_paranoid(to: i32) -> String {
+    format!("sudo sysctl kernel.perf_event_paranoid={to}")
+}
+
+/// Whether cycles or instructions can be counted at all.
+fn has_pmu() -> bool {
+    [Hardware::CPU_CYCLES, Hardware::INSTRUCTIONS]
+        .iter()
+        .any(|&h| open(&h.into(), false).is_ok())
+}
+
+/// Most general-purpose counters that the search for them tries.
+const MOST_SLOTS: usize = 8;
+
+/// How many hardware events one event set can have: as many as a group can have so that each of them counts. The kernel's
+/// word is not enough: there are virtual machines where a group of six opens and runs, and one of the six stays 0.
+/// 0: there is no PMU.
+pub(crate) fn hardware_slots() -> usize {
+    // An event that has no fixed counter of its own on any processor.
+    let event = Event::from(Hardware::BRANCH_MISSES);
+    let counts = |n: usize| -> io::Result<bool> {
+        let mut group = Group::new()?;
+        let members = (0..n).map(|_| Builder::new().group(&mut group).kind(event.clone()).build());
+        let members = members.collect::<io::Result<Vec<_>>>()?;
+        group.enable()?;
+        work();
+        let counts = group.read()?;
+        Ok(members.iter().all(|m| counts[m] > 0))
+    };
+    (1..=MOST_SLOTS)
+        .take_while(|&n| counts(n).unwrap_or(false))
+        .count()
+}
+
+/// Splits `--events LIST`; `all` is every known event. Unknown names are an error.
+pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
+    let mut names = Vec::new();
+    for name in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
+        if name == "all" {
+            return Ok(EVENT_NAMES.to_vec());
+        }
+        let Some(&known) = EVENT_NAMES.iter().find(|&&n| n == name) else {
+            anyhow::bail!(
+                "no event is called `{name}`; known are {}",
+                EVENT_NAMES.join(", ")
+            );
+        };
+        if !names.contains(&known) {
+            names.push(known);
+        }
+    }
+    anyhow::ensure!(
+        !names.is_empty(),
+        "no event given; `ompfuse events` lists them"
+    );
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_of_the_format_is_known_to_perf() {
+        assert!(EVENT_NAMES.iter().all(|n| event(n).is_some()));
+        assert!(is_hardware("cycles") && !is_hardware("page-faults"));
+    }
+
+    #[test]
+    fn what_is_unavailable_has_a_reason() {
+        let all = check_all();
+        assert_eq!(all.len(), EVENT_NAMES.len());
+        for e in all {
+            assert_eq!(e.available, e.reason.is_none(), "{e:?}");
+        }
+    }
+
+    #[test]
+    fn lists_are_checked() {
+        assert_eq!(
+            parse_list("cycles, page-faults,cycles").unwrap(),
+            ["cycles", "page-faults"]
+        );
+        assert_eq!(parse_list("all").unwrap(), EVENT_NAMES);
+        assert!(parse_list("").is_err());
+        assert!(
+            format!("{}", parse_list("cycle").unwrap_err())
+                .starts_with("no event is called `cycle`; known are ")
+        );
+    }
+
+    #[test]
+    fn missing_pmu_is_named() {
+        let (reason, _) = explain(&io::Error::from_raw_os_error(ENOSYS), true);
+        assert_eq!(
+            reason.unwrap(),
+            "this kernel has no perf events (CONFIG_PERF_EVENTS)"
+        );
+        let (reason, remedy) = explain(&io::Error::from_raw_os_error(EACCES), false);
+        assert!(reason.unwrap().contains("not allowed") && remedy.is_some());
+    }
+}

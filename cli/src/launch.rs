@@ -1,0 +1,226 @@
+//! Runs the program that is recorded.
+
+use crate::interrupt;
+use anyhow::{Context, Result};
+use ompfuse_format::run::Exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Instant, SystemTime};
+
+/// Standard input, for programs that read a file from it in every run.
+pub(crate) struct Input(Option<(File, u64)>);
+
+impl Input {
+    /// Notes the position, if standard input is a file.
+    pub(crate) fn remember() -> Input {
+        let duplicate = std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .ok()
+            .map(File::from);
+        let file = duplicate.filter(|f| f.metadata().is_ok_and(|m| m.is_file()));
+        Input(file.and_then(|mut f| f.stream_position().ok().map(|at| (f, at))))
+    }
+
+    /// Goes back to it before every run but the first.
+    pub(crate) fn rewind(&mut self, run: usize) {
+        if let (Some((file, at)), true) = (&mut self.0, run > 0) {
+            let _ = file.seek(SeekFrom::Start(*at)); // then the program sees the end of its input
+        }
+    }
+}
+
+/// What to run, and how.
+pub(crate) struct Launch<'a> {
+    /// The file to execute.
+    pub(crate) file: &'a Path,
+    /// The program's name for itself.
+    pub(crate) name: &'a OsStr,
+    /// Its arguments.
+    pub(crate) args: &'a [OsString],
+    /// Variables added to the environment.
+    pub(crate) env: Vec<(&'static str, OsString)>,
+    /// Whether its standard output goes to standard error, because this command's own result goes to the former.
+    pub(crate) output_to_stderr: bool,
+}
+
+/// A run that is over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended {
+    /// How the program ended.
+    pub(crate) exit: Exit,
+    /// Begin, seconds since 1970.
+    pub(crate) started: f64,
+    /// Wall-clock time in seconds.
+    pub(crate) duration_s: f64,
+    /// The signal that asked this command to end meanwhile.
+    pub(crate) interrupted: Option<i32>,
+}
+
+/// Runs a program to its end. Working folder, standard input and error are this command's.
+pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
+    let mut command = Command::new(launch.file);
+    command
+        .arg0(launch.name)
+        .args(launch.args)
+        .envs(launch.env.iter().map(|(k, v)| (k, v)));
+    if launch.output_to_stderr {
+        command.stdout(Stdio::from(std::io::stderr()));
+    }
+    let hold = interrupt::hold();
+    let started = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64();
+    let clock = Instant::now();
+    let mut child = command
+        .spawn()
+        .with_context(|| format!("cannot start {}", launch.file.display()))?;
+    let status =
+        wait(&mut child, &hold).with_context(|| format!("lost track of process {}", child.id()))?;
+    Ok(Ended {
+        exit: exit_of(status),
+        started,
+        duration_s: clock.elapsed().as_secs_f64(),
+        interrupted: hold.take(), // the caller stops; what is recorded is kept
+    })
+}
+
+/// Waits for the end of a child, handing on the signals that only this process got.
+fn wait(child: &mut Child, hold: &interrupt::Hold) -> std::io::Result<ExitStatus> {
+    let pid = Pid::from_child(child);
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+        return child.wait(); // kernels before 5.3: signals are only noted
+    };
+    let mut told = false;
+    loop {
+        // A signal ends the poll at once, or, if it came just before it, is seen a second later.
+        let second = Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        };
+        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&second)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            _ => return child.wait(),
+        }
+        if let Some(signal) = hold
+            .pending()
+            .filter(|&s| !told && interrupt::is_handed_on(s))
+        {
+            told = true;
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                let _ = kill_process(pid, signal); // it may have ended just now
+            }
+        }
+    }
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match status.code() {
+        Some(code) => Exit::Code(code),
+        None => Exit::Signal(status.signal().unwrap_or(0)),
+    }
+}
+
+/// The exit status that hands on how a program ended: 128 + n for signals, as shells have it.
+pub(crate) fn status_of(exit: Exit) -> u8 {
+    match exit {
+        Exit::Code(code) => code as u8,
+        Exit::Signal(signal) => (128 + signal) as u8,
+    }
+}
+
+/// In words, for messages.
+pub(crate) fn describe(exit: Exit) -> String {
+    match exit {
+        Exit::Code(code) => format!("exit status {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+    }
+}
+
+/// Finds a command as a shell would.
+pub(crate) fn find(command: &OsStr) -> Result<PathBuf> {
+    find_in(command, &std::env::var_os("PATH").unwrap_or_default())
+}
+
+fn find_in(command: &OsStr, path: &OsStr) -> Result<PathBuf> {
+    let is_executable =
+        |p: &Path| p.is_file() && rustix::fs::access(p, rustix::fs::Access::EXEC_OK).is_ok();
+    let shown = Path::new(command).display();
+    if command.as_encoded_bytes().contains(&b'/') {
+        let file = PathBuf::from(command);
+        anyhow::ensure!(file.exists(), "there is no program {shown}");
+        anyhow::ensure!(is_executable(&file), "{shown} is not an executable file");
+        return Ok(file);
+    }
+    let found = std::env::split_paths(path)
+        .map(|folder| folder.join(command))
+        .find(|p| is_executable(p));
+    found.with_context(|| {
+        format!("there is no command {shown} in PATH; for a file in this folder give ./{shown}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Ended {
+        let args = ["-c".into(), script.into()];
+        let env = vec![("OMPFUSE_TEST", "x".into())];
+        let launch = Launch {
+            file: Path::new("/bin/sh"),
+            name: OsStr::new("renamed"),
+            args: &args,
+            env,
+            output_to_stderr: true,
+        };
+        run(&launch).unwrap()
+    }
+
+    #[test]
+    fn failures_and_signals_are_handed_on() {
+        assert_eq!(sh("exit 0").exit, Exit::Code(0));
+        assert_eq!(status_of(sh("exit 7").exit), 7);
+        let killed = sh("kill -9 $$");
+        assert_eq!(killed.exit, Exit::Signal(9));
+        assert_eq!(status_of(killed.exit), 137);
+        assert_eq!(describe(killed.exit), "signal 9");
+        assert!(killed.started > 1e9 && killed.duration_s < 60.0);
+    }
+
+    #[test]
+    fn the_program_sees_its_own_name_and_the_added_variables() {
+        assert_eq!(
+            sh("test \"$0\" = renamed -a $OMPFUSE_TEST = x").exit,
+            Exit::Code(0)
+        );
+    }
+
+    #[test]
+    fn commands_are_found_as_in_a_shell() {
+        let path = OsStr::new("/nonexistent:/bin:/usr/bin");
+        assert_eq!(
+            find_in(OsStr::new("sh"), path).unwrap(),
+            Path::new("/bin/sh")
+        );
+        assert_eq!(
+            find_in(OsStr::new("/bin/sh"), OsStr::new("")).unwrap(),
+            Path::new("/bin/sh")
+        );
+        let error = |c: &str| format!("{}", find_in(OsStr::new(c), path).unwrap_err());
+        assert!(error("no-such-command").contains("give ./no-such-command"));
+        assert_eq!(error("./no-such"), "there is no program ./no-such");
+        assert_eq!(
+            error("/etc/passwd"),
+            "/etc/passwd is not an executable file"
+        );
+    }
+}

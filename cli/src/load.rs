@@ -1,0 +1,147 @@
+//! Runs, profiles and foreign tables.
+
+use crate::input::{self, Input};
+use anyhow::{Context, Result, bail};
+use ompfuse_format::run::RUN_FILE;
+use ompfuse_fuse::{Combiner, Profile, Run, RunFiles, Strategy, Summary, XuTable};
+use std::path::{Path, PathBuf};
+
+/// Name of the profile in the output folder of `ompfuse profile`.
+pub(crate) const PROFILE_NAME: &str = "profile.parquet";
+
+/// First bytes of a Parquet file.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+
+/// What a path means, as one profile: a run, all runs of a folder combined, a profile, a foreign table.
+pub(crate) fn profile(path: &Path) -> Result<Profile> {
+    combined(&[profile_in(path)], Strategy::default())
+}
+
+/// As [`profile`], but without the execution units, of which there may be many millions.
+pub(crate) fn summary(path: &Path) -> Result<Summary> {
+    let path = profile_in(path);
+    if path.is_file() && input::map(&path)?.starts_with(PARQUET_MAGIC) {
+        return Profile::summary_from_parquet(read_file(&path)?)
+            .with_context(|| format!("cannot read {}", path.display()));
+    }
+    Ok(profile(&path)?.summary)
+}
+
+/// The profile that `ompfuse profile` left in a folder, else the path itself.
+fn profile_in(path: &Path) -> PathBuf {
+    let profile = path.join(PROFILE_NAME);
+    if profile.is_file() {
+        profile
+    } else {
+        path.to_owned()
+    }
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Combines everything that the paths mean, in order. Each is read and handed over before the next, so that not all
+/// need to be in memory together.
+pub(crate) fn combined(paths: &[PathBuf], strategy: Strategy) -> Result<Profile> {
+    let mut combiner = Combiner::new(strategy);
+    for path in paths {
+        if path.is_dir() {
+            for folder in runs(path)? {
+                combiner.add(Profile::of_run(&name(&folder), read(&folder)?));
+            }
+        } else {
+            combiner.add(file(path)?);
+        }
+    }
+    combiner.finish().context("nothing to combine")
+}
+
+/// A profile or a foreign table.
+fn file(path: &Path) -> Result<Profile> {
+    let bytes = input::map(path)?;
+    let cannot = || format!("cannot read {}", path.display());
+    if bytes.starts_with(PARQUET_MAGIC) {
+        return Profile::from_parquet(read_file(path)?).with_context(cannot);
+    }
+    Ok(Profile::of_table(
+        &name(path),
+        XuTable::from_csv(&bytes).with_context(cannot)?,
+    ))
+}
+
+fn name(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// The runs that a path means: a run folder, or all of a folder of runs in the order of their numbers.
+fn runs(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.join(RUN_FILE).is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let listing =
+        std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
+    let mut found: Vec<PathBuf> = listing.filter_map(|e| Some(e.ok()?.path())).collect();
+    found.retain(|p| p.join(RUN_FILE).is_file());
+    if found.is_empty() {
+        bail!(
+            "{} holds no run (no {RUN_FILE} in it or in its folders); make one with `ompfuse record`",
+            path.display()
+        );
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads a run.
+fn read(folder: &Path) -> Result<Run> {
+    let listing =
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let mut files: Vec<(String, Input)> = Vec::new();
+    for entry in listing {
+        let path = entry
+            .with_context(|| format!("cannot list {}", folder.display()))?
+            .path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if name.ends_with(".json") || name.ends_with(".rec") {
+            files.push((name, input::map(&path)?));
+        }
+    }
+    let bytes = files.iter().map(|(name, input)| (name.as_str(), &**input));
+    let files = RunFiles::from_folder(bytes)
+        .with_context(|| format!("cannot read the run {}", folder.display()))?;
+    Ok(Run::read(&files))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_runs_means_all_of_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |p: &Path| format!("{:#}", runs(p).unwrap_err());
+        assert!(error(folder.path()).contains("holds no run"));
+        assert!(error(Path::new("/nonexistent")).starts_with("cannot list /nonexistent"));
+        for name in ["run-0002", "run-0001", "other"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        for name in ["run-0002", "run-0001"] {
+            std::fs::write(folder.path().join(name).join(RUN_FILE), "{}").unwrap();
+        }
+        let found = runs(folder.path()).unwrap();
+        assert_eq!(
+            found,
+            [
+                folder.path().join("run-0001"),
+                folder.path().join("run-0002")
+            ]
+        );
+        assert_eq!(runs(&found[0]).unwrap(), [found[0].clone()]);
+        assert!(format!("{:#}", read(&found[0]).unwrap_err()).contains("run.json can't be read"));
+    }
+}

@@ -1,0 +1,320 @@
+//! Recording a program: once per event set, each run into a folder of its own.
+
+use crate::counters::EventCheck;
+use crate::launch::{self, Launch};
+use crate::output::note;
+use crate::program::Prepared;
+use crate::run_dir::{self, Program};
+use crate::select::SelectArgs;
+use crate::{counters, progress};
+use anyhow::{Result, bail};
+use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_format::run::{ENV_DIR, ENV_EVENTS, Exit};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// The options of every command that records.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RecordingArgs {
+    /// Events to count, separated by commas, or `all`; without it everything that can be counted here
+    #[arg(long, value_name = "LIST")]
+    events: Option<String>,
+    /// Record every event set this many times
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N)
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    sets: SetArgs,
+    #[command(flatten)]
+    selection: SelectArgs,
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    command: Vec<OsString>,
+}
+
+/// Hardware events per set where it can't be found out: what any processor of the last ten years has.
+const USUAL_SLOTS: usize = 4;
+
+/// How events are distributed over runs.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct SetArgs {
+    /// Events that one run counts at most (default: software events are free, hardware events are limited by the
+    /// processor's counters)
+    #[arg(long, value_name = "N", value_parser = parse_slots)]
+    pub(crate) slots: Option<usize>,
+}
+
+fn parse_slots(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=MAX_COUNTERS) => Ok(n),
+        _ => Err(format!("a number from 1 to {MAX_COUNTERS} is needed")),
+    }
+}
+
+impl SetArgs {
+    /// The event sets: one run each. More hardware events than this processor can count together are never in one.
+    pub(crate) fn plan(&self, events: &[&str]) -> Vec<Vec<String>> {
+        let hardware = match counters::hardware_slots() {
+            0 => USUAL_SLOTS, // planning for another machine
+            here => here,
+        };
+        let names: Vec<String> = events.iter().map(|&e| e.to_owned()).collect();
+        let compatible =
+            |set: &[&str]| set.iter().filter(|e| counters::is_hardware(e)).count() <= hardware;
+        ompfuse_fuse::plan::plan_lgl(&names, self.slots.unwrap_or(MAX_COUNTERS), compatible)
+    }
+}
+
+/// A run that was recorded.
+#[derive(Debug, Serialize)]
+pub(crate) struct Run {
+    /// Its folder.
+    pub(crate) path: PathBuf,
+    events: Vec<String>,
+    duration_s: f64,
+    exit: Exit,
+    /// Records that could not be written.
+    lost: u64,
+}
+
+/// What came of a recording.
+#[derive(Debug, Serialize)]
+pub(crate) struct Recording {
+    /// The folder of the runs.
+    pub(crate) folder: PathBuf,
+    /// The runs.
+    pub(crate) runs: Vec<Run>,
+    /// Exit status of the first run that failed.
+    #[serde(skip)]
+    status: u8,
+    /// The signal that ended the recording early.
+    #[serde(skip)]
+    interrupted: Option<i32>,
+}
+
+impl Recording {
+    /// The exit status to hand on: of the first run that failed, or of the signal that came.
+    pub(crate) fn status(&self) -> u8 {
+        match self.interrupted {
+            Some(signal) if self.status == 0 => (128 + signal) as u8,
+            _ => self.status,
+        }
+    }
+}
+
+/// Records a program. `quiet`: standard output is wanted for something else than the program's.
+pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
+    let (name, arguments) = args.command.split_first().expect("clap requires a command");
+    let prepared = {
+        let _spinner = progress::spinner("patching");
+        Prepared::new(name, &args.selection)?
+    };
+    let events = countable(args.events.as_deref())?;
+    let mut sets = args.sets.plan(&events);
+    if sets.is_empty() {
+        sets.push(Vec::new()); // times can always be recorded
+    }
+    let folder = run_dir::make_output(args.output.as_deref())?;
+    let program = Program {
+        name,
+        args: arguments,
+        modules: vec![prepared.module.clone()],
+    };
+    let total = sets.len() * args.repeat as usize;
+    let mut recording = Recording {
+        folder,
+        runs: Vec::new(),
+        status: 0,
+        interrupted: None,
+    };
+    let mut told = BTreeSet::new();
+    let mut input = launch::Input::remember();
+    for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
+        input.rewind(at);
+        progress::announce(at + 1, total, set);
+        let is_last = one_run(&mut recording, &prepared, &program, set, quiet, &mut told)?;
+        if is_last && at + 1 < total {
+            note(format_args!(
+                "{} of {total} runs done, the rest is left out",
+                at + 1
+            ));
+            break;
+        }
+    }
+    Ok(recording)
+}
+
+/// One run. Whether it is better to leave it at that.
+fn one_run(
+    recording: &mut Recording,
+    prepared: &Prepared,
+    program: &Program<'_>,
+    set: &[String],
+    quiet: bool,
+    told: &mut BTreeSet<String>,
+) -> Result<bool> {
+    let path = run_dir::make_run(&recording.folder)?;
+    let mut env = vec![
+        (ENV_DIR, path.clone().into_os_string()),
+        (ENV_EVENTS, set.join(",").into()),
+    ];
+    env.extend(prepared.preload.clone().map(|value| ("LD_PRELOAD", value)));
+    let launch = Launch {
+        file: &prepared.file,
+        name: program.name,
+        args: program.args,
+        env,
+        output_to_stderr: quiet,
+    };
+    let started = launch::run(&launch);
+    if started.is_err() {
+        let _ = std::fs::remove_dir(&path); // nothing is in it
+    }
+    let ended = started?;
+    run_dir::write_header(&path, program, set, &ended)?;
+    let lost = tell(&path, told)?;
+    let failed = launch::status_of(ended.exit);
+    if failed != 0 {
+        note(format_args!(
+            "{} failed: {}",
+            Path::new(program.name).display(),
+            launch::describe(ended.exit)
+        ));
+        recording.status = if recording.status == 0 {
+            failed
+        } else {
+            recording.status
+        };
+    }
+    recording.interrupted = ended.interrupted;
+    recording.runs.push(Run {
+        path,
+        events: set.to_vec(),
+        duration_s: ended.duration_s,
+        exit: ended.exit,
+        lost,
+    });
+    Ok(ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_)))
+}
+
+/// Says, once each, what was not as wanted in a run. Returns the number of lost records.
+fn tell(run: &Path, told: &mut BTreeSet<String>) -> Result<u64> {
+    let processes = run_dir::read_processes(run)?;
+    if processes.headers.is_empty() {
+        bail!(
+            "nothing was recorded in {}: the runtime library did not start in the program's process \
+             (is the environment kept, and does the program itself run the OpenMP code?)",
+            run.display()
+        );
+    }
+    let reasons = processes
+        .headers
+        .iter()
+        .flat_map(|h| &h.events)
+        .filter_map(|e| e.reason.clone());
+    let stopped = processes.ends.iter().filter_map(|e| e.stopped.clone());
+    let lost = processes.ends.iter().map(|e| e.lost).sum();
+    let losses =
+        (lost > 0).then(|| format!("{lost} records could not be written in {}", run.display()));
+    for message in reasons.chain(stopped).chain(losses) {
+        if told.insert(message.clone()) {
+            note(message);
+        }
+    }
+    Ok(lost)
+}
+
+/// The wanted events that can be counted; without a wish all of them. A line on standard error per reason says what can't.
+pub(crate) fn countable(wanted: Option<&str>) -> Result<Vec<&'static str>> {
+    let names = wanted.map(counters::parse_list).transpose()?;
+    let (mut available, missing): (Vec<_>, Vec<_>) = counters::check_all()
+        .into_iter()
+        .filter(|e| names.as_ref().is_none_or(|n| n.contains(&e.name)))
+        .partition(|e| e.available);
+    match names {
+        Some(names) => {
+            refusals(&missing).iter().for_each(note);
+            available.sort_by_key(|e| names.iter().position(|n| *n == e.name));
+        }
+        None if !available.iter().any(|e| counters::is_hardware(e.name)) => {
+            note(
+                "no hardware event can be counted here, software events only (`ompfuse events` says why)",
+            );
+        }
+        None => {}
+    }
+    Ok(available.iter().map(|e| e.name).collect())
+}
+
+/// One line per reason, with the events that it stands in the way of.
+fn refusals(missing: &[EventCheck]) -> Vec<String> {
+    let mut by_reason: BTreeMap<(Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
+    for event in missing {
+        by_reason
+            .entry((event.reason.as_deref(), event.remedy.as_deref()))
+            .or_default()
+            .push(event.name);
+    }
+    let line = |((reason, remedy), names): ((Option<&str>, Option<&str>), Vec<&str>)| {
+        let remedy = remedy.map(|r| format!("; remedy: {r}")).unwrap_or_default();
+        format!(
+            "not counted: {} ({}{remedy})",
+            names.join(", "),
+            reason.unwrap_or("no reason is known")
+        )
+    };
+    by_reason.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_events_share_a_run_and_slots_limit_it() {
+        let events = ["task-clock", "page-faults", "minor-faults"];
+        assert_eq!(SetArgs { slots: None }.plan(&events).len(), 1);
+        assert_eq!(
+            SetArgs { slots: Some(2) }.plan(&events),
+            [vec!["task-clock", "page-faults"], vec!["minor-faults"]]
+        );
+        assert!(
+            parse_slots("0").is_err() && parse_slots("17").is_err() && parse_slots("16") == Ok(16)
+        );
+    }
+
+    #[test]
+    fn events_with_one_reason_share_a_line() {
+        let check = |name, reason: &str| EventCheck {
+            name,
+            kind: "hardware",
+            available: false,
+            includes_kernel: false,
+            reason: Some(reason.to_owned()),
+            remedy: (reason == "b").then(|| "pay".to_owned()),
+        };
+        let lines = refusals(&[check("x", "a"), check("y", "b"), check("z", "a")]);
+        assert_eq!(
+            lines,
+            ["not counted: x, z (a)", "not counted: y (b; remedy: pay)"]
+        );
+    }
+
+    #[test]
+    fn wanted_events_keep_their_order() {
+        let events = countable(Some("page-faults,task-clock")).unwrap();
+        if events.len() == 2 {
+            assert_eq!(events, ["page-faults", "task-clock"]);
+        }
+        assert!(countable(Some("nonsense")).is_err());
+    }
+}

@@ -1,0 +1,259 @@
+//! Folders for runs, and the header that each gets.
+
+use crate::atomic;
+use crate::launch::Ended;
+use anyhow::{Context, Result, bail};
+use ompfuse_format::run::{ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, RunModule};
+use serde::de::DeserializeOwned;
+use std::ffi::{OsStr, OsString};
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Name of the folder that is made where the user names none.
+const DEFAULT_NAME: &str = "ompfuse-out";
+
+/// The folder of the runs, made if it isn't there; absolute. Without a name it is always a new one.
+pub(crate) fn make_output(wanted: Option<&Path>) -> Result<PathBuf> {
+    make_output_in(Path::new(""), wanted)
+}
+
+fn make_output_in(base: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
+    let made = match wanted {
+        Some(folder) => {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
+            folder.to_owned()
+        }
+        None => make_numbered(|n| {
+            base.join(if n == 1 {
+                DEFAULT_NAME.into()
+            } else {
+                format!("{DEFAULT_NAME}-{n}")
+            })
+        })?,
+    };
+    made.canonicalize()
+        .with_context(|| format!("cannot find {}", made.display()))
+}
+
+/// Makes the next free `run-0001`, ...
+pub(crate) fn make_run(output: &Path) -> Result<PathBuf> {
+    make_numbered(|n| output.join(format!("run-{n:04}")))
+}
+
+/// Makes the first of these folders that doesn't exist.
+fn make_numbered(name: impl Fn(u32) -> PathBuf) -> Result<PathBuf> {
+    for n in 1.. {
+        let folder = name(n);
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            Err(e) => {
+                return Err(e)
+                    .with_context(|| format!("cannot make the folder {}", folder.display()));
+            }
+        }
+    }
+    bail!("no number is left for another folder")
+}
+
+/// What is the same in all runs of a program.
+pub(crate) struct Program<'a> {
+    /// As the user named it.
+    pub(crate) name: &'a OsStr,
+    /// Its arguments.
+    pub(crate) args: &'a [OsString],
+    /// The patched modules.
+    pub(crate) modules: Vec<RunModule>,
+}
+
+/// Writes `run.json`.
+pub(crate) fn write_header(
+    folder: &Path,
+    program: &Program<'_>,
+    events: &[String],
+    ended: &Ended,
+) -> Result<()> {
+    let uname = rustix::system::uname();
+    let header = RunHeader {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program: program.name.to_string_lossy().into_owned(),
+        args: program
+            .args
+            .iter()
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect(),
+        host: uname.nodename().to_string_lossy().into_owned(),
+        cpus: cpus(),
+        kernel: uname.release().to_string_lossy().into_owned(),
+        environment: openmp_environment(std::env::vars_os()),
+        events: events.to_vec(),
+        started: ended.started,
+        duration_s: ended.duration_s,
+        exit: ended.exit,
+        modules: program.modules.clone(),
+    };
+    let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;
+    atomic::write(&folder.join(RUN_FILE), &json, 0o600)
+}
+
+/// Logical processors that are online.
+fn cpus() -> u32 {
+    let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    let available = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    online
+        .and_then(|list| count_list(list.trim()))
+        .unwrap_or_else(available)
+}
+
+/// Length of a kernel's list like `0-3,8`.
+fn count_list(list: &str) -> Option<u32> {
+    let length = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)? + 1)
+    };
+    list.split(',').map(length).sum()
+}
+
+/// The variables that decide how OpenMP behaves.
+fn openmp_environment(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+    let text = |s: OsString| s.to_string_lossy().into_owned();
+    let is_openmp = |name: &str| {
+        ["OMP_", "KMP_", "GOMP_"]
+            .iter()
+            .any(|p| name.starts_with(p))
+    };
+    let mut found: Vec<_> = all
+        .map(|(k, v)| (text(k), text(v)))
+        .filter(|(k, _)| is_openmp(k))
+        .collect();
+    found.sort();
+    found
+}
+
+/// What the runtime library left in a run's folder about the processes that it was in.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    /// Where recording began.
+    pub(crate) headers: Vec<ProcessHeader>,
+    /// Those that ended in an orderly way.
+    pub(crate) ends: Vec<ProcessEnd>,
+}
+
+/// Reads the process headers of a run.
+pub(crate) fn read_processes(folder: &Path) -> Result<Processes> {
+    let mut processes = Processes::default();
+    for entry in
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
+    {
+        let path = entry
+            .with_context(|| format!("cannot list {}", folder.display()))?
+            .path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if !name.starts_with("process-") {
+            continue;
+        }
+        if name.ends_with(".end.json") {
+            processes.ends.extend(read_json(&path)?);
+        } else if name.ends_with(".json") {
+            processes.headers.extend(read_json(&path)?);
+        }
+    }
+    processes.headers.sort_by_key(|h| h.pid);
+    Ok(processes)
+}
+
+/// A JSON file; `None` where the process was killed before the file had contents.
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_slice(&text).with_context(|| {
+        format!("{} is damaged", path.display())
+    })?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompfuse_format::run::Exit;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn folders_are_numbered_and_private() {
+        let base = tempfile::tempdir().unwrap();
+        let named = |p: &Path| p.file_name().unwrap().to_str().unwrap().to_owned();
+        let first = make_output_in(base.path(), None).unwrap();
+        assert_eq!(named(&first), "ompfuse-out");
+        assert_eq!(first.metadata().unwrap().mode() & 0o777, 0o700);
+        assert_eq!(
+            named(&make_output_in(base.path(), None).unwrap()),
+            "ompfuse-out-2"
+        );
+        let wanted = base.path().join("a/b");
+        let output = make_output_in(base.path(), Some(&wanted)).unwrap();
+        assert_eq!(make_output_in(base.path(), Some(&wanted)).unwrap(), output);
+        assert_eq!(named(&make_run(&output).unwrap()), "run-0001");
+        assert_eq!(named(&make_run(&output).unwrap()), "run-0002");
+        assert!(make_run(&base.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn headers_and_process_files_are_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = Program {
+            name: OsStr::new("./a.out"),
+            args: &["-n".into()],
+            modules: Vec::new(),
+        };
+        let ended = Ended {
+            exit: Exit::Signal(9),
+            started: 1.0,
+            duration_s: 2.0,
+            interrupted: None,
+        };
+        write_header(folder.path(), &program, &["cycles".to_owned()], &ended).unwrap();
+        let header: RunHeader = read_json(&folder.path().join(RUN_FILE)).unwrap().unwrap();
+        assert_eq!(
+            (header.program.as_str(), header.events[0].as_str()),
+            ("./a.out", "cycles")
+        );
+        assert!(header.cpus > 0 && header.exit == Exit::Signal(9));
+        std::fs::write(folder.path().join("process-7.json"), "").unwrap();
+        std::fs::write(
+            folder.path().join("process-7.end.json"),
+            r#"{"end":{"tsc":1,"ns":2},"threads":3,"lost":4,"stopped":null}"#,
+        )
+        .unwrap();
+        let processes = read_processes(folder.path()).unwrap();
+        assert_eq!((processes.headers.len(), processes.ends[0].lost), (0, 4));
+        std::fs::write(folder.path().join("process-8.json"), "{").unwrap();
+        assert!(
+            format!("{:#}", read_processes(folder.path()).unwrap_err())
+                .contains("process-8.json is damaged")
+        );
+    }
+
+    #[test]
+    fn kernel_lists_and_openmp_variables() {
+        assert_eq!(count_list("0-3,8"), Some(5));
+        assert_eq!(count_list("0"), Some(1));
+        assert_eq!(count_list("3-0"), None);
+        let variables = [
+            ("OMP_NUM_THREADS", "2"),
+            ("HOME", "/"),
+            ("GOMP_SPINCOUNT", "0"),
+        ];
+        let found = openmp_environment(variables.into_iter().map(|(k, v)| (k.into(), v.into())));
+        assert_eq!(
+            found,
+            [
+                ("GOMP_SPINCOUNT".into(), "0".into()),
+                ("OMP_NUM_THREADS".to_owned(), "2".to_owned())
+            ]
+        );
+    }
+}

@@ -1,0 +1,122 @@
+//! The Parquet form of a profile: one row per XU, readable by any engine.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `label` | string, null if longer than [`LABEL_LIMIT`] components or unknown | identity of the XU |
+//! | `label_hash` | 16 bytes, big-endian | XXH3_128 chain over the label (see [`crate::label`]) |
+//! | `type` | string | address of the construct (`0x4011a6`) or a foreign table's type |
+//! | `module` | string, null if unknown | build id (or path) of the module that the address is in |
+//! | `construct` | string | `range`, `section`, `task` |
+//! | `function`, `source` | string | where the construct is; `file:line` |
+//! | `process`, `thread`, `cpu` | integer | pid, number of the thread in it, logical processor at the end |
+//! | `rank` | integer | rank among the siblings; a range's first iteration |
+//! | `iterations` | integer | of a range |
+//! | `start_ns`, `end_ns` | integer | since the run's begin |
+//! | `duration_ns` | integer | exclusive: the XU's own code |
+//! | `parts` | integer | stretches that it was executed in |
+//! | *event* | unsigned integer, null if not counted | exclusive count |
+//! | `run:`*event* | integer | run that the counts come from, from 0 |
+//!
+//! An event with the name of another column is called `event:`*name*. The file's metadata has the summary as JSON under
+//! the key `ompfuse`, and the version of this layout under `ompfuse.version`.
+
+mod read;
+mod write;
+
+use super::Profile;
+
+/// Longer labels are not written as text, only as hash: the label of the last task in a chain of a hundred thousand would
+/// be megabytes, in every row.
+pub const LABEL_LIMIT: usize = 1024;
+
+/// Key of the summary in the file's metadata.
+const SUMMARY_KEY: &str = "ompfuse";
+/// Key of the layout's version in the file's metadata.
+const VERSION_KEY: &str = "ompfuse.version";
+/// Version of the layout.
+const VERSION: &str = "1";
+/// Prefix of the columns that say which run an event comes from.
+const ORIGIN_PREFIX: &str = "run:";
+/// Prefix of events that are called as another column is.
+const EVENT_PREFIX: &str = "event:";
+/// Columns that are no events.
+const FIXED: &[&str] = &[
+    "label",
+    "label_hash",
+    "type",
+    "module",
+    "construct",
+    "function",
+    "source",
+    "process",
+    "thread",
+    "cpu",
+    "rank",
+    "iterations",
+    "start_ns",
+    "end_ns",
+    "duration_ns",
+    "parts",
+];
+
+/// What is wrong with a profile's bytes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// No Parquet file, or a broken one.
+    #[error("not a readable Parquet file: {0}")]
+    Parquet(#[from] parquet::errors::ParquetError),
+    /// The columns could not be put together.
+    #[error("columns don't fit together: {0}")]
+    Arrow(#[from] arrow::error::ArrowError),
+    /// A Parquet file of something else.
+    #[error("a Parquet file, but no profile of ompfuse: it has no metadata {SUMMARY_KEY:?}")]
+    NoSummary,
+    /// Written by another version.
+    #[error(
+        "profile layout {0:?} is not supported (this is {VERSION:?}): read it with the ompfuse that wrote it"
+    )]
+    Version(String),
+    /// The summary can't be read.
+    #[error("the profile's summary can't be read: {0}")]
+    Summary(#[from] serde_json::Error),
+    /// A column is missing or of another type.
+    #[error("column {0:?} is missing or not of its type")]
+    Column(String),
+}
+
+impl Profile {
+    /// The Parquet file's bytes.
+    ///
+    /// # Errors
+    /// [`ProfileError`] if the columns don't have equal lengths.
+    pub fn to_parquet(&self) -> Result<Vec<u8>, ProfileError> {
+        write::to_parquet(self)
+    }
+
+    /// Reads a Parquet file that [`Profile::to_parquet`] made.
+    ///
+    /// # Errors
+    /// [`ProfileError`] says what it is instead.
+    pub fn from_parquet(bytes: Vec<u8>) -> Result<Profile, ProfileError> {
+        read::from_parquet(bytes)
+    }
+
+    /// Reads only the summary, which is all that a report needs.
+    ///
+    /// # Errors
+    /// [`ProfileError`] says what it is instead.
+    pub fn summary_from_parquet(bytes: Vec<u8>) -> Result<crate::Summary, ProfileError> {
+        read::summary_from_parquet(bytes)
+    }
+}
+
+/// Name of an event's column.
+fn column_name(event: &str) -> String {
+    if FIXED.contains(&event) || event.starts_with(ORIGIN_PREFIX) || event.starts_with(EVENT_PREFIX)
+    {
+        format!("{EVENT_PREFIX}{event}")
+    } else {
+        event.to_owned()
+    }
+}

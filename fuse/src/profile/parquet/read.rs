@@ -1,0 +1,214 @@
+//! From Parquet bytes back to a profile.
+
+use super::{
+    EVENT_PREFIX, FIXED, ORIGIN_PREFIX, Profile, ProfileError, SUMMARY_KEY, VERSION, VERSION_KEY,
+    column_name,
+};
+use crate::label::{LabelHash, LabelId, Labels, parse_into};
+use crate::summary::Summary;
+use crate::table::{EventColumn, ProcessId, XuTable};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::{cast, concat_batches};
+use arrow::datatypes::{DataType, Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use ompfuse_format::Construct;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::metadata::FileMetaData;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(super) fn summary_from_parquet(bytes: Vec<u8>) -> Result<Summary, ProfileError> {
+    let metadata =
+        ArrowReaderMetadata::load(&bytes::Bytes::from(bytes), ArrowReaderOptions::new())?;
+    summary(metadata.metadata().file_metadata())
+}
+
+fn summary(metadata: &FileMetaData) -> Result<Summary, ProfileError> {
+    let entries = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
+    let get = |key: &str| {
+        entries
+            .iter()
+            .find(|e| e.key == key)
+            .and_then(|e| e.value.as_deref())
+    };
+    let json = get(SUMMARY_KEY).ok_or(ProfileError::NoSummary)?;
+    match get(VERSION_KEY) {
+        Some(VERSION) => Ok(serde_json::from_str(json)?),
+        other => Err(ProfileError::Version(other.unwrap_or("none").to_owned())),
+    }
+}
+
+pub(super) fn from_parquet(bytes: Vec<u8>) -> Result<Profile, ProfileError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))?;
+    let summary = summary(builder.metadata().file_metadata())?;
+    let schema = Arc::clone(builder.schema());
+    let batches = builder
+        .with_batch_size(1 << 20)
+        .build()?
+        .collect::<Result<Vec<_>, _>>()?;
+    let batch = concat_batches(&schema, &batches)?;
+    let (xus, origins) = table(&batch, &summary)?;
+    Ok(Profile {
+        xus,
+        origins,
+        summary,
+    })
+}
+
+/// A column, cast to the type that it should have.
+fn get(batch: &RecordBatch, name: &str, data_type: &DataType) -> Result<ArrayRef, ProfileError> {
+    let wrong = || ProfileError::Column(name.to_owned());
+    cast(batch.column_by_name(name).ok_or_else(wrong)?, data_type).map_err(|_| wrong())
+}
+
+fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), ProfileError> {
+    let rows = batch.num_rows();
+    let u32s = |name: &str| get(batch, name, &DataType::UInt32);
+    let u64s = |name: &str| get(batch, name, &DataType::UInt64);
+    let i64s = |name: &str| get(batch, name, &DataType::Int64);
+    let utf8 = |name: &str| get(batch, name, &DataType::Utf8);
+
+    let mut xus = XuTable {
+        sites: Arc::new(summary.sites.clone()),
+        ..XuTable::default()
+    };
+    xus.thread = u32s("thread")?
+        .as_primitive::<UInt32Type>()
+        .values()
+        .to_vec();
+    xus.parts = u32s("parts")?
+        .as_primitive::<UInt32Type>()
+        .values()
+        .to_vec();
+    xus.own_ns = u64s("duration_ns")?
+        .as_primitive::<UInt64Type>()
+        .values()
+        .to_vec();
+    xus.t0_ns = i64s("start_ns")?
+        .as_primitive::<Int64Type>()
+        .values()
+        .to_vec();
+    xus.t1_ns = i64s("end_ns")?
+        .as_primitive::<Int64Type>()
+        .values()
+        .to_vec();
+    let iterations = u64s("iterations")?;
+    xus.iterations = iterations
+        .as_primitive::<UInt64Type>()
+        .iter()
+        .map(Option::unwrap_or_default)
+        .collect();
+    let rank = i64s("rank")?;
+    xus.first = rank
+        .as_primitive::<Int64Type>()
+        .iter()
+        .map(Option::unwrap_or_default)
+        .collect();
+    let cpu = get(batch, "cpu", &DataType::UInt16)?;
+    xus.cpu = cpu
+        .as_primitive::<UInt16Type>()
+        .iter()
+        .map(|c| c.unwrap_or(u16::MAX))
+        .collect();
+    let construct = utf8("construct")?;
+    let by_name = |name: &str| Construct::ALL.iter().copied().find(|c| c.name() == name);
+    xus.construct = construct
+        .as_string::<i32>()
+        .iter()
+        .map(|c| c.and_then(by_name))
+        .collect();
+
+    let process = u32s("process")?;
+    let mut processes = HashMap::new();
+    for &pid in process.as_primitive::<UInt32Type>().values() {
+        let position = *processes.entry(pid).or_insert_with(|| {
+            let known = summary.processes.iter().find(|p| p.pid == pid).cloned();
+            xus.processes
+                .push(known.unwrap_or(ProcessId { pid, ordinal: 0 }));
+            xus.processes.len() - 1
+        });
+        xus.process.push(position as u16);
+    }
+
+    let (name, module) = (utf8("type")?, utf8("module")?);
+    let known: HashMap<(&str, &str), u32> = summary
+        .sites
+        .iter()
+        .enumerate()
+        .map(|(at, site)| (site.key(), at as u32))
+        .collect();
+    let (name, module) = (name.as_string::<i32>(), module.as_string::<i32>());
+    for row in 0..rows {
+        let key = (
+            if module.is_null(row) {
+                ""
+            } else {
+                module.value(row)
+            },
+            name.value(row),
+        );
+        let site = if name.is_null(row) {
+            None
+        } else {
+            known.get(&key).copied()
+        };
+        xus.site.push(site.unwrap_or(u32::MAX));
+    }
+
+    let (label, hash) = (
+        utf8("label")?,
+        get(batch, "label_hash", &DataType::FixedSizeBinary(16))?,
+    );
+    let (label, hash) = (label.as_string::<i32>(), hash.as_fixed_size_binary());
+    let (mut labels, mut components) = (Labels::default(), vec![]);
+    for row in 0..rows {
+        xus.label.push(if hash.is_null(row) {
+            LabelId::NONE
+        } else if label.is_null(row) {
+            let hash: [u8; 16] = hash.value(row).try_into().expect("16 bytes by its type");
+            labels.push_opaque(LabelHash(u128::from_be_bytes(hash)))
+        } else {
+            parse_into(label.value(row), &mut components)
+                .map_err(|_| ProfileError::Column("label".to_owned()))?;
+            labels.push(LabelId::NONE, &components)
+        });
+    }
+    xus.labels = Arc::new(labels);
+
+    let mut origins = Vec::new();
+    for field in batch.schema().fields() {
+        let column = field.name();
+        if FIXED.contains(&column.as_str()) || column.starts_with(ORIGIN_PREFIX) {
+            continue;
+        }
+        let event = column
+            .strip_prefix(EVENT_PREFIX)
+            .filter(|e| column_name(e) == *column)
+            .unwrap_or(column);
+        let values = u64s(column)?;
+        let values = values.as_primitive::<UInt64Type>();
+        xus.events.push(EventColumn {
+            name: event.to_owned(),
+            present: values.nulls().map(|n| n.iter().collect()),
+            values: values.iter().map(Option::unwrap_or_default).collect(),
+        });
+        let origin = get(batch, &format!("{ORIGIN_PREFIX}{event}"), &DataType::UInt16)?;
+        // Without rows only the summary knows.
+        let known = summary
+            .events
+            .iter()
+            .find(|e| e.name == event)
+            .and_then(|e| e.run);
+        origins.push(
+            origin
+                .as_primitive::<UInt16Type>()
+                .values()
+                .first()
+                .copied()
+                .or(known)
+                .unwrap_or(0),
+        );
+    }
+    Ok((xus, origins))
+}

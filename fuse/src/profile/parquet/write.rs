@@ -1,0 +1,216 @@
+//! A profile's columns as Arrow arrays, and those as Parquet.
+
+use super::{
+    LABEL_LIMIT, ORIGIN_PREFIX, Profile, ProfileError, SUMMARY_KEY, VERSION, VERSION_KEY,
+    column_name,
+};
+use crate::label::write_text;
+use crate::table::Site;
+use arrow::array::{
+    ArrayRef, DictionaryArray, FixedSizeBinaryBuilder, Int64Array, RecordBatch, StringArray,
+    StringBuilder, UInt16Array, UInt32Array, UInt64Array,
+};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{Field, Int32Type, Schema};
+use ompfuse_format::Construct;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use rayon::prelude::*;
+use std::sync::Arc;
+
+pub(super) fn to_parquet(profile: &Profile) -> Result<Vec<u8>, ProfileError> {
+    let summary = crate::Summary {
+        sites: profile.xus.sites.to_vec(),
+        ..profile.summary.clone()
+    };
+    let columns = columns(profile)?;
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, array, nullable)| Field::new(name, array.data_type().clone(), *nullable))
+        .collect();
+    let schema = Arc::new(Schema::new(fields));
+    let arrays: Vec<ArrayRef> = columns.into_iter().map(|(_, array, _)| array).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+    let label = ColumnPath::from("label");
+    let hash = ColumnPath::from("label_hash");
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("ompfuse ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
+        // Neighbours in depth-first order share their prefixes; hashes are neither alike nor compressible.
+        .set_column_dictionary_enabled(label.clone(), false)
+        .set_column_encoding(label, Encoding::DELTA_BYTE_ARRAY)
+        .set_column_dictionary_enabled(hash.clone(), false)
+        .set_column_compression(hash, Compression::UNCOMPRESSED)
+        .set_key_value_metadata(Some(vec![
+            KeyValue::new(VERSION_KEY.to_owned(), VERSION.to_owned()),
+            KeyValue::new(SUMMARY_KEY.to_owned(), serde_json::to_string(&summary)?),
+        ]));
+    for number in ["start_ns", "end_ns", "duration_ns"] {
+        let path = ColumnPath::from(number);
+        properties = properties
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties.build()))?;
+    writer.write(&batch)?;
+    writer.close()?;
+    Ok(bytes)
+}
+
+type Column = (String, ArrayRef, bool);
+
+fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
+    let xus = &profile.xus;
+    let of_site = |text: fn(&Site) -> Option<String>| {
+        let texts: Vec<Option<String>> = xus.sites.iter().map(text).collect();
+        dictionary(&texts, xus.site.iter().map(|&site| site as usize))
+    };
+    let constructs: Vec<Option<String>> = Construct::ALL
+        .iter()
+        .map(|c| Some(c.name().to_owned()))
+        .collect();
+    let position = |construct: Construct| Construct::ALL.iter().position(|&c| c == construct);
+    let construct_keys = xus
+        .construct
+        .iter()
+        .map(|c| c.and_then(position).unwrap_or(usize::MAX));
+    let pids = xus
+        .process
+        .iter()
+        .map(|&p| xus.processes.get(p as usize).map_or(0, |p| p.pid));
+    let known_cpu = |&cpu: &u16| (cpu != u16::MAX).then_some(cpu);
+    let is_range = |construct: &Option<Construct>| *construct == Some(Construct::Range);
+    let iterations = xus.construct.iter().zip(&xus.iterations);
+    let rank = xus
+        .construct
+        .iter()
+        .zip(&xus.first)
+        .map(|(c, &first)| c.map(|_| first));
+    let mut columns: Vec<Column> = vec![
+        column("label", labels(profile), true),
+        column("label_hash", hashes(profile)?, true),
+        column("type", of_site(|s| Some(s.name.clone()))?, true),
+        column(
+            "module",
+            of_site(|s| Some(s.module.clone()).filter(|m| !m.is_empty()))?,
+            true,
+        ),
+        column("construct", dictionary(&constructs, construct_keys)?, true),
+        column("function", of_site(|s| s.function.clone())?, true),
+        column(
+            "source",
+            of_site(|s| s.source.as_ref().map(|s| format!("{}:{}", s.file, s.line)))?,
+            true,
+        ),
+        column("process", UInt32Array::from_iter_values(pids), false),
+        column("thread", UInt32Array::from(xus.thread.clone()), false),
+        column(
+            "cpu",
+            xus.cpu.iter().map(known_cpu).collect::<UInt16Array>(),
+            true,
+        ),
+        column("rank", rank.collect::<Int64Array>(), true),
+        column(
+            "iterations",
+            iterations
+                .map(|(c, &n)| (is_range(c) && n > 0).then_some(n))
+                .collect::<UInt64Array>(),
+            true,
+        ),
+        column("start_ns", Int64Array::from(xus.t0_ns.clone()), false),
+        column("end_ns", Int64Array::from(xus.t1_ns.clone()), false),
+        column("duration_ns", UInt64Array::from(xus.own_ns.clone()), false),
+        column("parts", UInt32Array::from(xus.parts.clone()), false),
+    ];
+    for (event, &origin) in xus.events.iter().zip(&profile.origins) {
+        let nulls = event.present.as_ref().map(|p| NullBuffer::from(p.clone()));
+        let values = UInt64Array::new(event.values.clone().into(), nulls);
+        columns.push(column(column_name(&event.name), values, true));
+        let origin = UInt16Array::from_value(origin, xus.len());
+        columns.push(column(
+            format!("{ORIGIN_PREFIX}{}", event.name),
+            origin,
+            false,
+        ));
+    }
+    Ok(columns)
+}
+
+fn column(
+    name: impl Into<String>,
+    array: impl arrow::array::Array + 'static,
+    nullable: bool,
+) -> Column {
+    (name.into(), Arc::new(array), nullable)
+}
+
+fn labels(profile: &Profile) -> StringArray {
+    let xus = &profile.xus;
+    let rows: Vec<usize> = (0..xus.len()).collect();
+    let pieces: Vec<StringBuilder> = rows
+        .par_chunks(1 << 16)
+        .map(|rows| {
+            let mut builder = StringBuilder::new();
+            let (mut components, mut text) = (vec![], String::new());
+            for &row in rows {
+                let id = xus.label[row];
+                let known = id.is_some() && xus.labels.read(id, LABEL_LIMIT, &mut components);
+                if known && !components.is_empty() {
+                    write_text(&components, &mut text);
+                    builder.append_value(&text);
+                } else {
+                    builder.append_null();
+                }
+            }
+            builder
+        })
+        .collect();
+    let mut all = StringBuilder::new();
+    for mut piece in pieces {
+        all.append_array(&piece.finish())
+            .expect("labels fit into one column");
+    }
+    all.finish()
+}
+
+fn hashes(profile: &Profile) -> Result<arrow::array::FixedSizeBinaryArray, ProfileError> {
+    let xus = &profile.xus;
+    let mut builder = FixedSizeBinaryBuilder::with_capacity(xus.len(), 16);
+    for row in 0..xus.len() {
+        match xus.label_hash(row) {
+            Some(hash) => builder.append_value(hash.0.to_be_bytes())?,
+            None => builder.append_null(),
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// A dictionary column from the texts that `keys` refer to; positions without a text are null. Equal texts are one entry.
+fn dictionary(
+    texts: &[Option<String>],
+    keys: impl Iterator<Item = usize>,
+) -> Result<DictionaryArray<Int32Type>, ProfileError> {
+    let mut values: Vec<&str> = Vec::new();
+    let entries: Vec<Option<i32>> = texts
+        .iter()
+        .map(|text| {
+            let text = text.as_deref()?;
+            let at = values.iter().position(|v| *v == text).unwrap_or_else(|| {
+                values.push(text);
+                values.len() - 1
+            });
+            Some(at as i32)
+        })
+        .collect();
+    let keys = keys
+        .map(|key| entries.get(key).copied().flatten())
+        .collect();
+    Ok(DictionaryArray::try_new(
+        keys,
+        Arc::new(StringArray::from(values)),
+    )?)
+}

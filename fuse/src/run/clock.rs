@@ -1,0 +1,106 @@
+//! Time stamp counter readings to nanoseconds since the run's begin.
+
+use ompfuse_format::run::ClockPair;
+
+/// How one process's ticks become nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Clock {
+    tsc: u64,
+    ns: i64,
+    ns_per_tick: f64,
+}
+
+/// Where a clock's rate comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RateSource {
+    /// Two clock readings.
+    Measured,
+    /// The duration of the run.
+    Estimated,
+    /// Nothing: one tick counts as one nanosecond.
+    Unknown,
+}
+
+/// Nanoseconds per tick between two readings; `None` if they are not in order.
+pub(crate) fn rate(begin: ClockPair, end: ClockPair) -> Option<f64> {
+    let ticks = end.tsc.checked_sub(begin.tsc).filter(|&t| t > 0)?;
+    let ns = end.ns.checked_sub(begin.ns).filter(|&n| n > 0)?;
+    Some(ns as f64 / ticks as f64)
+}
+
+impl Clock {
+    /// `begin`: reading at the process's begin; `run_begin_ns`: the run's. `measured`: the rate, if two readings of
+    /// this process (or of another on the same machine) give one. Otherwise `duration_s`, from the begin to the last
+    /// tick that was seen.
+    pub(crate) fn new(
+        begin: ClockPair,
+        run_begin_ns: u64,
+        measured: Option<f64>,
+        last_tsc: u64,
+        duration_s: f64,
+    ) -> (Clock, RateSource) {
+        let estimated = || {
+            let ticks = last_tsc.checked_sub(begin.tsc).filter(|&t| t > 0)?;
+            (duration_s > 0.0 && duration_s.is_finite()).then(|| duration_s * 1e9 / ticks as f64)
+        };
+        let (ns_per_tick, source) = match (measured, estimated()) {
+            (Some(rate), _) => (rate, RateSource::Measured),
+            (None, Some(rate)) => (rate, RateSource::Estimated),
+            (None, None) => (1.0, RateSource::Unknown),
+        };
+        let ns = begin.ns.wrapping_sub(run_begin_ns) as i64;
+        (
+            Clock {
+                tsc: begin.tsc,
+                ns,
+                ns_per_tick,
+            },
+            source,
+        )
+    }
+
+    /// Nanoseconds since the run's begin at a reading.
+    pub(crate) fn at(&self, tsc: u64) -> i64 {
+        let ticks = tsc.wrapping_sub(self.tsc) as i64;
+        self.ns
+            .saturating_add((ticks as f64 * self.ns_per_tick).round() as i64)
+    }
+
+    /// Length in nanoseconds.
+    pub(crate) fn length(&self, ticks: u64) -> u64 {
+        (ticks as f64 * self.ns_per_tick).round() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_readings_give_the_rate() {
+        let (begin, end) = (
+            ClockPair { tsc: 1000, ns: 50 },
+            ClockPair {
+                tsc: 4000,
+                ns: 1050,
+            },
+        );
+        let (clock, source) = Clock::new(begin, 40, rate(begin, end), 0, 9.0);
+        assert_eq!(source, RateSource::Measured);
+        assert_eq!(
+            (clock.at(1000), clock.at(4000), clock.at(700)),
+            (10, 1010, -90)
+        );
+        assert_eq!(clock.length(300), 100);
+    }
+
+    #[test]
+    fn without_a_second_reading_the_duration_serves() {
+        let begin = ClockPair { tsc: 1000, ns: 0 };
+        assert_eq!(rate(begin, begin), None);
+        let (clock, source) = Clock::new(begin, 0, None, 3000, 1e-6);
+        assert_eq!((source, clock.at(3000)), (RateSource::Estimated, 1000));
+        let (clock, source) = Clock::new(begin, 0, None, 0, 1.0);
+        assert_eq!((source, clock.length(7)), (RateSource::Unknown, 7));
+    }
+}

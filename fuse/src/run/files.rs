@@ -1,0 +1,149 @@
+//! The files of a run folder, sorted by process.
+
+use super::health::Problem;
+use ompfuse_format::record::{RecordError, ThreadFile};
+use ompfuse_format::run::{ProcessEnd, ProcessHeader, RUN_FILE, RunHeader};
+use std::collections::BTreeMap;
+
+/// A folder that holds no run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// No header.
+    #[error(
+        "no {RUN_FILE}: this is not a run folder, or `ompfuse record` was killed before the program ended"
+    )]
+    NoHeader,
+    /// A header that can't be read.
+    #[error("{RUN_FILE} can't be read: {0}")]
+    Header(#[source] serde_json::Error),
+}
+
+/// A thread's record file.
+#[derive(Debug, Clone)]
+pub struct ThreadBytes<'a> {
+    /// Name in the run folder, for messages.
+    pub name: String,
+    /// Contents.
+    pub bytes: &'a [u8],
+}
+
+/// What one process left.
+#[derive(Debug, Clone)]
+pub struct ProcessFiles<'a> {
+    /// Written when recording began.
+    pub header: ProcessHeader,
+    /// Written at an orderly exit.
+    pub end: Option<ProcessEnd>,
+    /// The record files of its threads.
+    pub threads: Vec<ThreadBytes<'a>>,
+}
+
+/// The contents of a run folder.
+#[derive(Debug, Clone)]
+pub struct RunFiles<'a> {
+    /// The run's header.
+    pub header: RunHeader,
+    /// Its processes.
+    pub processes: Vec<ProcessFiles<'a>>,
+    /// Files that could not be used.
+    pub problems: Vec<Problem>,
+}
+
+impl<'a> RunFiles<'a> {
+    /// Sorts the files of a run folder, given as names and contents in any order. Files with other names than a run's
+    /// are passed over.
+    ///
+    /// # Errors
+    /// [`RunError`] without a readable run header.
+    pub fn from_folder<N: AsRef<str>>(
+        files: impl IntoIterator<Item = (N, &'a [u8])>,
+    ) -> Result<RunFiles<'a>, RunError> {
+        let mut files: Vec<(N, &'a [u8])> = files.into_iter().collect();
+        files.sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
+        let mut header = None;
+        let mut problems = Vec::new();
+        let (mut begins, mut ends, mut threads) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        for (name, bytes) in &files {
+            let name = name.as_ref();
+            let mut broken = |error: serde_json::Error| {
+                problems.push(Problem::Malformed {
+                    file: name.to_owned(),
+                    error: error.to_string(),
+                });
+            };
+            if name == RUN_FILE {
+                header =
+                    Some(serde_json::from_slice::<RunHeader>(bytes).map_err(RunError::Header)?);
+            } else if let Some(pid) = pid_in(name, ".end.json") {
+                match serde_json::from_slice::<ProcessEnd>(bytes) {
+                    Ok(end) => drop(ends.insert(pid, end)),
+                    Err(error) => broken(error),
+                }
+            } else if let Some(pid) = pid_in(name, ".json") {
+                match serde_json::from_slice::<ProcessHeader>(bytes) {
+                    Ok(begin) => drop(begins.insert(pid, begin)),
+                    Err(error) => broken(error),
+                }
+            } else if name.ends_with(".rec") {
+                threads.push((name, *bytes));
+            }
+        }
+        let mut processes: BTreeMap<u32, ProcessFiles<'a>> = begins
+            .into_iter()
+            .map(|(pid, header)| {
+                (
+                    pid,
+                    ProcessFiles {
+                        header,
+                        end: ends.remove(&pid),
+                        threads: vec![],
+                    },
+                )
+            })
+            .collect();
+        for (name, bytes) in threads {
+            let pid = match pid_of(name, bytes) {
+                Ok(pid) => pid,
+                Err(error) => {
+                    problems.push(Problem::Malformed {
+                        file: name.to_owned(),
+                        error: error.to_string(),
+                    });
+                    continue;
+                }
+            };
+            match processes.get_mut(&pid) {
+                Some(process) => process.threads.push(ThreadBytes {
+                    name: name.to_owned(),
+                    bytes,
+                }),
+                None => problems.push(Problem::NoProcess {
+                    file: name.to_owned(),
+                    pid,
+                }),
+            }
+        }
+        Ok(RunFiles {
+            header: header.ok_or(RunError::NoHeader)?,
+            processes: processes.into_values().collect(),
+            problems,
+        })
+    }
+}
+
+/// `process-<pid><ending>`.
+fn pid_in(name: &str, ending: &str) -> Option<u32> {
+    name.strip_prefix("process-")?
+        .strip_suffix(ending)?
+        .parse()
+        .ok()
+}
+
+/// The process of a record file: by its name `<pid>-<index>.rec`, or else by its header.
+fn pid_of(name: &str, bytes: &[u8]) -> Result<u32, RecordError> {
+    match name.split_once('-').and_then(|(pid, _)| pid.parse().ok()) {
+        Some(pid) => Ok(pid),
+        None => ThreadFile::parse(bytes).map(|file| file.header.pid),
+    }
+}

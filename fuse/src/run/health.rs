@@ -1,0 +1,90 @@
+//! What went wrong in a run, as values: reports print it, nothing is passed over in silence.
+
+use serde::{Deserialize, Serialize};
+
+/// What a run's reader found missing or broken.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// Records that could not be written while the program ran.
+    pub lost_records: u64,
+    /// XUs whose chain of parents is broken: they have no label.
+    pub unlabelled_xus: u64,
+    /// Intervals that refer to a site which the run's header does not have.
+    pub unknown_sites: u64,
+    /// Everything else.
+    pub problems: Vec<Problem>,
+}
+
+impl Health {
+    /// Whether nothing was lost or broken.
+    pub fn is_good(&self) -> bool {
+        *self == Health::default()
+    }
+}
+
+/// Something that makes a run less than complete or exact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "problem", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Problem {
+    /// A file that can't be read; what came before the error is used.
+    #[error("{file}: {error}")]
+    Malformed {
+        /// Name in the run folder.
+        file: String,
+        /// What is wrong.
+        error: String,
+    },
+    /// A record file whose process left no readable header: its records are not used.
+    #[error("{file}: process {pid} has no readable process-{pid}.json, its records are left out")]
+    NoProcess {
+        /// Name in the run folder.
+        file: String,
+        /// The process.
+        pid: u32,
+    },
+    /// The process did not end in an orderly way.
+    #[error("process {pid} did not end in an orderly way: what it recorded last may be missing")]
+    Killed {
+        /// The process.
+        pid: u32,
+    },
+    /// Recording stopped before the process ended.
+    #[error("process {pid} stopped recording early: {reason}")]
+    Stopped {
+        /// The process.
+        pid: u32,
+        /// Why, in the runtime library's words.
+        reason: String,
+    },
+    /// The rate of the time stamp counter had to be estimated from the run's duration.
+    #[error(
+        "times of process {pid} are estimates: it left no second clock reading, the run's duration was used"
+    )]
+    EstimatedClock {
+        /// The process.
+        pid: u32,
+    },
+    /// The rate of the time stamp counter is not known.
+    #[error("times of process {pid} are ticks, not nanoseconds: nothing tells the clock's rate")]
+    NoClock {
+        /// The process.
+        pid: u32,
+    },
+    /// A module whose sites are not in the run's header.
+    #[error("process {pid}: {path} is not in run.json, its constructs have no names and no labels")]
+    UnknownModule {
+        /// The process.
+        pid: u32,
+        /// The module's path.
+        path: String,
+    },
+    /// Several processes ran at once.
+    #[error(
+        "{count} processes with the same modules ran at the same time: what several of them have in common can't be matched between runs"
+    )]
+    OverlappingProcesses {
+        /// How many.
+        count: u32,
+    },
+}

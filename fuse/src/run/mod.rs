@@ -1,0 +1,175 @@
+//! A recorded run: what the runtime library and the starting command left in a run folder, as tables.
+//!
+//! [`RunFiles::from_folder`] takes names and bytes of the folder's files, [`Run::read`] makes the tables. Neither opens a
+//! file. What is broken or missing is in [`Run::health`]; nothing is guessed.
+
+mod clock;
+mod files;
+mod health;
+mod nodes;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
+pub use health::{Health, Problem};
+pub use nodes::{NONE, NodeTable};
+
+use crate::label::LabelId;
+use crate::table::{EventColumn, Site, XuTable};
+use ompfuse_format::Construct;
+use ompfuse_format::run::RunHeader;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// An event of the run's set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventInfo {
+    /// Name.
+    pub name: String,
+    /// Whether at least one process counted it. Otherwise there is no column for it: it is not 0, it is not known.
+    pub counted: bool,
+    /// Why a process could not count it, with the remedy.
+    pub reason: Option<String>,
+}
+
+/// A process that recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessInfo {
+    /// Its number in the operating system.
+    pub pid: u32,
+    /// When recording began, in nanoseconds since the run's begin.
+    pub begin_ns: i64,
+    /// When it ended, or the last that was heard of it.
+    pub end_ns: i64,
+    /// Whether it ended in an orderly way.
+    pub ended: bool,
+}
+
+/// A thread that recorded, with the check that nothing was counted twice or not at all: the exclusive values of all its
+/// intervals against the difference of the readings at its end and begin.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadAccount {
+    /// Position in the run's processes.
+    pub process: u16,
+    /// Number in its process, by the order of first records.
+    pub index: u32,
+    /// Kernel's thread number.
+    pub tid: u32,
+    /// Whether its code outside every construct is the program's own; a worker thread only waits there.
+    pub root: bool,
+    /// Records that it could not write.
+    pub lost: u64,
+    /// Sum of the exclusive ticks of all its intervals.
+    pub own_ticks: u64,
+    /// Ticks between its begin and its end; `None` if it did not end in an orderly way.
+    pub total_ticks: Option<u64>,
+    /// Length of `total_ticks` in nanoseconds.
+    pub total_ns: Option<u64>,
+    /// Per counter, in the order of the run's columns: name, sum over all intervals, and difference of the readings.
+    pub counts: Vec<CountAccount>,
+}
+
+/// See [`ThreadAccount::counts`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountAccount {
+    /// The event.
+    pub event: String,
+    /// Sum of the exclusive counts of all intervals.
+    pub own: u64,
+    /// Difference of the readings; `None` if the thread did not end in an orderly way.
+    pub total: Option<u64>,
+}
+
+impl ThreadAccount {
+    /// Whether the sums agree with the readings; `None` if there are no readings at the end.
+    pub fn balanced(&self) -> Option<bool> {
+        let total = self.total_ticks?;
+        Some(total == self.own_ticks && self.counts.iter().all(|c| c.total == Some(c.own)))
+    }
+}
+
+/// Intervals that are no XUs: regions, waits, dispatches, the program's own code. One row each; equal column lengths.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IntervalTable {
+    /// Kind.
+    pub construct: Vec<Construct>,
+    /// Position in [`Run::sites`], or [`NONE`] (the program, an unknown site).
+    pub site: Vec<u32>,
+    /// Position in [`Run::processes`].
+    pub process: Vec<u16>,
+    /// Number of the thread in its process.
+    pub thread: Vec<u32>,
+    /// Logical processor at the end, `u16::MAX` if not known.
+    pub cpu: Vec<u16>,
+    /// Own node in [`Run::nodes`], or [`NONE`].
+    pub node: Vec<u32>,
+    /// Node that it happened in, or [`NONE`].
+    pub parent: Vec<u32>,
+    /// Begin in nanoseconds since the run's begin.
+    pub t0_ns: Vec<i64>,
+    /// End, likewise.
+    pub t1_ns: Vec<i64>,
+    /// Exclusive time in nanoseconds.
+    pub own_ns: Vec<u64>,
+    /// Parallel: team size. Implicit task: thread number in the team. Critical, lock, ordered, atomic: nanoseconds spent
+    /// waiting to enter (a part of `own_ns`). Otherwise as recorded.
+    pub extent: Vec<u64>,
+    /// Exclusive counts.
+    pub events: Vec<EventColumn>,
+}
+
+impl IntervalTable {
+    /// Number of intervals.
+    pub fn len(&self) -> usize {
+        self.construct.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.construct.is_empty()
+    }
+}
+
+/// A run, read.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its header.
+    pub header: RunHeader,
+    /// The processes, in the order of their begin.
+    pub processes: Vec<ProcessInfo>,
+    /// The threads, by process and number.
+    pub threads: Vec<ThreadAccount>,
+    /// The places that intervals refer to: those where a construct begins.
+    pub sites: Arc<Vec<Site>>,
+    /// The events of its set.
+    pub events: Vec<EventInfo>,
+    /// Execution units, by process, thread and time of writing.
+    pub xus: XuTable,
+    /// For each XU its node in [`Run::nodes`], or [`NONE`].
+    pub xu_node: Vec<u32>,
+    /// Node that each XU was executed in (its label's parent), or [`NONE`].
+    pub xu_parent: Vec<u32>,
+    /// All other intervals.
+    pub intervals: IntervalTable,
+    /// Construct instances and XUs as a tree.
+    pub nodes: NodeTable,
+    /// What was lost or broken.
+    pub health: Health,
+}
+
+impl Run {
+    /// Makes the tables. Never fails: what can't be read is in [`Run::health`].
+    pub fn read(files: &RunFiles<'_>) -> Run {
+        read::read(files)
+    }
+
+    /// The label of a node, if its chain of parents is whole.
+    pub fn node_label(&self, node: u32) -> Option<LabelId> {
+        self.nodes
+            .label
+            .get(node as usize)
+            .copied()
+            .filter(|l| l.is_some())
+    }
+}

@@ -1,0 +1,196 @@
+//! What a report needs of a run beside the table of XUs: the program, and per region and thread the sums of all
+//! intervals. It travels as JSON in a profile's metadata.
+
+mod collect;
+mod parallel;
+
+use crate::combine::Unmatched;
+use crate::run::{EventInfo, Health, ProcessInfo, ThreadAccount};
+use crate::table::{ProcessId, Site};
+use ompfuse_format::Construct;
+use ompfuse_format::run::Exit;
+use serde::{Deserialize, Serialize};
+
+/// A program's executions in numbers. Times are the first run's; counts of an event are those of the run it comes from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The program as the user named it; the file's name for a foreign table.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Host name.
+    pub host: String,
+    /// Logical processors.
+    pub cpus: u32,
+    /// Kernel release.
+    pub kernel: String,
+    /// `OMP_*`, `KMP_*` and `GOMP_*` variables.
+    pub environment: Vec<(String, String)>,
+    /// Threads that recorded.
+    pub threads: u32,
+    /// Wall-clock time in seconds, if known.
+    pub duration_s: Option<f64>,
+    /// Time inside outermost parallel regions, fork to join, in nanoseconds; counted once where they overlap.
+    pub parallel_ns: u64,
+    /// The patched modules.
+    pub modules: Vec<ModuleSummary>,
+    /// The places that everything else refers to by position.
+    pub sites: Vec<Site>,
+    /// The events of all runs.
+    pub events: Vec<EventOrigin>,
+    /// The runs.
+    pub runs: Vec<RunSummary>,
+    /// Sums per region.
+    pub regions: Vec<RegionStat>,
+    /// Parallel regions, instance by instance summed up.
+    pub parallel: Vec<ParallelStat>,
+    /// How the first run's processes are told apart.
+    pub processes: Vec<ProcessId>,
+    /// The threads of the first run.
+    pub accounts: Vec<ThreadAccount>,
+    /// How the runs were combined, if they were.
+    pub matching: Option<Matching>,
+}
+
+/// A patched module.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleSummary {
+    /// Path of the original.
+    pub path: String,
+    /// Build id in hexadecimal, where there is one.
+    pub build_id: Option<String>,
+    /// OpenMP runtimes that it needs or contains.
+    pub runtimes: Vec<String>,
+    /// Sites with a probe.
+    pub patched: u32,
+    /// Sites without one, and why: reason and number of sites.
+    pub skipped: Vec<(String, u32)>,
+}
+
+/// An event and where its counts come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventOrigin {
+    /// Name.
+    pub name: String,
+    /// The run (from 0) whose counts are shown; `None` if no run counted it.
+    pub run: Option<u16>,
+    /// Why it was not counted, with the remedy.
+    pub reason: Option<String>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// What the caller calls it: a folder or file.
+    pub name: String,
+    /// Begin, seconds since 1970, if known.
+    pub started: Option<f64>,
+    /// Wall-clock time in seconds, if known.
+    pub duration_s: Option<f64>,
+    /// How the program ended, if known.
+    pub exit: Option<Exit>,
+    /// Its event set.
+    pub events: Vec<EventInfo>,
+    /// Its processes.
+    pub processes: Vec<ProcessInfo>,
+    /// Number of its XUs.
+    pub xus: u64,
+    /// What was lost or broken.
+    pub health: Health,
+}
+
+/// How runs were combined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Matching {
+    /// Name of the strategy (`lgl`, `ctc`).
+    pub strategy: String,
+    /// XUs in the result.
+    pub matched: u64,
+    /// XUs that are not.
+    pub unmatched: Vec<Unmatched>,
+}
+
+/// Sums over the intervals of one kind, at one place, inside one parallel region.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RegionStat {
+    /// Position in [`Summary::sites`]; `None` for the program and for unknown places.
+    pub site: Option<u32>,
+    /// Kind of interval; `None` for XUs of a foreign table.
+    pub construct: Option<Construct>,
+    /// Site of the innermost parallel region that it happened in.
+    pub parallel: Option<u32>,
+    /// Instances: executions by a team count once. Intervals, where they can't be told apart.
+    pub instances: u64,
+    /// Per thread, in equal lengths; threads without such intervals are left out.
+    pub threads: ThreadColumns,
+    /// Total per event, in the order of [`Summary::events`], over all threads of the run that the event comes from.
+    pub counts: Vec<Option<u64>>,
+}
+
+/// See [`RegionStat::threads`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadColumns {
+    /// Position in [`Summary::accounts`] (for foreign tables: number of the thread).
+    pub thread: Vec<u32>,
+    /// Intervals; XUs with several parts count once.
+    pub count: Vec<u64>,
+    /// Exclusive time in nanoseconds.
+    pub own_ns: Vec<u64>,
+    /// Begin to end, in nanoseconds.
+    pub wall_ns: Vec<u64>,
+    /// Waiting to enter (critical and the like), in nanoseconds; iterations of ranges.
+    pub extent: Vec<u64>,
+    /// Shortest interval's exclusive time in nanoseconds.
+    pub min_ns: Vec<u64>,
+    /// Longest interval's.
+    pub max_ns: Vec<u64>,
+}
+
+impl RegionStat {
+    /// Number of intervals, all threads together.
+    pub fn count(&self) -> u64 {
+        self.threads.count.iter().sum()
+    }
+
+    /// Exclusive time in nanoseconds, all threads together.
+    pub fn own_ns(&self) -> u64 {
+        self.threads.own_ns.iter().sum()
+    }
+
+    /// Begin to end in nanoseconds, all threads together.
+    pub fn wall_ns(&self) -> u64 {
+        self.threads.wall_ns.iter().sum()
+    }
+
+    /// Sum of the extents.
+    pub fn extent(&self) -> u64 {
+        self.threads.extent.iter().sum()
+    }
+}
+
+/// A parallel region's executions, from the relation of each fork and join to its implicit tasks. Sums over threads are
+/// over those whose implicit task was recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParallelStat {
+    /// Position in [`Summary::sites`].
+    pub site: Option<u32>,
+    /// Executions.
+    pub executions: u64,
+    /// Those inside another parallel region.
+    pub nested: u64,
+    /// Those whose implicit tasks were all recorded: the following sums are over these.
+    pub measured: u64,
+    /// Fork to join in nanoseconds, of all executions.
+    pub wall_ns: u64,
+    /// Fork to join times team size, of all executions: the time that the team's threads are bound to it.
+    pub team_ns: u64,
+    /// Largest team.
+    pub team: u64,
+    /// Fork to begin of the implicit task, summed over threads (creating and waking threads).
+    pub startup_ns: u64,
+    /// End of the last work to join, summed over threads.
+    pub shutdown_ns: u64,
+    /// End of the own implicit task to the end of the team's last work, less the tasks executed meanwhile, summed over
+    /// threads: waiting in the region's last barrier.
+    pub imbalance_ns: u64,
+}

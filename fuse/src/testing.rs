@@ -1,0 +1,440 @@
+//! Runs made up for tests: threads that record as the runtime library does, without a program.
+//!
+//! A thread keeps a stack of open intervals; time and counts that pass belong to the innermost one, so that records are
+//! exclusive by construction. One tick is one nanosecond; each counter advances by its own multiple of the ticks.
+
+use crate::run::{Run, RunFiles};
+use ompfuse_format::Construct;
+use ompfuse_format::record::{
+    HEADER_LEN, Interval, IntervalHead, MAGIC, MAX_COUNTERS, NO_SITE, Node, Step, VERSION,
+    encode_interval, encode_node,
+};
+use ompfuse_format::run::{
+    ClockPair, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RunHeader, RunModule,
+};
+use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, Mechanism, Outcome, SiteInfo, Source};
+
+/// Ticks per nanosecond is 1; the run begins at this tick.
+pub const BEGIN: u64 = 1_000_000;
+
+/// An open interval.
+#[derive(Debug)]
+struct Open {
+    head: IntervalHead,
+    counts: Vec<u64>,
+}
+
+/// A thread that records.
+#[derive(Debug)]
+pub struct FakeThread {
+    index: u32,
+    counters: usize,
+    start: u64,
+    /// The thread's clock.
+    pub now: u64,
+    counts: [u64; MAX_COUNTERS],
+    sequence: u64,
+    stack: Vec<Open>,
+    records: Vec<u8>,
+    /// Records that it could not write.
+    pub lost: u64,
+}
+
+impl FakeThread {
+    /// A thread that begins at a tick.
+    pub fn new(index: u32, counters: usize, at: u64) -> FakeThread {
+        let mut thread = FakeThread {
+            index,
+            counters,
+            start: at,
+            now: at,
+            counts: [0; MAX_COUNTERS],
+            sequence: 0,
+            stack: vec![],
+            records: vec![],
+            lost: 0,
+        };
+        let node = thread.node();
+        thread.record_node(Construct::Program, NO_SITE, node, 0, Step::Root, 0);
+        thread.begin(Construct::Program, NO_SITE, node, 0, Step::Root, 0);
+        thread
+    }
+
+    /// Root of the first thread.
+    pub fn root() -> u64 {
+        (1 << 40) + 1
+    }
+
+    /// A new node number.
+    pub fn node(&mut self) -> u64 {
+        self.sequence += 1;
+        (u64::from(self.index) + 1) << 40 | self.sequence
+    }
+
+    /// Begins an interval. `node` 0: it has none.
+    pub fn begin(
+        &mut self,
+        construct: Construct,
+        site: u32,
+        node: u64,
+        parent: u64,
+        step: Step,
+        index: i64,
+    ) {
+        let head = IntervalHead {
+            construct,
+            site,
+            node,
+            parent,
+            step,
+            cpu: self.index as u16,
+            index,
+            extent: 0,
+            t0: self.now,
+            t1: 0,
+            own_ticks: 0,
+        };
+        self.stack.push(Open {
+            head,
+            counts: vec![0; self.counters],
+        });
+    }
+
+    /// Time passes in the innermost interval.
+    pub fn work(&mut self, ticks: u64) {
+        self.now += ticks;
+        let top = self.stack.last_mut().expect("an open interval");
+        top.head.own_ticks += ticks;
+        for (at, count) in top.counts.iter_mut().enumerate() {
+            *count += ticks * (at as u64 + 2);
+            self.counts[at] += ticks * (at as u64 + 2);
+        }
+    }
+
+    /// Time passes until a tick.
+    pub fn until(&mut self, tick: u64) {
+        self.work(tick.saturating_sub(self.now));
+    }
+
+    /// Ends the innermost interval and records it.
+    pub fn end(&mut self, extent: u64) {
+        let Open { mut head, counts } = self.stack.pop().expect("an open interval");
+        head.t1 = self.now;
+        head.extent = extent;
+        let at = self.records.len();
+        self.records
+            .resize(at + Interval::LEN + 8 * counts.len(), 0);
+        let words = &mut self.records[at..];
+        encode_interval(&head, &counts, |word, value| {
+            words[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
+        });
+    }
+
+    /// Begins, spends time and ends: an interval without a node.
+    pub fn wait(&mut self, construct: Construct, site: u32, parent: u64, ticks: u64) {
+        self.begin(construct, site, 0, parent, Step::None, 0);
+        self.work(ticks);
+        self.end(0);
+    }
+
+    /// Records a node.
+    pub fn record_node(
+        &mut self,
+        construct: Construct,
+        site: u32,
+        node: u64,
+        parent: u64,
+        step: Step,
+        index: i64,
+    ) {
+        let mut bytes = [0; Node::LEN];
+        encode_node(
+            &mut bytes,
+            &Node {
+                construct,
+                site,
+                node,
+                parent,
+                step,
+                index,
+            },
+        );
+        self.records.extend_from_slice(&bytes);
+    }
+
+    /// The record file. `orderly`: open intervals are ended and the header completed; otherwise the thread was killed.
+    pub fn finish(mut self, pid: u32, orderly: bool) -> Vec<u8> {
+        while orderly && !self.stack.is_empty() {
+            self.end(0);
+        }
+        let mut bytes = vec![0; HEADER_LEN];
+        bytes[..8].copy_from_slice(&MAGIC);
+        let halves = [
+            (8, VERSION),
+            (12, HEADER_LEN as u32),
+            (16, pid),
+            (20, pid + self.index),
+            (24, self.index),
+        ];
+        for (at, value) in halves.into_iter().chain([(28, self.counters as u32)]) {
+            bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        let end = if orderly { self.now } else { 0 };
+        let words = [
+            (32, self.start),
+            (40, end),
+            (48, self.records.len() as u64),
+            (56, self.lost),
+        ];
+        let counts_end = (0..MAX_COUNTERS).map(|c| (64 + 8 * (MAX_COUNTERS + c), self.counts[c]));
+        for (at, value) in words.into_iter().chain(counts_end.filter(|_| orderly)) {
+            bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.records);
+        bytes
+    }
+}
+
+/// A run under construction: its files by name.
+#[derive(Debug)]
+pub struct FakeRun {
+    /// The header; change it at will.
+    pub header: RunHeader,
+    /// Names and contents of the other files.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+impl FakeRun {
+    /// A run of a program with these constructs, as (construct, address), in one module.
+    pub fn new(sites: &[(Construct, u64)], events: &[&str]) -> FakeRun {
+        let module = module("prog", "b1d", sites);
+        FakeRun {
+            header: RunHeader {
+                version: "0".to_owned(),
+                program: "./prog".to_owned(),
+                args: vec!["100".to_owned()],
+                host: "node7".to_owned(),
+                cpus: 4,
+                kernel: "6.1".to_owned(),
+                environment: vec![],
+                events: events.iter().map(|&e| e.to_owned()).collect(),
+                started: 1.7e9,
+                duration_s: 2e-6,
+                exit: Exit::Code(0),
+                modules: vec![module],
+            },
+            files: vec![],
+        }
+    }
+
+    /// Adds a process that counted all events, with its threads, from a tick on.
+    pub fn process(&mut self, pid: u32, begin: u64, threads: Vec<FakeThread>, orderly: bool) {
+        let end = threads.iter().map(|t| t.now).max().unwrap_or(begin);
+        let events = (0..).zip(&self.header.events);
+        let header = ProcessHeader {
+            version: "0".to_owned(),
+            pid,
+            begin: ClockPair {
+                tsc: begin,
+                ns: begin + 5_000_000_000,
+            },
+            events: events
+                .map(|(c, name)| EventStatus {
+                    name: name.clone(),
+                    column: Some(c),
+                    reason: None,
+                })
+                .collect(),
+            modules: (0..)
+                .zip(&self.header.modules)
+                .map(|(number, m)| ModuleStatus {
+                    module: number,
+                    path: m.patched.clone(),
+                    bias: 0,
+                })
+                .collect(),
+        };
+        let json = serde_json::to_vec(&header).expect("plain data");
+        self.files.push((format!("process-{pid}.json"), json));
+        if orderly {
+            let end = ProcessEnd {
+                end: ClockPair {
+                    tsc: end,
+                    ns: end + 5_000_000_000,
+                },
+                threads: threads.len() as u32,
+                lost: threads.iter().map(|t| t.lost).sum(),
+                stopped: None,
+            };
+            self.files.push((
+                format!("process-{pid}.end.json"),
+                serde_json::to_vec(&end).expect("plain data"),
+            ));
+        }
+        for thread in threads {
+            let index = thread.index;
+            self.files
+                .push((format!("{pid}-{index}.rec"), thread.finish(pid, orderly)));
+        }
+    }
+
+    /// Reads the files as a run.
+    pub fn read(&self) -> Run {
+        let header = serde_json::to_vec(&self.header).expect("plain data");
+        let files = self
+            .files
+            .iter()
+            .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
+        let files = files.chain([("run.json", header.as_slice())]);
+        Run::read(&RunFiles::from_folder(files).expect("a header"))
+    }
+}
+
+/// A module with these constructs, each the begin of its own region.
+pub fn module(path: &str, build_id: &str, sites: &[(Construct, u64)]) -> RunModule {
+    let site = |(id, &(construct, address)): (u32, &(Construct, u64))| SiteInfo {
+        id,
+        address: HexAddress(address),
+        function: Some("main".to_owned()),
+        construct,
+        edge: Edge::Begin,
+        region: id,
+        entry: None,
+        mechanism: Mechanism::CallSite,
+        outlined: None,
+        source: Some(Source {
+            file: "/src/prog.c".to_owned(),
+            line: address as u32,
+        }),
+        detail: None,
+        outcome: Outcome::Patched,
+        reason: None,
+    };
+    RunModule {
+        patched: format!("{path}.ompfuse"),
+        binary: BinaryInfo {
+            path: path.to_owned(),
+            build_id: Some(build_id.to_owned()),
+            kind: "pie".to_owned(),
+            stripped: false,
+            runtimes: vec!["libgomp.so.1".to_owned()],
+        },
+        sites: (0..).zip(sites).map(site).collect(),
+    }
+}
+
+/// Sites of [`listing`], by their position.
+pub const LISTING_SITES: &[(Construct, u64)] = &[
+    (Construct::Parallel, 3),
+    (Construct::Loop, 5),
+    (Construct::Task, 7),
+    (Construct::Loop, 11),
+    (Construct::Task, 16),
+    (Construct::ImplicitBarrier, 10),
+];
+
+/// Listing 1.1 of [XU] (reference/combination.md) on two threads. `swap`: every task and dynamic range is executed by the
+/// other thread.
+pub fn listing(events: &[&str], swap: bool) -> FakeRun {
+    let mut run = FakeRun::new(LISTING_SITES, events);
+    let threads = listing_threads(events.len(), swap, BEGIN);
+    run.process(77, BEGIN, threads, true);
+    run
+}
+
+/// The threads of [`listing`], beginning at a tick.
+pub fn listing_threads(counters: usize, swap: bool, begin: u64) -> Vec<FakeThread> {
+    let mut threads = [
+        FakeThread::new(0, counters, begin),
+        FakeThread::new(1, counters, begin + 30),
+    ];
+    let root = FakeThread::root();
+    threads[0].work(100);
+    let parallel = threads[0].node();
+    threads[0].begin(Construct::Parallel, 0, parallel, root, Step::Ranked, 1);
+    threads[0].record_node(Construct::Parallel, 0, parallel, root, Step::Ranked, 1);
+    threads[0].work(10);
+    threads[1].until(begin + 125);
+    let mut ranges = vec![];
+    for (tid, thread) in threads.iter_mut().enumerate() {
+        thread.begin(Construct::ImplicitTask, 0, 0, parallel, Step::None, 0);
+        thread.work(5);
+        let for5 = thread.node();
+        thread.begin(Construct::Loop, 1, for5, parallel, Step::Ranked, 1);
+        thread.record_node(Construct::Loop, 1, for5, parallel, Step::Ranked, 1);
+        let range = thread.node();
+        thread.begin(
+            Construct::Range,
+            1,
+            range,
+            for5,
+            Step::Range,
+            4 * tid as i64,
+        );
+        thread.record_node(
+            Construct::Range,
+            1,
+            range,
+            for5,
+            Step::Range,
+            4 * tid as i64,
+        );
+        ranges.push(range);
+        for _ in 0..4 {
+            thread.work(3);
+            thread.wait(Construct::TaskCreate, 2, range, 2);
+        }
+        thread.end(4);
+        thread.end(0);
+    }
+    // The barrier: tasks are executed, by their creator or by the other.
+    for (tid, thread) in threads.iter_mut().enumerate() {
+        thread.begin(Construct::ImplicitBarrier, 5, 0, parallel, Step::None, 0);
+        let range = ranges[if swap { 1 - tid } else { tid }];
+        for rank in 1..=4 {
+            let node = thread.node();
+            thread.begin(Construct::Task, 2, node, range, Step::Ranked, rank);
+            thread.work(20 + rank as u64 + 4 * tid as u64);
+            thread.end(0);
+        }
+    }
+    let together = threads.iter().map(|t| t.now).max().unwrap_or(0);
+    for (tid, thread) in threads.iter_mut().enumerate() {
+        thread.until(together);
+        thread.end(0);
+        let for11 = thread.node();
+        thread.begin(Construct::Loop, 3, for11, parallel, Step::Ranked, 2);
+        thread.record_node(Construct::Loop, 3, for11, parallel, Step::Ranked, 2);
+        let begins: [i64; 2] = if (tid == 0) != swap { [0, 6] } else { [2, 4] };
+        for begin in begins {
+            thread.wait(Construct::Dispatch, 3, parallel, 1);
+            let node = thread.node();
+            thread.begin(Construct::Range, 3, node, for11, Step::Range, begin);
+            thread.work(30 + begin as u64);
+            thread.end(2);
+        }
+        thread.end(0);
+        // A task that is executed at once, in two parts.
+        let task = thread.node();
+        for ticks in [8, 9] {
+            thread.begin(
+                Construct::Task,
+                4,
+                task,
+                parallel,
+                Step::TidRanked,
+                tid as i64,
+            );
+            thread.work(ticks);
+            thread.end(0);
+        }
+        thread.work(tid as u64 * 10);
+        thread.end(tid as u64);
+    }
+    let join = threads.iter().map(|t| t.now).max().unwrap_or(0) + 6;
+    threads[0].until(join);
+    threads[0].end(2);
+    threads[0].work(40);
+    threads[1].until(join + 20);
+    threads.into()
+}

@@ -1,0 +1,428 @@
+//! The sections of the text, each a string or nothing.
+
+use super::table::{Align, bar, columns, fitted, wrap};
+use super::{Paint, TextOptions};
+use crate::model::{Class, EventState, Region, Report};
+use crate::units::{count, percent, seconds};
+use ompfuse_format::run::Exit;
+use ompfuse_format::site::Source;
+use std::collections::BTreeMap;
+
+/// Width of the bars that show shares.
+const BAR: usize = 8;
+/// Widest picture of work per thread.
+const THREADS: usize = 16;
+
+/// Program, threads, duration, coverage, runs.
+pub(super) fn header(report: &Report, paint: Paint) -> String {
+    let mut command = report.program.clone();
+    for arg in &report.args {
+        command.push(' ');
+        command.push_str(arg);
+    }
+    let mut text = paint.bold(&command);
+    text.push('\n');
+    let mut facts = vec![format!("{} threads", report.threads)];
+    facts.extend(report.duration_s.map(seconds));
+    facts.push(match report.runs.len() {
+        1 => "1 run".to_owned(),
+        n => format!("{n} runs"),
+    });
+    facts.push(format!("{} XUs", count(report.xus)));
+    facts.extend((!report.host.is_empty()).then(|| format!("on {}", report.host)));
+    text.push_str(&facts.join(" · "));
+    text.push('\n');
+    if let (Some(coverage), Some(parallel)) = (report.coverage, report.parallel_s) {
+        text.push_str(&format!(
+            "parallel coverage {} ({} inside parallel regions)\n",
+            percent(coverage),
+            seconds(parallel)
+        ));
+    }
+    if let Some(strategy) = &report.strategy {
+        let left: u64 = report.unmatched.iter().map(|u| u.count).sum();
+        let left = if left == 0 {
+            "none left over".to_owned()
+        } else {
+            format!("{} left over", count(left))
+        };
+        text.push_str(&format!(
+            "combined by {strategy}: {} XUs matched, {left}\n",
+            count(report.xus)
+        ));
+    }
+    for (at, run) in report.runs.iter().enumerate() {
+        let end = match run.exit {
+            Some(Exit::Code(0)) | None => continue,
+            Some(Exit::Code(code)) => format!("ended with status {code}"),
+            Some(Exit::Signal(signal)) => format!("was ended by signal {signal}"),
+        };
+        text.push_str(&paint.warn(&format!("the program {end} in run {}", at + 1)));
+        text.push('\n');
+    }
+    text
+}
+
+/// The regions by own time.
+pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
+    for region in report.regions.iter().take(options.top) {
+        let works: Vec<f64> = region.per_thread.iter().map(|t| t.work_s).collect();
+        let many = region.spread.threads > 1 && region.work_s > 0.0;
+        rows.push((
+            region.time_s,
+            vec![
+                region.id.to_string(),
+                share_bar(region.share),
+                seconds(region.time_s),
+                kind(region),
+                location(region),
+                count(region.executions),
+                if region.xus > 0 {
+                    count(region.xus)
+                } else {
+                    String::new()
+                },
+                region.xu_mean_s.map(seconds).unwrap_or_default(),
+                if works.len() > 1 {
+                    columns(&works, THREADS)
+                } else {
+                    String::new()
+                },
+                if many {
+                    percent(region.spread.imbalance)
+                } else {
+                    String::new()
+                },
+            ],
+        ));
+    }
+    let serial = &report.serial;
+    let outside = [
+        (serial.program_s, "serial", "outside constructs"),
+        (serial.idle_s, "idle", "between regions"),
+        (serial.unknown_s, "unknown", "unknown place"),
+    ];
+    for (time, kind, place) in outside.into_iter().filter(|o| o.0 > 0.0) {
+        let share = if report.thread_time_s > 0.0 {
+            time / report.thread_time_s
+        } else {
+            0.0
+        };
+        let mut row = vec![
+            String::new(),
+            share_bar(share),
+            seconds(time),
+            kind.to_owned(),
+            place.to_owned(),
+        ];
+        row.resize(10, String::new());
+        rows.push((time, row));
+    }
+    if rows.is_empty() {
+        return None;
+    }
+    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let columns = [
+        ("#", Align::Right),
+        ("share", Align::Left),
+        ("time", Align::Right),
+        ("construct", Align::Left),
+        ("location", Align::Left),
+        ("execs", Align::Right),
+        ("XUs", Align::Right),
+        ("avg/XU", Align::Right),
+        ("threads", Align::Left),
+        ("imbal.", Align::Right),
+    ];
+    let title = format!(
+        "Where {} of thread time went",
+        seconds(report.thread_time_s)
+    );
+    let mut text = format!(
+        "{}  {}\n",
+        paint.bold(&title),
+        paint.dim("own time, XUs included; most expensive first")
+    );
+    let rows = rows.into_iter().map(|(_, row)| row).collect();
+    text.push_str(&fitted(&columns, rows, 4, options.width, paint));
+    let rest = report.regions.get(options.top..).unwrap_or_default();
+    if !rest.is_empty() {
+        let time: f64 = rest.iter().map(|r| r.time_s).sum();
+        let share: f64 = rest.iter().map(|r| r.share).sum();
+        let line = format!(
+            "{} more regions: {} ({})",
+            rest.len(),
+            seconds(time),
+            percent(share)
+        );
+        text.push_str(&paint.dim(&line));
+        text.push('\n');
+    }
+    Some(text)
+}
+
+/// Totals of events per region.
+pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let names: Vec<&str> = report
+        .events
+        .iter()
+        .filter(|e| e.run.is_some())
+        .map(|e| e.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return None;
+    }
+    // Beside number, construct and place.
+    let fits = ((options.width - 48) / 14).max(1);
+    let mut text = format!(
+        "{}  {}\n",
+        paint.bold("Events"),
+        paint.dim("own counts, all threads")
+    );
+    for names in names.chunks(fits) {
+        let mut header = vec![
+            ("#", Align::Right),
+            ("construct", Align::Left),
+            ("location", Align::Left),
+        ];
+        header.extend(names.iter().map(|&name| (name, Align::Right)));
+        let counts = |events: &BTreeMap<String, u64>| -> Vec<String> {
+            names
+                .iter()
+                .map(|&n| events.get(n).map_or_else(|| "-".to_owned(), |&c| count(c)))
+                .collect()
+        };
+        let mut rows: Vec<Vec<String>> = report
+            .regions
+            .iter()
+            .take(options.top)
+            .filter(|r| !r.events.is_empty())
+            .map(|r| {
+                let mut row = vec![r.id.to_string(), kind(r), location(r)];
+                row.extend(counts(&r.events));
+                row
+            })
+            .collect();
+        if !report.serial.events.is_empty() {
+            let mut row = vec![
+                String::new(),
+                "serial, idle".to_owned(),
+                "outside constructs".to_owned(),
+            ];
+            row.extend(counts(&report.serial.events));
+            rows.push(row);
+        }
+        text.push_str(&fitted(&header, rows, 2, options.width, paint));
+    }
+    Some(text)
+}
+
+/// Overheads per parallel region.
+pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    if report.overheads.is_empty() {
+        return None;
+    }
+    let place: BTreeMap<u32, String> = report.regions.iter().map(|r| (r.id, location(r))).collect();
+    let rows = report
+        .overheads
+        .iter()
+        .take(options.top)
+        .map(|o| {
+            let part = |s: Option<f64>| {
+                s.filter(|_| o.total_s > 0.0)
+                    .map_or("-".to_owned(), |s| percent(s / o.total_s))
+            };
+            let mut row = vec![
+                o.region.to_string(),
+                place.get(&o.region).cloned().unwrap_or_default(),
+                count(o.executions),
+                o.team.to_string(),
+                seconds(o.wall_s),
+                report
+                    .duration_s
+                    .filter(|&d| d > 0.0)
+                    .map_or_else(|| "-".to_owned(), |d| percent(o.wall_s / d)),
+                part(o.work_s),
+            ];
+            row.extend(Class::ALL.iter().map(|&class| part(o.overhead.get(class))));
+            let largest = o.parts.first().filter(|p| p.seconds > 0.0);
+            row.push(largest.map_or_else(String::new, |p| {
+                format!("{} {}", p.what, seconds(p.seconds))
+            }));
+            row
+        })
+        .collect();
+    let columns = [
+        ("#", Align::Right),
+        ("parallel region", Align::Left),
+        ("execs", Align::Right),
+        ("team", Align::Right),
+        ("wall", Align::Right),
+        ("of run", Align::Right),
+        ("work", Align::Right),
+        ("sync", Align::Right),
+        ("imbal", Align::Right),
+        ("limpar", Align::Right),
+        ("mgmt", Align::Right),
+        ("mostly", Align::Left),
+    ];
+    let explanation = "shares of fork to join × team size";
+    let mut text = format!("{}  {}\n", paint.bold("Overheads"), paint.dim(explanation));
+    text.push_str(&fitted(&columns, rows, 1, options.width, paint));
+    for overhead in report.overheads.iter().take(options.top) {
+        if let Some(incomplete) = &overhead.incomplete {
+            text.push_str(&wrap(
+                &format!("#{}: {incomplete}", overhead.region),
+                options.width,
+                "  ",
+            ));
+        }
+    }
+    Some(text)
+}
+
+/// What could not be matched, and why.
+pub(super) fn unmatched(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    if report.unmatched.is_empty() {
+        return None;
+    }
+    let mut list: Vec<_> = report.unmatched.iter().collect();
+    list.sort_by_key(|u| std::cmp::Reverse(u.count));
+    let rows = list
+        .iter()
+        .take(options.top)
+        .map(|u| {
+            let place = place(u.source.as_ref(), u.function.as_deref(), &u.name);
+            vec![
+                count(u.count),
+                u.construct.unwrap_or("").to_owned(),
+                place,
+                format!("run {}", u.run),
+                u.reason.clone(),
+            ]
+        })
+        .collect();
+    let columns = [
+        ("XUs", Align::Right),
+        ("kind", Align::Left),
+        ("location", Align::Left),
+        ("of", Align::Left),
+        ("why", Align::Left),
+    ];
+    let mut text = paint.bold("Not matched");
+    text.push('\n');
+    text.push_str(&fitted(&columns, rows, 2, options.width, paint));
+    if list.len() > options.top {
+        text.push_str(&paint.dim(&format!("{} more kinds", list.len() - options.top)));
+        text.push('\n');
+    }
+    Some(text)
+}
+
+/// Events that were not counted, with the remedy.
+pub(super) fn missing_events(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    // Events with the same reason are one entry.
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for EventState { name, reason, .. } in report.events.iter().filter(|e| e.run.is_none()) {
+        let reason = reason.as_deref().unwrap_or("no reason given");
+        match reasons.iter_mut().find(|r| r.0 == reason) {
+            Some(known) => known.1.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    if reasons.is_empty() {
+        return None;
+    }
+    let mut text = paint.bold("Not counted");
+    text.push('\n');
+    for (reason, names) in reasons {
+        text.push_str(&wrap(
+            &format!("{}: {reason}", names.join(", ")),
+            options.width,
+            "  ",
+        ));
+    }
+    Some(text)
+}
+
+/// Sites without a probe: what happens there is in the numbers of the code around them.
+pub(super) fn skipped(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let modules: Vec<_> = report
+        .modules
+        .iter()
+        .filter(|m| !m.skipped.is_empty())
+        .collect();
+    if modules.is_empty() {
+        return None;
+    }
+    let mut text = paint.bold("Not seen");
+    text.push('\n');
+    for module in modules {
+        let left: u32 = module.skipped.values().sum();
+        let file = module.path.rsplit('/').next().unwrap_or(&module.path);
+        let why: Vec<String> = module
+            .skipped
+            .iter()
+            .map(|(reason, n)| format!("{reason} ({n})"))
+            .collect();
+        let all = left + module.patched;
+        let line = format!(
+            "{file}: {left} of {all} sites have no probe: {}",
+            why.join("; ")
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
+    }
+    Some(text)
+}
+
+/// Losses and other shortcomings.
+pub(super) fn notes(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    if report.notes.is_empty() {
+        return None;
+    }
+    let mut text = paint.warn("Mind");
+    text.push('\n');
+    for note in &report.notes {
+        text.push_str(&wrap(&format!("- {note}"), options.width, "  "));
+    }
+    Some(text)
+}
+
+fn share_bar(share: f64) -> String {
+    format!("{} {:>6}", bar(share, BAR), percent(share))
+}
+
+fn kind(region: &Region) -> String {
+    let construct = region.construct.unwrap_or("xu");
+    match region.combined_with {
+        Some(inner) => format!("{construct} {inner}"),
+        None => construct.to_owned(),
+    }
+}
+
+fn location(region: &Region) -> String {
+    place(
+        region.source.as_ref(),
+        region.function.as_deref(),
+        &region.name,
+    )
+}
+
+fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
+    match (source, function) {
+        (Some(source), _) => {
+            let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+            format!("{file}:{}", source.line)
+        }
+        (None, Some(function)) => format!("{function} {name}"),
+        (None, None) => name.to_owned(),
+    }
+}

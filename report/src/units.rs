@@ -1,0 +1,69 @@
+//! Numbers as people read them.
+
+/// Seconds with a fitting unit, three significant digits: `1.23 s`, `45.6 ms`, `789 µs`, `12 ns`.
+pub(crate) fn seconds(s: f64) -> String {
+    if s == 0.0 {
+        return "0".to_owned();
+    }
+    let (value, unit) = match s.abs() {
+        a if a >= 9999.5 => (s / 3600.0, "h"),
+        a if a >= 0.9995 => (s, "s"),
+        a if a >= 0.9995e-3 => (s * 1e3, "ms"),
+        a if a >= 0.9995e-6 => (s * 1e6, "µs"),
+        _ => return format!("{:.0} ns", s * 1e9),
+    };
+    format!("{} {unit}", three_digits(value))
+}
+
+/// A count with a fitting unit: `999`, `1.23 k`, `45.6 M`.
+pub(crate) fn count(n: u64) -> String {
+    if n < 10_000 {
+        return n.to_string();
+    }
+    let (mut value, mut unit) = (n as f64 / 1e3, "k");
+    for next in ["M", "G", "T", "P", "E"] {
+        if value < 999.5 {
+            break;
+        }
+        (value, unit) = (value / 1e3, next);
+    }
+    format!("{} {unit}", three_digits(value))
+}
+
+/// A share from 0 to 1 as percent.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+fn three_digits(value: f64) -> String {
+    match value.abs() {
+        a if a >= 99.95 => format!("{value:.0}"),
+        a if a >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_fit() {
+        let times = [
+            0.0, 3e-9, 0.9996e-6, 1.5e-6, 0.012345, 0.99951, 99.96, 4321.0, 36000.0,
+        ];
+        let texts: Vec<String> = times.iter().map(|&s| seconds(s)).collect();
+        assert_eq!(
+            texts,
+            [
+                "0", "3 ns", "1.00 µs", "1.50 µs", "12.3 ms", "1.00 s", "100 s", "4321 s", "10.0 h"
+            ]
+        );
+        let texts: Vec<String> = [0, 9999, 10_000, 123_456, 999_600, 1 << 40]
+            .iter()
+            .map(|&n| count(n))
+            .collect();
+        assert_eq!(texts, ["0", "9999", "10.0 k", "123 k", "1.00 M", "1.10 T"]);
+        assert_eq!(percent(0.12345), "12.3%");
+    }
+}

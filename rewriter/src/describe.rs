@@ -1,0 +1,145 @@
+//! What a patched file says of itself: site table, window table, note, self-description.
+
+use crate::model::{Action, LinkVa, Scan, Site, Target};
+use crate::plan::PlanOptions;
+use crate::stubs::Redirect;
+use crate::trampoline::Detour;
+use ompfuse_format::abi::{
+    FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, SiteDesc,
+};
+use ompfuse_format::site::{Outcome, SelfDescription};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Length in bytes of the note: header, name, description.
+pub(crate) const NOTE_LEN: u64 = 12 + 8 + NoteDesc::LEN as u64;
+
+/// The window table stands behind the site table: a count (8 bytes), then start, trampoline (8 bytes each), length of
+/// the window and of the trampoline (4 bytes each), ascending. Only `verify` reads it.
+pub(crate) const WINDOW_LEN: u64 = 24;
+
+/// The ELF note that leads to the module header.
+pub(crate) fn note(desc: NoteDesc) -> Vec<u8> {
+    let mut out = Vec::with_capacity(NOTE_LEN as usize);
+    out.extend_from_slice(&(NOTE_NAME.len() as u32).to_le_bytes());
+    out.extend_from_slice(&(NoteDesc::LEN as u32).to_le_bytes());
+    out.extend_from_slice(&NOTE_TYPE.to_le_bytes());
+    out.extend_from_slice(NOTE_NAME);
+    out.extend_from_slice(&desc.to_bytes());
+    out
+}
+
+/// The table's entry for a site; those without a probe have probe number 0, so that indices are the scan's.
+pub(crate) fn site_desc(site: &Site, patched: bool, at: LinkVa, header: LinkVa) -> SiteDesc {
+    let mut desc = SiteDesc {
+        target_rel: 0,
+        header_rel: header.0.wrapping_sub(at.0 + 8) as i64,
+        address: site.info.address.0,
+        param: 0,
+        site: site.info.id,
+        region: site.info.region,
+        probe: 0,
+        flags: 0,
+        construct: site.info.construct as u8,
+        nargs: 0,
+        width: 0,
+        reserved: 0,
+        args: [NO_ARG; 8],
+        second: 0,
+    };
+    let Some(action) = site.action.as_ref().filter(|_| patched) else {
+        return desc;
+    };
+    let probe = match action {
+        Action::Inline(probe) => probe,
+        Action::Call {
+            tail,
+            target,
+            probe,
+            ..
+        } => {
+            let (Target::Direct(to) | Target::Slot(to)) = *target;
+            desc.target_rel = to.0.wrapping_sub(at.0) as i64;
+            if matches!(target, Target::Slot(_)) {
+                desc.flags |= FLAG_INDIRECT;
+            }
+            if *tail {
+                desc.flags |= FLAG_TAIL;
+            }
+            probe
+        }
+    };
+    if probe.unsigned {
+        desc.flags |= FLAG_UNSIGNED;
+    }
+    desc.probe = probe.probe as u16;
+    desc.param = probe.param;
+    desc.nargs = probe.nargs;
+    desc.width = probe.width;
+    desc.args = probe.args;
+    desc
+}
+
+/// The site table.
+pub(crate) fn site_table(
+    scan: &Scan,
+    patched: &BTreeSet<u32>,
+    at: LinkVa,
+    header: LinkVa,
+) -> Vec<u8> {
+    let mut out = Vec::with_capacity(scan.sites.len() * SiteDesc::LEN);
+    for site in &scan.sites {
+        let at = LinkVa(at.0 + out.len() as u64);
+        let desc = site_desc(site, patched.contains(&site.info.id), at, header);
+        out.extend_from_slice(&desc.to_bytes());
+    }
+    out
+}
+
+/// The window table.
+pub(crate) fn window_table(detours: &[Detour]) -> Vec<u8> {
+    let mut out = (detours.len() as u64).to_le_bytes().to_vec();
+    for d in detours {
+        out.extend_from_slice(&d.start.0.to_le_bytes());
+        out.extend_from_slice(&d.trampoline.0.to_le_bytes());
+        out.extend_from_slice(&d.len.to_le_bytes());
+        out.extend_from_slice(&d.trampoline_len.to_le_bytes());
+    }
+    out
+}
+
+/// SHA-256 in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
+
+/// The self-description.
+pub(crate) fn description(
+    bytes: &[u8],
+    scan: &Scan,
+    patched: &BTreeSet<u32>,
+    options: &PlanOptions,
+) -> SelfDescription {
+    let sites = scan.sites.iter().map(|site| {
+        let mut info = site.info.clone();
+        if patched.contains(&info.id) {
+            info.outcome = Outcome::Patched;
+            info.reason = None;
+        }
+        info
+    });
+    SelfDescription {
+        version: options.version.clone(),
+        binary: scan.binary.clone(),
+        original_sha256: sha256(bytes),
+        sites: sites.collect(),
+    }
+}
+
+/// Stub numbers by the address of the call.
+pub(crate) fn stub_numbers(calls: &[Redirect]) -> BTreeMap<LinkVa, u32> {
+    calls.iter().zip(0..).map(|(c, n)| (c.at, n)).collect()
+}

@@ -1,0 +1,155 @@
+//! A plan in the making: what is patched is taken apart and checked, but has no place yet.
+
+use crate::describe::stub_numbers;
+use crate::dynamic::Needed;
+use crate::image::Image;
+use crate::model::{Action, LinkVa, Scan};
+use crate::patch_error::PatchError;
+use crate::plan::PlanOptions;
+use crate::stubs::{Redirect, check_site};
+use crate::trampoline::Trampoline;
+use crate::unwind::Frames;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is patched, taken apart.
+pub(crate) struct Draft<'a> {
+    pub image: &'a Image<'a>,
+    pub scan: &'a Scan,
+    pub options: &'a PlanOptions,
+    pub selected: BTreeSet<u32>,
+    /// Stubs and redirected calls; their addresses are filled in by `assemble`.
+    pub calls: Vec<Redirect>,
+    /// Calls that are made from a trampoline: their instruction lies in a window.
+    pub inside: BTreeSet<u32>,
+    pub trampolines: Vec<Trampoline>,
+    /// The new library; none in a dormant patch.
+    pub needed: Option<Needed>,
+    /// The original's unwind information.
+    pub frames: Option<Frames<'a>>,
+}
+
+impl<'a> Draft<'a> {
+    pub(crate) fn new(
+        image: &'a Image<'a>,
+        scan: &'a Scan,
+        options: &'a PlanOptions,
+        selected: BTreeSet<u32>,
+    ) -> Result<Draft<'a>, PatchError> {
+        let needed = match options.dormant {
+            true => None,
+            false => Some(Needed::new(image, &options.runtime_library)?),
+        };
+        let mut draft = Draft {
+            image,
+            scan,
+            options,
+            calls: Vec::new(),
+            inside: BTreeSet::new(),
+            trampolines: Vec::new(),
+            needed,
+            frames: Frames::read(image),
+            selected,
+        };
+        draft.take_calls()?;
+        draft.take_windows()?;
+        Ok(draft)
+    }
+
+    fn take_calls(&mut self) -> Result<(), PatchError> {
+        let mut taken = BTreeMap::new();
+        for &id in &self.selected {
+            let site = &self.scan.sites[id as usize];
+            let at = LinkVa(site.info.address.0);
+            if site.info.id != id {
+                return Err(self.site_error(at, "its number isn't its place in the list"));
+            }
+            let Some(Action::Call {
+                len, tail, target, ..
+            }) = site.action
+            else {
+                continue;
+            };
+            check_site(self.image, at, len, tail, target)?;
+            let len = u32::from(len);
+            self.calls.push(Redirect {
+                site: id,
+                at,
+                len,
+                tail,
+                target,
+                stub: LinkVa(0),
+            });
+            if taken.insert(at, id).is_some() {
+                return Err(self.site_error(at, "it is listed twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_windows(&mut self) -> Result<(), PatchError> {
+        let stubs = stub_numbers(&self.calls);
+        let mut placed = BTreeSet::new();
+        let mut end = 0;
+        for window in &self.scan.windows {
+            let probes: Vec<_> = window
+                .sites
+                .iter()
+                .filter(|id| self.is_inline(**id))
+                .map(|&id| (id, LinkVa(self.scan.sites[id as usize].info.address.0)))
+                .collect();
+            if probes.is_empty() {
+                continue;
+            }
+            if window.start.0 < end {
+                return Err(self.site_error(window.start, "its window overlaps another"));
+            }
+            end = window.start.0.saturating_add(u64::from(window.len));
+            let trampoline = Trampoline::new(self.image, window, &probes, &stubs)?;
+            let within = stubs.range(LinkVa(window.start.0.saturating_sub(15))..LinkVa(end));
+            for (&at, &n) in within {
+                let call = &self.calls[n as usize];
+                if at >= window.start {
+                    self.inside.insert(call.site);
+                } else if at.0 + u64::from(call.len) > window.start.0 {
+                    return Err(self.site_error(at, "a window begins within its instruction"));
+                }
+            }
+            placed.extend(probes.iter().map(|p| p.0));
+            self.trampolines.push(trampoline);
+        }
+        let lost = self
+            .selected
+            .iter()
+            .find(|&&id| self.is_inline(id) && !placed.contains(&id));
+        if let Some(&id) = lost {
+            let at = LinkVa(self.scan.sites[id as usize].info.address.0);
+            return Err(self.site_error(at, "it lies in no window"));
+        }
+        Ok(())
+    }
+
+    fn is_inline(&self, id: u32) -> bool {
+        let action = self
+            .scan
+            .sites
+            .get(id as usize)
+            .and_then(|s| s.action.as_ref());
+        self.selected.contains(&id) && matches!(action, Some(Action::Inline(_)))
+    }
+
+    pub(crate) fn site_error(&self, at: LinkVa, what: &str) -> PatchError {
+        PatchError::Site {
+            path: self.image.path.into(),
+            at,
+            what: what.into(),
+        }
+    }
+
+    pub(crate) fn too_far(&self, at: LinkVa) -> impl Fn(LinkVa) -> PatchError {
+        move |to| PatchError::TooFar {
+            path: self.image.path.into(),
+            at,
+            to,
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The parts of an ELF file that a patch has to keep consistent: header, segments, sections, dynamic table.
+
+use crate::model::LinkVa;
+use crate::patch_error::PatchError;
+use object::LittleEndian as LE;
+use object::elf;
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
+use ompfuse_format::abi::NOTE_NAME;
+
+/// Granularity of mappings on x86-64.
+pub(crate) const PAGE: u64 = 0x1000;
+
+/// The next multiple of `align`, a power of two; `None` on overflow.
+pub(crate) fn align_up(value: u64, align: u64) -> Option<u64> {
+    Some(value.checked_add(align - 1)? & !(align - 1))
+}
+
+/// A program header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub kind: u32,
+    pub flags: u32,
+    pub offset: u64,
+    pub va: u64,
+    pub pa: u64,
+    pub file_size: u64,
+    pub mem_size: u64,
+    pub align: u64,
+}
+
+impl Segment {
+    pub(crate) const LEN: usize = 56;
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[0..4].copy_from_slice(&self.kind.to_le_bytes());
+        out[4..8].copy_from_slice(&self.flags.to_le_bytes());
+        let words = [
+            self.offset,
+            self.va,
+            self.pa,
+            self.file_size,
+            self.mem_size,
+            self.align,
+        ];
+        for (slot, word) in out[8..].chunks_exact_mut(8).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        out
+    }
+
+    pub(crate) fn is_load(&self) -> bool {
+        self.kind == elf::PT_LOAD.0
+    }
+}
+
+/// A section header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Section {
+    pub name: u32,
+    pub kind: u32,
+    pub flags: u64,
+    pub va: u64,
+    pub offset: u64,
+    pub size: u64,
+    pub link: u32,
+    pub info: u32,
+    pub align: u64,
+    pub entry_size: u64,
+}
+
+impl Section {
+    pub(crate) const LEN: usize = 64;
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[0..4].copy_from_slice(&self.name.to_le_bytes());
+        out[4..8].copy_from_slice(&self.kind.to_le_bytes());
+        for (at, word) in [
+            (8, self.flags),
+            (16, self.va),
+            (24, self.offset),
+            (32, self.size),
+        ] {
+            out[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        out[40..44].copy_from_slice(&self.link.to_le_bytes());
+        out[44..48].copy_from_slice(&self.info.to_le_bytes());
+        out[48..56].copy_from_slice(&self.align.to_le_bytes());
+        out[56..64].copy_from_slice(&self.entry_size.to_le_bytes());
+        out
+    }
+}
+
+/// The dynamic table with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DynamicTable {
+    /// Index of the `PT_DYNAMIC` segment.
+    pub segment: usize,
+    /// File offset.
+    pub offset: u64,
+    /// Every entry (tag, value), the null ones at the end too.
+    pub entries: Vec<(u64, u64)>,
+}
+
+impl DynamicTable {
+    /// Index and value of the first entry with this tag before the terminating null entry.
+    pub(crate) fn get(&self, tag: u64) -> Option<(usize, u64)> {
+        let mut used = self
+            .entries
+            .iter()
+            .take_while(|(t, _)| *t != elf::DT_NULL.0 as u64);
+        used.position(|(t, _)| *t == tag)
+            .map(|i| (i, self.entries[i].1))
+    }
+}
+
+/// A parsed file.
+#[derive(Debug)]
+pub(crate) struct Image<'d> {
+    pub bytes: &'d [u8],
+    pub path: &'d str,
+    pub executable: bool,
+    pub phoff: u64,
+    pub shoff: u64,
+    pub segments: Vec<Segment>,
+    pub sections: Vec<Section>,
+    pub section_names: usize,
+    pub dynamic: Option<DynamicTable>,
+}
+
+impl<'d> Image<'d> {
+    pub(crate) fn read(bytes: &'d [u8], path: &'d str) -> Result<Image<'d>, PatchError> {
+        let format = |what: &str| PatchError::Format {
+            path: path.into(),
+            what: what.into(),
+        };
+        let header = elf::FileHeader64::<LE>::parse(bytes)
+            .map_err(|_| format("it is not a 64-bit little-endian ELF file"))?;
+        let endian = LE;
+        if !header.is_little_endian() || header.e_machine(endian) != elf::EM_X86_64 {
+            return Err(format("it is not for x86-64"));
+        }
+        let kind = header.e_type(endian);
+        if kind != elf::ET_EXEC && kind != elf::ET_DYN {
+            return Err(format("it is neither a program nor a shared library"));
+        }
+        let segments: Vec<Segment> = header
+            .program_headers(endian, bytes)
+            .map_err(|_| format("its program headers are damaged"))?
+            .iter()
+            .map(|p| Segment {
+                kind: p.p_type(endian).0,
+                flags: p.p_flags(endian).0,
+                offset: p.p_offset(endian),
+                va: p.p_vaddr(endian),
+                pa: p.p_paddr(endian),
+                file_size: p.p_filesz(endian),
+                mem_size: p.p_memsz(endian),
+                align: p.p_align(endian),
+            })
+            .collect();
+        check_segments(&segments, bytes.len() as u64).map_err(format)?;
+        let sections: Vec<Section> = header
+            .section_headers(endian, bytes)
+            .map_err(|_| format("its section headers are damaged"))?
+            .iter()
+            .map(|s| Section {
+                name: s.sh_name(endian),
+                kind: s.sh_type(endian).0,
+                flags: s.sh_flags(endian).0,
+                va: s.sh_addr(endian),
+                offset: s.sh_offset(endian),
+                size: s.sh_size(endian),
+                link: s.sh_link(endian),
+                info: s.sh_info(endian),
+                align: s.sh_addralign(endian),
+                entry_size: s.sh_entsize(endian),
+            })
+            .collect();
+        // Extended numbering would need section 0 changed as well; no program comes near 65,280 sections.
+        if sections.len() + 8 > usize::from(elf::SHN_LORESERVE) {
+            return Err(format("it has too many sections"));
+        }
+        if segments.len() + 8 > usize::from(elf::PN_XNUM) {
+            return Err(format("it has too many segments"));
+        }
+        let section_names = usize::from(header.e_shstrndx(endian).0);
+        let mut image = Image {
+            bytes,
+            path,
+            executable: kind == elf::ET_EXEC,
+            phoff: header.e_phoff(endian),
+            shoff: header.e_shoff(endian),
+            segments,
+            sections,
+            section_names,
+            dynamic: None,
+        };
+        image.dynamic = image.read_dynamic()?;
+        Ok(image)
+    }
+
+    pub(crate) fn format_error(&self, what: impl Into<String>) -> PatchError {
+        PatchError::Format {
+            path: self.path.into(),
+            what: what.into(),
+        }
+    }
+
+    fn read_dynamic(&self) -> Result<Option<DynamicTable>, PatchError> {
+        let Some(segment) = self
+            .segments
+            .iter()
+            .position(|s| s.kind == elf::PT_DYNAMIC.0)
+        else {
+            return Ok(None);
+        };
+        let s = self.segments[segment];
+        let raw = self
+            .at_offset(s.offset, s.file_size)
+            .ok_or_else(|| self.format_error("its dynamic table lies outside the file"))?;
+        let word = |b: &[u8]| b.iter().rev().fold(0u64, |w, &x| w << 8 | u64::from(x));
+        let entries: Vec<_> = raw
+            .chunks_exact(16)
+            .map(|e| (word(&e[..8]), word(&e[8..])))
+            .collect();
+        Ok(Some(DynamicTable {
+            segment,
+            offset: s.offset,
+            entries,
+        }))
+    }
+
+    /// The loaded segments, ascending.
+    pub(crate) fn loads(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().filter(|s| s.is_load())
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn at_offset(&self, offset: u64, len: u64) -> Option<&'d [u8]> {
+        let start = usize::try_from(offset).ok()?;
+        self.bytes
+            .get(start..start.checked_add(usize::try_from(len).ok()?)?)
+    }
+
+    /// Offset in the file of `len` bytes at an address.
+    pub(crate) fn offset_of(&self, at: LinkVa, len: u64) -> Option<u64> {
+        self.loads().find_map(|s| {
+            let skip = at.0.checked_sub(s.va)?;
+            (skip.checked_add(len)? <= s.file_size).then(|| s.offset + skip)
+        })
+    }
+
+    /// The rest of the loaded segment from an address on.
+    pub(crate) fn loaded_from(&self, at: LinkVa) -> Option<&'d [u8]> {
+        let segment = self
+            .loads()
+            .find(|s| at.0 >= s.va && at.0 - s.va < s.file_size)?;
+        let skip = at.0 - segment.va;
+        self.at_offset(segment.offset + skip, segment.file_size - skip)
+    }
+
+    /// Offset in the file of `len` bytes of code at an address.
+    pub(crate) fn code_offset(&self, at: LinkVa, len: u64) -> Option<u64> {
+        let in_code = self
+            .loads()
+            .any(|s| s.flags & elf::PF_X.0 != 0 && at.0 >= s.va && at.0 - s.va < s.file_size);
+        self.offset_of(at, len).filter(|_| in_code)
+    }
+
+    /// First address behind every loaded segment, on a page boundary.
+    pub(crate) fn top(&self) -> Option<u64> {
+        let end = self.loads().map(|s| s.va + s.mem_size).max()?;
+        align_up(end, PAGE)
+    }
+
+    /// Whether this file was written by us.
+    pub(crate) fn is_patched(&self) -> bool {
+        self.segments
+            .iter()
+            .filter(|s| s.kind == elf::PT_NOTE.0)
+            .any(|s| {
+                self.at_offset(s.offset, s.file_size)
+                    .is_some_and(|note| note.get(12..20) == Some(NOTE_NAME.as_slice()))
+            })
+    }
+}
+
+/// What everything else relies on: ranges that don't wrap, file parts in the file, loads ascending.
+fn check_segments(segments: &[Segment], file_len: u64) -> Result<(), &'static str> {
+    let mut end = 0;
+    let mut loads = 0;
+    for s in segments {
+        let in_file = s
+            .offset
+            .checked_add(s.file_size)
+            .is_some_and(|e| e <= file_len);
+        if !in_file && s.kind != elf::PT_NULL.0 {
+            return Err("a segment lies outside the file");
+        }
+        if s.is_load() {
+            loads += 1;
+            let limit = s.va.checked_add(s.mem_size).filter(|&e| e < 1 << 47);
+            if s.file_size > s.mem_size || s.va < end || s.va % PAGE != s.offset % PAGE {
+                return Err("its segments overlap or are out of order");
+            }
+            end = limit.ok_or("a segment's addresses are out of range")?;
+        }
+    }
+    if loads == 0 {
+        return Err("nothing of it is loaded");
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! The plan of a patch: every address, size and byte that it adds or changes.
+
+use crate::draft::Draft;
+use crate::image::Image;
+use crate::layout::{HeaderTactic, Placed};
+use crate::model::Scan;
+use crate::patch_error::PatchError;
+use crate::stubs::Redirect;
+use crate::trampoline::Detour;
+use ompfuse_format::abi::RUNTIME_LIBRARY;
+use ompfuse_format::site::SelfDescription;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// What to patch, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// Leave the runtime library out of the libraries that the binary loads.
+    pub dormant: bool,
+    /// How the binary names the runtime library.
+    pub runtime_library: String,
+    /// Sites to patch; `None` for all that can be. Those without an action are passed over.
+    pub selected: Option<BTreeSet<u32>>,
+    /// Version of ompfuse, for the self-description.
+    pub version: String,
+}
+
+impl Default for PlanOptions {
+    fn default() -> PlanOptions {
+        PlanOptions {
+            dormant: false,
+            runtime_library: format!("$ORIGIN/{RUNTIME_LIBRARY}"),
+            selected: None,
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
+/// Bytes at a place in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// What it is.
+    pub what: &'static str,
+    /// File offset.
+    pub offset: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+impl Chunk {
+    /// The range in the file.
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.bytes.len() as u64
+    }
+}
+
+/// Everything that [`crate::write::write`] does.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchPlan {
+    /// The original's path, for messages.
+    pub path: String,
+    /// The original's length.
+    pub original_len: u64,
+    /// The patched file's length.
+    pub len: u64,
+    /// Where the program-header table goes.
+    pub tactic: HeaderTactic,
+    /// Call sites that are led to stubs, by site.
+    pub calls: Vec<Redirect>,
+    /// Windows that are replaced by jumps to trampolines, ascending.
+    pub detours: Vec<Detour>,
+    /// The new read-only, code and data segments; empty when nothing is patched.
+    pub segments: Vec<Placed>,
+    /// Changes within the original's length, ascending, disjoint.
+    pub edits: Vec<Chunk>,
+    /// What is added behind it, ascending, disjoint; zeros between.
+    pub appended: Vec<Chunk>,
+    /// What the file says of itself.
+    pub description: Option<SelfDescription>,
+}
+
+impl PatchPlan {
+    /// Whether the output is the input.
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty() && self.appended.is_empty()
+    }
+
+    /// Sites that get a probe.
+    pub fn patched(&self) -> BTreeSet<u32> {
+        let calls = self.calls.iter().map(|c| c.site);
+        calls
+            .chain(self.detours.iter().flat_map(|d| d.sites.iter().copied()))
+            .collect()
+    }
+
+    /// Ranges of zeros behind the original that needn't be written, ascending.
+    pub fn holes(&self) -> Vec<Range<u64>> {
+        let mut holes = Vec::new();
+        let mut at = self.original_len;
+        for chunk in &self.appended {
+            if chunk.offset > at {
+                holes.push(at..chunk.offset);
+            }
+            at = chunk.range().end;
+        }
+        holes
+    }
+
+    fn unchanged(image: &Image<'_>) -> PatchPlan {
+        PatchPlan {
+            path: image.path.into(),
+            original_len: image.bytes.len() as u64,
+            len: image.bytes.len() as u64,
+            tactic: HeaderTactic::Unchanged,
+            calls: Vec::new(),
+            detours: Vec::new(),
+            segments: Vec::new(),
+            edits: Vec::new(),
+            appended: Vec::new(),
+            description: None,
+        }
+    }
+}
+
+/// Plans the patch of a binary. Nothing selected: the output is the input.
+pub fn plan(bytes: &[u8], scan: &Scan, options: &PlanOptions) -> Result<PatchPlan, PatchError> {
+    let image = Image::read(bytes, &scan.binary.path)?;
+    if image.is_patched() {
+        return Err(PatchError::AlreadyPatched {
+            path: image.path.into(),
+        });
+    }
+    let selected = selected(&image, scan, options)?;
+    if selected.is_empty() {
+        return Ok(PatchPlan::unchanged(&image));
+    }
+    Draft::new(&image, scan, options, selected)?.assemble()
+}
+
+/// The selected sites that have an action.
+fn selected(
+    image: &Image<'_>,
+    scan: &Scan,
+    options: &PlanOptions,
+) -> Result<BTreeSet<u32>, PatchError> {
+    let sites = scan.sites.len();
+    if let Some(wanted) = &options.selected
+        && let Some(&id) = wanted.iter().find(|&&id| id as usize >= sites)
+    {
+        return Err(PatchError::UnknownSite {
+            path: image.path.into(),
+            id,
+            sites,
+        });
+    }
+    let wanted = |id: u32| options.selected.as_ref().is_none_or(|s| s.contains(&id));
+    let with_action = scan
+        .sites
+        .iter()
+        .zip(0..)
+        .filter(|(s, _)| s.action.is_some());
+    Ok(with_action
+        .map(|(_, id)| id)
+        .filter(|&id| wanted(id))
+        .collect())
+}

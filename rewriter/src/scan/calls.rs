@@ -1,0 +1,173 @@
+//! Sites that are calls of the runtime.
+
+use super::Module;
+use super::cfg::Body;
+use super::dataflow::{Callee, Flow, callee};
+use super::draft::{Draft, direct, through};
+use super::ident::Ident;
+use super::value::{State, Value};
+use crate::model::ProbeSpec;
+use iced_x86::{FlowControl, Instruction, OpKind};
+use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
+use ompfuse_format::site::Edge;
+use ompfuse_patterns::{
+    Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, kmpc_schedule,
+};
+
+/// Bytes that a jump to a stub takes.
+const NEEDED: usize = 5;
+
+/// Position of the schedule among the arguments of KMPC's loop functions.
+const SCHEDULE_ARG: u8 = 2;
+
+/// KMPC's flag of `distribute` loops (`kmp.h`).
+const IDENT_WORK_DISTRIBUTE: u32 = 0x800;
+
+/// Prefix of the variables that gcc and clang make for named critical sections.
+const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
+
+/// What is known of an integer argument in a register.
+pub(crate) fn argument(state: &State, position: u8) -> Value {
+    const REGISTERS: [usize; 6] = [7, 6, 2, 1, 8, 9];
+    REGISTERS.get(usize::from(position)).map_or(Value::Unknown, |&r| state.regs[r])
+}
+
+fn constant(state: &State, position: u8) -> Option<u64> {
+    match argument(state, position) {
+        Value::Const(c) => Some(c),
+        _ => None,
+    }
+}
+
+/// Adds the runtime calls of a function to `drafts`.
+pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow, drafts: &mut Vec<Draft>) {
+    for block in 0..body.blocks.len() {
+        let mut seen = false;
+        flow.visit(module, body, block, |_, insn, state| {
+            seen = true;
+            drafts.extend(site(module, body, insn, state));
+        });
+        if !seen {
+            let state = State::unknown();
+            for insn in body.block_insns(block) {
+                drafts.extend(site(module, body, insn, &state));
+            }
+        }
+    }
+}
+
+fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> Option<Draft> {
+    let control = insn.flow_control();
+    if matches!(control, FlowControl::Next | FlowControl::Return) {
+        return None;
+    }
+    let Callee::Runtime(number) = callee(module, insn, Some(state)) else { return None };
+    let callee = &module.entries.callees[number];
+    let name = module.functions.get(body.function).base_name().map(str::to_owned);
+    let tail = matches!(
+        control,
+        FlowControl::UnconditionalBranch
+            | FlowControl::IndirectBranch
+            | FlowControl::ConditionalBranch
+    );
+    let Some(entry) = callee.entry else {
+        let mut draft = Draft::new(insn.ip(), Construct::Service, Edge::Encloses);
+        draft.function = name;
+        draft.entry = Some(callee.symbol.to_owned());
+        draft.skip("unknown entry point");
+        return Some(draft);
+    };
+    if entry.construct == Construct::Service || entry.query.is_some() {
+        return None;
+    }
+    let mut draft = Draft::new(insn.ip(), entry.construct, entry.edge);
+    draft.function = name;
+    draft.entry = Some(callee.symbol.to_owned());
+    draft.record = Some(entry);
+    draft.tail = tail;
+    draft.detail = entry.detail.clone();
+    describe(module, entry, state, &mut draft);
+    place(insn, entry, &mut draft);
+    Some(draft)
+}
+
+/// Fills in what constant arguments tell.
+fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft) {
+    draft.outlined = entry
+        .outlined_arg
+        .and_then(|a| constant(state, a))
+        .filter(|&va| module.image.is_code(va));
+    let is_kmpc = entry.symbol.starts_with("__kmpc_");
+    let ident = if is_kmpc { constant(state, 0).and_then(|va| Ident::read(module, va)) } else { None };
+    let flags = ident.as_ref().map_or(0, |i| i.flags);
+    draft.source = ident.and_then(|i| i.source);
+    match entry.probe {
+        Some(Probe::StaticInit | Probe::DispatchInit) => {
+            if let Some(schedule) = constant(state, SCHEDULE_ARG) {
+                draft.detail = kmpc_schedule(schedule as u32).map(str::to_owned);
+            }
+            if flags & IDENT_WORK_SECTIONS != 0 {
+                draft.construct = Construct::Sections;
+            } else if flags & IDENT_WORK_DISTRIBUTE != 0 {
+                draft.construct = Construct::Distribute;
+            }
+        }
+        Some(Probe::StaticFini) if flags & IDENT_WORK_SECTIONS != 0 => {
+            draft.construct = Construct::Sections;
+        }
+        Some(Probe::StaticFini) if flags & IDENT_WORK_DISTRIBUTE != 0 => {
+            draft.construct = Construct::Distribute;
+        }
+        Some(Probe::Barrier) if flags & IDENT_BARRIER_IMPLICIT != 0 => {
+            draft.construct = Construct::ImplicitBarrier;
+        }
+        Some(Probe::TaskEnqueue | Probe::TaskBeginIf0 | Probe::TaskCompleteIf0) => {
+            if let Value::Result(call) = argument(state, entry.args[0]) {
+                draft.argument_of = Some(call);
+            }
+        }
+        Some(Probe::MutexEnter | Probe::MutexExit) => {
+            draft.detail = (0..entry.nargs)
+                .filter_map(|a| constant(state, a))
+                .find_map(|va| critical_name(module, va));
+        }
+        _ => {}
+    }
+}
+
+/// The name of a critical section, from the symbol of its variable.
+fn critical_name(module: &Module<'_>, va: u64) -> Option<String> {
+    let name = module.object_name(va)?.strip_prefix(CRITICAL_PREFIX)?;
+    let name = name.strip_suffix(".var").unwrap_or(name);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Decides how the call can be patched.
+fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
+    let Some(probe) = entry.probe else {
+        return draft.skip(format!("no probe for {} yet", entry.symbol));
+    };
+    let target = match insn.op0_kind() {
+        OpKind::NearBranch64 => direct(insn.near_branch_target()),
+        OpKind::Memory if insn.is_ip_rel_memory_operand() => {
+            through(insn.ip_rel_memory_address())
+        }
+        _ => return draft.skip("called through a register or variable"),
+    };
+    if insn.flow_control() == FlowControl::ConditionalBranch {
+        return draft.skip("conditional jump to the runtime");
+    }
+    if insn.len() < NEEDED {
+        return draft.skip(format!("{} bytes free, {NEEDED} needed", insn.len()));
+    }
+    let probe = ProbeSpec {
+        probe,
+        args: entry.args,
+        nargs: entry.nargs,
+        width: entry.width,
+        unsigned: entry.unsigned,
+        param: 0,
+    };
+    draft.call(insn.len() as u8, draft.tail, target, probe);
+}

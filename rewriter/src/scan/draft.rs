@@ -1,0 +1,113 @@
+//! Sites while they are collected: references by draft number until addresses decide the final order.
+
+use crate::model::{Action, LinkVa, ProbeSpec, Target};
+use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
+use ompfuse_format::site::{Edge, Mechanism, Outcome, Source};
+use ompfuse_patterns::Entry;
+
+/// A site that isn't numbered yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    pub address: u64,
+    pub function: Option<String>,
+    pub construct: Construct,
+    pub edge: Edge,
+    /// Draft number of the site where the construct begins; `None`: itself.
+    pub region: Option<usize>,
+    pub entry: Option<String>,
+    pub mechanism: Mechanism,
+    pub outlined: Option<u64>,
+    pub source: Option<Source>,
+    pub detail: Option<String>,
+    pub outcome: Outcome,
+    pub reason: Option<String>,
+    pub action: Option<Action>,
+    /// Address whose source line is the site's.
+    pub line_at: u64,
+    /// The runtime function's record.
+    pub record: Option<&'static Entry>,
+    /// Address of the call whose result is the task that it handles.
+    pub argument_of: Option<u64>,
+    /// It leaves its function.
+    pub tail: bool,
+}
+
+impl Draft {
+    /// A site at an address, without probe yet.
+    pub(crate) fn new(address: u64, construct: Construct, edge: Edge) -> Draft {
+        Draft {
+            address,
+            function: None,
+            construct,
+            edge,
+            region: None,
+            entry: None,
+            mechanism: Mechanism::None,
+            outlined: None,
+            source: None,
+            detail: None,
+            outcome: Outcome::Skipped,
+            reason: None,
+            action: None,
+            line_at: address,
+            record: None,
+            argument_of: None,
+            tail: false,
+        }
+    }
+
+    /// Makes it a site without probe.
+    pub(crate) fn skip(&mut self, reason: impl Into<String>) {
+        self.mechanism = Mechanism::None;
+        self.outcome = Outcome::Skipped;
+        self.reason = Some(reason.into());
+        self.action = None;
+    }
+
+    /// Makes it a site that needs no probe of its own.
+    pub(crate) fn imply(&mut self, reason: impl Into<String>) {
+        self.mechanism = Mechanism::Implied;
+        self.outcome = Outcome::Patchable;
+        self.reason = Some(reason.into());
+        self.action = None;
+    }
+
+    /// Gives it a probe before the instruction at its address.
+    pub(crate) fn inline(&mut self, probe: ProbeSpec) {
+        self.mechanism = Mechanism::Inline;
+        self.outcome = Outcome::Patchable;
+        self.action = Some(Action::Inline(probe));
+    }
+
+    /// Gives it the probe of a retargeted call.
+    pub(crate) fn call(&mut self, len: u8, tail: bool, target: Target, probe: ProbeSpec) {
+        self.mechanism = match probe.probe {
+            Probe::Parallel
+            | Probe::ParallelLoop
+            | Probe::Fork
+            | Probe::TaskCreate
+            | Probe::TaskAlloc => Mechanism::Closure,
+            _ => Mechanism::CallSite,
+        };
+        self.outcome = Outcome::Patchable;
+        self.action = Some(Action::Call { len, tail, target, probe });
+    }
+
+    /// The probe that its action places.
+    pub(crate) fn probe(&self) -> Option<Probe> {
+        match self.action.as_ref()? {
+            Action::Call { probe, .. } | Action::Inline(probe) => Some(probe.probe),
+        }
+    }
+}
+
+/// The target of a direct call.
+pub(crate) fn direct(va: u64) -> Target {
+    Target::Direct(LinkVa(va))
+}
+
+/// The target of a call through a slot.
+pub(crate) fn through(slot: u64) -> Target {
+    Target::Slot(LinkVa(slot))
+}

@@ -1,0 +1,271 @@
+//! Which addresses lead into the OpenMP runtime: stubs of the procedure linkage table, slots of the global offset
+//! table, and the runtime's own functions where they are linked in. Also which lead nowhere back (`abort`).
+
+use super::dynamic::{Dynamic, Symbol};
+use super::image::{Image, u32_at};
+use ompfuse_patterns::{Entry, Query, is_runtime_library, is_runtime_symbol, lookup};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Functions that don't return.
+const NO_RETURN: &[&str] = &[
+    "_Exit",
+    "_Unwind_Resume",
+    "_ZSt9terminatev",
+    "__assert",
+    "__assert_fail",
+    "__assert_perror_fail",
+    "__chk_fail",
+    "__clang_call_terminate",
+    "__cxa_bad_cast",
+    "__cxa_bad_typeid",
+    "__cxa_call_unexpected",
+    "__cxa_deleted_virtual",
+    "__cxa_pure_virtual",
+    "__cxa_rethrow",
+    "__cxa_throw",
+    "__cxa_throw_bad_array_new_length",
+    "__fortify_fail",
+    "__longjmp_chk",
+    "__stack_chk_fail",
+    "_exit",
+    "_gfortran_error_stop_numeric",
+    "_gfortran_error_stop_string",
+    "_gfortran_os_error",
+    "_gfortran_os_error_at",
+    "_gfortran_runtime_error",
+    "_gfortran_runtime_error_at",
+    "_gfortran_stop_numeric",
+    "_gfortran_stop_string",
+    "_longjmp",
+    "abort",
+    "err",
+    "errx",
+    "exit",
+    "longjmp",
+    "pthread_exit",
+    "quick_exit",
+    "siglongjmp",
+    "verr",
+    "verrx",
+];
+
+/// Prefix of the library functions that throw (`std::__throw_...`).
+const THROWERS: &str = "_ZSt";
+
+/// Prefixes of the functions that runtimes are made of.
+const RUNTIME_INTERNALS: &[&str] =
+    &["GOMP_", "GOACC_", "gomp_", "goacc_", "__kmp", "kmp_", "omp_", "ompt_", "__ompt", "ompc_"];
+
+/// Whether a call to this symbol never comes back.
+fn is_no_return(symbol: &str) -> bool {
+    NO_RETURN.binary_search(&symbol).is_ok()
+        || (symbol.starts_with(THROWERS) && symbol.contains("__throw_"))
+}
+
+/// Whether a function of this name belongs to the runtime, so that its calls are no constructs of the program.
+pub(crate) fn is_runtime_internal(name: &str) -> bool {
+    RUNTIME_INTERNALS.iter().any(|p| name.starts_with(p))
+}
+
+/// A function of a runtime that the file can call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Callee<'a> {
+    pub symbol: &'a str,
+    /// Its record; `None`: of a runtime by its name, but unknown.
+    pub entry: Option<&'static Entry>,
+}
+
+impl Callee<'_> {
+    /// The value that inlined shapes are built on, if this function returns one.
+    pub(crate) fn query(&self) -> Option<Query> {
+        self.entry.and_then(|e| e.query)
+    }
+}
+
+/// Where the runtime is reached.
+#[derive(Debug, Default)]
+pub(crate) struct Entries<'a> {
+    pub callees: Vec<Callee<'a>>,
+    /// Stub or function address -> number in `callees`.
+    pub targets: HashMap<u64, usize>,
+    /// Slot address -> number in `callees`.
+    pub slots: HashMap<u64, usize>,
+    /// Stubs and functions that don't return.
+    pub no_return: HashSet<u64>,
+    /// Slots of functions that don't return.
+    pub no_return_slots: HashSet<u64>,
+    /// Beginnings and jumps of all stubs, of the runtime or not: no code of the program.
+    pub stubs: BTreeSet<u64>,
+    /// The runtime's functions are linked in.
+    pub contains_runtime: bool,
+}
+
+/// The record for a symbol; Fortran's names of API functions have an underscore at the end.
+fn callee(symbol: &str) -> Option<Callee<'_>> {
+    let symbol = symbol.split('@').next().unwrap_or(symbol);
+    if !is_runtime_symbol(symbol) {
+        return None;
+    }
+    let entry = lookup(symbol).or_else(|| lookup(symbol.strip_suffix('_')?));
+    let api_only = entry.is_none() && symbol.starts_with("omp_");
+    (!api_only).then_some(Callee { symbol, entry })
+}
+
+impl<'a> Entries<'a> {
+    /// Collects the ways into the runtime.
+    pub(crate) fn collect(
+        image: &Image<'a>,
+        dynamic: &Dynamic<'a>,
+        symbols: &[Symbol<'a>],
+    ) -> Entries<'a> {
+        let mut out = Entries::default();
+        let mut numbers: HashMap<&'a str, usize> = HashMap::new();
+        for s in symbols.iter().chain(&dynamic.symbols) {
+            if !s.defined || !image.is_code(s.va) {
+                continue;
+            }
+            if let Some(number) = out.number(s.name, &mut numbers) {
+                out.targets.insert(s.va, number);
+                out.contains_runtime = true;
+            }
+        }
+        for &(at, name) in &dynamic.slots {
+            if is_no_return(name) {
+                out.no_return_slots.insert(at);
+            }
+            if let Some(number) = out.number(name, &mut numbers) {
+                out.slots.insert(at, number);
+            }
+        }
+        if out.contains_runtime {
+            for &(at, value) in &dynamic.relative {
+                if let Some(&number) = out.targets.get(&value) {
+                    out.slots.insert(at, number);
+                }
+            }
+        }
+        let all = dynamic.slots.iter().map(|s| s.0).collect();
+        out.find_stubs(image, &all);
+        out
+    }
+
+    fn number(&mut self, symbol: &'a str, numbers: &mut HashMap<&'a str, usize>) -> Option<usize> {
+        let callee = callee(symbol)?;
+        Some(*numbers.entry(callee.symbol).or_insert_with(|| {
+            self.callees.push(callee);
+            self.callees.len() - 1
+        }))
+    }
+
+    /// Finds `jmp [rip + slot]` stubs.
+    fn find_stubs(&mut self, image: &Image<'a>, all: &HashSet<u64>) {
+        let sections: Vec<(u64, u64)> = image
+            .sections
+            .iter()
+            .filter(|s| s.name.starts_with(".plt") && s.va != 0)
+            .map(|s| (s.va, s.va.saturating_add(s.size)))
+            .collect();
+        for (va, code) in image.code() {
+            for at in indirect_jumps(code) {
+                let here = va.wrapping_add(at as u64);
+                let Some(disp) = u32_at(code, at + 2) else { continue };
+                let slot = here.wrapping_add(6).wrapping_add_signed(i64::from(disp as i32));
+                if !all.contains(&slot) {
+                    continue;
+                }
+                let callee = self.slots.get(&slot).copied();
+                let no_return = self.no_return_slots.contains(&slot);
+                let start = stub_start(code, at);
+                let start_va = va.wrapping_add(start as u64);
+                let is_stub = if sections.is_empty() {
+                    looks_like_stub(code, start_va, at)
+                } else {
+                    sections.iter().any(|&(from, to)| (from..to).contains(&here))
+                };
+                if !is_stub {
+                    continue;
+                }
+                self.stubs.extend([start_va, here]);
+                if let Some(number) = callee {
+                    self.targets.insert(start_va, number);
+                }
+                if no_return {
+                    self.no_return.insert(start_va);
+                }
+            }
+        }
+    }
+
+    /// The file's runtimes by their names: needed libraries, or what is linked in.
+    pub(crate) fn runtimes(&self, dynamic: &Dynamic<'_>) -> Vec<String> {
+        let mut out: Vec<String> = dynamic
+            .needed
+            .iter()
+            .filter(|n| is_runtime_library(n))
+            .map(|&n| n.to_owned())
+            .collect();
+        if self.contains_runtime {
+            let kmpc = self.targets.values().any(|&i| self.callees[i].symbol.starts_with("__kmpc"));
+            out.push(if kmpc { "libomp (linked in)" } else { "libgomp (linked in)" }.to_owned());
+        }
+        out
+    }
+}
+
+/// Offsets of `jmp [rip + disp32]`.
+fn indirect_jumps(code: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    code.windows(2).enumerate().filter(|(_, w)| *w == [0xff, 0x25]).map(|(at, _)| at)
+}
+
+/// Where the stub with this jump begins: before `bnd` and `endbr64`.
+fn stub_start(code: &[u8], jump: usize) -> usize {
+    let mut start = jump;
+    if start >= 1 && code[start - 1] == 0xf2 {
+        start -= 1;
+    }
+    if start >= 4 && code[start - 4..start] == [0xf3, 0x0f, 0x1e, 0xfa] {
+        start -= 4;
+    }
+    start
+}
+
+/// Without section headers: a stub is aligned and filled with a push, a jump or a nop.
+fn looks_like_stub(code: &[u8], start_va: u64, jump: usize) -> bool {
+    let after = code.get(jump + 6..).unwrap_or(&[]);
+    start_va.is_multiple_of(8)
+        && match after {
+            [0x68, _, _, _, _, 0xe9, ..] => start_va.is_multiple_of(16),
+            [0x66, 0x90, ..] | [0x0f, 0x1f, ..] | [0x66, 0x0f, 0x1f, ..] => true,
+            [0xcc, 0xcc, ..] => true,
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_do_not_return_are_sorted() {
+        assert!(NO_RETURN.is_sorted());
+        assert!(is_no_return("abort") && is_no_return("_ZSt20__throw_length_errorPKc"));
+        assert!(!is_no_return("printf"));
+    }
+
+    #[test]
+    fn stubs_begin_before_their_prefixes() {
+        let code = [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0];
+        assert_eq!(indirect_jumps(&code).collect::<Vec<_>>(), [5]);
+        assert_eq!(stub_start(&code, 5), 0);
+        assert!(looks_like_stub(&code, 0x1000, 5));
+        assert!(!looks_like_stub(&code, 0x1004, 5));
+    }
+
+    #[test]
+    fn fortran_names_find_their_records() {
+        assert!(callee("omp_get_thread_num_").unwrap().query().is_some());
+        assert!(callee("omp_get_wtime").is_none());
+        assert!(callee("GOMP_from_the_future").unwrap().entry.is_none());
+        assert!(callee("printf").is_none());
+    }
+}

@@ -1,0 +1,160 @@
+//! Where an indirect jump leads: into the function through a table, or out of it.
+
+use super::Module;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use std::collections::BTreeMap;
+
+/// More entries than this are no jump table.
+const MAX_ENTRIES: u64 = 4096;
+
+/// How many instructions before the jump are looked at for its index and bound.
+const WINDOW: usize = 24;
+
+/// Where an indirect jump leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Indirect {
+    /// To one of these addresses of the function.
+    Table(Vec<u64>),
+    /// To another function.
+    Tail,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// Form of a table's entries.
+#[derive(Clone, Copy)]
+enum Form {
+    /// 4 bytes, relative to the table.
+    Relative,
+    /// 8 bytes, an address.
+    Absolute,
+}
+
+/// Finds the targets of `jump`, the last of the decoded instructions of its block.
+pub(crate) fn resolve(
+    module: &Module<'_>,
+    insns: &BTreeMap<u64, Instruction>,
+    jump: &Instruction,
+    in_body: &dyn Fn(u64) -> bool,
+) -> Indirect {
+    let before: Vec<&Instruction> =
+        insns.range(..jump.ip()).rev().take(WINDOW).map(|(_, i)| i).collect();
+    if jump.op0_kind() == OpKind::Memory {
+        return match memory_table(jump, &before, insns) {
+            Some(table) => read(module, table, Form::Absolute, bound(&before), in_body),
+            None => Indirect::Tail,
+        };
+    }
+    let register = jump.op0_register().full_register();
+    let Some(at) = before.iter().position(|i| writes(i, register)) else {
+        return Indirect::Unknown;
+    };
+    let def = before[at];
+    match def.mnemonic() {
+        Mnemonic::Add if def.op1_kind() == OpKind::Register => {
+            let parts = [register, def.op1_register().full_register()];
+            let table = before[at + 1..]
+                .iter()
+                .find(|i| is_table_load(i) && parts.contains(&i.op0_register().full_register()))
+                .map(|i| i.ip_rel_memory_address())
+                .or_else(|| only_table_load(insns, &parts));
+            match table {
+                Some(table) => read(module, table, Form::Relative, bound(&before), in_body),
+                None => Indirect::Unknown,
+            }
+        }
+        Mnemonic::Mov if def.op1_kind() == OpKind::Memory => {
+            match memory_table(def, &before[at + 1..], insns) {
+                Some(table) => read(module, table, Form::Absolute, bound(&before), in_body),
+                None => Indirect::Tail,
+            }
+        }
+        _ => Indirect::Unknown,
+    }
+}
+
+/// Address of the table in an operand `[table + index*8]`; `None` when nothing is indexed.
+fn memory_table(
+    i: &Instruction,
+    before: &[&Instruction],
+    insns: &BTreeMap<u64, Instruction>,
+) -> Option<u64> {
+    if i.is_ip_rel_memory_operand() || i.memory_index() == Register::None {
+        return None;
+    }
+    if i.memory_base() == Register::None {
+        return Some(i.memory_displacement64());
+    }
+    let parts = [i.memory_base().full_register(), i.memory_index().full_register()];
+    let base = before
+        .iter()
+        .find(|b| is_table_load(b) && parts.contains(&b.op0_register().full_register()))
+        .map(|b| b.ip_rel_memory_address())
+        .or_else(|| only_table_load(insns, &parts))?;
+    Some(base.wrapping_add(i.memory_displacement64()))
+}
+
+fn writes(i: &Instruction, register: Register) -> bool {
+    i.op_count() > 0
+        && i.op0_kind() == OpKind::Register
+        && i.op0_register().full_register() == register
+        && !matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push)
+}
+
+fn is_table_load(i: &Instruction) -> bool {
+    i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand()
+}
+
+/// The address that the function loads into one of these registers, if there is only one such.
+fn only_table_load(insns: &BTreeMap<u64, Instruction>, registers: &[Register]) -> Option<u64> {
+    let mut found = insns
+        .values()
+        .filter(|i| is_table_load(i) && registers.contains(&i.op0_register().full_register()))
+        .map(Instruction::ip_rel_memory_address);
+    let first = found.next()?;
+    found.all(|other| other == first).then_some(first)
+}
+
+/// Number of entries, from the comparison that guards the jump.
+fn bound(before: &[&Instruction]) -> Option<u64> {
+    let at = before.iter().position(|i| matches!(i.mnemonic(), Mnemonic::Ja | Mnemonic::Jae))?;
+    let compare = before[at + 1..].iter().take(4).find(|i| i.mnemonic() == Mnemonic::Cmp)?;
+    let is_immediate =
+        !matches!(compare.op1_kind(), OpKind::Register | OpKind::Memory) && compare.op_count() == 2;
+    if !is_immediate {
+        return None;
+    }
+    let last = compare.immediate(1);
+    let count = if before[at].mnemonic() == Mnemonic::Ja { last.checked_add(1)? } else { last };
+    (count <= MAX_ENTRIES).then_some(count)
+}
+
+fn read(
+    module: &Module<'_>,
+    table: u64,
+    form: Form,
+    bound: Option<u64>,
+    in_body: &dyn Fn(u64) -> bool,
+) -> Indirect {
+    let mut targets = Vec::new();
+    for n in 0..bound.unwrap_or(MAX_ENTRIES) {
+        let target = match form {
+            Form::Relative => module
+                .image
+                .u32(table.wrapping_add(4 * n))
+                .map(|d| table.wrapping_add_signed(i64::from(d.cast_signed()))),
+            Form::Absolute => module.dynamic.pointer(&module.image, table.wrapping_add(8 * n)),
+        };
+        match target {
+            Some(t) if in_body(t) => targets.push(t),
+            Some(t) if targets.is_empty() && module.functions.starts_at(t) => {
+                return Indirect::Tail;
+            }
+            _ if bound.is_some() => return Indirect::Unknown,
+            _ => break,
+        }
+    }
+    targets.sort_unstable();
+    targets.dedup();
+    if targets.is_empty() { Indirect::Unknown } else { Indirect::Table(targets) }
+}

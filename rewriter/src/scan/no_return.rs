@@ -1,0 +1,97 @@
+//! Which local functions never return: their calls end a path as `abort` does.
+
+use super::Module;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, OpKind};
+use std::collections::{BTreeSet, HashMap};
+
+/// A function in which no end is found within so many instructions is taken to return.
+const MAX_INSNS: usize = 2000;
+/// Calls of calls of calls are looked into, no deeper.
+const MAX_DEPTH: u32 = 3;
+
+/// What is known of local functions.
+#[derive(Debug, Default)]
+pub(crate) struct NoReturn {
+    known: HashMap<u64, bool>,
+}
+
+impl NoReturn {
+    /// Whether a call to this address never comes back.
+    pub(crate) fn check(&mut self, module: &Module<'_>, target: u64, depth: u32) -> bool {
+        if module.entries.no_return.contains(&target) {
+            return true;
+        }
+        if module.entries.targets.contains_key(&target) || depth > MAX_DEPTH {
+            return false;
+        }
+        if let Some(&known) = self.known.get(&target) {
+            return known;
+        }
+        let Some(f) = module.functions.at(target).map(|i| module.functions.get(i)) else {
+            return false;
+        };
+        if f.start != target {
+            return false;
+        }
+        self.known.insert(target, false);
+        let result = self.ends_nowhere(module, f.start, f.end, depth).unwrap_or(false);
+        self.known.insert(target, result);
+        result
+    }
+
+    /// Follows branches until something returns; `None` when that isn't known.
+    fn ends_nowhere(
+        &mut self,
+        module: &Module<'_>,
+        start: u64,
+        end: u64,
+        depth: u32,
+    ) -> Option<bool> {
+        let mut seen = BTreeSet::new();
+        let mut work = vec![start];
+        while let Some(from) = work.pop() {
+            let code = module.image.rest(from)?;
+            let len = usize::try_from(end.checked_sub(from)?).ok()?.min(code.len());
+            let mut decoder = Decoder::with_ip(64, &code[..len], from, DecoderOptions::NONE);
+            while decoder.can_decode() && seen.insert(decoder.ip()) {
+                if seen.len() > MAX_INSNS {
+                    return None;
+                }
+                let insn = decoder.decode();
+                match insn.flow_control() {
+                    FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
+                        let target = insn.near_branch_target();
+                        if (start..end).contains(&target) {
+                            work.push(target);
+                        } else if !self.check(module, target, depth + 1) {
+                            return None;
+                        }
+                        if insn.flow_control() == FlowControl::UnconditionalBranch {
+                            break;
+                        }
+                    }
+                    FlowControl::Call if insn.op0_kind() == OpKind::NearBranch64 => {
+                        if self.check(module, insn.near_branch_target(), depth + 1) {
+                            break;
+                        }
+                    }
+                    FlowControl::IndirectCall
+                        if insn.is_ip_rel_memory_operand()
+                            && module
+                                .entries
+                                .no_return_slots
+                                .contains(&insn.ip_rel_memory_address()) =>
+                    {
+                        break;
+                    }
+                    FlowControl::IndirectBranch | FlowControl::Return => return None,
+                    FlowControl::Exception => break,
+                    FlowControl::Interrupt if insn.op_count() == 0 => break,
+                    _ if insn.is_invalid() => return None,
+                    _ => {}
+                }
+            }
+        }
+        Some(true)
+    }
+}

@@ -1,0 +1,267 @@
+//! Where an inlined construct ends: at the post-dominator of the branch that enters it, or implied by what follows.
+
+use super::{Analysis, end_probe};
+use crate::scan::cfg::Exit;
+use crate::scan::draft::Draft;
+use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
+use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
+use ompfuse_format::site::Edge;
+use std::collections::BTreeSet;
+
+/// Instructions that are looked at behind a construct for something that implies its end.
+const LEAD: usize = 24;
+
+/// How a construct ends.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The runtime sees it by itself, at one of these addresses, for this reason.
+    Implied(Vec<u64>, String),
+    /// Probes before these instructions.
+    Probes(Vec<u64>),
+    /// There is no such place.
+    Nowhere(&'static str),
+}
+
+/// What paths behind a branch come to first.
+#[derive(Default)]
+struct Ways {
+    barriers: BTreeSet<u64>,
+    returns: BTreeSet<usize>,
+    joins: bool,
+    /// Blocks whose exit implies nothing.
+    open: BTreeSet<usize>,
+}
+
+impl Analysis<'_, '_> {
+    /// The end of the construct that the branch at the end of `block` enters.
+    pub(crate) fn end_of(&self, block: usize, drafts: &[Draft]) -> End {
+        let join = self.post.parent(block).filter(|&j| j < self.body.blocks.len());
+        let ways = self.ways(block, join, drafts);
+        if !ways.joins && ways.open.is_empty() {
+            if let Some(&at) = ways.barriers.first() {
+                return End::Implied(ways.barriers.into_iter().collect(), barrier_reason(at));
+            }
+            if !ways.returns.is_empty() {
+                let places = ways.returns.iter().map(|&b| self.exit_address(b)).collect();
+                return End::Implied(places, RETURN.to_owned());
+            }
+            return End::Nowhere("control never leaves it");
+        }
+        match join {
+            Some(join) if ways.joins => {
+                if let Some(implied) = self.implied_behind(join, drafts) {
+                    return implied;
+                }
+                End::Probes(vec![self.body.blocks[join].start])
+            }
+            _ => {
+                let leaves = |&b: &usize| self.body.blocks[b].exit != Exit::Return;
+                if ways.open.iter().any(|b| leaves(b) && !self.is_shared(block, *b)) {
+                    return End::Nowhere("its last action is a jump to another function");
+                }
+                End::Probes(ways.open.iter().map(|&b| self.epilogue(b)).collect())
+            }
+        }
+    }
+
+    /// Whether a block is reached on both sides of the branch of `branch`: then it is behind what the branch enters.
+    fn is_shared(&self, branch: usize, block: usize) -> bool {
+        self.body.blocks[branch].succs.iter().all(|&side| {
+            let mut seen = BTreeSet::from([branch]);
+            let mut work = vec![side];
+            while let Some(b) = work.pop() {
+                if b == block {
+                    return true;
+                }
+                if seen.insert(b) {
+                    work.extend(&self.body.blocks[b].succs);
+                }
+            }
+            false
+        })
+    }
+
+    /// Follows every path behind the branch until it joins, meets a barrier or leaves the function.
+    fn ways(&self, block: usize, join: Option<usize>, drafts: &[Draft]) -> Ways {
+        let mut ways = Ways::default();
+        let mut seen = BTreeSet::new();
+        let mut work = self.body.blocks[block].succs.clone();
+        while let Some(b) = work.pop() {
+            if Some(b) == join {
+                ways.joins = true;
+                continue;
+            }
+            if !seen.insert(b) {
+                continue;
+            }
+            if let Some(at) = self.barrier_in(b, drafts) {
+                ways.barriers.insert(at);
+                continue;
+            }
+            let exit = self.body.blocks[b].exit;
+            match exit {
+                Exit::Return if self.outlined => {
+                    ways.returns.insert(b);
+                }
+                Exit::Tail(_) | Exit::TailIndirect
+                    if self.outlined && !self.is_shared(block, b) =>
+                {
+                    ways.returns.insert(b);
+                }
+                Exit::Return | Exit::Tail(_) | Exit::TailIndirect => {
+                    ways.open.insert(b);
+                }
+                Exit::None | Exit::Dead => {}
+            }
+            work.extend(&self.body.blocks[b].succs);
+        }
+        ways
+    }
+
+    /// Blocks between the branch of `block` and what ends the construct.
+    pub(crate) fn extent(&self, block: usize, drafts: &[Draft]) -> BTreeSet<usize> {
+        let join = self.post.parent(block);
+        let mut seen = BTreeSet::new();
+        let mut work = self.body.blocks[block].succs.clone();
+        while let Some(b) = work.pop() {
+            if Some(b) != join && self.barrier_in(b, drafts).is_none() && seen.insert(b) {
+                work.extend(&self.body.blocks[b].succs);
+            }
+        }
+        seen
+    }
+
+    /// The barrier that is called in a block.
+    pub(crate) fn barrier_in(&self, block: usize, drafts: &[Draft]) -> Option<u64> {
+        self.body.block_insns(block).iter().map(Instruction::ip).find(|&ip| {
+            self.calls.get(&ip).is_some_and(|&d| drafts[d].probe() == Some(Probe::Barrier))
+        })
+    }
+
+    /// What the code behind a join leads to, if nothing but moves stands before it.
+    fn implied_behind(&self, join: usize, drafts: &[Draft]) -> Option<End> {
+        let mut block = join;
+        let mut left = LEAD;
+        loop {
+            for insn in self.body.block_insns(block) {
+                left = left.checked_sub(1)?;
+                if let Some(&d) = self.calls.get(&insn.ip()) {
+                    let is_barrier = drafts[d].probe() == Some(Probe::Barrier);
+                    return is_barrier
+                        .then(|| End::Implied(vec![insn.ip()], barrier_reason(insn.ip())));
+                }
+                if insn.flow_control() == FlowControl::Return {
+                    return self
+                        .outlined
+                        .then(|| End::Implied(vec![insn.ip()], RETURN.to_owned()));
+                }
+                if !is_plain_move(insn) {
+                    return None;
+                }
+            }
+            match self.body.blocks[block].succs[..] {
+                [next] if self.body.blocks[block].exit == Exit::None => block = next,
+                _ => return None,
+            }
+        }
+    }
+
+    fn exit_address(&self, block: usize) -> u64 {
+        self.body.last(block).map_or(self.body.blocks[block].start, Instruction::ip)
+    }
+
+    /// The beginning of what restores registers before a block's exit.
+    fn epilogue(&self, block: usize) -> u64 {
+        let insns = self.body.block_insns(block);
+        let Some((last, before)) = insns.split_last() else {
+            return self.body.blocks[block].start;
+        };
+        before
+            .iter()
+            .rev()
+            .take_while(|i| is_epilogue(i))
+            .last()
+            .map_or(last.ip(), Instruction::ip)
+    }
+
+    /// Adds the end of the construct begun by draft `begin` at the branch of `block`; without a place for it the
+    /// begin loses its probe too.
+    pub(crate) fn add_end(&self, begin: usize, block: usize, drafts: &mut Vec<Draft>) {
+        let construct = drafts[begin].construct;
+        let end = |address: u64, drafts: &mut Vec<Draft>| {
+            let mut draft = Draft::new(address, construct, Edge::End);
+            draft.function = self.function();
+            draft.region = Some(begin);
+            draft.detail = drafts[begin].detail.clone();
+            drafts.push(draft);
+        };
+        match self.end_of(block, drafts) {
+            End::Implied(places, reason) => {
+                for d in places.iter().filter_map(|at| self.calls.get(at)) {
+                    if construct != Construct::Master && drafts[*d].construct == Construct::Barrier
+                    {
+                        drafts[*d].construct = Construct::ImplicitBarrier;
+                    }
+                }
+                let Some(&at) = places.first() else { return };
+                end(at, drafts);
+                if let Some(draft) = drafts.last_mut() {
+                    draft.imply(reason);
+                }
+            }
+            End::Probes(places) => {
+                for at in places {
+                    end(at, drafts);
+                    if let Some(draft) = drafts.last_mut() {
+                        draft.inline(end_probe());
+                    }
+                }
+            }
+            End::Nowhere(why) => drafts[begin].skip(format!("no end: {why}")),
+        }
+    }
+}
+
+/// Why an outlined function's return implies an end.
+const RETURN: &str = "implied by the return of the outlined function";
+
+fn barrier_reason(at: u64) -> String {
+    format!("implied by the barrier at {at:#x}")
+}
+
+/// Whether it restores the caller's registers.
+fn is_epilogue(insn: &Instruction) -> bool {
+    match insn.mnemonic() {
+        Mnemonic::Pop | Mnemonic::Leave | Mnemonic::Vzeroupper => true,
+        Mnemonic::Add | Mnemonic::Lea => insn.op0_register() == Register::RSP,
+        _ => false,
+    }
+}
+
+/// Whether an instruction only moves data.
+fn is_plain_move(insn: &Instruction) -> bool {
+    is_epilogue(insn)
+        || matches!(
+            insn.mnemonic(),
+            Mnemonic::Nop
+                | Mnemonic::Endbr64
+                | Mnemonic::Mov
+                | Mnemonic::Movsxd
+                | Mnemonic::Movzx
+                | Mnemonic::Movsx
+                | Mnemonic::Lea
+                | Mnemonic::Cdqe
+                | Mnemonic::Movd
+                | Mnemonic::Movq
+                | Mnemonic::Movss
+                | Mnemonic::Movsd
+                | Mnemonic::Movaps
+                | Mnemonic::Movups
+                | Mnemonic::Movapd
+                | Mnemonic::Movupd
+                | Mnemonic::Movdqa
+                | Mnemonic::Movdqu
+                | Mnemonic::Jmp
+        ) && insn.flow_control() != FlowControl::IndirectBranch
+}

@@ -1,0 +1,255 @@
+//! gcc's static loops: the iterations are divided by the number of threads, in line.
+//!
+//! ```text
+//! q = trip / threads; r = trip % threads;      one `div` (two without optimisation)
+//! if (thread < r) { r = 0; q += 1; }
+//! s0 = q * thread + r; e0 = s0 + q;
+//! if (s0 >= e0) goto end;                      the diverging branch
+//! ```
+
+use super::{Analysis, NaturalLoop};
+use crate::model::ProbeSpec;
+use crate::scan::dataflow;
+use crate::scan::draft::Draft;
+use crate::scan::value::Value;
+use iced_x86::{Instruction, Mnemonic, OpKind};
+use ompfuse_format::Construct;
+use ompfuse_format::abi::{NO_ARG, Probe};
+use ompfuse_format::site::Edge;
+use ompfuse_patterns::Query;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A division by the number of threads or teams.
+struct Division {
+    insn: Instruction,
+    block: usize,
+    /// What it divides by.
+    by: Query,
+}
+
+/// Adds the static loops of a function to `drafts`.
+pub(super) fn find(a: &Analysis<'_, '_>, loops: &[NaturalLoop], drafts: &mut Vec<Draft>) {
+    for (&id, division) in &divisions(a) {
+        let rank = match division.by {
+            Query::NumTeams => Query::TeamNum,
+            _ => Query::ThreadNum,
+        };
+        let is_shape = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
+        let remainder_asked = comparisons(a).any(|(x, y)| is_shape(x, y) || is_shape(y, x));
+        if !remainder_asked {
+            continue;
+        }
+        let branches: Vec<usize> = diverging(a, id, division.block, rank).collect();
+        let Some((&first, others)) = branches.split_first() else { continue };
+        let begin = add_begin(a, division, drafts);
+        match displaced(a, loops, division, first) {
+            Some(why) => drafts[begin].skip(why),
+            None if drafts[begin].action.is_some() => a.add_end(begin, first, drafts),
+            None => {}
+        }
+        add_sharers(a, loops, begin, first, others, drafts);
+    }
+}
+
+/// Divisions by the number of threads, by address; of twins only the first.
+fn divisions(a: &Analysis<'_, '_>) -> BTreeMap<u64, Division> {
+    let mut out = BTreeMap::new();
+    for block in 0..a.body.blocks.len() {
+        a.visit(block, |_, insn, state| {
+            if !matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv) || a.flow.is_twin(insn) {
+                return;
+            }
+            let size = match insn.op0_kind() {
+                OpKind::Register => insn.op0_register().size(),
+                _ => insn.memory_size().size(),
+            };
+            if let Value::Query(by @ (Query::NumThreads | Query::NumTeams)) =
+                dataflow::operand(state, insn, 0)
+                && size >= 2
+            {
+                out.insert(insn.ip(), Division { insn: *insn, block, by });
+            }
+        });
+    }
+    out
+}
+
+/// Every pair of values that the function compares.
+fn comparisons<'x>(a: &'x Analysis<'_, '_>) -> impl Iterator<Item = (Value, Value)> + 'x {
+    (0..a.body.blocks.len()).flat_map(move |block| {
+        let mut out = Vec::new();
+        a.visit(block, |_, insn, state| {
+            if insn.mnemonic() == Mnemonic::Cmp {
+                out.push((
+                    dataflow::operand(state, insn, 0),
+                    dataflow::operand(state, insn, 1),
+                ));
+            }
+        });
+        out
+    })
+}
+
+/// Blocks that end in a branch on an order of values of this division, other than the comparison with the remainder;
+/// in an order in which dominating ones come first.
+fn diverging<'x>(
+    a: &'x Analysis<'_, '_>,
+    id: u64,
+    block: usize,
+    rank: Query,
+) -> impl Iterator<Item = usize> + 'x {
+    let succs: Vec<Vec<usize>> = a.body.blocks.iter().map(|b| b.succs.clone()).collect();
+    let mut order = crate::scan::dom::post_order(&succs, block);
+    order.reverse();
+    order.into_iter().filter(move |&b| {
+        let Some(decision) = a.decisions.get(&b) else { return false };
+        let (x, y) = decision.values;
+        let related = |v: Value| v.division() == Some(id);
+        let other = |v: Value| related(v) || matches!(v, Value::Const(0));
+        // Where nothing can overflow, the range is empty when the quotient is 0.
+        let asks_zero = matches!(decision.branch.mnemonic(), Mnemonic::Je | Mnemonic::Jne)
+            && (x == Value::Const(0) || y == Value::Const(0));
+        (decision.is_ordering() || asks_zero)
+            && (related(x) && other(y) || related(y) && other(x))
+            && x != Value::Query(rank)
+            && y != Value::Query(rank)
+            && a.dom.dominates(block, b)
+            && (b != block || a.body.insns[decision.compare].ip() > id)
+    })
+}
+
+/// Why the division doesn't stand right before its loop, if the compiler moved it away.
+fn displaced(
+    a: &Analysis<'_, '_>,
+    loops: &[NaturalLoop],
+    division: &Division,
+    first: usize,
+) -> Option<&'static str> {
+    let once = |l: &NaturalLoop| !l.blocks.contains(&first) || l.blocks.contains(&division.block);
+    if !loops.iter().all(once) {
+        return Some("its division is hoisted out of a cycle that the loop is in");
+    }
+    let compare = a.decisions.get(&first).map_or(0, |d| a.body.insns[d.compare].ip());
+    let mut seen = BTreeSet::new();
+    let mut work = vec![division.block];
+    while let Some(block) = work.pop() {
+        if !seen.insert(block) {
+            continue;
+        }
+        let between = |ip: u64| {
+            (block != division.block || ip > division.insn.ip())
+                && (block != first || ip < compare)
+        };
+        let calls = a.body.block_insns(block).iter().map(Instruction::ip);
+        if calls.filter(|&ip| between(ip)).any(|ip| a.calls.contains_key(&ip)) {
+            return Some("a call of the runtime stands between its division and the loop");
+        }
+        if block != first {
+            work.extend(a.body.blocks[block].succs.iter().filter(|s| a.dom.dominates(division.block, **s)));
+        }
+    }
+    None
+}
+
+fn add_begin(a: &Analysis<'_, '_>, division: &Division, drafts: &mut Vec<Draft>) -> usize {
+    let insn = &division.insn;
+    let construct = match division.by {
+        Query::NumTeams => Construct::Distribute,
+        _ => Construct::Loop,
+    };
+    let mut draft = Draft::new(insn.ip(), construct, Edge::Begin);
+    draft.function = a.function();
+    draft.detail = Some("static".to_owned());
+    draft.line_at = query_call(a, division).unwrap_or(insn.ip());
+    let mut args = [NO_ARG; 8];
+    let mut width = insn.memory_size().size();
+    if insn.op0_kind() == OpKind::Register {
+        width = insn.op0_register().size();
+        args[0] = insn.op0_register().full_register().number() as u8;
+    }
+    if construct == Construct::Distribute {
+        draft.skip("no probe for inlined distribute loops yet");
+    } else if width < 4 {
+        draft.skip(format!("no probe for {width}-byte loop counters yet"));
+    } else {
+        draft.inline(ProbeSpec {
+            probe: Probe::InlineLoopBegin,
+            args,
+            nargs: 0,
+            width: width as u8,
+            unsigned: insn.mnemonic() == Mnemonic::Div,
+            param: 0,
+        });
+    }
+    drafts.push(draft);
+    drafts.len() - 1
+}
+
+/// The last call of a query function before the division in its block: it has the loop's line.
+fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
+    let mut found = None;
+    a.visit(division.block, |_, insn, state| {
+        if insn.ip() < division.insn.ip()
+            && let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state))
+            && a.module.entries.callees[n].query().is_some()
+        {
+            found = Some(insn.ip());
+        }
+    });
+    found
+}
+
+/// Loops of the same length behind this one may be computed from the same division, some without a branch of their
+/// own: listed, without a probe. `branches`: further branches on the division's results.
+fn add_sharers(
+    a: &Analysis<'_, '_>,
+    loops: &[NaturalLoop],
+    begin: usize,
+    first: usize,
+    branches: &[usize],
+    drafts: &mut Vec<Draft>,
+) {
+    let id = drafts[begin].address;
+    let Some(division) = a.body.block_at(id) else { return };
+    let extent = a.extent(first, drafts);
+    let iterates = |l: &NaturalLoop| {
+        l.blocks.iter().any(|b| {
+            let leaves = a.body.blocks[*b].succs.iter().any(|s| !l.blocks.contains(s));
+            leaves
+                && a.decisions.get(b).is_some_and(|d| {
+                    d.values.0.division() == Some(id) || d.values.1.division() == Some(id)
+                })
+        })
+    };
+    // What begins a group of cycles: a barrier, or a branch on the division's results.
+    let mut groups = BTreeMap::new();
+    for cycle in loops {
+        let behind = !extent.contains(&cycle.header)
+            && !cycle.blocks.contains(&division)
+            && a.dom.dominates(division, cycle.header);
+        if !behind || !iterates(cycle) {
+            continue;
+        }
+        let mut over = a.dom.parent(cycle.header);
+        let mut at = a.body.blocks[cycle.header].start;
+        while let Some(block) = over.filter(|&b| b != division && b != first) {
+            if branches.contains(&block) && !cycle.blocks.contains(&block) {
+                at = a.body.insns[a.decisions[&block].compare].ip();
+                break;
+            }
+            if a.barrier_in(block, drafts).is_some() {
+                break;
+            }
+            over = a.dom.parent(block);
+        }
+        let least = groups.entry(over).or_insert(at);
+        *least = at.min(*least);
+    }
+    for at in groups.into_values() {
+        let mut draft = Draft::new(at, Construct::Loop, Edge::Begin);
+        draft.function = a.function();
+        draft.detail = Some("static".to_owned());
+        draft.skip(format!("its bounds are those of the loop at {id:#x}; no probe for that yet"));
+        drafts.push(draft);
+    }
+}

@@ -1,0 +1,189 @@
+//! Constructs for which compilers make no call: found from values and control flow.
+
+mod chunked;
+mod ends;
+mod loops;
+mod master;
+mod single;
+
+use super::Module;
+use super::cfg::Body;
+use super::dataflow::{self, Flow};
+use super::dom::Dominators;
+use super::draft::Draft;
+use super::value::{State, Value};
+use crate::model::ProbeSpec;
+use iced_x86::{FlowControl, Instruction, Mnemonic};
+use ompfuse_format::abi::{NO_ARG, Probe};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A function with what is known of it.
+pub(crate) struct Analysis<'m, 'a> {
+    pub module: &'m Module<'a>,
+    pub body: &'m Body,
+    pub flow: &'m Flow,
+    pub dom: Dominators,
+    pub post: Dominators,
+    /// Its address is handed over as an outlined function.
+    pub outlined: bool,
+    /// Address of an instruction -> draft of the runtime call there.
+    pub calls: HashMap<u64, usize>,
+    /// Conditional branches by block, with the comparison that decides.
+    pub decisions: BTreeMap<usize, Decision>,
+}
+
+/// A conditional branch at a block's end and the comparison that it depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decision {
+    /// Number of the comparing instruction.
+    pub compare: usize,
+    /// The compared values.
+    pub values: (Value, Value),
+    /// The branch.
+    pub branch: Instruction,
+}
+
+/// A cycle of blocks with one entry.
+#[derive(Debug)]
+pub(crate) struct NaturalLoop {
+    pub header: usize,
+    pub blocks: BTreeSet<usize>,
+}
+
+impl Decision {
+    /// Whether it asks for less or greater.
+    fn is_ordering(&self) -> bool {
+        matches!(
+            self.branch.mnemonic(),
+            Mnemonic::Jl
+                | Mnemonic::Jle
+                | Mnemonic::Jg
+                | Mnemonic::Jge
+                | Mnemonic::Jb
+                | Mnemonic::Jbe
+                | Mnemonic::Ja
+                | Mnemonic::Jae
+                | Mnemonic::Js
+                | Mnemonic::Jns
+        )
+    }
+}
+
+/// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already.
+pub(crate) fn find(
+    module: &Module<'_>,
+    body: &Body,
+    flow: &Flow,
+    outlined: bool,
+    own: std::ops::Range<usize>,
+    drafts: &mut Vec<Draft>,
+) {
+    let mut analysis = Analysis {
+        module,
+        body,
+        flow,
+        dom: body.dominators(),
+        post: body.post_dominators(),
+        outlined,
+        calls: own.map(|i| (drafts[i].address, i)).collect(),
+        decisions: BTreeMap::new(),
+    };
+    analysis.decisions = analysis.find_decisions();
+    let cycles = analysis.natural_loops();
+    loops::find(&analysis, &cycles, drafts);
+    chunked::find(&analysis, &cycles, drafts);
+    single::find(&analysis, drafts);
+    master::find(&analysis, drafts);
+}
+
+impl Analysis<'_, '_> {
+    fn find_decisions(&self) -> BTreeMap<usize, Decision> {
+        let mut out = BTreeMap::new();
+        for block in 0..self.body.blocks.len() {
+            let Some(branch) = self.body.last(block) else { continue };
+            if branch.flow_control() != FlowControl::ConditionalBranch {
+                continue;
+            }
+            let Some(compare) = self.compare_before(block) else { continue };
+            let mut values = None;
+            self.visit(block, |i, insn, state| {
+                if i == compare {
+                    values = Some((
+                        dataflow::operand(state, insn, 0),
+                        dataflow::operand(state, insn, 1),
+                    ));
+                }
+            });
+            if let Some(mut values) = values {
+                let insn = &self.body.insns[compare];
+                if insn.mnemonic() == Mnemonic::Test {
+                    if insn.op0_kind() != insn.op1_kind()
+                        || insn.op0_register() != insn.op1_register()
+                    {
+                        continue;
+                    }
+                    values.1 = Value::Const(0);
+                }
+                out.insert(block, Decision { compare, values, branch: *branch });
+            }
+        }
+        out
+    }
+
+    /// The `cmp` or `test` whose flags the branch at the block's end reads.
+    fn compare_before(&self, block: usize) -> Option<usize> {
+        let range = self.body.blocks[block].insns.clone();
+        let last = range.end.checked_sub(1)?;
+        let source = (range.start..last)
+            .rev()
+            .find(|&i| self.body.insns[i].rflags_modified() != 0 || is_call(&self.body.insns[i]))?;
+        matches!(self.body.insns[source].mnemonic(), Mnemonic::Cmp | Mnemonic::Test)
+            .then_some(source)
+    }
+
+    fn visit(&self, block: usize, f: impl FnMut(usize, &Instruction, &State)) {
+        self.flow.visit(self.module, self.body, block, f);
+    }
+
+    /// Every cycle with one entry, by header.
+    fn natural_loops(&self) -> Vec<NaturalLoop> {
+        let mut out = Vec::new();
+        for header in 0..self.body.blocks.len() {
+            let is_latch = |p: &&usize| self.dom.dominates(header, **p);
+            let mut work: Vec<usize> =
+                self.body.blocks[header].preds.iter().filter(is_latch).copied().collect();
+            if work.is_empty() {
+                continue;
+            }
+            let mut blocks = BTreeSet::from([header]);
+            while let Some(block) = work.pop() {
+                if blocks.insert(block) {
+                    work.extend(&self.body.blocks[block].preds);
+                }
+            }
+            out.push(NaturalLoop { header, blocks });
+        }
+        out
+    }
+
+    /// Name of the function.
+    fn function(&self) -> Option<String> {
+        self.module.functions.get(self.body.function).base_name().map(str::to_owned)
+    }
+}
+
+fn is_call(insn: &Instruction) -> bool {
+    matches!(insn.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+}
+
+/// The probe that ends an inlined construct.
+fn end_probe() -> ProbeSpec {
+    ProbeSpec {
+        probe: Probe::InlineEnd,
+        args: [NO_ARG; 8],
+        nargs: 0,
+        width: 0,
+        unsigned: false,
+        param: 0,
+    }
+}

@@ -1,0 +1,30 @@
+//! gcc's `single`: its begin is a call, its end isn't.
+
+use super::Analysis;
+use crate::scan::draft::Draft;
+use crate::scan::value::Value;
+use ompfuse_format::abi::Probe;
+
+/// Adds the ends of the `single` constructs of a function to `drafts`.
+pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
+    let mut begins: Vec<usize> = a
+        .calls
+        .values()
+        .copied()
+        .filter(|&d| drafts[d].probe() == Some(Probe::SingleStart) && has_no_end_call(&drafts[d]))
+        .collect();
+    begins.sort_unstable();
+    for begin in begins {
+        let result = Value::Result(drafts[begin].address);
+        let branch = a.decisions.iter().find(|(_, d)| d.values.0 == result || d.values.1 == result);
+        match branch {
+            Some((&block, _)) => a.add_end(begin, block, drafts),
+            None => drafts[begin].skip("no end: nothing branches on its result"),
+        }
+    }
+}
+
+/// KMPC ends it with a call.
+fn has_no_end_call(draft: &Draft) -> bool {
+    draft.entry.as_deref().is_some_and(|e| e.starts_with("GOMP_"))
+}

@@ -1,0 +1,288 @@
+//! Windows: whole instructions that a jump to a trampoline may replace.
+
+use super::Module;
+use super::cfg::Body;
+use super::draft::Draft;
+use super::image::u32_at;
+use crate::model::Action;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use ompfuse_format::abi::Probe;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Bytes of the jump.
+const NEEDED: u64 = 5;
+/// How far an end may move behind its place when there is no room, in instructions.
+const MAX_SLIP: usize = 12;
+/// How far a window may begin before its probe, in instructions.
+const MAX_BACK: usize = 8;
+
+/// A window, and the drafts whose probes it holds.
+pub(crate) type Placed = (Range<u64>, Vec<usize>);
+
+/// Chooses windows for every inline probe. Where there is none, the whole construct loses its probes.
+/// `body_of`: the function of each draft.
+pub(crate) fn place(
+    module: &Module<'_>,
+    bodies: &[Body],
+    body_of: &[Option<usize>],
+    drafts: &mut [Draft],
+) -> Vec<Placed> {
+    let mut barred: BTreeSet<u64> = BTreeSet::new();
+    loop {
+        let mut chosen = Vec::new();
+        for d in 0..drafts.len() {
+            if !matches!(drafts[d].action, Some(Action::Inline(_))) {
+                continue;
+            }
+            let found = match body_of[d].and_then(|b| bodies.get(b)) {
+                Some(body) => Finder { module, body, barred: &barred }.choose(&mut drafts[d]),
+                None => Err("its function is unknown".to_owned()),
+            };
+            match found {
+                Ok(window) => chosen.push((window, d)),
+                Err(reason) => skip_construct(d, &reason, drafts),
+            }
+        }
+        chosen.retain(|&(_, d)| drafts[d].action.is_some());
+        let placed = merge(chosen, drafts);
+        let foreign = branches_into(module, &placed);
+        if foreign.is_subset(&barred) {
+            return placed;
+        }
+        barred.extend(foreign);
+    }
+}
+
+/// Without one of its probes a construct would be recorded wrongly: it gets none.
+fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
+    let begin = drafts[d].region.unwrap_or(d);
+    let reason = if begin == d {
+        reason.to_owned()
+    } else {
+        format!("no probe at its end {:#x}: {reason}", drafts[d].address)
+    };
+    for (i, draft) in drafts.iter_mut().enumerate() {
+        if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
+            draft.skip(reason.clone());
+        }
+    }
+}
+
+/// Looks for windows in one function.
+struct Finder<'x, 'a> {
+    module: &'x Module<'a>,
+    body: &'x Body,
+    /// Addresses that something outside of the function leads to.
+    barred: &'x BTreeSet<u64>,
+}
+
+impl Finder<'_, '_> {
+    /// The window of a probe. An end without room may move to a later instruction.
+    fn choose(&self, draft: &mut Draft) -> Result<Range<u64>, String> {
+        if let Some(trouble) = self.body.trouble {
+            return Err(format!("the function can't be changed: {trouble}"));
+        }
+        let first = self.window(draft.address);
+        if first.is_ok() || draft.probe() != Some(Probe::InlineEnd) {
+            return first.map_err(too_few);
+        }
+        for at in self.later(draft.address) {
+            if let Ok(window) = self.window(at) {
+                draft.address = at;
+                return Ok(window);
+            }
+        }
+        first.map_err(too_few)
+    }
+
+    /// The window for a probe before the instruction at `at`, or the number of bytes that are free.
+    fn window(&self, at: u64) -> Result<Range<u64>, u64> {
+        let Some(probe) = self.body.insn_at(at) else { return Err(0) };
+        let mut start = probe;
+        let mut free = 0;
+        for _ in 0..=MAX_BACK {
+            let from = self.body.insns[start].ip();
+            let end = self.extend(start, at);
+            free = free.max(end - from);
+            if end - from >= NEEDED {
+                return Ok(from..end);
+            }
+            let Some(before) = start.checked_sub(1) else { break };
+            let insn = &self.body.insns[before];
+            if insn.next_ip() != from || !passes(insn) || self.is_target(from) {
+                break;
+            }
+            start = before;
+        }
+        Err(free)
+    }
+
+    /// The end of the window that begins with this instruction: no longer than needed, and holding `at`.
+    fn extend(&self, start: usize, at: u64) -> u64 {
+        let from = self.body.insns[start].ip();
+        let mut end = from;
+        for insn in &self.body.insns[start..] {
+            let inner = insn.ip() != from;
+            if insn.ip() != end
+                || (inner && self.is_target(insn.ip()))
+                || (end > at && end - from >= NEEDED)
+                || !can_move(insn)
+            {
+                break;
+            }
+            end = insn.next_ip();
+            if !passes(insn) {
+                if !falls_through(insn) {
+                    end = self.padding(from, end);
+                }
+                break;
+            }
+        }
+        if end > at { end } else { from }
+    }
+
+    /// Takes padding behind an unconditional jump into the window, as far as needed.
+    fn padding(&self, from: u64, mut end: u64) -> u64 {
+        let Some(code) = self.module.image.rest(end) else { return end };
+        let mut decoder = Decoder::with_ip(64, code, end, DecoderOptions::NONE);
+        while end - from < NEEDED && decoder.can_decode() {
+            let insn = decoder.decode();
+            let taken = self.is_target(end)
+                || self.body.insn_at(end).is_some()
+                || self.module.functions.starts_at(end)
+                || !matches!(insn.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
+            if taken {
+                break;
+            }
+            end = insn.next_ip();
+        }
+        end
+    }
+
+    fn is_target(&self, va: u64) -> bool {
+        self.body.targets.contains(&va) || self.barred.contains(&va)
+    }
+
+    /// Instructions that are always executed after the one at `at`, with no call between.
+    fn later(&self, at: u64) -> Vec<u64> {
+        let mut out = Vec::new();
+        let Some(mut block) = self.body.block_at(at) else { return out };
+        let post = self.body.post_dominators();
+        let mut from = at;
+        while out.len() < MAX_SLIP {
+            for insn in self.body.block_insns(block).iter().filter(|i| i.ip() >= from) {
+                if insn.ip() != at {
+                    out.push(insn.ip());
+                }
+                let is_call =
+                    matches!(insn.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+                if is_call || out.len() >= MAX_SLIP {
+                    return out;
+                }
+            }
+            let Some(next) = post.parent(block).filter(|&b| b < self.body.blocks.len()) else {
+                return out;
+            };
+            // What lies between is passed over: it must not call anything.
+            let direct = self.body.blocks[block].succs.contains(&next);
+            if !direct {
+                return out;
+            }
+            block = next;
+            from = self.body.blocks[block].start;
+        }
+        out
+    }
+}
+
+fn too_few(free: u64) -> String {
+    format!("{free} bytes free, {NEEDED} needed")
+}
+
+/// Whether control goes on to the next instruction, and the window may too.
+fn passes(insn: &Instruction) -> bool {
+    matches!(insn.flow_control(), FlowControl::Next)
+        || (insn.flow_control() == FlowControl::ConditionalBranch && insn.is_jcc_short_or_near())
+}
+
+/// Whether a trampoline can hold the instruction.
+fn can_move(insn: &Instruction) -> bool {
+    match insn.flow_control() {
+        FlowControl::Next | FlowControl::Return | FlowControl::Call | FlowControl::IndirectCall => {
+            true
+        }
+        FlowControl::ConditionalBranch => insn.is_jcc_short_or_near(),
+        FlowControl::UnconditionalBranch => insn.is_jmp_short_or_near(),
+        _ => false,
+    }
+}
+
+fn falls_through(insn: &Instruction) -> bool {
+    !matches!(insn.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch)
+}
+
+/// Joins windows that overlap.
+fn merge(mut chosen: Vec<(Range<u64>, usize)>, drafts: &[Draft]) -> Vec<Placed> {
+    chosen.sort_by_key(|(w, d)| (w.start, w.end, *d));
+    let mut out: Vec<Placed> = Vec::new();
+    for (window, d) in chosen {
+        match out.last_mut() {
+            Some((last, members)) if window.start < last.end => {
+                last.end = last.end.max(window.end);
+                members.push(d);
+            }
+            _ => out.push((window, vec![d])),
+        }
+    }
+    for (_, members) in &mut out {
+        members.sort_by_key(|&d| drafts[d].address);
+    }
+    out
+}
+
+/// Addresses inside of windows that direct branches elsewhere in the file, or pointers, lead to.
+fn branches_into(module: &Module<'_>, placed: &[Placed]) -> BTreeSet<u64> {
+    let mut out = BTreeSet::new();
+    let (Some(first), Some(last)) = (placed.first(), placed.last()) else { return out };
+    let span = first.0.start..last.0.end;
+    let by_start: BTreeMap<u64, u64> = placed.iter().map(|(w, _)| (w.start, w.end)).collect();
+    let inside = |va: u64| {
+        span.contains(&va)
+            && by_start.range(..va).next_back().is_some_and(|(&start, &end)| start < va && va < end)
+    };
+    for (va, code) in module.image.code() {
+        for (at, &byte) in code.iter().enumerate() {
+            let skip = match byte {
+                0xe8 | 0xe9 => 1,
+                0x0f if code.get(at + 1).is_some_and(|b| b & 0xf0 == 0x80) => 2,
+                _ => continue,
+            };
+            let Some(disp) = u32_at(code, at + skip) else { continue };
+            let to = va
+                .wrapping_add(at as u64 + skip as u64 + 4)
+                .wrapping_add_signed(i64::from(disp.cast_signed()));
+            if inside(to) && confirmed(module, va.wrapping_add(at as u64), to) {
+                out.insert(to);
+            }
+        }
+    }
+    out.extend(module.dynamic.relative.iter().map(|r| r.1).filter(|&to| inside(to)));
+    out
+}
+
+/// Whether the bytes at `here` are an instruction that leads to `to`, not a part of one that looks so.
+fn confirmed(module: &Module<'_>, here: u64, to: u64) -> bool {
+    let Some(function) = module.functions.at(here).map(|i| module.functions.get(i)) else {
+        return true;
+    };
+    let Some(code) = module.image.rest(function.start) else { return true };
+    let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
+    while decoder.can_decode() && decoder.ip() <= here {
+        let insn = decoder.decode();
+        if (insn.ip()..insn.next_ip()).contains(&here) {
+            return insn.is_invalid() || insn.near_branch_target() == to;
+        }
+    }
+    true
+}

@@ -1,0 +1,391 @@
+//! Inline windows: the instructions that a jump displaces, copied into a trampoline with probes between them.
+
+use crate::image::Image;
+use crate::model::{LinkVa, Window};
+use crate::patch_error::PatchError;
+use crate::stubs::{
+    Code64, Decoded, JUMP_LEN, STUB_LEN, UNREACHABLE, decode, load_site, load_slot,
+};
+use iced_x86::{Code, FlowControl, Instruction, Mnemonic, Register};
+use std::collections::BTreeMap;
+
+/// A window that is replaced by a jump to its trampoline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detour {
+    /// First byte of the window.
+    pub start: LinkVa,
+    /// Its length in bytes.
+    pub len: u32,
+    /// Address of the trampoline.
+    pub trampoline: LinkVa,
+    /// Length of the trampoline in bytes.
+    pub trampoline_len: u32,
+    /// Sites with a probe in it.
+    pub sites: Vec<u32>,
+}
+
+/// Where a displaced branch leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    Address(u64),
+    /// The stub of a call site that lies in the window.
+    Stub(u32),
+}
+
+/// A part of a trampoline, in the order of execution.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Probe(u32),
+    /// The same bytes do the same anywhere.
+    Verbatim(Vec<u8>),
+    /// `head`, a displacement that leads to `target`, `tail`.
+    RipRelative {
+        head: Vec<u8>,
+        target: u64,
+        tail: Vec<u8>,
+    },
+    /// A direct branch in its long form.
+    Branch {
+        opcode: Vec<u8>,
+        to: To,
+    },
+    /// Pushes the original's return address: unwinding and `setjmp` see the original.
+    PushReturn(u64),
+}
+
+/// A trampoline before its address is known.
+#[derive(Debug)]
+pub(crate) struct Trampoline {
+    pub window: LinkVa,
+    pub window_len: u32,
+    pub sites: Vec<u32>,
+    steps: Vec<Step>,
+    /// For each step the address of the original instruction that it stands for or before.
+    origins: Vec<u64>,
+    back: Option<u64>,
+}
+
+/// Addresses that trampolines refer to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Anchors {
+    /// The slot for inline probes.
+    pub inline_slot: u64,
+    /// The site table.
+    pub sites: u64,
+    /// The first stub.
+    pub stubs: u64,
+}
+
+impl Trampoline {
+    /// Takes a window apart. `probes`: sites to place, with their addresses; `calls`: addresses of call sites whose
+    /// call leads to the stub of this number.
+    pub(crate) fn new(
+        image: &Image<'_>,
+        window: &Window,
+        probes: &[(u32, LinkVa)],
+        calls: &BTreeMap<LinkVa, u32>,
+    ) -> Result<Trampoline, PatchError> {
+        let first = probes.first().map_or(window.start, |p| p.1);
+        let error = |what: String| PatchError::Site {
+            path: image.path.into(),
+            at: first,
+            what,
+        };
+        if window.len < JUMP_LEN {
+            return Err(PatchError::TooShort {
+                path: image.path.into(),
+                at: first,
+                len: window.len,
+            });
+        }
+        let end = window.start.0 + u64::from(window.len);
+        let mut trampoline = Trampoline {
+            window: window.start,
+            window_len: window.len,
+            sites: probes.iter().map(|p| p.0).collect(),
+            steps: Vec::new(),
+            origins: Vec::new(),
+            back: Some(end),
+        };
+        let mut pending = probes.iter().peekable();
+        let mut at = window.start.0;
+        while at < end {
+            let decoded = decode(image, LinkVa(at))
+                .ok_or_else(|| error(format!("there is no instruction at {at:#x}")))?;
+            let len = decoded.bytes.len() as u64;
+            if at + len > end {
+                return Err(error(format!(
+                    "the instruction at {at:#x} is cut by the end of its window"
+                )));
+            }
+            if trampoline.back.is_none() {
+                // Behind an unconditional jump: never executed, and not copied.
+                if !is_padding(&decoded.instruction) {
+                    return Err(error(format!("the code at {at:#x} is no padding")));
+                }
+                at += len;
+                continue;
+            }
+            while let Some(&(site, _)) = pending.next_if(|p| p.1.0 == at) {
+                trampoline.push(Step::Probe(site), at);
+            }
+            trampoline
+                .displace(&decoded, calls.get(&LinkVa(at)).copied())
+                .map_err(|what| error(format!("the instruction at {at:#x} {what}")))?;
+            at += len;
+        }
+        match pending.next() {
+            None => Ok(trampoline),
+            Some((_, at)) => Err(error(format!(
+                "{at} is not the start of an instruction in its window"
+            ))),
+        }
+    }
+
+    fn push(&mut self, step: Step, origin: u64) {
+        self.steps.push(step);
+        self.origins.push(origin);
+    }
+
+    fn displace(&mut self, decoded: &Decoded<'_>, stub: Option<u32>) -> Result<(), &'static str> {
+        let instruction = &decoded.instruction;
+        let at = instruction.ip();
+        let to = match stub {
+            Some(site) => To::Stub(site),
+            None => To::Address(instruction.near_branch_target()),
+        };
+        let flow = if instruction.mnemonic() == Mnemonic::Syscall {
+            FlowControl::Next
+        } else {
+            instruction.flow_control()
+        };
+        match flow {
+            FlowControl::Next | FlowControl::Interrupt => {
+                self.push(plain(decoded, decoded.bytes)?, at)
+            }
+            FlowControl::Return | FlowControl::Exception => {
+                self.push(Step::Verbatim(decoded.bytes.to_vec()), at);
+                self.back = None;
+            }
+            FlowControl::UnconditionalBranch => {
+                if !instruction.is_jmp_short_or_near() {
+                    return Err("is a far jump");
+                }
+                self.push(
+                    Step::Branch {
+                        opcode: vec![0xe9],
+                        to,
+                    },
+                    at,
+                );
+                self.back = None;
+            }
+            FlowControl::IndirectBranch => {
+                let step = match stub {
+                    Some(_) => Step::Branch {
+                        opcode: vec![0xe9],
+                        to,
+                    },
+                    None => plain(decoded, decoded.bytes)?,
+                };
+                self.push(step, at);
+                self.back = None;
+            }
+            FlowControl::ConditionalBranch => {
+                if !instruction.is_jcc_short_or_near() {
+                    return Err("has no form that reaches far");
+                }
+                // iced numbers the conditions as the opcodes do, behind "none".
+                let opcode = vec![0x0f, 0x7f + instruction.condition_code() as u8];
+                self.push(Step::Branch { opcode, to }, at);
+            }
+            FlowControl::Call | FlowControl::IndirectCall => {
+                self.displace_call(decoded, to, stub.is_some())?;
+            }
+            FlowControl::XbeginXabortXend => return Err("belongs to a transaction"),
+        }
+        Ok(())
+    }
+
+    /// A call that ends its window: control comes back behind the window, in the original code.
+    fn displace_call(
+        &mut self,
+        decoded: &Decoded<'_>,
+        to: To,
+        redirected: bool,
+    ) -> Result<(), &'static str> {
+        let instruction = &decoded.instruction;
+        let at = instruction.ip();
+        if instruction.next_ip() != self.window.0 + u64::from(self.window_len) {
+            return Err("is a call that doesn't end its window");
+        }
+        let jump = if redirected || instruction.code() == Code::Call_rel32_64 {
+            Step::Branch {
+                opcode: vec![0xe9],
+                to,
+            }
+        } else {
+            let uses_stack = [instruction.op0_register(), instruction.memory_base()]
+                .iter()
+                .any(|r| r.full_register() == Register::RSP);
+            if instruction.code() != Code::Call_rm64 || uses_stack {
+                return Err("is a call that can't be moved");
+            }
+            let mut bytes = decoded.bytes.to_vec();
+            let opcode = bytes
+                .iter()
+                .position(|&b| b == 0xff)
+                .ok_or("is a call that can't be moved")?;
+            // `ff /2` is call, `ff /4` jmp.
+            let form = bytes.get_mut(opcode + 1).ok_or("is cut off")?;
+            *form = *form & !0x38 | 0x20;
+            plain(decoded, &bytes)?
+        };
+        self.push(Step::PushReturn(instruction.next_ip()), at);
+        self.push(jump, at);
+        self.back = None;
+        Ok(())
+    }
+
+    fn emit(&self, at: LinkVa, anchors: &Anchors) -> Code64 {
+        let mut code = Code64::new(at);
+        for step in &self.steps {
+            emit_step(&mut code, step, anchors);
+        }
+        if let Some(back) = self.back {
+            code.relative(&[0xe9], back);
+        }
+        code
+    }
+
+    /// Length in bytes; it doesn't depend on addresses.
+    pub(crate) fn len(&self) -> usize {
+        let anchors = Anchors {
+            inline_slot: 0,
+            sites: 0,
+            stubs: 0,
+        };
+        self.emit(LinkVa(0), &anchors).bytes.len()
+    }
+
+    /// The code at its address, or what it can't reach.
+    pub(crate) fn encode(&self, at: LinkVa, anchors: &Anchors) -> Result<Vec<u8>, LinkVa> {
+        self.emit(at, anchors).finish()
+    }
+
+    /// Where the way back to the caller's frame changes, for unwinders.
+    pub(crate) fn marks(&self) -> Vec<Mark> {
+        let anchors = Anchors { inline_slot: 0, sites: 0, stubs: 0 };
+        let mut code = Code64::new(LinkVa(0));
+        let mut marks = Vec::new();
+        let mut returning = 0;
+        for (step, &origin) in self.steps.iter().zip(&self.origins) {
+            let start = code.here() as u32;
+            let mark = |(offset, depth)| Mark { offset: start + offset, origin, depth };
+            match step {
+                Step::Probe(_) => marks.extend(PROBE_DEPTHS.map(mark)),
+                Step::PushReturn(_) => {
+                    marks.extend(PUSH_DEPTHS.map(mark));
+                    returning = 8;
+                }
+                _ => marks.push(mark((0, returning))),
+            }
+            emit_step(&mut code, step, &anchors);
+        }
+        if let Some(origin) = self.back {
+            marks.push(Mark { offset: code.here() as u32, origin, depth: 0 });
+        }
+        marks
+    }
+
+    /// What takes the window's place.
+    pub(crate) fn window_bytes(&self, at: LinkVa) -> Result<Vec<u8>, LinkVa> {
+        let mut code = Code64::new(self.window);
+        code.relative(&[0xe9], at.0);
+        code.raw(&vec![UNREACHABLE; (self.window_len - JUMP_LEN) as usize]);
+        code.finish()
+    }
+}
+
+fn emit_step(code: &mut Code64, step: &Step, anchors: &Anchors) {
+    match step {
+        Step::Probe(site) => probe(code, *site, anchors),
+        Step::Verbatim(bytes) => code.raw(bytes),
+        Step::RipRelative { head, target, tail } => code.relative_with(head, *target, tail),
+        Step::Branch { opcode, to } => {
+            let to = match to {
+                To::Address(to) => *to,
+                To::Stub(n) => anchors.stubs + STUB_LEN * u64::from(*n),
+            };
+            code.relative(opcode, to);
+        }
+        Step::PushReturn(to) => push_return(code, *to),
+    }
+}
+
+/// From this offset in a trampoline on, the stack is `depth` bytes deeper than at the original's `origin`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub offset: u32,
+    pub origin: u64,
+    pub depth: u32,
+}
+
+/// Depths in a probe block, from the offset behind each instruction that changes the stack pointer.
+const PROBE_DEPTHS: [(u32, u32); 9] = [
+    (0, 0),
+    (5, 128),
+    (6, 136),
+    (8, 144),
+    (10, 152),
+    (34, 144),
+    (36, 136),
+    (37, 128),
+    (45, 0),
+];
+
+/// The same for a pushed return address.
+const PUSH_DEPTHS: [(u32, u32); 4] = [(0, 0), (5, 8), (7, 16), (21, 8)];
+
+/// The probe block of `ompfuse_format::abi`.
+fn probe(code: &mut Code64, site: u32, anchors: &Anchors) {
+    use ompfuse_format::abi::SiteDesc;
+    code.raw(&[0x48, 0x8d, 0x64, 0x24, 0x80]); // lea rsp, [rsp - 128]
+    code.raw(&[0x9c, 0x41, 0x53, 0x41, 0x52]); // pushfq; push r11; push r10
+    load_slot(code, anchors.inline_slot);
+    code.raw(&[0x74, 10]); // jz skip
+    load_site(code, anchors.sites + SiteDesc::LEN as u64 * u64::from(site));
+    code.raw(&[0x41, 0xff, 0xd3]); // call r11
+    code.raw(&[0x41, 0x5a, 0x41, 0x5b, 0x9d]); // skip: pop r10; pop r11; popfq
+    code.raw(&[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]); // lea rsp, [rsp + 128]
+}
+
+/// Pushes an address without touching a register, a flag or memory below the stack pointer.
+fn push_return(code: &mut Code64, to: u64) {
+    code.raw(&[0x48, 0x8d, 0x64, 0x24, 0xf8]); // lea rsp, [rsp - 8]
+    code.raw(&[0x41, 0x53]); // push r11
+    code.relative(&[0x4c, 0x8d, 0x1d], to); // lea r11, [to]
+    code.raw(&[0x4c, 0x89, 0x5c, 0x24, 0x08]); // mov [rsp + 8], r11
+    code.raw(&[0x41, 0x5b]); // pop r11
+}
+
+/// An instruction that only its address operand, if any, ties to its place.
+fn plain(decoded: &Decoded<'_>, bytes: &[u8]) -> Result<Step, &'static str> {
+    let instruction = &decoded.instruction;
+    if !instruction.is_ip_rel_memory_operand() {
+        return Ok(Step::Verbatim(bytes.to_vec()));
+    }
+    let target = instruction.memory_displacement64();
+    match (instruction.memory_base(), decoded.displacement) {
+        (Register::RIP, Some(at)) if at + 4 <= bytes.len() => Ok(Step::RipRelative {
+            head: bytes[..at].to_vec(),
+            target,
+            tail: bytes[at + 4..].to_vec(),
+        }),
+        _ => Err("has an address that can't be moved"),
+    }
+}
+
+fn is_padding(instruction: &Instruction) -> bool {
+    matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
+}

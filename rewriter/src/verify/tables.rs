@@ -1,0 +1,296 @@
+//! What the patched file says of itself: note, module header, site and window tables, self-description.
+
+use super::view::View;
+use super::error::VerifyError;
+use super::ledger::Ledger;
+use crate::describe::{NOTE_LEN, WINDOW_LEN, sha256};
+use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
+use ompfuse_format::Construct;
+use ompfuse_format::abi::{
+    ABI_VERSION, FLAG_INDIRECT, FLAG_TAIL, MODULE_MAGIC, ModuleHeader, NO_ARG,
+    NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOTS, SiteDesc,
+};
+use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
+use std::ops::Range;
+
+/// A checked entry of the site table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SiteEntry {
+    pub id: u32,
+    /// Address of the entry.
+    pub desc: u64,
+    /// Address of the site.
+    pub address: u64,
+    /// What `target_rel` leads to.
+    pub target: u64,
+    pub indirect: bool,
+    pub tail: bool,
+    /// It has a trampoline rather than a stub.
+    pub inline: bool,
+    pub probe: Option<Probe>,
+}
+
+/// A window and its trampoline.
+#[derive(Debug, Clone)]
+pub(super) struct WindowEntry {
+    pub window: Range<u64>,
+    pub trampoline: Range<u64>,
+}
+
+/// The tables.
+#[derive(Debug)]
+pub(super) struct Tables {
+    /// The new segments: read-only, code, data.
+    pub loads: [ProgramHeader; 3],
+    pub note: ProgramHeader,
+    pub header_va: u64,
+    pub sites_va: u64,
+    pub sites: Vec<SiteEntry>,
+    pub windows: Vec<WindowEntry>,
+    pub description: SelfDescription,
+    text: Range<u64>,
+    /// First address behind the window table.
+    pub tables_end: u64,
+}
+
+/// Little-endian number at a place in bytes.
+pub(super) fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
+    let raw = bytes.get(at..at.checked_add(len)?)?;
+    Some(raw.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)))
+}
+
+impl Tables {
+    pub(super) fn read(old: &View<'_>, new: &View<'_>) -> Result<Tables, VerifyError> {
+        let damaged = |what: &str| VerifyError::damaged(what);
+        let (note, desc) = find_note(new)?;
+        if desc.abi_version != ABI_VERSION || desc.reserved != 0 {
+            return Err(damaged("the note is of another version"));
+        }
+        let loads = new_loads(old, new)?;
+        let text_end = desc.description_offset.checked_add(desc.description_len);
+        let text = desc.description_offset..text_end.unwrap_or(0);
+        let json = new.at_offset(desc.description_offset, desc.description_len);
+        let json = json.ok_or_else(|| damaged("the self-description lies outside the file"))?;
+        let description: SelfDescription = serde_json::from_slice(json).map_err(|e| {
+            VerifyError::damaged(format!("the self-description can't be read: {e}"))
+        })?;
+        if description.original_sha256 != sha256(old.bytes) {
+            let expected = description.original_sha256;
+            return Err(VerifyError::OtherOriginal { expected });
+        }
+        let mut tables = Tables {
+            loads,
+            note,
+            header_va: desc.header_va,
+            sites_va: 0,
+            sites: Vec::new(),
+            windows: Vec::new(),
+            description,
+            text,
+            tables_end: 0,
+        };
+        let n_sites = tables.read_header(new)?;
+        tables.read_sites(new, n_sites)?;
+        tables.read_windows(new, n_sites)?;
+        Ok(tables)
+    }
+
+    /// File range of the self-description.
+    pub(super) fn text(&self) -> Range<u64> {
+        self.text.clone()
+    }
+
+    /// File range of the added code.
+    pub(super) fn code(&self) -> Range<u64> {
+        let code = &self.loads[1];
+        code.p_offset..code.p_offset + code.p_filesz
+    }
+
+    /// Address of a slot of the module header.
+    pub(super) fn slot(&self, slot: usize) -> u64 {
+        self.header_va + (ModuleHeader::SLOTS_OFFSET + 8 * slot) as u64
+    }
+
+    /// Accounts for the tables.
+    pub(super) fn enter(&self, ledger: &mut Ledger) -> Result<(), VerifyError> {
+        let [read_only, _, data] = &self.loads;
+        ledger.enter(self.note.p_offset, self.note.p_filesz, "the note")?;
+        let tables = read_only.p_offset + (self.sites_va - read_only.p_vaddr);
+        ledger.enter(tables, self.tables_end - self.sites_va, "the site table")?;
+        ledger.enter(data.p_offset, ModuleHeader::LEN as u64, "the module header")?;
+        ledger.enter(
+            self.text.start,
+            self.text.end - self.text.start,
+            "the self-description",
+        )
+    }
+
+    fn read_header(&mut self, new: &View<'_>) -> Result<usize, VerifyError> {
+        let damaged = || VerifyError::damaged("the module header is damaged");
+        let header = new
+            .at_va(self.header_va, ModuleHeader::LEN as u64)
+            .ok_or_else(damaged)?;
+        let word = |at, len| number(header, at, len).ok_or_else(damaged);
+        let slots = &header[ModuleHeader::SLOTS_OFFSET..][..8 * SLOTS];
+        let rel_at = ModuleHeader::SITES_REL_OFFSET;
+        let sound = self.header_va == self.loads[2].p_vaddr
+            && header[..8] == MODULE_MAGIC
+            && word(8, 4)? == u64::from(ABI_VERSION)
+            && slots.iter().all(|&b| b == 0)
+            && word(rel_at - 8, 8)? == self.header_va
+            && word(rel_at + 8, 8)? == 0;
+        if !sound {
+            return Err(damaged());
+        }
+        self.sites_va = (self.header_va + rel_at as u64).wrapping_add(word(rel_at, 8)?);
+        Ok(word(12, 4)? as usize)
+    }
+
+    fn read_sites(&mut self, new: &View<'_>, count: usize) -> Result<(), VerifyError> {
+        if count != self.description.sites.len() {
+            return Err(VerifyError::damaged(
+                "the site table and the self-description differ in length",
+            ));
+        }
+        let table = self.in_read_only(new, self.sites_va, (count * SiteDesc::LEN) as u64)?;
+        for (id, raw) in (0..).zip(table.chunks_exact(SiteDesc::LEN)) {
+            let entry = self.site(id, raw)?;
+            self.sites.push(entry);
+        }
+        Ok(())
+    }
+
+    /// Decodes and checks an entry. `raw` has the right length.
+    fn site(&self, id: u32, raw: &[u8]) -> Result<SiteEntry, VerifyError> {
+        let info = &self.description.sites[id as usize];
+        let error = |what: &str| VerifyError::Site {
+            site: id,
+            at: info.address.0,
+            what: what.into(),
+        };
+        let word = |at, len| number(raw, at, len).unwrap_or(0);
+        let desc = self.sites_va + (SiteDesc::LEN as u64) * u64::from(id);
+        let flags = word(42, 2) as u16;
+        let probe = Probe::from_number(word(40, 2) as u16);
+        let identity = word(16, 8) == info.address.0
+            && word(32, 4) == u64::from(id)
+            && info.id == id
+            && word(36, 4) == u64::from(info.region)
+            && (info.region as usize) < self.description.sites.len()
+            && Construct::from_number(raw[44]) == Some(info.construct);
+        if !identity {
+            return Err(error(
+                "its entry in the site table isn't that of the self-description",
+            ));
+        }
+        let header_rel = self.header_va.wrapping_sub(desc + 8);
+        if word(8, 8) != header_rel || raw[47] != 0 {
+            return Err(error("its entry in the site table is damaged"));
+        }
+        if probe.is_none() && word(40, 2) != 0 {
+            return Err(error("its probe is unknown"));
+        }
+        if probe.is_some() != (info.outcome == Outcome::Patched) {
+            return Err(error(
+                "the self-description and the site table disagree about its probe",
+            ));
+        }
+        let inline = info.mechanism == Mechanism::Inline || probe.is_some_and(Probe::is_inline);
+        let inline = info.mechanism == Mechanism::Inline || probe.is_some_and(Probe::is_inline);
+        let allowed = match probe {
+            None => 0,
+            Some(_) if inline => !(FLAG_INDIRECT | FLAG_TAIL),
+            Some(_) => u16::MAX,
+        };
+        let empty = [word(0, 8), word(24, 8), word(45, 2), word(56, 8)] == [0; 4];
+        let unused = probe.is_none() && !(empty && raw[48..56].iter().all(|&a| a == NO_ARG));
+        let wild = inline && word(0, 8) != 0;
+        if flags & !allowed != 0 || unused || wild {
+            return Err(error(
+                "its entry in the site table holds what its probe doesn't have",
+            ));
+        }
+        Ok(SiteEntry {
+            id,
+            desc,
+            address: info.address.0,
+            target: desc.wrapping_add(word(0, 8)),
+            indirect: flags & FLAG_INDIRECT != 0,
+            tail: flags & FLAG_TAIL != 0,
+            inline,
+            probe,
+        })
+    }
+
+    fn read_windows(&mut self, new: &View<'_>, n_sites: usize) -> Result<(), VerifyError> {
+        let damaged = || VerifyError::damaged("the window table is damaged");
+        let at = self.sites_va + (SiteDesc::LEN * n_sites) as u64;
+        let count = number(self.in_read_only(new, at, 8)?, 0, 8).ok_or_else(damaged)?;
+        let len = count.checked_mul(WINDOW_LEN).ok_or_else(damaged)?;
+        let table = self.in_read_only(new, at + 8, len)?;
+        self.tables_end = at + 8 + len;
+        let mut behind = 0;
+        for raw in table.chunks_exact(WINDOW_LEN as usize) {
+            let word = |at, len| number(raw, at, len).ok_or_else(damaged);
+            let range = |start: u64, len: u64| Some(start..start.checked_add(len)?);
+            let window = range(word(0, 8)?, word(16, 4)?).ok_or_else(damaged)?;
+            let trampoline = range(word(8, 8)?, word(20, 4)?).ok_or_else(damaged)?;
+            if window.start < behind {
+                return Err(damaged());
+            }
+            behind = window.end;
+            self.windows.push(WindowEntry { window, trampoline });
+        }
+        Ok(())
+    }
+
+    fn in_read_only<'d>(&self, new: &View<'d>, va: u64, len: u64) -> Result<&'d [u8], VerifyError> {
+        let segment = &self.loads[0];
+        let inside = va >= segment.p_vaddr && va - segment.p_vaddr <= segment.p_filesz;
+        let bytes = new.at_va(va, len).filter(|_| inside);
+        bytes.ok_or_else(|| VerifyError::damaged("a table lies outside the read-only segment"))
+    }
+}
+
+fn find_note(new: &View<'_>) -> Result<(ProgramHeader, NoteDesc), VerifyError> {
+    let notes = new
+        .elf
+        .program_headers
+        .iter()
+        .filter(|p| p.p_type == PT_NOTE);
+    let mut ours = notes.filter_map(|p| {
+        let raw = new.at_offset(p.p_offset, p.p_filesz)?;
+        let head = raw.get(12..20)? == NOTE_NAME
+            && number(raw, 0, 4)? == NOTE_NAME.len() as u64
+            && number(raw, 4, 4)? == NoteDesc::LEN as u64
+            && number(raw, 8, 4)? == u64::from(NOTE_TYPE)
+            && p.p_filesz == NOTE_LEN;
+        Some((p.clone(), NoteDesc::from_bytes(&raw[20..])?)).filter(|_| head)
+    });
+    let note = ours.next().ok_or(VerifyError::NotPatched)?;
+    match ours.next() {
+        None => Ok(note),
+        Some(_) => Err(VerifyError::damaged("there are two notes of ompfuse")),
+    }
+}
+
+/// The loads behind the original's end in the file: three, one behind the other, first or last of all.
+fn new_loads(old: &View<'_>, new: &View<'_>) -> Result<[ProgramHeader; 3], VerifyError> {
+    let all: Vec<_> = new.loads().collect();
+    let is_new = |p: &ProgramHeader| p.p_offset >= old.bytes.len() as u64;
+    let first = all.iter().position(|p| is_new(p)).unwrap_or(all.len());
+    let three: Vec<_> = all[first..].iter().take_while(|p| is_new(p)).map(|&p| p.clone()).collect();
+    let at_an_end = first == 0 || first + three.len() == all.len();
+    let whole = all.len() == old.loads().count() + 3 && at_an_end;
+    let three: Result<[ProgramHeader; 3], _> = three.try_into();
+    let Some(three) = three.ok().filter(|_| whole) else {
+        return Err(VerifyError::damaged("there aren't three new segments"));
+    };
+    let rights = [PF_R, PF_R | PF_X, PF_R | PF_W];
+    if three.iter().zip(rights).any(|(p, flags)| p.p_flags != flags || p.p_filesz != p.p_memsz) {
+        return Err(VerifyError::damaged(
+            "the new segments have other rights than read, execute, write",
+        ));
+    }
+    Ok(three)
+}

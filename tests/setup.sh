@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Installs what the tests compile the fixtures with, where it is missing and apt-get can: clang 19 with libomp, gfortran,
+# g++, binutils, and rustfmt and clippy. Without it the tests say what they skip; with CI=true a skip is a failure.
+set -euo pipefail
+
+missing=()
+command -v gcc >/dev/null || missing+=(gcc libc6-dev)
+command -v g++ >/dev/null || missing+=(g++)
+command -v gfortran >/dev/null || missing+=(gfortran)
+command -v objdump >/dev/null || missing+=(binutils)
+command -v setpriv >/dev/null || missing+=(util-linux)
+command -v clang-19 >/dev/null || missing+=(clang-19)
+[ -e /usr/lib/llvm-19/lib/libomp.so ] || missing+=(libomp-19-dev)
+
+if [ ${#missing[@]} -gt 0 ]; then
+    if ! command -v apt-get >/dev/null; then
+        echo "setup: no apt-get here; please install: ${missing[*]}" >&2
+    else
+        as_root=()
+        [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+        export DEBIAN_FRONTEND=noninteractive
+        "${as_root[@]}" apt-get update -qq &&
+            "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" ||
+            echo "setup: could not install ${missing[*]}: tests that need them are skipped" >&2
+    fi
+fi
+
+if command -v rustup >/dev/null; then
+    cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+    cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+fi

@@ -1,0 +1,107 @@
+//! `fixtures/matrix.toml`: compilers, ways to link, numbers of threads.
+
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::process::Command;
+use std::sync::{LazyLock, Mutex};
+
+/// The whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    /// Numbers of threads.
+    pub threads: Vec<usize>,
+    /// With a symbol table, without it.
+    pub stripped: Vec<bool>,
+    /// Compilers.
+    #[serde(rename = "compiler")]
+    pub compilers: Vec<Compiler>,
+    /// Ways to compile and link.
+    #[serde(rename = "link")]
+    pub links: Vec<Link>,
+}
+
+/// A compiler, with a command per language.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compiler {
+    /// What the tests call it.
+    pub name: String,
+    /// Its command for C.
+    pub c: String,
+    /// ... for C++.
+    pub cpp: Option<String>,
+    /// ... for Fortran.
+    pub f90: Option<String>,
+}
+
+/// A way to compile and link.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// What the tests call it.
+    pub name: String,
+    /// Flags.
+    pub flags: Vec<String>,
+    /// Levels of optimisation that go with it.
+    pub optimisations: Vec<String>,
+}
+
+static MATRIX: LazyLock<Matrix> = LazyLock::new(|| {
+    let path = crate::repository().join("fixtures/matrix.toml");
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
+    toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+});
+
+impl Matrix {
+    /// The matrix of this repository.
+    pub fn get() -> &'static Matrix {
+        &MATRIX
+    }
+
+    /// The compiler of this name.
+    pub fn compiler(&'static self, name: &str) -> &'static Compiler {
+        self.compilers
+            .iter()
+            .find(|c| c.name == name)
+            .unwrap_or_else(|| panic!("no compiler {name} in matrix.toml"))
+    }
+
+    /// The way to link of this name.
+    pub fn link(&'static self, name: &str) -> &'static Link {
+        self.links
+            .iter()
+            .find(|l| l.name == name)
+            .unwrap_or_else(|| panic!("no link {name} in matrix.toml"))
+    }
+}
+
+impl Compiler {
+    /// The command for a source file with this extension, `None` if this compiler has no such language.
+    pub fn command(&self, extension: &str) -> Option<&str> {
+        match extension {
+            "c" => Some(&self.c),
+            "cpp" => self.cpp.as_deref(),
+            "f90" => self.f90.as_deref(),
+            _ => panic!("no language has sources *.{extension}"),
+        }
+    }
+}
+
+/// First line of what a tool says of its version, `None` if it is not installed.
+pub fn version(tool: &str) -> Option<String> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, Option<String>>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().expect("no test panics with the lock held");
+    known
+        .entry(tool.to_owned())
+        .or_insert_with(|| {
+            let output = Command::new(tool).arg("--version").output().ok()?;
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            output
+                .status
+                .success()
+                .then(|| text.lines().next().unwrap_or_default().to_owned())
+        })
+        .clone()
+}

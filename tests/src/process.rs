@@ -1,0 +1,146 @@
+//! Processes with a time limit, in an environment that the tests determine.
+
+use std::fmt;
+use std::io::Read;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// Longest time that any process of the suite may take. Generous: the machine is shared, and a hang is what it is for.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// What a process left behind.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Exit status; 128 + number for a signal.
+    pub status: i32,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// Wall-clock time.
+    pub duration: Duration,
+}
+
+impl Output {
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Standard error as text.
+    pub fn errors(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+
+    /// What two runs of a program are compared by.
+    pub fn outcome(&self) -> (i32, String, String) {
+        (self.status, self.text(), self.errors())
+    }
+
+    /// Itself, if the status is 0.
+    ///
+    /// # Panics
+    /// Otherwise, with everything that the process said.
+    #[track_caller]
+    pub fn ok(self, what: &str) -> Output {
+        assert!(self.status == 0, "{what}: {self:?}");
+        self
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "status {} after {:.2} s",
+            self.status,
+            self.duration.as_secs_f64()
+        )?;
+        writeln!(f, "--- stdout\n{}", self.text())?;
+        write!(f, "--- stderr\n{}", self.errors())
+    }
+}
+
+/// Takes everything out of the environment that could change how an OpenMP program or ompfuse behaves.
+///
+/// Waiting is passive: on few processors spinning makes the times of a run vary a hundredfold.
+pub fn clean(command: &mut Command, threads: usize) -> &mut Command {
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["OMP_", "KMP_", "GOMP_", "OMPFUSE_", "LD_"]
+            .iter()
+            .any(|prefix| text.starts_with(prefix))
+        {
+            command.env_remove(&name);
+        }
+    }
+    command
+        .env("OMP_WAIT_POLICY", "passive")
+        .env("OMP_NUM_THREADS", threads.to_string())
+        .env("OMP_DYNAMIC", "false")
+        .env("LC_ALL", "C")
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null())
+}
+
+/// Runs a command to its end and keeps what it says.
+///
+/// # Panics
+/// If it can't be started, or if it takes longer than [`LIMIT`].
+#[track_caller]
+pub fn run(command: &mut Command) -> Output {
+    let started = Instant::now();
+    // A process group of its own, so that nothing is left behind when the time is up.
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap_or_else(|e| panic!("cannot start {command:?}: {e}"));
+    let (send, receive) = mpsc::channel();
+    let drain = |which: usize, mut pipe: Box<dyn Read + Send>| {
+        let send = send.clone();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = pipe.read_to_end(&mut bytes);
+            let _ = send.send((which, bytes));
+        });
+    };
+    drain(0, Box::new(child.stdout.take().expect("stdout is piped")));
+    drain(1, Box::new(child.stderr.take().expect("stderr is piped")));
+    let mut said = [Vec::new(), Vec::new()];
+    for _ in 0..2 {
+        let Ok((which, bytes)) = receive.recv_timeout(LIMIT.saturating_sub(started.elapsed()))
+        else {
+            kill_group(child.id());
+            let _ = child.wait();
+            panic!(
+                "{command:?} took more than {} s and was ended",
+                LIMIT.as_secs()
+            );
+        };
+        said[which] = bytes;
+    }
+    let status = child
+        .wait()
+        .unwrap_or_else(|e| panic!("cannot wait for {command:?}: {e}"));
+    let [stdout, stderr] = said;
+    let status = status
+        .code()
+        .or_else(|| status.signal().map(|s| 128 + s))
+        .unwrap_or(-1);
+    Output {
+        status,
+        stdout,
+        stderr,
+        duration: started.elapsed(),
+    }
+}
+
+fn kill_group(leader: u32) {
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &format!("-{leader}")])
+        .status();
+}

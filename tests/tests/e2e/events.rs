@@ -1,0 +1,128 @@
+//! What can't be counted is said once, with the remedy, and the run goes on.
+
+use ompfuse_tests::fixture::Fixture;
+use ompfuse_tests::process;
+use ompfuse_tests::{command, skip, table};
+use std::path::Path;
+use std::process::Command;
+
+/// Number of the user who owns nothing.
+const NOBODY: &str = "65534";
+
+/// The kernel's `perf_event_paranoid`: from 2 on, unprivileged users can't count what the kernel does.
+fn paranoid() -> Option<i32> {
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}
+
+fn am_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0)
+}
+
+/// A command as an unprivileged user.
+fn unprivileged(program: &Path) -> Command {
+    if !am_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+        .arg(program);
+    command
+}
+
+/// Lets everybody into a folder.
+fn open_to_all(folder: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777))
+        .expect("the folder is ours");
+}
+
+#[test]
+fn without_privileges_the_run_goes_on() {
+    match paranoid() {
+        Some(2..) => {}
+        other => {
+            return skip(&format!(
+                "perf_event_paranoid is {other:?}: everybody may count everything"
+            ));
+        }
+    }
+    let Some(build) = Fixture::open("knapsack").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    open_to_all(folder.path());
+    let ompfuse = folder.path().join("ompfuse");
+    std::fs::copy(command::path(), &ompfuse).expect("there is room for a copy");
+    let patched = table::patch(&build, folder.path(), &[]);
+
+    let mut command = unprivileged(&ompfuse);
+    process::clean(&mut command, 2)
+        .env("HOME", folder.path())
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .current_dir(folder.path());
+    command
+        .args([
+            "record",
+            "--events",
+            "task-clock,context-switches",
+            "-o",
+            "runs",
+            "--",
+        ])
+        .arg(&patched);
+    let output = process::run(&mut command);
+    assert_eq!(output.status, 0, "{output:?}");
+    assert!(output.text().ends_with("\nright\n"), "{output:?}");
+    let about: Vec<String> = output
+        .errors()
+        .lines()
+        .filter(|l| l.contains("context-switches"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(about.len(), 1, "said once: {output:?}");
+    assert!(
+        about[0].contains("perf_event_paranoid") || about[0].contains("CAP_PERFMON"),
+        "with the remedy: {about:?}"
+    );
+
+    let runs = table::runs(&folder.path().join("runs"));
+    assert_eq!(runs.len(), 1, "{output:?}");
+    let xus = table::export(&runs[0]);
+    let counted = |event: &str| {
+        xus.iter()
+            .any(|x| x.columns.get(event).is_some_and(|c| !c.is_empty()))
+    };
+    assert!(counted("task-clock"), "what can be counted is");
+    assert!(
+        !counted("context-switches"),
+        "what can't be counted is not 0 but nothing"
+    );
+    assert!(
+        xus.iter().any(|x| x.number("task-clock") > 0),
+        "task-clock counts"
+    );
+}
+
+#[test]
+fn every_event_is_available_or_has_a_reason() {
+    let events = command::json(["events", "--format", "json"]);
+    let list = events
+        .get("events")
+        .unwrap_or(&events)
+        .as_array()
+        .expect("a list of events")
+        .clone();
+    assert!(list.len() >= 8, "{list:?}");
+    for event in &list {
+        let text = event.to_string();
+        let available = event.get("available").and_then(serde_json::Value::as_bool);
+        let reason = event.get("reason").and_then(serde_json::Value::as_str);
+        assert_eq!(available, Some(reason.is_none()), "{text}");
+    }
+}

@@ -1,0 +1,69 @@
+//! The fixtures by themselves: right results in every build, with every number of threads.
+
+use ompfuse_tests::fixture::{self, Fixture};
+use ompfuse_tests::matrix::Matrix;
+use ompfuse_tests::process::{self, Output};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+fn run(program: &Path, threads: usize, args: &[&str]) -> Output {
+    process::run(process::clean(&mut Command::new(program), threads).args(args))
+}
+
+/// Output without the line that may depend on the size of the team.
+fn result(output: &Output) -> String {
+    output
+        .text()
+        .lines()
+        .filter(|l| !l.starts_with("tasks "))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn right_in_every_build(name: &str, compiler: &str) {
+    let fixture = Fixture::open(name);
+    let mut results: BTreeMap<String, String> = BTreeMap::new();
+    for build in fixture.builds(compiler).into_iter().filter(|b| !b.stripped) {
+        for &threads in &Matrix::get().threads {
+            let output = run(&build.path, threads, &[]).ok(&format!("{build}, {threads} threads"));
+            assert!(output.text().ends_with("\nright\n"), "{build}: {output:?}");
+            assert!(output.stderr.is_empty(), "{build}: {output:?}");
+            assert!(
+                output.duration < Duration::from_secs(20),
+                "{build} takes too long for a test"
+            );
+            let first = results
+                .entry(build.variant.clone())
+                .or_insert_with(|| result(&output));
+            assert_eq!(*first, result(&output), "{build}, {threads} threads");
+        }
+    }
+}
+
+for_each_fixture!(super::right_in_every_build);
+
+#[test]
+fn every_fixture_is_tested() {
+    assert_eq!(
+        fixture::names(),
+        NAMES,
+        "the list in main.rs and the folders in fixtures/"
+    );
+}
+
+#[test]
+fn a_fixture_can_fail() {
+    let fixture = Fixture::open("knapsack");
+    for build in ["gcc", "clang"]
+        .iter()
+        .flat_map(|c| fixture.ordinary_builds(c))
+    {
+        let failing = run(&build.path, 2, &["fail"]);
+        assert_eq!(failing.status, 3, "{build}: {failing:?}");
+        assert_eq!(failing.errors(), "failing, as told\n");
+        let nonsense = run(&build.path, 2, &["nonsense"]);
+        assert_eq!(nonsense.status, 2, "{build}: {nonsense:?}");
+    }
+}

@@ -1,0 +1,38 @@
+//! End to end, through the command line only: compile the fixtures, scan, patch, run, record, combine, report.
+//!
+//! One binary, since every one more would be linked again. `OMPFUSE_BIN` names a command to test instead of the one
+//! that is built; with `CI=true` nothing may be skipped.
+
+/// One test per fixture and compiler: `$check(fixture, compiler)`.
+macro_rules! for_each_fixture {
+    ($check:path) => {
+        for_each_fixture!(@ $check;
+            cg cholesky knapsack lifecycle listing11 loops mandelbrot mg nqueens rare sections stencil sync
+            taskloop unwind);
+    };
+    (@ $check:path; $($name:ident)*) => {
+        $(mod $name {
+            #[test]
+            fn gcc() {
+                $check(stringify!($name), "gcc");
+            }
+            #[test]
+            fn clang() {
+                $check(stringify!($name), "clang");
+            }
+        })*
+        /// The names above.
+        #[allow(dead_code, reason = "one module checks them")]
+        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+mod counts;
+mod errors;
+mod events;
+mod fixtures;
+mod labels;
+mod lifecycle;
+mod patch;
+mod prebuilt;
+mod scan;

@@ -1,0 +1,127 @@
+//! `ompfuse scan` against objdump and against what the sources say.
+
+use ompfuse_tests::fixture::{Build, Fixture};
+use ompfuse_tests::objdump;
+use ompfuse_tests::scan::{Scan, Site};
+
+/// Functions of the runtimes that are no part of a construct: settings and questions.
+fn is_service(symbol: &str) -> bool {
+    let lock = symbol.contains("_lock") || symbol.contains("_nest_lock");
+    symbol.starts_with("omp_") && !lock
+        || symbol == "__kmpc_global_thread_num"
+        || symbol.starts_with("__kmpc_push_num_threads")
+        || symbol.starts_with("__kmpc_threadprivate")
+}
+
+/// What is wrong with the scan of a build.
+fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let kind = if build.link == "no-pie" {
+        "executable"
+    } else {
+        "pie"
+    };
+    if scan.binary.kind != kind {
+        wrong.push(format!("kind is {}, not {kind}", scan.binary.kind));
+    }
+    if scan.binary.stripped != build.stripped {
+        wrong.push(format!("stripped is {}", scan.binary.stripped));
+    }
+    let runtime = if build.compiler == "gcc" {
+        "libgomp.so.1"
+    } else {
+        "libomp.so.5"
+    };
+    if !scan.binary.runtimes.iter().any(|r| r == runtime) {
+        wrong.push(format!(
+            "runtimes are {:?} without {runtime}",
+            scan.binary.runtimes
+        ));
+    }
+
+    let calls = objdump::calls(&build.path);
+    if calls.direct.is_empty() {
+        wrong.push("objdump finds no calls: the oracle is broken".to_owned());
+    }
+    for (address, symbol) in calls.direct.iter().filter(|(_, s)| !is_service(s)) {
+        let listed = |s: &&Site| s.address == *address && s.entry.as_deref() == Some(symbol);
+        if !scan.sites.iter().any(|s| listed(&s)) {
+            wrong.push(format!(
+                "the call of {symbol} at {address:#x} is not listed"
+            ));
+        }
+    }
+    for (at, site) in scan.sites.iter().enumerate() {
+        let Site {
+            address,
+            construct,
+            entry,
+            outcome,
+            reason,
+            mechanism,
+            ..
+        } = site;
+        if site.id as usize != at {
+            wrong.push(format!("site {at} has id {}", site.id));
+        }
+        if let Some(entry) = entry {
+            let real = calls.direct.get(address).is_some_and(|s| s == entry)
+                || calls.indirect.contains(address);
+            if !real {
+                wrong.push(format!("objdump sees no call of {entry} at {address:#x}"));
+            }
+        }
+        // What another site's probe tells may say which; what has no probe has to say why.
+        let wordless = reason.as_ref().is_none_or(|r| r.is_empty());
+        let plausible = match outcome.as_str() {
+            "patchable" => wordless || mechanism == "implied",
+            "skipped" => !wordless,
+            _ => false,
+        };
+        if !plausible {
+            wrong.push(format!(
+                "{construct} at {address:#x} is {outcome} with reason {reason:?}"
+            ));
+        }
+    }
+
+    if !build.stripped {
+        let expected = build
+            .fixture
+            .expected_regions(build.compiler, &build.variant);
+        wrong.extend(scan.regions(&expected, build.compiler).missing);
+    }
+    wrong
+}
+
+fn agrees_with_objdump_and_source(name: &str, compiler: &str) {
+    let mut wrong = Vec::new();
+    let mut with_symbols = None;
+    for build in Fixture::open(name).builds(compiler) {
+        let scan = Scan::of(&build.path);
+        wrong.extend(
+            complaints(&build, &scan)
+                .into_iter()
+                .map(|w| format!("{build}: {w}")),
+        );
+        // Source lines need debug information; all else has to be the same without it.
+        let sites: Vec<_> = scan
+            .sites
+            .into_iter()
+            .map(|s| Site { source: None, ..s })
+            .collect();
+        if !build.stripped {
+            with_symbols = Some(sites);
+        } else if with_symbols.take().is_some_and(|w| w != sites) {
+            wrong.push(format!("{build}: other sites than with a symbol table"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} complaints:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+for_each_fixture!(super::agrees_with_objdump_and_source);
