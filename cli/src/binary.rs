@@ -2,7 +2,6 @@
 
 use crate::select::{self, SelectArgs};
 use anyhow::{Context, Result, bail};
-use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::PlanOptions;
@@ -123,16 +122,6 @@ pub(crate) fn verify(
     let rejected = || format!("{} is rejected", patched.0.display());
     verify::verify(original.1, patched.1, None).with_context(rejected)?;
     Ok(())
-}
-
-/// Whether a patched file loads the runtime library by itself.
-pub(crate) fn loads_runtime(patched: &[u8]) -> bool {
-    // The name is in the segment that was appended, so it is near the end.
-    let name = format!("$ORIGIN/{RUNTIME_LIBRARY}\0");
-    patched
-        .windows(name.len())
-        .rev()
-        .any(|w| w == name.as_bytes())
 }
 
 /// Why a site has no probe, in a few words.

@@ -80,9 +80,12 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
         .unwrap_or_default()
         .as_secs_f64();
     let clock = Instant::now();
-    let mut child = command
-        .spawn()
-        .with_context(|| format!("cannot start {}", launch.file.display()))?;
+    let mut child = command.spawn().with_context(|| {
+        format!(
+            "cannot start {} (where programs may not be executed, set XDG_CACHE_HOME to another folder)",
+            launch.file.display()
+        )
+    })?;
     let status =
         wait(&mut child, &hold).with_context(|| format!("lost track of process {}", child.id()))?;
     Ok(Ended {

@@ -11,6 +11,7 @@ mod input;
 mod interrupt;
 mod launch;
 mod load;
+mod loader;
 mod output;
 mod program;
 mod progress;

@@ -2,7 +2,7 @@
 
 use crate::cache::{self, Entry, Key};
 use crate::select::SelectArgs;
-use crate::{binary, input, launch};
+use crate::{binary, input, launch, loader};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::RunModule;
@@ -10,14 +10,19 @@ use ompfuse_format::site::SelfDescription;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+/// Variable with libraries that the loader loads before all others.
+const PRELOAD: &str = "LD_PRELOAD";
+/// Variable with folders where the loader looks for libraries.
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
 /// A program, ready to record.
 pub(crate) struct Prepared {
     /// The patched file.
     pub(crate) file: PathBuf,
     /// Its sites.
     pub(crate) module: RunModule,
-    /// A value for LD_PRELOAD, if the file doesn't load the runtime library by itself.
-    pub(crate) preload: Option<OsString>,
+    /// Variables that the patched file needs to run as the original does.
+    pub(crate) env: Vec<(&'static str, OsString)>,
     /// Keeps what was made for it, where that is temporary.
     _made: Option<Entry>,
 }
@@ -68,10 +73,12 @@ impl Prepared {
             bail!("{} is damaged; remove its folder", patched.display());
         };
         description.binary.path = path_text(file); // the entry may come from another file with the same contents
+        let user = std::env::var_os(LIBRARY_PATH);
+        let path = loader::library_path(file, bytes, user).map(|path| (LIBRARY_PATH, path));
         Ok(Prepared {
             module: module(&patched, description),
             file: patched,
-            preload: None,
+            env: path.into_iter().collect(),
             _made: Some(entry),
         })
     }
@@ -79,13 +86,13 @@ impl Prepared {
     /// A file that the user patched.
     fn as_is(file: PathBuf, bytes: &[u8], description: SelfDescription) -> Result<Prepared> {
         let module = module(&file, description);
-        if !binary::loads_runtime(bytes) {
+        if !loader::loads_runtime(bytes)? {
             let entry = cache::runtime_library()?;
-            let preload = Some(preload(&entry.program, std::env::var_os("LD_PRELOAD")));
+            let value = preload(&entry.program, std::env::var_os(PRELOAD));
             return Ok(Prepared {
                 file,
                 module,
-                preload,
+                env: vec![(PRELOAD, value)],
                 _made: Some(entry),
             });
         }
@@ -100,7 +107,7 @@ impl Prepared {
         Ok(Prepared {
             file,
             module,
-            preload: None,
+            env: Vec::new(),
             _made: None,
         })
     }

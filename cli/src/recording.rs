@@ -1,10 +1,10 @@
 //! Recording a program: once per event set, each run into a folder of its own.
 
 use crate::counters::EventCheck;
-use crate::launch::{self, Launch};
+use crate::launch::{self, Ended, Launch};
 use crate::output::note;
 use crate::program::Prepared;
-use crate::run_dir::{self, Program};
+use crate::run_dir::{self, Processes, Program};
 use crate::select::SelectArgs;
 use crate::{counters, progress};
 use anyhow::{Result, bail};
@@ -114,123 +114,146 @@ impl Recording {
 /// Records a program. `quiet`: standard output is wanted for something else than the program's.
 pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
+    let events = countable(args.events.as_deref())?;
     let prepared = {
         let _spinner = progress::spinner("patching");
         Prepared::new(name, &args.selection)?
     };
-    let events = countable(args.events.as_deref())?;
     let mut sets = args.sets.plan(&events);
     if sets.is_empty() {
         sets.push(Vec::new()); // times can always be recorded
     }
-    let folder = run_dir::make_output(args.output.as_deref())?;
-    let program = Program {
-        name,
-        args: arguments,
-        modules: vec![prepared.module.clone()],
+    let mut recorder = Recorder {
+        program: Program {
+            name,
+            args: arguments,
+            modules: vec![prepared.module.clone()],
+        },
+        prepared,
+        quiet,
+        told: BTreeSet::new(),
+        recording: Recording {
+            folder: run_dir::make_output(args.output.as_deref())?,
+            runs: Vec::new(),
+            status: 0,
+            interrupted: None,
+        },
     };
     let total = sets.len() * args.repeat as usize;
-    let mut recording = Recording {
-        folder,
-        runs: Vec::new(),
-        status: 0,
-        interrupted: None,
-    };
-    let mut told = BTreeSet::new();
     let mut input = launch::Input::remember();
     for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
         input.rewind(at);
         progress::announce(at + 1, total, set);
-        let is_last = one_run(&mut recording, &prepared, &program, set, quiet, &mut told)?;
-        if is_last && at + 1 < total {
+        if recorder.run(set)? == Then::Stop && at + 1 < total {
             note(format_args!(
-                "{} of {total} runs done, the rest is left out",
+                "run {} of {total} was the last, the rest is left out",
                 at + 1
             ));
             break;
         }
     }
-    Ok(recording)
+    Ok(recorder.recording)
 }
 
-/// One run. Whether it is better to leave it at that.
-fn one_run(
-    recording: &mut Recording,
-    prepared: &Prepared,
-    program: &Program<'_>,
-    set: &[String],
+/// Whether another run makes sense.
+#[derive(Debug, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Stop,
+}
+
+/// A recording in progress.
+struct Recorder<'a> {
+    program: Program<'a>,
+    prepared: Prepared,
     quiet: bool,
-    told: &mut BTreeSet<String>,
-) -> Result<bool> {
-    let path = run_dir::make_run(&recording.folder)?;
-    let mut env = vec![
-        (ENV_DIR, path.clone().into_os_string()),
-        (ENV_EVENTS, set.join(",").into()),
-    ];
-    env.extend(prepared.preload.clone().map(|value| ("LD_PRELOAD", value)));
-    let launch = Launch {
-        file: &prepared.file,
-        name: program.name,
-        args: program.args,
-        env,
-        output_to_stderr: quiet,
-    };
-    let started = launch::run(&launch);
-    if started.is_err() {
-        let _ = std::fs::remove_dir(&path); // nothing is in it
-    }
-    let ended = started?;
-    run_dir::write_header(&path, program, set, &ended)?;
-    let lost = tell(&path, told)?;
-    let failed = launch::status_of(ended.exit);
-    if failed != 0 {
-        note(format_args!(
-            "{} failed: {}",
-            Path::new(program.name).display(),
-            launch::describe(ended.exit)
-        ));
-        recording.status = if recording.status == 0 {
-            failed
-        } else {
-            recording.status
-        };
-    }
-    recording.interrupted = ended.interrupted;
-    recording.runs.push(Run {
-        path,
-        events: set.to_vec(),
-        duration_s: ended.duration_s,
-        exit: ended.exit,
-        lost,
-    });
-    Ok(ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_)))
+    /// What was said already.
+    told: BTreeSet<String>,
+    recording: Recording,
 }
 
-/// Says, once each, what was not as wanted in a run. Returns the number of lost records.
-fn tell(run: &Path, told: &mut BTreeSet<String>) -> Result<u64> {
-    let processes = run_dir::read_processes(run)?;
-    if processes.headers.is_empty() {
-        bail!(
-            "nothing was recorded in {}: the runtime library did not start in the program's process \
-             (is the environment kept, and does the program itself run the OpenMP code?)",
-            run.display()
-        );
-    }
-    let reasons = processes
-        .headers
-        .iter()
-        .flat_map(|h| &h.events)
-        .filter_map(|e| e.reason.clone());
-    let stopped = processes.ends.iter().filter_map(|e| e.stopped.clone());
-    let lost = processes.ends.iter().map(|e| e.lost).sum();
-    let losses =
-        (lost > 0).then(|| format!("{lost} records could not be written in {}", run.display()));
-    for message in reasons.chain(stopped).chain(losses) {
-        if told.insert(message.clone()) {
-            note(message);
+impl Recorder<'_> {
+    /// One run.
+    fn run(&mut self, set: &[String]) -> Result<Then> {
+        let path = run_dir::make_run(&self.recording.folder)?;
+        let ended = self.launch(&path, set).inspect_err(|_| {
+            let _ = std::fs::remove_dir(&path); // nothing is in it
+        })?;
+        run_dir::write_header(&path, &self.program, set, &ended)?;
+        let failed = launch::status_of(ended.exit);
+        if failed != 0 {
+            let program = Path::new(self.program.name).display();
+            note(format_args!(
+                "{program} failed: {}",
+                launch::describe(ended.exit)
+            ));
+            if self.recording.status == 0 {
+                self.recording.status = failed;
+            }
         }
+        self.recording.interrupted = ended.interrupted;
+        let processes = run_dir::read_processes(&path)?;
+        if processes.headers.is_empty() {
+            return self.nothing(&path);
+        }
+        self.recording.runs.push(Run {
+            lost: self.tell(&path, &processes),
+            path,
+            events: set.to_vec(),
+            duration_s: ended.duration_s,
+            exit: ended.exit,
+        });
+        let stop = ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_));
+        Ok(if stop { Then::Stop } else { Then::GoOn })
     }
-    Ok(lost)
+
+    /// Runs the program to its end.
+    fn launch(&self, run: &Path, set: &[String]) -> Result<Ended> {
+        let mut env = vec![
+            (ENV_DIR, run.as_os_str().to_owned()),
+            (ENV_EVENTS, set.join(",").into()),
+        ];
+        env.extend_from_slice(&self.prepared.env);
+        launch::run(&Launch {
+            file: &self.prepared.file,
+            name: self.program.name,
+            args: self.program.args,
+            env,
+            output_to_stderr: self.quiet,
+        })
+    }
+
+    /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
+    fn nothing(&self, run: &Path) -> Result<Then> {
+        if self.recording.status() == 0 {
+            bail!(
+                "nothing was recorded in {}: the runtime library did not start in the program's process; \
+                 does the program itself run the OpenMP code, and not another one that it starts?",
+                run.display()
+            );
+        }
+        note(format_args!("nothing was recorded in {}", run.display()));
+        Ok(Then::Stop)
+    }
+
+    /// Says, once each, what was not as wanted in a run. Returns the number of lost records.
+    fn tell(&mut self, run: &Path, processes: &Processes) -> u64 {
+        let reasons = processes
+            .headers
+            .iter()
+            .flat_map(|h| &h.events)
+            .filter_map(|e| e.reason.clone());
+        let stopped = processes.ends.iter().filter_map(|e| e.stopped.clone());
+        let lost = processes.ends.iter().map(|e| e.lost).sum();
+        let losses =
+            (lost > 0).then(|| format!("{lost} records could not be written in {}", run.display()));
+        for message in reasons.chain(stopped).chain(losses) {
+            if self.told.insert(message.clone()) {
+                note(message);
+            }
+        }
+        lost
+    }
 }
 
 /// The wanted events that can be counted; without a wish all of them. A line on standard error per reason says what can't.

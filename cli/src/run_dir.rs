@@ -34,8 +34,17 @@ fn make_output_in(base: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
             })
         })?,
     };
-    made.canonicalize()
-        .with_context(|| format!("cannot find {}", made.display()))
+    let absolute = made
+        .canonicalize()
+        .with_context(|| format!("cannot find {}", made.display()))?;
+    // It goes through an environment variable that the runtime library reads as text.
+    if absolute.to_str().is_none() {
+        bail!(
+            "the path {} is no UTF-8 text; name another folder with -o",
+            absolute.display()
+        );
+    }
+    Ok(absolute)
 }
 
 /// Makes the next free `run-0001`, ...

@@ -3,17 +3,22 @@
 //! Nothing is averaged or interpolated: each count was observed in one run, and an event that several runs hold comes
 //! from the first of them. What can't be matched is listed with the reason.
 
+mod ctc;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use ctc::combine_ctc;
+
 use crate::label::{HashIsKey, LabelId};
 use crate::table::{EventColumn, Site, XuTable, gather};
 use ompfuse_format::Construct;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use tally::Tally;
 
 const NONE: u32 = u32::MAX;
-/// Labels of more components than this are not shown as examples.
-const EXAMPLE_LIMIT: usize = 64;
-
 /// Several runs' XUs, combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Combined {
@@ -249,90 +254,6 @@ pub fn combine_lgl(runs: &[&XuTable]) -> Combined {
     join.finish()
 }
 
-/// Combines runs by type and time (CTC, [XU] section 5): per type, XUs are paired by their order of begin (ties: thread,
-/// then row). The result is in the order of types, then of begin in the first run.
-pub fn combine_ctc(runs: &[&XuTable]) -> Combined {
-    let Some(&first) = runs.first() else {
-        return combine_lgl(runs);
-    };
-    let orders: Vec<BTreeMap<TypeKey<'_>, Vec<u32>>> = runs
-        .par_iter()
-        .map(|table| by_type_and_time(table))
-        .collect();
-    let mut types: Vec<&TypeKey<'_>> = orders.iter().flat_map(BTreeMap::keys).collect();
-    types.sort_unstable();
-    types.dedup();
-    let mut sources = vec![vec![]; runs.len()];
-    let mut tally = Tally::default();
-    for key in types {
-        let rows: Vec<&[u32]> = orders
-            .iter()
-            .map(|o| o.get(key).map_or(&[][..], Vec::as_slice))
-            .collect();
-        let (shortest, length) = rows
-            .iter()
-            .map(|r| r.len())
-            .enumerate()
-            .min_by_key(|&(_, n)| n)
-            .expect("runs");
-        for (run, rows) in rows.iter().enumerate() {
-            sources[run].extend_from_slice(&rows[..length]);
-            for &row in &rows[length..] {
-                tally.add(
-                    run as u16,
-                    runs[run],
-                    row as usize,
-                    Reason::Surplus {
-                        run: shortest as u16,
-                    },
-                );
-            }
-        }
-    }
-    let mut table = first.gather(&sources[0]);
-    let mut origins = vec![0; table.events.len()];
-    for (run, other) in runs.iter().enumerate().skip(1) {
-        for column in &other.events {
-            if table.event(&column.name).is_none() {
-                table.events.push(column.gather(&sources[run]));
-                origins.push(run as u16);
-            }
-        }
-    }
-    Combined {
-        table,
-        origins,
-        sources,
-        unmatched: Tally::list([tally]),
-    }
-}
-
-/// Order and identity of types over runs.
-type TypeKey<'a> = (&'a str, u64, &'a str);
-
-fn by_type_and_time(table: &XuTable) -> BTreeMap<TypeKey<'_>, Vec<u32>> {
-    let mut rows_of_site: Vec<Vec<u32>> = vec![vec![]; table.sites.len()];
-    let mut unknown = vec![];
-    for (row, &site) in table.site.iter().enumerate() {
-        rows_of_site
-            .get_mut(site as usize)
-            .unwrap_or(&mut unknown)
-            .push(row as u32);
-    }
-    let mut types: BTreeMap<TypeKey<'_>, Vec<u32>> = BTreeMap::new();
-    for (site, rows) in table.sites.iter().zip(rows_of_site) {
-        types.entry(site.sort_key()).or_default().extend(rows);
-    }
-    types.entry(("", u64::MAX, "")).or_default().extend(unknown);
-    types.retain(|_, rows| !rows.is_empty());
-    for rows in types.values_mut() {
-        rows.par_sort_unstable_by_key(|&row| {
-            (table.t0_ns[row as usize], table.thread[row as usize], row)
-        });
-    }
-    types
-}
-
 fn keys(table: &XuTable) -> Vec<Option<u128>> {
     (0..table.len())
         .into_par_iter()
@@ -359,233 +280,5 @@ fn scatter(column: &EventColumn, source: &[u32]) -> EventColumn {
         name: column.name.clone(),
         values,
         present,
-    }
-}
-
-/// What identifies an entry: run, site, construct, reason.
-type TallyKey = (u16, u32, Option<Construct>, Reason);
-
-/// Counts what is unmatched. For one run it is always called with the same table, as sites are told apart by position.
-#[derive(Debug, Default)]
-struct Tally {
-    entries: HashMap<TallyKey, Unmatched>,
-}
-
-impl Tally {
-    fn add(&mut self, run: u16, table: &XuTable, row: usize, reason: Reason) {
-        let (site, construct) = (table.site[row], table.construct[row]);
-        let entry = self
-            .entries
-            .entry((run, site, construct, reason))
-            .or_insert_with(|| Unmatched {
-                run,
-                site: table
-                    .sites
-                    .get(site as usize)
-                    .cloned()
-                    .unwrap_or_else(|| Site::named("unknown")),
-                construct,
-                reason,
-                count: 0,
-                example: table.label_text(row, EXAMPLE_LIMIT),
-            });
-        entry.count += 1;
-    }
-
-    /// In the order of runs, then the most numerous first.
-    fn list(tallies: impl IntoIterator<Item = Tally>) -> Vec<Unmatched> {
-        let mut merged: Vec<Unmatched> = Vec::new();
-        let mut list: Vec<Unmatched> = tallies
-            .into_iter()
-            .flat_map(|t| t.entries.into_values())
-            .collect();
-        let order = |u: &Unmatched| {
-            (
-                u.run,
-                u.site.module.clone(),
-                u.site.name.clone(),
-                u.construct,
-                u.reason,
-            )
-        };
-        list.sort_by(|a, b| order(a).cmp(&order(b)).then(a.example.cmp(&b.example)));
-        for entry in list {
-            // The same type can have different positions in two runs' lists of sites.
-            match merged
-                .last_mut()
-                .filter(|last| order(last) == order(&entry))
-            {
-                Some(last) => last.count += entry.count,
-                None => merged.push(entry),
-            }
-        }
-        merged.sort_by_key(|u| (u.run, std::cmp::Reverse(u.count)));
-        merged
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{BEGIN, FakeRun, LISTING_SITES, listing, listing_threads};
-    use proptest::prelude::*;
-    use std::fmt::Write as _;
-
-    /// A table with one event; each row is (label, count), type = length of the label.
-    fn table_of(event: &str, rows: &[(Vec<u64>, u64)]) -> XuTable {
-        let mut csv = format!("type,label,thread,t0_ns,t1_ns,{event}\n");
-        for (row, (label, count)) in rows.iter().enumerate() {
-            let text = crate::Label(label.clone()).to_string();
-            writeln!(csv, "{},{text},0,{row},{row},{count}", label.len()).unwrap();
-        }
-        XuTable::from_csv(csv.as_bytes()).unwrap()
-    }
-
-    #[test]
-    fn whatever_thread_executes_them_xus_match() {
-        let a = listing(&["cycles", "branches"], false).read().xus;
-        let b = listing(&["instructions", "branches"], true).read().xus;
-        let combined = combine_lgl(&[&a, &b]);
-        assert_eq!((combined.table.len(), combined.unmatched.len()), (16, 0));
-        let names: Vec<&str> = combined
-            .table
-            .events
-            .iter()
-            .map(|e| e.name.as_str())
-            .collect();
-        assert_eq!(
-            (names, combined.origins),
-            (vec!["cycles", "branches", "instructions"], vec![0, 0, 1])
-        );
-        assert_ne!(combined.sources[0], combined.sources[1]);
-    }
-
-    #[test]
-    fn what_does_not_match_is_listed_with_the_reason() {
-        let a = table_of(
-            "A",
-            &[
-                (vec![0, 1], 1),
-                (vec![0, 2], 2),
-                (vec![0, 3], 3),
-                (vec![0, 3], 4),
-                (vec![0, 4], 5),
-            ],
-        );
-        let b = table_of(
-            "B",
-            &[
-                (vec![0, 9], 1),
-                (vec![0, 2], 2),
-                (vec![0, 2], 3),
-                (vec![0, 3], 4),
-                (vec![0, 1], 5),
-                (vec![0, 4], 6),
-            ],
-        );
-        let c = table_of("C", &[(vec![0, 4], 1)]);
-        let combined = combine_lgl(&[&a, &b, &c]);
-        assert_eq!(combined.sources, [[4], [5], [0]]);
-        let list: Vec<(u16, u64, Reason)> = combined
-            .unmatched
-            .iter()
-            .map(|u| (u.run, u.count, u.reason))
-            .collect();
-        let (absent, ambiguous) = (
-            |run| Reason::Absent { run },
-            |run| Reason::Ambiguous { run },
-        );
-        let expected = [
-            (0, 2, ambiguous(0)),
-            (0, 1, absent(2)),
-            (0, 1, ambiguous(1)),
-            (1, 2, ambiguous(1)),
-            (1, 1, absent(0)),
-            (1, 1, absent(2)),
-            (1, 1, ambiguous(0)),
-        ];
-        assert_eq!(list, expected);
-        assert_eq!(combined.unmatched[1].example.as_deref(), Some("0.1"));
-    }
-
-    #[test]
-    fn overlapping_processes_are_ambiguous() {
-        let mut fake = FakeRun::new(LISTING_SITES, &[]);
-        for pid in [1, 2] {
-            fake.process(pid, BEGIN, listing_threads(0, false, BEGIN), true);
-        }
-        let xus = fake.read().xus;
-        let combined = combine_lgl(&[&xus, &xus]);
-        assert_eq!(combined.table.len(), 0);
-        assert!(
-            combined
-                .unmatched
-                .iter()
-                .all(|u| u.reason == Reason::Ambiguous { run: 0 })
-        );
-        assert_eq!(combined.unmatched.iter().map(|u| u.count).sum::<u64>(), 64);
-    }
-
-    #[test]
-    fn no_runs_give_nothing() {
-        assert!(combine_lgl(&[]).table.is_empty());
-        assert!(combine_ctc(&[]).table.is_empty());
-    }
-
-    #[test]
-    fn ctc_stops_at_the_shortest_run_per_type() {
-        let a = table_of("A", &[(vec![0], 1), (vec![1, 2], 2), (vec![1, 3], 3)]);
-        let b = table_of("B", &[(vec![1, 9], 4), (vec![2, 2, 2], 5)]);
-        let combined = combine_ctc(&[&a, &b]);
-        assert_eq!(combined.sources, [[1], [0]]);
-        assert_eq!(combined.table.event("B").unwrap().get(0), Some(4));
-        let list: Vec<(u16, &str, u64)> = combined
-            .unmatched
-            .iter()
-            .map(|u| (u.run, u.site.name.as_str(), u.count))
-            .collect();
-        assert_eq!(list, [(0, "1", 1), (0, "2", 1), (1, "3", 1)]);
-    }
-
-    proptest! {
-        /// Against a join written with maps, straight from the definition.
-        #[test]
-        fn join_is_the_naive_one(runs in proptest::collection::vec(
-            proptest::collection::vec((proptest::collection::vec(0u64..4, 1..4), 0u64..1000), 0..40), 1..5,
-        )) {
-            let tables: Vec<XuTable> =
-                runs.iter().enumerate().map(|(run, rows)| table_of(&format!("E{}", run % 3), rows)).collect();
-            let combined = combine_lgl(&tables.iter().collect::<Vec<_>>());
-
-            let once: Vec<BTreeMap<&Vec<u64>, Option<usize>>> = runs
-                .iter()
-                .map(|rows| {
-                    let mut map = BTreeMap::new();
-                    for (row, (label, _)) in rows.iter().enumerate() {
-                        map.entry(label).and_modify(|r| *r = None).or_insert(Some(row));
-                    }
-                    map
-                })
-                .collect();
-            let in_all = |label: &&&Vec<u64>| once.iter().all(|m| matches!(m.get(**label), Some(Some(_))));
-            let labels: Vec<&&Vec<u64>> = once[0].keys().filter(in_all).collect();
-            for (run, source) in combined.sources.iter().enumerate() {
-                let expected: Vec<u32> = labels.iter().map(|l| once[run][*l].unwrap() as u32).collect();
-                prop_assert_eq!(source, &expected);
-            }
-            for (event, &run) in combined.table.events.iter().zip(&combined.origins) {
-                prop_assert_eq!(&event.name, &format!("E{}", run % 3));
-                prop_assert!(run < 3);
-                let expected: Vec<u64> =
-                    labels.iter().map(|l| runs[run as usize][once[run as usize][*l].unwrap()].1).collect();
-                prop_assert_eq!(&event.values, &expected);
-            }
-            // Every XU of every run is either matched or listed.
-            for (run, rows) in runs.iter().enumerate() {
-                let listed: u64 =
-                    combined.unmatched.iter().filter(|u| u.run as usize == run).map(|u| u.count).sum();
-                prop_assert_eq!(listed as usize + labels.len(), rows.len());
-            }
-        }
     }
 }

@@ -12,7 +12,8 @@ use std::collections::HashMap;
 
 pub use self::parquet::{LABEL_LIMIT, ProfileError};
 
-/// XUs with their counts, in depth-first order of labels, and everything else that is known of the execution.
+/// XUs with their counts, and everything else that is known of the execution. Rows are in depth-first order of labels
+/// once runs have been combined by label, and in the Parquet file; before, in the order of recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// The XUs.
@@ -61,12 +62,24 @@ impl Profile {
     }
 
     fn new(xus: XuTable, summary: Summary) -> Profile {
-        let xus = xus.gather(&xus.labels.depth_first(&xus.label));
         let origins = vec![0; xus.events.len()];
         Profile {
             xus,
             origins,
             summary,
+        }
+    }
+
+    /// With the rows in depth-first order of labels (those without a label last).
+    #[must_use]
+    pub fn in_label_order(&self) -> Profile {
+        let xus = self
+            .xus
+            .gather(&self.xus.labels.depth_first(&self.xus.label));
+        Profile {
+            xus,
+            origins: self.origins.clone(),
+            summary: self.summary.clone(),
         }
     }
 
@@ -335,7 +348,7 @@ mod tests {
             listing_threads(3, false, BEGIN + 10_000),
             true,
         );
-        let mut profile = Profile::of_run("run", fake.read());
+        let mut profile = Profile::of_run("run", fake.read()).in_label_order();
         profile.xus.events[0].present = Some((0..32).map(|row| row % 3 > 0).collect());
         for row in (0..32).filter(|row| row % 3 == 0) {
             profile.xus.events[0].values[row] = 0;
@@ -363,6 +376,15 @@ mod tests {
             Profile::summary_from_parquet(bytes).unwrap(),
             profile.summary
         );
+    }
+
+    #[test]
+    fn a_profile_without_xus_is_one_too() {
+        let table = XuTable::from_csv(b"type,label,thread,t0_ns,t1_ns,INS\n").unwrap();
+        let profile = Profile::of_table("none", table);
+        let again = Profile::from_parquet(profile.to_parquet().unwrap()).unwrap();
+        assert!(again.xus.is_empty());
+        assert_eq!((again.xus.events.len(), again.origins), (1, vec![0]));
     }
 
     #[test]

@@ -193,4 +193,15 @@ pub struct ParallelStat {
     /// End of the own implicit task to the end of the team's last work, less the tasks executed meanwhile, summed over
     /// threads: waiting in the region's last barrier.
     pub imbalance_ns: u64,
+    /// Time from fork to join in which workers do nothing for the region. Their program's intervals hold it.
+    pub workers: WorkerWaits,
+}
+
+/// See [`ParallelStat::workers`]: per thread, in equal lengths.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerWaits {
+    /// Position in [`Summary::accounts`].
+    pub thread: Vec<u32>,
+    /// Nanoseconds.
+    pub ns: Vec<u64>,
 }

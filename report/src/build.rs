@@ -1,14 +1,15 @@
 //! From a summary to a [`Report`].
 
+mod region;
+
 use crate::model::{
-    EventState, ModuleInfo, Region, RegionThread, Report, RunInfo, Serial, Spread, ThreadCheck,
-    UnmatchedXus,
+    EventState, ModuleInfo, Region, Report, RunInfo, Serial, ThreadCheck, UnmatchedXus,
 };
 use crate::overhead::overheads;
 use ompfuse_format::Construct;
 use ompfuse_fuse::combine::{Reason, Unmatched};
 use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
-use std::collections::{BTreeMap, BTreeSet};
+use region::{event_totals, region};
 
 const NS: f64 = 1e-9;
 
@@ -70,261 +71,8 @@ fn region_ids(summary: &Summary) -> Vec<u32> {
     ids
 }
 
-/// Own time in nanoseconds by what the thread does.
-#[derive(Debug, Clone, Copy, Default)]
-struct Split {
-    work: u64,
-    wait: u64,
-    runtime: u64,
-}
-
-/// Of one thread's sum: `own` and `extent` in nanoseconds. What is executed under a mutex belongs to the code around it,
-/// so beside waiting there is only the runtime library in a mutex's own time.
-fn split(construct: Option<Construct>, own: u64, extent: u64) -> Split {
-    match construct {
-        Some(c) if c.is_wait() => Split {
-            wait: own,
-            ..Split::default()
-        },
-        Some(Construct::Critical | Construct::Lock | Construct::Ordered | Construct::Atomic) => {
-            let wait = extent.min(own);
-            Split {
-                wait,
-                runtime: own - wait,
-                ..Split::default()
-            }
-        }
-        Some(
-            Construct::Parallel
-            | Construct::Dispatch
-            | Construct::TaskCreate
-            | Construct::Taskyield
-            | Construct::Flush
-            | Construct::Cancel
-            | Construct::Service,
-        ) => Split {
-            runtime: own,
-            ..Split::default()
-        },
-        _ => Split {
-            work: own,
-            ..Split::default()
-        },
-    }
-}
-
-/// Everything that happened at one site; `None` if nothing did.
-fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> Option<Region> {
-    let stats: Vec<&RegionStat> = summary
-        .regions
-        .iter()
-        .filter(|r| r.site == Some(site))
-        .collect();
-    if stats.is_empty() {
-        return None;
-    }
-    let at = &summary.sites[site as usize];
-    let (mut total, mut xus) = (Split::default(), Xus::default());
-    let mut threads: BTreeMap<u32, (u64, Split)> = BTreeMap::new();
-    for stat in &stats {
-        let columns = &stat.threads;
-        let is_xu = stat.construct.is_none_or(Construct::is_xu);
-        for (row, &thread) in columns.thread.iter().enumerate() {
-            let part = split(stat.construct, columns.own_ns[row], columns.extent[row]);
-            let of_thread = threads.entry(thread).or_default();
-            for (to, from) in [(&mut total, part), (&mut of_thread.1, part)] {
-                to.work += from.work;
-                to.wait += from.wait;
-                to.runtime += from.runtime;
-            }
-            if is_xu {
-                of_thread.0 += columns.count[row];
-                xus.add(
-                    columns.count[row],
-                    columns.own_ns[row],
-                    columns.min_ns[row],
-                    columns.max_ns[row],
-                );
-            }
-        }
-    }
-    let construct = main_construct(at.construct, &stats);
-    let wall = |r: &&&RegionStat| r.construct == Some(Construct::Parallel);
-    let wall_ns: u64 = stats.iter().filter(wall).map(|r| r.wall_ns()).sum();
-    let time = total.work + total.wait + total.runtime;
-    Some(Region {
-        id,
-        address: at.address,
-        name: at.name.clone(),
-        module: Some(at.module.clone()).filter(|m| !m.is_empty()),
-        construct: construct.map(Construct::name),
-        combined_with: combined_with(construct, &stats),
-        function: at.function.clone(),
-        source: at.source.clone(),
-        detail: at.detail.clone(),
-        executions: executions(construct, &stats),
-        xus: xus.count,
-        wall_s: (construct == Some(Construct::Parallel)).then_some(wall_ns as f64 * NS),
-        time_s: time as f64 * NS,
-        share: if thread_ns == 0 {
-            0.0
-        } else {
-            time as f64 / thread_ns as f64
-        },
-        work_s: total.work as f64 * NS,
-        wait_s: total.wait as f64 * NS,
-        runtime_s: total.runtime as f64 * NS,
-        xu_mean_s: (xus.count > 0).then(|| xus.own_ns as f64 / xus.count as f64 * NS),
-        xu_min_s: (xus.count > 0).then_some(xus.min_ns as f64 * NS),
-        xu_max_s: (xus.count > 0).then_some(xus.max_ns as f64 * NS),
-        spread: spread(summary, site, &stats, &threads),
-        per_thread: threads
-            .iter()
-            .map(|(&thread, part)| region_thread(summary, thread, part))
-            .collect(),
-        events: event_totals(summary, &stats),
-    })
-}
-
-#[derive(Default)]
-struct Xus {
-    count: u64,
-    own_ns: u64,
-    min_ns: u64,
-    max_ns: u64,
-}
-
-impl Xus {
-    fn add(&mut self, count: u64, own_ns: u64, min_ns: u64, max_ns: u64) {
-        self.min_ns = if self.count == 0 {
-            min_ns
-        } else {
-            self.min_ns.min(min_ns)
-        };
-        self.max_ns = self.max_ns.max(max_ns);
-        self.count += count;
-        self.own_ns += own_ns;
-    }
-}
-
-/// What the region is: as the scan has it if that was recorded. The runtime library can know better (KMPC says when a static
-/// loop is `sections`, and which barriers are implicit).
-fn main_construct(scanned: Option<Construct>, stats: &[&RegionStat]) -> Option<Construct> {
-    const ENCLOSING: [Construct; 4] = [
-        Construct::Loop,
-        Construct::Sections,
-        Construct::ImplicitBarrier,
-        Construct::Barrier,
-    ];
-    let recorded = |wanted: Construct| stats.iter().any(|s| s.construct == Some(wanted));
-    match scanned {
-        Some(construct) if !recorded(construct) => {
-            ENCLOSING.into_iter().find(|&c| recorded(c)).or(scanned)
-        }
-        _ => scanned,
-    }
-}
-
-/// The work-sharing half of a combined construct, whose parts have one site.
-fn combined_with(construct: Option<Construct>, stats: &[&RegionStat]) -> Option<&'static str> {
-    let inner = [Construct::Loop, Construct::Sections];
-    let recorded = |wanted: &Construct| stats.iter().any(|s| s.construct == Some(*wanted));
-    (construct == Some(Construct::Parallel))
-        .then(|| inner.into_iter().find(recorded))
-        .flatten()
-        .map(Construct::name)
-}
-
-/// Instances of the construct itself; where only its XUs or parts are recorded, those.
-fn executions(construct: Option<Construct>, stats: &[&RegionStat]) -> u64 {
-    let of = |wanted: &dyn Fn(Option<Construct>) -> bool| -> u64 {
-        stats
-            .iter()
-            .filter(|s| wanted(s.construct))
-            .map(|s| s.instances)
-            .sum()
-    };
-    match of(&|c| c == construct) {
-        0 => match of(&|c| c.is_none_or(Construct::is_xu)) {
-            0 => stats.iter().map(|s| s.instances).max().unwrap_or(0),
-            xus => xus,
-        },
-        n => n,
-    }
-}
-
-/// Spread over the threads that took part in the parallel regions around (or in this one, if it is one).
-fn spread(
-    summary: &Summary,
-    site: u32,
-    stats: &[&RegionStat],
-    threads: &BTreeMap<u32, (u64, Split)>,
-) -> Spread {
-    let around: BTreeSet<u32> = stats
-        .iter()
-        .filter(|s| s.construct != Some(Construct::Parallel))
-        .filter_map(|s| s.parallel)
-        .chain([site])
-        .collect();
-    let team = summary
-        .regions
-        .iter()
-        .filter(|r| {
-            r.construct == Some(Construct::ImplicitTask)
-                && r.site.is_some_and(|s| around.contains(&s))
-        })
-        .flat_map(|r| r.threads.thread.iter().copied());
-    let all: BTreeSet<u32> = team.chain(threads.keys().copied()).collect();
-    let work: Vec<u64> = all
-        .iter()
-        .map(|t| threads.get(t).map_or(0, |part| part.1.work))
-        .collect();
-    let (min, max) = (
-        work.iter().min().copied().unwrap_or(0),
-        work.iter().max().copied().unwrap_or(0),
-    );
-    let mean = work.iter().sum::<u64>() as f64 / work.len().max(1) as f64;
-    Spread {
-        threads: all.len() as u32,
-        min_s: min as f64 * NS,
-        mean_s: mean * NS,
-        max_s: max as f64 * NS,
-        imbalance: if mean > 0.0 {
-            max as f64 / mean - 1.0
-        } else {
-            0.0
-        },
-    }
-}
-
-fn region_thread(summary: &Summary, thread: u32, &(xus, part): &(u64, Split)) -> RegionThread {
-    let account = summary.accounts.get(thread as usize);
-    RegionThread {
-        process: account.and_then(|a| pid(summary, a.process)),
-        thread: account.map_or(thread, |a| a.index),
-        xus,
-        work_s: part.work as f64 * NS,
-        wait_s: part.wait as f64 * NS,
-        runtime_s: part.runtime as f64 * NS,
-    }
-}
-
 fn pid(summary: &Summary, process: u16) -> Option<u32> {
     summary.processes.get(process as usize).map(|p| p.pid)
-}
-
-fn event_totals(summary: &Summary, stats: &[&RegionStat]) -> BTreeMap<String, u64> {
-    let mut totals = BTreeMap::new();
-    for (at, event) in summary.events.iter().enumerate() {
-        let counts: Vec<u64> = stats
-            .iter()
-            .filter_map(|s| s.counts.get(at).copied().flatten())
-            .collect();
-        if !counts.is_empty() {
-            totals.insert(event.name.clone(), counts.iter().sum());
-        }
-    }
-    totals
 }
 
 fn serial(summary: &Summary) -> Serial {
@@ -333,7 +81,7 @@ fn serial(summary: &Summary) -> Serial {
         .iter()
         .filter(|r| r.site.is_none())
         .collect();
-    let (mut program, mut idle, mut unknown) = (0, 0, 0);
+    let (mut program, mut idle, mut unknown) = (0, 0, 0u64);
     for stat in &outside {
         for (&thread, &own) in stat.threads.thread.iter().zip(&stat.threads.own_ns) {
             let root = summary
@@ -347,6 +95,8 @@ fn serial(summary: &Summary) -> Serial {
             } += own;
         }
     }
+    let in_regions: u64 = summary.parallel.iter().flat_map(|p| &p.workers.ns).sum();
+    let idle = idle.saturating_sub(in_regions);
     Serial {
         program_s: program as f64 * NS,
         idle_s: idle as f64 * NS,

@@ -123,7 +123,8 @@ pub struct Region {
     pub share: f64,
     /// Part of `time_s`: the program's code.
     pub work_s: f64,
-    /// Part of `time_s`: waiting (barriers, taskwait, entering a critical section).
+    /// Part of `time_s`: waiting (barriers, taskwait, entering a critical section; in a parallel region what its workers
+    /// wait between fork and join, before and after their parts).
     pub wait_s: f64,
     /// Part of `time_s`: in the runtime library otherwise (fork and join, fetching ranges, creating tasks).
     pub runtime_s: f64,
@@ -179,11 +180,12 @@ pub struct Spread {
 pub struct Serial {
     /// The program's own: threads that start parallel regions, outside of them.
     pub program_s: f64,
-    /// Worker threads outside parallel regions: they wait for the next.
+    /// Worker threads outside parallel regions (fork to join): they wait for the next.
     pub idle_s: f64,
     /// Intervals whose place is not known.
     pub unknown_s: f64,
-    /// Total per event of the program's own code and idle workers.
+    /// Total per event of the program's own code and of workers outside their parts of parallel regions: here the waiting
+    /// between fork and join, which `idle_s` leaves to the regions, is included.
     pub events: BTreeMap<String, u64>,
 }
 

@@ -1,5 +1,6 @@
 //! The report as text for a terminal.
 
+mod events;
 mod sections;
 mod table;
 
@@ -40,7 +41,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     let paint = Paint { on: options.colour };
     let mut sections = vec![sections::header(report, paint)];
     sections.extend(sections::regions(report, options));
-    sections.extend(sections::events(report, options));
+    sections.extend(events::events(report, options));
     sections.extend(sections::overheads(report, options));
     sections.extend(sections::unmatched(report, options));
     sections.extend(sections::missing_events(report, options));

@@ -9,7 +9,10 @@ fn run() -> Result<(), String> {
     let [input, output, rest @ ..] = args.as_slice() else {
         return Err("usage: patch IN OUT [--dormant]".into());
     };
-    let options = PlanOptions { dormant: !rest.is_empty(), ..PlanOptions::default() };
+    let options = PlanOptions {
+        dormant: !rest.is_empty(),
+        ..PlanOptions::default()
+    };
     let bytes = std::fs::read(input).map_err(|e| format!("cannot read {input}: {e}"))?;
     let scan = ompfuse_rewriter::scan(&bytes, input).map_err(|e| e.to_string())?;
     let patched =

@@ -46,7 +46,11 @@ struct Changes {
 }
 
 fn chunk(what: &'static str, offset: u64, bytes: Vec<u8>) -> Chunk {
-    Chunk { what, offset, bytes }
+    Chunk {
+        what,
+        offset,
+        bytes,
+    }
 }
 
 impl Draft<'_> {
@@ -63,9 +67,14 @@ impl Draft<'_> {
 
         let json = description(self.image.bytes, self.scan, &self.selected, self.options);
         let text = serde_json::to_vec(&json).map_err(|e| {
-            self.image.format_error(format!("its description can't be encoded: {e}"))
+            self.image
+                .format_error(format!("its description can't be encoded: {e}"))
         })?;
-        let text_at = Placed { offset: layout.data.end(), va: 0, len: text.len() as u64 };
+        let text_at = Placed {
+            offset: layout.data.end(),
+            va: 0,
+            len: text.len() as u64,
+        };
         let read_only = self.read_only(&places, text_at, &detours, &mut changes)?;
         let data = self.data(&places, &mut changes);
 
@@ -83,7 +92,11 @@ impl Draft<'_> {
             if !self.image.has_section(b".debug_frame") {
                 let offset = end.next_multiple_of(8);
                 let bytes = debug_frame(layout.code.va, &places.functions);
-                let at = Placed { offset, va: 0, len: bytes.len() as u64 };
+                let at = Placed {
+                    offset,
+                    va: 0,
+                    len: bytes.len() as u64,
+                };
                 new_sections.push(NewSection::debug_frame(at));
                 debug = Some((offset, bytes));
                 end = at.end();
@@ -112,7 +125,11 @@ impl Draft<'_> {
             edits.push(field("e_shnum", 60, &table.count.to_le_bytes()));
             appended.extend(debug.map(|(offset, bytes)| chunk("debug frames", offset, bytes)));
             appended.push(chunk("section names", table.names_offset, table.names));
-            appended.push(chunk("section headers", table.headers_offset, table.headers));
+            appended.push(chunk(
+                "section headers",
+                table.headers_offset,
+                table.headers,
+            ));
         }
         edits.sort_by_key(|e| e.offset);
         if let Some(pair) = edits.windows(2).find(|p| p[0].range().end > p[1].offset) {
@@ -162,8 +179,15 @@ impl Draft<'_> {
             0 => ModuleHeader::LEN as u64,
             _ => DYNAMIC_AT + dynamic_len,
         };
-        let sites = self.selected.first().map(|&id| self.scan.sites[id as usize].info.address.0);
-        let sizes = Sizes { read_only, code, data };
+        let sites = self
+            .selected
+            .first()
+            .map(|&id| self.scan.sites[id as usize].info.address.0);
+        let sizes = Sizes {
+            read_only,
+            code,
+            data,
+        };
         let layout = Layout::new(self.image, sizes, LinkVa(sites.unwrap_or(0)))?;
         let part = |at, len| layout.read_only.part(at, len);
         Ok(Places {
@@ -185,13 +209,22 @@ impl Draft<'_> {
             return Vec::new();
         };
         let stubs = (stubs_len > 0).then(|| Function::stubs(stubs_len));
-        let trampolines = self.trampolines.iter().zip(starts).filter_map(|(t, &start)| {
-            let row = |m: &Mark| {
-                Some((m.offset, frames.row(m.origin)?.deeper(m.depth)?))
-            };
-            let rows: Option<Vec<_>> = t.marks().iter().map(row).collect();
-            Some(Function::new(start, t.len() as u64, &rows?))
-        });
+        let trampolines = self
+            .trampolines
+            .iter()
+            .zip(starts)
+            .filter_map(|(t, &start)| {
+                // Most marks are those of a probe, with one origin.
+                let mut last = None;
+                let mut row = |m: &Mark| {
+                    if last.as_ref().is_none_or(|(origin, _)| *origin != m.origin) {
+                        last = Some((m.origin, frames.row(m.origin)?));
+                    }
+                    Some((m.offset, last.as_ref()?.1.deeper(m.depth)?))
+                };
+                let rows: Option<Vec<_>> = t.marks().iter().map(&mut row).collect();
+                Some(Function::new(start, t.len() as u64, &rows?))
+            });
         stubs.into_iter().chain(trampolines).collect()
     }
 
@@ -212,17 +245,31 @@ impl Draft<'_> {
             description_len: text.len,
         });
         out.resize(SITES_AT as usize, 0);
-        out.extend(site_table(self.scan, &self.selected, LinkVa(places.tables.va), header));
+        out.extend(site_table(
+            self.scan,
+            &self.selected,
+            LinkVa(places.tables.va),
+            header,
+        ));
         out.extend(window_table(detours));
         if let Some(needed) = &self.needed {
             out.extend(&needed.strings);
             let section = section_at(self.image, needed.old_strings_va);
-            changes.sections.extend(section.map(|i| (i, places.strings)));
+            changes
+                .sections
+                .extend(section.map(|i| (i, places.strings)));
         }
-        if let Some(frames) = self.frames.as_ref().filter(|_| !places.functions.is_empty()) {
+        if let Some(frames) = self
+            .frames
+            .as_ref()
+            .filter(|_| !places.functions.is_empty())
+        {
             let (hdr, code) = (places.eh_frame_hdr, places.layout.code.va);
             let (bytes, entries) = eh_frame(places.eh_frame.va, code, &places.functions);
-            out.resize((places.eh_frame.offset - places.layout.read_only.offset) as usize, 0);
+            out.resize(
+                (places.eh_frame.offset - places.layout.read_only.offset) as usize,
+                0,
+            );
             out.extend(bytes);
             out.extend(table(frames, hdr, &entries).map_err(self.too_far(LinkVa(hdr.va)))?);
             changes.segments.push((frames.segment, hdr));
@@ -245,10 +292,14 @@ impl Draft<'_> {
             let segment = needed.segment();
             changes.segments.push((segment, places.dynamic));
             let section = section_at(self.image, self.image.segments[segment].va);
-            changes.sections.extend(section.map(|i| (i, places.dynamic)));
+            changes
+                .sections
+                .extend(section.map(|i| (i, places.dynamic)));
         } else {
             let edits = needed.edits(places.strings.va).into_iter();
-            changes.edits.extend(edits.map(|(offset, bytes)| chunk("dynamic table", offset, bytes)));
+            changes
+                .edits
+                .extend(edits.map(|(offset, bytes)| chunk("dynamic table", offset, bytes)));
         }
         out
     }
@@ -272,7 +323,9 @@ impl Draft<'_> {
             put(STUB_LEN * n, &bytes);
             if !self.inside.contains(&call.site) {
                 let bytes = redirected(call).map_err(self.too_far(call.at))?;
-                changes.edits.push(self.code_edit("call site", call.at, bytes)?);
+                changes
+                    .edits
+                    .push(self.code_edit("call site", call.at, bytes)?);
             }
         }
         let anchors = Anchors {
@@ -282,14 +335,24 @@ impl Draft<'_> {
         };
         for (t, &start) in self.trampolines.iter().zip(&places.trampolines) {
             let at = LinkVa(layout.code.va + start);
-            put(start, &t.encode(at, &anchors).map_err(self.too_far(t.window))?);
+            put(
+                start,
+                &t.encode(at, &anchors).map_err(self.too_far(t.window))?,
+            );
             let bytes = t.window_bytes(at).map_err(self.too_far(t.window))?;
-            changes.edits.push(self.code_edit("window", t.window, bytes)?);
+            changes
+                .edits
+                .push(self.code_edit("window", t.window, bytes)?);
         }
         Ok(code)
     }
 
-    fn code_edit(&self, what: &'static str, at: LinkVa, bytes: Vec<u8>) -> Result<Chunk, PatchError> {
+    fn code_edit(
+        &self,
+        what: &'static str,
+        at: LinkVa,
+        bytes: Vec<u8>,
+    ) -> Result<Chunk, PatchError> {
         let offset = self.image.code_offset(at, bytes.len() as u64);
         let offset = offset.ok_or_else(|| self.site_error(at, "it is not in this file's code"))?;
         Ok(chunk(what, offset, bytes))
@@ -303,7 +366,11 @@ impl Draft<'_> {
             trampoline_len: t.len() as u32,
             sites: t.sites.clone(),
         };
-        self.trampolines.iter().zip(&places.trampolines).map(detour).collect()
+        self.trampolines
+            .iter()
+            .zip(&places.trampolines)
+            .map(detour)
+            .collect()
     }
 }
 

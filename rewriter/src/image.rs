@@ -313,3 +313,69 @@ fn check_segments(segments: &[Segment], file_len: u64) -> Result<(), &'static st
     }
     Ok(())
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Address of the code in [`tiny`].
+    pub(crate) const CODE: u64 = 0x40_0100;
+
+    /// The smallest program that holds this code.
+    pub(crate) fn tiny(code: &[u8]) -> Vec<u8> {
+        let mut file = vec![0; 0x100];
+        file[..8].copy_from_slice(b"\x7fELF\x02\x01\x01\0");
+        for (at, value) in [
+            (16, 2u16),
+            (18, 62),
+            (20, 1),
+            (52, 64),
+            (54, 56),
+            (56, 1),
+            (58, 64),
+        ] {
+            file[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        file[32..40].copy_from_slice(&64u64.to_le_bytes());
+        let len = (0x100 + code.len()) as u64;
+        let load = Segment {
+            kind: elf::PT_LOAD.0,
+            flags: elf::PF_X.0,
+            offset: 0,
+            va: 0x40_0000,
+            pa: 0x40_0000,
+            file_size: len,
+            mem_size: len,
+            align: PAGE,
+        };
+        file[64..120].copy_from_slice(&load.to_bytes());
+        file.extend(code);
+        file
+    }
+
+    #[test]
+    fn addresses_lead_to_offsets() {
+        let file = tiny(&[0x90; 8]);
+        let image = Image::read(&file, "tiny").unwrap();
+        assert!(image.executable && !image.is_patched());
+        assert_eq!(image.code_offset(LinkVa(CODE), 8), Some(0x100));
+        assert_eq!(image.code_offset(LinkVa(CODE), 9), None);
+        assert_eq!(image.top(), Some(0x40_1000));
+        assert_eq!(image.loaded_from(LinkVa(CODE + 6)), Some(&[0x90, 0x90][..]));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let mut file = tiny(&[]);
+        file[18] = 183;
+        let text = Image::read(&file, "tiny").unwrap_err().to_string();
+        assert!(
+            text.starts_with("cannot patch tiny: it is not for x86-64; give "),
+            "{text}"
+        );
+        file[18] = 62;
+        file[64 + 32] = 1; // beyond the end
+        file[64 + 33] = 0xff;
+        assert!(Image::read(&file, "tiny").is_err());
+    }
+}

@@ -63,7 +63,9 @@ impl Sizes {
     fn total(&self, table_len: u64) -> Option<u64> {
         let read_only = align_up(self.read_only.checked_add(table_len)?, PAGE)?;
         let code = align_up(self.code, PAGE)?;
-        read_only.checked_add(code)?.checked_add(align_up(self.data, PAGE)?)
+        read_only
+            .checked_add(code)?
+            .checked_add(align_up(self.data, PAGE)?)
     }
 }
 
@@ -98,7 +100,9 @@ impl Layout {
         let slack = slack(image, table_len);
         let first = image.loads().next().ok_or_else(too_large)?;
         let far = (top - first.va).saturating_add(total) > REACH;
-        let below = (first.va & !(PAGE - 1)).checked_sub(total).filter(|&va| va >= LOWEST);
+        let below = (first.va & !(PAGE - 1))
+            .checked_sub(total)
+            .filter(|&va| va >= LOWEST);
         let (tactic, offset, va) = if let Some(va) = below.filter(|_| far && image.executable) {
             (HeaderTactic::Below, tail, va)
         } else if slack.is_some() {
@@ -114,12 +118,24 @@ impl Layout {
         };
         if tactic != HeaderTactic::Below && (far || va - first.va > REACH) {
             // Told here, because the file could have to be as long as the addresses reach.
-            return Err(PatchError::TooFar { path: image.path.into(), at: site, to: LinkVa(va) });
+            return Err(PatchError::TooFar {
+                path: image.path.into(),
+                at: site,
+                to: LinkVa(va),
+            });
         }
         let slack = slack.filter(|_| tactic == HeaderTactic::Slack);
         let skip = if slack.is_some() { 0 } else { table_len };
-        let headers = slack.unwrap_or(Placed { offset, va, len: table_len });
-        let read_only = Placed { offset: offset + skip, va: va + skip, len: sizes.read_only };
+        let headers = slack.unwrap_or(Placed {
+            offset,
+            va,
+            len: table_len,
+        });
+        let read_only = Placed {
+            offset: offset + skip,
+            va: va + skip,
+            len: sizes.read_only,
+        };
         let next = |before: &Placed, len| -> Option<Placed> {
             Some(Placed {
                 offset: align_up(before.end(), PAGE)?,
@@ -129,7 +145,13 @@ impl Layout {
         };
         let code = next(&read_only, sizes.code).ok_or_else(too_large)?;
         let data = next(&code, sizes.data).ok_or_else(too_large)?;
-        Ok(Layout { tactic, headers, read_only, code, data })
+        Ok(Layout {
+            tactic,
+            headers,
+            read_only,
+            code,
+            data,
+        })
     }
 
     /// The new read-only segment as it is loaded.

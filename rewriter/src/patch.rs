@@ -1,9 +1,9 @@
 //! Plan, write, verify: the whole way to a patched file.
 
-use crate::model::Scan;
+use crate::model::{LinkVa, Scan};
 use crate::patch_error::PatchError;
 use crate::plan::{PatchPlan, PlanOptions, plan};
-use crate::verify::{VerifyReport, verify};
+use crate::verify::{VerifyError, VerifyReport, verify};
 use crate::write::write;
 
 /// A patched file that was accepted.
@@ -21,13 +21,38 @@ pub struct Patched {
 pub fn patch(bytes: &[u8], scan: &Scan, options: &PlanOptions) -> Result<Patched, PatchError> {
     let plan = plan(bytes, scan, options)?;
     let out = write(bytes, &plan)?;
-    let report = verify(bytes, &out, Some(&plan)).map_err(|source| PatchError::Verify {
-        path: plan.path.clone(),
-        source,
-    })?;
+    let report = verify(bytes, &out, Some(&plan)).map_err(|e| rejected(&plan, e))?;
     Ok(Patched {
         bytes: out,
         plan,
         report,
     })
+}
+
+/// A relocation in the code is the input's doing, everything else ours.
+fn rejected(plan: &PatchPlan, source: VerifyError) -> PatchError {
+    let path = plan.path.clone();
+    let VerifyError::Relocation { at } = source else {
+        return PatchError::Verify { path, source };
+    };
+    let touches = |start: LinkVa, len: u32| at + 8 > start.0 && at < start.0 + u64::from(len);
+    let call = plan
+        .calls
+        .iter()
+        .find(|c| touches(c.at, c.len))
+        .map(|c| c.at);
+    let window = || {
+        plan.detours
+            .iter()
+            .find(|d| touches(d.start, d.len))
+            .map(|d| d.start)
+    };
+    match call.or_else(window) {
+        Some(at) => PatchError::Site {
+            path,
+            at,
+            what: "the dynamic linker writes into its code".into(),
+        },
+        None => PatchError::Verify { path, source },
+    }
 }

@@ -73,10 +73,13 @@ impl Image<'_> {
     /// Whether there is a section of this name.
     pub(crate) fn has_section(&self, name: &[u8]) -> bool {
         let names = self.sections.get(self.section_names);
-        let names = names.and_then(|s| self.at_offset(s.offset, s.size)).unwrap_or_default();
+        let names = names
+            .and_then(|s| self.at_offset(s.offset, s.size))
+            .unwrap_or_default();
         self.sections.iter().any(|s| {
             let rest = names.get(s.name as usize..).unwrap_or_default();
-            rest.strip_prefix(name).is_some_and(|r| r.first() == Some(&0))
+            rest.strip_prefix(name)
+                .is_some_and(|r| r.first() == Some(&0))
         })
     }
 }

@@ -275,13 +275,21 @@ impl Trampoline {
 
     /// Where the way back to the caller's frame changes, for unwinders.
     pub(crate) fn marks(&self) -> Vec<Mark> {
-        let anchors = Anchors { inline_slot: 0, sites: 0, stubs: 0 };
+        let anchors = Anchors {
+            inline_slot: 0,
+            sites: 0,
+            stubs: 0,
+        };
         let mut code = Code64::new(LinkVa(0));
         let mut marks = Vec::new();
         let mut returning = 0;
         for (step, &origin) in self.steps.iter().zip(&self.origins) {
             let start = code.here() as u32;
-            let mark = |(offset, depth)| Mark { offset: start + offset, origin, depth };
+            let mark = |(offset, depth)| Mark {
+                offset: start + offset,
+                origin,
+                depth,
+            };
             match step {
                 Step::Probe(_) => marks.extend(PROBE_DEPTHS.map(mark)),
                 Step::PushReturn(_) => {
@@ -293,7 +301,11 @@ impl Trampoline {
             emit_step(&mut code, step, &anchors);
         }
         if let Some(origin) = self.back {
-            marks.push(Mark { offset: code.here() as u32, origin, depth: 0 });
+            marks.push(Mark {
+                offset: code.here() as u32,
+                origin,
+                depth: 0,
+            });
         }
         marks
     }
@@ -389,3 +401,6 @@ fn plain(decoded: &Decoded<'_>, bytes: &[u8]) -> Result<Step, &'static str> {
 fn is_padding(instruction: &Instruction) -> bool {
     matches!(instruction.mnemonic(), Mnemonic::Nop | Mnemonic::Int3)
 }
+
+#[cfg(test)]
+mod tests;

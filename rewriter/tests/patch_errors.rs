@@ -30,8 +30,13 @@ fn first_call(scan: &mut Scan) -> (LinkVa, &mut Action) {
 
 #[test]
 fn messages_say_what_to_do() {
-    let Some((bytes, scan)) = input("gcc -fopenmp -O2 -no-pie", true) else { return };
-    let dormant = PlanOptions { dormant: true, ..PlanOptions::default() };
+    let Some((bytes, scan)) = input("gcc -fopenmp -O2 -no-pie", true) else {
+        return;
+    };
+    let dormant = PlanOptions {
+        dormant: true,
+        ..PlanOptions::default()
+    };
 
     let mut copy = scan.clone();
     let (at, action) = first_call(&mut copy);
@@ -53,18 +58,32 @@ fn messages_say_what_to_do() {
     let at = copy.sites[copy.windows[0].sites[0] as usize].info.address;
     assert_eq!(
         message(&bytes, &copy, &dormant),
-        format!("cannot patch call site {at} in lu.x: 3 bytes free, 5 needed; exclude it with --skip {at}")
+        format!(
+            "cannot patch call site {at} in lu.x: 3 bytes free, 5 needed; exclude it with --skip {at}"
+        )
     );
 
     let mut copy = scan.clone();
     copy.windows.remove(0);
-    assert!(message(&bytes, &copy, &dormant).contains("it lies in no window; exclude it with --skip 0x"));
+    assert!(
+        message(&bytes, &copy, &dormant)
+            .contains("it lies in no window; exclude it with --skip 0x")
+    );
 
-    let options = PlanOptions { selected: Some(BTreeSet::from([99_999])), ..dormant.clone() };
+    let options = PlanOptions {
+        selected: Some(BTreeSet::from([99_999])),
+        ..dormant.clone()
+    };
     let text = message(&bytes, &scan, &options);
-    assert!(text.starts_with("cannot patch site 99999 in lu.x: there are only "), "{text}");
+    assert!(
+        text.starts_with("cannot patch site 99999 in lu.x: there are only "),
+        "{text}"
+    );
 
-    let options = PlanOptions { runtime_library: String::new(), ..PlanOptions::default() };
+    let options = PlanOptions {
+        runtime_library: String::new(),
+        ..PlanOptions::default()
+    };
     let text = message(&bytes, &scan, &options);
     assert_eq!(
         text,
@@ -84,29 +103,72 @@ fn messages_say_what_to_do() {
 
 #[test]
 fn static_programs_take_no_library() {
-    let Some((bytes, scan)) = input("gcc -fopenmp -O2 -static", false) else { return };
+    let Some((bytes, scan)) = input("gcc -fopenmp -O2 -static", false) else {
+        return;
+    };
     let text = message(&bytes, &scan, &PlanOptions::default());
-    assert!(text.ends_with("it is linked statically; use --dormant"), "{text}");
+    assert!(
+        text.ends_with("it is linked statically; use --dormant"),
+        "{text}"
+    );
+}
+
+#[test]
+fn relocated_code_is_left_alone() {
+    let lab = Lab::new();
+    // Not position independent, yet a shared library: the dynamic linker writes into the code.
+    let source = "void GOMP_barrier(void); void entry(void) { GOMP_barrier(); GOMP_barrier(); }";
+    let command = "gcc -O0 -shared -fno-pic -mcmodel=large -Wl,-z,notext -lgomp";
+    let Some(file) = lab.compile("lu.x", source, command) else {
+        return;
+    };
+    let bytes = std::fs::read(&file).unwrap();
+    let code = patch_support::disassemble(&file);
+    let load = code.iter().find(|i| i.text.starts_with("movabs")).unwrap();
+    let mut scan = scan(&file, true);
+    scan.windows
+        .retain(|w| (w.start.0..w.start.0 + u64::from(w.len)).contains(&load.at));
+    assert_eq!(scan.windows.len(), 1, "a window over the movabs");
+    let selected = scan.windows[0].sites.iter().copied().collect();
+    let options = PlanOptions {
+        selected: Some(selected),
+        dormant: true,
+        ..PlanOptions::default()
+    };
+    let text = patch(&bytes, &scan, &options).unwrap_err().to_string();
+    let at = scan.windows[0].start;
+    assert_eq!(
+        text,
+        format!(
+            "cannot patch site {at} in lu.x: the dynamic linker writes into its code; \
+             exclude it with --skip {at}"
+        )
+    );
 }
 
 #[test]
 fn damaged_input_never_panics() {
-    let Some((bytes, scan)) = input("gcc -fopenmp -O2", true) else { return };
+    let Some((bytes, scan)) = input("gcc -fopenmp -O2", true) else {
+        return;
+    };
     let options = PlanOptions::default();
     let patched = patch(&bytes, &scan, &options).unwrap().bytes;
-    let header = |at: usize, file: &[u8]| {
-        u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize
-    };
+    let header =
+        |at: usize, file: &[u8]| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     // Where a changed byte hurts most: headers, both tables, dynamic table, unwind information.
     let places = |file: &[u8]| -> Vec<usize> {
         let (segments, sections) = (header(32, file), header(40, file));
         let mut all: Vec<usize> = (16..64).chain(segments..segments + 16 * 56).collect();
         all.extend((sections..file.len()).take(40 * 64));
-        all.extend((0..16).filter_map(|i| {
-            let entry = segments + 56 * i;
-            let at = header(entry + 8, file);
-            (at > 0x400 && at < file.len() - 600).then_some(at..at + 600)
-        }).flatten());
+        all.extend(
+            (0..16)
+                .filter_map(|i| {
+                    let entry = segments + 56 * i;
+                    let at = header(entry + 8, file);
+                    (at > 0x400 && at < file.len() - 600).then_some(at..at + 600)
+                })
+                .flatten(),
+        );
         all
     };
     let (old_places, new_places) = (places(&bytes), places(&patched));

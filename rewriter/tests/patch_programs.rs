@@ -142,14 +142,23 @@ fn gigabytes_of_zeros() {
 /// Arrays that reach beyond the range of a branch.
 fn huge() -> String {
     let source = PROGRAM.replace("int main(", "static char big[3ull << 30];\nint main(");
-    source.replace("return 7;", "big[(size_t)singles << 29] = 3; return big[5] + big[1u << 31];")
+    source.replace(
+        "return 7;",
+        "big[(size_t)singles << 29] = 3; return big[5] + big[1u << 31];",
+    )
 }
 
 #[test]
 fn arrays_beyond_the_reach_of_branches() {
-    for flags in ["-mcmodel=medium", "-mcmodel=large", "-mcmodel=medium -s -Wl,-z,now"] {
+    for flags in [
+        "-mcmodel=medium",
+        "-mcmodel=large",
+        "-mcmodel=medium -s -Wl,-z,now",
+    ] {
         let command = format!("gcc -fopenmp -O2 -no-pie {flags}");
-        let Some(patched) = check_source(&huge(), &command, true) else { return };
+        let Some(patched) = check_source(&huge(), &command, true) else {
+            return;
+        };
         assert_eq!(patched.plan.tactic, HeaderTactic::Below);
         assert!(patched.bytes.len() < 1 << 20);
     }
@@ -158,9 +167,14 @@ fn arrays_beyond_the_reach_of_branches() {
         return;
     };
     let bytes = std::fs::read(&original).unwrap();
-    let error = patch(&bytes, &scan(&original, false), &dormant()).unwrap_err().to_string();
+    let error = patch(&bytes, &scan(&original, false), &dormant())
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("cannot patch site 0x1"), "{error}");
-    assert!(error.contains("is more than 2 GiB away from the code that is added"), "{error}");
+    assert!(
+        error.contains("is more than 2 GiB away from the code that is added"),
+        "{error}"
+    );
 }
 
 #[test]

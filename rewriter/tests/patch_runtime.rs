@@ -122,30 +122,65 @@ fn stacks_are_walked_through_trampolines() {
         let Some(original) = lab.compile("program", PROGRAM, &format!("{command} {flags}")) else {
             return;
         };
-        lab.compile("libompfuse_runtime.so", RUNTIME, "gcc -O2 -g -shared -fPIC").unwrap();
+        lab.compile("libompfuse_runtime.so", RUNTIME, "gcc -O2 -g -shared -fPIC")
+            .unwrap();
         let bytes = std::fs::read(&original).unwrap();
         let patched = patch(&bytes, &scan(&original, true), &PlanOptions::default()).unwrap();
         let out = lab.write("patched", &patched.bytes);
         let counted = lab.path("counts");
         let mut command = Command::new(&out);
-        command.env("COUNTS", &counted).env("UNWIND", "1").env("OMP_NUM_THREADS", "4");
+        command
+            .env("COUNTS", &counted)
+            .env("UNWIND", "1")
+            .env("OMP_NUM_THREADS", "4");
         let run = patch_support::run_with(&mut command);
         assert_eq!(run.stdout, patch_support::run(&original).stdout);
         let text = std::fs::read_to_string(&counted).unwrap();
-        let numbers: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+        let numbers: Vec<u64> = text
+            .split_whitespace()
+            .filter_map(|w| w.parse().ok())
+            .collect();
         assert!(numbers[2] > 100, "{text}");
         assert_eq!(numbers[3], 0, "{text}");
         if patch_support::has("gdb") {
             let text = Command::new("gdb")
-                .args(["-nx", "-batch", "-ex", "set breakpoint pending on", "-ex", "break check_stack"])
-                .args(["-ex", "run", "-ex", "delete", "-ex", "break leaf", "-ex", "continue"])
-                .args(["-ex", "delete", "-ex", "break check_stack", "-ex", "continue", "-ex", "bt"])
+                .args([
+                    "-nx",
+                    "-batch",
+                    "-ex",
+                    "set breakpoint pending on",
+                    "-ex",
+                    "break check_stack",
+                ])
+                .args([
+                    "-ex",
+                    "run",
+                    "-ex",
+                    "delete",
+                    "-ex",
+                    "break leaf",
+                    "-ex",
+                    "continue",
+                ])
+                .args([
+                    "-ex",
+                    "delete",
+                    "-ex",
+                    "break check_stack",
+                    "-ex",
+                    "continue",
+                    "-ex",
+                    "bt",
+                ])
                 .arg(&out)
                 .env("UNWIND", "1")
                 .output()
                 .unwrap();
             let text = String::from_utf8_lossy(&text.stdout);
-            assert!(text.contains("main (") && !text.contains("corrupt"), "{text}");
+            assert!(
+                text.contains("main (") && !text.contains("corrupt"),
+                "{text}"
+            );
         } else {
             eprintln!("SKIPPED: no gdb");
         }

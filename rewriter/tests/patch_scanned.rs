@@ -16,29 +16,48 @@ const RUNTIME: &str = include_str!("patch_support/runtime.c");
 fn check(source: &str, command: &str) {
     println!("{command}");
     let lab = Lab::new();
-    let Some(original) = lab.compile("program", source, command) else { return };
+    let Some(original) = lab.compile("program", source, command) else {
+        return;
+    };
     let bytes = std::fs::read(&original).unwrap();
     let found = scan(&bytes, "program").unwrap();
     let placed = found.sites.iter().filter(|s| s.action.is_some()).count();
     assert!(placed > 0, "nothing to patch");
     for dormant in [true, false] {
         if !dormant {
-            lab.compile("libompfuse_runtime.so", RUNTIME, "gcc -O2 -shared -fPIC").unwrap();
+            lab.compile("libompfuse_runtime.so", RUNTIME, "gcc -O2 -shared -fPIC")
+                .unwrap();
         }
-        let options = PlanOptions { dormant, ..PlanOptions::default() };
+        let options = PlanOptions {
+            dormant,
+            ..PlanOptions::default()
+        };
         let patched = patch(&bytes, &found, &options).unwrap();
         assert_eq!(patched.plan.patched().len(), placed);
         assert_same(&original, &lab.write("patched", &patched.bytes));
         let described = self_description(&patched.bytes).unwrap().unwrap();
-        let count = described.sites.iter().filter(|s| s.outcome == Outcome::Patched).count();
+        let count = described
+            .sites
+            .iter()
+            .filter(|s| s.outcome == Outcome::Patched)
+            .count();
         assert_eq!(count, placed);
-        assert!(scan(&patched.bytes, "patched").is_err(), "patched files aren't scanned");
+        assert!(
+            scan(&patched.bytes, "patched").is_err(),
+            "patched files aren't scanned"
+        );
     }
 }
 
 #[test]
 fn gcc_programs() {
-    for flags in ["-O0", "-O2", "-O3 -no-pie -s", "-O2 -fno-plt", "-O2 -fcf-protection=full"] {
+    for flags in [
+        "-O0",
+        "-O2",
+        "-O3 -no-pie -s",
+        "-O2 -fno-plt",
+        "-O2 -fcf-protection=full",
+    ] {
         check(PROGRAM, &format!("gcc -fopenmp {flags}"));
         check(EXCEPTIONS, &format!("g++ -fopenmp {flags}"));
     }

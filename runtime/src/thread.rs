@@ -203,6 +203,9 @@ impl Thread {
             }
         }
         self.abandoned.set(true);
+        // At exit the thread may be about to enter a region: it finds a place to charge, and nothing is written.
+        self.frame.set(&raw const self.root);
+        self.account.set(&raw const self.root.cost);
         self.buffer
             .finish(self.last.get(), &self.last_counts()[..self.k()]);
     }

@@ -20,6 +20,9 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     let recording = recording::record(&args.recording, args.report.is_json())?;
+    if recording.runs.is_empty() {
+        return Ok(recording.status());
+    }
     let profile = {
         let _spinner = progress::spinner("combining");
         let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();

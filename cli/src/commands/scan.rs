@@ -20,7 +20,7 @@ pub(crate) struct Args {
 /// As documented in DESIGN.md section 9.
 #[derive(Serialize)]
 struct Answer<'a> {
-    binary: &'a BinaryInfo,
+    binary: BinaryInfo,
     /// The version of ompfuse that patched this file.
     patched_by: Option<&'a str>,
     sites: Vec<&'a SiteInfo>,
@@ -31,8 +31,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let bytes = input::map(&args.binary)?;
     let binary = binary::examine(&args.binary, &bytes)?;
     let sites = binary.sites();
+    // A patched file describes its original; the path is still that of the file at hand.
+    let path = args.binary.to_string_lossy().into_owned();
     let answer = Answer {
-        binary: binary.info(),
+        binary: BinaryInfo {
+            path,
+            ..binary.info().clone()
+        },
         patched_by: match &binary {
             Binary::Original(_) => None,
             Binary::Patched(description) => Some(&description.version),
@@ -48,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 }
 
 fn text(answer: &Answer<'_>) -> String {
-    let (binary, totals) = (answer.binary, answer.totals);
+    let (binary, totals) = (&answer.binary, answer.totals);
     let stripped = if binary.stripped { ", stripped" } else { "" };
     let runtimes = if binary.runtimes.is_empty() {
         "no OpenMP runtime".into()

@@ -9,6 +9,7 @@
 //! | `construct` | string | `range`, `section`, `task` |
 //! | `function`, `source` | string | where the construct is; `file:line` |
 //! | `process`, `thread`, `cpu` | integer | pid, number of the thread in it, logical processor at the end |
+//! | `process_number` | integer | position of the process among those of the run, by their begin (pids can come again) |
 //! | `rank` | integer | rank among the siblings; a range's first iteration |
 //! | `iterations` | integer | of a range |
 //! | `start_ns`, `end_ns` | integer | since the run's begin |
@@ -49,6 +50,7 @@ const FIXED: &[&str] = &[
     "function",
     "source",
     "process",
+    "process_number",
     "thread",
     "cpu",
     "rank",
@@ -91,7 +93,13 @@ impl Profile {
     /// # Errors
     /// [`ProfileError`] if the columns don't have equal lengths.
     pub fn to_parquet(&self) -> Result<Vec<u8>, ProfileError> {
-        write::to_parquet(self)
+        // What was combined by label is in order already.
+        let combined = self.summary.matching.as_ref().map(|m| m.strategy.as_str());
+        if combined == Some(super::Strategy::Lgl.name()) {
+            write::to_parquet(self)
+        } else {
+            write::to_parquet(&self.in_label_order())
+        }
     }
 
     /// Reads a Parquet file that [`Profile::to_parquet`] made.

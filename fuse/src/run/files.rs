@@ -75,36 +75,36 @@ impl<'a> RunFiles<'a> {
             if name == RUN_FILE {
                 header =
                     Some(serde_json::from_slice::<RunHeader>(bytes).map_err(RunError::Header)?);
-            } else if let Some(pid) = pid_in(name, ".end.json") {
+            } else if let Some(key) = key_in(name, ".end.json") {
                 match serde_json::from_slice::<ProcessEnd>(bytes) {
-                    Ok(end) => drop(ends.insert(pid, end)),
+                    Ok(end) => drop(ends.insert(key, end)),
                     Err(error) => broken(error),
                 }
-            } else if let Some(pid) = pid_in(name, ".json") {
+            } else if let Some(key) = key_in(name, ".json") {
                 match serde_json::from_slice::<ProcessHeader>(bytes) {
-                    Ok(begin) => drop(begins.insert(pid, begin)),
+                    Ok(begin) => drop(begins.insert(key, begin)),
                     Err(error) => broken(error),
                 }
             } else if name.ends_with(".rec") {
                 threads.push((name, *bytes));
             }
         }
-        let mut processes: BTreeMap<u32, ProcessFiles<'a>> = begins
+        let mut processes: BTreeMap<String, ProcessFiles<'a>> = begins
             .into_iter()
-            .map(|(pid, header)| {
+            .map(|(key, header)| {
                 (
-                    pid,
+                    key.to_owned(),
                     ProcessFiles {
                         header,
-                        end: ends.remove(&pid),
+                        end: ends.remove(key),
                         threads: vec![],
                     },
                 )
             })
             .collect();
         for (name, bytes) in threads {
-            let pid = match pid_of(name, bytes) {
-                Ok(pid) => pid,
+            let key = match key_of(name, bytes) {
+                Ok(key) => key,
                 Err(error) => {
                     problems.push(Problem::Malformed {
                         file: name.to_owned(),
@@ -113,14 +113,14 @@ impl<'a> RunFiles<'a> {
                     continue;
                 }
             };
-            match processes.get_mut(&pid) {
+            match processes.get_mut(&key) {
                 Some(process) => process.threads.push(ThreadBytes {
                     name: name.to_owned(),
                     bytes,
                 }),
                 None => problems.push(Problem::NoProcess {
                     file: name.to_owned(),
-                    pid,
+                    process: key,
                 }),
             }
         }
@@ -132,18 +132,25 @@ impl<'a> RunFiles<'a> {
     }
 }
 
-/// `process-<pid><ending>`.
-fn pid_in(name: &str, ending: &str) -> Option<u32> {
-    name.strip_prefix("process-")?
-        .strip_suffix(ending)?
-        .parse()
-        .ok()
+/// What tells a process apart from the others in its folder: its number, and behind a dot how many had that number
+/// before (a process that replaced its program, or one with a number that was used again).
+fn key_in<'n>(name: &'n str, ending: &str) -> Option<&'n str> {
+    let key = name.strip_prefix("process-")?.strip_suffix(ending)?;
+    is_key(key).then_some(key)
 }
 
-/// The process of a record file: by its name `<pid>-<index>.rec`, or else by its header.
-fn pid_of(name: &str, bytes: &[u8]) -> Result<u32, RecordError> {
-    match name.split_once('-').and_then(|(pid, _)| pid.parse().ok()) {
-        Some(pid) => Ok(pid),
-        None => ThreadFile::parse(bytes).map(|file| file.header.pid),
+fn is_key(key: &str) -> bool {
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match key.split_once('.') {
+        Some((pid, again)) => number(pid) && number(again),
+        None => number(key),
+    }
+}
+
+/// The process of a record file: by its name `<key>-<index>.rec`, or else by its header.
+fn key_of(name: &str, bytes: &[u8]) -> Result<String, RecordError> {
+    match name.split_once('-') {
+        Some((key, _)) if is_key(key) => Ok(key.to_owned()),
+        _ => ThreadFile::parse(bytes).map(|file| file.header.pid.to_string()),
     }
 }

@@ -36,12 +36,14 @@ pub enum Problem {
         error: String,
     },
     /// A record file whose process left no readable header: its records are not used.
-    #[error("{file}: process {pid} has no readable process-{pid}.json, its records are left out")]
+    #[error(
+        "{file}: process {process} has no readable process-{process}.json, its records are left out"
+    )]
     NoProcess {
         /// Name in the run folder.
         file: String,
-        /// The process.
-        pid: u32,
+        /// The process as file names have it: its number, and how many had that number before.
+        process: String,
     },
     /// The process did not end in an orderly way.
     #[error("process {pid} did not end in an orderly way: what it recorded last may be missing")]

@@ -8,6 +8,8 @@ mod files;
 mod health;
 mod nodes;
 mod read;
+mod rows;
+mod sites;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,7 @@
 //! Parallel regions instance by instance: fork, implicit tasks, join (ompP's sub-regions; reference/ompp_report.md).
 
-use super::ParallelStat;
 use super::collect::length;
+use super::{ParallelStat, WorkerWaits};
 use crate::run::{NONE, Run};
 use ompfuse_format::Construct;
 use std::collections::{BTreeMap, HashMap};
@@ -40,97 +40,168 @@ struct Instance {
     team: u64,
     nested: bool,
     site: u32,
+    /// The encountering thread.
+    master: ThreadKey,
     /// End of the last implicit task or of what was executed after it.
     last: i64,
-    /// Per implicit task: process and thread, begin, end, and time at work after its end.
-    tasks: Vec<(i64, i64, u64)>,
+    parts: Vec<Part>,
+}
+
+/// Process, and number of the thread in it.
+type ThreadKey = (u16, u32);
+
+/// One thread's part of an instance.
+struct Part {
+    thread: ThreadKey,
+    begin: i64,
+    end: i64,
+    /// Exclusive time of what the thread executed for the region after its end (tasks in the last barrier).
+    tail_ns: u64,
 }
 
 /// Sums per parallel region.
 pub(super) fn parallel_stats(run: &Run) -> Vec<ParallelStat> {
+    let (instances, without_parts) = instances(run);
+    let number: HashMap<ThreadKey, u32> = (0..)
+        .zip(&run.threads)
+        .map(|(at, t)| ((t.process, t.index), at))
+        .collect();
+    let outermost = outermost(run);
+    let mut stats: BTreeMap<u32, (ParallelStat, BTreeMap<u32, u64>)> = BTreeMap::new();
+    for instance in instances.into_values().chain(without_parts) {
+        let (stat, workers) = stats.entry(instance.site).or_default();
+        stat.site = (instance.site != NONE).then_some(instance.site);
+        stat.add(&instance);
+        for part in instance
+            .parts
+            .iter()
+            .filter(|p| p.thread != instance.master)
+        {
+            if let (Some(&span), Some(&at)) =
+                (outermost.get(&part.thread), number.get(&part.thread))
+            {
+                *workers.entry(at).or_default() += part.waiting(&instance, span);
+            }
+        }
+    }
+    stats
+        .into_values()
+        .map(|(stat, workers)| {
+            let (thread, ns) = workers.into_iter().unzip();
+            ParallelStat {
+                workers: WorkerWaits { thread, ns },
+                ..stat
+            }
+        })
+        .collect()
+}
+
+/// Begin and end of each thread's own code: where workers wait, as far as it was recorded.
+fn outermost(run: &Run) -> HashMap<ThreadKey, (i64, i64)> {
     let rows = &run.intervals;
+    (0..rows.len())
+        .filter(|&row| rows.construct[row] == Construct::Program)
+        .map(|row| {
+            (
+                (rows.process[row], rows.thread[row]),
+                (rows.t0_ns[row], rows.t1_ns[row]),
+            )
+        })
+        .collect()
+}
+
+/// The executions by node, and those without a node of their own.
+fn instances(run: &Run) -> (HashMap<u32, Instance>, Vec<Instance>) {
+    let rows = &run.intervals;
+    let of =
+        |construct: Construct| (0..rows.len()).filter(move |&row| rows.construct[row] == construct);
     let mut instances: HashMap<u32, Instance> = HashMap::new();
     let mut without_node = vec![];
-    for row in (0..rows.len()).filter(|&row| rows.construct[row] == Construct::Parallel) {
+    for row in of(Construct::Parallel) {
         let instance = Instance {
             fork: rows.t0_ns[row],
             join: rows.t1_ns[row],
             team: rows.extent[row],
             nested: enclosing(run, rows.parent[row]) != NONE,
             site: rows.site[row],
+            master: (rows.process[row], rows.thread[row]),
             last: i64::MIN,
-            tasks: vec![],
+            parts: vec![],
         };
         match rows.node[row] {
             NONE => without_node.push(instance),
             node => drop(instances.insert(node, instance)),
         }
     }
-    // Where each thread's implicit task of each instance is in the instance's list.
-    let mut place: HashMap<(u32, u16, u32), usize> = HashMap::new();
-    for row in (0..rows.len()).filter(|&row| rows.construct[row] == Construct::ImplicitTask) {
+    // Where each thread's part of each instance is in the instance's list.
+    let mut place: HashMap<(u32, ThreadKey), usize> = HashMap::new();
+    for row in of(Construct::ImplicitTask) {
         let node = enclosing(run, rows.parent[row]);
         if let Some(instance) = instances.get_mut(&node) {
-            place.insert(
-                (node, rows.process[row], rows.thread[row]),
-                instance.tasks.len(),
-            );
-            instance.tasks.push((rows.t0_ns[row], rows.t1_ns[row], 0));
-            instance.last = instance.last.max(rows.t1_ns[row]);
+            let thread = (rows.process[row], rows.thread[row]);
+            place.insert((node, thread), instance.parts.len());
+            let (begin, end) = (rows.t0_ns[row], rows.t1_ns[row]);
+            instance.parts.push(Part {
+                thread,
+                begin,
+                end,
+                tail_ns: 0,
+            });
+            instance.last = instance.last.max(end);
         }
     }
-    let mut tail = |parent: u32, process: u16, thread: u32, t0: i64, t1: i64, own_ns: u64| {
+    let mut executed = |parent: u32, thread: ThreadKey, begin: i64, end: i64, own_ns: u64| {
         let node = enclosing(run, parent);
-        let Some(&at) = place.get(&(node, process, thread)) else {
+        let Some(&at) = place.get(&(node, thread)) else {
             return;
         };
         let Some(instance) = instances.get_mut(&node) else {
             return;
         };
-        let task = &mut instance.tasks[at];
-        if t0 >= task.1 && t1 <= instance.join {
-            task.2 += own_ns;
-            instance.last = instance.last.max(t1);
+        let part = &mut instance.parts[at];
+        if begin >= part.end && end <= instance.join {
+            part.tail_ns += own_ns;
+            instance.last = instance.last.max(end);
         }
     };
     let xus = &run.xus;
     for row in (0..xus.len()).filter(|&row| xus.construct[row] == Some(Construct::Task)) {
-        let (process, thread) = (xus.process[row], xus.thread[row]);
-        tail(
+        let thread = (xus.process[row], xus.thread[row]);
+        executed(
             run.xu_parent[row],
-            process,
             thread,
             xus.t0_ns[row],
             xus.t1_ns[row],
             xus.own_ns[row],
         );
     }
-    for row in 0..rows.len() {
-        if !matches!(
-            rows.construct[row],
+    let inside = |c: Construct| {
+        !matches!(
+            c,
             Construct::ImplicitTask | Construct::Parallel | Construct::Program
-        ) {
-            let (process, thread) = (rows.process[row], rows.thread[row]);
-            tail(
-                rows.parent[row],
-                process,
-                thread,
-                rows.t0_ns[row],
-                rows.t1_ns[row],
-                rows.own_ns[row],
-            );
-        }
+        )
+    };
+    for row in (0..rows.len()).filter(|&row| inside(rows.construct[row])) {
+        let thread = (rows.process[row], rows.thread[row]);
+        executed(
+            rows.parent[row],
+            thread,
+            rows.t0_ns[row],
+            rows.t1_ns[row],
+            rows.own_ns[row],
+        );
     }
-    let mut stats: BTreeMap<u32, ParallelStat> = BTreeMap::new();
-    for instance in instances.into_values().chain(without_node) {
-        let site = (instance.site != NONE).then_some(instance.site);
-        let stat = stats.entry(instance.site).or_insert_with(|| ParallelStat {
-            site,
-            ..ParallelStat::default()
-        });
-        stat.add(&instance);
+    (instances, without_node)
+}
+
+impl Part {
+    /// Nanoseconds from fork to join in which the thread, a worker, does nothing for the region. `span`: begin and end of
+    /// its recording; what is outside is in no account.
+    fn waiting(&self, instance: &Instance, (first, last): (i64, i64)) -> u64 {
+        let before = length(instance.fork.max(first), self.begin);
+        let after = length(self.end, instance.join.min(last));
+        before + after.saturating_sub(self.tail_ns)
     }
-    stats.into_values().collect()
 }
 
 impl ParallelStat {
@@ -141,14 +212,14 @@ impl ParallelStat {
         self.wall_ns += wall;
         self.team_ns += wall * instance.team.clamp(1, 1 << 20);
         self.team = self.team.max(instance.team);
-        if instance.tasks.is_empty() || (instance.tasks.len() as u64) < instance.team {
+        if instance.parts.is_empty() || (instance.parts.len() as u64) < instance.team {
             return;
         }
         self.measured += 1;
         let last = instance.last.min(instance.join);
-        for &(begin, end, tail) in &instance.tasks {
-            self.startup_ns += length(instance.fork, begin);
-            self.imbalance_ns += length(end, last).saturating_sub(tail);
+        for part in &instance.parts {
+            self.startup_ns += length(instance.fork, part.begin);
+            self.imbalance_ns += length(part.end, last).saturating_sub(part.tail_ns);
             self.shutdown_ns += length(last, instance.join);
         }
     }

@@ -69,12 +69,14 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
     let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
     for region in report.regions.iter().take(options.top) {
         let works: Vec<f64> = region.per_thread.iter().map(|t| t.work_s).collect();
-        let many = region.spread.threads > 1 && region.work_s > 0.0;
+        // What one thread executes by its nature is not uneven.
+        let one = matches!(region.construct, Some("single" | "master"));
+        let many = region.spread.threads > 1 && region.work_s > 0.0 && !one;
         rows.push((
             region.time_s,
             vec![
                 region.id.to_string(),
-                share_bar(region.share),
+                share_bar(region.share, lost_share(region)),
                 seconds(region.time_s),
                 kind(region),
                 location(region),
@@ -112,7 +114,7 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         };
         let mut row = vec![
             String::new(),
-            share_bar(share),
+            share_bar(share, if kind == "serial" { 0.0 } else { share }),
             seconds(time),
             kind.to_owned(),
             place.to_owned(),
@@ -143,7 +145,7 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
     let mut text = format!(
         "{}  {}\n",
         paint.bold(&title),
-        paint.dim("own time, XUs included; most expensive first")
+        paint.dim("own time, XUs included: █ work ░ waiting and runtime library")
     );
     let rows = rows.into_iter().map(|(_, row)| row).collect();
     text.push_str(&fitted(&columns, rows, 4, options.width, paint));
@@ -159,63 +161,6 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         );
         text.push_str(&paint.dim(&line));
         text.push('\n');
-    }
-    Some(text)
-}
-
-/// Totals of events per region.
-pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
-    let paint = Paint { on: options.colour };
-    let names: Vec<&str> = report
-        .events
-        .iter()
-        .filter(|e| e.run.is_some())
-        .map(|e| e.name.as_str())
-        .collect();
-    if names.is_empty() {
-        return None;
-    }
-    // Beside number, construct and place.
-    let fits = ((options.width - 48) / 14).max(1);
-    let mut text = format!(
-        "{}  {}\n",
-        paint.bold("Events"),
-        paint.dim("own counts, all threads")
-    );
-    for names in names.chunks(fits) {
-        let mut header = vec![
-            ("#", Align::Right),
-            ("construct", Align::Left),
-            ("location", Align::Left),
-        ];
-        header.extend(names.iter().map(|&name| (name, Align::Right)));
-        let counts = |events: &BTreeMap<String, u64>| -> Vec<String> {
-            names
-                .iter()
-                .map(|&n| events.get(n).map_or_else(|| "-".to_owned(), |&c| count(c)))
-                .collect()
-        };
-        let mut rows: Vec<Vec<String>> = report
-            .regions
-            .iter()
-            .take(options.top)
-            .filter(|r| !r.events.is_empty())
-            .map(|r| {
-                let mut row = vec![r.id.to_string(), kind(r), location(r)];
-                row.extend(counts(&r.events));
-                row
-            })
-            .collect();
-        if !report.serial.events.is_empty() {
-            let mut row = vec![
-                String::new(),
-                "serial, idle".to_owned(),
-                "outside constructs".to_owned(),
-            ];
-            row.extend(counts(&report.serial.events));
-            rows.push(row);
-        }
-        text.push_str(&fitted(&header, rows, 2, options.width, paint));
     }
     Some(text)
 }
@@ -396,11 +341,21 @@ pub(super) fn notes(report: &Report, options: TextOptions) -> Option<String> {
     Some(text)
 }
 
-fn share_bar(share: f64) -> String {
-    format!("{} {:>6}", bar(share, BAR), percent(share))
+/// The part of a region's share in which threads wait or are in the runtime library.
+fn lost_share(region: &Region) -> f64 {
+    if region.time_s > 0.0 {
+        region.share * (region.wait_s + region.runtime_s) / region.time_s
+    } else {
+        0.0
+    }
 }
 
-fn kind(region: &Region) -> String {
+/// `light`: the part of the share that is no work.
+fn share_bar(share: f64, light: f64) -> String {
+    format!("{} {:>6}", bar(share, light, BAR), percent(share))
+}
+
+pub(super) fn kind(region: &Region) -> String {
     let construct = region.construct.unwrap_or("xu");
     match region.combined_with {
         Some(inner) => format!("{construct} {inner}"),
@@ -408,7 +363,7 @@ fn kind(region: &Region) -> String {
     }
 }
 
-fn location(region: &Region) -> String {
+pub(super) fn location(region: &Region) -> String {
     place(
         region.source.as_ref(),
         region.function.as_deref(),

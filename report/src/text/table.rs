@@ -42,18 +42,28 @@ pub(super) fn table(columns: &[(&str, Align)], rows: Vec<Vec<String>>, paint: Pa
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// The lighter part of a bar.
+const LIGHT: char = '░';
+
 /// Whether a character is part of a bar.
 pub(super) fn is_bar(c: char) -> bool {
-    EIGHTHS.contains(&c) || LEVELS.contains(&c)
+    EIGHTHS.contains(&c) || LEVELS.contains(&c) || c == LIGHT
 }
 
-/// A bar for a share from 0 to 1, `width` characters wide.
-pub(super) fn bar(share: f64, width: usize) -> String {
-    let eighths = (share.clamp(0.0, 1.0) * (8 * width) as f64).round() as usize;
-    let mut text: String = std::iter::repeat_n('█', eighths / 8).collect();
-    if !eighths.is_multiple_of(8) {
-        text.push(EIGHTHS[eighths % 8 - 1]);
+/// A bar for a share from 0 to 1, `width` characters wide; `light` is the part of the share at its end that is drawn
+/// lighter.
+pub(super) fn bar(share: f64, light: f64, width: usize) -> String {
+    let eighths = |share: f64| (share.clamp(0.0, 1.0) * (8 * width) as f64).round() as usize;
+    let (all, solid) = (eighths(share), eighths(share - light));
+    let mut text: String = std::iter::repeat_n('█', solid / 8).collect();
+    if !solid.is_multiple_of(8) {
+        text.push(EIGHTHS[solid % 8 - 1]);
     }
+    let drawn = text.chars().count();
+    text.extend(std::iter::repeat_n(
+        LIGHT,
+        (all.div_ceil(8)).saturating_sub(drawn),
+    ));
     text.extend(std::iter::repeat_n(' ', width - text.chars().count()));
     text
 }
@@ -143,10 +153,12 @@ mod tests {
 
     #[test]
     fn bars_have_their_width() {
-        assert_eq!(bar(0.5, 4), "██  ");
-        assert_eq!(bar(0.03, 4), "▏   ");
-        assert_eq!(bar(7.0, 3), "███");
-        assert_eq!(bar(0.0, 2), "  ");
+        assert_eq!(bar(0.5, 0.0, 4), "██  ");
+        assert_eq!(bar(0.03, 0.0, 4), "▏   ");
+        assert_eq!(bar(0.75, 0.5, 4), "█░░ ");
+        assert_eq!(bar(0.5, 0.4, 4), "▍░  ");
+        assert_eq!(bar(7.0, 0.0, 3), "███");
+        assert_eq!(bar(0.0, 0.0, 2), "  ");
     }
 
     #[test]

@@ -26,6 +26,13 @@ pub(crate) enum Exit {
     Dead,
 }
 
+impl Exit {
+    /// Whether it is a jump to a known function.
+    pub(crate) fn is_direct_tail(self) -> bool {
+        matches!(self, Exit::Tail(_))
+    }
+}
+
 /// A basic block.
 #[derive(Debug)]
 pub(crate) struct Block {

@@ -1,11 +1,12 @@
 //! Call sites, stubs, windows and trampolines, as capstone reads them.
 
+use super::cursor::{Cursor, LEA_R10, canonical, mismatch, same_form};
 use super::disassembler::{Disassembler, Insn};
-use super::unwind::Place;
-use super::view::View;
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::tables::{SiteEntry, Tables, WindowEntry};
+use super::unwind::Place;
+use super::view::View;
 use crate::stubs::UNREACHABLE;
 use ompfuse_format::abi::{Probe, SLOT_INLINE, SiteDesc};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,57 +70,6 @@ struct Checker<'a, 'd> {
     /// Inline probes that are still to be found, by address.
     probes: BTreeMap<u64, BTreeSet<u32>>,
     counts: Counts,
-}
-
-/// Reads added code instruction by instruction.
-struct Cursor<'a> {
-    disassembler: &'a Disassembler,
-    view: &'a View<'a>,
-    at: u64,
-}
-
-/// `lea r10, [rip + ...]`.
-const LEA_R10: [u8; 3] = [0x4c, 0x8d, 0x15];
-
-impl Cursor<'_> {
-    fn load_slot(&mut self, slot: u64) -> Result<(), VerifyError> {
-        self.expect(
-            &[0x4c, 0x8b, 0x1d],
-            &format!("mov r11, qword ptr [{slot:#x}]"),
-        )?;
-        self.expect(&[0x4d, 0x85, 0xdb], "test r11, r11")?;
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<Insn, VerifyError> {
-        let code = self.view.code_at(self.at);
-        let insn = code.and_then(|code| self.disassembler.decode(code, self.at));
-        let insn = insn.ok_or_else(|| mismatch(self.at, "an instruction", "none"))?;
-        self.at = insn.end();
-        Ok(insn)
-    }
-
-    /// An instruction with this text, encoded as documented: `head`, and an address if it has one.
-    fn expect(&mut self, head: &[u8], text: &str) -> Result<Insn, VerifyError> {
-        let insn = self.next()?;
-        let addressed = insn.memory.is_some() || insn.to.is_some();
-        let field = if addressed { 4 } else { 0 };
-        let with_field = insn.bytes.len() == head.len() + field && insn.bytes.starts_with(head);
-        let form = insn.bytes == head || with_field;
-        match (insn.text == text, form) {
-            (true, true) => Ok(insn),
-            (true, false) => Err(mismatch(insn.at, text, "another encoding of it")),
-            (false, _) => Err(mismatch(insn.at, text, &insn.text)),
-        }
-    }
-}
-
-fn mismatch(at: u64, expected: &str, found: &str) -> VerifyError {
-    VerifyError::Code {
-        at,
-        expected: expected.into(),
-        found: found.into(),
-    }
 }
 
 impl Checker<'_, '_> {
@@ -211,7 +161,11 @@ impl Checker<'_, '_> {
             )?;
         }
         let end = code.at;
-        self.counts.places.push(Place { at, origin: None, depth: 0 });
+        self.counts.places.push(Place {
+            at,
+            origin: None,
+            depth: 0,
+        });
         self.enter_code(self.new, at, end, "a stub")
     }
 
@@ -257,7 +211,11 @@ impl Checker<'_, '_> {
             at = was.end();
         }
         if !ended {
-            self.counts.places.push(Place { at: to, origin: Some(window.end), depth: 0 });
+            self.counts.places.push(Place {
+                at: to,
+                origin: Some(window.end),
+                depth: 0,
+            });
             to = self
                 .cursor(to)
                 .expect(&[0xe9], &format!("jmp {:#x}", window.end))?
@@ -306,9 +264,16 @@ impl Checker<'_, '_> {
             marks.push((code.at, 136));
             code.expect(&[0x9d], "popfq")?;
             marks.push((code.at, 128));
-            code.expect(&[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0], "lea rsp, [rsp + 0x80]")?;
+            code.expect(
+                &[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0],
+                "lea rsp, [rsp + 0x80]",
+            )?;
             to = code.at;
-            let place = |(at, depth)| Place { at, origin: Some(site), depth };
+            let place = |(at, depth)| Place {
+                at,
+                origin: Some(site),
+                depth,
+            };
             self.counts.places.extend(marks.into_iter().map(place));
         }
         Ok(to)
@@ -338,7 +303,11 @@ impl Checker<'_, '_> {
         let is = code.next()?;
         let behind = code.at;
         let depth = if was.verb == "call" { 8 } else { 0 };
-        self.counts.places.push(Place { at: is.at, origin: Some(was.at), depth });
+        self.counts.places.push(Place {
+            at: is.at,
+            origin: Some(was.at),
+            depth,
+        });
         if let Some(site) = call {
             let stub = is.to.filter(|_| is.verb == "jmp" && canonical(&is));
             let stub = stub.ok_or_else(|| mismatch(is.at, "a jump to a stub", &is.text))?;
@@ -381,33 +350,6 @@ impl Checker<'_, '_> {
             ))),
         }
     }
-}
-
-/// A direct jump in its long form, without prefixes.
-fn canonical(branch: &Insn) -> bool {
-    match branch.bytes[..] {
-        [0xe9, _, _, _, _] => true,
-        [0x0f, code, _, _, _, _] => code & 0xf0 == 0x80,
-        _ => false,
-    }
-}
-
-/// Byte for byte the same but for the displacement of a rip-relative operand; branches may be longer.
-fn same_form(was: &Insn, is: &Insn) -> bool {
-    if was.is_branch() {
-        return canonical(is);
-    }
-    if was.memory.is_none() {
-        return was.bytes == is.bytes;
-    }
-    // Capstone is unsure where the field is behind a mandatory prefix, so look where the address is made.
-    let (Some(old), Some(new)) = (was.displacements(), is.displacements()) else {
-        return false;
-    };
-    let rest =
-        |insn: &Insn, field: usize| [&insn.bytes[..field], &insn.bytes[field + 4..]].concat();
-    old.iter()
-        .any(|field| new.contains(field) && rest(was, *field) == rest(is, *field))
 }
 
 /// The site table says of the original's instruction what capstone says.

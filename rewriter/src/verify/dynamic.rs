@@ -73,7 +73,10 @@ pub(super) fn check(
     if end.is_none_or(|null| number(null, 0, 8) != Some(0)) {
         return damaged("the dynamic table has no end");
     }
-    let mut moves = Moves { strings: Some(strings), ..Moves::default() };
+    let mut moves = Moves {
+        strings: Some(strings),
+        ..Moves::default()
+    };
     if from.p_offset != to.p_offset {
         let len = used + 16;
         ledger.enter(to.p_offset, len, "the dynamic table")?;

@@ -1,7 +1,7 @@
 //! Accounts for every byte of the patched file: it is the original's, or it was checked.
 
-use super::view::View;
 use super::error::VerifyError;
+use super::view::View;
 use std::ops::Range;
 
 /// File ranges whose content was checked.

@@ -13,7 +13,9 @@ pub(super) struct Moves {
 
 impl Moves {
     pub(super) fn all(&self) -> impl Iterator<Item = &Move> {
-        [&self.strings, &self.dynamic, &self.frames].into_iter().flatten()
+        [&self.strings, &self.dynamic, &self.frames]
+            .into_iter()
+            .flatten()
     }
 }
 

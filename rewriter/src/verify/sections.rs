@@ -49,15 +49,17 @@ pub(super) fn check<'d>(
         data(tables),
         description(tables),
     ];
-    let has_debug_frame =
-        before.iter().any(|s| old.elf.shdr_strtab.get_at(s.sh_name) == Some(ADDED[6]));
+    let has_debug_frame = before
+        .iter()
+        .any(|s| old.elf.shdr_strtab.get_at(s.sh_name) == Some(ADDED[6]));
     let mut debug = None;
     if let Some(hdr) = &moves.frames {
         expected.push(eh_frame(tables, moves, hdr.offset, hdr.va));
         if !has_debug_frame {
             let section = after.last().cloned().unwrap_or_default();
             let bytes = new.at_offset(section.sh_offset, section.sh_size);
-            debug = Some(bytes.ok_or_else(|| VerifyError::damaged("a section lies outside the file"))?);
+            debug =
+                Some(bytes.ok_or_else(|| VerifyError::damaged("a section lies outside the file"))?);
             ledger.enter(section.sh_offset, section.sh_size, "the debug frames")?;
             expected.push(debug_frame(&section));
         }
@@ -65,14 +67,23 @@ pub(super) fn check<'d>(
     let count = expected.len();
     ledger.enter(40, 8, "e_shoff")?;
     ledger.enter(60, 2, "e_shnum")?;
-    ledger.enter(header.e_shoff, 64 * after.len() as u64, "the section headers")?;
+    ledger.enter(
+        header.e_shoff,
+        64 * after.len() as u64,
+        "the section headers",
+    )?;
     if after.len() != before.len() + count || header.e_shstrndx != old.elf.header.e_shstrndx {
-        return damaged(format!("the section headers aren't the original's and {count} more"));
+        return damaged(format!(
+            "the section headers aren't the original's and {count} more"
+        ));
     }
     let strings = |v: &View<'d>| -> Option<(u64, &'d [u8])> {
         let index = usize::from(v.elf.header.e_shstrndx);
         let section = v.elf.section_headers.get(index)?;
-        Some((section.sh_offset, v.at_offset(section.sh_offset, section.sh_size)?))
+        Some((
+            section.sh_offset,
+            v.at_offset(section.sh_offset, section.sh_size)?,
+        ))
     };
     let old_names = old.elf.section_headers.get(usize::from(header.e_shstrndx));
     let old_names = old_names.and_then(|s| old.at_offset(s.sh_offset, s.sh_size));
@@ -81,7 +92,10 @@ pub(super) fn check<'d>(
     };
     let names_len = names.len() as u64;
     ledger.enter(names_offset, names_len, "the section names")?;
-    let added: Vec<u8> = ADDED[..count].iter().flat_map(|n| n.bytes().chain([0])).collect();
+    let added: Vec<u8> = ADDED[..count]
+        .iter()
+        .flat_map(|n| n.bytes().chain([0]))
+        .collect();
     if names.strip_prefix(old_names) != Some(&added[..]) {
         return damaged("the section names aren't the original's and the added ones");
     }
@@ -125,7 +139,14 @@ fn section(kind: u32, flags: u32, va: u64, offset: u64, len: u64, align: u64) ->
 
 fn note(tables: &Tables) -> SectionHeader {
     let note = &tables.note;
-    section(SHT_NOTE, SHF_ALLOC, note.p_vaddr, note.p_offset, note.p_filesz, 4)
+    section(
+        SHT_NOTE,
+        SHF_ALLOC,
+        note.p_vaddr,
+        note.p_offset,
+        note.p_filesz,
+        4,
+    )
 }
 
 fn site_table(tables: &Tables) -> SectionHeader {
@@ -138,13 +159,27 @@ fn site_table(tables: &Tables) -> SectionHeader {
 fn code(tables: &Tables) -> SectionHeader {
     let code = &tables.loads[1];
     let flags = SHF_ALLOC | SHF_EXECINSTR;
-    section(SHT_PROGBITS, flags, code.p_vaddr, code.p_offset, code.p_filesz, 32)
+    section(
+        SHT_PROGBITS,
+        flags,
+        code.p_vaddr,
+        code.p_offset,
+        code.p_filesz,
+        32,
+    )
 }
 
 fn data(tables: &Tables) -> SectionHeader {
     let data = &tables.loads[2];
     let len = ModuleHeader::LEN as u64;
-    section(SHT_PROGBITS, SHF_ALLOC | SHF_WRITE, data.p_vaddr, data.p_offset, len, 16)
+    section(
+        SHT_PROGBITS,
+        SHF_ALLOC | SHF_WRITE,
+        data.p_vaddr,
+        data.p_offset,
+        len,
+        16,
+    )
 }
 
 fn description(tables: &Tables) -> SectionHeader {
@@ -156,7 +191,14 @@ fn description(tables: &Tables) -> SectionHeader {
 fn eh_frame(tables: &Tables, moves: &Moves, hdr_offset: u64, hdr_va: u64) -> SectionHeader {
     let start = frames_start(tables, moves);
     let len = hdr_va.saturating_sub(start);
-    section(SHT_PROGBITS, SHF_ALLOC, start, hdr_offset.saturating_sub(len), len, 8)
+    section(
+        SHT_PROGBITS,
+        SHF_ALLOC,
+        start,
+        hdr_offset.saturating_sub(len),
+        len,
+        8,
+    )
 }
 
 /// Address of the added `.eh_frame`.

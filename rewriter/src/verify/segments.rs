@@ -23,7 +23,10 @@ pub(super) fn check(
 ) -> Result<(), VerifyError> {
     ledger.enter(32, 8, "e_phoff")?;
     ledger.enter(56, 2, "e_phnum")?;
-    let table = (new.elf.header.e_phoff, new.elf.program_headers.len() as u64 * 56);
+    let table = (
+        new.elf.header.e_phoff,
+        new.elf.program_headers.len() as u64 * 56,
+    );
     ledger.enter(table.0, table.1, "the program headers")?;
     check_entries(old, new, tables, moves, table)?;
     check_placement(new, table)?;
@@ -93,7 +96,11 @@ fn check_entries(
 
 /// The first load may have grown over the new header table, and only over that.
 fn grew(old: &View<'_>, was: &ProgramHeader, is: &ProgramHeader, table: (u64, u64)) -> bool {
-    let longer = ProgramHeader { p_filesz: is.p_filesz, p_memsz: is.p_memsz, ..was.clone() };
+    let longer = ProgramHeader {
+        p_filesz: is.p_filesz,
+        p_memsz: is.p_memsz,
+        ..was.clone()
+    };
     let end = was.p_offset + was.p_filesz;
     *is == longer
         && is.p_filesz == is.p_memsz
@@ -150,7 +157,11 @@ fn check_loads(new: &View<'_>, tables: &Tables) -> Result<(), VerifyError> {
     let mut alone = false;
     for p in new.loads() {
         let added = tables.loads.contains(p);
-        let start = if added || alone { p.p_vaddr & !(PAGE - 1) } else { p.p_vaddr };
+        let start = if added || alone {
+            p.p_vaddr & !(PAGE - 1)
+        } else {
+            p.p_vaddr
+        };
         let sound = start >= end
             && p.p_vaddr % PAGE == p.p_offset % PAGE
             && (!added || p.p_align == PAGE && p.p_vaddr == p.p_paddr);

@@ -1,14 +1,14 @@
 //! What the patched file says of itself: note, module header, site and window tables, self-description.
 
-use super::view::View;
 use super::error::VerifyError;
 use super::ledger::Ledger;
+use super::view::View;
 use crate::describe::{NOTE_LEN, WINDOW_LEN, sha256};
 use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
-    ABI_VERSION, FLAG_INDIRECT, FLAG_TAIL, MODULE_MAGIC, ModuleHeader, NO_ARG,
-    NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOTS, SiteDesc,
+    ABI_VERSION, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, MODULE_MAGIC, ModuleHeader,
+    NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOTS, SiteDesc,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
 use std::ops::Range;
@@ -196,11 +196,10 @@ impl Tables {
             ));
         }
         let inline = info.mechanism == Mechanism::Inline || probe.is_some_and(Probe::is_inline);
-        let inline = info.mechanism == Mechanism::Inline || probe.is_some_and(Probe::is_inline);
         let allowed = match probe {
             None => 0,
-            Some(_) if inline => !(FLAG_INDIRECT | FLAG_TAIL),
-            Some(_) => u16::MAX,
+            Some(_) if inline => FLAG_UNSIGNED | FLAG_CHUNKS,
+            Some(_) => FLAG_UNSIGNED | FLAG_CHUNKS | FLAG_INDIRECT | FLAG_TAIL,
         };
         let empty = [word(0, 8), word(24, 8), word(45, 2), word(56, 8)] == [0; 4];
         let unused = probe.is_none() && !(empty && raw[48..56].iter().all(|&a| a == NO_ARG));
@@ -279,7 +278,11 @@ fn new_loads(old: &View<'_>, new: &View<'_>) -> Result<[ProgramHeader; 3], Verif
     let all: Vec<_> = new.loads().collect();
     let is_new = |p: &ProgramHeader| p.p_offset >= old.bytes.len() as u64;
     let first = all.iter().position(|p| is_new(p)).unwrap_or(all.len());
-    let three: Vec<_> = all[first..].iter().take_while(|p| is_new(p)).map(|&p| p.clone()).collect();
+    let three: Vec<_> = all[first..]
+        .iter()
+        .take_while(|p| is_new(p))
+        .map(|&p| p.clone())
+        .collect();
     let at_an_end = first == 0 || first + three.len() == all.len();
     let whole = all.len() == old.loads().count() + 3 && at_an_end;
     let three: Result<[ProgramHeader; 3], _> = three.try_into();
@@ -287,7 +290,11 @@ fn new_loads(old: &View<'_>, new: &View<'_>) -> Result<[ProgramHeader; 3], Verif
         return Err(VerifyError::damaged("there aren't three new segments"));
     };
     let rights = [PF_R, PF_R | PF_X, PF_R | PF_W];
-    if three.iter().zip(rights).any(|(p, flags)| p.p_flags != flags || p.p_filesz != p.p_memsz) {
+    if three
+        .iter()
+        .zip(rights)
+        .any(|(p, flags)| p.p_flags != flags || p.p_filesz != p.p_memsz)
+    {
         return Err(VerifyError::damaged(
             "the new segments have other rights than read, execute, write",
         ));

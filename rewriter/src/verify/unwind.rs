@@ -47,8 +47,20 @@ fn table<'d>(view: &View<'d>) -> Option<(Table<'d>, Move)> {
     let bytes = view.at_va(va, len)?;
     let (frames_va, entries) = parse_table(bytes, va)?;
     let frames = EndianSlice::new(view.loaded_from(frames_va)?, LittleEndian);
-    let place = Move { from: 0, va, offset: header.p_offset, len };
-    Some((Table { frames_va, frames, entries }, place))
+    let place = Move {
+        from: 0,
+        va,
+        offset: header.p_offset,
+        len,
+    };
+    Some((
+        Table {
+            frames_va,
+            frames,
+            entries,
+        },
+        place,
+    ))
 }
 
 /// Where the table went, if it did.
@@ -80,9 +92,16 @@ pub(super) fn place(
     if kept != before.entries.iter().collect::<Vec<_>>() || !added.iter().all(ours) {
         return damaged("the table of unwind information isn't the original's with more entries");
     }
-    ledger.enter(to.offset - (to.va - start), to.va - start, "the unwind information")?;
+    ledger.enter(
+        to.offset - (to.va - start),
+        to.va - start,
+        "the unwind information",
+    )?;
     ledger.enter(to.offset, to.len, "the table of unwind information")?;
-    Ok(Some(Move { from: from.va, ..to }))
+    Ok(Some(Move {
+        from: from.va,
+        ..to
+    }))
 }
 
 fn code_range(tables: &Tables) -> Range<u64> {
@@ -114,7 +133,10 @@ pub(super) fn check(
     let bases = BaseAddresses::default().set_eh_frame(start);
     let rules = Rules::read(&eh_frame, &bases, EhFrame::cie_from_offset)?;
     let in_table = table(new).is_some_and(|(t, _)| {
-        let ours = t.entries.iter().filter(|e| code_range(tables).contains(&e.0));
+        let ours = t
+            .entries
+            .iter()
+            .filter(|e| code_range(tables).contains(&e.0));
         let entry = |(at, fde): (&u64, &usize)| (*at, start + *fde as u64);
         ours.copied().eq(rules.starts.iter().map(entry))
     });
@@ -138,7 +160,9 @@ pub(super) fn check(
             };
             let expected = match place.origin {
                 None => Some(entered()),
-                Some(origin) => original.row(origin).and_then(|row| deeper(row, place.depth)),
+                Some(origin) => original
+                    .row(origin)
+                    .and_then(|row| deeper(row, place.depth)),
             };
             let found = lookup.row(fde, place.at);
             if found.is_none() || found != expected {
@@ -152,7 +176,10 @@ pub(super) fn check(
 
 /// The rules at a function's first instruction.
 fn entered() -> Row {
-    Row { cfa: Cfa::Offset(7, 8), registers: vec![(16, Rule::Offset(-8))] }
+    Row {
+        cfa: Cfa::Offset(7, 8),
+        registers: vec![(16, Rule::Offset(-8))],
+    }
 }
 
 fn deeper(mut row: Row, depth: i64) -> Option<Row> {
@@ -186,16 +213,24 @@ impl Lookup<'_, '_> {
         match self {
             Lookup::EhFrame(section, bases) => {
                 let offset = EhFrameOffset(fde);
-                let fde = section.fde_from_offset(bases, offset, EhFrame::cie_from_offset).ok()?;
+                let fde = section
+                    .fde_from_offset(bases, offset, EhFrame::cie_from_offset)
+                    .ok()?;
                 let fde = Some(fde).filter(|f| f.contains(at))?;
-                let row = fde.unwind_info_for_address(*section, bases, &mut context, at).ok()?;
+                let row = fde
+                    .unwind_info_for_address(*section, bases, &mut context, at)
+                    .ok()?;
                 read_row(row, *section)
             }
             Lookup::DebugFrame(section, bases) => {
                 let offset = gimli::DebugFrameOffset(fde);
-                let fde = section.fde_from_offset(bases, offset, DebugFrame::cie_from_offset).ok()?;
+                let fde = section
+                    .fde_from_offset(bases, offset, DebugFrame::cie_from_offset)
+                    .ok()?;
                 let fde = Some(fde).filter(|f| f.contains(at))?;
-                let row = fde.unwind_info_for_address(*section, bases, &mut context, at).ok()?;
+                let row = fde
+                    .unwind_info_for_address(*section, bases, &mut context, at)
+                    .ok()?;
                 read_row(row, *section)
             }
         }
@@ -212,13 +247,21 @@ impl Rules {
     fn read<'d, S>(
         section: &S,
         bases: &BaseAddresses,
-        cie: impl FnMut(&S, &BaseAddresses, S::Offset) -> gimli::Result<gimli::CommonInformationEntry<Bytes<'d>>> + Copy,
+        cie: impl FnMut(
+            &S,
+            &BaseAddresses,
+            S::Offset,
+        ) -> gimli::Result<gimli::CommonInformationEntry<Bytes<'d>>>
+        + Copy,
     ) -> Result<Rules, VerifyError>
     where
         S: UnwindSection<Bytes<'d>>,
     {
         let error = |_| VerifyError::damaged("the added unwind information can't be read");
-        let mut rules = Rules { starts: BTreeMap::new(), ends: BTreeMap::new() };
+        let mut rules = Rules {
+            starts: BTreeMap::new(),
+            ends: BTreeMap::new(),
+        };
         let mut entries = section.entries(bases);
         while let Some(entry) = entries.next().map_err(error)? {
             if let CieOrFde::Fde(partial) = entry {
@@ -238,8 +281,11 @@ impl Rules {
     /// They are for the stubs together, and for whole trampolines.
     fn cover(&self, tables: &Tables, stubs: u64) -> bool {
         let code = code_range(tables);
-        let trampolines: BTreeMap<u64, u64> =
-            tables.windows.iter().map(|w| (w.trampoline.start, w.trampoline.end)).collect();
+        let trampolines: BTreeMap<u64, u64> = tables
+            .windows
+            .iter()
+            .map(|w| (w.trampoline.start, w.trampoline.end))
+            .collect();
         self.ends.iter().all(|(&start, &end)| {
             let is_stubs = start == code.start && end == code.start + stubs && stubs > 0;
             is_stubs || trampolines.get(&start) == Some(&end)

@@ -26,8 +26,14 @@ impl<'d> View<'d> {
         let view = View { bytes, elf };
         // From here on sums of these don't wrap.
         let bounded = |p: &ProgramHeader| {
-            let in_memory = p.p_vaddr.checked_add(p.p_memsz).is_some_and(|e| e < 1 << 47);
-            let in_file = p.p_offset.checked_add(p.p_filesz).is_some_and(|e| e <= bytes.len() as u64);
+            let in_memory = p
+                .p_vaddr
+                .checked_add(p.p_memsz)
+                .is_some_and(|e| e < 1 << 47);
+            let in_file = p
+                .p_offset
+                .checked_add(p.p_filesz)
+                .is_some_and(|e| e <= bytes.len() as u64);
             in_file && (p.p_type != PT_LOAD || in_memory && p.p_filesz <= p.p_memsz)
         };
         match view.elf.program_headers.iter().all(bounded) {

@@ -22,7 +22,9 @@ pub(crate) struct Instruction {
 
 impl Lab {
     pub(crate) fn new() -> Lab {
-        Lab { dir: tempfile::tempdir().unwrap() }
+        Lab {
+            dir: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -42,12 +44,22 @@ impl Lab {
         std::fs::write(&file, source).unwrap();
         let out = self.path(name);
         let flags: Vec<_> = words.collect();
-        let (libraries, flags): (Vec<&str>, Vec<&str>) =
-            flags.into_iter().partition(|f| f.starts_with("-l") || f.starts_with("-L"));
+        let (libraries, flags): (Vec<&str>, Vec<&str>) = flags
+            .into_iter()
+            .partition(|f| f.starts_with("-l") || f.starts_with("-L"));
         let mut cc = Command::new(compiler);
-        cc.current_dir(self.dir.path()).args(flags).arg("-o").arg(&out).arg(&file).args(libraries);
+        cc.current_dir(self.dir.path())
+            .args(flags)
+            .arg("-o")
+            .arg(&out)
+            .arg(&file)
+            .args(libraries);
         let run = cc.output().unwrap();
-        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
+        assert!(
+            run.status.success(),
+            "{command}: {}",
+            String::from_utf8_lossy(&run.stderr)
+        );
         Some(out)
     }
 
@@ -80,7 +92,9 @@ pub(crate) fn run(program: &Path) -> Output {
 pub(crate) fn run_with(command: &mut Command) -> Output {
     loop {
         match command.output() {
-            Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::yield_now()
+            }
             done => return done.unwrap(),
         }
     }
@@ -89,8 +103,14 @@ pub(crate) fn run_with(command: &mut Command) -> Output {
 /// Asserts that both print the same and end the same.
 pub(crate) fn assert_same(original: &Path, patched: &Path) {
     let (a, b) = (run(original), run(patched));
-    assert_eq!(String::from_utf8_lossy(&a.stderr), String::from_utf8_lossy(&b.stderr));
-    assert_eq!(String::from_utf8_lossy(&a.stdout), String::from_utf8_lossy(&b.stdout));
+    assert_eq!(
+        String::from_utf8_lossy(&a.stderr),
+        String::from_utf8_lossy(&b.stderr)
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&a.stdout),
+        String::from_utf8_lossy(&b.stdout)
+    );
     assert_eq!(a.status, b.status);
 }
 
@@ -101,7 +121,11 @@ pub(crate) fn disassemble(file: &Path) -> Vec<Instruction> {
         let mut fields = l.split('\t');
         let at = u64::from_str_radix(fields.next()?.trim().strip_suffix(':')?, 16).ok()?;
         let len = fields.next()?.split_whitespace().count() as u32;
-        Some(Instruction { at, len, text: fields.next()?.trim().to_string() })
+        Some(Instruction {
+            at,
+            len,
+            text: fields.next()?.trim().to_string(),
+        })
     };
     text.lines().filter_map(line).collect()
 }
@@ -114,11 +138,20 @@ fn direct_target(i: &Instruction) -> Option<u64> {
     let mut words = i.text.split_whitespace();
     let mnemonic = words.next()?;
     let branch = mnemonic.starts_with('j') || mnemonic.starts_with("call");
-    u64::from_str_radix(words.next()?, 16).ok().filter(|_| branch)
+    u64::from_str_radix(words.next()?, 16)
+        .ok()
+        .filter(|_| branch)
 }
 
 fn spec(probe: Probe) -> ProbeSpec {
-    ProbeSpec { probe, args: [NO_ARG; 8], nargs: 2, width: 8, unsigned: false, param: 0 }
+    ProbeSpec {
+        probe,
+        args: [NO_ARG; 8],
+        nargs: 2,
+        width: 8,
+        unsigned: false,
+        param: 0,
+    }
 }
 
 fn call_action(i: &Instruction) -> Option<Action> {
@@ -136,7 +169,12 @@ fn call_action(i: &Instruction) -> Option<Action> {
         }
         _ => return None,
     };
-    Some(Action::Call { len: i.len as u8, tail, target, probe: spec(Probe::Barrier) })
+    Some(Action::Call {
+        len: i.len as u8,
+        tail,
+        target,
+        probe: spec(Probe::Barrier),
+    })
 }
 
 fn site(sites: &mut Vec<Site>, at: u64, action: Action) -> u32 {
@@ -159,14 +197,21 @@ fn site(sites: &mut Vec<Site>, at: u64, action: Action) -> u32 {
         outcome: Outcome::Patchable,
         reason: None,
     };
-    sites.push(Site { info, action: Some(action) });
+    sites.push(Site {
+        info,
+        action: Some(action),
+    });
     id
 }
 
 /// Every call in `.text` is a site, and with `inline` every stretch that a jump fits in a window.
 pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
     let code = disassemble(file);
-    assert!(!code.is_empty(), "objdump shows no code of {}", file.display());
+    assert!(
+        !code.is_empty(),
+        "objdump shows no code of {}",
+        file.display()
+    );
     // In a static program the C library's own calls needn't keep to the calling convention.
     let whole = code.len() < 20_000;
     let mut sites = Vec::new();
@@ -177,7 +222,11 @@ pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
             site(&mut sites, i.at, action);
         }
     }
-    let windows = if inline && whole { windows(&code, &mut sites) } else { Vec::new() };
+    let windows = if inline && whole {
+        windows(&code, &mut sites)
+    } else {
+        Vec::new()
+    };
     let binary = BinaryInfo {
         path: file.file_name().unwrap().to_string_lossy().into_owned(),
         build_id: None,
@@ -185,23 +234,42 @@ pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
         stripped: false,
         runtimes: Vec::new(),
     };
-    Scan { binary, sites, windows }
+    Scan {
+        binary,
+        sites,
+        windows,
+    }
 }
 
 fn windows(code: &[Instruction], sites: &mut Vec<Site>) -> Vec<Window> {
     let mut entered: BTreeSet<u64> = code.iter().filter_map(direct_target).collect();
-    entered.extend(code.iter().filter(|i| is_call(i)).map(|i| i.at + u64::from(i.len)));
+    entered.extend(
+        code.iter()
+            .filter(|i| is_call(i))
+            .map(|i| i.at + u64::from(i.len)),
+    );
     // Function entries that only data leads to.
     for i in code {
-        if let Some(target) = i.text.split("# ").nth(1).and_then(|t| t.split_whitespace().next()) {
+        if let Some(target) = i
+            .text
+            .split("# ")
+            .nth(1)
+            .and_then(|t| t.split_whitespace().next())
+        {
             entered.extend(u64::from_str_radix(target, 16));
         }
-        for word in i.text.split(['$', ',', ' ']).filter_map(|w| w.strip_prefix("0x")) {
+        for word in i
+            .text
+            .split(['$', ',', ' '])
+            .filter_map(|w| w.strip_prefix("0x"))
+        {
             entered.extend(u64::from_str_radix(word, 16));
         }
     }
     let padding = |i: &Instruction| {
-        ["nop", "int3", "xchg   %ax,%ax"].iter().any(|text| i.text.contains(text))
+        ["nop", "int3", "xchg   %ax,%ax"]
+            .iter()
+            .any(|text| i.text.contains(text))
     };
     let mut windows = Vec::new();
     let mut at = 0;
@@ -233,7 +301,11 @@ fn windows(code: &[Instruction], sites: &mut Vec<Site>) -> Vec<Window> {
         if len >= 5 {
             let places = [code[at].at, code[last].at];
             let ids = places.map(|p| site(sites, p, Action::Inline(spec(Probe::InlineEnd))));
-            windows.push(Window { start: LinkVa(code[at].at), len, sites: ids.to_vec() });
+            windows.push(Window {
+                start: LinkVa(code[at].at),
+                len,
+                sites: ids.to_vec(),
+            });
         }
         at = end.max(at + 1);
     }

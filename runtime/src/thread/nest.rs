@@ -170,8 +170,16 @@ impl Thread {
     /// Leaves the current frame, closing what its end implies, and writes its interval. `extent`: see
     /// [`record::Interval::extent`].
     pub(crate) fn leave(&self, frame: &Frame, extent: u64) {
-        if self.abandoned.get() || !core::ptr::eq(self.frame.get(), frame) {
+        if !core::ptr::eq(self.frame.get(), frame) {
             return; // forked away in between
+        }
+        if self.abandoned.get() {
+            // Nothing is written, but the frame's memory goes.
+            self.work_top.set(frame.work_base.get());
+            self.mutex_top.set(frame.mutex_base.get());
+            self.frame.set(frame.up.get());
+            self.account.set(frame.before.get());
+            return;
         }
         self.charge();
         while self.work().is_some() {

@@ -266,7 +266,6 @@ fn usage_and_missing_things() {
         &["report", &rubbish][..],
         &["export", &rubbish, "--to", "csv", "-o", &runs],
         &["combine", &rubbish, "-o", &runs],
-        &["diff", &rubbish, &rubbish],
         &["record", "-o", &runs, "--", "/no/such/program"],
         &[
             "record",

@@ -177,6 +177,10 @@ fn labels_are_unique() {
             .iter()
             .flat_map(|c| Fixture::open(name).ordinary_builds(c))
         {
+            // Where labels aren't stable, two of them may be equal too.
+            if build.fixture.stability(&build.variant) == Stability::None {
+                continue;
+            }
             let folder = tempfile::tempdir().expect("there is room for a patched program");
             let patched = table::patch(&build, folder.path(), &[]);
             let labels = table::labels(&xus_of(&build, &patched, 4));

@@ -119,16 +119,22 @@ fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), 
         .map(|c| c.and_then(by_name))
         .collect();
 
-    let process = u32s("process")?;
-    let mut processes = HashMap::new();
-    for &pid in process.as_primitive::<UInt32Type>().values() {
-        let position = *processes.entry(pid).or_insert_with(|| {
-            let known = summary.processes.iter().find(|p| p.pid == pid).cloned();
-            xus.processes
-                .push(known.unwrap_or(ProcessId { pid, ordinal: 0 }));
-            xus.processes.len() - 1
-        });
-        xus.process.push(position as u16);
+    // The summary of a run has all its processes; a foreign table's has none.
+    let (pid, number) = (
+        u32s("process")?,
+        get(batch, "process_number", &DataType::UInt16)?,
+    );
+    xus.process = number.as_primitive::<UInt16Type>().values().to_vec();
+    xus.processes = summary.processes.clone();
+    for (&pid, &number) in pid
+        .as_primitive::<UInt32Type>()
+        .values()
+        .iter()
+        .zip(&xus.process)
+    {
+        while xus.processes.len() <= number as usize {
+            xus.processes.push(ProcessId { pid, ordinal: 0 });
+        }
     }
 
     let (name, module) = (utf8("type")?, utf8("module")?);

@@ -14,7 +14,9 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{Field, Int32Type, Schema};
 use ompfuse_format::Construct;
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::compute_leaves;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
@@ -33,7 +35,8 @@ pub(super) fn to_parquet(profile: &Profile) -> Result<Vec<u8>, ProfileError> {
         .collect();
     let schema = Arc::new(Schema::new(fields));
     let arrays: Vec<ArrayRef> = columns.into_iter().map(|(_, array, _)| array).collect();
-    let batch = RecordBatch::try_new(Arc::clone(&schema), arrays)?;
+    let rows = profile.xus.len();
+    RecordBatch::try_new(Arc::clone(&schema), arrays.clone())?; // says so if columns differ in length
     let label = ColumnPath::from("label");
     let hash = ColumnPath::from("label_hash");
     let mut properties = WriterProperties::builder()
@@ -55,9 +58,28 @@ pub(super) fn to_parquet(profile: &Profile) -> Result<Vec<u8>, ProfileError> {
             .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
     }
     let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties.build()))?;
-    writer.write(&batch)?;
-    writer.close()?;
+    let writer = ArrowWriter::try_new(&mut bytes, Arc::clone(&schema), Some(properties.build()))?;
+    let (mut file, columns) = writer.into_serialized_writer()?;
+    // One row group, its columns encoded in parallel: each of ours is one leaf.
+    let encoders = columns.create_column_writers(0)?;
+    let chunks: Vec<_> = encoders
+        .into_par_iter()
+        .zip(schema.fields().par_iter().zip(arrays))
+        .map(|(mut encoder, (field, array))| {
+            for leaf in compute_leaves(field, &array)? {
+                encoder.write(&leaf)?;
+            }
+            encoder.close()
+        })
+        .collect::<Result<_, ParquetError>>()?;
+    if rows > 0 {
+        let mut group = file.next_row_group()?;
+        for chunk in chunks {
+            chunk.append_to_row_group(&mut group)?;
+        }
+        group.close()?;
+    }
+    file.close()?;
     Ok(bytes)
 }
 
@@ -107,6 +129,11 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             true,
         ),
         column("process", UInt32Array::from_iter_values(pids), false),
+        column(
+            "process_number",
+            UInt16Array::from(xus.process.clone()),
+            false,
+        ),
         column("thread", UInt32Array::from(xus.thread.clone()), false),
         column(
             "cpu",

@@ -34,52 +34,81 @@ struct Ways {
 }
 
 impl Analysis<'_, '_> {
-    /// The end of the construct that the branch at the end of `block` enters.
-    pub(crate) fn end_of(&self, block: usize, drafts: &[Draft]) -> End {
+    /// The end of the construct that everything behind the branch of `block` belongs to; `fork`: the branch that
+    /// passes it by.
+    fn end_of(&self, block: usize, fork: usize, drafts: &[Draft]) -> End {
         let join = self.post.parent(block).filter(|&j| j < self.body.blocks.len());
         let ways = self.ways(block, join, drafts);
-        if !ways.joins && ways.open.is_empty() {
-            if let Some(&at) = ways.barriers.first() {
-                return End::Implied(ways.barriers.into_iter().collect(), barrier_reason(at));
-            }
-            if !ways.returns.is_empty() {
-                let places = ways.returns.iter().map(|&b| self.exit_address(b)).collect();
-                return End::Implied(places, RETURN.to_owned());
-            }
-            return End::Nowhere("control never leaves it");
+        if ways.joins {
+            let Some(join) = join else { return End::Nowhere(NEVER) };
+            return self
+                .implied_behind(join, drafts)
+                .unwrap_or_else(|| End::Probes(vec![self.body.blocks[join].start]));
         }
-        match join {
-            Some(join) if ways.joins => {
-                if let Some(implied) = self.implied_behind(join, drafts) {
-                    return implied;
+        if ways.open.is_empty() && ways.returns.is_empty() {
+            return match ways.barriers.first() {
+                Some(&at) => {
+                    End::Implied(ways.barriers.iter().copied().collect(), barrier_reason(at))
                 }
-                End::Probes(vec![self.body.blocks[join].start])
-            }
-            _ => {
-                let leaves = |&b: &usize| self.body.blocks[b].exit != Exit::Return;
-                if ways.open.iter().any(|b| leaves(b) && !self.is_shared(block, *b)) {
-                    return End::Nowhere("its last action is a jump to another function");
-                }
-                End::Probes(ways.open.iter().map(|&b| self.epilogue(b)).collect())
-            }
+                None => End::Nowhere(NEVER),
+            };
         }
+        // Paths don't join: what follows the construct, if anything, exists once for each.
+        if self.repeats_code(fork, &ways) {
+            return End::Nowhere("the code behind it exists several times");
+        }
+        if ways.open.is_empty() {
+            let places = ways.returns.iter().map(|&b| self.exit_address(b)).collect();
+            return End::Implied(places, RETURN.to_owned());
+        }
+        let leaves = |&b: &usize| self.body.blocks[b].exit != Exit::Return;
+        if ways.open.iter().any(|b| leaves(b) && !self.is_shared(block, *b)) {
+            return End::Nowhere("its last action is a jump to another function");
+        }
+        End::Probes(ways.open.iter().map(|&b| self.epilogue(b)).collect())
     }
 
-    /// Whether a block is reached on both sides of the branch of `branch`: then it is behind what the branch enters.
-    fn is_shared(&self, branch: usize, block: usize) -> bool {
-        self.body.blocks[branch].succs.iter().all(|&side| {
-            let mut seen = BTreeSet::from([branch]);
-            let mut work = vec![side];
-            while let Some(b) = work.pop() {
-                if b == block {
-                    return true;
-                }
-                if seen.insert(b) {
-                    work.extend(&self.body.blocks[b].succs);
-                }
+    /// Blocks that one side of a branch leads to.
+    fn side(&self, branch: usize, side: usize) -> BTreeSet<usize> {
+        let mut seen = BTreeSet::new();
+        let mut work = vec![side];
+        while let Some(b) = work.pop() {
+            if b != branch && seen.insert(b) {
+                work.extend(&self.body.blocks[b].succs);
             }
-            false
-        })
+        }
+        seen
+    }
+
+    /// Whether a block (or another with the same exit) is reached on both sides of a branch: then it is behind what
+    /// the branch enters.
+    fn is_shared(&self, branch: usize, block: usize) -> bool {
+        let exit = self.body.blocks[block].exit;
+        let same = |b: &usize| *b == block || (exit == self.body.blocks[*b].exit && exit.is_direct_tail());
+        self.body.blocks[branch].succs.iter().all(|&s| self.side(branch, s).iter().any(same))
+    }
+
+    /// Whether the side that passes the construct by does more than return: then the other side does it too, somewhere.
+    fn repeats_code(&self, branch: usize, ways: &Ways) -> bool {
+        let ends = |s: &BTreeSet<usize>| {
+            ways.returns.iter().chain(&ways.open).any(|b| s.contains(b))
+        };
+        let sides: Vec<BTreeSet<usize>> =
+            self.body.blocks[branch].succs.iter().map(|&s| self.side(branch, s)).collect();
+        let both_end = sides.len() > 1 && sides.iter().all(ends);
+        let trivial = |s: &BTreeSet<usize>| {
+            s.iter().all(|&b| {
+                self.body.block_insns(b).iter().all(|i| {
+                    is_plain_move(i)
+                        || matches!(
+                            i.flow_control(),
+                            FlowControl::Return | FlowControl::UnconditionalBranch
+                        )
+                        || is_zeroing(i)
+                })
+            })
+        };
+        both_end && !sides.iter().any(trivial)
     }
 
     /// Follows every path behind the branch until it joins, meets a barrier or leaves the function.
@@ -134,9 +163,15 @@ impl Analysis<'_, '_> {
 
     /// The barrier that is called in a block.
     pub(crate) fn barrier_in(&self, block: usize, drafts: &[Draft]) -> Option<u64> {
-        self.body.block_insns(block).iter().map(Instruction::ip).find(|&ip| {
-            self.calls.get(&ip).is_some_and(|&d| drafts[d].probe() == Some(Probe::Barrier))
-        })
+        self.body
+            .block_insns(block)
+            .iter()
+            .map(Instruction::ip)
+            .find(|&ip| {
+                self.calls
+                    .get(&ip)
+                    .is_some_and(|&d| drafts[d].probe() == Some(Probe::Barrier))
+            })
     }
 
     /// What the code behind a join leads to, if nothing but moves stands before it.
@@ -168,7 +203,9 @@ impl Analysis<'_, '_> {
     }
 
     fn exit_address(&self, block: usize) -> u64 {
-        self.body.last(block).map_or(self.body.blocks[block].start, Instruction::ip)
+        self.body
+            .last(block)
+            .map_or(self.body.blocks[block].start, Instruction::ip)
     }
 
     /// The beginning of what restores registers before a block's exit.
@@ -185,9 +222,15 @@ impl Analysis<'_, '_> {
             .map_or(last.ip(), Instruction::ip)
     }
 
-    /// Adds the end of the construct begun by draft `begin` at the branch of `block`; without a place for it the
-    /// begin loses its probe too.
-    pub(crate) fn add_end(&self, begin: usize, block: usize, drafts: &mut Vec<Draft>) {
+    /// Adds the end of the construct begun by draft `begin` ([`Analysis::end_of`]); without a place for it the begin
+    /// loses its probe too.
+    pub(crate) fn add_end(
+        &self,
+        begin: usize,
+        block: usize,
+        fork: usize,
+        drafts: &mut Vec<Draft>,
+    ) {
         let construct = drafts[begin].construct;
         let end = |address: u64, drafts: &mut Vec<Draft>| {
             let mut draft = Draft::new(address, construct, Edge::End);
@@ -196,7 +239,7 @@ impl Analysis<'_, '_> {
             draft.detail = drafts[begin].detail.clone();
             drafts.push(draft);
         };
-        match self.end_of(block, drafts) {
+        match self.end_of(block, fork, drafts) {
             End::Implied(places, reason) => {
                 for d in places.iter().filter_map(|at| self.calls.get(at)) {
                     if construct != Construct::Master && drafts[*d].construct == Construct::Barrier
@@ -228,6 +271,17 @@ const RETURN: &str = "implied by the return of the outlined function";
 
 fn barrier_reason(at: u64) -> String {
     format!("implied by the barrier at {at:#x}")
+}
+
+/// A path that never ends.
+const NEVER: &str = "control never leaves it";
+
+/// Whether it sets a register to 0, as for a result.
+fn is_zeroing(insn: &Instruction) -> bool {
+    matches!(
+        insn.mnemonic(),
+        Mnemonic::Xor | Mnemonic::Xorps | Mnemonic::Pxor | Mnemonic::Xorpd | Mnemonic::Vxorps | Mnemonic::Vpxor
+    )
 }
 
 /// Whether it restores the caller's registers.

@@ -25,11 +25,18 @@ struct Division {
     block: usize,
     /// What it divides by.
     by: Query,
+    /// Width of the operands in bytes.
+    size: usize,
 }
 
 /// Adds the static loops of a function to `drafts`.
 pub(super) fn find(a: &Analysis<'_, '_>, loops: &[NaturalLoop], drafts: &mut Vec<Draft>) {
     for (&id, division) in &divisions(a) {
+        if division.size == 1 {
+            // Its remainder is in a byte that isn't followed; source code has no such divisions of its own.
+            add_begin(a, division, drafts);
+            continue;
+        }
         let rank = match division.by {
             Query::NumTeams => Query::TeamNum,
             _ => Query::ThreadNum,
@@ -40,14 +47,24 @@ pub(super) fn find(a: &Analysis<'_, '_>, loops: &[NaturalLoop], drafts: &mut Vec
             continue;
         }
         let branches: Vec<usize> = diverging(a, id, division.block, rank).collect();
-        let Some((&first, others)) = branches.split_first() else { continue };
+        let Some((&first, others)) = branches.split_first() else {
+            continue;
+        };
+        let asks: Vec<usize> = a
+            .decisions
+            .iter()
+            .filter(|(_, d)| is_shape(d.values.0, d.values.1) || is_shape(d.values.1, d.values.0))
+            .map(|(&b, _)| b)
+            .filter(|&b| a.dom.dominates(division.block, b))
+            .collect();
+        let origin = origin(a, first, &asks);
         let begin = add_begin(a, division, drafts);
-        match displaced(a, loops, division, first) {
+        match displaced(a, loops, division, origin) {
             Some(why) => drafts[begin].skip(why),
-            None if drafts[begin].action.is_some() => a.add_end(begin, first, drafts),
+            None if drafts[begin].action.is_some() => a.add_end(begin, origin, first, drafts),
             None => {}
         }
-        add_sharers(a, loops, begin, first, others, drafts);
+        add_sharers(a, loops, begin, origin, others, drafts);
     }
 }
 
@@ -65,9 +82,11 @@ fn divisions(a: &Analysis<'_, '_>) -> BTreeMap<u64, Division> {
             };
             if let Value::Query(by @ (Query::NumThreads | Query::NumTeams)) =
                 dataflow::operand(state, insn, 0)
-                && size >= 2
             {
-                out.insert(insn.ip(), Division { insn: *insn, block, by });
+                out.insert(
+                    insn.ip(),
+                    Division { insn: *insn, block, by, size },
+                );
             }
         });
     }
@@ -102,7 +121,9 @@ fn diverging<'x>(
     let mut order = crate::scan::dom::post_order(&succs, block);
     order.reverse();
     order.into_iter().filter(move |&b| {
-        let Some(decision) = a.decisions.get(&b) else { return false };
+        let Some(decision) = a.decisions.get(&b) else {
+            return false;
+        };
         let (x, y) = decision.values;
         let related = |v: Value| v.division() == Some(id);
         let other = |v: Value| related(v) || matches!(v, Value::Const(0));
@@ -118,6 +139,26 @@ fn diverging<'x>(
     })
 }
 
+/// The block whose branch everything of the loop is behind. `first`: the diverging branch; `asks`: comparisons of the
+/// thread's number with the remainder.
+fn origin(a: &Analysis<'_, '_>, first: usize, asks: &[usize]) -> usize {
+    let Some(&ask) = asks.iter().find(|&&b| a.dom.dominates(b, first)) else { return first };
+    let others = || asks.iter().filter(|&&b| !a.dom.dominates(ask, b));
+    if others().next().is_none() {
+        // Where a larger share can't be empty, its path goes around the diverging branch.
+        return if a.post.dominates(first, ask) { first } else { ask };
+    }
+    // Several versions of the loop, for a condition that doesn't change in it.
+    let mut over = ask;
+    while let Some(parent) = a.dom.parent(over) {
+        if others().all(|&b| a.dom.dominates(over, b)) {
+            break;
+        }
+        over = parent;
+    }
+    over
+}
+
 /// Why the division doesn't stand right before its loop, if the compiler moved it away.
 fn displaced(
     a: &Analysis<'_, '_>,
@@ -129,7 +170,10 @@ fn displaced(
     if !loops.iter().all(once) {
         return Some("its division is hoisted out of a cycle that the loop is in");
     }
-    let compare = a.decisions.get(&first).map_or(0, |d| a.body.insns[d.compare].ip());
+    let compare = a
+        .decisions
+        .get(&first)
+        .map_or(0, |d| a.body.insns[d.compare].ip());
     let mut seen = BTreeSet::new();
     let mut work = vec![division.block];
     while let Some(block) = work.pop() {
@@ -137,15 +181,22 @@ fn displaced(
             continue;
         }
         let between = |ip: u64| {
-            (block != division.block || ip > division.insn.ip())
-                && (block != first || ip < compare)
+            (block != division.block || ip > division.insn.ip()) && (block != first || ip < compare)
         };
         let calls = a.body.block_insns(block).iter().map(Instruction::ip);
-        if calls.filter(|&ip| between(ip)).any(|ip| a.calls.contains_key(&ip)) {
+        if calls
+            .filter(|&ip| between(ip))
+            .any(|ip| a.calls.contains_key(&ip))
+        {
             return Some("a call of the runtime stands between its division and the loop");
         }
         if block != first {
-            work.extend(a.body.blocks[block].succs.iter().filter(|s| a.dom.dominates(division.block, **s)));
+            work.extend(
+                a.body.blocks[block]
+                    .succs
+                    .iter()
+                    .filter(|s| a.dom.dominates(division.block, **s)),
+            );
         }
     }
     None
@@ -162,9 +213,8 @@ fn add_begin(a: &Analysis<'_, '_>, division: &Division, drafts: &mut Vec<Draft>)
     draft.detail = Some("static".to_owned());
     draft.line_at = query_call(a, division).unwrap_or(insn.ip());
     let mut args = [NO_ARG; 8];
-    let mut width = insn.memory_size().size();
+    let width = division.size;
     if insn.op0_kind() == OpKind::Register {
-        width = insn.op0_register().size();
         args[0] = insn.op0_register().full_register().number() as u8;
     }
     if construct == Construct::Distribute {
@@ -210,11 +260,16 @@ fn add_sharers(
     drafts: &mut Vec<Draft>,
 ) {
     let id = drafts[begin].address;
-    let Some(division) = a.body.block_at(id) else { return };
+    let Some(division) = a.body.block_at(id) else {
+        return;
+    };
     let extent = a.extent(first, drafts);
     let iterates = |l: &NaturalLoop| {
         l.blocks.iter().any(|b| {
-            let leaves = a.body.blocks[*b].succs.iter().any(|s| !l.blocks.contains(s));
+            let leaves = a.body.blocks[*b]
+                .succs
+                .iter()
+                .any(|s| !l.blocks.contains(s));
             leaves
                 && a.decisions.get(b).is_some_and(|d| {
                     d.values.0.division() == Some(id) || d.values.1.division() == Some(id)
@@ -249,7 +304,9 @@ fn add_sharers(
         let mut draft = Draft::new(at, Construct::Loop, Edge::Begin);
         draft.function = a.function();
         draft.detail = Some("static".to_owned());
-        draft.skip(format!("its bounds are those of the loop at {id:#x}; no probe for that yet"));
+        draft.skip(format!(
+            "its bounds are those of the loop at {id:#x}; no probe for that yet"
+        ));
         drafts.push(draft);
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             param: filter,
         });
         drafts.push(draft);
-        a.add_end(drafts.len() - 1, block, drafts);
+        a.add_end(drafts.len() - 1, block, block, drafts);
     }
 }
 

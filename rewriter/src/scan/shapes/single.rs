@@ -18,7 +18,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         let result = Value::Result(drafts[begin].address);
         let branch = a.decisions.iter().find(|(_, d)| d.values.0 == result || d.values.1 == result);
         match branch {
-            Some((&block, _)) => a.add_end(begin, block, drafts),
+            Some((&block, _)) => a.add_end(begin, block, block, drafts),
             None => drafts[begin].skip("no end: nothing branches on its result"),
         }
     }

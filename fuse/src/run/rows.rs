@@ -1,0 +1,271 @@
+//! Second pass: a row per XU and per other interval.
+
+use super::clock::Clock;
+use super::nodes::{NONE, NodeIndex, NodeTable};
+use super::read::Parsed;
+use super::{CountAccount, IntervalTable, ThreadAccount};
+use crate::label::{LabelId, Labels};
+use crate::table::{EventColumn, XuTable};
+use ompfuse_format::Construct;
+use ompfuse_format::record::{Interval, MAX_COUNTERS, Record};
+
+/// The rows under construction.
+pub(super) struct Rows {
+    pub(super) xus: XuTable,
+    pub(super) xu_node: Vec<u32>,
+    pub(super) xu_parent: Vec<u32>,
+    /// Exclusive ticks of this process's XUs; nanoseconds are made of the sum over an XU's parts.
+    pub(super) xu_ticks: Vec<u64>,
+    pub(super) intervals: IntervalTable,
+    /// Per node the XU row that it has already.
+    pub(super) row_of_node: Vec<u32>,
+}
+
+/// One process as the second pass sees it.
+pub(super) struct Context<'a> {
+    pub(super) process: u16,
+    pub(super) clock: Clock,
+    pub(super) index: &'a NodeIndex,
+    pub(super) nodes: &'a NodeTable,
+    /// Per event column of the run the counter in this process's records.
+    pub(super) counter: &'a [Option<usize>],
+}
+
+impl Rows {
+    pub(super) fn new(events: &[&str], xus: usize, intervals: usize) -> Rows {
+        let columns = |capacity| {
+            let column = |name: &&str| EventColumn {
+                name: (*name).to_owned(),
+                values: Vec::with_capacity(capacity),
+                present: None,
+            };
+            events.iter().map(column).collect()
+        };
+        let mut rows = Rows {
+            xus: XuTable {
+                events: columns(xus),
+                ..XuTable::default()
+            },
+            xu_node: Vec::with_capacity(xus),
+            xu_parent: Vec::with_capacity(xus),
+            xu_ticks: Vec::with_capacity(xus),
+            intervals: IntervalTable {
+                events: columns(intervals),
+                ..IntervalTable::default()
+            },
+            row_of_node: Vec::new(),
+        };
+        rows.xus.reserve(xus);
+        rows
+    }
+
+    /// Second pass over a thread. `place` gives a record's site its position.
+    pub(super) fn add_thread(
+        &mut self,
+        context: &Context<'_>,
+        parsed: &Parsed<'_>,
+        events: &[&str],
+        mut place: impl FnMut(u32) -> u32,
+    ) -> ThreadAccount {
+        let header = &parsed.file.header;
+        let (mut own_ticks, mut own_counts) = (0u64, [0u64; MAX_COUNTERS]);
+        // A thread can have fewer counters than its process: then it has none of that event.
+        let counter = |c: &Option<usize>| c.filter(|&c| c < header.counters as usize);
+        let counters: Vec<Option<usize>> = context.counter.iter().map(counter).collect();
+        let mut counts = [0; MAX_COUNTERS];
+        for record in parsed.file.records() {
+            let Ok(Record::Interval(interval)) = record else {
+                continue;
+            };
+            own_ticks = own_ticks.wrapping_add(interval.own_ticks);
+            for (at, count) in interval.counts.iter().enumerate() {
+                counts[at] = count;
+                own_counts[at] = own_counts[at].wrapping_add(count);
+            }
+            let values = counters.iter().map(|c| c.map(|c| counts[c]));
+            let node = context.node(interval.node);
+            if interval.construct.is_xu() {
+                let site = place(interval.site);
+                self.add_xu(context, header.index, &interval, node, site, values);
+            } else {
+                let site = place(interval.site);
+                self.add_interval(context, header.index, &interval, node, site, values);
+            }
+        }
+        let ended = header.tsc_end != 0;
+        ThreadAccount {
+            process: context.process,
+            index: header.index,
+            tid: header.tid,
+            root: context.is_root(parsed),
+            lost: header.lost,
+            own_ticks,
+            total_ticks: ended.then(|| header.tsc_end.wrapping_sub(header.tsc_start)),
+            total_ns: ended.then(|| {
+                context
+                    .clock
+                    .length(header.tsc_end.wrapping_sub(header.tsc_start))
+            }),
+            counts: events
+                .iter()
+                .zip(&counters)
+                .filter_map(|(event, c)| {
+                    let c = (*c)?;
+                    let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
+                    Some(CountAccount {
+                        event: (*event).to_owned(),
+                        own: own_counts[c],
+                        total: ended.then_some(total),
+                    })
+                })
+                .collect(),
+        }
+    }
+
+    fn add_xu(
+        &mut self,
+        context: &Context<'_>,
+        thread: u32,
+        i: &Interval<'_>,
+        node: u32,
+        site: u32,
+        values: impl Iterator<Item = Option<u64>>,
+    ) {
+        let (t0, t1) = (context.clock.at(i.t0), context.clock.at(i.t1));
+        let xus = &mut self.xus;
+        if node != NONE && self.row_of_node[node as usize] != NONE {
+            let row = self.row_of_node[node as usize] as usize;
+            if t0 < xus.t0_ns[row] {
+                (xus.t0_ns[row], xus.thread[row], xus.cpu[row]) = (t0, thread, i.cpu);
+            }
+            xus.t1_ns[row] = xus.t1_ns[row].max(t1);
+            let ticks = &mut self.xu_ticks[row - xus.own_ns.len()];
+            *ticks = ticks.wrapping_add(i.own_ticks);
+            xus.parts[row] += 1;
+            for (column, value) in xus.events.iter_mut().zip(values) {
+                column.add(row, value);
+            }
+            return;
+        }
+        let row = xus.label.len();
+        if node != NONE {
+            self.row_of_node[node as usize] = row as u32;
+        }
+        xus.label.push(
+            context
+                .nodes
+                .label
+                .get(node as usize)
+                .copied()
+                .unwrap_or(LabelId::NONE),
+        );
+        xus.site.push(site);
+        xus.construct.push(Some(i.construct));
+        xus.process.push(context.process);
+        xus.thread.push(thread);
+        xus.cpu.push(i.cpu);
+        xus.first.push(i.index);
+        xus.iterations.push(if i.construct == Construct::Range {
+            i.extent
+        } else {
+            0
+        });
+        xus.t0_ns.push(t0);
+        xus.t1_ns.push(t1);
+        xus.parts.push(1);
+        for (column, value) in xus.events.iter_mut().zip(values) {
+            column.push(row, value);
+        }
+        self.xu_ticks.push(i.own_ticks);
+        self.xu_node.push(node);
+        self.xu_parent.push(context.node(i.parent));
+    }
+
+    fn add_interval(
+        &mut self,
+        context: &Context<'_>,
+        thread: u32,
+        i: &Interval<'_>,
+        node: u32,
+        site: u32,
+        values: impl Iterator<Item = Option<u64>>,
+    ) {
+        let rows = &mut self.intervals;
+        let row = rows.construct.len();
+        let waits = matches!(
+            i.construct,
+            Construct::Critical | Construct::Lock | Construct::Ordered | Construct::Atomic
+        );
+        rows.construct.push(i.construct);
+        rows.site.push(site);
+        rows.process.push(context.process);
+        rows.thread.push(thread);
+        rows.cpu.push(i.cpu);
+        rows.node.push(node);
+        rows.parent.push(context.node(i.parent));
+        rows.t0_ns.push(context.clock.at(i.t0));
+        rows.t1_ns.push(context.clock.at(i.t1));
+        rows.own_ns.push(context.clock.length(i.own_ticks));
+        rows.extent.push(if waits {
+            context.clock.length(i.extent)
+        } else {
+            i.extent
+        });
+        for (column, value) in rows.events.iter_mut().zip(values) {
+            column.push(row, value);
+        }
+    }
+
+    /// Ticks of the XUs that came with this process become nanoseconds.
+    pub(super) fn finish_process(&mut self, clock: &Clock) {
+        self.xus
+            .own_ns
+            .extend(self.xu_ticks.drain(..).map(|ticks| clock.length(ticks)));
+    }
+}
+
+impl Context<'_> {
+    /// Whether the thread runs the program's own code: it forks outside every parallel region, or is in no team at all.
+    fn is_root(&self, parsed: &Parsed<'_>) -> bool {
+        let outermost = |parent: u64| {
+            let enclosing = self.nodes.parallel.get(self.node(parent) as usize);
+            enclosing.is_none_or(|&p| p == NONE)
+        };
+        let mut forks = parsed
+            .nodes
+            .iter()
+            .filter(|n| n.construct == Construct::Parallel);
+        !parsed.in_team || forks.any(|n| outermost(n.parent))
+    }
+
+    /// Position of a node in the run's nodes, or [`NONE`].
+    fn node(&self, node: u64) -> u32 {
+        if node == 0 {
+            NONE
+        } else {
+            self.index.get(node).unwrap_or(NONE)
+        }
+    }
+}
+
+/// Ranges that nothing refers to may have no node of their own; their label follows from parent and index alone.
+pub(super) fn label_ranges_without_node(
+    xus: &mut XuTable,
+    xu_node: &[u32],
+    xu_parent: &[u32],
+    nodes: &NodeTable,
+    labels: &mut Labels,
+) {
+    for row in 0..xus.len() {
+        let range = matches!(
+            xus.construct[row],
+            Some(Construct::Range | Construct::Section)
+        );
+        if range && xu_node[row] == NONE && xu_parent[row] != NONE {
+            let parent = nodes.label[xu_parent[row] as usize];
+            if parent.is_some() {
+                xus.label[row] = labels.push(parent, &[xus.first[row] as u64]);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The tables of events.
+
+use super::sections::{kind, location};
+use super::table::{Align, fitted, wrap};
+use super::{Paint, TextOptions};
+use crate::model::{Region, Report};
+use crate::units::count;
+use std::collections::BTreeMap;
+
+/// Regions in the tables of events; the JSON has all.
+const EVENT_ROWS: usize = 10;
+
+/// Totals of events per region, as many per table as fit; events that never happened are only named.
+pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let serial = &report.serial.events;
+    let total = |name: &str| -> u64 {
+        let counts = report.regions.iter().map(|r| &r.events).chain([serial]);
+        counts.filter_map(|events| events.get(name)).sum()
+    };
+    let counted = report
+        .events
+        .iter()
+        .filter(|e| e.run.is_some())
+        .map(|e| e.name.as_str());
+    let (names, never): (Vec<&str>, Vec<&str>) = counted.partition(|name| total(name) > 0);
+    if names.is_empty() && never.is_empty() {
+        return None;
+    }
+    let mut columns: Vec<EventColumn<'_>> =
+        names.iter().map(|&name| EventColumn::Count(name)).collect();
+    columns.extend(per_cycle(report));
+    let listed = options.top.min(EVENT_ROWS);
+    let regions: Vec<&Region> = report
+        .regions
+        .iter()
+        .filter(|r| !r.events.is_empty())
+        .take(listed)
+        .collect();
+    let mut text = format!(
+        "{}  {}\n",
+        paint.bold("Events"),
+        paint.dim("own counts, all threads")
+    );
+    let mut rest = &columns[..];
+    while !rest.is_empty() {
+        // Beside number, construct and place.
+        let mut room = options.width.saturating_sub(46);
+        let widths = rest.iter().map(|c| c.name().chars().count().max(6) + 2);
+        let fits = widths
+            .take_while(|&w| (room >= w).then(|| room -= w).is_some())
+            .count()
+            .max(1);
+        let (now, later) = rest.split_at(fits);
+        rest = later;
+        let mut header = vec![
+            ("#", Align::Right),
+            ("construct", Align::Left),
+            ("location", Align::Left),
+        ];
+        header.extend(now.iter().map(|c| (c.name(), Align::Right)));
+        let counts =
+            |events: &BTreeMap<String, u64>| now.iter().map(|c| c.text(events)).collect::<Vec<_>>();
+        let mut rows: Vec<Vec<String>> = regions
+            .iter()
+            .map(|r| {
+                [
+                    vec![r.id.to_string(), kind(r), location(r)],
+                    counts(&r.events),
+                ]
+                .concat()
+            })
+            .collect();
+        if !serial.is_empty() {
+            let place = ["", "serial, idle", "outside constructs"]
+                .map(str::to_owned)
+                .to_vec();
+            rows.push([place, counts(serial)].concat());
+        }
+        text.push_str(&fitted(&header, rows, 2, options.width, paint));
+    }
+    if !never.is_empty() {
+        text.push_str(&wrap(
+            &format!("never: {}", never.join(", ")),
+            options.width,
+            "  ",
+        ));
+    }
+    Some(text)
+}
+
+/// A column of the table of events.
+#[derive(Debug, Clone, Copy)]
+enum EventColumn<'a> {
+    /// The counts of this event.
+    Count(&'a str),
+    /// Instructions per cycle.
+    PerCycle,
+}
+
+impl EventColumn<'_> {
+    fn name(&self) -> &str {
+        match self {
+            EventColumn::Count(name) => name,
+            EventColumn::PerCycle => "instr/cycle",
+        }
+    }
+
+    fn text(&self, events: &BTreeMap<String, u64>) -> String {
+        let text = match self {
+            EventColumn::Count(name) => events.get(*name).map(|&c| count(c)),
+            EventColumn::PerCycle => events
+                .get("instructions")
+                .zip(events.get("cycles"))
+                .and_then(|(&i, &c)| (c > 0).then(|| format!("{:.2}", i as f64 / c as f64))),
+        };
+        text.unwrap_or_else(|| "-".to_owned())
+    }
+}
+
+/// The ratio, if both events are of one run: of two runs it would mix two executions.
+fn per_cycle(report: &Report) -> Option<EventColumn<'static>> {
+    let run = |name: &str| {
+        report
+            .events
+            .iter()
+            .find(|e| e.name == name)
+            .and_then(|e| e.run)
+    };
+    (run("instructions").is_some() && run("instructions") == run("cycles"))
+        .then_some(EventColumn::PerCycle)
+}

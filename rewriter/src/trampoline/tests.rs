@@ -1,0 +1,210 @@
+//! One test per form of instruction that is displaced.
+
+use super::*;
+use crate::image::tests::{CODE, tiny};
+
+const AT: u64 = 0x40_5000;
+const ANCHORS: Anchors = Anchors {
+    inline_slot: 0x40_6020,
+    sites: 0x40_4000,
+    stubs: 0x40_5800,
+};
+
+/// The trampoline of a window over all of `code`.
+fn displace(code: &[u8], calls: &[u64]) -> Result<Vec<u8>, String> {
+    let file = tiny(code);
+    let image = Image::read(&file, "tiny").unwrap();
+    let window = Window {
+        start: LinkVa(CODE),
+        len: code.len() as u32,
+        sites: Vec::new(),
+    };
+    let calls = calls.iter().map(|at| (LinkVa(CODE + at), 1)).collect();
+    let trampoline = Trampoline::new(&image, &window, &[], &calls).map_err(|e| e.to_string())?;
+    Ok(trampoline.encode(LinkVa(AT), &ANCHORS).unwrap())
+}
+
+/// `head`, and a displacement that leads from the end of the instruction to `to`.
+fn leads(at: u64, head: &[u8], to: u64) -> Vec<u8> {
+    let end = at + head.len() as u64 + 4;
+    [head, &(to.wrapping_sub(end) as i32).to_le_bytes()].concat()
+}
+
+fn back(code: &[u8], from: u64) -> Vec<u8> {
+    leads(AT + from, &[0xe9], CODE + code.len() as u64)
+}
+
+#[test]
+fn plain_instructions_are_copied() {
+    let code = [0x48, 0x89, 0xd8, 0x99, 0xf7, 0xfb]; // mov rax, rbx; cdq; idiv ebx
+    assert_eq!(
+        displace(&code, &[]).unwrap(),
+        [&code[..], &back(&code, 6)].concat()
+    );
+}
+
+#[test]
+fn addresses_relative_to_rip_lead_to_the_same_place() {
+    // cmp dword ptr [rip + 0x10], 7
+    let code = [0x83, 0x3d, 0x10, 0, 0, 0, 7];
+    let to = CODE + 7 + 0x10;
+    let moved = [
+        &[0x83, 0x3d][..],
+        &(to.wrapping_sub(AT + 7) as i32).to_le_bytes(),
+        &[7],
+    ]
+    .concat();
+    assert_eq!(
+        displace(&code, &[]).unwrap(),
+        [moved, back(&code, 7)].concat()
+    );
+}
+
+#[test]
+fn short_branches_become_long() {
+    // jle +0x20; mov eax, ebx; nop
+    let code = [0x7e, 0x20, 0x89, 0xd8, 0x90];
+    let jle = leads(AT, &[0x0f, 0x8e], CODE + 0x22);
+    let rest = [0x89, 0xd8, 0x90];
+    assert_eq!(
+        displace(&code, &[]).unwrap(),
+        [jle, rest.to_vec(), back(&code, 9)].concat()
+    );
+    // jmp -0x10 and padding
+    let code = [0xeb, 0xf0, 0x66, 0x90, 0xcc];
+    assert_eq!(
+        displace(&code, &[]).unwrap(),
+        leads(AT, &[0xe9], CODE + 2 - 0x10)
+    );
+}
+
+#[test]
+fn returns_and_indirect_jumps_end_a_trampoline() {
+    // pop rbx; ret; nop dword ptr [rax]
+    let code = [0x5b, 0xc3, 0x0f, 0x1f, 0x00];
+    assert_eq!(displace(&code, &[]).unwrap(), [0x5b, 0xc3]);
+    // mov eax, ebx; jmp [rcx + 8]
+    let code = [0x89, 0xd8, 0xff, 0x61, 0x08];
+    assert_eq!(displace(&code, &[]).unwrap(), code);
+}
+
+#[test]
+fn calls_return_to_the_original() {
+    let push = |at: u64, to: u64| {
+        let lea = leads(at + 7, &[0x4c, 0x8d, 0x1d], to);
+        let store = [0x4c, 0x89, 0x5c, 0x24, 0x08, 0x41, 0x5b];
+        [
+            &[0x48, 0x8d, 0x64, 0x24, 0xf8, 0x41, 0x53][..],
+            &lea,
+            &store,
+        ]
+        .concat()
+    };
+    // call +0x100
+    let code = [0xe8, 0, 1, 0, 0];
+    let jump = leads(AT + 21, &[0xe9], CODE + 0x105);
+    assert_eq!(
+        displace(&code, &[]).unwrap(),
+        [push(AT, CODE + 5), jump].concat()
+    );
+    // The same as a call site: to its stub.
+    let jump = leads(AT + 21, &[0xe9], ANCHORS.stubs + STUB_LEN);
+    assert_eq!(
+        displace(&code, &[0]).unwrap(),
+        [push(AT, CODE + 5), jump].concat()
+    );
+    // mov edi, eax; call [rip + 0x100]
+    let code = [0x89, 0xc7, 0xff, 0x15, 0, 1, 0, 0];
+    let jump = leads(AT + 23, &[0xff, 0x25], CODE + 0x108);
+    let expected = [vec![0x89, 0xc7], push(AT + 2, CODE + 8), jump].concat();
+    assert_eq!(displace(&code, &[]).unwrap(), expected);
+    // mov edi, eax; call r12
+    let code = [0x89, 0xc7, 0x41, 0xff, 0xd4];
+    let expected = [
+        vec![0x89, 0xc7],
+        push(AT + 2, CODE + 5),
+        vec![0x41, 0xff, 0xe4],
+    ]
+    .concat();
+    assert_eq!(displace(&code, &[]).unwrap(), expected);
+}
+
+#[test]
+fn what_cannot_move_is_refused() {
+    let refused = |code: &[u8], why: &str| {
+        let text = displace(code, &[]).unwrap_err();
+        assert!(
+            text.contains(why) && text.contains("--skip 0x400100"),
+            "{text}"
+        );
+    };
+    refused(&[0x90; 4], "4 bytes free, 5 needed");
+    refused(&[0xe3, 0x10, 0x90, 0x90, 0x90], "no form that reaches far"); // jrcxz
+    refused(
+        &[0xe8, 0, 0, 0, 0, 0x90],
+        "a call that doesn't end its window",
+    );
+    refused(
+        &[0x90, 0xff, 0x54, 0x24, 0x08],
+        "a call that can't be moved",
+    ); // call [rsp + 8]
+    refused(
+        &[0x90, 0x90, 0x90, 0x90, 0x48],
+        "no instruction at 0x400104",
+    );
+    refused(
+        &[0xeb, 0x10, 0x89, 0xd8, 0x90],
+        "the code at 0x400102 is no padding",
+    );
+    refused(
+        &[0x67, 0x8b, 0x05, 0, 0, 0, 0],
+        "an address that can't be moved",
+    ); // [eip]
+    refused(&[0xc7, 0xf8, 0, 0, 0, 0], "belongs to a transaction"); // xbegin
+}
+
+#[test]
+fn probes_stand_before_their_instruction() {
+    let code = [0x89, 0xd8, 0x99, 0xf7, 0xfb]; // mov eax, ebx; cdq; idiv ebx
+    let file = tiny(&code);
+    let image = Image::read(&file, "tiny").unwrap();
+    let window = Window {
+        start: LinkVa(CODE),
+        len: 5,
+        sites: vec![3],
+    };
+    let probes = [(3, LinkVa(CODE + 2))];
+    let trampoline = Trampoline::new(&image, &window, &probes, &BTreeMap::new()).unwrap();
+    let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
+    assert_eq!((bytes.len(), trampoline.len()), (5 + 45 + 5, 55));
+    assert_eq!(bytes[..2], code[..2]);
+    assert_eq!(
+        bytes[2..12],
+        [0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x41, 0x53, 0x41, 0x52]
+    );
+    assert_eq!(
+        bytes[12..19],
+        leads(AT + 12, &[0x4c, 0x8b, 0x1d], ANCHORS.inline_slot)
+    );
+    assert_eq!(
+        bytes[24..31],
+        leads(AT + 24, &[0x4c, 0x8d, 0x15], ANCHORS.sites + 3 * 64)
+    );
+    assert_eq!(bytes[47..50], code[2..]);
+    let depths: Vec<_> = trampoline
+        .marks()
+        .iter()
+        .map(|m| (m.offset, m.depth))
+        .collect();
+    assert_eq!(depths[0..3], [(0, 0), (2, 0), (7, 128)]);
+    assert_eq!(
+        trampoline.window_bytes(LinkVa(AT)).unwrap(),
+        leads(CODE, &[0xe9], AT)
+    );
+    let wrong = [(3, LinkVa(CODE + 1))];
+    let text = Trampoline::new(&image, &window, &wrong, &BTreeMap::new()).unwrap_err();
+    assert!(
+        text.to_string().contains("not the start of an instruction"),
+        "{text}"
+    );
+}
