@@ -28,6 +28,11 @@ pub(crate) fn spinner(what: &'static str) -> Spinner {
 /// Says which run begins. While it goes on the terminal is the program's.
 pub(crate) fn announce(run: usize, total: usize, events: &[String]) {
     if std::io::stderr().is_terminal() {
-        crate::output::note(format_args!("run {run} of {total}: {}", events.join(",")));
+        let events = if events.is_empty() {
+            "times only".to_owned()
+        } else {
+            events.join(",")
+        };
+        crate::output::note(format_args!("run {run} of {total}: {events}"));
     }
 }

@@ -196,8 +196,9 @@ impl Recorder<'_> {
         if processes.headers.is_empty() {
             return self.nothing(&path);
         }
+        let lost = self.tell(&path, &processes);
         self.recording.runs.push(Run {
-            lost: self.tell(&path, &processes),
+            lost,
             path,
             events: set.to_vec(),
             duration_s: ended.duration_s,

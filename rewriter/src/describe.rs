@@ -5,7 +5,7 @@ use crate::plan::PlanOptions;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::{
-    FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, SiteDesc,
+    FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, SiteDesc,
 };
 use ompfuse_format::site::{Outcome, SelfDescription};
 use sha2::{Digest, Sha256};
@@ -72,6 +72,10 @@ pub(crate) fn site_desc(site: &Site, patched: bool, at: LinkVa, header: LinkVa) 
     if probe.unsigned {
         desc.flags |= FLAG_UNSIGNED;
     }
+    if probe.chunks {
+        desc.flags |= FLAG_CHUNKS;
+    }
+    desc.second = probe.second;
     desc.probe = probe.probe as u16;
     desc.param = probe.param;
     desc.nargs = probe.nargs;

@@ -75,6 +75,9 @@ pub struct ProbeSpec {
     pub width: u8,
     pub unsigned: bool,
     pub param: i64,
+    pub second: i64,
+    /// Sets [`ompfuse_format::abi::FLAG_CHUNKS`].
+    pub chunks: bool,
 }
 
 /// Consecutive whole instructions that a 5-byte jump may replace: no branch leads behind its first byte.

@@ -9,7 +9,7 @@
 //! | `Compiler NAMES` | only these compilers |
 //! | `ExpectRegion[:compiler or variant] CONSTRUCTS` | `scan` finds these constructs on this line |
 //! | `Labels[:variant] STABILITY WHY` | [`Stability`] |
-//! | `Unrecorded WHAT WHY` | `tasks`, `iterations` or `sections`: what is not recorded, so not compared |
+//! | `Unrecorded WHAT WHY` | `tasks`, `iterations`, `sections` or a construct: not recorded exactly, so not compared |
 //! | `BenchSize N` | size argument for benchmarks |
 //! | `Bench` | only a benchmark: no test uses it |
 

@@ -263,6 +263,29 @@ fn processes_one_after_the_other_differ_and_overlapping_ones_do_not() {
 }
 
 #[test]
+fn a_number_can_come_again() {
+    // A process replaced its program: the same number, one after the other.
+    let mut fake = listing(&[], false);
+    let before = fake.files.len();
+    let threads = listing_threads(0, false, BEGIN + 10_000);
+    fake.process(77, BEGIN + 10_000, threads, true);
+    for (name, _) in &mut fake.files[before..] {
+        *name = name.replacen("77", "77.1", 1);
+    }
+    let run = fake.read();
+    assert!(run.health.is_good());
+    assert_eq!(run.xus.len(), 32);
+    let profile = crate::Profile::of_run("run", run).in_label_order();
+    let again = crate::Profile::from_parquet(profile.to_parquet().unwrap()).unwrap();
+    let keys = |xus: &XuTable| (0..32).map(|row| xus.key(row)).collect::<Vec<_>>();
+    assert_eq!(keys(&again.xus), keys(&profile.xus));
+    assert_eq!(
+        crate::combine_lgl(&[&again.xus, &profile.xus]).table.len(),
+        32
+    );
+}
+
+#[test]
 fn lost_records_are_counted() {
     let mut fake = FakeRun::new(LISTING_SITES, &[]);
     let mut threads = listing_threads(0, false, BEGIN);

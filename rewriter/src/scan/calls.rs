@@ -3,10 +3,10 @@
 use super::Module;
 use super::cfg::Body;
 use super::dataflow::{Callee, Flow, callee};
-use super::draft::{Draft, direct, through};
+use super::draft::Draft;
 use super::ident::Ident;
 use super::value::{State, Value};
-use crate::model::ProbeSpec;
+use crate::model::{LinkVa, ProbeSpec, Target};
 use iced_x86::{FlowControl, Instruction, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
@@ -143,17 +143,24 @@ fn critical_name(module: &Module<'_>, va: u64) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
+/// Where a call or jump leads, if the instruction itself says so.
+pub(crate) fn target(insn: &Instruction) -> Option<Target> {
+    match insn.op0_kind() {
+        OpKind::NearBranch64 => Some(Target::Direct(LinkVa(insn.near_branch_target()))),
+        OpKind::Memory if insn.is_ip_rel_memory_operand() => {
+            Some(Target::Slot(LinkVa(insn.ip_rel_memory_address())))
+        }
+        _ => None,
+    }
+}
+
 /// Decides how the call can be patched.
 fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
     let Some(probe) = entry.probe else {
         return draft.skip(format!("no probe for {} yet", entry.symbol));
     };
-    let target = match insn.op0_kind() {
-        OpKind::NearBranch64 => direct(insn.near_branch_target()),
-        OpKind::Memory if insn.is_ip_rel_memory_operand() => {
-            through(insn.ip_rel_memory_address())
-        }
-        _ => return draft.skip("called through a register or variable"),
+    let Some(target) = target(insn) else {
+        return draft.skip("called through a register or variable");
     };
     if insn.flow_control() == FlowControl::ConditionalBranch {
         return draft.skip("conditional jump to the runtime");
@@ -168,6 +175,8 @@ fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
         width: entry.width,
         unsigned: entry.unsigned,
         param: 0,
+        second: 0,
+        chunks: false,
     };
     draft.call(insn.len() as u8, draft.tail, target, probe);
 }

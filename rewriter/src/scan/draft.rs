@@ -1,6 +1,6 @@
 //! Sites while they are collected: references by draft number until addresses decide the final order.
 
-use crate::model::{Action, LinkVa, ProbeSpec, Target};
+use crate::model::{Action, ProbeSpec, Target};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Mechanism, Outcome, Source};
@@ -29,6 +29,10 @@ pub(crate) struct Draft {
     pub record: Option<&'static Entry>,
     /// Address of the call whose result is the task that it handles.
     pub argument_of: Option<u64>,
+    /// The sites that imply it, where sites do.
+    pub implied_by: Vec<usize>,
+    /// Another place for its inline probe, and the register that it reads there.
+    pub fallback: Option<(u64, u8)>,
     /// It leaves its function.
     pub tail: bool,
 }
@@ -53,6 +57,8 @@ impl Draft {
             line_at: address,
             record: None,
             argument_of: None,
+            implied_by: Vec::new(),
+            fallback: None,
             tail: false,
         }
     }
@@ -100,14 +106,4 @@ impl Draft {
             Action::Call { probe, .. } | Action::Inline(probe) => Some(probe.probe),
         }
     }
-}
-
-/// The target of a direct call.
-pub(crate) fn direct(va: u64) -> Target {
-    Target::Direct(LinkVa(va))
-}
-
-/// The target of a call through a slot.
-pub(crate) fn through(slot: u64) -> Target {
-    Target::Slot(LinkVa(slot))
 }

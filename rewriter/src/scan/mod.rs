@@ -27,7 +27,7 @@ mod windows;
 
 pub use error::ScanError;
 
-use crate::model::{LinkVa, Scan, Site, Window};
+use crate::model::{Action, LinkVa, Scan, Site, Window};
 use cfg::Body;
 use dataflow::Flow;
 use draft::Draft;
@@ -38,6 +38,7 @@ use image::{Image, Kind};
 use no_return::NoReturn;
 use object::elf;
 use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, SelfDescription, SiteInfo};
 use ompfuse_patterns::is_runtime_library;
 use std::cell::RefCell;
@@ -264,6 +265,14 @@ fn number(drafts: Vec<Draft>) -> (Vec<u32>, Vec<Site>) {
     let sites = order
         .iter()
         .filter_map(|&i| Some((i, slots[i].take()?)))
+        .map(|(i, mut d)| {
+            if let Some(Action::Inline(probe)) = &mut d.action
+                && probe.probe == Probe::InlineLoopAgain
+            {
+                probe.param = i64::from(ids[probe.param as usize]);
+            }
+            (i, d)
+        })
         .map(|(i, d)| Site {
             info: SiteInfo {
                 id: ids[i],

@@ -4,9 +4,11 @@ use super::Module;
 use super::cfg::Body;
 use super::draft::Draft;
 use super::image::u32_at;
+use super::shapes::dealt;
 use crate::model::Action;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use ompfuse_format::abi::Probe;
+use ompfuse_format::site::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -57,6 +59,11 @@ pub(crate) fn place(
 /// Without one of its probes a construct would be recorded wrongly: it gets none.
 fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     let begin = drafts[d].region.unwrap_or(d);
+    if drafts[d].probe() == Some(Probe::InlineNextChunk) {
+        // The loop is recorded all the same, with one unit for all chunks of a thread.
+        dealt::tell(&mut drafts[begin], false);
+        return drafts[d].skip(reason);
+    }
     let reason = if begin == d {
         reason.to_owned()
     } else {
@@ -66,6 +73,14 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
         if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
             draft.skip(reason.clone());
         }
+    }
+    // What it would have ended doesn't end either.
+    let implied: Vec<usize> = (0..drafts.len())
+        .filter(|&i| drafts[i].implied_by.contains(&begin))
+        .filter(|&i| drafts[i].outcome != Outcome::Skipped)
+        .collect();
+    for i in implied {
+        skip_construct(i, "what ends it has no probe", drafts);
     }
 }
 
@@ -84,6 +99,14 @@ impl Finder<'_, '_> {
             return Err(format!("the function can't be changed: {trouble}"));
         }
         let first = self.window(draft.address);
+        if let (Err(_), Some((at, register)), Some(Action::Inline(spec))) =
+            (&first, draft.fallback, &mut draft.action)
+            && let Ok(window) = self.window(at)
+        {
+            draft.address = at;
+            spec.args[0] = register;
+            return Ok(window);
+        }
         if first.is_ok() || draft.probe() != Some(Probe::InlineEnd) {
             return first.map_err(too_few);
         }

@@ -151,6 +151,8 @@ fn spec(probe: Probe) -> ProbeSpec {
         width: 8,
         unsigned: false,
         param: 0,
+        second: 0,
+        chunks: false,
     }
 }
 

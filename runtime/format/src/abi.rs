@@ -313,9 +313,9 @@ probes! {
     /// Inline. A static loop begins whose bounds the compiler has computed for the loop of site `param`, earlier in the same
     /// execution of the function.
     InlineLoopAgain = 43, "inline-loop-again";
-    /// Inline. Before each comparison of a chunk's first iteration with the trip count, in a loop with chunks that gcc deals
-    /// round itself: the loop (`region`) begins, or its next chunk, or it ends. `args = [register]`: it holds the trip count
-    /// less `second`, which is the whole trip count without a register. `param`: the chunk's size.
+    /// Inline. Before each comparison of a chunk's first iteration with the trip count, in a loop whose chunks gcc deals
+    /// round itself: the loop (`region`) begins, or its next chunk, or it ends. `args = [start, bound]`: these registers
+    /// hold the two; the chunk is executed if `start < bound + second` (without register: `start < second`).
     InlineChunk = 44, "inline-chunk";
     /// Inline. The next chunk of the static loop of site `region` begins, if there is one. The first one counts.
     InlineNextChunk = 45, "inline-next-chunk";
@@ -324,10 +324,7 @@ probes! {
 impl Probe {
     /// Whether control reaches it from a trampoline rather than from a call site.
     pub const fn is_inline(self) -> bool {
-        matches!(
-            self,
-            Probe::InlineLoopBegin | Probe::InlineMaster | Probe::InlineEnd
-        )
+        self as u16 >= Probe::InlineLoopBegin as u16
     }
 
     /// The slot that its stub uses.

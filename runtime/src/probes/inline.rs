@@ -3,7 +3,7 @@
 use super::loops;
 use crate::entry;
 use crate::host;
-use crate::thread::{Chunks, SHARES, Share, Thread};
+use crate::thread::{SHARES, Share, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{FLAG_UNSIGNED, Probe, SiteDesc};
 use ompfuse_format::record::{site_ref, split_site};
@@ -20,7 +20,7 @@ pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
         Some(Probe::InlineLoopBegin) => loop_begin(thread, registers, register, site),
         Some(Probe::InlineMaster) => master(thread, register, site),
         Some(Probe::InlineLoopAgain) => loop_again(thread, registers[RSP], site),
-        Some(Probe::InlineChunk) => chunk(thread, register, site),
+        Some(Probe::InlineChunk) => chunk(thread, registers, site),
         Some(Probe::InlineNextChunk) => {
             let region = entry::region(site);
             if innermost_loop(thread) == Some(region) {
@@ -113,31 +113,31 @@ fn innermost_loop(thread: &Thread) -> Option<u32> {
     matches!(work.construct.get(), Construct::Loop | Construct::Range).then(|| work.site.get())
 }
 
-/// A static loop whose chunks gcc deals round itself (omp-expand.cc, expand_omp_for_static_chunk): thread `t` of `T` has the
-/// chunks `t`, `t + T`, ... The comparison that follows decides whether there is another one.
-fn chunk(thread: &Thread, register: Option<u64>, site: &SiteDesc) {
+/// A static loop whose chunks gcc deals round itself (omp-expand.cc, expand_omp_for_static_chunk): before the comparison
+/// that decides whether this thread has another chunk. A chunk's length follows from where the next one would begin.
+fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let region = entry::region(site);
-    if innermost_loop(thread) != Some(region) {
-        let bound = register.map_or(0, |value| {
-            match (site.width, site.flags & FLAG_UNSIGNED != 0) {
-                (4, true) => i64::from(value as u32),
-                (4, false) => i64::from(value as i32),
-                _ => value as i64,
-            }
-        });
-        let (size, team) = (site.param.max(1), host::num_threads().max(1));
+    let value = |nth: usize| {
+        let value = registers.get(usize::from(site.args[nth])).copied();
+        value.map(|value| entry::bound(site, value))
+    };
+    let Some(start) = value(0) else { return };
+    let end = value(1).unwrap_or(0).saturating_add(site.second);
+    if innermost_loop(thread) == Some(region) {
+        loops::end_chunk(thread, start, end);
+    } else {
         thread.close_all();
         thread.charge();
         loops::open(thread, Construct::Loop, region, 0, 1, None);
-        let Some(work) = thread.work() else { return };
-        work.chunks.set(Chunks {
-            next: thread_number(thread).saturating_mul(size),
-            round: team.saturating_mul(size),
-            size,
-            total: bound.saturating_add(site.second),
-        });
     }
-    if !loops::next_chunk(thread) {
+    let more = if site.flags & FLAG_UNSIGNED != 0 {
+        (start as u64) < end as u64
+    } else {
+        start < end
+    };
+    if more {
+        loops::begin_chunk(thread, start);
+    } else {
         thread
             .close_to(|work| work.site.get() == region && work.construct.get() == Construct::Loop);
     }

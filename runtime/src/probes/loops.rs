@@ -3,6 +3,7 @@
 
 use super::sync;
 use crate::entry::{self, Call, bound, bound_at};
+use crate::host;
 use crate::thread::{Chunks, Place, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{FLAG_CHUNKS, SiteDesc};
@@ -325,6 +326,25 @@ pub(crate) fn next_chunk(thread: &Thread) -> bool {
         chunks.size.min(chunks.total - chunks.next) as u64,
     );
     true
+}
+
+/// A chunk begins that the program deals itself; where it ends is known when the next one would begin.
+pub(crate) fn begin_chunk(thread: &Thread, start: i64) {
+    thread.charge();
+    open_range(thread, start, 0);
+}
+
+/// The open chunk has ended: this thread's next one would begin at `next`, of a loop that ends at `end` (exclusive).
+pub(crate) fn end_chunk(thread: &Thread, next: i64, end: i64) {
+    if let Some(work) = thread.work()
+        && work.construct.get() == Construct::Range
+    {
+        let start = work.index();
+        let size = next.wrapping_sub(start) / host::num_threads().max(1);
+        work.extent
+            .set(size.min(end.wrapping_sub(start)).max(0) as u64);
+    }
+    close_range(thread);
 }
 
 /// Iterations of a thread that executes `chunk` of every `round` of the `left` iterations from its first one on.

@@ -115,7 +115,7 @@ pub(crate) struct Work {
     /// Loop with chunks that the program deals itself.
     pub(crate) chunks: Cell<Chunks>,
     /// Range: iterations.
-    pub(super) extent: Cell<u64>,
+    pub(crate) extent: Cell<u64>,
 }
 
 /// A mutex that is held.
@@ -126,4 +126,11 @@ pub(super) struct Held {
     pub(super) t0: Cell<u64>,
     pub(super) wait: Cell<u64>,
     pub(super) cost: Cost,
+}
+
+impl Work {
+    /// Range: its first iteration.
+    pub(crate) fn index(&self) -> i64 {
+        self.place.get().index
+    }
 }

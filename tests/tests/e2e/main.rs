@@ -27,12 +27,15 @@ macro_rules! for_each_fixture {
     };
 }
 
+mod accounting;
+mod combine;
 mod counts;
 mod errors;
 mod events;
 mod fixtures;
 mod labels;
 mod lifecycle;
+mod ompt;
 mod patch;
 mod prebuilt;
 mod scan;

@@ -1,40 +1,188 @@
 //! gcc's chunked static loops: no division, but a start computed from the thread's number, a minimum with the bound,
-//! and a stride computed from the number of threads. They have no probe yet, and are listed.
+//! and a stride computed from the number of threads. A probe stands before each comparison of a chunk's start with the
+//! bound.
 
 use super::{Analysis, NaturalLoop};
+use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
-use iced_x86::{ConditionCode, Instruction, Mnemonic};
+use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
+use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the chunked static loops of a function to `drafts`.
-pub(super) fn find(a: &Analysis<'_, '_>, loops: &[NaturalLoop], drafts: &mut Vec<Draft>) {
-    let mut found = Vec::new();
+pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
+    let mut found = BTreeMap::new();
     for block in 0..a.body.blocks.len() {
         let mut stride = false;
         a.visit(block, |_, insn, state| stride |= adds_stride(insn, state));
-        // The innermost cycle that it is in.
-        let cycle = loops.iter().filter(|l| l.blocks.contains(&block)).min_by_key(|l| l.blocks.len());
-        if let Some(cycle) = cycle
-            && stride
+        // The cycles that it is in, innermost first: of the iterations, of the chunks.
+        let mut cycles: Vec<&NaturalLoop> =
+            a.cycles.iter().filter(|l| l.blocks.contains(&block)).collect();
+        cycles.sort_by_key(|l| l.blocks.len());
+        if stride
+            && let Some(cycle) = cycles.first()
             && let Some((at, unscaled)) = bound_check(a, cycle)
             && (unscaled || has_minimum(a, cycle))
         {
-            found.push(at);
+            found.insert(at, cycles);
         }
     }
-    found.sort_unstable();
-    found.dedup();
-    for at in found {
-        let mut draft = Draft::new(at, Construct::Loop, Edge::Begin);
+    for (at, cycles) in found {
+        add(a, at, &cycles, drafts);
+    }
+}
+
+/// Adds a loop whose first comparison with the bound is at `at`; one of the cycles is that of its chunks.
+fn add(a: &Analysis<'_, '_>, at: u64, cycles: &[&NaturalLoop], drafts: &mut Vec<Draft>) {
+    let draft = |at: u64, edge: Edge| {
+        let mut draft = Draft::new(at, Construct::Loop, edge);
         draft.function = a.function();
         draft.detail = Some("static, chunk".to_owned());
-        draft.skip("no probe for inlined chunked static loops yet");
-        drafts.push(draft);
+        draft
+    };
+    let begin = drafts.len();
+    drafts.push(draft(at, Edge::Begin));
+    let mut why = UNCLEAR;
+    for cycle in cycles {
+        match comparisons(a, at, cycle) {
+            Ok(probes) => {
+                for (place, probe) in probes {
+                    if place == at {
+                        drafts[begin].inline(probe);
+                    } else {
+                        let mut next = draft(place, Edge::Next);
+                        next.region = Some(begin);
+                        next.inline(probe);
+                        drafts.push(next);
+                    }
+                }
+                return;
+            }
+            Err(reason) => why = reason,
+        }
     }
+    drafts[begin].skip(why);
+}
+
+const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
+
+/// Every chunk passes one comparison: the first one, or the one that leaves the cycle. Their probes, by address.
+fn comparisons(
+    a: &Analysis<'_, '_>,
+    at: u64,
+    cycle: &NaturalLoop,
+) -> Result<BTreeMap<u64, ProbeSpec>, &'static str> {
+    let address = |block: usize| a.decisions.get(&block).map(|d| a.body.insns[d.compare].ip());
+    let leaves = |b: &usize| a.body.blocks[*b].succs.iter().any(|s| !cycle.blocks.contains(s));
+    let mut ways_out = cycle.blocks.iter().copied().filter(leaves);
+    let (Some(way_out), None) = (ways_out.next(), ways_out.next()) else {
+        return Err("its chunks end in several places");
+    };
+    let first = a.decisions.keys().copied().find(|&b| address(b) == Some(at)).ok_or(UNCLEAR)?;
+    let mut out = BTreeMap::new();
+    for block in [first, way_out] {
+        out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
+    }
+    Ok(out)
+}
+
+/// The probe before a comparison of a chunk's start with the bound, which decides whether the cycle is entered or left.
+fn comparison(a: &Analysis<'_, '_>, block: usize, cycle: &NaturalLoop) -> Result<ProbeSpec, &'static str> {
+    let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
+    let insn = &a.body.insns[decision.compare];
+    if insn.mnemonic() != Mnemonic::Cmp {
+        return Err(UNCLEAR);
+    }
+    let (start_at, bound_at) = match decision.values {
+        (x, y) if x.is_from_thread() && !y.is_from_thread() => (0, 1),
+        (x, y) if y.is_from_thread() && !x.is_from_thread() => (1, 0),
+        _ => return Err(UNCLEAR),
+    };
+    let register = |op: u32| {
+        (insn.op_kind(op) == OpKind::Register)
+            .then(|| insn.op_register(op))
+            .filter(|r| r.size() >= 4)
+    };
+    let start = register(start_at).ok_or(UNCLEAR)?;
+    let mut args = [NO_ARG; 8];
+    args[0] = dataflow::number(start).ok_or(UNCLEAR)? as u8;
+    let mut second = 0;
+    match register(bound_at) {
+        Some(bound) => args[1] = dataflow::number(bound).ok_or(UNCLEAR)? as u8,
+        None => match insn.op_kind(bound_at) {
+            OpKind::Memory => return Err("its bound is in memory"),
+            _ => second = insn.immediate(bound_at).cast_signed(),
+        },
+    }
+    // Is another chunk executed where the branch is taken, or where it is not?
+    let target = decision.branch.near_branch_target();
+    let enters = |start: u64| {
+        let to = a.body.blocks.iter().position(|b| b.start == start);
+        to.is_some_and(|to| leads_into(a, block, to, cycle))
+    };
+    let taken = match (enters(target), enters(decision.branch.next_ip())) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => return Err(UNCLEAR),
+    };
+    // The order `first operand ? second operand` under which it is.
+    let condition = match taken {
+        true => decision.branch.condition_code(),
+        false => {
+            let mut other = decision.branch;
+            other.negate_condition_code();
+            other.condition_code()
+        }
+    };
+    use ConditionCode as C;
+    let (strict, less, unsigned) = match condition {
+        C::l => (true, true, false),
+        C::le => (false, true, false),
+        C::g => (true, false, false),
+        C::ge => (false, false, false),
+        C::b => (true, true, true),
+        C::be => (false, true, true),
+        C::a => (true, false, true),
+        C::ae => (false, false, true),
+        _ => return Err(UNCLEAR),
+    };
+    if less != (start_at == 0) {
+        return Err(UNCLEAR);
+    }
+    Ok(ProbeSpec {
+        probe: Probe::InlineChunk,
+        args,
+        nargs: 0,
+        width: start.size() as u8,
+        unsigned,
+        param: 0,
+        second: second + i64::from(!strict),
+        chunks: false,
+    })
+}
+
+/// Whether a block of the cycle follows on this side of a branch without leaving it for good: the side is in the cycle, or
+/// leads to its header.
+fn leads_into(a: &Analysis<'_, '_>, branch: usize, side: usize, cycle: &NaturalLoop) -> bool {
+    if cycle.blocks.contains(&branch) {
+        return cycle.blocks.contains(&side);
+    }
+    let mut seen = BTreeSet::from([branch]);
+    let mut work = vec![side];
+    while let Some(block) = work.pop() {
+        if block == cycle.header {
+            return true;
+        }
+        if seen.insert(block) {
+            work.extend(&a.body.blocks[block].succs);
+        }
+    }
+    false
 }
 
 /// Whether a multiple of the number of threads is added to something that changes.
@@ -89,9 +237,14 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
     let address = |(_, d): (&usize, &super::Decision)| {
         (a.body.insns[d.compare].ip(), d.values.0 == rank || d.values.1 == rank)
     };
+    // Unoptimised code computes the start anew in every round.
+    let anew = |(_, d): (&usize, &super::Decision)| {
+        let both = d.values.0 == Value::FromBoth || d.values.1 == Value::FromBoth;
+        (a.body.insns[d.compare].ip(), both)
+    };
     checks()
         .filter(|(b, _)| !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header))
         .last()
         .map(address)
-        .or_else(|| checks().find(|(b, _)| cycle.blocks.contains(b)).map(address))
+        .or_else(|| checks().find(|(b, _)| cycle.blocks.contains(b)).map(anew))
 }

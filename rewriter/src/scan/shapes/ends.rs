@@ -1,8 +1,10 @@
 //! Where an inlined construct ends: at the post-dominator of the branch that enters it, or implied by what follows.
 
-use super::{Analysis, end_probe};
+use super::{Analysis, end_probe, master};
+use crate::model::Action;
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
+use crate::scan::value::Value;
 use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
@@ -11,6 +13,16 @@ use std::collections::BTreeSet;
 
 /// Instructions that are looked at behind a construct for something that implies its end.
 const LEAD: usize = 24;
+
+/// The longest code behind a construct that is compared with its copies, in instructions.
+const MAX_COPY: usize = 64;
+
+/// The construct whose end is looked for.
+struct Own {
+    construct: Construct,
+    /// Address of the division that computes its bounds, for loops.
+    division: Option<u64>,
+}
 
 /// How a construct ends.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,7 +38,7 @@ pub(crate) enum End {
 /// What paths behind a branch come to first.
 #[derive(Default)]
 struct Ways {
-    barriers: BTreeSet<u64>,
+    closings: BTreeSet<u64>,
     returns: BTreeSet<usize>,
     joins: bool,
     /// Blocks whose exit implies nothing.
@@ -36,9 +48,18 @@ struct Ways {
 impl Analysis<'_, '_> {
     /// The end of the construct that everything behind the branch of `block` belongs to; `fork`: the branch that
     /// passes it by.
-    fn end_of(&self, block: usize, fork: usize, drafts: &[Draft]) -> End {
+    fn end_of(
+        &self,
+        block: usize,
+        fork: usize,
+        own: &Own,
+        drafts: &[Draft],
+    ) -> End {
         let join = self.post.parent(block).filter(|&j| j < self.body.blocks.len());
         let ways = self.ways(block, join, drafts);
+        if self.overruns(fork, own, drafts) {
+            return End::Nowhere("other constructs follow before its paths meet again");
+        }
         if ways.joins {
             let Some(join) = join else { return End::Nowhere(NEVER) };
             return self
@@ -46,16 +67,19 @@ impl Analysis<'_, '_> {
                 .unwrap_or_else(|| End::Probes(vec![self.body.blocks[join].start]));
         }
         if ways.open.is_empty() && ways.returns.is_empty() {
-            return match ways.barriers.first() {
-                Some(&at) => {
-                    End::Implied(ways.barriers.iter().copied().collect(), barrier_reason(at))
-                }
+            return match ways.closings.first() {
+                Some(at) => End::Implied(
+                    ways.closings.iter().copied().collect(),
+                    self.calls.get(at).map_or_else(String::new, |&d| closing_reason(&drafts[d])),
+                ),
                 None => End::Nowhere(NEVER),
             };
         }
         // Paths don't join: what follows the construct, if anything, exists once for each.
         if self.repeats_code(fork, &ways) {
-            return End::Nowhere("the code behind it exists several times");
+            return self
+                .before_copies(fork)
+                .map_or(End::Nowhere("the code behind it exists several times"), End::Probes);
         }
         if ways.open.is_empty() {
             let places = ways.returns.iter().map(|&b| self.exit_address(b)).collect();
@@ -111,6 +135,75 @@ impl Analysis<'_, '_> {
         both_end && !sides.iter().any(trivial)
     }
 
+    /// Whether other constructs, which it can't contain, stand between a construct and its end: its end is earlier then,
+    /// in several copies.
+    fn overruns(&self, fork: usize, own: &Own, drafts: &[Draft]) -> bool {
+        let extent = self.extent(fork, drafts);
+        let is_loop = |v: Value| v.division().is_some() && v.division() != own.division;
+        extent.iter().filter(|&&b| b != fork).any(|b| {
+            let Some(decision) = self.decisions.get(b) else { return false };
+            let in_cycle =
+                || self.cycles.iter().any(|c| c.blocks.contains(b) && c.blocks.is_subset(&extent));
+            let asks_number =
+                own.construct != Construct::Master && master::filter(decision).is_some();
+            is_loop(decision.values.0) || is_loop(decision.values.1) || (asks_number && !in_cycle())
+        })
+    }
+
+    /// Where the code that follows the construct begins in each of its copies: the side that passes the construct by
+    /// consists of that code alone, and every path through the construct ends with the same instructions.
+    fn before_copies(&self, fork: usize) -> Option<Vec<u64>> {
+        let &[a, b] = &self.body.blocks[fork].succs[..] else { return None };
+        [(a, b), (b, a)].into_iter().find_map(|(passes, enters)| {
+            let copy = self.straight(passes)?;
+            let entered = self.side(fork, enters);
+            let exits = entered.iter().filter(|&&b| {
+                !matches!(self.body.blocks[b].exit, Exit::None | Exit::Dead)
+            });
+            exits.map(|&b| self.match_back(b, &copy)).collect::<Option<Vec<u64>>>()
+        })
+    }
+
+    /// The instructions from a block to the function's end, if no branch is between.
+    fn straight(&self, block: usize) -> Option<Vec<Instruction>> {
+        let mut out = Vec::new();
+        let mut at = block;
+        while out.len() < MAX_COPY {
+            let insns = self.body.block_insns(at);
+            out.extend(insns.iter().filter(|i| i.mnemonic() != Mnemonic::Nop));
+            match (self.body.blocks[at].exit, &self.body.blocks[at].succs[..]) {
+                (Exit::None, &[next]) => at = next,
+                (Exit::Return | Exit::Tail(_), []) => return Some(out),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Where the instructions before a block's end, and `copy`, become the same.
+    fn match_back(&self, block: usize, copy: &[Instruction]) -> Option<u64> {
+        let mut at = block;
+        let mut left = copy.iter().rev().peekable();
+        loop {
+            for insn in self.body.block_insns(at).iter().rev() {
+                if insn.mnemonic() == Mnemonic::Nop {
+                    continue;
+                }
+                if left.next()? != insn {
+                    return None;
+                }
+                if left.peek().is_none() {
+                    return Some(insn.ip());
+                }
+            }
+            let &[before] = &self.body.blocks[at].preds[..] else { return None };
+            if self.body.blocks[before].succs.len() != 1 {
+                return None;
+            }
+            at = before;
+        }
+    }
+
     /// Follows every path behind the branch until it joins, meets a barrier or leaves the function.
     fn ways(&self, block: usize, join: Option<usize>, drafts: &[Draft]) -> Ways {
         let mut ways = Ways::default();
@@ -124,8 +217,8 @@ impl Analysis<'_, '_> {
             if !seen.insert(b) {
                 continue;
             }
-            if let Some(at) = self.barrier_in(b, drafts) {
-                ways.barriers.insert(at);
+            if let Some(at) = self.closing_in(b, drafts) {
+                ways.closings.insert(at);
                 continue;
             }
             let exit = self.body.blocks[b].exit;
@@ -154,15 +247,15 @@ impl Analysis<'_, '_> {
         let mut seen = BTreeSet::new();
         let mut work = self.body.blocks[block].succs.clone();
         while let Some(b) = work.pop() {
-            if Some(b) != join && self.barrier_in(b, drafts).is_none() && seen.insert(b) {
+            if Some(b) != join && self.closing_in(b, drafts).is_none() && seen.insert(b) {
                 work.extend(&self.body.blocks[b].succs);
             }
         }
         seen
     }
 
-    /// The barrier that is called in a block.
-    pub(crate) fn barrier_in(&self, block: usize, drafts: &[Draft]) -> Option<u64> {
+    /// The call in a block that ends every open work-sharing construct.
+    pub(crate) fn closing_in(&self, block: usize, drafts: &[Draft]) -> Option<u64> {
         self.body
             .block_insns(block)
             .iter()
@@ -182,9 +275,9 @@ impl Analysis<'_, '_> {
             for insn in self.body.block_insns(block) {
                 left = left.checked_sub(1)?;
                 if let Some(&d) = self.calls.get(&insn.ip()) {
-                    let is_barrier = drafts[d].probe() == Some(Probe::Barrier);
-                    return is_barrier
-                        .then(|| End::Implied(vec![insn.ip()], barrier_reason(insn.ip())));
+                    return closes(&drafts[d]).then(|| {
+                        End::Implied(vec![insn.ip()], closing_reason(&drafts[d]))
+                    });
                 }
                 if insn.flow_control() == FlowControl::Return {
                     return self
@@ -239,7 +332,14 @@ impl Analysis<'_, '_> {
             draft.detail = drafts[begin].detail.clone();
             drafts.push(draft);
         };
-        match self.end_of(block, fork, drafts) {
+        let division = match &drafts[begin].action {
+            Some(Action::Inline(p)) if p.probe == Probe::InlineLoopAgain => {
+                usize::try_from(p.param).ok().and_then(|d| drafts.get(d)).map(|d| d.address)
+            }
+            _ => Some(drafts[begin].address),
+        };
+        let own = Own { construct, division };
+        match self.end_of(block, fork, &own, drafts) {
             End::Implied(places, reason) => {
                 for d in places.iter().filter_map(|at| self.calls.get(at)) {
                     if construct != Construct::Master && drafts[*d].construct == Construct::Barrier
@@ -249,8 +349,10 @@ impl Analysis<'_, '_> {
                 }
                 let Some(&at) = places.first() else { return };
                 end(at, drafts);
+                let implied_by = places.iter().filter_map(|at| self.calls.get(at).copied()).collect();
                 if let Some(draft) = drafts.last_mut() {
                     draft.imply(reason);
+                    draft.implied_by = implied_by;
                 }
             }
             End::Probes(places) => {
@@ -269,8 +371,27 @@ impl Analysis<'_, '_> {
 /// Why an outlined function's return implies an end.
 const RETURN: &str = "implied by the return of the outlined function";
 
-fn barrier_reason(at: u64) -> String {
-    format!("implied by the barrier at {at:#x}")
+/// Whether a call ends every work-sharing construct that is open: they can't contain it.
+fn closes(draft: &Draft) -> bool {
+    matches!(
+        draft.probe(),
+        Some(
+            Probe::Barrier
+                | Probe::LoopStart
+                | Probe::SectionsStart
+                | Probe::SingleStart
+                | Probe::SingleCopyStart
+                | Probe::InlineLoopBegin
+        )
+    )
+}
+
+fn closing_reason(draft: &Draft) -> String {
+    let what = match draft.probe() {
+        Some(Probe::Barrier) => "barrier",
+        _ => "work-sharing construct",
+    };
+    format!("implied by the {what} at {:#x}", draft.address)
 }
 
 /// A path that never ends.

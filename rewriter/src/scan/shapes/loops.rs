@@ -29,43 +29,79 @@ struct Division {
     size: usize,
 }
 
+/// A loop that a division begins.
+struct Shape {
+    division: Division,
+    /// Number of its draft.
+    begin: usize,
+    /// The block whose branch everything of the loop is behind.
+    origin: usize,
+    /// The diverging branch's block.
+    first: usize,
+    /// Further blocks that branch on the division's results.
+    others: Vec<usize>,
+}
+
 /// Adds the static loops of a function to `drafts`.
-pub(super) fn find(a: &Analysis<'_, '_>, loops: &[NaturalLoop], drafts: &mut Vec<Draft>) {
-    for (&id, division) in &divisions(a) {
+pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
+    let mut shapes = Vec::new();
+    for (id, division) in divisions(a) {
         if division.size == 1 {
             // Its remainder is in a byte that isn't followed; source code has no such divisions of its own.
-            add_begin(a, division, drafts);
+            add_begin(a, &division, drafts);
             continue;
         }
-        let rank = match division.by {
-            Query::NumTeams => Query::TeamNum,
-            _ => Query::ThreadNum,
-        };
-        let is_shape = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
-        let remainder_asked = comparisons(a).any(|(x, y)| is_shape(x, y) || is_shape(y, x));
-        if !remainder_asked {
-            continue;
-        }
-        let branches: Vec<usize> = diverging(a, id, division.block, rank).collect();
-        let Some((&first, others)) = branches.split_first() else {
+        let Some((origin, first, others)) = shape(a, id, &division) else {
             continue;
         };
-        let asks: Vec<usize> = a
-            .decisions
-            .iter()
-            .filter(|(_, d)| is_shape(d.values.0, d.values.1) || is_shape(d.values.1, d.values.0))
-            .map(|(&b, _)| b)
-            .filter(|&b| a.dom.dominates(division.block, b))
-            .collect();
-        let origin = origin(a, first, &asks);
-        let begin = add_begin(a, division, drafts);
-        match displaced(a, loops, division, origin) {
-            Some(why) => drafts[begin].skip(why),
-            None if drafts[begin].action.is_some() => a.add_end(begin, origin, first, drafts),
-            None => {}
+        let begin = add_begin(a, &division, drafts);
+        if let Some(why) = displaced(a, &division, origin) {
+            drafts[begin].skip(why);
         }
-        add_sharers(a, loops, begin, origin, others, drafts);
+        shapes.push(Shape { division, begin, origin, first, others });
     }
+    // A loop's begin ends what is open before it.
+    for s in &shapes {
+        if drafts[s.begin].action.is_some() {
+            a.calls.insert(s.division.insn.ip(), s.begin);
+        }
+    }
+    for s in &shapes {
+        if drafts[s.begin].action.is_some() {
+            a.add_end(s.begin, s.origin, s.first, drafts);
+        }
+        add_sharers(a, s.begin, s.origin, &s.others, drafts);
+    }
+}
+
+/// What belongs to a division, if it begins a loop: the block whose branch everything is behind, the diverging branch's
+/// block, and further branches on its results.
+fn shape(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    division: &Division,
+) -> Option<(usize, usize, Vec<usize>)> {
+    let rank = match division.by {
+        Query::NumTeams => Query::TeamNum,
+        _ => Query::ThreadNum,
+    };
+    let asks_remainder = |(x, y): (Value, Value)| {
+        let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
+        is(x, y) || is(y, x)
+    };
+    if !comparisons(a).any(asks_remainder) {
+        return None;
+    }
+    let branches: Vec<usize> = diverging(a, id, division.block, rank).collect();
+    let (&first, others) = branches.split_first()?;
+    let asks: Vec<usize> = a
+        .decisions
+        .iter()
+        .filter(|(_, d)| asks_remainder(d.values))
+        .map(|(&b, _)| b)
+        .filter(|&b| a.dom.dominates(division.block, b))
+        .collect();
+    Some((origin(a, first, &asks), first, others.to_vec()))
 }
 
 /// Divisions by the number of threads, by address; of twins only the first.
@@ -162,12 +198,11 @@ fn origin(a: &Analysis<'_, '_>, first: usize, asks: &[usize]) -> usize {
 /// Why the division doesn't stand right before its loop, if the compiler moved it away.
 fn displaced(
     a: &Analysis<'_, '_>,
-    loops: &[NaturalLoop],
     division: &Division,
     first: usize,
 ) -> Option<&'static str> {
     let once = |l: &NaturalLoop| !l.blocks.contains(&first) || l.blocks.contains(&division.block);
-    if !loops.iter().all(once) {
+    if !a.cycles.iter().all(once) {
         return Some("its division is hoisted out of a cycle that the loop is in");
     }
     let compare = a
@@ -188,7 +223,7 @@ fn displaced(
             .filter(|&ip| between(ip))
             .any(|ip| a.calls.contains_key(&ip))
         {
-            return Some("a call of the runtime stands between its division and the loop");
+            return Some("another construct stands between its division and the loop");
         }
         if block != first {
             work.extend(
@@ -229,6 +264,8 @@ fn add_begin(a: &Analysis<'_, '_>, division: &Division, drafts: &mut Vec<Draft>)
             width: width as u8,
             unsigned: insn.mnemonic() == Mnemonic::Div,
             param: 0,
+            second: 0,
+            chunks: false,
         });
     }
     drafts.push(draft);
@@ -249,11 +286,10 @@ fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
     found
 }
 
-/// Loops of the same length behind this one may be computed from the same division, some without a branch of their
-/// own: listed, without a probe. `branches`: further branches on the division's results.
+/// Loops of the same length behind this one may be computed from the same division: they have its share. Those without a
+/// branch of their own are listed, without a probe. `branches`: further branches on the division's results.
 fn add_sharers(
     a: &Analysis<'_, '_>,
-    loops: &[NaturalLoop],
     begin: usize,
     first: usize,
     branches: &[usize],
@@ -278,7 +314,7 @@ fn add_sharers(
     };
     // What begins a group of cycles: a barrier, or a branch on the division's results.
     let mut groups = BTreeMap::new();
-    for cycle in loops {
+    for cycle in &a.cycles {
         let behind = !extent.contains(&cycle.header)
             && !cycle.blocks.contains(&division)
             && a.dom.dominates(division, cycle.header);
@@ -292,7 +328,7 @@ fn add_sharers(
                 at = a.body.insns[a.decisions[&block].compare].ip();
                 break;
             }
-            if a.barrier_in(block, drafts).is_some() {
+            if a.closing_in(block, drafts).is_some() {
                 break;
             }
             over = a.dom.parent(block);
@@ -304,9 +340,27 @@ fn add_sharers(
         let mut draft = Draft::new(at, Construct::Loop, Edge::Begin);
         draft.function = a.function();
         draft.detail = Some("static".to_owned());
-        draft.skip(format!(
-            "its bounds are those of the loop at {id:#x}; no probe for that yet"
-        ));
-        drafts.push(draft);
+        let branch = branches.iter().copied().find(|b| a.body.insns[a.decisions[b].compare].ip() == at);
+        let again = drafts.len();
+        match branch {
+            Some(branch) if drafts[begin].action.is_some() => {
+                draft.inline(ProbeSpec {
+                    probe: Probe::InlineLoopAgain,
+                    args: [NO_ARG; 8],
+                    nargs: 0,
+                    width: 0,
+                    unsigned: false,
+                    param: begin as i64, // a draft's number, replaced by the site's
+                    second: 0,
+                    chunks: false,
+                });
+                drafts.push(draft);
+                a.add_end(again, branch, branch, drafts);
+            }
+            _ => {
+                draft.skip(format!("its bounds are those of the loop at {id:#x}, without a test of its own"));
+                drafts.push(draft);
+            }
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! gcc's `master` and `masked`: a comparison of the thread's number with a constant, or code that looks the same.
 
 use super::{Analysis, Decision};
-use crate::model::ProbeSpec;
+use crate::model::{ProbeSpec, Target};
+use crate::scan::calls;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
-use iced_x86::{Mnemonic, OpKind};
+use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
@@ -19,34 +20,95 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         if a.post.parent(block) == Some(entered) {
             continue;
         }
-        let compare = &a.body.insns[decision.compare];
-        let mut draft = Draft::new(compare.ip(), Construct::Master, Edge::Begin);
-        draft.function = a.function();
-        draft.detail = Some("or equivalent".to_owned());
-        let mut args = [NO_ARG; 8];
-        let in_register = (0..2).find(|&op| {
-            compare.op_kind(op) == OpKind::Register
-                && dataflow::number(compare.op_register(op)).is_some()
-        });
-        if let Some(register) = in_register.and_then(|op| dataflow::number(compare.op_register(op)))
-        {
-            args[0] = register as u8;
-        }
-        draft.inline(ProbeSpec {
-            probe: Probe::InlineMaster,
-            args,
-            nargs: 0,
-            width: 4,
-            unsigned: false,
-            param: filter,
-        });
+        let draft = begin(a, block, decision, filter, entered);
         drafts.push(draft);
         a.add_end(drafts.len() - 1, block, block, drafts);
     }
 }
 
+/// The begin: at the call that asks for the thread's number, if that stands right before, else before the comparison.
+fn begin(
+    a: &Analysis<'_, '_>,
+    block: usize,
+    decision: &Decision,
+    filter: i64,
+    entered: usize,
+) -> Draft {
+    let compare = &a.body.insns[decision.compare];
+    let mut spec = ProbeSpec {
+        probe: Probe::MasterQuery,
+        args: [NO_ARG; 8],
+        nargs: 0,
+        width: 4,
+        unsigned: false,
+        param: filter,
+        second: 0,
+        chunks: false,
+    };
+    let mut draft = Draft::new(compare.ip(), Construct::Master, Edge::Begin);
+    if let Some((call, target, symbol)) = query_before(a, block, decision.compare) {
+        draft = Draft::new(call.ip(), Construct::Master, Edge::Begin);
+        draft.entry = Some(symbol);
+        draft.call(call.len() as u8, false, target, spec);
+    } else {
+        spec.probe = Probe::InlineMaster;
+        let register = (0..2)
+            .filter(|&op| compare.op_kind(op) == OpKind::Register)
+            .find_map(|op| dataflow::number(compare.op_register(op)));
+        if let Some(register) = register {
+            spec.args[0] = register as u8;
+        }
+        draft.fallback = fallback(a, block, entered, register);
+        draft.inline(spec);
+    }
+    draft.function = a.function();
+    draft.detail = Some("or equivalent".to_owned());
+    draft
+}
+
+/// The call of `omp_get_thread_num` before an instruction of the block, no other call being between.
+fn query_before(
+    a: &Analysis<'_, '_>,
+    block: usize,
+    compare: usize,
+) -> Option<(Instruction, Target, String)> {
+    let mut found = None;
+    a.visit(block, |i, insn, state| {
+        if i >= compare || !super::is_call(insn) {
+            return;
+        }
+        found = match dataflow::callee(a.module, insn, Some(state)) {
+            dataflow::Callee::Runtime(n) => Some(&a.module.entries.callees[n])
+                .filter(|c| c.query() == Some(Query::ThreadNum))
+                .and_then(|c| Some((*insn, calls::target(insn)?, c.symbol.to_owned()))),
+            dataflow::Callee::Other => None,
+        };
+    });
+    found.filter(|(call, ..)| call.len() >= 5)
+}
+
+/// The entered block's beginning, where only the branch leads to it, and the register if it still holds the number.
+fn fallback(
+    a: &Analysis<'_, '_>,
+    block: usize,
+    entered: usize,
+    register: Option<usize>,
+) -> Option<(u64, u8)> {
+    if a.body.blocks[entered].preds != [block] {
+        return None;
+    }
+    let start = a.body.blocks[entered].start;
+    let mut holds = false;
+    a.visit(entered, |_, insn, state| {
+        if insn.ip() == start {
+            holds = register.is_some_and(|r| state.regs[r] == Value::Query(Query::ThreadNum));
+        }
+    });
+    Some((start, register.filter(|_| holds).map_or(NO_ARG, |r| r as u8)))
+}
+
 /// The thread number that enters, if that is what the branch decides.
-fn filter(decision: &Decision) -> Option<i64> {
+pub(super) fn filter(decision: &Decision) -> Option<i64> {
     if !matches!(decision.branch.mnemonic(), Mnemonic::Je | Mnemonic::Jne) {
         return None;
     }

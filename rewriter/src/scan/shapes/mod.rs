@@ -1,6 +1,7 @@
 //! Constructs for which compilers make no call: found from values and control flow.
 
 mod chunked;
+pub(super) mod dealt;
 mod ends;
 mod loops;
 mod master;
@@ -26,10 +27,12 @@ pub(crate) struct Analysis<'m, 'a> {
     pub post: Dominators,
     /// Its address is handed over as an outlined function.
     pub outlined: bool,
-    /// Address of an instruction -> draft of the runtime call there.
+    /// Address of an instruction -> draft of the runtime call there, or of the loop that begins there.
     pub calls: HashMap<u64, usize>,
     /// Conditional branches by block, with the comparison that decides.
     pub decisions: BTreeMap<usize, Decision>,
+    /// Cycles of blocks.
+    pub cycles: Vec<NaturalLoop>,
 }
 
 /// A conditional branch at a block's end and the comparison that it depends on.
@@ -87,11 +90,13 @@ pub(crate) fn find(
         outlined,
         calls: own.map(|i| (drafts[i].address, i)).collect(),
         decisions: BTreeMap::new(),
+        cycles: Vec::new(),
     };
     analysis.decisions = analysis.find_decisions();
-    let cycles = analysis.natural_loops();
-    loops::find(&analysis, &cycles, drafts);
-    chunked::find(&analysis, &cycles, drafts);
+    analysis.cycles = analysis.natural_loops();
+    loops::find(&mut analysis, drafts);
+    chunked::find(&analysis, drafts);
+    dealt::find(&analysis, drafts);
     single::find(&analysis, drafts);
     master::find(&analysis, drafts);
 }
@@ -185,5 +190,7 @@ fn end_probe() -> ProbeSpec {
         width: 0,
         unsigned: false,
         param: 0,
+        second: 0,
+        chunks: false,
     }
 }

@@ -1,0 +1,94 @@
+/* An OMPT tool that counts what libomp says it executes, for comparison with what ompfuse recorded: one line
+ * "name count" per kind, written at the end to the file that COUNTS_FILE names. */
+#include <omp-tools.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, loop;
+
+static void on_parallel(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_data_t *region, unsigned int team,
+                        int flags, const void *from)
+{
+    (void)encountering, (void)frame, (void)region, (void)team, (void)from;
+    if (flags & ompt_parallel_team)
+        parallel++;
+}
+
+static void on_task(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_data_t *new_task, int flags, int has_deps,
+                    const void *from)
+{
+    (void)encountering, (void)frame, (void)new_task, (void)has_deps, (void)from;
+    if (flags & ompt_task_explicit)
+        task++;
+}
+
+static void on_work(ompt_work_t kind, ompt_scope_endpoint_t endpoint, ompt_data_t *region, ompt_data_t *in_task,
+                    uint64_t count, const void *from)
+{
+    (void)region, (void)in_task, (void)count, (void)from;
+    if (endpoint != ompt_scope_begin)
+        return;
+    if (kind == ompt_work_single_executor)
+        single++;
+    else if (kind != ompt_work_single_other && kind != ompt_work_sections && kind != ompt_work_taskloop)
+        loop++;
+}
+
+static void on_masked(ompt_scope_endpoint_t endpoint, ompt_data_t *region, ompt_data_t *in_task, const void *from)
+{
+    (void)region, (void)in_task, (void)from;
+    if (endpoint == ompt_scope_begin)
+        masked++;
+}
+
+static void on_mutex(ompt_mutex_t kind, ompt_wait_id_t id, const void *from)
+{
+    (void)id, (void)from;
+    if (kind == ompt_mutex_critical)
+        critical++;
+}
+
+static void on_sync(ompt_sync_region_t kind, ompt_scope_endpoint_t endpoint, ompt_data_t *region, ompt_data_t *in_task,
+                    const void *from)
+{
+    (void)region, (void)in_task, (void)from;
+    if (endpoint != ompt_scope_begin)
+        return;
+    if (kind == ompt_sync_region_taskwait)
+        taskwait++;
+    if (kind == ompt_sync_region_taskgroup)
+        taskgroup++;
+}
+
+static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t *tool)
+{
+    (void)device, (void)tool;
+    ompt_set_callback_t set = (ompt_set_callback_t)lookup("ompt_set_callback");
+    set(ompt_callback_parallel_begin, (ompt_callback_t)on_parallel);
+    set(ompt_callback_task_create, (ompt_callback_t)on_task);
+    set(ompt_callback_work, (ompt_callback_t)on_work);
+    set(ompt_callback_masked, (ompt_callback_t)on_masked);
+    set(ompt_callback_mutex_acquired, (ompt_callback_t)on_mutex);
+    set(ompt_callback_sync_region, (ompt_callback_t)on_sync);
+    return 1;
+}
+
+static void finalize(ompt_data_t *tool)
+{
+    (void)tool;
+    const char *path = getenv("COUNTS_FILE");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (!file)
+        return;
+    fprintf(file, "parallel %ld\ntask %ld\nsingle %ld\nmaster %ld\ncritical %ld\ntaskwait %ld\ntaskgroup %ld\nloop %ld\n",
+            parallel, task, single, masked, critical, taskwait, taskgroup, loop);
+    fclose(file);
+}
+
+ompt_start_tool_result_t *ompt_start_tool(unsigned int version, const char *runtime)
+{
+    (void)version, (void)runtime;
+    static ompt_start_tool_result_t result = {initialize, finalize, {0}};
+    return &result;
+}

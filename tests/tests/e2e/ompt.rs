@@ -1,0 +1,117 @@
+//! How often every construct was executed, against an OMPT tool on the same source: libomp's own word for it. gcc's
+//! runtime has no OMPT, but the source is the same, so its builds have to agree too.
+
+use ompfuse_tests::fixture::{Build, Fixture};
+use ompfuse_tests::matrix::{self, Matrix};
+use ompfuse_tests::{command, fixture, process, repository, skip, table, target};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// Number of threads of all runs.
+const THREADS: usize = 3;
+
+/// The constructs that both sides count in the same way. OMPT counts loops per thread, the report once per team.
+const CONSTRUCTS: [&str; 7] = [
+    "parallel",
+    "task",
+    "single",
+    "master",
+    "critical",
+    "taskwait",
+    "taskgroup",
+];
+
+/// The tool, compiled; `None` without clang.
+static TOOL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+    let compiler = &Matrix::get().compiler("clang").c;
+    if matrix::version(compiler).is_none() {
+        skip(&format!("{compiler} is not installed: no OMPT tool"));
+        return None;
+    }
+    let folder = target().0.join("fixtures");
+    std::fs::create_dir_all(&folder).expect("the target directory is writable");
+    let tool = folder.join(format!("ompt-counts-{}.so", std::process::id()));
+    let mut command = Command::new(compiler);
+    command
+        .args(["-shared", "-fPIC", "-O1"])
+        .arg(repository().join("tests/ompt/counts.c"));
+    process::run(command.arg("-o").arg(&tool)).ok("compiling the OMPT tool");
+    Some(tool)
+});
+
+/// What the tool counts in a run of the original.
+fn by_ompt(build: &Build, tool: &Path) -> BTreeMap<String, u64> {
+    let file = tempfile::NamedTempFile::new().expect("there is room for a file");
+    let mut command = Command::new(&build.path);
+    process::clean(&mut command, THREADS)
+        .env("OMP_TOOL_LIBRARIES", tool)
+        .env("COUNTS_FILE", file.path());
+    process::run(&mut command).ok(&build.to_string());
+    fixture::counts(&std::fs::read_to_string(file.path()).expect("the tool writes text"))
+}
+
+/// What ompfuse counts, from the regions of its report.
+fn by_ompfuse(build: &Build) -> BTreeMap<String, u64> {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let patched = table::patch(build, folder.path(), &[]);
+    let out = folder.path().join("runs");
+    table::record(&patched, &[], THREADS, &out, &table::ONE_EVENT).ok(&build.to_string());
+    let run = table::runs(&out).pop().expect("a run was recorded");
+    let report = command::json([
+        Path::new("report"),
+        &run,
+        Path::new("--format"),
+        Path::new("json"),
+    ]);
+    let mut counts = BTreeMap::new();
+    for region in report["regions"].as_array().expect("a list of regions") {
+        let construct = region["construct"]
+            .as_str()
+            .expect("a region has a construct");
+        let executions = region["executions"]
+            .as_u64()
+            .expect("a region has executions");
+        *counts.entry(construct.to_owned()).or_default() += executions;
+    }
+    counts
+}
+
+#[test]
+fn executions_agree() {
+    let Some(tool) = TOOL.as_ref() else { return };
+    let mut wrong = Vec::new();
+    for name in fixture::names() {
+        let fixture = Fixture::open(&name);
+        if !fixture.is_recorded("tasks") || !fixture.is_recorded("iterations") {
+            continue; // it says itself what is missing
+        }
+        for reference in fixture.ordinary_builds("clang") {
+            let wanted = by_ompt(&reference, tool);
+            assert!(
+                wanted.get("parallel").is_some_and(|&n| n > 0),
+                "{reference}: the tool counts nothing"
+            );
+            let builds = ["gcc", "clang"]
+                .iter()
+                .flat_map(|c| fixture.ordinary_builds(c));
+            for build in builds.filter(|b| b.variant == reference.variant) {
+                let found = by_ompfuse(&build);
+                for construct in CONSTRUCTS.into_iter().filter(|c| fixture.is_recorded(c)) {
+                    let [found, wanted] =
+                        [&found, &wanted].map(|of| of.get(construct).copied().unwrap_or(0));
+                    if found != wanted {
+                        wrong.push(format!("{build}: {found} of {construct}, not {wanted}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} complaints:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
