@@ -25,11 +25,24 @@ pub enum Query {
     NumTeams,
 }
 
+/// The interface that an entry point belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Runtime {
+    /// libgomp's, which libomp has too.
+    Gomp,
+    /// libomp's and Intel's.
+    Kmpc,
+    /// The OpenMP API, the same everywhere.
+    Api,
+}
+
 /// An entry point of an OpenMP runtime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its number, never reused.
     pub id: u32,
+    /// The interface.
+    pub runtime: Runtime,
     /// Symbol without version.
     pub symbol: String,
     /// The construct that a call belongs to.
@@ -107,7 +120,7 @@ pub enum PatternError {
 ///
 /// # Errors
 /// [`PatternError`] says which record is wrong.
-pub fn parse(text: &str) -> Result<Vec<Entry>, PatternError> {
+pub fn parse(text: &str, runtime: Runtime) -> Result<Vec<Entry>, PatternError> {
     let table: RawTable = toml::from_str(text)?;
     table
         .entry
@@ -125,6 +138,7 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, PatternError> {
                 .copy_from_slice(&raw.args);
             Ok(Entry {
                 id: raw.id,
+                runtime,
                 symbol: raw.symbol,
                 construct: raw.construct,
                 edge: raw.edge,
@@ -142,10 +156,14 @@ pub fn parse(text: &str) -> Result<Vec<Entry>, PatternError> {
 }
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
-    [include_str!("../data/gomp.toml"), include_str!("../data/kmpc.toml"), include_str!("../data/omp.toml")]
-        .into_iter()
-        .flat_map(|text| parse(text).expect("embedded pattern file, checked by a test"))
-        .collect()
+    [
+        (include_str!("../data/gomp.toml"), Runtime::Gomp),
+        (include_str!("../data/kmpc.toml"), Runtime::Kmpc),
+        (include_str!("../data/omp.toml"), Runtime::Api),
+    ]
+    .into_iter()
+    .flat_map(|(text, runtime)| parse(text, runtime).expect("embedded pattern file, checked by a test"))
+    .collect()
 });
 
 static BY_SYMBOL: LazyLock<HashMap<&'static str, &'static Entry>> =
@@ -241,9 +259,9 @@ mod tests {
         let record = |rest: &str| {
             format!("[[entry]]\nid = 1\nsymbol = \"f\"\nconstruct = \"loop\"\nedge = \"begin\"\n{rest}")
         };
-        assert!(matches!(parse(&record("probe = \"fly\"")), Err(PatternError::UnknownProbe { .. })));
-        assert!(matches!(parse(&record("args = [0,0,0,0,0,0,0,0,0]")), Err(PatternError::TooManyArgs(_))));
-        assert!(matches!(parse(&record("colour = 1")), Err(PatternError::Toml(_))));
+        assert!(matches!(parse(&record("probe = \"fly\""), Runtime::Gomp), Err(PatternError::UnknownProbe { .. })));
+        assert!(matches!(parse(&record("args = [0,0,0,0,0,0,0,0,0]"), Runtime::Gomp), Err(PatternError::TooManyArgs(_))));
+        assert!(matches!(parse(&record("colour = 1"), Runtime::Gomp), Err(PatternError::Toml(_))));
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! What patching and recording cost: `cargo bench -p ompfuse-tests [-- FIXTURE...]`.
 //!
-//! Fair pairs: original, patched (not recording) and recorded runs alternate, so that what else happens on the machine
-//! hits all alike; the ratio is the median of the pairs' ratios, not the ratio of two medians. Waiting is passive and
-//! the team has two threads. Times are whole processes; a recorded one is timed by ompfuse, which started it.
-//! Environment: `OMPFUSE_BENCH_PAIRS` (default 9).
+//! Fair rounds: the original, the patched program (not recording), one that records labels and times, and one that counts
+//! an event too run in turn, so that what else happens on the machine hits all alike; a ratio is the median of the
+//! rounds' ratios, not the ratio of two medians. Waiting is passive and the team has two threads. Times are those of whole
+//! processes; where `ompfuse record` started it, as that measured it. The event is task-clock, which can be counted
+//! everywhere and costs a system call per reading; hardware events are cheaper.
+//! Environment: `OMPFUSE_BENCH_ROUNDS` (default 9).
 
 use ompfuse_tests::fixture::{Build, Fixture, names};
 use ompfuse_tests::{process, table};
@@ -18,18 +20,22 @@ fn main() {
         .skip(1)
         .filter(|a| !a.starts_with('-'))
         .collect();
-    let pairs = std::env::var("OMPFUSE_BENCH_PAIRS")
+    let rounds = std::env::var("OMPFUSE_BENCH_ROUNDS")
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(9);
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
 
+    println!("{THREADS} threads, {rounds} rounds, times in ms; x: ratio to the original");
     println!(
-        "{THREADS} threads, {pairs} alternating runs each, times in ms, ratios to the original"
-    );
-    println!(
-        "{:<20} {:<6} {:>9} {:>9} {:>9} {:>8} {:>9} {:>9}",
-        "fixture", "by", "original", "patched", "recorded", "patched", "recorded", "XUs"
+        "{}",
+        line(
+            "fixture",
+            "by",
+            [
+                "original", "patched", "x", "recorded", "x", "+ event", "x", "XUs"
+            ]
+        )
     );
     for name in names().iter().filter(|n| is_wanted(n)) {
         let fixture = Fixture::open(name);
@@ -40,11 +46,11 @@ fn main() {
             .iter()
             .flat_map(|c| fixture.ordinary_builds(c))
         {
-            println!("{}", measure(&build, size, pairs));
+            println!("{}", measure(&build, size, rounds));
         }
     }
     if is_wanted("probecost") {
-        probe_cost(pairs.min(3));
+        probe_cost(rounds.min(3));
     }
 }
 
@@ -53,15 +59,28 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Milliseconds of one run.
-fn time(program: &Path, size: &str) -> f64 {
-    let output = process::run(process::clean(&mut Command::new(program), THREADS).arg(size))
-        .ok("a benchmark");
-    output.duration.as_secs_f64() * 1e3
+/// A line of the table.
+fn line(fixture: &str, by: &str, cells: [&str; 8]) -> String {
+    let cells: Vec<String> = cells.iter().map(|c| format!("{c:>9}")).collect();
+    format!("{fixture:<20} {by:<6}{}", cells.join(" "))
 }
 
-/// Milliseconds of one recorded run, as ompfuse measured them, and its number of XUs.
-fn time_recorded(program: &Path, size: &str, count: bool) -> (f64, usize) {
+/// Milliseconds of one run; with a folder, of one that records labels and times into it.
+fn time(program: &Path, size: &str, folder: Option<&Path>) -> f64 {
+    let mut command = Command::new(program);
+    process::clean(&mut command, THREADS).arg(size);
+    if let Some(folder) = folder {
+        command.env("OMPFUSE_DIR", folder);
+    }
+    process::run(&mut command)
+        .ok("a benchmark")
+        .duration
+        .as_secs_f64()
+        * 1e3
+}
+
+/// Milliseconds of one run with an event, as ompfuse measured them, and its number of XUs.
+fn time_with_event(program: &Path, size: &str, count: bool) -> (f64, usize) {
     let folder = tempfile::tempdir().expect("there is room for a recording");
     table::record(program, &[size], THREADS, folder.path(), &table::ONE_EVENT).ok("a recording");
     let run = table::runs(folder.path())
@@ -76,33 +95,44 @@ fn time_recorded(program: &Path, size: &str, count: bool) -> (f64, usize) {
     )
 }
 
-/// A line of the table.
-fn measure(build: &Build, size: &str, pairs: usize) -> String {
+/// A fixture's line.
+fn measure(build: &Build, size: &str, rounds: usize) -> String {
     let folder = tempfile::tempdir().expect("there is room for a patched program");
     let patched = table::patch(build, folder.path(), &[]);
-    time(&build.path, size);
-    let (_, xus) = time_recorded(&patched, size, true);
-    let runs: Vec<[f64; 3]> = (0..pairs)
-        .map(|_| {
-            [
-                time(&build.path, size),
-                time(&patched, size),
-                time_recorded(&patched, size, false).0,
-            ]
-        })
-        .collect();
-    let column = |of: &dyn Fn(&[f64; 3]) -> f64| median(runs.iter().map(of).collect());
+    time(&build.path, size, None);
+    let (_, xus) = time_with_event(&patched, size, true);
+    let one_round = |_| {
+        let recording = tempfile::tempdir().expect("there is room for a recording");
+        [
+            time(&build.path, size, None),
+            time(&patched, size, None),
+            time(&patched, size, Some(recording.path())),
+            time_with_event(&patched, size, false).0,
+        ]
+    };
+    let times: Vec<[f64; 4]> = (0..rounds).map(one_round).collect();
+    let ms = |of: usize| format!("{:.1}", median(times.iter().map(|t| t[of]).collect()));
+    let ratio = |of: usize| {
+        format!(
+            "{:.3}",
+            median(times.iter().map(|t| t[of] / t[0]).collect())
+        )
+    };
     let dash = if build.variant.is_empty() { "" } else { "-" };
-    format!(
-        "{:<20} {:<6} {:>9.1} {:>9.1} {:>9.1} {:>8.3} {:>9.3} {:>9}",
-        format!("{}{dash}{}", build.fixture.name, build.variant),
+    let cells = [
+        ms(0),
+        ms(1),
+        ratio(1),
+        ms(2),
+        ratio(2),
+        ms(3),
+        ratio(3),
+        xus.to_string(),
+    ];
+    line(
+        &format!("{}{dash}{}", build.fixture.name, build.variant),
         build.compiler,
-        column(&|r| r[0]),
-        column(&|r| r[1]),
-        column(&|r| r[2]),
-        column(&|r| r[1] / r[0]),
-        column(&|r| r[2] / r[0]),
-        xus
+        cells.each_ref().map(String::as_str),
     )
 }
 
@@ -115,23 +145,33 @@ fn probe_cost(runs: usize) {
     {
         let folder = tempfile::tempdir().expect("there is room for a patched program");
         let patched = table::patch(&build, folder.path(), &[]);
-        let alone = |program: &Path| {
-            let output = process::run(process::clean(&mut Command::new(program), THREADS));
-            output.ok("probecost").text()
+        let alone = |program: &Path, folder: Option<&Path>| {
+            let mut command = Command::new(program);
+            process::clean(&mut command, THREADS);
+            if let Some(folder) = folder {
+                command.env("OMPFUSE_DIR", folder);
+            }
+            process::run(&mut command).ok("probecost").text()
         };
         let recorded = || {
             let folder = tempfile::tempdir().expect("there is room for a recording");
-            table::record(&patched, &[], THREADS, folder.path(), &table::ONE_EVENT)
-                .ok("probecost")
-                .text()
+            alone(&patched, Some(folder.path()))
+        };
+        let with_event = || {
+            let folder = tempfile::tempdir().expect("there is room for a recording");
+            let output = table::record(&patched, &[], THREADS, folder.path(), &table::ONE_EVENT);
+            output.ok("probecost").text()
         };
         let mut names: Vec<String> = Vec::new();
-        let mut values: Vec<[Vec<f64>; 3]> = Vec::new();
+        let mut values: Vec<[Vec<f64>; 4]> = Vec::new();
         for _ in 0..runs {
-            for (at, text) in [alone(&build.path), alone(&patched), recorded()]
-                .iter()
-                .enumerate()
-            {
+            let texts = [
+                alone(&build.path, None),
+                alone(&patched, None),
+                recorded(),
+                with_event(),
+            ];
+            for (at, text) in texts.iter().enumerate() {
                 for (name, ns) in text.lines().filter_map(|l| l.rsplit_once(' ')) {
                     let Ok(ns) = ns.parse() else { continue };
                     let row = names.iter().position(|n| n == name).unwrap_or_else(|| {
@@ -143,13 +183,15 @@ fn probe_cost(runs: usize) {
                 }
             }
         }
+        println!("\nns per construct, {build}");
+        let head = ["", "original", "patched", "recorded", "+ event"];
         println!(
-            "\nns per construct, {build}\n{:<28} {:>9} {:>9} {:>9}",
-            "", "original", "patched", "recorded"
+            "{:<20} {:>9} {:>9} {:>9} {:>9}",
+            head[0], head[1], head[2], head[3], head[4]
         );
-        for (name, [original, patched, recorded]) in names.iter().zip(values) {
-            let [a, b, c] = [original, patched, recorded].map(median);
-            println!("{name:<28} {a:>9.1} {b:>9.1} {c:>9.1}");
+        for (name, columns) in names.iter().zip(values) {
+            let [a, b, c, d] = columns.map(median);
+            println!("{name:<20} {a:>9.1} {b:>9.1} {c:>9.1} {d:>9.1}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::model::{Action, ProbeSpec, Target};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Mechanism, Outcome, Source};
-use ompfuse_patterns::Entry;
+use ompfuse_patterns::{Entry, Runtime};
 
 /// A site that isn't numbered yet.
 #[derive(Debug, Clone)]
@@ -98,6 +98,11 @@ impl Draft {
         };
         self.outcome = Outcome::Patchable;
         self.action = Some(Action::Call { len, tail, target, probe });
+    }
+
+    /// Whether it is a call of GOMP that hands over an outlined function.
+    pub(crate) fn is_gomp(&self) -> bool {
+        self.record.is_some_and(|e| e.runtime == Runtime::Gomp)
     }
 
     /// The probe that its action places.

@@ -161,8 +161,12 @@ fn assemble(
 ) -> Scan {
     let placed = windows::place(module, bodies, body_of, &mut drafts);
     let lines = source::Lines::read(&module.image);
+    let outlined = drafts.iter().filter(|d| d.is_gomp()).filter_map(|d| d.outlined).collect();
+    let begun = lines.beginnings(&outlined);
     for draft in &mut drafts {
-        draft.source = lines.at(draft.line_at).or(draft.source.take());
+        // gcc's calls have the line of whatever stands before; the outlined function begins with the construct's.
+        let begun = draft.outlined.filter(|_| draft.is_gomp()).and_then(|va| begun.get(&va).cloned());
+        draft.source = begun.or_else(|| lines.at(draft.line_at)).or(draft.source.take());
     }
     let (ids, sites) = number(drafts);
     let windows = placed

@@ -1,0 +1,335 @@
+//! Calls of the runtime: each that `objdump` sees is a site, and no other.
+
+mod scan_support;
+
+use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
+use ompfuse_format::site::{Edge, Mechanism, Outcome};
+use ompfuse_rewriter::model::{Action, Scan, Target};
+use scan_support::{HEADER, compile};
+use std::collections::{BTreeMap, BTreeSet};
+
+const PROGRAM: &str = r#"
+void leaf(int n) {
+  #pragma omp for schedule(dynamic) nowait
+  for (int i = 0; i < n; i++) a[i & 1023] += g(i);
+}
+void tail(void) {
+  #pragma omp barrier
+}
+long fib(long n) {
+  long x, y;
+  if (n < 2) return n;
+  #pragma omp task shared(x)
+  x = fib(n - 1);
+  #pragma omp task shared(y)
+  y = fib(n - 2);
+  #pragma omp taskwait
+  return x + y;
+}
+int main(int argc, char **argv) {
+  double s = 0;
+  long r = 0;
+  #pragma omp parallel for reduction(+:s)
+  for (int i = 0; i < argc * 100; i++) s += a[i & 1023];
+  #pragma omp parallel
+  {
+    leaf(argc);
+    #pragma omp single
+    r = fib(10);
+    tail();
+    #pragma omp critical (name)
+    a[1] += 1;
+    #pragma omp critical
+    {
+      #pragma omp critical (inner)
+      a[2] += 1;
+    }
+    #pragma omp sections
+    {
+      #pragma omp section
+      pre();
+      #pragma omp section
+      post();
+    }
+    #pragma omp for ordered schedule(static)
+    for (int i = 0; i < argc * 7; i++) {
+      #pragma omp ordered
+      a[i] = i;
+    }
+    #pragma omp for schedule(runtime)
+    for (long i = 0; i < argc * 7; i++) pre();
+    #pragma omp taskgroup
+    {
+      #pragma omp task
+      pre();
+    }
+  }
+  #pragma omp parallel for schedule(dynamic, 3)
+  for (int i = 0; i < argc * 9; i++) a[i] += g(i);
+  return (int)(s + r);
+}
+"#;
+
+fn source() -> String {
+    format!("{HEADER}{PROGRAM}")
+}
+
+/// Services are no constructs.
+fn is_construct(entry: &str) -> bool {
+    !matches!(
+        entry,
+        "__kmpc_global_thread_num" | "__kmpc_push_num_threads"
+    )
+}
+
+fn listed(scan: &Scan) -> BTreeMap<u64, String> {
+    scan.sites
+        .iter()
+        .filter_map(|s| Some((s.info.address.0, s.info.entry.clone()?)))
+        .filter(|(_, entry)| !entry.starts_with("omp_"))
+        .collect()
+}
+
+#[test]
+fn every_call_is_a_site() {
+    for compiler in ["gcc", "clang-19"] {
+        for flags in [
+            "-O0",
+            "-O1",
+            "-O2",
+            "-O3",
+            "-Os",
+            "-O2 -fno-pie -no-pie",
+            "-O0 -s",
+            "-O2 -s",
+            "-O3 -fcf-protection=full",
+            "-O2 -fno-pie -no-pie -s -Wl,-z,now",
+            "-O2 -shared -fPIC",
+        ] {
+            let command = format!("{compiler} -fopenmp {flags}");
+            let Some(program) = compile(&source(), &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let theirs: BTreeMap<u64, String> = program
+                .objdump()
+                .iter()
+                .filter_map(|l| Some((l.at, l.entry()?.to_owned())))
+                .filter(|(_, entry)| is_construct(entry))
+                .collect();
+            assert!(theirs.len() > 20, "{command}");
+            assert_eq!(listed(&scan), theirs, "{command}");
+            assert_eq!(scan.binary.stripped, flags.contains("-s "), "{command}");
+        }
+    }
+}
+
+#[test]
+fn calls_through_the_offset_table() {
+    let Some(program) = compile(&source(), "gcc -fopenmp -O2 -fno-plt") else {
+        return;
+    };
+    let scan = program.scan();
+    let theirs: BTreeSet<u64> = program
+        .objdump()
+        .iter()
+        .filter(|l| l.text.contains("(%rip)") && l.text.contains("GOMP_"))
+        .filter(|l| l.text.starts_with("call") || l.text.starts_with("jmp"))
+        .map(|l| l.at)
+        .collect();
+    let mine: BTreeSet<u64> = scan
+        .sites
+        .iter()
+        .filter(|s| s.info.entry.as_deref().is_some_and(|e| e.starts_with("GOMP")))
+        .map(|s| s.info.address.0)
+        .collect();
+    assert!(mine.len() > 20);
+    assert_eq!(mine, theirs);
+    for site in &scan.sites {
+        if let Some(Action::Call { len, target, .. }) = &site.action {
+            assert!(*len == 6 && matches!(target, Target::Slot(_)), "{site:?}");
+        }
+    }
+}
+
+#[test]
+fn files_without_section_headers() {
+    let Some(program) = compile(&source(), "gcc -fopenmp -O2 -s") else {
+        return;
+    };
+    let whole = program.scan();
+    let mut bytes = program.bytes.clone();
+    bytes[40..48].fill(0); // e_shoff
+    bytes[58..64].fill(0); // e_shentsize, e_shnum, e_shstrndx
+    let scan = ompfuse_rewriter::scan(&bytes, "program").unwrap();
+    assert_eq!(scan.sites, whole.sites);
+    assert_eq!(scan.windows, whole.windows);
+}
+
+#[test]
+fn outlined_functions_regions_and_details() {
+    for compiler in ["gcc", "clang-19"] {
+        for level in ["-O0", "-O2"] {
+            let command = format!("{compiler} -fopenmp -g {level}");
+            let Some(program) = compile(&source(), &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            for site in &scan.sites {
+                let info = &site.info;
+                let creates = matches!(
+                    site.action,
+                    Some(Action::Call { probe, .. })
+                        if matches!(probe.probe, Probe::Parallel | Probe::Fork | Probe::TaskCreate | Probe::TaskAlloc)
+                );
+                assert_eq!(creates, info.mechanism == Mechanism::Closure, "{command}");
+                assert_eq!(creates, info.outlined.is_some(), "{command}: {info:?}");
+                assert!(info.function.is_some(), "{command}: {info:?}");
+                assert!(
+                    info.source
+                        .as_ref()
+                        .is_some_and(|s| s.file.ends_with("source.c")),
+                    "{info:?}"
+                );
+                if matches!(info.edge, Edge::End | Edge::Next) {
+                    let begin = &scan.sites[info.region as usize].info;
+                    assert_eq!(begin.edge, Edge::Begin, "{command}: {info:?}");
+                    assert_eq!(begin.construct, info.construct, "{command}: {info:?}");
+                    assert_eq!(begin.function, info.function, "{command}: {info:?}");
+                    if info.construct == Construct::Critical {
+                        assert_eq!(begin.detail, info.detail, "{command}: {info:?}");
+                    }
+                }
+            }
+            let detail = |d: &str| {
+                scan.sites
+                    .iter()
+                    .any(|s| s.info.detail.as_deref() == Some(d))
+            };
+            for wanted in ["name", "inner", "dynamic", "runtime"] {
+                assert!(detail(wanted), "{command}: no {wanted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn combined_loops_belong_to_their_parallel_region() {
+    let source = "int n; void f(int);
+int main(void) {
+  #pragma omp parallel for schedule(monotonic:dynamic, 2)
+  for (int i = 0; i < n; i++) f(i);
+}
+void f(int i) { n += i; }";
+    let Some(program) = compile(source, "gcc -fopenmp -O2") else {
+        return;
+    };
+    let scan = program.scan();
+    let next = scan
+        .sites
+        .iter()
+        .find(|s| s.info.edge == Edge::Next)
+        .unwrap();
+    let begin = &scan.sites[next.info.region as usize].info;
+    assert!(
+        begin.edge == Edge::Encloses || begin.edge == Edge::Begin,
+        "{begin:?}"
+    );
+    if begin.construct == Construct::Parallel {
+        assert!(begin.outlined.is_some());
+    }
+}
+
+#[test]
+fn sources_without_debug_information_are_kmpcs() {
+    let Some(program) = compile(&source(), "clang-19 -fopenmp -O1 -gline-tables-only") else {
+        return;
+    };
+    let with = program.scan();
+    let (named, all) = (
+        with.sites.iter().filter(|s| s.info.source.is_some()).count(),
+        with.sites.len(),
+    );
+    assert_eq!(named, all);
+    let implicit = with
+        .sites
+        .iter()
+        .filter(|s| s.info.construct == Construct::ImplicitBarrier)
+        .count();
+    let explicit = with
+        .sites
+        .iter()
+        .filter(|s| s.info.construct == Construct::Barrier)
+        .count();
+    assert!(implicit >= 3, "{implicit}");
+    assert!((1..=2).contains(&explicit), "{explicit}"); // once more where it is inlined
+    let sections = with
+        .sites
+        .iter()
+        .filter(|s| s.info.construct == Construct::Sections && s.info.edge == Edge::Begin)
+        .count();
+    assert_eq!(sections, 1);
+}
+
+#[test]
+fn calls_through_registers_are_listed() {
+    let source = "
+.globl main
+main: push %r14
+  mov GOMP_barrier@GOTPCREL(%rip), %r14
+  call *%r14
+  call *%r14
+  mov GOMP_taskwait@GOTPCREL(%rip), %rax
+  call *%rax
+  jne GOMP_barrier@PLT
+  pop %r14
+  ret
+.size main, .-main
+.type main, @function
+.section .note.GNU-stack,\"\",@progbits
+";
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("m.s");
+    std::fs::write(&file, source).unwrap();
+    let out = dir.path().join("m");
+    let run = std::process::Command::new("gcc")
+        .args(["-fopenmp", "-Wl,--no-relax"])
+        .arg(&file)
+        .arg("-o")
+        .arg(&out)
+        .output()
+        .unwrap();
+    assert!(
+        run.status.success(),
+        "{}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    let bytes = std::fs::read(&out).unwrap();
+    let scan = ompfuse_rewriter::scan(&bytes, "m").unwrap();
+    let found: Vec<_> = scan
+        .sites
+        .iter()
+        .map(|s| {
+            (
+                s.info.entry.as_deref(),
+                s.info.outcome,
+                s.info.reason.as_deref(),
+            )
+        })
+        .collect();
+    let through = Some("called through a register or variable");
+    assert_eq!(
+        found,
+        [
+            (Some("GOMP_barrier"), Outcome::Skipped, through),
+            (Some("GOMP_barrier"), Outcome::Skipped, through),
+            (Some("GOMP_taskwait"), Outcome::Skipped, through),
+            (
+                Some("GOMP_barrier"),
+                Outcome::Skipped,
+                Some("conditional jump to the runtime")
+            ),
+        ]
+    );
+}
