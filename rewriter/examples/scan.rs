@@ -10,7 +10,10 @@ fn main() -> ExitCode {
             .and_then(|bytes| ompfuse_rewriter::scan(&bytes, &path).map_err(|e| e.to_string()));
         match scan {
             Ok(scan) => {
-                println!("{}", serde_json::to_string(&scan.binary).unwrap_or_default());
+                println!(
+                    "{}",
+                    serde_json::to_string(&scan.binary).unwrap_or_default()
+                );
                 for site in &scan.sites {
                     println!("{}", serde_json::to_string(&site.info).unwrap_or_default());
                     println!("    {:?}", site.action);
@@ -18,7 +21,10 @@ fn main() -> ExitCode {
                 for window in &scan.windows {
                     println!("{window:?}");
                 }
-                println!("{}", serde_json::to_string(&scan.totals()).unwrap_or_default());
+                println!(
+                    "{}",
+                    serde_json::to_string(&scan.totals()).unwrap_or_default()
+                );
             }
             Err(message) => {
                 eprintln!("{message}");

@@ -70,7 +70,7 @@ pub enum ProfileError {
     Parquet(#[from] parquet::errors::ParquetError),
     /// The columns could not be put together.
     #[error("columns don't fit together: {0}")]
-    Arrow(#[from] arrow::error::ArrowError),
+    Arrow(#[from] arrow_schema::ArrowError),
     /// A Parquet file of something else.
     #[error("a Parquet file, but no profile of ompfuse: it has no metadata {SUMMARY_KEY:?}")]
     NoSummary,

@@ -11,9 +11,7 @@ use iced_x86::{FlowControl, Instruction, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
-use ompfuse_patterns::{
-    Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, kmpc_schedule,
-};
+use ompfuse_patterns::{Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, kmpc_schedule};
 
 /// Bytes that a jump to a stub takes.
 const NEEDED: usize = 5;
@@ -30,7 +28,9 @@ const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
 /// What is known of an integer argument in a register.
 pub(crate) fn argument(state: &State, position: u8) -> Value {
     const REGISTERS: [usize; 6] = [7, 6, 2, 1, 8, 9];
-    REGISTERS.get(usize::from(position)).map_or(Value::Unknown, |&r| state.regs[r])
+    REGISTERS
+        .get(usize::from(position))
+        .map_or(Value::Unknown, |&r| state.regs[r])
 }
 
 fn constant(state: &State, position: u8) -> Option<u64> {
@@ -62,9 +62,15 @@ fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> 
     if matches!(control, FlowControl::Next | FlowControl::Return) {
         return None;
     }
-    let Callee::Runtime(number) = callee(module, insn, Some(state)) else { return None };
+    let Callee::Runtime(number) = callee(module, insn, Some(state)) else {
+        return None;
+    };
     let callee = &module.entries.callees[number];
-    let name = module.functions.get(body.function).base_name().map(str::to_owned);
+    let name = module
+        .functions
+        .get(body.function)
+        .base_name()
+        .map(str::to_owned);
     let tail = matches!(
         control,
         FlowControl::UnconditionalBranch
@@ -99,7 +105,11 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
         .and_then(|a| constant(state, a))
         .filter(|&va| module.image.is_code(va));
     let is_kmpc = entry.symbol.starts_with("__kmpc_");
-    let ident = if is_kmpc { constant(state, 0).and_then(|va| Ident::read(module, va)) } else { None };
+    let ident = if is_kmpc {
+        constant(state, 0).and_then(|va| Ident::read(module, va))
+    } else {
+        None
+    };
     let flags = ident.as_ref().map_or(0, |i| i.flags);
     draft.source = ident.and_then(|i| i.source);
     match entry.probe {

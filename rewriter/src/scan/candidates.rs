@@ -18,7 +18,9 @@ pub(crate) fn find(image: &Image<'_>, entries: &Entries<'_>) -> Vec<u64> {
                 0x8b if code.get(at + 1).is_some_and(|b| b & 0xc7 == 0x05) => (2, true),
                 _ => continue,
             };
-            let Some(disp) = u32_at(code, at + skip) else { continue };
+            let Some(disp) = u32_at(code, at + skip) else {
+                continue;
+            };
             let here = va.wrapping_add(at as u64);
             let to = here
                 .wrapping_add(skip as u64 + 4)
@@ -44,10 +46,16 @@ struct Range {
 
 impl Range {
     fn of<'a>(addresses: impl Iterator<Item = &'a u64>) -> Range {
-        addresses.fold(Range { low: u64::MAX, high: 0 }, |r, &a| Range {
-            low: r.low.min(a),
-            high: r.high.max(a),
-        })
+        addresses.fold(
+            Range {
+                low: u64::MAX,
+                high: 0,
+            },
+            |r, &a| Range {
+                low: r.low.min(a),
+                high: r.high.max(a),
+            },
+        )
     }
 
     fn holds(&self, va: u64) -> bool {
@@ -71,7 +79,12 @@ mod tests {
         let image = Image {
             bytes: &code,
             kind: Kind::Dynamic,
-            loads: vec![Load { va: 0x1000, offset: 0, file_size: 64, exec: true }],
+            loads: vec![Load {
+                va: 0x1000,
+                offset: 0,
+                file_size: 64,
+                exec: true,
+            }],
             sections: Vec::new(),
             dynamic: None,
             interpreter: true,

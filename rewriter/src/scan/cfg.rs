@@ -110,7 +110,8 @@ impl Body {
         b.follow(start);
         for &candidate in candidates {
             if let Some(from) = b.uncovered(candidate) {
-                b.trouble.get_or_insert("it has code that no known branch leads to");
+                b.trouble
+                    .get_or_insert("it has code that no known branch leads to");
                 roots.push(from);
                 b.follow(from);
             }
@@ -120,7 +121,10 @@ impl Body {
 
     /// The block that holds this address.
     pub(crate) fn block_at(&self, va: u64) -> Option<usize> {
-        let i = self.blocks.partition_point(|b| b.start <= va).checked_sub(1)?;
+        let i = self
+            .blocks
+            .partition_point(|b| b.start <= va)
+            .checked_sub(1)?;
         let last = self.insns.get(self.blocks[i].insns.end.checked_sub(1)?)?;
         (va < last.next_ip()).then_some(i)
     }
@@ -154,7 +158,10 @@ impl Body {
             for &to in &block.succs {
                 reverse[to].push(i);
             }
-            if matches!(block.exit, Exit::Return | Exit::Tail(_) | Exit::TailIndirect) {
+            if matches!(
+                block.exit,
+                Exit::Return | Exit::Tail(_) | Exit::TailIndirect
+            ) {
                 reverse[out].push(i);
             }
         }
@@ -174,7 +181,8 @@ impl Builder<'_, '_> {
                 }
             }
             None => {
-                self.trouble.get_or_insert("its exception table can't be read");
+                self.trouble
+                    .get_or_insert("its exception table can't be read");
             }
         }
     }
@@ -188,7 +196,9 @@ impl Builder<'_, '_> {
         if self.holds(target) {
             return true;
         }
-        let Some(index) = self.module.functions.at(target) else { return false };
+        let Some(index) = self.module.functions.at(target) else {
+            return false;
+        };
         let f = self.module.functions.get(index);
         let part = f.fragment || target != f.start || (conditional && f.name.is_none());
         if part && self.parts.len() < MAX_PARTS && !self.module.entries.stubs.contains(&target) {
@@ -205,7 +215,10 @@ impl Builder<'_, '_> {
             Some((_, i)) => i.next_ip(),
             None => 0,
         };
-        self.ranges.iter().find(|r| r.contains(&va)).map(|r| r.start.max(from))
+        self.ranges
+            .iter()
+            .find(|r| r.contains(&va))
+            .map(|r| r.start.max(from))
     }
 
     fn follow(&mut self, from: u64) {
@@ -215,18 +228,29 @@ impl Builder<'_, '_> {
             while let Some(at) = self.work.pop() {
                 self.decode_run(at);
             }
-            let Some(jump) = self.pending.pop() else { return };
+            let Some(jump) = self.pending.pop() else {
+                return;
+            };
             let flow = self.indirect(&jump);
             self.add_flow(&jump, flow);
         }
     }
 
     fn decode_run(&mut self, start: u64) {
-        let Some(end) = self.ranges.iter().find(|r| r.contains(&start)).map(|r| r.end) else {
+        let Some(end) = self
+            .ranges
+            .iter()
+            .find(|r| r.contains(&start))
+            .map(|r| r.end)
+        else {
             return;
         };
-        let Some(code) = self.module.image.rest(start) else { return };
-        let len = usize::try_from(end - start).unwrap_or(usize::MAX).min(code.len());
+        let Some(code) = self.module.image.rest(start) else {
+            return;
+        };
+        let len = usize::try_from(end - start)
+            .unwrap_or(usize::MAX)
+            .min(code.len());
         let mut decoder = Decoder::with_ip(64, &code[..len], start, DecoderOptions::NONE);
         while decoder.can_decode() && !self.insns.contains_key(&decoder.ip()) {
             let insn = decoder.decode();
@@ -234,7 +258,9 @@ impl Builder<'_, '_> {
                 break;
             }
             self.insns.insert(insn.ip(), insn);
-            let Some(flow) = self.flow(&insn) else { continue };
+            let Some(flow) = self.flow(&insn) else {
+                continue;
+            };
             let falls = flow.falls;
             self.add_flow(&insn, flow);
             if !falls {
@@ -259,7 +285,10 @@ impl Builder<'_, '_> {
             FlowControl::Next | FlowControl::XbeginXabortXend => None,
             FlowControl::ConditionalBranch => {
                 let target = insn.near_branch_target();
-                let mut flow = Flow { falls: true, ..Flow::default() };
+                let mut flow = Flow {
+                    falls: true,
+                    ..Flow::default()
+                };
                 if self.stays(target, true) {
                     flow.targets.push(target);
                 } else {
@@ -271,22 +300,37 @@ impl Builder<'_, '_> {
                 let target = insn.near_branch_target();
                 let no_return = self.module.never_returns(target);
                 Some(if self.stays(target, false) {
-                    Flow { targets: vec![target], ..Flow::default() }
+                    Flow {
+                        targets: vec![target],
+                        ..Flow::default()
+                    }
                 } else if no_return {
-                    Flow { exit: Some(Exit::Dead), ..Flow::default() }
+                    Flow {
+                        exit: Some(Exit::Dead),
+                        ..Flow::default()
+                    }
                 } else {
-                    Flow { exit: Some(Exit::Tail(target)), ..Flow::default() }
+                    Flow {
+                        exit: Some(Exit::Tail(target)),
+                        ..Flow::default()
+                    }
                 })
             }
             FlowControl::IndirectBranch => {
                 self.pending.push(*insn);
                 Some(Flow::default())
             }
-            FlowControl::Return => Some(Flow { exit: Some(Exit::Return), ..Flow::default() }),
+            FlowControl::Return => Some(Flow {
+                exit: Some(Exit::Return),
+                ..Flow::default()
+            }),
             FlowControl::Call | FlowControl::IndirectCall => self.call(insn),
             FlowControl::Interrupt | FlowControl::Exception => {
                 let traps = insn.op_count() == 0;
-                traps.then(|| Flow { exit: Some(Exit::Dead), ..Flow::default() })
+                traps.then(|| Flow {
+                    exit: Some(Exit::Dead),
+                    ..Flow::default()
+                })
             }
         }
     }
@@ -299,15 +343,22 @@ impl Builder<'_, '_> {
         let exit = match jump_table::resolve(self.module, &self.insns, insn, &holds) {
             Indirect::Table(mut targets) => {
                 targets.retain(|&t| self.stays(t, true));
-                return Flow { targets, ..Flow::default() };
+                return Flow {
+                    targets,
+                    ..Flow::default()
+                };
             }
             Indirect::Tail => Exit::TailIndirect,
             Indirect::Unknown => {
-                self.trouble.get_or_insert("it has an indirect jump whose targets are unknown");
+                self.trouble
+                    .get_or_insert("it has an indirect jump whose targets are unknown");
                 Exit::Dead
             }
         };
-        Flow { exit: Some(exit), ..Flow::default() }
+        Flow {
+            exit: Some(exit),
+            ..Flow::default()
+        }
     }
 
     fn call(&mut self, insn: &Instruction) -> Option<Flow> {
@@ -316,7 +367,11 @@ impl Builder<'_, '_> {
             self.module.never_returns(insn.near_branch_target())
         } else {
             insn.is_ip_rel_memory_operand()
-                && self.module.entries.no_return_slots.contains(&insn.ip_rel_memory_address())
+                && self
+                    .module
+                    .entries
+                    .no_return_slots
+                    .contains(&insn.ip_rel_memory_address())
         };
         let mut pads: Vec<u64> = self
             .pads
@@ -326,15 +381,24 @@ impl Builder<'_, '_> {
             .collect();
         pads.retain(|&pad| self.stays(pad, true));
         if no_return {
-            return Some(Flow { exit: Some(Exit::Dead), pads, ..Flow::default() });
+            return Some(Flow {
+                exit: Some(Exit::Dead),
+                pads,
+                ..Flow::default()
+            });
         }
-        (!pads.is_empty()).then(|| Flow { falls: true, pads, ..Flow::default() })
+        (!pads.is_empty()).then(|| Flow {
+            falls: true,
+            pads,
+            ..Flow::default()
+        })
     }
 
     fn finish(mut self, function: usize, roots: &[u64]) -> Body {
         let insns: Vec<Instruction> = self.insns.values().copied().collect();
         if insns.windows(2).any(|w| w[1].ip() < w[0].next_ip()) {
-            self.trouble.get_or_insert("it has overlapping instructions");
+            self.trouble
+                .get_or_insert("it has overlapping instructions");
         }
         let mut blocks: Vec<Block> = Vec::new();
         for (i, insn) in insns.iter().enumerate() {
@@ -358,7 +422,10 @@ impl Builder<'_, '_> {
         let mut links = Vec::with_capacity(blocks.len());
         for block in &blocks {
             let last = &insns[block.insns.end - 1];
-            let default = Flow { falls: true, ..Flow::default() };
+            let default = Flow {
+                falls: true,
+                ..Flow::default()
+            };
             let flow = self.flows.get(&last.ip()).unwrap_or(&default);
             let fall = flow.falls.then(|| number(last.next_ip())).flatten();
             let mut exit = flow.exit.unwrap_or(Exit::None);
@@ -372,7 +439,10 @@ impl Builder<'_, '_> {
             let pads: Vec<usize> = flow.pads.iter().filter_map(|&p| number(p)).collect();
             links.push((succs, pads, exit));
         }
-        let jumps = self.flows.values().flat_map(|f| f.targets.iter().chain(&f.pads));
+        let jumps = self
+            .flows
+            .values()
+            .flat_map(|f| f.targets.iter().chain(&f.pads));
         let targets = roots.iter().chain(jumps).copied().collect();
         let roots = roots.iter().filter_map(|&r| number(r)).collect();
         for (i, (succs, pads, exit)) in links.into_iter().enumerate() {

@@ -34,9 +34,8 @@ fn twins(body: &Body) -> HashMap<u64, u64> {
         for (i, insn) in body.block_insns(block).iter().enumerate() {
             match insn.mnemonic() {
                 Mnemonic::Div | Mnemonic::Idiv => {
-                    let first = last.filter(|(at, first)| {
-                        i - at <= TWIN_DISTANCE && same_operand(first, insn)
-                    });
+                    let first = last
+                        .filter(|(at, first)| i - at <= TWIN_DISTANCE && same_operand(first, insn));
                     if let Some((_, first)) = first {
                         out.insert(insn.ip(), first.ip());
                         last = None;
@@ -58,7 +57,10 @@ fn redefines(insn: &Instruction, division: &Instruction) -> bool {
         && insn.op_count() > 0
         && insn.op0_kind() == OpKind::Register
         && insn.op0_register().full_register() == division.op0_register().full_register()
-        && !matches!(insn.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push)
+        && !matches!(
+            insn.mnemonic(),
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push
+        )
 }
 
 fn same_operand(a: &Instruction, b: &Instruction) -> bool {
@@ -81,7 +83,10 @@ pub(crate) fn number(register: Register) -> Option<usize> {
 }
 
 fn is_high_byte(register: Register) -> bool {
-    matches!(register, Register::AH | Register::BH | Register::CH | Register::DH)
+    matches!(
+        register,
+        Register::AH | Register::BH | Register::CH | Register::DH
+    )
 }
 
 /// Where a call leads, as far as it is known.
@@ -96,10 +101,16 @@ pub(crate) enum Callee {
 /// Where a call or jump leads.
 pub(crate) fn callee(module: &Module<'_>, insn: &Instruction, state: Option<&State>) -> Callee {
     let found = match insn.op0_kind() {
-        OpKind::NearBranch64 => module.entries.targets.get(&insn.near_branch_target()).copied(),
-        OpKind::Memory if insn.is_ip_rel_memory_operand() => {
-            module.entries.slots.get(&insn.ip_rel_memory_address()).copied()
-        }
+        OpKind::NearBranch64 => module
+            .entries
+            .targets
+            .get(&insn.near_branch_target())
+            .copied(),
+        OpKind::Memory if insn.is_ip_rel_memory_operand() => module
+            .entries
+            .slots
+            .get(&insn.ip_rel_memory_address())
+            .copied(),
         OpKind::Memory => match state.and_then(|s| read(s, insn)) {
             Some(Value::Callee(n)) => Some(n),
             _ => None,
@@ -120,9 +131,10 @@ fn slot(state: &State, insn: &Instruction) -> Option<Slot> {
         return None;
     }
     match state.regs[number(insn.memory_base())?] {
-        Value::Stack { base, offset } => {
-            Some((base, offset.checked_add(insn.memory_displacement64().cast_signed())?))
-        }
+        Value::Stack { base, offset } => Some((
+            base,
+            offset.checked_add(insn.memory_displacement64().cast_signed())?,
+        )),
         _ => None,
     }
 }
@@ -190,7 +202,11 @@ impl Flow {
             let starts = Flow::pass(body, &mut step);
             exposed = step.exposed;
             if exposed.len() == known {
-                return Flow { starts, exposed, twins };
+                return Flow {
+                    starts,
+                    exposed,
+                    twins,
+                };
             }
         }
     }
@@ -199,15 +215,25 @@ impl Flow {
         let mut starts: Vec<Option<State>> = vec![None; body.blocks.len()];
         let mut work = BTreeSet::new();
         for (i, &root) in body.roots.iter().enumerate() {
-            starts[root] = Some(if i == 0 { State::entry() } else { State::unknown() });
+            starts[root] = Some(if i == 0 {
+                State::entry()
+            } else {
+                State::unknown()
+            });
             work.insert(root);
         }
         while let Some(block) = work.pop_first() {
-            let Some(mut state) = starts[block].clone() else { continue };
+            let Some(mut state) = starts[block].clone() else {
+                continue;
+            };
             for insn in body.block_insns(block) {
                 step.run(&mut state, insn);
             }
-            for &to in body.blocks[block].succs.iter().chain(&body.blocks[block].pads) {
+            for &to in body.blocks[block]
+                .succs
+                .iter()
+                .chain(&body.blocks[block].pads)
+            {
                 let changed = match &mut starts[to] {
                     Some(old) => old.meet(&state),
                     new => {
@@ -231,7 +257,9 @@ impl Flow {
         block: usize,
         mut f: impl FnMut(usize, &Instruction, &State),
     ) {
-        let Some(mut state) = self.starts.get(block).cloned().flatten() else { return };
+        let Some(mut state) = self.starts.get(block).cloned().flatten() else {
+            return;
+        };
         let mut step = Step::new(module, self.exposed.clone(), &self.twins);
         for i in body.blocks[block].insns.clone() {
             f(i, &body.insns[i], &state);
@@ -254,12 +282,13 @@ struct Step<'m, 'a> {
 }
 
 impl<'m, 'a> Step<'m, 'a> {
-    fn new(
-        module: &'m Module<'a>,
-        exposed: BTreeSet<Slot>,
-        twins: &'m HashMap<u64, u64>,
-    ) -> Self {
-        Step { module, exposed, twins, info: InstructionInfoFactory::new() }
+    fn new(module: &'m Module<'a>, exposed: BTreeSet<Slot>, twins: &'m HashMap<u64, u64>) -> Self {
+        Step {
+            module,
+            exposed,
+            twins,
+            info: InstructionInfoFactory::new(),
+        }
     }
 
     fn set(&self, state: &mut State, register: Register, value: Value) {
@@ -309,8 +338,13 @@ impl<'m, 'a> Step<'m, 'a> {
     }
 
     fn pop(state: &mut State) -> Value {
-        let Value::Stack { base, offset } = state.regs[4] else { return Value::Unknown };
-        state.regs[4] = Value::Stack { base, offset: offset.wrapping_add(8) };
+        let Value::Stack { base, offset } = state.regs[4] else {
+            return Value::Unknown;
+        };
+        state.regs[4] = Value::Stack {
+            base,
+            offset: offset.wrapping_add(8),
+        };
         match state.slots.get(&(base, offset)) {
             Some(&(value, 8)) => value,
             _ => Value::Unknown,
@@ -318,7 +352,10 @@ impl<'m, 'a> Step<'m, 'a> {
     }
 
     fn run(&mut self, state: &mut State, insn: &Instruction) {
-        if matches!(insn.flow_control(), FlowControl::Call | FlowControl::IndirectCall) {
+        if matches!(
+            insn.flow_control(),
+            FlowControl::Call | FlowControl::IndirectCall
+        ) {
             return self.call(state, insn);
         }
         match insn.mnemonic() {
@@ -350,7 +387,10 @@ impl<'m, 'a> Step<'m, 'a> {
                 self.set(state, insn.op0_register(), Value::Const(0));
             }
             Mnemonic::And if insn.op0_register() == Register::RSP => {
-                state.regs[4] = Value::Stack { base: insn.ip(), offset: 0 };
+                state.regs[4] = Value::Stack {
+                    base: insn.ip(),
+                    offset: 0,
+                };
             }
             _ => self.other(state, insn),
         }
@@ -410,9 +450,10 @@ impl<'m, 'a> Step<'m, 'a> {
 
     fn lea(&mut self, state: &mut State, insn: &Instruction) {
         let mut value = address(state, insn);
-        if let (Value::Stack { base, offset }, true) =
-            (value, !matches!(insn.op0_register(), Register::RSP | Register::RBP))
-        {
+        if let (Value::Stack { base, offset }, true) = (
+            value,
+            !matches!(insn.op0_register(), Register::RSP | Register::RBP),
+        ) {
             self.exposed.insert((base, offset));
             Self::forget(state, (base, offset), 8);
         }
@@ -457,7 +498,11 @@ impl<'m, 'a> Step<'m, 'a> {
             self.set(state, register, value);
         }
         if to_memory {
-            let value = if insn.op0_kind() == OpKind::Memory { result } else { Value::Unknown };
+            let value = if insn.op0_kind() == OpKind::Memory {
+                result
+            } else {
+                Value::Unknown
+            };
             self.write_memory(state, insn, value);
         }
     }
@@ -528,6 +573,10 @@ fn is_cmov(mnemonic: Mnemonic) -> bool {
 impl Value {
     /// The result of a conditional move: related to a division or to the thread number if one of both is.
     fn combine_if_related(self, a: Value, b: Value) -> Value {
-        if self == Value::Unknown { a.combine(b) } else { self }
+        if self == Value::Unknown {
+            a.combine(b)
+        } else {
+            self
+        }
     }
 }

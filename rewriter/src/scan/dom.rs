@@ -11,6 +11,12 @@ impl Dominators {
     /// Computes them for a graph given by its successors.
     pub(crate) fn compute(succs: &[Vec<usize>], root: usize) -> Dominators {
         let order = post_order(succs, root);
+        if order.is_empty() {
+            return Dominators {
+                idom: Vec::new(),
+                root,
+            };
+        }
         let mut position = vec![usize::MAX; succs.len()];
         for (i, &node) in order.iter().enumerate() {
             position[node] = i;
@@ -54,7 +60,7 @@ impl Dominators {
         let mut at = Some(node);
         while let Some(n) = at {
             if n == over {
-                return n == self.root || self.idom[n].is_some();
+                return n == self.root || self.parent(n).is_some();
             }
             at = self.parent(n);
         }
@@ -79,8 +85,11 @@ fn common(idom: &[Option<usize>], position: &[usize], a: usize, b: usize) -> usi
 pub(crate) fn post_order(succs: &[Vec<usize>], root: usize) -> Vec<usize> {
     let mut seen = vec![false; succs.len()];
     let mut out = Vec::new();
+    let Some(first) = seen.get_mut(root) else {
+        return out;
+    };
+    *first = true;
     let mut stack = vec![(root, 0)];
-    seen[root] = true;
     while let Some((node, next)) = stack.last_mut() {
         match succs[*node].get(*next) {
             Some(&to) => {
@@ -106,17 +115,20 @@ mod tests {
     #[test]
     fn diamond_with_loop_and_unreachable_node() {
         // 0 -> 1 -> {2, 3} -> 4 -> {1, 5}; 6 -> 4 unreachable
-        let succs = vec![vec![1], vec![2, 3], vec![4], vec![4], vec![1, 5], vec![], vec![4]];
+        let succs = vec![
+            vec![1],
+            vec![2, 3],
+            vec![4],
+            vec![4],
+            vec![1, 5],
+            vec![],
+            vec![4],
+        ];
         let dom = Dominators::compute(&succs, 0);
-        assert_eq!((0..7).map(|n| dom.parent(n)).collect::<Vec<_>>(), [
-            None,
-            Some(0),
-            Some(1),
-            Some(1),
-            Some(1),
-            Some(4),
-            None
-        ]);
+        assert_eq!(
+            (0..7).map(|n| dom.parent(n)).collect::<Vec<_>>(),
+            [None, Some(0), Some(1), Some(1), Some(1), Some(4), None]
+        );
         assert!(dom.dominates(1, 5) && dom.dominates(0, 0) && !dom.dominates(2, 4));
         assert!(!dom.dominates(6, 6));
     }

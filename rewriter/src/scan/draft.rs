@@ -97,7 +97,12 @@ impl Draft {
             _ => Mechanism::CallSite,
         };
         self.outcome = Outcome::Patchable;
-        self.action = Some(Action::Call { len, tail, target, probe });
+        self.action = Some(Action::Call {
+            len,
+            tail,
+            target,
+            probe,
+        });
     }
 
     /// Whether it is a call of GOMP that hands over an outlined function.

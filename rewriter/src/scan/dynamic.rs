@@ -55,11 +55,17 @@ pub(crate) fn static_symbols<'a>(image: &Image<'a>) -> Vec<Symbol<'a>> {
     let Some(table) = image.sections.iter().find(|s| s.kind == elf::SHT_SYMTAB.0) else {
         return Vec::new();
     };
-    let names = image.sections.get(table.link as usize).and_then(|s| image.section_data(s));
+    let names = image
+        .sections
+        .get(table.link as usize)
+        .and_then(|s| image.section_data(s));
     let (Some(data), Some(names)) = (image.section_data(table), names) else {
         return Vec::new();
     };
-    data.chunks_exact(24).take(MAX_SYMBOLS).filter_map(|e| symbol(e, names)).collect()
+    data.chunks_exact(24)
+        .take(MAX_SYMBOLS)
+        .filter_map(|e| symbol(e, names))
+        .collect()
 }
 
 /// The addresses and sizes that the dynamic table holds.
@@ -79,14 +85,19 @@ impl<'a> Dynamic<'a> {
     /// Reads everything from the dynamic table. What is out of bounds counts as absent.
     pub(crate) fn parse(image: &Image<'a>) -> Dynamic<'a> {
         let mut out = Dynamic::default();
-        let Some(table) = image.dynamic.and_then(|(at, len)| part(image.bytes, at, len)) else {
+        let Some(table) = image
+            .dynamic
+            .and_then(|(at, len)| part(image.bytes, at, len))
+        else {
             return out;
         };
         let mut tags = Tags::default();
         let mut strings = Vec::new();
         for entry in table.chunks_exact(16) {
             let (tag, value) = (u64_at(entry, 0).unwrap_or(0), u64_at(entry, 8).unwrap_or(0));
-            let Ok(tag) = i64::try_from(tag) else { continue };
+            let Ok(tag) = i64::try_from(tag) else {
+                continue;
+            };
             match tag {
                 t if t == elf::DT_NULL.0 => break,
                 t if t == elf::DT_NEEDED.0 => strings.push((true, value)),
@@ -108,7 +119,11 @@ impl<'a> Dynamic<'a> {
         }
         let names = image
             .rest(tags.strtab)
-            .map(|rest| &rest[..rest.len().min(usize::try_from(tags.strsz).unwrap_or(usize::MAX))])
+            .map(|rest| {
+                &rest[..rest
+                    .len()
+                    .min(usize::try_from(tags.strsz).unwrap_or(usize::MAX))]
+            })
             .unwrap_or(&[]);
         for (needed, at) in strings {
             let Some(name) = usize::try_from(at).ok().and_then(|at| str_at(names, at)) else {
@@ -122,8 +137,11 @@ impl<'a> Dynamic<'a> {
         }
         let symbols = image.rest(tags.symtab).unwrap_or(&[]);
         let count = symbol_count(image, &tags);
-        out.symbols =
-            symbols.chunks_exact(24).take(count).filter_map(|e| symbol(e, names)).collect();
+        out.symbols = symbols
+            .chunks_exact(24)
+            .take(count)
+            .filter_map(|e| symbol(e, names))
+            .collect();
         for table in [tags.rela, tags.jmprel] {
             out.add_relocations(clamp(image, table), symbols, names);
         }
@@ -142,9 +160,13 @@ impl<'a> Dynamic<'a> {
             let kind = (info & 0xffff_ffff) as u32;
             if kind == elf::R_X86_64_RELATIVE.0 {
                 self.relative.push((at, addend));
-            } else if [elf::R_X86_64_JUMP_SLOT, elf::R_X86_64_GLOB_DAT, elf::R_X86_64_64]
-                .iter()
-                .any(|k| k.0 == kind)
+            } else if [
+                elf::R_X86_64_JUMP_SLOT,
+                elf::R_X86_64_GLOB_DAT,
+                elf::R_X86_64_64,
+            ]
+            .iter()
+            .any(|k| k.0 == kind)
                 && (kind != elf::R_X86_64_64.0 || addend == 0)
             {
                 let name = usize::try_from(info >> 32)
@@ -194,7 +216,11 @@ impl<'a> Dynamic<'a> {
 
 /// The bytes of a table at an address, as far as they are in the file.
 fn clamp<'a>(image: &Image<'a>, (va, size): (u64, u64)) -> &'a [u8] {
-    let rest = if size == 0 { &[][..] } else { image.rest(va).unwrap_or(&[]) };
+    let rest = if size == 0 {
+        &[][..]
+    } else {
+        image.rest(va).unwrap_or(&[])
+    };
     &rest[..rest.len().min(usize::try_from(size).unwrap_or(usize::MAX))]
 }
 
@@ -209,13 +235,18 @@ fn symbol_count(image: &Image<'_>, tags: &Tags) -> usize {
         .or_else(|| Some(u64::from(image.u32(tags.hash?.checked_add(4)?)?)))
         .or_else(|| gnu_hash_count(image.rest(tags.gnu_hash?)?))
         .unwrap_or(0);
-    usize::try_from(count).unwrap_or(usize::MAX).min(MAX_SYMBOLS)
+    usize::try_from(count)
+        .unwrap_or(usize::MAX)
+        .min(MAX_SYMBOLS)
 }
 
 /// Highest symbol index in a GNU hash table, plus one.
 fn gnu_hash_count(table: &[u8]) -> Option<u64> {
-    let (buckets, first, bloom) =
-        (u32_at(table, 0)? as usize, u32_at(table, 4)?, u32_at(table, 8)? as usize);
+    let (buckets, first, bloom) = (
+        u32_at(table, 0)? as usize,
+        u32_at(table, 4)?,
+        u32_at(table, 8)? as usize,
+    );
     let bucket_at = 16usize.checked_add(bloom.checked_mul(8)?)?;
     let chain_at = bucket_at.checked_add(buckets.checked_mul(4)?)?;
     let highest = table

@@ -53,8 +53,9 @@ const NO_RETURN: &[&str] = &[
 const THROWERS: &str = "_ZSt";
 
 /// Prefixes of the functions that runtimes are made of.
-const RUNTIME_INTERNALS: &[&str] =
-    &["GOMP_", "GOACC_", "gomp_", "goacc_", "__kmp", "kmp_", "omp_", "ompt_", "__ompt", "ompc_"];
+const RUNTIME_INTERNALS: &[&str] = &[
+    "GOMP_", "GOACC_", "gomp_", "goacc_", "__kmp", "kmp_", "omp_", "ompt_", "__ompt", "ompc_",
+];
 
 /// Whether a call to this symbol never comes back.
 fn is_no_return(symbol: &str) -> bool {
@@ -168,8 +169,12 @@ impl<'a> Entries<'a> {
         for (va, code) in image.code() {
             for at in indirect_jumps(code) {
                 let here = va.wrapping_add(at as u64);
-                let Some(disp) = u32_at(code, at + 2) else { continue };
-                let slot = here.wrapping_add(6).wrapping_add_signed(i64::from(disp as i32));
+                let Some(disp) = u32_at(code, at + 2) else {
+                    continue;
+                };
+                let slot = here
+                    .wrapping_add(6)
+                    .wrapping_add_signed(i64::from(disp as i32));
                 if !all.contains(&slot) {
                     continue;
                 }
@@ -180,7 +185,9 @@ impl<'a> Entries<'a> {
                 let is_stub = if sections.is_empty() {
                     looks_like_stub(code, start_va, at)
                 } else {
-                    sections.iter().any(|&(from, to)| (from..to).contains(&here))
+                    sections
+                        .iter()
+                        .any(|&(from, to)| (from..to).contains(&here))
                 };
                 if !is_stub {
                     continue;
@@ -205,8 +212,18 @@ impl<'a> Entries<'a> {
             .map(|&n| n.to_owned())
             .collect();
         if self.contains_runtime {
-            let kmpc = self.targets.values().any(|&i| self.callees[i].symbol.starts_with("__kmpc"));
-            out.push(if kmpc { "libomp (linked in)" } else { "libgomp (linked in)" }.to_owned());
+            let kmpc = self
+                .targets
+                .values()
+                .any(|&i| self.callees[i].symbol.starts_with("__kmpc"));
+            out.push(
+                if kmpc {
+                    "libomp (linked in)"
+                } else {
+                    "libgomp (linked in)"
+                }
+                .to_owned(),
+            );
         }
         out
     }
@@ -214,7 +231,10 @@ impl<'a> Entries<'a> {
 
 /// Offsets of `jmp [rip + disp32]`.
 fn indirect_jumps(code: &[u8]) -> impl Iterator<Item = usize> + '_ {
-    code.windows(2).enumerate().filter(|(_, w)| *w == [0xff, 0x25]).map(|(at, _)| at)
+    code.windows(2)
+        .enumerate()
+        .filter(|(_, w)| *w == [0xff, 0x25])
+        .map(|(at, _)| at)
 }
 
 /// Where the stub with this jump begins: before `bnd` and `endbr64`.
@@ -254,7 +274,9 @@ mod tests {
 
     #[test]
     fn stubs_begin_before_their_prefixes() {
-        let code = [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0];
+        let code = [
+            0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0,
+        ];
         assert_eq!(indirect_jumps(&code).collect::<Vec<_>>(), [5]);
         assert_eq!(stub_start(&code, 5), 0);
         assert!(looks_like_stub(&code, 0x1000, 5));

@@ -73,7 +73,9 @@ pub enum ScanError {
         path: String,
     },
     /// The file is the OpenMP runtime.
-    #[error("{path}: an OpenMP runtime library itself; give the programs and libraries that call it")]
+    #[error(
+        "{path}: an OpenMP runtime library itself; give the programs and libraries that call it"
+    )]
     Runtime {
         /// The file.
         path: String,

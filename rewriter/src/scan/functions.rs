@@ -61,7 +61,11 @@ impl Functions {
                 .map_or(list[i].start, |l| l.va.saturating_add(l.file_size))
                 .min(next);
             let f = &mut list[i];
-            f.end = if f.end <= f.start { limit } else { f.end.min(limit) };
+            f.end = if f.end <= f.start {
+                limit
+            } else {
+                f.end.min(limit)
+            };
         }
         list.retain(|f| f.start < f.end);
         let mut by_name = BTreeMap::new();
@@ -75,7 +79,10 @@ impl Functions {
 
     /// The function that holds this address.
     pub(crate) fn at(&self, va: u64) -> Option<usize> {
-        let i = self.list.partition_point(|f| f.start <= va).checked_sub(1)?;
+        let i = self
+            .list
+            .partition_point(|f| f.start <= va)
+            .checked_sub(1)?;
         (va < self.list[i].end).then_some(i)
     }
 
@@ -127,7 +134,9 @@ fn from_symbols(image: &Image<'_>, tables: &[&[Symbol<'_>]]) -> Vec<Function> {
 
 /// Functions of `.eh_frame`, ascending.
 fn from_eh_frame(image: &Image<'_>) -> Vec<Function> {
-    let Some((start, data)) = eh_frame(image) else { return Vec::new() };
+    let Some((start, data)) = eh_frame(image) else {
+        return Vec::new();
+    };
     let mut bases = BaseAddresses::default().set_eh_frame(start);
     if let Some((hdr, _)) = image.eh_frame_hdr {
         bases = bases.set_eh_frame_hdr(hdr);
@@ -137,8 +146,12 @@ fn from_eh_frame(image: &Image<'_>) -> Vec<Function> {
     let mut out = Vec::new();
     let mut entries = section.entries(&bases);
     while let Ok(Some(entry)) = entries.next() {
-        let gimli::CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        let gimli::CieOrFde::Fde(partial) = entry else {
+            continue;
+        };
+        let Ok(fde) = partial.parse(EhFrame::cie_from_offset) else {
+            continue;
+        };
         let (start, end) = (fde.initial_address(), fde.end_address());
         if !image.is_code(start) || end <= start {
             continue;
@@ -149,7 +162,13 @@ fn from_eh_frame(image: &Image<'_>) -> Vec<Function> {
             None => None,
         };
         let fragment = begins_with_frame(&fde, &section, &bases);
-        out.push(Function { start, end, name: None, lsda: lsda.filter(|&l| l != 0), fragment });
+        out.push(Function {
+            start,
+            end,
+            name: None,
+            lsda: lsda.filter(|&l| l != 0),
+            fragment,
+        });
     }
     out.sort_by_key(|f| f.start);
     out.dedup_by_key(|f| f.start);
@@ -169,10 +188,10 @@ fn begins_with_frame<'a>(
                 return false;
             }
             CallFrameInstruction::DefCfa { offset, .. }
-            | CallFrameInstruction::DefCfaOffset { offset } => {
-                if offset > 8 {
-                    return true;
-                }
+            | CallFrameInstruction::DefCfaOffset { offset }
+                if offset > 8 =>
+            {
+                return true;
             }
             CallFrameInstruction::DefCfaExpression { .. } => return true,
             _ => {}
@@ -183,7 +202,10 @@ fn begins_with_frame<'a>(
 
 /// Address and bytes of `.eh_frame`: by section, else through the header that the loader's tables lead to.
 fn eh_frame<'a>(image: &Image<'a>) -> Option<(u64, &'a [u8])> {
-    let by_name = image.sections.iter().find(|s| s.name == ".eh_frame" && s.va != 0);
+    let by_name = image
+        .sections
+        .iter()
+        .find(|s| s.name == ".eh_frame" && s.va != 0);
     if let Some(section) = by_name
         && let Some(data) = image.section_data(section)
     {
@@ -192,7 +214,9 @@ fn eh_frame<'a>(image: &Image<'a>) -> Option<(u64, &'a [u8])> {
     let (va, size) = image.eh_frame_hdr?;
     let data = image.read(va, usize::try_from(size).ok()?)?;
     let bases = BaseAddresses::default().set_eh_frame_hdr(va);
-    let header = EhFrameHdr::new(data, gimli::LittleEndian).parse(&bases, 8).ok()?;
+    let header = EhFrameHdr::new(data, gimli::LittleEndian)
+        .parse(&bases, 8)
+        .ok()?;
     let start = match header.eh_frame_ptr() {
         gimli::Pointer::Direct(at) => at,
         gimli::Pointer::Indirect(at) => image.u64(at)?,

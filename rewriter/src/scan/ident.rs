@@ -33,7 +33,10 @@ fn source(text: &str) -> Option<Source> {
     let mut parts = text.strip_prefix(';')?.split(';');
     let (file, _function, line) = (parts.next()?, parts.next()?, parts.next()?);
     let line = line.parse().ok().filter(|&l| l > 0)?;
-    (!file.is_empty() && file != "unknown").then(|| Source { file: file.to_owned(), line })
+    (!file.is_empty() && file != "unknown").then(|| Source {
+        file: file.to_owned(),
+        line,
+    })
 }
 
 #[cfg(test)]
@@ -42,8 +45,20 @@ mod tests {
 
     #[test]
     fn texts() {
-        assert_eq!(source(";a.c;main;7;1;;"), Some(Source { file: "a.c".into(), line: 7 }));
-        for none in [";unknown;unknown;0;0;;", ";a.c;main;0;0;;", "a.c;main;7;1;;", "", ";a.c;f"] {
+        assert_eq!(
+            source(";a.c;main;7;1;;"),
+            Some(Source {
+                file: "a.c".into(),
+                line: 7
+            })
+        );
+        for none in [
+            ";unknown;unknown;0;0;;",
+            ";a.c;main;0;0;;",
+            "a.c;main;7;1;;",
+            "",
+            ";a.c;f",
+        ] {
             assert_eq!(source(none), None, "{none}");
         }
     }

@@ -7,17 +7,23 @@ use ompfuse_format::site::SelfDescription;
 
 /// The little-endian `u16` at this offset.
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?))
+    Some(u16::from_le_bytes(
+        bytes.get(at..at.checked_add(2)?)?.try_into().ok()?,
+    ))
 }
 
 /// The little-endian `u32` at this offset.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+    Some(u32::from_le_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
 }
 
 /// The little-endian `u64` at this offset.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+    Some(u64::from_le_bytes(
+        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
+    ))
 }
 
 /// The NUL-terminated string at this offset, if it is UTF-8 and not absurdly long.
@@ -98,18 +104,38 @@ impl<'a> Image<'a> {
             return Err(ScanError::NotElf { path: path() });
         }
         let len = bytes.len() as u64;
-        let truncated = |what, offset| ScanError::Truncated { path: path(), what, offset, len };
+        let truncated = |what, offset| ScanError::Truncated {
+            path: path(),
+            what,
+            offset,
+            len,
+        };
         match bytes.get(4..6) {
             Some(&[2, 1]) => {}
-            Some(&[1, _]) => return Err(ScanError::Form { path: path(), form: "32-bit" }),
-            Some(&[_, 2]) => return Err(ScanError::Form { path: path(), form: "big-endian" }),
+            Some(&[1, _]) => {
+                return Err(ScanError::Form {
+                    path: path(),
+                    form: "32-bit",
+                });
+            }
+            Some(&[_, 2]) => {
+                return Err(ScanError::Form {
+                    path: path(),
+                    form: "big-endian",
+                });
+            }
             _ => return Err(truncated("the ELF header", 4)),
         }
-        let head = bytes.get(..64).ok_or_else(|| truncated("the ELF header", 0))?;
+        let head = bytes
+            .get(..64)
+            .ok_or_else(|| truncated("the ELF header", 0))?;
         let half = |at| u16_at(head, at).unwrap_or(0);
         let word = |at| u64_at(head, at).unwrap_or(0);
         if half(18) != elf::EM_X86_64.0 {
-            return Err(ScanError::Machine { path: path(), machine: machine_name(half(18)) });
+            return Err(ScanError::Machine {
+                path: path(),
+                machine: machine_name(half(18)),
+            });
         }
         let kind = match half(16) {
             k if k == elf::ET_EXEC.0 => Kind::Executable,
@@ -137,7 +163,9 @@ impl<'a> Image<'a> {
         if phnum == 0 || phentsize != 56 {
             return Err(ScanError::Malformed {
                 path: path(),
-                what: format!("{phnum} program headers of {phentsize} bytes each in the ELF header"),
+                what: format!(
+                    "{phnum} program headers of {phentsize} bytes each in the ELF header"
+                ),
             });
         }
         let headers = part(bytes, phoff, 56 * u64::from(phnum))
@@ -166,7 +194,10 @@ impl<'a> Image<'a> {
         truncated: &dyn Fn(&'static str, u64) -> ScanError,
     ) -> Result<(), ScanError> {
         let word = |at| u64_at(header, at).unwrap_or(0);
-        let (kind, flags) = (u32_at(header, 0).unwrap_or(0), u32_at(header, 4).unwrap_or(0));
+        let (kind, flags) = (
+            u32_at(header, 0).unwrap_or(0),
+            u32_at(header, 4).unwrap_or(0),
+        );
         let (offset, va, file_size) = (word(8), word(16), word(32));
         let present = || part(self.bytes, offset, file_size).is_some();
         if kind == elf::PT_LOAD.0 {
@@ -174,7 +205,12 @@ impl<'a> Image<'a> {
                 return Err(truncated("a loadable segment", offset));
             }
             let exec = flags & elf::PF_X.0 != 0;
-            self.loads.push(Load { va, offset, file_size, exec });
+            self.loads.push(Load {
+                va,
+                offset,
+                file_size,
+                exec,
+            });
         } else if kind == elf::PT_DYNAMIC.0 {
             if !present() {
                 return Err(truncated("the dynamic table", offset));
@@ -247,14 +283,20 @@ impl<'a> Image<'a> {
 
     /// The segment that holds this address in its file-backed part.
     pub(crate) fn load_at(&self, va: u64) -> Option<&Load> {
-        self.loads.iter().find(|l| va >= l.va && va - l.va < l.file_size)
+        self.loads
+            .iter()
+            .find(|l| va >= l.va && va - l.va < l.file_size)
     }
 
     /// The file's bytes from this address to the end of its segment.
     pub(crate) fn rest(&self, va: u64) -> Option<&'a [u8]> {
         let load = self.load_at(va)?;
         let skip = va - load.va;
-        part(self.bytes, load.offset.checked_add(skip)?, load.file_size - skip)
+        part(
+            self.bytes,
+            load.offset.checked_add(skip)?,
+            load.file_size - skip,
+        )
     }
 
     /// Bytes at an address.

@@ -37,8 +37,12 @@ pub(crate) fn resolve(
     jump: &Instruction,
     in_body: &dyn Fn(u64) -> bool,
 ) -> Indirect {
-    let before: Vec<&Instruction> =
-        insns.range(..jump.ip()).rev().take(WINDOW).map(|(_, i)| i).collect();
+    let before: Vec<&Instruction> = insns
+        .range(..jump.ip())
+        .rev()
+        .take(WINDOW)
+        .map(|(_, i)| i)
+        .collect();
     if jump.op0_kind() == OpKind::Memory {
         return match memory_table(jump, &before, insns) {
             Some(table) => read(module, table, Form::Absolute, bound(&before), in_body),
@@ -85,7 +89,10 @@ fn memory_table(
     if i.memory_base() == Register::None {
         return Some(i.memory_displacement64());
     }
-    let parts = [i.memory_base().full_register(), i.memory_index().full_register()];
+    let parts = [
+        i.memory_base().full_register(),
+        i.memory_index().full_register(),
+    ];
     let base = before
         .iter()
         .find(|b| is_table_load(b) && parts.contains(&b.op0_register().full_register()))
@@ -98,7 +105,10 @@ fn writes(i: &Instruction, register: Register) -> bool {
     i.op_count() > 0
         && i.op0_kind() == OpKind::Register
         && i.op0_register().full_register() == register
-        && !matches!(i.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push)
+        && !matches!(
+            i.mnemonic(),
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push
+        )
 }
 
 fn is_table_load(i: &Instruction) -> bool {
@@ -117,15 +127,24 @@ fn only_table_load(insns: &BTreeMap<u64, Instruction>, registers: &[Register]) -
 
 /// Number of entries, from the comparison that guards the jump.
 fn bound(before: &[&Instruction]) -> Option<u64> {
-    let at = before.iter().position(|i| matches!(i.mnemonic(), Mnemonic::Ja | Mnemonic::Jae))?;
-    let compare = before[at + 1..].iter().take(4).find(|i| i.mnemonic() == Mnemonic::Cmp)?;
+    let at = before
+        .iter()
+        .position(|i| matches!(i.mnemonic(), Mnemonic::Ja | Mnemonic::Jae))?;
+    let compare = before[at + 1..]
+        .iter()
+        .take(4)
+        .find(|i| i.mnemonic() == Mnemonic::Cmp)?;
     let is_immediate =
         !matches!(compare.op1_kind(), OpKind::Register | OpKind::Memory) && compare.op_count() == 2;
     if !is_immediate {
         return None;
     }
     let last = compare.immediate(1);
-    let count = if before[at].mnemonic() == Mnemonic::Ja { last.checked_add(1)? } else { last };
+    let count = if before[at].mnemonic() == Mnemonic::Ja {
+        last.checked_add(1)?
+    } else {
+        last
+    };
     (count <= MAX_ENTRIES).then_some(count)
 }
 
@@ -143,7 +162,9 @@ fn read(
                 .image
                 .u32(table.wrapping_add(4 * n))
                 .map(|d| table.wrapping_add_signed(i64::from(d.cast_signed()))),
-            Form::Absolute => module.dynamic.pointer(&module.image, table.wrapping_add(8 * n)),
+            Form::Absolute => module
+                .dynamic
+                .pointer(&module.image, table.wrapping_add(8 * n)),
         };
         match target {
             Some(t) if in_body(t) => targets.push(t),
@@ -156,5 +177,9 @@ fn read(
     }
     targets.sort_unstable();
     targets.dedup();
-    if targets.is_empty() { Indirect::Unknown } else { Indirect::Table(targets) }
+    if targets.is_empty() {
+        Indirect::Unknown
+    } else {
+        Indirect::Table(targets)
+    }
 }

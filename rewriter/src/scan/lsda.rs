@@ -78,8 +78,16 @@ impl Cursor<'_> {
 
 /// The landing pads of a function; `None` when its table can't be read.
 pub(crate) fn landing_pads(image: &Image<'_>, function: &Function) -> Option<Vec<Pad>> {
-    let Some(va) = function.lsda else { return Some(Vec::new()) };
-    parse(Cursor { data: image.rest(va)?, va }, function.start)
+    let Some(va) = function.lsda else {
+        return Some(Vec::new());
+    };
+    parse(
+        Cursor {
+            data: image.rest(va)?,
+            va,
+        },
+        function.start,
+    )
 }
 
 fn parse(mut at: Cursor<'_>, start: u64) -> Option<Vec<Pad>> {
@@ -92,7 +100,10 @@ fn parse(mut at: Cursor<'_>, start: u64) -> Option<Vec<Pad>> {
     }
     let encoding = at.u8()?;
     let len = usize::try_from(at.leb(false)?).ok()?;
-    let mut table = Cursor { data: at.data.get(..len)?, va: at.va };
+    let mut table = Cursor {
+        data: at.data.get(..len)?,
+        va: at.va,
+    };
     let mut pads = Vec::new();
     while !table.data.is_empty() {
         let from = start.wrapping_add(table.encoded(encoding)?);
@@ -100,7 +111,11 @@ fn parse(mut at: Cursor<'_>, start: u64) -> Option<Vec<Pad>> {
         let pad = table.encoded(encoding)?;
         table.leb(false)?;
         if pad != 0 {
-            pads.push(Pad { from, to, pad: base.wrapping_add(pad) });
+            pads.push(Pad {
+                from,
+                to,
+                pad: base.wrapping_add(pad),
+            });
         }
     }
     Some(pads)
@@ -113,16 +128,44 @@ mod tests {
     #[test]
     fn call_site_tables() {
         // No landing pad base, no types, uleb128, 8 bytes: [0x10, 0x15) -> 0x80; [0x20, 0x25) -> none.
-        let table = [0xff, 0xff, 0x01, 9, 0x10, 0x05, 0x80, 0x01, 0, 0x20, 0x05, 0, 0];
-        let pads = parse(Cursor { data: &table, va: 0x5000 }, 0x1000).unwrap();
-        assert_eq!(pads, [Pad { from: 0x1010, to: 0x1015, pad: 0x1080 }]);
-        assert_eq!(parse(Cursor { data: &table[..9], va: 0 }, 0), None);
+        let table = [
+            0xff, 0xff, 0x01, 9, 0x10, 0x05, 0x80, 0x01, 0, 0x20, 0x05, 0, 0,
+        ];
+        let pads = parse(
+            Cursor {
+                data: &table,
+                va: 0x5000,
+            },
+            0x1000,
+        )
+        .unwrap();
+        assert_eq!(
+            pads,
+            [Pad {
+                from: 0x1010,
+                to: 0x1015,
+                pad: 0x1080
+            }]
+        );
+        assert_eq!(
+            parse(
+                Cursor {
+                    data: &table[..9],
+                    va: 0
+                },
+                0
+            ),
+            None
+        );
         assert_eq!(parse(Cursor { data: &[], va: 0 }, 0), None);
     }
 
     #[test]
     fn numbers() {
-        let mut c = Cursor { data: &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xe5, 0x8e, 0x26], va: 8 };
+        let mut c = Cursor {
+            data: &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xe5, 0x8e, 0x26],
+            va: 8,
+        };
         assert_eq!(c.encoded(0x09), Some(u64::MAX));
         assert_eq!(c.encoded(0x1b), Some(8)); // pc-relative, -1, from address 9
         assert_eq!(c.encoded(0x01), Some(624_485));

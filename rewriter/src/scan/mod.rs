@@ -94,26 +94,41 @@ pub fn self_description(bytes: &[u8]) -> Result<Option<SelfDescription>, ScanErr
 pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
     let image = Image::parse(bytes, path)?;
     if image.self_description().is_some() {
-        return Err(ScanError::AlreadyPatched { path: path.to_owned() });
+        return Err(ScanError::AlreadyPatched {
+            path: path.to_owned(),
+        });
     }
     let dynamic = Dynamic::parse(&image);
     let no_loader = !image.interpreter
         && (image.dynamic.is_none() || image.kind == Kind::Executable || dynamic.pie_flag);
     if no_loader {
-        return Err(ScanError::Static { path: path.to_owned() });
+        return Err(ScanError::Static {
+            path: path.to_owned(),
+        });
     }
     if dynamic.soname.is_some_and(is_runtime_library) {
-        return Err(ScanError::Runtime { path: path.to_owned() });
+        return Err(ScanError::Runtime {
+            path: path.to_owned(),
+        });
     }
     let symbols = dynamic::static_symbols(&image);
     let entries = Entries::collect(&image, &dynamic, &symbols);
     if entries.callees.is_empty() {
-        return Err(ScanError::NoOpenMp { path: path.to_owned() });
+        return Err(ScanError::NoOpenMp {
+            path: path.to_owned(),
+        });
     }
     let functions = Functions::collect(&image, &[&symbols, &dynamic.symbols]);
     let binary = binary_info(&image, &dynamic, &symbols, &entries, path);
     let no_return = RefCell::default();
-    let module = Module { image, dynamic, symbols, functions, entries, no_return };
+    let module = Module {
+        image,
+        dynamic,
+        symbols,
+        functions,
+        entries,
+        no_return,
+    };
     let mut drafts = Vec::new();
     let bodies = bodies(&module, &mut drafts);
     let (body_of, drafts) = constructs(&module, &bodies, drafts);
@@ -145,7 +160,14 @@ fn constructs(
         let body = &bodies[i];
         let start = module.functions.get(body.function).start;
         regions::link(body, start, own.clone(), &outlined, &mut drafts);
-        shapes::find(module, body, &flow, outlined.contains_key(&start), own, &mut drafts);
+        shapes::find(
+            module,
+            body,
+            &flow,
+            outlined.contains_key(&start),
+            own,
+            &mut drafts,
+        );
         body_of.resize(drafts.len(), Some(i));
     }
     (body_of, drafts)
@@ -161,12 +183,21 @@ fn assemble(
 ) -> Scan {
     let placed = windows::place(module, bodies, body_of, &mut drafts);
     let lines = source::Lines::read(&module.image);
-    let outlined = drafts.iter().filter(|d| d.is_gomp()).filter_map(|d| d.outlined).collect();
+    let outlined = drafts
+        .iter()
+        .filter(|d| d.is_gomp())
+        .filter_map(|d| d.outlined)
+        .collect();
     let begun = lines.beginnings(&outlined);
     for draft in &mut drafts {
         // gcc's calls have the line of whatever stands before; the outlined function begins with the construct's.
-        let begun = draft.outlined.filter(|_| draft.is_gomp()).and_then(|va| begun.get(&va).cloned());
-        draft.source = begun.or_else(|| lines.at(draft.line_at)).or(draft.source.take());
+        let begun = draft
+            .outlined
+            .filter(|_| draft.is_gomp())
+            .and_then(|va| begun.get(&va).cloned());
+        draft.source = begun
+            .or_else(|| lines.at(draft.line_at))
+            .or(draft.source.take());
     }
     let (ids, sites) = number(drafts);
     let windows = placed
@@ -175,10 +206,18 @@ fn assemble(
             let mut sites: Vec<u32> = members.into_iter().map(|d| ids[d]).collect();
             sites.sort_unstable();
             let len = (range.end - range.start) as u32;
-            Window { start: LinkVa(range.start), len, sites }
+            Window {
+                start: LinkVa(range.start),
+                len,
+                sites,
+            }
         })
         .collect();
-    Scan { binary, sites, windows }
+    Scan {
+        binary,
+        sites,
+        windows,
+    }
 }
 
 fn binary_info(
@@ -238,7 +277,8 @@ fn bodies(module: &Module<'_>, drafts: &mut Vec<Draft>) -> Vec<Body> {
         let mut body = Body::build(module, owner, &own);
         if !body.parts.contains(&index) {
             body = Body::build(module, index, &by_function[&index]);
-            body.trouble.get_or_insert("it is a part of an unknown function");
+            body.trouble
+                .get_or_insert("it is a part of an unknown function");
         }
         done.extend(body.parts.iter().copied());
         out.push(body);

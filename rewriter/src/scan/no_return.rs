@@ -34,7 +34,9 @@ impl NoReturn {
             return false;
         }
         self.known.insert(target, false);
-        let result = self.ends_nowhere(module, f.start, f.end, depth).unwrap_or(false);
+        let result = self
+            .ends_nowhere(module, f.start, f.end, depth)
+            .unwrap_or(false);
         self.known.insert(target, result);
         result
     }
@@ -51,7 +53,9 @@ impl NoReturn {
         let mut work = vec![start];
         while let Some(from) = work.pop() {
             let code = module.image.rest(from)?;
-            let len = usize::try_from(end.checked_sub(from)?).ok()?.min(code.len());
+            let len = usize::try_from(end.checked_sub(from)?)
+                .ok()?
+                .min(code.len());
             let mut decoder = Decoder::with_ip(64, &code[..len], from, DecoderOptions::NONE);
             while decoder.can_decode() && seen.insert(decoder.ip()) {
                 if seen.len() > MAX_INSNS {
@@ -70,10 +74,11 @@ impl NoReturn {
                             break;
                         }
                     }
-                    FlowControl::Call if insn.op0_kind() == OpKind::NearBranch64 => {
-                        if self.check(module, insn.near_branch_target(), depth + 1) {
-                            break;
-                        }
+                    FlowControl::Call
+                        if insn.op0_kind() == OpKind::NearBranch64
+                            && self.check(module, insn.near_branch_target(), depth + 1) =>
+                    {
+                        break;
                     }
                     FlowControl::IndirectCall
                         if insn.is_ip_rel_memory_operand()

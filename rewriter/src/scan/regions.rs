@@ -36,7 +36,11 @@ pub(crate) fn link(
         if drafts[d].region.is_some() || !matches!(drafts[d].edge, Edge::End | Edge::Next) {
             continue;
         }
-        let before = order[..i].iter().rev().copied().find(|&b| begins(&drafts[b], &drafts[d]));
+        let before = order[..i]
+            .iter()
+            .rev()
+            .copied()
+            .find(|&b| begins(&drafts[b], &drafts[d]));
         let combined = outlined
             .get(&start)
             .copied()
@@ -52,18 +56,26 @@ pub(crate) fn link(
 fn link_tasks(own: Range<usize>, drafts: &mut [Draft]) {
     let allocations: HashMap<u64, usize> = own
         .clone()
-        .filter(|&d| drafts[d].record.is_some_and(|r| r.probe == Some(Probe::TaskAlloc)))
+        .filter(|&d| {
+            drafts[d]
+                .record
+                .is_some_and(|r| r.probe == Some(Probe::TaskAlloc))
+        })
         .map(|d| (drafts[d].address, d))
         .collect();
     for d in own {
-        drafts[d].region =
-            drafts[d].argument_of.and_then(|call| allocations.get(&call)).copied();
+        drafts[d].region = drafts[d]
+            .argument_of
+            .and_then(|call| allocations.get(&call))
+            .copied();
     }
 }
 
 /// Whether `begin` may be the begin of what `part` ends or continues.
 fn begins(begin: &Draft, part: &Draft) -> bool {
-    let (Some(b), Some(p)) = (begin.record, part.record) else { return false };
+    let (Some(b), Some(p)) = (begin.record, part.record) else {
+        return false;
+    };
     begin.edge == Edge::Begin && b.construct == p.construct && b.probe != Some(Probe::TaskAlloc)
 }
 
@@ -101,7 +113,9 @@ fn follow_paths(body: &Body, by_block: &HashMap<usize, Vec<usize>>, drafts: &mut
 
 /// Parts of a loop that is no `for` in the source, and what they lack.
 fn inherit(d: usize, drafts: &mut [Draft]) {
-    let Some(region) = drafts[d].region else { return };
+    let Some(region) = drafts[d].region else {
+        return;
+    };
     let begin = (drafts[region].construct, drafts[region].detail.clone());
     let draft = &mut drafts[d];
     if draft.construct == Construct::Loop {

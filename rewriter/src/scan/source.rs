@@ -19,21 +19,27 @@ impl<'a> Lines<'a> {
             let data = image
                 .sections
                 .iter()
-                .find(|s| s.name == id.name() && s.flags & u64::from(elf::SHF_COMPRESSED.0) == 0)
+                .find(|s| s.name == id.name() && s.flags & elf::SHF_COMPRESSED.0 == 0)
                 .and_then(|s| image.section_data(s))
                 .unwrap_or(&[]);
             Ok(EndianSlice::new(data, LittleEndian))
         };
-        let context =
-            gimli::Dwarf::load(load).ok().and_then(|d| addr2line::Context::from_dwarf(d).ok());
-        Lines { dwarf: gimli::Dwarf::load(load).ok(), context }
+        let context = gimli::Dwarf::load(load)
+            .ok()
+            .and_then(|d| addr2line::Context::from_dwarf(d).ok());
+        Lines {
+            dwarf: gimli::Dwarf::load(load).ok(),
+            context,
+        }
     }
 
     /// The lines with which functions begin: of several that the table has for one address, the first, where a look-up
     /// of the address finds the last.
     pub(crate) fn beginnings(&self, functions: &BTreeSet<u64>) -> HashMap<u64, Source> {
         let mut out = HashMap::new();
-        let Some(dwarf) = self.dwarf.as_ref().filter(|_| !functions.is_empty()) else { return out };
+        let Some(dwarf) = self.dwarf.as_ref().filter(|_| !functions.is_empty()) else {
+            return out;
+        };
         let mut units = dwarf.units();
         // A unit that can't be read has no lines.
         while let Ok(Some(header)) = units.next() {
@@ -48,7 +54,10 @@ impl<'a> Lines<'a> {
     pub(crate) fn at(&self, va: u64) -> Option<Source> {
         let location = self.context.as_ref()?.find_location(va).ok()??;
         let line = location.line.filter(|&l| l > 0)?;
-        Some(Source { file: location.file?.to_owned(), line })
+        Some(Source {
+            file: location.file?.to_owned(),
+            line,
+        })
     }
 }
 
@@ -58,18 +67,26 @@ fn unit_beginnings<'a>(
     functions: &BTreeSet<u64>,
     out: &mut HashMap<u64, Source>,
 ) -> Result<(), gimli::Error> {
-    let Some(program) = unit.line_program.clone() else { return Ok(()) };
+    let Some(program) = unit.line_program.clone() else {
+        return Ok(());
+    };
     let mut rows = program.rows();
     while let Some((header, row)) = rows.next_row()? {
-        let (va, Some(line)) = (row.address(), row.line()) else { continue };
+        let (va, Some(line)) = (row.address(), row.line()) else {
+            continue;
+        };
         // The function before may have a last row at this address, which begins no statement.
         let begins = row.is_stmt() && !row.end_sequence();
         if !begins || !functions.contains(&va) || out.contains_key(&va) {
             continue;
         }
-        let Some(file) = row.file(header) else { continue };
+        let Some(file) = row.file(header) else {
+            continue;
+        };
         let mut path = String::new();
-        let directory = file.directory(header).filter(|_| file.directory_index() != 0);
+        let directory = file
+            .directory(header)
+            .filter(|_| file.directory_index() != 0);
         let compiled_in = unit.comp_dir.map(|d| d.to_string_lossy().into_owned());
         let parts = [
             directory.map(|d| dwarf.attr_string(unit, d)).transpose()?,
@@ -85,7 +102,13 @@ fn unit_beginnings<'a>(
             }
             path.push_str(&part);
         }
-        out.insert(va, Source { file: path, line: u32::try_from(line.get()).unwrap_or(u32::MAX) });
+        out.insert(
+            va,
+            Source {
+                file: path,
+                line: u32::try_from(line.get()).unwrap_or(u32::MAX),
+            },
+        );
     }
     Ok(())
 }

@@ -43,12 +43,18 @@ impl Value {
 
     /// Whether it is the thread's number, or computed from it without a division.
     pub(crate) fn is_from_thread(self) -> bool {
-        matches!(self, Value::FromThread | Value::FromBoth | Value::Query(Query::ThreadNum))
+        matches!(
+            self,
+            Value::FromThread | Value::FromBoth | Value::Query(Query::ThreadNum)
+        )
     }
 
     /// Whether it is the number of threads or a multiple of it.
     pub(crate) fn is_from_threads(self) -> bool {
-        matches!(self, Value::FromThreads | Value::FromBoth | Value::Query(Query::NumThreads))
+        matches!(
+            self,
+            Value::FromThreads | Value::FromBoth | Value::Query(Query::NumThreads)
+        )
     }
 
     /// What holds where two paths meet.
@@ -119,7 +125,10 @@ impl State {
 
     /// Nothing is known.
     pub(crate) fn unknown() -> State {
-        State { regs: [Value::Unknown; 16], slots: BTreeMap::new() }
+        State {
+            regs: [Value::Unknown; 16],
+            slots: BTreeMap::new(),
+        }
     }
 
     /// Keeps what holds in both; tells whether that is less than before.

@@ -38,7 +38,12 @@ pub(crate) fn place(
                 continue;
             }
             let found = match body_of[d].and_then(|b| bodies.get(b)) {
-                Some(body) => Finder { module, body, barred: &barred }.choose(&mut drafts[d]),
+                Some(body) => Finder {
+                    module,
+                    body,
+                    barred: &barred,
+                }
+                .choose(&mut drafts[d]),
                 None => Err("its function is unknown".to_owned()),
             };
             match found {
@@ -121,7 +126,9 @@ impl Finder<'_, '_> {
 
     /// The window for a probe before the instruction at `at`, or the number of bytes that are free.
     fn window(&self, at: u64) -> Result<Range<u64>, u64> {
-        let Some(probe) = self.body.insn_at(at) else { return Err(0) };
+        let Some(probe) = self.body.insn_at(at) else {
+            return Err(0);
+        };
         let mut start = probe;
         let mut free = 0;
         for _ in 0..=MAX_BACK {
@@ -131,7 +138,9 @@ impl Finder<'_, '_> {
             if end - from >= NEEDED {
                 return Ok(from..end);
             }
-            let Some(before) = start.checked_sub(1) else { break };
+            let Some(before) = start.checked_sub(1) else {
+                break;
+            };
             let insn = &self.body.insns[before];
             if insn.next_ip() != from || !passes(insn) || self.is_target(from) {
                 break;
@@ -167,7 +176,9 @@ impl Finder<'_, '_> {
 
     /// Takes padding behind an unconditional jump into the window, as far as needed.
     fn padding(&self, from: u64, mut end: u64) -> u64 {
-        let Some(code) = self.module.image.rest(end) else { return end };
+        let Some(code) = self.module.image.rest(end) else {
+            return end;
+        };
         let mut decoder = Decoder::with_ip(64, code, end, DecoderOptions::NONE);
         while end - from < NEEDED && decoder.can_decode() {
             let insn = decoder.decode();
@@ -190,16 +201,25 @@ impl Finder<'_, '_> {
     /// Instructions that are always executed after the one at `at`, with no call between.
     fn later(&self, at: u64) -> Vec<u64> {
         let mut out = Vec::new();
-        let Some(mut block) = self.body.block_at(at) else { return out };
+        let Some(mut block) = self.body.block_at(at) else {
+            return out;
+        };
         let post = self.body.post_dominators();
         let mut from = at;
         while out.len() < MAX_SLIP {
-            for insn in self.body.block_insns(block).iter().filter(|i| i.ip() >= from) {
+            for insn in self
+                .body
+                .block_insns(block)
+                .iter()
+                .filter(|i| i.ip() >= from)
+            {
                 if insn.ip() != at {
                     out.push(insn.ip());
                 }
-                let is_call =
-                    matches!(insn.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+                let is_call = matches!(
+                    insn.flow_control(),
+                    FlowControl::Call | FlowControl::IndirectCall
+                );
                 if is_call || out.len() >= MAX_SLIP {
                     return out;
                 }
@@ -242,7 +262,10 @@ fn can_move(insn: &Instruction) -> bool {
 }
 
 fn falls_through(insn: &Instruction) -> bool {
-    !matches!(insn.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch)
+    !matches!(
+        insn.flow_control(),
+        FlowControl::Return | FlowControl::UnconditionalBranch
+    )
 }
 
 /// Joins windows that overlap.
@@ -267,12 +290,17 @@ fn merge(mut chosen: Vec<(Range<u64>, usize)>, drafts: &[Draft]) -> Vec<Placed> 
 /// Addresses inside of windows that direct branches elsewhere in the file, or pointers, lead to.
 fn branches_into(module: &Module<'_>, placed: &[Placed]) -> BTreeSet<u64> {
     let mut out = BTreeSet::new();
-    let (Some(first), Some(last)) = (placed.first(), placed.last()) else { return out };
+    let (Some(first), Some(last)) = (placed.first(), placed.last()) else {
+        return out;
+    };
     let span = first.0.start..last.0.end;
     let by_start: BTreeMap<u64, u64> = placed.iter().map(|(w, _)| (w.start, w.end)).collect();
     let inside = |va: u64| {
         span.contains(&va)
-            && by_start.range(..va).next_back().is_some_and(|(&start, &end)| start < va && va < end)
+            && by_start
+                .range(..va)
+                .next_back()
+                .is_some_and(|(&start, &end)| start < va && va < end)
     };
     for (va, code) in module.image.code() {
         for (at, &byte) in code.iter().enumerate() {
@@ -281,7 +309,9 @@ fn branches_into(module: &Module<'_>, placed: &[Placed]) -> BTreeSet<u64> {
                 0x0f if code.get(at + 1).is_some_and(|b| b & 0xf0 == 0x80) => 2,
                 _ => continue,
             };
-            let Some(disp) = u32_at(code, at + skip) else { continue };
+            let Some(disp) = u32_at(code, at + skip) else {
+                continue;
+            };
             let to = va
                 .wrapping_add(at as u64 + skip as u64 + 4)
                 .wrapping_add_signed(i64::from(disp.cast_signed()));
@@ -290,7 +320,14 @@ fn branches_into(module: &Module<'_>, placed: &[Placed]) -> BTreeSet<u64> {
             }
         }
     }
-    out.extend(module.dynamic.relative.iter().map(|r| r.1).filter(|&to| inside(to)));
+    out.extend(
+        module
+            .dynamic
+            .relative
+            .iter()
+            .map(|r| r.1)
+            .filter(|&to| inside(to)),
+    );
     out
 }
 
@@ -299,7 +336,9 @@ fn confirmed(module: &Module<'_>, here: u64, to: u64) -> bool {
     let Some(function) = module.functions.at(here).map(|i| module.functions.get(i)) else {
         return true;
     };
-    let Some(code) = module.image.rest(function.start) else { return true };
+    let Some(code) = module.image.rest(function.start) else {
+        return true;
+    };
     let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
     while decoder.can_decode() && decoder.ip() <= here {
         let insn = decoder.decode();

@@ -102,7 +102,8 @@ impl Line {
         let name = symbol.split(['@', '>', '+']).next()?;
         let is_runtime = name.starts_with("GOMP_") || name.starts_with("__kmpc_");
         let stub = self.text.contains("(%rip)");
-        (is_branch && is_runtime && !stub && !symbol.contains('+')).then_some(name)
+        let inside = symbol.contains('+') || symbol.contains('-');
+        (is_branch && is_runtime && !stub && !inside).then_some(name)
     }
 
     /// Where it branches to.

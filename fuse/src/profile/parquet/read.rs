@@ -7,9 +7,12 @@ use super::{
 use crate::label::{LabelHash, LabelId, Labels, parse_into};
 use crate::summary::Summary;
 use crate::table::{EventColumn, ProcessId, XuTable};
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
-use arrow::compute::{cast, concat_batches};
-use arrow::datatypes::{DataType, Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
+use arrow_select::concat::concat_batches;
+use arrow_select::take::take;
 use ompfuse_format::Construct;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -56,10 +59,15 @@ pub(super) fn from_parquet(bytes: Vec<u8>) -> Result<Profile, ProfileError> {
     })
 }
 
-/// A column, cast to the type that it should have.
+/// A column of the type that it should have, without its dictionary.
 fn get(batch: &RecordBatch, name: &str, data_type: &DataType) -> Result<ArrayRef, ProfileError> {
     let wrong = || ProfileError::Column(name.to_owned());
-    cast(batch.column_by_name(name).ok_or_else(wrong)?, data_type).map_err(|_| wrong())
+    let column = batch.column_by_name(name).ok_or_else(wrong)?;
+    let plain = match column.as_dictionary_opt::<Int32Type>() {
+        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None).map_err(|_| wrong())?,
+        None => Arc::clone(column),
+    };
+    if plain.data_type() == data_type { Ok(plain) } else { Err(wrong()) }
 }
 
 fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), ProfileError> {

@@ -6,12 +6,14 @@ use super::{
 };
 use crate::label::write_text;
 use crate::table::Site;
-use arrow::array::{
-    ArrayRef, DictionaryArray, FixedSizeBinaryBuilder, Int64Array, RecordBatch, StringArray,
-    StringBuilder, UInt16Array, UInt32Array, UInt64Array,
+use arrow_array::builder::{FixedSizeBinaryBuilder, StringBuilder};
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array,
+    UInt64Array,
 };
-use arrow::buffer::NullBuffer;
-use arrow::datatypes::{Field, Int32Type, Schema};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{Field, Schema};
 use ompfuse_format::Construct;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::compute_leaves;
@@ -169,7 +171,7 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
 
 fn column(
     name: impl Into<String>,
-    array: impl arrow::array::Array + 'static,
+    array: impl arrow_array::Array + 'static,
     nullable: bool,
 ) -> Column {
     (name.into(), Arc::new(array), nullable)
@@ -204,7 +206,7 @@ fn labels(profile: &Profile) -> StringArray {
     all.finish()
 }
 
-fn hashes(profile: &Profile) -> Result<arrow::array::FixedSizeBinaryArray, ProfileError> {
+fn hashes(profile: &Profile) -> Result<arrow_array::FixedSizeBinaryArray, ProfileError> {
     let xus = &profile.xus;
     let mut builder = FixedSizeBinaryBuilder::with_capacity(xus.len(), 16);
     for row in 0..xus.len() {

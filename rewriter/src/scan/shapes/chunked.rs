@@ -21,8 +21,11 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         let mut stride = false;
         a.visit(block, |_, insn, state| stride |= adds_stride(insn, state));
         // The cycles that it is in, innermost first: of the iterations, of the chunks.
-        let mut cycles: Vec<&NaturalLoop> =
-            a.cycles.iter().filter(|l| l.blocks.contains(&block)).collect();
+        let mut cycles: Vec<&NaturalLoop> = a
+            .cycles
+            .iter()
+            .filter(|l| l.blocks.contains(&block))
+            .collect();
         cycles.sort_by_key(|l| l.blocks.len());
         if stride
             && let Some(cycle) = cycles.first()
@@ -77,13 +80,27 @@ fn comparisons(
     at: u64,
     cycle: &NaturalLoop,
 ) -> Result<BTreeMap<u64, ProbeSpec>, &'static str> {
-    let address = |block: usize| a.decisions.get(&block).map(|d| a.body.insns[d.compare].ip());
-    let leaves = |b: &usize| a.body.blocks[*b].succs.iter().any(|s| !cycle.blocks.contains(s));
+    let address = |block: usize| {
+        a.decisions
+            .get(&block)
+            .map(|d| a.body.insns[d.compare].ip())
+    };
+    let leaves = |b: &usize| {
+        a.body.blocks[*b]
+            .succs
+            .iter()
+            .any(|s| !cycle.blocks.contains(s))
+    };
     let mut ways_out = cycle.blocks.iter().copied().filter(leaves);
     let (Some(way_out), None) = (ways_out.next(), ways_out.next()) else {
         return Err("its chunks end in several places");
     };
-    let first = a.decisions.keys().copied().find(|&b| address(b) == Some(at)).ok_or(UNCLEAR)?;
+    let first = a
+        .decisions
+        .keys()
+        .copied()
+        .find(|&b| address(b) == Some(at))
+        .ok_or(UNCLEAR)?;
     let mut out = BTreeMap::new();
     for block in [first, way_out] {
         out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
@@ -92,7 +109,11 @@ fn comparisons(
 }
 
 /// The probe before a comparison of a chunk's start with the bound, which decides whether the cycle is entered or left.
-fn comparison(a: &Analysis<'_, '_>, block: usize, cycle: &NaturalLoop) -> Result<ProbeSpec, &'static str> {
+fn comparison(
+    a: &Analysis<'_, '_>,
+    block: usize,
+    cycle: &NaturalLoop,
+) -> Result<ProbeSpec, &'static str> {
     let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
     let insn = &a.body.insns[decision.compare];
     if insn.mnemonic() != Mnemonic::Cmp {
@@ -216,8 +237,8 @@ fn has_minimum(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> bool {
                     | ConditionCode::be
             ) && !insn.is_jcc_short_or_near()
                 && insn.op_count() == 2;
-            found |= chooses
-                && (0..2).any(|op| dataflow::operand(state, insn, op).is_from_thread());
+            found |=
+                chooses && (0..2).any(|op| dataflow::operand(state, insn, op).is_from_thread());
         });
     }
     found
@@ -235,7 +256,10 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
     };
     let rank = Value::Query(Query::ThreadNum);
     let address = |(_, d): (&usize, &super::Decision)| {
-        (a.body.insns[d.compare].ip(), d.values.0 == rank || d.values.1 == rank)
+        (
+            a.body.insns[d.compare].ip(),
+            d.values.0 == rank || d.values.1 == rank,
+        )
     };
     // Unoptimised code computes the start anew in every round.
     let anew = |(_, d): (&usize, &super::Decision)| {
@@ -244,7 +268,7 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
     };
     checks()
         .filter(|(b, _)| !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header))
-        .last()
+        .next_back()
         .map(address)
         .or_else(|| checks().find(|(b, _)| cycle.blocks.contains(b)).map(anew))
 }

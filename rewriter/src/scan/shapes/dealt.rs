@@ -20,7 +20,9 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         })
         .collect();
     for begin in chunked {
-        let Some(cycle) = chunk_cycle(a, begin, drafts) else { continue };
+        let Some(cycle) = chunk_cycle(a, begin, drafts) else {
+            continue;
+        };
         let at = a.body.blocks[cycle.header].start;
         let mut draft = Draft::new(at, drafts[begin].construct, Edge::Next);
         draft.function = a.function();
@@ -49,16 +51,24 @@ pub(crate) fn tell(begin: &mut Draft, chunks: bool) {
 }
 
 /// The outermost cycle between the loop's begin and its end, if there is one only.
-fn chunk_cycle<'x>(a: &'x Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Option<&'x NaturalLoop> {
+fn chunk_cycle<'x>(
+    a: &'x Analysis<'_, '_>,
+    begin: usize,
+    drafts: &[Draft],
+) -> Option<&'x NaturalLoop> {
     let block_of = |d: usize| a.body.block_at(drafts[d].address);
     let init = block_of(begin)?;
     let mut ends = a
         .calls
         .values()
         .copied()
-        .filter(|&d| drafts[d].region == Some(begin) && drafts[d].probe() == Some(Probe::StaticFini))
+        .filter(|&d| {
+            drafts[d].region == Some(begin) && drafts[d].probe() == Some(Probe::StaticFini)
+        })
         .filter_map(block_of);
-    let (Some(fini), None) = (ends.next(), ends.next()) else { return None };
+    let (Some(fini), None) = (ends.next(), ends.next()) else {
+        return None;
+    };
     let between = |l: &&NaturalLoop| {
         a.dom.dominates(init, l.header)
             && !l.blocks.contains(&init)

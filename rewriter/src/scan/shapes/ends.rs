@@ -48,20 +48,19 @@ struct Ways {
 impl Analysis<'_, '_> {
     /// The end of the construct that everything behind the branch of `block` belongs to; `fork`: the branch that
     /// passes it by.
-    fn end_of(
-        &self,
-        block: usize,
-        fork: usize,
-        own: &Own,
-        drafts: &[Draft],
-    ) -> End {
-        let join = self.post.parent(block).filter(|&j| j < self.body.blocks.len());
+    fn end_of(&self, block: usize, fork: usize, own: &Own, drafts: &[Draft]) -> End {
+        let join = self
+            .post
+            .parent(block)
+            .filter(|&j| j < self.body.blocks.len());
         let ways = self.ways(block, join, drafts);
         if self.overruns(fork, own, drafts) {
             return End::Nowhere("other constructs follow before its paths meet again");
         }
         if ways.joins {
-            let Some(join) = join else { return End::Nowhere(NEVER) };
+            let Some(join) = join else {
+                return End::Nowhere(NEVER);
+            };
             return self
                 .implied_behind(join, drafts)
                 .unwrap_or_else(|| End::Probes(vec![self.body.blocks[join].start]));
@@ -70,23 +69,30 @@ impl Analysis<'_, '_> {
             return match ways.closings.first() {
                 Some(at) => End::Implied(
                     ways.closings.iter().copied().collect(),
-                    self.calls.get(at).map_or_else(String::new, |&d| closing_reason(&drafts[d])),
+                    self.calls
+                        .get(at)
+                        .map_or_else(String::new, |&d| closing_reason(&drafts[d])),
                 ),
                 None => End::Nowhere(NEVER),
             };
         }
         // Paths don't join: what follows the construct, if anything, exists once for each.
         if self.repeats_code(fork, &ways) {
-            return self
-                .before_copies(fork)
-                .map_or(End::Nowhere("the code behind it exists several times"), End::Probes);
+            return self.before_copies(fork).map_or(
+                End::Nowhere("the code behind it exists several times"),
+                End::Probes,
+            );
         }
         if ways.open.is_empty() {
             let places = ways.returns.iter().map(|&b| self.exit_address(b)).collect();
             return End::Implied(places, RETURN.to_owned());
         }
         let leaves = |&b: &usize| self.body.blocks[b].exit != Exit::Return;
-        if ways.open.iter().any(|b| leaves(b) && !self.is_shared(block, *b)) {
+        if ways
+            .open
+            .iter()
+            .any(|b| leaves(b) && !self.is_shared(block, *b))
+        {
             return End::Nowhere("its last action is a jump to another function");
         }
         End::Probes(ways.open.iter().map(|&b| self.epilogue(b)).collect())
@@ -108,17 +114,23 @@ impl Analysis<'_, '_> {
     /// the branch enters.
     fn is_shared(&self, branch: usize, block: usize) -> bool {
         let exit = self.body.blocks[block].exit;
-        let same = |b: &usize| *b == block || (exit == self.body.blocks[*b].exit && exit.is_direct_tail());
-        self.body.blocks[branch].succs.iter().all(|&s| self.side(branch, s).iter().any(same))
+        let same =
+            |b: &usize| *b == block || (exit == self.body.blocks[*b].exit && exit.is_direct_tail());
+        self.body.blocks[branch]
+            .succs
+            .iter()
+            .all(|&s| self.side(branch, s).iter().any(same))
     }
 
     /// Whether the side that passes the construct by does more than return: then the other side does it too, somewhere.
     fn repeats_code(&self, branch: usize, ways: &Ways) -> bool {
-        let ends = |s: &BTreeSet<usize>| {
-            ways.returns.iter().chain(&ways.open).any(|b| s.contains(b))
-        };
-        let sides: Vec<BTreeSet<usize>> =
-            self.body.blocks[branch].succs.iter().map(|&s| self.side(branch, s)).collect();
+        let ends =
+            |s: &BTreeSet<usize>| ways.returns.iter().chain(&ways.open).any(|b| s.contains(b));
+        let sides: Vec<BTreeSet<usize>> = self.body.blocks[branch]
+            .succs
+            .iter()
+            .map(|&s| self.side(branch, s))
+            .collect();
         let both_end = sides.len() > 1 && sides.iter().all(ends);
         let trivial = |s: &BTreeSet<usize>| {
             s.iter().all(|&b| {
@@ -141,9 +153,14 @@ impl Analysis<'_, '_> {
         let extent = self.extent(fork, drafts);
         let is_loop = |v: Value| v.division().is_some() && v.division() != own.division;
         extent.iter().filter(|&&b| b != fork).any(|b| {
-            let Some(decision) = self.decisions.get(b) else { return false };
-            let in_cycle =
-                || self.cycles.iter().any(|c| c.blocks.contains(b) && c.blocks.is_subset(&extent));
+            let Some(decision) = self.decisions.get(b) else {
+                return false;
+            };
+            let in_cycle = || {
+                self.cycles
+                    .iter()
+                    .any(|c| c.blocks.contains(b) && c.blocks.is_subset(&extent))
+            };
             let asks_number =
                 own.construct != Construct::Master && master::filter(decision).is_some();
             is_loop(decision.values.0) || is_loop(decision.values.1) || (asks_number && !in_cycle())
@@ -153,14 +170,18 @@ impl Analysis<'_, '_> {
     /// Where the code that follows the construct begins in each of its copies: the side that passes the construct by
     /// consists of that code alone, and every path through the construct ends with the same instructions.
     fn before_copies(&self, fork: usize) -> Option<Vec<u64>> {
-        let &[a, b] = &self.body.blocks[fork].succs[..] else { return None };
+        let &[a, b] = &self.body.blocks[fork].succs[..] else {
+            return None;
+        };
         [(a, b), (b, a)].into_iter().find_map(|(passes, enters)| {
             let copy = self.straight(passes)?;
             let entered = self.side(fork, enters);
-            let exits = entered.iter().filter(|&&b| {
-                !matches!(self.body.blocks[b].exit, Exit::None | Exit::Dead)
-            });
-            exits.map(|&b| self.match_back(b, &copy)).collect::<Option<Vec<u64>>>()
+            let exits = entered
+                .iter()
+                .filter(|&&b| !matches!(self.body.blocks[b].exit, Exit::None | Exit::Dead));
+            exits
+                .map(|&b| self.match_back(b, &copy))
+                .collect::<Option<Vec<u64>>>()
         })
     }
 
@@ -196,7 +217,9 @@ impl Analysis<'_, '_> {
                     return Some(insn.ip());
                 }
             }
-            let &[before] = &self.body.blocks[at].preds[..] else { return None };
+            let &[before] = &self.body.blocks[at].preds[..] else {
+                return None;
+            };
             if self.body.blocks[before].succs.len() != 1 {
                 return None;
             }
@@ -260,11 +283,7 @@ impl Analysis<'_, '_> {
             .block_insns(block)
             .iter()
             .map(Instruction::ip)
-            .find(|&ip| {
-                self.calls
-                    .get(&ip)
-                    .is_some_and(|&d| drafts[d].probe() == Some(Probe::Barrier))
-            })
+            .find(|&ip| self.calls.get(&ip).is_some_and(|&d| closes(&drafts[d])))
     }
 
     /// What the code behind a join leads to, if nothing but moves stands before it.
@@ -275,9 +294,8 @@ impl Analysis<'_, '_> {
             for insn in self.body.block_insns(block) {
                 left = left.checked_sub(1)?;
                 if let Some(&d) = self.calls.get(&insn.ip()) {
-                    return closes(&drafts[d]).then(|| {
-                        End::Implied(vec![insn.ip()], closing_reason(&drafts[d]))
-                    });
+                    return closes(&drafts[d])
+                        .then(|| End::Implied(vec![insn.ip()], closing_reason(&drafts[d])));
                 }
                 if insn.flow_control() == FlowControl::Return {
                     return self
@@ -317,13 +335,7 @@ impl Analysis<'_, '_> {
 
     /// Adds the end of the construct begun by draft `begin` ([`Analysis::end_of`]); without a place for it the begin
     /// loses its probe too.
-    pub(crate) fn add_end(
-        &self,
-        begin: usize,
-        block: usize,
-        fork: usize,
-        drafts: &mut Vec<Draft>,
-    ) {
+    pub(crate) fn add_end(&self, begin: usize, block: usize, fork: usize, drafts: &mut Vec<Draft>) {
         let construct = drafts[begin].construct;
         let end = |address: u64, drafts: &mut Vec<Draft>| {
             let mut draft = Draft::new(address, construct, Edge::End);
@@ -334,11 +346,17 @@ impl Analysis<'_, '_> {
         };
         let division = match &drafts[begin].action {
             Some(Action::Inline(p)) if p.probe == Probe::InlineLoopAgain => {
-                usize::try_from(p.param).ok().and_then(|d| drafts.get(d)).map(|d| d.address)
+                usize::try_from(p.param)
+                    .ok()
+                    .and_then(|d| drafts.get(d))
+                    .map(|d| d.address)
             }
             _ => Some(drafts[begin].address),
         };
-        let own = Own { construct, division };
+        let own = Own {
+            construct,
+            division,
+        };
         match self.end_of(block, fork, &own, drafts) {
             End::Implied(places, reason) => {
                 for d in places.iter().filter_map(|at| self.calls.get(at)) {
@@ -349,7 +367,10 @@ impl Analysis<'_, '_> {
                 }
                 let Some(&at) = places.first() else { return };
                 end(at, drafts);
-                let implied_by = places.iter().filter_map(|at| self.calls.get(at).copied()).collect();
+                let implied_by = places
+                    .iter()
+                    .filter_map(|at| self.calls.get(at).copied())
+                    .collect();
                 if let Some(draft) = drafts.last_mut() {
                     draft.imply(reason);
                     draft.implied_by = implied_by;
@@ -401,7 +422,12 @@ const NEVER: &str = "control never leaves it";
 fn is_zeroing(insn: &Instruction) -> bool {
     matches!(
         insn.mnemonic(),
-        Mnemonic::Xor | Mnemonic::Xorps | Mnemonic::Pxor | Mnemonic::Xorpd | Mnemonic::Vxorps | Mnemonic::Vpxor
+        Mnemonic::Xor
+            | Mnemonic::Xorps
+            | Mnemonic::Pxor
+            | Mnemonic::Xorpd
+            | Mnemonic::Vxorps
+            | Mnemonic::Vpxor
     )
 }
 

@@ -58,7 +58,13 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         if let Some(why) = displaced(a, &division, origin) {
             drafts[begin].skip(why);
         }
-        shapes.push(Shape { division, begin, origin, first, others });
+        shapes.push(Shape {
+            division,
+            begin,
+            origin,
+            first,
+            others,
+        });
     }
     // A loop's begin ends what is open before it.
     for s in &shapes {
@@ -76,11 +82,7 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
 
 /// What belongs to a division, if it begins a loop: the block whose branch everything is behind, the diverging branch's
 /// block, and further branches on its results.
-fn shape(
-    a: &Analysis<'_, '_>,
-    id: u64,
-    division: &Division,
-) -> Option<(usize, usize, Vec<usize>)> {
+fn shape(a: &Analysis<'_, '_>, id: u64, division: &Division) -> Option<(usize, usize, Vec<usize>)> {
     let rank = match division.by {
         Query::NumTeams => Query::TeamNum,
         _ => Query::ThreadNum,
@@ -121,7 +123,12 @@ fn divisions(a: &Analysis<'_, '_>) -> BTreeMap<u64, Division> {
             {
                 out.insert(
                     insn.ip(),
-                    Division { insn: *insn, block, by, size },
+                    Division {
+                        insn: *insn,
+                        block,
+                        by,
+                        size,
+                    },
                 );
             }
         });
@@ -178,11 +185,17 @@ fn diverging<'x>(
 /// The block whose branch everything of the loop is behind. `first`: the diverging branch; `asks`: comparisons of the
 /// thread's number with the remainder.
 fn origin(a: &Analysis<'_, '_>, first: usize, asks: &[usize]) -> usize {
-    let Some(&ask) = asks.iter().find(|&&b| a.dom.dominates(b, first)) else { return first };
+    let Some(&ask) = asks.iter().find(|&&b| a.dom.dominates(b, first)) else {
+        return first;
+    };
     let others = || asks.iter().filter(|&&b| !a.dom.dominates(ask, b));
     if others().next().is_none() {
         // Where a larger share can't be empty, its path goes around the diverging branch.
-        return if a.post.dominates(first, ask) { first } else { ask };
+        return if a.post.dominates(first, ask) {
+            first
+        } else {
+            ask
+        };
     }
     // Several versions of the loop, for a condition that doesn't change in it.
     let mut over = ask;
@@ -196,11 +209,7 @@ fn origin(a: &Analysis<'_, '_>, first: usize, asks: &[usize]) -> usize {
 }
 
 /// Why the division doesn't stand right before its loop, if the compiler moved it away.
-fn displaced(
-    a: &Analysis<'_, '_>,
-    division: &Division,
-    first: usize,
-) -> Option<&'static str> {
+fn displaced(a: &Analysis<'_, '_>, division: &Division, first: usize) -> Option<&'static str> {
     let once = |l: &NaturalLoop| !l.blocks.contains(&first) || l.blocks.contains(&division.block);
     if !a.cycles.iter().all(once) {
         return Some("its division is hoisted out of a cycle that the loop is in");
@@ -340,7 +349,10 @@ fn add_sharers(
         let mut draft = Draft::new(at, Construct::Loop, Edge::Begin);
         draft.function = a.function();
         draft.detail = Some("static".to_owned());
-        let branch = branches.iter().copied().find(|b| a.body.insns[a.decisions[b].compare].ip() == at);
+        let branch = branches
+            .iter()
+            .copied()
+            .find(|b| a.body.insns[a.decisions[b].compare].ip() == at);
         let again = drafts.len();
         match branch {
             Some(branch) if drafts[begin].action.is_some() => {
@@ -358,7 +370,9 @@ fn add_sharers(
                 a.add_end(again, branch, branch, drafts);
             }
             _ => {
-                draft.skip(format!("its bounds are those of the loop at {id:#x}, without a test of its own"));
+                draft.skip(format!(
+                    "its bounds are those of the loop at {id:#x}, without a test of its own"
+                ));
                 drafts.push(draft);
             }
         }

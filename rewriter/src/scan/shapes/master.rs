@@ -15,8 +15,12 @@ use ompfuse_patterns::Query;
 /// Adds the `master` blocks of a function to `drafts`.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     for (&block, decision) in &a.decisions {
-        let Some(filter) = filter(decision) else { continue };
-        let Some(entered) = entered(a, block, decision) else { continue };
+        let Some(filter) = filter(decision) else {
+            continue;
+        };
+        let Some(entered) = entered(a, block, decision) else {
+            continue;
+        };
         if a.post.parent(block) == Some(entered) {
             continue;
         }
@@ -104,7 +108,10 @@ fn fallback(
             holds = register.is_some_and(|r| state.regs[r] == Value::Query(Query::ThreadNum));
         }
     });
-    Some((start, register.filter(|_| holds).map_or(NO_ARG, |r| r as u8)))
+    Some((
+        start,
+        register.filter(|_| holds).map_or(NO_ARG, |r| r as u8),
+    ))
 }
 
 /// The thread number that enters, if that is what the branch decides.
@@ -117,7 +124,10 @@ pub(super) fn filter(decision: &Decision) -> Option<i64> {
         (v, Value::Const(c)) | (Value::Const(c), v) if v == rank => c,
         _ => return None,
     };
-    i32::try_from(constant.cast_signed()).ok().filter(|&c| c >= 0).map(i64::from)
+    i32::try_from(constant.cast_signed())
+        .ok()
+        .filter(|&c| c >= 0)
+        .map(i64::from)
 }
 
 /// The block that the thread with this number enters.

@@ -105,11 +105,15 @@ impl Analysis<'_, '_> {
     fn find_decisions(&self) -> BTreeMap<usize, Decision> {
         let mut out = BTreeMap::new();
         for block in 0..self.body.blocks.len() {
-            let Some(branch) = self.body.last(block) else { continue };
+            let Some(branch) = self.body.last(block) else {
+                continue;
+            };
             if branch.flow_control() != FlowControl::ConditionalBranch {
                 continue;
             }
-            let Some(compare) = self.compare_before(block) else { continue };
+            let Some(compare) = self.compare_before(block) else {
+                continue;
+            };
             let mut values = None;
             self.visit(block, |i, insn, state| {
                 if i == compare {
@@ -129,21 +133,39 @@ impl Analysis<'_, '_> {
                     }
                     values.1 = Value::Const(0);
                 }
-                out.insert(block, Decision { compare, values, branch: *branch });
+                if insn.mnemonic() == Mnemonic::Dec {
+                    values.1 = Value::Const(1);
+                }
+                out.insert(
+                    block,
+                    Decision {
+                        compare,
+                        values,
+                        branch: *branch,
+                    },
+                );
             }
         }
         out
     }
 
-    /// The `cmp` or `test` whose flags the branch at the block's end reads.
+    /// The comparison whose flags the branch at the block's end reads.
     fn compare_before(&self, block: usize) -> Option<usize> {
         let range = self.body.blocks[block].insns.clone();
         let last = range.end.checked_sub(1)?;
         let source = (range.start..last)
             .rev()
             .find(|&i| self.body.insns[i].rflags_modified() != 0 || is_call(&self.body.insns[i]))?;
-        matches!(self.body.insns[source].mnemonic(), Mnemonic::Cmp | Mnemonic::Test)
-            .then_some(source)
+        let equality = matches!(
+            self.body.insns[last].mnemonic(),
+            Mnemonic::Je | Mnemonic::Jne
+        );
+        match self.body.insns[source].mnemonic() {
+            Mnemonic::Cmp | Mnemonic::Test => Some(source),
+            // Shorter ways to compare with a constant, when the value isn't needed any more.
+            Mnemonic::Dec | Mnemonic::Sub if equality => Some(source),
+            _ => None,
+        }
     }
 
     fn visit(&self, block: usize, f: impl FnMut(usize, &Instruction, &State)) {
@@ -155,8 +177,12 @@ impl Analysis<'_, '_> {
         let mut out = Vec::new();
         for header in 0..self.body.blocks.len() {
             let is_latch = |p: &&usize| self.dom.dominates(header, **p);
-            let mut work: Vec<usize> =
-                self.body.blocks[header].preds.iter().filter(is_latch).copied().collect();
+            let mut work: Vec<usize> = self.body.blocks[header]
+                .preds
+                .iter()
+                .filter(is_latch)
+                .copied()
+                .collect();
             if work.is_empty() {
                 continue;
             }
@@ -173,12 +199,19 @@ impl Analysis<'_, '_> {
 
     /// Name of the function.
     fn function(&self) -> Option<String> {
-        self.module.functions.get(self.body.function).base_name().map(str::to_owned)
+        self.module
+            .functions
+            .get(self.body.function)
+            .base_name()
+            .map(str::to_owned)
     }
 }
 
 fn is_call(insn: &Instruction) -> bool {
-    matches!(insn.flow_control(), FlowControl::Call | FlowControl::IndirectCall)
+    matches!(
+        insn.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    )
 }
 
 /// The probe that ends an inlined construct.

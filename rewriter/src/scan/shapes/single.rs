@@ -16,7 +16,10 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     begins.sort_unstable();
     for begin in begins {
         let result = Value::Result(drafts[begin].address);
-        let branch = a.decisions.iter().find(|(_, d)| d.values.0 == result || d.values.1 == result);
+        let branch = a
+            .decisions
+            .iter()
+            .find(|(_, d)| d.values.0 == result || d.values.1 == result);
         match branch {
             Some((&block, _)) => a.add_end(begin, block, block, drafts),
             None => drafts[begin].skip("no end: nothing branches on its result"),
@@ -26,5 +29,8 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
 
 /// KMPC ends it with a call.
 fn has_no_end_call(draft: &Draft) -> bool {
-    draft.entry.as_deref().is_some_and(|e| e.starts_with("GOMP_"))
+    draft
+        .entry
+        .as_deref()
+        .is_some_and(|e| e.starts_with("GOMP_"))
 }
