@@ -9,7 +9,7 @@
 //! | `Compiler NAMES` | only these compilers |
 //! | `ExpectRegion[:compiler or variant] CONSTRUCTS` | `scan` finds these constructs on this line |
 //! | `Labels[:variant] STABILITY WHY` | [`Stability`] |
-//! | `Unrecorded WHAT WHY` | `tasks`, `iterations`, `sections` or a construct: not recorded exactly, so not compared |
+//! | `Unrecorded[:compiler or variant] WHAT WHY` | `tasks`, `iterations`, `sections` or a construct: not recorded exactly, so not compared |
 //! | `BenchSize N` | size argument for benchmarks |
 //! | `Bench` | only a benchmark: no test uses it |
 
@@ -91,6 +91,13 @@ pub struct Build {
     pub stripped: bool,
     /// The file.
     pub path: PathBuf,
+}
+
+impl Build {
+    /// Whether `what` (tasks, iterations, sections, a construct) is recorded exactly.
+    pub fn records(&self, what: &str) -> bool {
+        self.fixture.is_recorded(what, self.compiler, &self.variant)
+    }
 }
 
 impl std::fmt::Display for Build {
@@ -248,11 +255,19 @@ impl Fixture {
         }
     }
 
-    /// Whether `what` is recorded.
-    pub fn is_recorded(&self, what: &str) -> bool {
-        !self
-            .named("Unrecorded", "")
-            .any(|d| d.text.split_whitespace().next() == Some(what))
+    /// Whether `what` is recorded exactly, in a build of this variant by this compiler.
+    pub fn is_recorded(&self, what: &str, compiler: &str, variant: &str) -> bool {
+        let applies = |d: &&Directive| {
+            d.only
+                .as_deref()
+                .is_none_or(|o| o == compiler || o == variant)
+        };
+        let mut missing = self
+            .directives
+            .iter()
+            .filter(|d| d.name == "Unrecorded")
+            .filter(applies);
+        !missing.any(|d| d.text.split_whitespace().next() == Some(what))
     }
 
     /// Whether it is there to be measured only.

@@ -8,6 +8,7 @@ mod calls;
 mod candidates;
 mod cfg;
 mod dataflow;
+mod decode;
 mod dom;
 mod draft;
 mod dynamic;
@@ -22,6 +23,7 @@ mod no_return;
 mod regions;
 mod shapes;
 mod source;
+mod step;
 mod value;
 mod windows;
 

@@ -50,6 +50,8 @@ fn thread_number(thread: &Thread) -> i64 {
 /// `q = n / threads` iterations, the first `n % threads` of them one more (omp-expand.cc, expand_omp_for_static_nochunk).
 fn loop_begin(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &SiteDesc) {
     let width = |value: u64| match (site.width, site.flags & FLAG_UNSIGNED != 0) {
+        (2, true) => i128::from(value as u16),
+        (2, false) => i128::from(value as i16),
         (4, true) => i128::from(value as u32),
         (4, false) => i128::from(value as i32),
         (_, true) => i128::from(value),
@@ -110,7 +112,15 @@ fn loop_again(thread: &Thread, stack: u64, site: &SiteDesc) {
 /// The loop that the thread is in (in a range of it, or between two), by its site.
 fn innermost_loop(thread: &Thread) -> Option<u32> {
     let work = thread.work()?;
-    matches!(work.construct.get(), Construct::Loop | Construct::Range).then(|| work.site.get())
+    let dealt = [
+        Construct::Loop,
+        Construct::Range,
+        Construct::Sections,
+        Construct::Section,
+    ];
+    dealt
+        .contains(&work.construct.get())
+        .then(|| work.site.get())
 }
 
 /// A static loop whose chunks gcc deals round itself (omp-expand.cc, expand_omp_for_static_chunk): before the comparison

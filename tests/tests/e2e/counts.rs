@@ -15,15 +15,15 @@ fn nothing_is_missed_or_counted_twice(name: &str, compiler: &str) {
             let what = format!("{build}, {threads} threads");
             let count =
                 |construct: &str| xus.iter().filter(|x| x.construct == construct).count() as u64;
-            if fixture.is_recorded("tasks") {
+            if build.records("tasks") {
                 assert_eq!(Some(&count("task")), own.get("tasks"), "tasks of {what}");
             }
-            if fixture.is_recorded("iterations") {
+            if build.records("iterations") {
                 let ranges = xus.iter().filter(|x| x.construct == "range");
                 let sum = ranges.map(|x| x.number("iterations")).sum::<u64>();
                 assert_eq!(Some(&sum), own.get("iterations"), "iterations of {what}");
             }
-            if fixture.is_recorded("sections") {
+            if build.records("sections") {
                 let wanted = own.get("sections").copied().unwrap_or(0);
                 assert_eq!(count("section"), wanted, "sections of {what}");
             }

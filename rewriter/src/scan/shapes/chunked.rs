@@ -267,8 +267,7 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
         (a.body.insns[d.compare].ip(), both)
     };
     checks()
-        .filter(|(b, _)| !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header))
-        .next_back()
+        .rfind(|(b, _)| !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header))
         .map(address)
         .or_else(|| checks().find(|(b, _)| cycle.blocks.contains(b)).map(anew))
 }

@@ -1,14 +1,15 @@
 //! clang's chunked static loops: `__kmpc_for_static_init_*` tells a thread its first chunk and the stride, and the program
-//! goes from chunk to chunk itself, in a cycle between that call and `__kmpc_for_static_fini`.
+//! goes from chunk to chunk itself, in a cycle between that call and `__kmpc_for_static_fini`. (Its `sections` are a loop
+//! over section numbers of the same form, but what the optimiser makes of a switch in a loop has no such place.)
 
 use super::{Analysis, NaturalLoop};
 use crate::model::{Action, ProbeSpec};
 use crate::scan::draft::Draft;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
+use std::collections::BTreeSet;
 
-/// Adds the places where the next chunk begins. A loop whose cycle isn't found is left as it is: all chunks of a thread
-/// are then one unit.
+/// Adds the places where the next chunk begins. Where the cycle isn't found, all chunks of a thread are one unit.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let chunked: Vec<usize> = a
         .calls
@@ -50,7 +51,10 @@ pub(crate) fn tell(begin: &mut Draft, chunks: bool) {
     }
 }
 
-/// The outermost cycle between the loop's begin and its end, if there is one only.
+/// The outermost cycle between the loop's begin and its end, if there is one only. Every chunk must pass its header once:
+/// a chunk that was peeled off would have a cycle of its own before it (the length of a chunk is unknown to the
+/// compiler, so its iterations are always one), or a call that took that cycle's place; and a cycle without a
+/// cycle in it may have been unrolled.
 fn chunk_cycle<'x>(
     a: &'x Analysis<'_, '_>,
     begin: usize,
@@ -81,7 +85,34 @@ fn chunk_cycle<'x>(
     let all: Vec<&NaturalLoop> = a.cycles.iter().filter(between).collect();
     let mut outermost = all.iter().filter(|l| !all.iter().any(|o| inside(l, o)));
     match (outermost.next(), outermost.next()) {
-        (Some(cycle), None) => Some(cycle),
+        (Some(cycle), None) => {
+            let nested = all.iter().any(|l| inside(l, cycle));
+            (nested && !calls_before(a, drafts[begin].address, init, cycle)).then_some(*cycle)
+        }
         _ => None,
     }
+}
+
+/// Whether anything is called between the loop's begin and its cycle.
+fn calls_before(a: &Analysis<'_, '_>, begin: u64, init: usize, cycle: &NaturalLoop) -> bool {
+    let mut seen = BTreeSet::from([cycle.header]);
+    let mut work: Vec<usize> = a.body.blocks[cycle.header]
+        .preds
+        .iter()
+        .copied()
+        .filter(|b| !cycle.blocks.contains(b))
+        .collect();
+    while let Some(block) = work.pop() {
+        if !seen.insert(block) {
+            continue;
+        }
+        let mut insns = a.body.block_insns(block).iter();
+        if insns.any(|i| super::is_call(i) && (block != init || i.ip() > begin)) {
+            return true;
+        }
+        if block != init {
+            work.extend(&a.body.blocks[block].preds);
+        }
+    }
+    false
 }

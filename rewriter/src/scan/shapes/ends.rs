@@ -14,9 +14,6 @@ use std::collections::BTreeSet;
 /// Instructions that are looked at behind a construct for something that implies its end.
 const LEAD: usize = 24;
 
-/// The longest code behind a construct that is compared with its copies, in instructions.
-const MAX_COPY: usize = 64;
-
 /// The construct whose end is looked for.
 struct Own {
     construct: Construct,
@@ -37,12 +34,12 @@ pub(crate) enum End {
 
 /// What paths behind a branch come to first.
 #[derive(Default)]
-struct Ways {
+pub(super) struct Ways {
     closings: BTreeSet<u64>,
-    returns: BTreeSet<usize>,
+    pub(super) returns: BTreeSet<usize>,
     joins: bool,
     /// Blocks whose exit implies nothing.
-    open: BTreeSet<usize>,
+    pub(super) open: BTreeSet<usize>,
 }
 
 impl Analysis<'_, '_> {
@@ -98,55 +95,6 @@ impl Analysis<'_, '_> {
         End::Probes(ways.open.iter().map(|&b| self.epilogue(b)).collect())
     }
 
-    /// Blocks that one side of a branch leads to.
-    fn side(&self, branch: usize, side: usize) -> BTreeSet<usize> {
-        let mut seen = BTreeSet::new();
-        let mut work = vec![side];
-        while let Some(b) = work.pop() {
-            if b != branch && seen.insert(b) {
-                work.extend(&self.body.blocks[b].succs);
-            }
-        }
-        seen
-    }
-
-    /// Whether a block (or another with the same exit) is reached on both sides of a branch: then it is behind what
-    /// the branch enters.
-    fn is_shared(&self, branch: usize, block: usize) -> bool {
-        let exit = self.body.blocks[block].exit;
-        let same =
-            |b: &usize| *b == block || (exit == self.body.blocks[*b].exit && exit.is_direct_tail());
-        self.body.blocks[branch]
-            .succs
-            .iter()
-            .all(|&s| self.side(branch, s).iter().any(same))
-    }
-
-    /// Whether the side that passes the construct by does more than return: then the other side does it too, somewhere.
-    fn repeats_code(&self, branch: usize, ways: &Ways) -> bool {
-        let ends =
-            |s: &BTreeSet<usize>| ways.returns.iter().chain(&ways.open).any(|b| s.contains(b));
-        let sides: Vec<BTreeSet<usize>> = self.body.blocks[branch]
-            .succs
-            .iter()
-            .map(|&s| self.side(branch, s))
-            .collect();
-        let both_end = sides.len() > 1 && sides.iter().all(ends);
-        let trivial = |s: &BTreeSet<usize>| {
-            s.iter().all(|&b| {
-                self.body.block_insns(b).iter().all(|i| {
-                    is_plain_move(i)
-                        || matches!(
-                            i.flow_control(),
-                            FlowControl::Return | FlowControl::UnconditionalBranch
-                        )
-                        || is_zeroing(i)
-                })
-            })
-        };
-        both_end && !sides.iter().any(trivial)
-    }
-
     /// Whether other constructs, which it can't contain, stand between a construct and its end: its end is earlier then,
     /// in several copies.
     fn overruns(&self, fork: usize, own: &Own, drafts: &[Draft]) -> bool {
@@ -165,66 +113,6 @@ impl Analysis<'_, '_> {
                 own.construct != Construct::Master && master::filter(decision).is_some();
             is_loop(decision.values.0) || is_loop(decision.values.1) || (asks_number && !in_cycle())
         })
-    }
-
-    /// Where the code that follows the construct begins in each of its copies: the side that passes the construct by
-    /// consists of that code alone, and every path through the construct ends with the same instructions.
-    fn before_copies(&self, fork: usize) -> Option<Vec<u64>> {
-        let &[a, b] = &self.body.blocks[fork].succs[..] else {
-            return None;
-        };
-        [(a, b), (b, a)].into_iter().find_map(|(passes, enters)| {
-            let copy = self.straight(passes)?;
-            let entered = self.side(fork, enters);
-            let exits = entered
-                .iter()
-                .filter(|&&b| !matches!(self.body.blocks[b].exit, Exit::None | Exit::Dead));
-            exits
-                .map(|&b| self.match_back(b, &copy))
-                .collect::<Option<Vec<u64>>>()
-        })
-    }
-
-    /// The instructions from a block to the function's end, if no branch is between.
-    fn straight(&self, block: usize) -> Option<Vec<Instruction>> {
-        let mut out = Vec::new();
-        let mut at = block;
-        while out.len() < MAX_COPY {
-            let insns = self.body.block_insns(at);
-            out.extend(insns.iter().filter(|i| i.mnemonic() != Mnemonic::Nop));
-            match (self.body.blocks[at].exit, &self.body.blocks[at].succs[..]) {
-                (Exit::None, &[next]) => at = next,
-                (Exit::Return | Exit::Tail(_), []) => return Some(out),
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// Where the instructions before a block's end, and `copy`, become the same.
-    fn match_back(&self, block: usize, copy: &[Instruction]) -> Option<u64> {
-        let mut at = block;
-        let mut left = copy.iter().rev().peekable();
-        loop {
-            for insn in self.body.block_insns(at).iter().rev() {
-                if insn.mnemonic() == Mnemonic::Nop {
-                    continue;
-                }
-                if left.next()? != insn {
-                    return None;
-                }
-                if left.peek().is_none() {
-                    return Some(insn.ip());
-                }
-            }
-            let &[before] = &self.body.blocks[at].preds[..] else {
-                return None;
-            };
-            if self.body.blocks[before].succs.len() != 1 {
-                return None;
-            }
-            at = before;
-        }
     }
 
     /// Follows every path behind the branch until it joins, meets a barrier or leaves the function.
@@ -418,19 +306,6 @@ fn closing_reason(draft: &Draft) -> String {
 /// A path that never ends.
 const NEVER: &str = "control never leaves it";
 
-/// Whether it sets a register to 0, as for a result.
-fn is_zeroing(insn: &Instruction) -> bool {
-    matches!(
-        insn.mnemonic(),
-        Mnemonic::Xor
-            | Mnemonic::Xorps
-            | Mnemonic::Pxor
-            | Mnemonic::Xorpd
-            | Mnemonic::Vxorps
-            | Mnemonic::Vpxor
-    )
-}
-
 /// Whether it restores the caller's registers.
 fn is_epilogue(insn: &Instruction) -> bool {
     match insn.mnemonic() {
@@ -441,7 +316,7 @@ fn is_epilogue(insn: &Instruction) -> bool {
 }
 
 /// Whether an instruction only moves data.
-fn is_plain_move(insn: &Instruction) -> bool {
+pub(super) fn is_plain_move(insn: &Instruction) -> bool {
     is_epilogue(insn)
         || matches!(
             insn.mnemonic(),

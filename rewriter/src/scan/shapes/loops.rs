@@ -263,7 +263,7 @@ fn add_begin(a: &Analysis<'_, '_>, division: &Division, drafts: &mut Vec<Draft>)
     }
     if construct == Construct::Distribute {
         draft.skip("no probe for inlined distribute loops yet");
-    } else if width < 4 {
+    } else if width < 2 {
         draft.skip(format!("no probe for {width}-byte loop counters yet"));
     } else {
         draft.inline(ProbeSpec {

@@ -1,6 +1,7 @@
 //! Constructs for which compilers make no call: found from values and control flow.
 
 mod chunked;
+mod copies;
 pub(super) mod dealt;
 mod ends;
 mod loops;
