@@ -347,7 +347,9 @@ impl Fixture {
         if !stripped_path.exists() {
             std::fs::create_dir_all(&folder).expect("the target directory is writable");
             appear(&path, |new| {
-                run_tool(Command::new(&command).args(&args).arg("-o").arg(new))
+                let mut compile = Command::new(&command);
+                // Fortran compilers leave module files where they are started.
+                run_tool(compile.args(&args).arg("-o").arg(new).current_dir(&folder));
             });
             appear(&stripped_path, |new| {
                 run_tool(Command::new("strip").arg("-o").arg(new).arg(&path))

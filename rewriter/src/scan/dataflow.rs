@@ -15,6 +15,9 @@ pub(crate) struct Flow {
     exposed: BTreeSet<Slot>,
     /// Division -> the one shortly before it by the same divisor, whose quotient goes with its remainder.
     twins: HashMap<u64, u64>,
+    /// Division -> the one whose address its results are named by: twins, and divisions with the code behind them in
+    /// common.
+    names: HashMap<u64, u64>,
 }
 
 /// Instructions between the two divisions that unoptimised code makes of one.
@@ -189,23 +192,36 @@ impl Flow {
     /// Propagates values through a function until nothing changes.
     pub(crate) fn compute(module: &Module<'_>, body: &Body) -> Flow {
         let twins = twins(body);
+        let mut names = twins.clone();
         let mut exposed = BTreeSet::new();
         loop {
             let known = exposed.len();
-            let mut step = Step::new(module, exposed, &twins);
-            let starts = Flow::pass(body, &mut step);
+            let mut step = Step::new(module, exposed, &names);
+            let (starts, merged) = Flow::pass(body, &mut step);
             exposed = step.exposed;
-            if exposed.len() == known {
+            if let Some((first, second)) = merged {
+                // One loop behind two divisions, each on its own path: their results have one name.
+                for name in names.values_mut().filter(|n| **n == second) {
+                    *name = first;
+                }
+                names.insert(second, first);
+            } else if exposed.len() == known {
                 return Flow {
                     starts,
                     exposed,
                     twins,
+                    names,
                 };
             }
         }
     }
 
-    fn pass(body: &Body, step: &mut Step<'_, '_>) -> Vec<Option<State>> {
+    /// The states at the blocks' beginnings; also two divisions whose results meet.
+    fn pass(
+        body: &Body,
+        step: &mut Step<'_, '_>,
+    ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
+        let mut merged = None;
         let mut starts: Vec<Option<State>> = vec![None; body.blocks.len()];
         let mut work = BTreeSet::new();
         for (i, &root) in body.roots.iter().enumerate() {
@@ -229,7 +245,10 @@ impl Flow {
                 .chain(&body.blocks[block].pads)
             {
                 let changed = match &mut starts[to] {
-                    Some(old) => old.meet(&state),
+                    Some(old) => {
+                        merged = merged.or_else(|| old.merged_divisions(&state));
+                        old.meet(&state)
+                    }
                     new => {
                         *new = Some(state.clone());
                         true
@@ -240,7 +259,7 @@ impl Flow {
                 }
             }
         }
-        starts
+        (starts, merged)
     }
 
     /// Calls `f` with every instruction of a block, its number, and the state before it.
@@ -254,11 +273,16 @@ impl Flow {
         let Some(mut state) = self.starts.get(block).cloned().flatten() else {
             return;
         };
-        let mut step = Step::new(module, self.exposed.clone(), &self.twins);
+        let mut step = Step::new(module, self.exposed.clone(), &self.names);
         for i in body.blocks[block].insns.clone() {
             f(i, &body.insns[i], &state);
             step.run(&mut state, &body.insns[i]);
         }
+    }
+
+    /// The address that a division's results are named by.
+    pub(crate) fn name(&self, division: u64) -> u64 {
+        self.names.get(&division).copied().unwrap_or(division)
     }
 
     /// Whether a division only repeats the one before it for the remainder.

@@ -18,7 +18,7 @@ pub(crate) struct Step<'m, 'a> {
     module: &'m Module<'a>,
     /// Slots whose address is taken: grows.
     pub(crate) exposed: BTreeSet<Slot>,
-    twins: &'m HashMap<u64, u64>,
+    names: &'m HashMap<u64, u64>,
     info: InstructionInfoFactory,
 }
 
@@ -26,12 +26,12 @@ impl<'m, 'a> Step<'m, 'a> {
     pub(crate) fn new(
         module: &'m Module<'a>,
         exposed: BTreeSet<Slot>,
-        twins: &'m HashMap<u64, u64>,
+        names: &'m HashMap<u64, u64>,
     ) -> Self {
         Step {
             module,
             exposed,
-            twins,
+            names,
             info: InstructionInfoFactory::new(),
         }
     }
@@ -216,7 +216,7 @@ impl<'m, 'a> Step<'m, 'a> {
             operand(state, insn, 0),
             Value::Query(Query::NumThreads) | Value::Query(Query::NumTeams)
         );
-        let id = self.twins.get(&insn.ip()).copied().unwrap_or(insn.ip());
+        let id = self.names.get(&insn.ip()).copied().unwrap_or(insn.ip());
         let (quotient, remainder) = if by_threads {
             (Value::Quotient(id), Value::Remainder(id))
         } else {

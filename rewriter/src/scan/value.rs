@@ -131,6 +131,18 @@ impl State {
         }
     }
 
+    /// Two divisions whose quotients meet here, and whose remainders do too: lower address first.
+    pub(crate) fn merged_divisions(&self, other: &State) -> Option<(u64, u64)> {
+        let pairs = || self.regs.iter().copied().zip(other.regs);
+        pairs().find_map(|values| {
+            let (Value::Quotient(a), Value::Quotient(b)) = values else {
+                return None;
+            };
+            let remainders = (Value::Remainder(a), Value::Remainder(b));
+            (a != b && pairs().any(|p| p == remainders)).then_some((a.min(b), a.max(b)))
+        })
+    }
+
     /// Keeps what holds in both; tells whether that is less than before.
     pub(crate) fn meet(&mut self, other: &State) -> bool {
         let before = self.clone();

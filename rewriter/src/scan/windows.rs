@@ -79,6 +79,18 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
             draft.skip(reason.clone());
         }
     }
+    // A loop with its bounds doesn't know them.
+    let again: Vec<usize> = (0..drafts.len())
+        .filter(|&i| match &drafts[i].action {
+            Some(Action::Inline(spec)) if spec.probe == Probe::InlineLoopAgain => {
+                spec.param == begin as i64
+            }
+            _ => false,
+        })
+        .collect();
+    for i in again {
+        skip_construct(i, "the loop whose bounds it has has no probe", drafts);
+    }
     // What it would have ended doesn't end either.
     let implied: Vec<usize> = (0..drafts.len())
         .filter(|&i| drafts[i].implied_by.contains(&begin))

@@ -6,11 +6,11 @@
 /// One test per fixture and compiler: `$check(fixture, compiler)`.
 macro_rules! for_each_fixture {
     ($check:path) => {
-        for_each_fixture!(@ $check;
-            cg cholesky knapsack lifecycle listing11 loops mandelbrot mg nqueens rare sections stencil sync
-            taskloop unwind);
+        for_each_fixture!(@ $check; gcc clang;
+            cg cholesky knapsack lifecycle listing11 loops mandelbrot mg nqueens rare sections sync taskloop unwind);
+        for_each_fixture!(@ $check; gcc; stencil);
     };
-    (@ $check:path; $($name:ident)*) => {
+    (@ $check:path; gcc clang; $($name:ident)*) => {
         $(mod $name {
             #[test]
             fn gcc() {
@@ -23,7 +23,18 @@ macro_rules! for_each_fixture {
         })*
         /// The names above.
         #[allow(dead_code, reason = "one module checks them")]
-        pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+        const BY_BOTH: &[&str] = &[$(stringify!($name)),*];
+    };
+    (@ $check:path; gcc; $($name:ident)*) => {
+        $(mod $name {
+            #[test]
+            fn gcc() {
+                $check(stringify!($name), "gcc");
+            }
+        })*
+        /// The names above.
+        #[allow(dead_code, reason = "one module checks them")]
+        const BY_GCC: &[&str] = &[$(stringify!($name)),*];
     };
 }
 

@@ -241,6 +241,7 @@ impl Analysis<'_, '_> {
             }
             _ => Some(drafts[begin].address),
         };
+        let division = division.map(|at| self.flow.name(at));
         let own = Own {
             construct,
             division,

@@ -40,18 +40,35 @@ struct Shape {
     first: usize,
     /// Further blocks that branch on the division's results.
     others: Vec<usize>,
+    /// No other division has the code behind it in common.
+    alone: bool,
 }
 
 /// Adds the static loops of a function to `drafts`.
 pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
-    let mut shapes = Vec::new();
-    for (id, division) in divisions(a) {
+    let mut shapes: Vec<Shape> = Vec::new();
+    let divisions = divisions(a);
+    // Divisions on different paths may have the code behind them in common: all are behind this block.
+    let mut over: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut over_count: BTreeMap<u64, usize> = BTreeMap::new();
+    for (&at, division) in &divisions {
+        *over_count.entry(a.flow.name(at)).or_default() += 1;
+        let block = over.entry(a.flow.name(at)).or_insert(division.block);
+        while !a.dom.dominates(*block, division.block) {
+            match a.dom.parent(*block) {
+                Some(parent) => *block = parent,
+                None => break,
+            }
+        }
+    }
+    for (at, division) in divisions {
+        let id = a.flow.name(at);
         if division.size == 1 {
             // Its remainder is in a byte that isn't followed; source code has no such divisions of its own.
             add_begin(a, &division, drafts);
             continue;
         }
-        let Some((origin, first, others)) = shape(a, id, &division) else {
+        let Some((origin, first, others)) = shape(a, id, over[&id], division.by) else {
             continue;
         };
         let begin = add_begin(a, &division, drafts);
@@ -64,6 +81,7 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             origin,
             first,
             others,
+            alone: over_count[&id] == 1,
         });
     }
     // A loop's begin ends what is open before it.
@@ -76,14 +94,19 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         if drafts[s.begin].action.is_some() {
             a.add_end(s.begin, s.origin, s.first, drafts);
         }
-        add_sharers(a, s.begin, s.origin, &s.others, drafts);
+        add_sharers(a, s, drafts);
     }
 }
 
 /// What belongs to a division, if it begins a loop: the block whose branch everything is behind, the diverging branch's
 /// block, and further branches on its results.
-fn shape(a: &Analysis<'_, '_>, id: u64, division: &Division) -> Option<(usize, usize, Vec<usize>)> {
-    let rank = match division.by {
+fn shape(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    block: usize,
+    by: Query,
+) -> Option<(usize, usize, Vec<usize>)> {
+    let rank = match by {
         Query::NumTeams => Query::TeamNum,
         _ => Query::ThreadNum,
     };
@@ -94,14 +117,14 @@ fn shape(a: &Analysis<'_, '_>, id: u64, division: &Division) -> Option<(usize, u
     if !comparisons(a).any(asks_remainder) {
         return None;
     }
-    let branches: Vec<usize> = diverging(a, id, division.block, rank).collect();
+    let branches: Vec<usize> = diverging(a, id, block, rank).collect();
     let (&first, others) = branches.split_first()?;
     let asks: Vec<usize> = a
         .decisions
         .iter()
         .filter(|(_, d)| asks_remainder(d.values))
         .map(|(&b, _)| b)
-        .filter(|&b| a.dom.dominates(division.block, b))
+        .filter(|&b| a.dom.dominates(block, b))
         .collect();
     Some((origin(a, first, &asks), first, others.to_vec()))
 }
@@ -297,14 +320,13 @@ fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
 
 /// Loops of the same length behind this one may be computed from the same division: they have its share. Those without a
 /// branch of their own are listed, without a probe. `branches`: further branches on the division's results.
-fn add_sharers(
-    a: &Analysis<'_, '_>,
-    begin: usize,
-    first: usize,
-    branches: &[usize],
-    drafts: &mut Vec<Draft>,
-) {
-    let id = drafts[begin].address;
+fn add_sharers(a: &Analysis<'_, '_>, shape: &Shape, drafts: &mut Vec<Draft>) {
+    let (begin, first, branches) = (shape.begin, shape.origin, &shape.others);
+    let address = drafts[begin].address;
+    let id = a.flow.name(address);
+    if id != address {
+        return; // the other division has them
+    }
     let Some(division) = a.body.block_at(id) else {
         return;
     };
@@ -355,7 +377,7 @@ fn add_sharers(
             .find(|b| a.body.insns[a.decisions[b].compare].ip() == at);
         let again = drafts.len();
         match branch {
-            Some(branch) if drafts[begin].action.is_some() => {
+            Some(branch) if drafts[begin].action.is_some() && shape.alone => {
                 draft.inline(ProbeSpec {
                     probe: Probe::InlineLoopAgain,
                     args: [NO_ARG; 8],
