@@ -128,9 +128,16 @@ pub fn parse(text: &str, runtime: Runtime) -> Result<Vec<Entry>, PatternError> {
         .map(|raw| {
             let probe = match &raw.probe {
                 None => None,
-                Some(name) => Some(Probe::ALL.iter().copied().find(|p| p.name() == name).ok_or_else(|| {
-                    PatternError::UnknownProbe { symbol: raw.symbol.clone(), probe: name.clone() }
-                })?),
+                Some(name) => Some(
+                    Probe::ALL
+                        .iter()
+                        .copied()
+                        .find(|p| p.name() == name)
+                        .ok_or_else(|| PatternError::UnknownProbe {
+                            symbol: raw.symbol.clone(),
+                            probe: name.clone(),
+                        })?,
+                ),
             };
             let mut args = [NO_ARG; 8];
             args.get_mut(..raw.args.len())
@@ -162,7 +169,9 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         (include_str!("../data/omp.toml"), Runtime::Api),
     ]
     .into_iter()
-    .flat_map(|(text, runtime)| parse(text, runtime).expect("embedded pattern file, checked by a test"))
+    .flat_map(|(text, runtime)| {
+        parse(text, runtime).expect("embedded pattern file, checked by a test")
+    })
     .collect()
 });
 
@@ -181,13 +190,16 @@ pub fn lookup(symbol: &str) -> Option<&'static Entry> {
 
 /// Whether the symbol belongs to an OpenMP runtime, known to the tables or not.
 pub fn is_runtime_symbol(symbol: &str) -> bool {
-    ["GOMP_", "__kmpc_", "omp_"].iter().any(|p| symbol.starts_with(p))
+    ["GOMP_", "__kmpc_", "omp_"]
+        .iter()
+        .any(|p| symbol.starts_with(p))
 }
 
 /// Whether a shared library's name (`libgomp.so.1`, wheel builders' `libgomp-a34b3233.so.1.0.0`) is an OpenMP runtime's.
 pub fn is_runtime_library(name: &str) -> bool {
     ["libgomp", "libomp", "libiomp5"].iter().any(|stem| {
-        name.strip_prefix(stem).is_some_and(|rest| rest.starts_with('.') || rest.starts_with('-'))
+        name.strip_prefix(stem)
+            .is_some_and(|rest| rest.starts_with('.') || rest.starts_with('-'))
     })
 }
 
@@ -239,7 +251,12 @@ mod tests {
                 assert!(a < e.nargs, "{}: argument {a} of {}", e.symbol, e.nargs);
             }
             if let Some(Probe::LoopStart | Probe::DispatchInit | Probe::StaticInit) = e.probe {
-                assert!(e.width == 4 || e.width == 8, "{}: width {}", e.symbol, e.width);
+                assert!(
+                    e.width == 4 || e.width == 8,
+                    "{}: width {}",
+                    e.symbol,
+                    e.width
+                );
             }
         }
     }
@@ -247,26 +264,51 @@ mod tests {
     #[test]
     fn stack_arguments_are_where_the_abi_puts_them() {
         let ull = lookup("GOMP_loop_ull_dynamic_start").unwrap();
-        assert_eq!((&ull.args[..4], ull.nargs, ull.unsigned), (&[1, 3, 5, 6][..], 7, true));
+        assert_eq!(
+            (&ull.args[..4], ull.nargs, ull.unsigned),
+            (&[1, 3, 5, 6][..], 7, true)
+        );
         let init = lookup("__kmpc_for_static_init_4").unwrap();
-        assert_eq!((&init.args[..7], init.width), (&[0, 2, 4, 5, 6, 7, 8][..], 4));
+        assert_eq!(
+            (&init.args[..7], init.width),
+            (&[0, 2, 4, 5, 6, 7, 8][..], 4)
+        );
         assert_eq!(lookup("GOMP_task").unwrap().nargs, 10);
-        assert_eq!(lookup("omp_get_thread_num").unwrap().query, Some(Query::ThreadNum));
+        assert_eq!(
+            lookup("omp_get_thread_num").unwrap().query,
+            Some(Query::ThreadNum)
+        );
     }
 
     #[test]
     fn wrong_records_are_errors() {
         let record = |rest: &str| {
-            format!("[[entry]]\nid = 1\nsymbol = \"f\"\nconstruct = \"loop\"\nedge = \"begin\"\n{rest}")
+            format!(
+                "[[entry]]\nid = 1\nsymbol = \"f\"\nconstruct = \"loop\"\nedge = \"begin\"\n{rest}"
+            )
         };
-        assert!(matches!(parse(&record("probe = \"fly\""), Runtime::Gomp), Err(PatternError::UnknownProbe { .. })));
-        assert!(matches!(parse(&record("args = [0,0,0,0,0,0,0,0,0]"), Runtime::Gomp), Err(PatternError::TooManyArgs(_))));
-        assert!(matches!(parse(&record("colour = 1"), Runtime::Gomp), Err(PatternError::Toml(_))));
+        assert!(matches!(
+            parse(&record("probe = \"fly\""), Runtime::Gomp),
+            Err(PatternError::UnknownProbe { .. })
+        ));
+        assert!(matches!(
+            parse(&record("args = [0,0,0,0,0,0,0,0,0]"), Runtime::Gomp),
+            Err(PatternError::TooManyArgs(_))
+        ));
+        assert!(matches!(
+            parse(&record("colour = 1"), Runtime::Gomp),
+            Err(PatternError::Toml(_))
+        ));
     }
 
     #[test]
     fn runtime_libraries_by_name() {
-        for name in ["libgomp.so.1", "libomp.so.5", "libiomp5.so", "libgomp-a34b3233.so.1.0.0"] {
+        for name in [
+            "libgomp.so.1",
+            "libomp.so.5",
+            "libiomp5.so",
+            "libgomp-a34b3233.so.1.0.0",
+        ] {
             assert!(is_runtime_library(name), "{name}");
         }
         assert!(!is_runtime_library("libgompertz.so"));

@@ -5,7 +5,8 @@ use crate::plan::PlanOptions;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::{
-    FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, SiteDesc,
+    FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc,
+    SiteDesc,
 };
 use ompfuse_format::site::{Outcome, SelfDescription};
 use sha2::{Digest, Sha256};

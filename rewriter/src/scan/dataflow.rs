@@ -217,10 +217,7 @@ impl Flow {
     }
 
     /// The states at the blocks' beginnings; also two divisions whose results meet.
-    fn pass(
-        body: &Body,
-        step: &mut Step<'_, '_>,
-    ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
+    fn pass(body: &Body, step: &mut Step<'_, '_>) -> (Vec<Option<State>>, Option<(u64, u64)>) {
         let mut merged = None;
         let mut starts: Vec<Option<State>> = vec![None; body.blocks.len()];
         let mut work = BTreeSet::new();
@@ -246,7 +243,15 @@ impl Flow {
             {
                 let changed = match &mut starts[to] {
                     Some(old) => {
-                        merged = merged.or_else(|| old.merged_divisions(&state));
+                        // Right behind the divisions: further on it would be chance.
+                        let behind = |d| {
+                            body.block_at(d)
+                                .is_some_and(|b| body.blocks[b].succs.contains(&to))
+                        };
+                        merged = merged.or_else(|| {
+                            let found = old.merged_divisions(&state)?;
+                            (behind(found.0) && behind(found.1)).then_some(found)
+                        });
                         old.meet(&state)
                     }
                     new => {

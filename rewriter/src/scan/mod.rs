@@ -1,8 +1,8 @@
 //! Finding every OpenMP construct in a compiled program: bytes in, a [`Scan`] out.
 //!
-//! Ways into the runtime ([`entries`]) give candidates, found in the bytes at memory speed; only functions with a
-//! candidate are decoded ([`cfg`]), and values are propagated through them ([`dataflow`]) to know arguments, calls
-//! through registers, and the shapes that compilers inline ([`shapes`]).
+//! Ways into the runtime (`entries`) give candidates, found in the bytes at memory speed; only functions with a
+//! candidate are decoded (`decode`), and values are propagated through them (`dataflow`) to know arguments, calls
+//! through registers, and the shapes that compilers inline (`shapes`).
 
 mod calls;
 mod candidates;

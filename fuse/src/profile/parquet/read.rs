@@ -64,10 +64,16 @@ fn get(batch: &RecordBatch, name: &str, data_type: &DataType) -> Result<ArrayRef
     let wrong = || ProfileError::Column(name.to_owned());
     let column = batch.column_by_name(name).ok_or_else(wrong)?;
     let plain = match column.as_dictionary_opt::<Int32Type>() {
-        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None).map_err(|_| wrong())?,
+        Some(dictionary) => {
+            take(dictionary.values(), dictionary.keys(), None).map_err(|_| wrong())?
+        }
         None => Arc::clone(column),
     };
-    if plain.data_type() == data_type { Ok(plain) } else { Err(wrong()) }
+    if plain.data_type() == data_type {
+        Ok(plain)
+    } else {
+        Err(wrong())
+    }
 }
 
 fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), ProfileError> {
