@@ -37,8 +37,8 @@ impl Binary {
 }
 
 /// What a file says of itself, if ompfuse made it.
-pub(crate) fn description(bytes: &[u8]) -> Result<Option<SelfDescription>> {
-    Ok(self_description(bytes)?)
+pub(crate) fn description(path: &Path, bytes: &[u8]) -> Result<Option<SelfDescription>> {
+    Ok(self_description(bytes, &path.to_string_lossy())?)
 }
 
 /// What is found in a file.
@@ -48,7 +48,7 @@ pub(crate) fn scan(path: &Path, bytes: &[u8]) -> Result<Scan> {
 
 /// Examines a file.
 pub(crate) fn examine(path: &Path, bytes: &[u8]) -> Result<Binary> {
-    Ok(match description(bytes)? {
+    Ok(match description(path, bytes)? {
         Some(description) => Binary::Patched(Box::new(description)),
         None => Binary::Original(Box::new(scan(path, bytes)?)),
     })

@@ -41,7 +41,7 @@ impl Prepared {
                 found.display()
             );
         }
-        match binary::description(&bytes)? {
+        match binary::description(&file, &bytes)? {
             None => Prepared::patch(&file, &bytes, selection),
             Some(_) if !selection.is_empty() => {
                 bail!(
@@ -69,7 +69,7 @@ impl Prepared {
             },
         )?;
         let patched = entry.program.clone();
-        let Some(mut description) = binary::description(&input::map(&patched)?)? else {
+        let Some(mut description) = binary::description(&patched, &input::map(&patched)?)? else {
             bail!("{} is damaged; remove its folder", patched.display());
         };
         description.binary.path = path_text(file); // the entry may come from another file with the same contents

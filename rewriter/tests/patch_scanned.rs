@@ -35,7 +35,7 @@ fn check(source: &str, command: &str) {
         let patched = patch(&bytes, &found, &options).unwrap();
         assert_eq!(patched.plan.patched().len(), placed);
         assert_same(&original, &lab.write("patched", &patched.bytes));
-        let described = self_description(&patched.bytes).unwrap().unwrap();
+        let described = self_description(&patched.bytes, "x").unwrap().unwrap();
         let count = described
             .sites
             .iter()

@@ -48,7 +48,7 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         let _ = scan(&bytes, "damaged");
-        let _ = self_description(&bytes);
+        let _ = self_description(&bytes, "x");
     }
 
     #[test]

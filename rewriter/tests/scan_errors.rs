@@ -86,7 +86,7 @@ fn patched_files_are_told_and_describe_themselves() {
     ));
     assert!(message(&bytes).contains("already patched"));
     assert!(
-        self_description(&bytes)
+        self_description(&bytes, "x")
             .unwrap_err()
             .to_string()
             .contains("unreadable")
@@ -116,9 +116,9 @@ fn patched_files_are_told_and_describe_themselves() {
     let at = bytes.windows(32).position(|w| w == mark).unwrap();
     bytes[at..at + 32].copy_from_slice(&note.to_bytes());
     bytes.extend(json);
-    assert_eq!(self_description(&bytes).unwrap(), Some(description));
+    assert_eq!(self_description(&bytes, "x").unwrap(), Some(description));
 
     let plain = compile(OPENMP, "gcc -fopenmp").unwrap();
-    assert_eq!(self_description(&plain.bytes).unwrap(), None);
-    assert!(self_description(b"no").is_err());
+    assert_eq!(self_description(&plain.bytes, "x").unwrap(), None);
+    assert!(self_description(b"no", "x").is_err());
 }

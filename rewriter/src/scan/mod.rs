@@ -77,8 +77,7 @@ impl Module<'_> {
 ///
 /// # Errors
 /// The file isn't readable as ELF, or its description isn't.
-pub fn self_description(bytes: &[u8]) -> Result<Option<SelfDescription>, ScanError> {
-    let path = "the file";
+pub fn self_description(bytes: &[u8], path: &str) -> Result<Option<SelfDescription>, ScanError> {
     match Image::parse(bytes, path)?.self_description() {
         None => Ok(None),
         Some(Some(description)) => Ok(Some(description)),

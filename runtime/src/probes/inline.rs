@@ -74,7 +74,7 @@ fn loop_begin(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site
     thread.charge();
     let (first, count) = (first as i64, count as u64);
     let share = Share {
-        site: entry::this(site),
+        site: entry::region(site),
         stack: registers[RSP],
         first,
         count,
