@@ -219,7 +219,8 @@ impl SiteDesc {
 
 macro_rules! probes {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
-        /// What a probe does. Numbers are never reused; names are those of the pattern files.
+        /// What a probe does. Numbers are never reused, those from 40 to 59 are for inline probes; names are those of
+        /// the pattern files.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u16)]
         pub enum Probe {
@@ -324,7 +325,7 @@ probes! {
 impl Probe {
     /// Whether control reaches it from a trampoline rather than from a call site.
     pub const fn is_inline(self) -> bool {
-        self as u16 >= Probe::InlineLoopBegin as u16
+        matches!(self as u16, 40..60)
     }
 
     /// The slot that its stub uses.
