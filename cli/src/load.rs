@@ -54,7 +54,7 @@ pub(crate) fn combined(paths: &[PathBuf], strategy: Strategy) -> Result<Profile>
             combiner.add(file(path)?);
         }
     }
-    combiner.finish().context("nothing to combine")
+    combiner.finish()?.context("nothing to combine")
 }
 
 /// A profile or a foreign table.

@@ -63,15 +63,47 @@ fn parse_slots(text: &str) -> Result<usize, String> {
 impl SetArgs {
     /// The event sets: one run each. More hardware events than this processor can count together are never in one.
     pub(crate) fn plan(&self, events: &[&str]) -> Vec<Vec<String>> {
-        let hardware = match counters::hardware_slots() {
-            0 => USUAL_SLOTS, // planning for another machine
-            here => here,
-        };
-        let names: Vec<String> = events.iter().map(|&e| e.to_owned()).collect();
-        let compatible =
-            |set: &[&str]| set.iter().filter(|e| counters::is_hardware(e)).count() <= hardware;
-        ompfuse_fuse::plan::plan_lgl(&names, self.slots.unwrap_or(MAX_COUNTERS), compatible)
+        ompfuse_fuse::plan_lgl(&owned(events), self.slots(), compatible())
     }
+
+    /// Event sets that overlap, for bc. `correlation`: of two events.
+    pub(crate) fn plan_overlapping(
+        &self,
+        events: &[&str],
+        correlation: impl Fn(&str, &str) -> f64,
+    ) -> Vec<Vec<String>> {
+        // What tells most of an execution unit's behaviour goes into the first set ([Fuse] section 3).
+        let rank = |event: &&str| BEHAVIOUR.iter().position(|b| b == event);
+        let mut events = events.to_vec();
+        events.sort_by_key(|e| rank(e).unwrap_or(BEHAVIOUR.len()));
+        ompfuse_fuse::plan_bc(&owned(&events), self.slots(), compatible(), correlation)
+    }
+
+    fn slots(&self) -> usize {
+        self.slots.unwrap_or(MAX_COUNTERS)
+    }
+}
+
+/// Data cache, instruction supply, branch and cycle events.
+const BEHAVIOUR: &[&str] = &[
+    "cache-misses",
+    "stalled-cycles-frontend",
+    "branch-misses",
+    "cycles",
+    "instructions",
+];
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&n| n.to_owned()).collect()
+}
+
+/// Whether events can be counted together on this processor.
+fn compatible() -> impl Fn(&[&str]) -> bool {
+    let hardware = match counters::hardware_slots() {
+        0 => USUAL_SLOTS, // planning for another machine
+        here => here,
+    };
+    move |set| set.iter().filter(|e| counters::is_hardware(e)).count() <= hardware
 }
 
 /// A run that was recorded.

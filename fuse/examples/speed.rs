@@ -87,7 +87,7 @@ fn main() {
         joining += begin.elapsed();
     }
     let begin = Instant::now();
-    let profile = combiner.finish().expect("runs");
+    let profile = combiner.finish().expect("labels suffice").expect("runs");
     joining += begin.elapsed();
     let begin = Instant::now();
     let bytes = profile.to_parquet().expect("equal columns");

@@ -3,11 +3,13 @@
 //! Nothing is averaged or interpolated: each count was observed in one run, and an event that several runs hold comes
 //! from the first of them. What can't be matched is listed with the reason.
 
+mod bc;
 mod ctc;
 mod tally;
 #[cfg(test)]
 mod tests;
 
+pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
 
 use crate::label::{HashIsKey, LabelId};
@@ -72,6 +74,8 @@ pub enum Reason {
         /// The run with the fewest.
         run: u16,
     },
+    /// An event that it is matched by was not counted for it.
+    Uncounted,
 }
 
 impl Reason {
@@ -81,7 +85,7 @@ impl Reason {
         match self {
             Reason::Absent { run } => Reason::Absent { run: number(run) },
             Reason::Ambiguous { run } => Reason::Ambiguous { run: number(run) },
-            Reason::Unlabelled => Reason::Unlabelled,
+            Reason::Unlabelled | Reason::Uncounted => self,
             Reason::Surplus { run } => Reason::Surplus { run: number(run) },
         }
     }

@@ -217,7 +217,7 @@ impl Labels {
     }
 
     /// Depth-first rank of each label that is in `ids` (or leads to one); equal labels have equal ranks.
-    fn ranks(&self, ids: &[LabelId]) -> Vec<u32> {
+    pub(crate) fn ranks(&self, ids: &[LabelId]) -> Vec<u32> {
         const UNUSED: u32 = u32::MAX;
         // Equal labels are one vertex: the first with that hash. Parents precede their children in the arena or not,
         // so ancestors are collected by climbing until one is known.

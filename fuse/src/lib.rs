@@ -13,11 +13,13 @@
 //! * [`run`]: a recorded run as tables, with what was lost or broken.
 //! * [`label`], [`table`]: XUs and their identity.
 //! * [`combine`]: strategies on tables.
+//! * [`evaluate`]: how good a combined profile is.
 //! * [`summary`]: what reports need beside the XUs.
 //! * [`profile`]: XUs and summary together; the Parquet file.
 #![forbid(unsafe_code)]
 
 pub mod combine;
+pub mod evaluate;
 pub mod label;
 pub mod plan;
 pub mod profile;
@@ -27,9 +29,13 @@ pub mod table;
 #[cfg(any(test, feature = "test-support"))]
 pub mod testing;
 
-pub use combine::{Combined, LglJoin, Reason, Unmatched, combine_ctc, combine_lgl};
+pub use combine::{
+    BcError, CellOrder, Combined, LglJoin, Reason, Relax, Unmatched, combine_bc, combine_ctc,
+    combine_lgl,
+};
+pub use evaluate::{Evaluation, EvaluationError, References};
 pub use label::{Label, LabelHash, LabelId, Labels};
-pub use plan::plan_lgl;
+pub use plan::{plan_bc, plan_lgl};
 pub use profile::{Combiner, Profile, ProfileError, Strategy};
 pub use run::{Health, Problem, Run, RunError, RunFiles};
 pub use summary::Summary;

@@ -2,7 +2,9 @@
 
 mod parquet;
 
-use crate::combine::{Combined, LglJoin, Unmatched, combine_ctc};
+use crate::combine::{
+    BcError, CellOrder, Combined, LglJoin, Relax, Unmatched, combine_bc, combine_ctc,
+};
 use crate::label::LabelId;
 use crate::run::Run;
 use crate::summary::{EventOrigin, Matching, RegionStat, Summary};
@@ -33,17 +35,25 @@ pub enum Strategy {
     Lgl,
     /// By type and time.
     Ctc,
+    /// By behaviour and label, in a chain of runs that share events.
+    Bc(Relax),
+    /// By behaviour alone.
+    BcUnlabelled {
+        /// From a grid to the next one.
+        relax: Relax,
+        /// Seed of the shuffle that takes the labels' place.
+        seed: u64,
+    },
 }
 
 impl Strategy {
-    /// Every strategy.
-    pub const ALL: &[Strategy] = &[Strategy::Lgl, Strategy::Ctc];
-
     /// Name on the command line and in profiles.
     pub const fn name(self) -> &'static str {
         match self {
             Strategy::Lgl => "lgl",
             Strategy::Ctc => "ctc",
+            Strategy::Bc(_) => "bc",
+            Strategy::BcUnlabelled { .. } => "bc-unlabelled",
         }
     }
 }
@@ -114,7 +124,8 @@ struct State {
 #[derive(Debug)]
 enum Tables {
     Lgl(Box<LglJoin>),
-    Ctc(Vec<XuTable>),
+    /// The other strategies need all of them at once.
+    All(Vec<XuTable>),
 }
 
 impl Combiner {
@@ -132,7 +143,7 @@ impl Combiner {
         if let Some(Profile { xus, summary, .. }) = self.first.take() {
             let tables = match self.strategy {
                 Strategy::Lgl => Tables::Lgl(Box::new(LglJoin::new(xus))),
-                Strategy::Ctc => Tables::Ctc(vec![xus]),
+                _ => Tables::All(vec![xus]),
             };
             self.state = Some(State {
                 summary,
@@ -149,19 +160,22 @@ impl Combiner {
         state.summary.absorb(profile.summary, base);
         match &mut state.tables {
             Tables::Lgl(join) => join.add(&profile.xus),
-            Tables::Ctc(tables) => tables.push(profile.xus),
+            Tables::All(tables) => tables.push(profile.xus),
         }
     }
 
     /// The combined profile; `None` if nothing was added. One input alone is handed back as it is.
-    pub fn finish(self) -> Option<Profile> {
+    ///
+    /// # Errors
+    /// [`BcError`] if the strategy is BC and the runs don't share events as it needs.
+    pub fn finish(self) -> Result<Option<Profile>, BcError> {
         let Some(State {
             mut summary,
             run_base,
             tables,
         }) = self.state
         else {
-            return self.first;
+            return Ok(self.first);
         };
         let Combined {
             table,
@@ -170,7 +184,16 @@ impl Combiner {
             ..
         } = match tables {
             Tables::Lgl(join) => join.finish(),
-            Tables::Ctc(tables) => combine_ctc(&tables.iter().collect::<Vec<_>>()),
+            Tables::All(tables) => {
+                let runs: Vec<&XuTable> = tables.iter().collect();
+                match self.strategy {
+                    Strategy::Bc(relax) => combine_bc(&runs, relax, CellOrder::Label)?,
+                    Strategy::BcUnlabelled { relax, seed } => {
+                        combine_bc(&runs, relax, CellOrder::Shuffled(seed))?
+                    }
+                    Strategy::Lgl | Strategy::Ctc => combine_ctc(&runs),
+                }
+            }
         };
         // An input may itself be several runs combined: the summary knows which of them an event comes from.
         let origin = |name: &str, input: u16| {
@@ -201,11 +224,11 @@ impl Combiner {
             matched,
             unmatched,
         });
-        Some(Profile {
+        Ok(Some(Profile {
             xus: table,
             origins,
             summary,
-        })
+        }))
     }
 }
 
@@ -285,15 +308,18 @@ mod tests {
         let mut combiner = Combiner::new(Strategy::Lgl);
         combiner.add(profile("run-0001", &["cycles"], false));
         combiner.add(profile("run-0002", &["instructions", "cycles"], true));
-        combiner.finish().unwrap()
+        combiner.finish().unwrap().unwrap()
     }
 
     #[test]
     fn one_input_is_handed_back() {
-        assert_eq!(Combiner::new(Strategy::Lgl).finish(), None);
+        assert_eq!(Combiner::new(Strategy::Lgl).finish(), Ok(None));
         let mut combiner = Combiner::new(Strategy::Lgl);
         combiner.add(profile("a", &["cycles"], false));
-        assert_eq!(combiner.finish().unwrap(), profile("a", &["cycles"], false));
+        assert_eq!(
+            combiner.finish().unwrap().unwrap(),
+            profile("a", &["cycles"], false)
+        );
     }
 
     #[test]
@@ -334,7 +360,7 @@ mod tests {
         third.xus.events[1].name = "branches".to_owned();
         third.summary.events[1].name = "branches".to_owned();
         combiner.add(third);
-        let profile = combiner.finish().unwrap();
+        let profile = combiner.finish().unwrap().unwrap();
         assert_eq!(profile.summary.runs.len(), 4);
         assert_eq!(profile.origins, [0, 1, 3]);
     }

@@ -438,3 +438,14 @@ pub fn listing_threads(counters: usize, swap: bool, begin: u64) -> Vec<FakeThrea
     threads[1].until(join + 20);
     threads.into()
 }
+
+/// A file of the golden data: inputs and expected outputs of the combination and the evaluation (`tests/data/`).
+///
+/// # Panics
+/// If there is none of that name.
+pub fn golden(name: &str) -> Vec<u8> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name);
+    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}

@@ -21,7 +21,7 @@ fn combined() -> Report {
         "run-0002",
         listing(&["instructions"], true).read(),
     ));
-    Report::new(&combiner.finish().unwrap().summary)
+    Report::new(&combiner.finish().unwrap().unwrap().summary)
 }
 
 fn close(a: f64, b: f64) -> bool {
@@ -264,7 +264,7 @@ fn text_of_a_profile_with_everything_wrong() {
     let mut combiner = Combiner::new(Strategy::Lgl);
     combiner.add(Profile::of_run("run-0001", one.read()));
     combiner.add(Profile::of_run("run-0002", two.read()));
-    let report = Report::new(&combiner.finish().unwrap().summary);
+    let report = Report::new(&combiner.finish().unwrap().unwrap().summary);
     insta::assert_snapshot!(render(
         &report,
         TextOptions {

@@ -1,7 +1,7 @@
 //! `ompfuse combine`.
 
 use crate::{atomic, load, output, progress};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 use ompfuse_fuse::Profile;
 use serde::Serialize;
@@ -16,6 +16,12 @@ pub(crate) struct Args {
     /// How execution units of different runs are matched
     #[arg(long, value_enum, default_value_t = Strategy::Default)]
     strategy: Strategy,
+    /// How bc goes from one grid to the next, coarser one
+    #[arg(long, value_enum, default_value_t = Relax::Halve)]
+    relax: Relax,
+    /// Seed of the order in which bc-unlabelled pairs what falls into one cell
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
     /// The profile
     #[arg(short, long, value_name = "PROFILE.parquet")]
     output: PathBuf,
@@ -30,7 +36,7 @@ pub(crate) enum Strategy {
     Default,
     /// By label
     Lgl,
-    /// In a chain of runs that share events
+    /// By behaviour: runs in a chain, each shares events with those before it
     Bc,
     /// As bc, without labels
     BcUnlabelled,
@@ -38,22 +44,35 @@ pub(crate) enum Strategy {
     Ctc,
 }
 
+/// See [`ompfuse_fuse::Relax`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Relax {
+    /// As published: by the distance of the nearest occupied cells; its time can grow with the square of a type's XUs
+    Paper,
+    /// By the smallest distance of any two execution units
+    Nn,
+    /// Half as many divisions; the fastest
+    Halve,
+}
+
 impl Strategy {
-    /// The fuse crate's, if it has it.
-    pub(crate) fn check(self) -> Result<ompfuse_fuse::Strategy> {
-        let value = self.to_possible_value().expect("no value is hidden");
-        let all = ompfuse_fuse::Strategy::ALL;
-        match all
-            .iter()
-            .find(|s| self == Strategy::Default || s.name() == value.get_name())
-        {
-            Some(_) if self == Strategy::Default => Ok(ompfuse_fuse::Strategy::default()),
-            Some(&strategy) => Ok(strategy),
-            None => bail!(
-                "strategy {} is not available in this version; take one of {}",
-                value.get_name(),
-                all.iter().map(|s| s.name()).collect::<Vec<_>>().join(", ")
-            ),
+    /// Whether runs are matched by the events that they have in common.
+    pub(crate) fn needs_overlap(self) -> bool {
+        matches!(self, Strategy::Bc | Strategy::BcUnlabelled)
+    }
+
+    fn with(self, relax: Relax, seed: u64) -> ompfuse_fuse::Strategy {
+        let relax = match relax {
+            Relax::Paper => ompfuse_fuse::Relax::Paper,
+            Relax::Nn => ompfuse_fuse::Relax::Nn,
+            Relax::Halve => ompfuse_fuse::Relax::Halve,
+        };
+        match self {
+            Strategy::Default => ompfuse_fuse::Strategy::default(),
+            Strategy::Lgl => ompfuse_fuse::Strategy::Lgl,
+            Strategy::Ctc => ompfuse_fuse::Strategy::Ctc,
+            Strategy::Bc => ompfuse_fuse::Strategy::Bc(relax),
+            Strategy::BcUnlabelled => ompfuse_fuse::Strategy::BcUnlabelled { relax, seed },
         }
     }
 }
@@ -67,7 +86,7 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let strategy = args.strategy.check()?;
+    let strategy = args.strategy.with(args.relax, args.seed);
     let profile = {
         let _spinner = progress::spinner("combining");
         let profile = load::combined(&args.inputs, strategy)?;

@@ -2,6 +2,7 @@
 
 mod combine;
 mod completions;
+mod evaluate;
 mod events;
 mod export;
 mod man;
@@ -34,6 +35,7 @@ enum Command {
     Plan(plan::Args),
     Record(record::Args),
     Combine(combine::Args),
+    Evaluate(evaluate::Args),
     Report(report::Args),
     Export(export::Args),
     Completions(completions::Args),
@@ -53,6 +55,7 @@ impl Cli {
             Command::Plan(args) => plan::run(&args).map(done),
             Command::Record(args) => record::run(&args),
             Command::Combine(args) => combine::run(&args).map(done),
+            Command::Evaluate(args) => evaluate::run(&args).map(done),
             Command::Report(args) => report::run(&args).map(done),
             Command::Export(args) => export::run(&args).map(done),
             Command::Completions(args) => completions::run(&args).map(done),

@@ -89,3 +89,109 @@ fn repeated_runs_are_told_apart() {
         .collect();
     assert_eq!(names, ["run-0001", "run-0002", "run-0003"]);
 }
+
+/// The counts that XUs of one type have, per event.
+fn counts(xus: &[table::Xu], event: &str) -> Vec<(String, String)> {
+    let mut counts: Vec<_> = xus
+        .iter()
+        .map(|x| (x.columns["type"].clone(), x.columns[event].clone()))
+        .collect();
+    counts.sort();
+    counts
+}
+
+#[test]
+fn runs_that_share_an_event_are_fused_by_behaviour() {
+    let Some(build) = Fixture::open("knapsack").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let patched = table::patch(&build, folder.path(), &[]);
+    let sets = ["task-clock,page-faults", "page-faults,minor-faults"];
+    let runs: Vec<_> = sets
+        .iter()
+        .enumerate()
+        .map(|(at, set)| {
+            let out = folder.path().join(at.to_string());
+            table::record(&patched, &[], 2, &out, &["--events", set]).ok("record");
+            table::runs(&out).remove(0)
+        })
+        .collect();
+    let of_run: Vec<_> = runs.iter().map(|run| table::export(run)).collect();
+    for strategy in ["bc", "bc-unlabelled"] {
+        for relax in ["paper", "nn", "halve"] {
+            let profile = folder.path().join("profile.parquet");
+            let mut command = command::with_threads(2);
+            command
+                .arg("combine")
+                .args(&runs)
+                .args(["--strategy", strategy, "--relax", relax, "-o"])
+                .arg(&profile);
+            process::run(&mut command).ok("combine");
+            let fused = table::export(&profile);
+            // The program does the same each time, so every XU of both runs has a partner, once.
+            for (run, event) in [(0, "task-clock"), (0, "page-faults"), (1, "minor-faults")] {
+                assert_eq!(
+                    counts(&fused, event),
+                    counts(&of_run[run], event),
+                    "{strategy} {relax}: {event}"
+                );
+            }
+        }
+    }
+    let mut command = command::with_threads(2);
+    command
+        .args(["combine", "--strategy", "bc", "-o"])
+        .arg(folder.path().join("none.parquet"))
+        .arg(&runs[0]);
+    let other = folder.path().join("other");
+    table::record(&patched, &[], 2, &other, &["--events", "minor-faults"]).ok("record");
+    let failed = process::run(command.arg(other));
+    assert_eq!(failed.status, 1);
+    let line = failed.errors();
+    assert!(
+        line.starts_with("ompfuse: run 2 shares no event with the runs before it")
+            && line.lines().count() == 1,
+        "{line}"
+    );
+    assert!(!folder.path().join("none.parquet").exists());
+}
+
+/// Tables of another recorder, with the values that another program computed for them.
+#[test]
+fn foreign_tables_are_combined_and_evaluated() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
+    let inputs = |prefix: &str, n: usize, width: usize| -> Vec<std::path::PathBuf> {
+        (1..=n)
+            .map(|i| data.join(format!("{prefix}{i:0width$}.csv")))
+            .collect()
+    };
+    let folder = tempfile::tempdir().expect("there is room for a profile");
+    let profile = folder.path().join("profile.parquet");
+    for (strategy, runs, epd) in [
+        ("lgl", inputs("a_lgl_in_", 7, 1), 1.106_610_120_636_56),
+        ("bc", inputs("a_bc_in_", 15, 2), 1.212_112_917_234_831_7),
+    ] {
+        let mut combine = command::with_threads(2);
+        combine
+            .arg("combine")
+            .args(runs)
+            .args(["--strategy", strategy, "-o"])
+            .arg(&profile);
+        process::run(&mut combine).ok("combine");
+        let mut evaluate = command::with_threads(2);
+        evaluate
+            .args(["evaluate", "--format", "json"])
+            .arg(&profile)
+            .arg("--reference")
+            .args(inputs("a_ref_", 5, 1));
+        let answer = process::run(&mut evaluate);
+        let answer = answer.ok("evaluate");
+        let answer: serde_json::Value =
+            serde_json::from_slice(&answer.stdout).expect("JSON was asked for");
+        let found = answer["epd"].as_f64().expect("a number");
+        assert!((found - epd).abs() < 1e-9, "{strategy}: {found}");
+        assert_eq!(answer["pairs"].as_array().map(Vec::len), Some(33 * 32 / 2));
+        assert_eq!(answer["reference_epds"].as_array().map(Vec::len), Some(5));
+    }
+}

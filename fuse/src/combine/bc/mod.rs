@@ -1,0 +1,362 @@
+//! By behaviour, in a chain of runs that share events (BC, [Fuse] algorithms 3 and 4).
+//!
+//! Each run is combined with what the runs before it gave ("prev"). Per type, the common events span a grid; XUs of both
+//! sides that fall into the same cell behave alike and are paired, in the order of their labels; what is left goes to the
+//! next, coarser grid.
+
+mod grid;
+mod nearest;
+#[cfg(test)]
+mod tests;
+
+use super::tally::Tally;
+use super::{Combined, Reason};
+use crate::label::{LabelId, Labels};
+use crate::table::{EventColumn, Site, XuTable, gather};
+use grid::{Columns, Level, match_type};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How the next, coarser grid is found from the last one's number of divisions `d`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relax {
+    /// [Fuse] algorithm 4: by the smallest distance of XUs in the nearest occupied cells of the two sides. Finds the
+    /// closest pairs first; its time can grow with the square of the number of XUs of a type.
+    Paper,
+    /// By the smallest distance of any two XUs of the two sides. Time as for `Paper`.
+    Nn,
+    /// Half as many divisions. n log n, and for most data as good.
+    #[default]
+    Halve,
+}
+
+/// The order of a cell's XUs in which they are paired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellOrder {
+    /// Depth-first order of the labels: BC.
+    Label,
+    /// A shuffle with this seed: BC unlabelled, which shows what the labels contribute.
+    Shuffled(u64),
+}
+
+/// What BC can't combine. Runs count from 0.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BcError {
+    /// A run shares no event with those before it.
+    #[error(
+        "run {} shares no event with the runs before it, and bc matches by common events; \
+         record overlapping event sets (`ompfuse plan --strategy bc`) or combine with --strategy lgl", .run + 1
+    )]
+    NoOverlap {
+        /// The run.
+        run: usize,
+    },
+}
+
+/// A run's matching with those before it, per type in the order of [`Site::sort_key`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StepTrace {
+    pub(crate) levels: Vec<Level>,
+}
+
+/// Combines runs by behaviour (BC). Rows are in the first run's order; a combined XU's label is the longest common
+/// prefix of its parts' labels.
+///
+/// # Errors
+/// [`BcError::NoOverlap`] if a run has no event in common with those before it.
+pub fn combine_bc(runs: &[&XuTable], relax: Relax, order: CellOrder) -> Result<Combined, BcError> {
+    combine_traced(runs, relax, order).map(|(combined, _)| combined)
+}
+
+/// As [`combine_bc`], with every step's levels.
+pub(crate) fn combine_traced(
+    runs: &[&XuTable],
+    relax: Relax,
+    order: CellOrder,
+) -> Result<(Combined, Vec<StepTrace>), BcError> {
+    let Some(&first) = runs.first() else {
+        return Ok((super::combine_lgl(runs), vec![]));
+    };
+    let mut chain = Chain::new(first);
+    let mut traces = vec![];
+    for (at, cur) in runs.iter().enumerate().skip(1) {
+        traces.push(chain.add(&runs[..at], cur, relax, order)?);
+    }
+    Ok((chain.finish(runs), traces))
+}
+
+/// What is combined so far.
+struct Chain {
+    /// Per run the row of each combined XU; the first run's are ascending.
+    sources: Vec<Vec<u32>>,
+    /// For each event its run and its column there.
+    events: Vec<(usize, usize)>,
+    /// Names of `events`.
+    names: Vec<String>,
+    /// Per combined XU how many components of the first run's label all its parts have in common.
+    shared: Vec<u32>,
+    tally: Tally,
+}
+
+impl Chain {
+    fn new(first: &XuTable) -> Chain {
+        Chain {
+            sources: vec![(0..first.len() as u32).collect()],
+            events: (0..first.events.len()).map(|c| (0, c)).collect(),
+            names: first.events.iter().map(|e| e.name.clone()).collect(),
+            shared: vec![u32::MAX; first.len()],
+            tally: Tally::default(),
+        }
+    }
+
+    /// Combines with the next run.
+    fn add(
+        &mut self,
+        before: &[&XuTable],
+        cur: &XuTable,
+        relax: Relax,
+        order: CellOrder,
+    ) -> Result<StepTrace, BcError> {
+        let step = before.len();
+        let first = before[0];
+        // (column of prev's event, its rows; column of cur)
+        let common: Vec<(&EventColumn, &[u32], &EventColumn)> = cur
+            .events
+            .iter()
+            .filter_map(|theirs| {
+                let at = self.names.iter().position(|n| *n == theirs.name)?;
+                let (run, column) = self.events[at];
+                let rows = self.sources[run].as_slice();
+                Some((&before[run].events[column], rows, theirs))
+            })
+            .collect();
+        if common.is_empty() {
+            return Err(BcError::NoOverlap { run: step });
+        }
+        let prev_keys = match order {
+            CellOrder::Label => self.label_ranks(first),
+            CellOrder::Shuffled(seed) => shuffle_keys(self.shared.len(), seed, step, false),
+        };
+        let cur_keys = match order {
+            CellOrder::Label => ranks(&cur.labels, &cur.label),
+            CellOrder::Shuffled(seed) => shuffle_keys(cur.len(), seed, step, true),
+        };
+        let prev_types = rows_by_type(&first.sites, self.sources[0].len(), |p| {
+            first.site[self.sources[0][p] as usize]
+        });
+        let cur_types = rows_by_type(&cur.sites, cur.len(), |row| cur.site[row]);
+        let counted = |p: &u32| {
+            common
+                .iter()
+                .all(|(e, rows, _)| e.get(rows[*p as usize] as usize).is_some())
+        };
+        let counted_cur = |row: &u32| {
+            common
+                .iter()
+                .all(|(_, _, e)| e.get(*row as usize).is_some())
+        };
+
+        let mut types: Vec<_> = prev_types.keys().copied().collect();
+        types.sort_unstable();
+        let matched: Vec<(Vec<(u32, u32)>, Vec<Level>)> = types
+            .par_iter()
+            .map(|key| {
+                let Some(theirs) = cur_types.get(key) else {
+                    return (vec![], vec![]);
+                };
+                let mut prev: Vec<u32> = prev_types[key].iter().copied().filter(counted).collect();
+                let mut cur: Vec<u32> = theirs.iter().copied().filter(counted_cur).collect();
+                // Stable: ties keep the order of rows.
+                prev.par_sort_by_key(|&p| prev_keys[p as usize]);
+                cur.par_sort_by_key(|&row| cur_keys[row as usize]);
+                let columns: Vec<Columns> = common
+                    .iter()
+                    .map(|(ours, rows, theirs)| {
+                        let ours = |&p: &u32| ours.values[rows[p as usize] as usize];
+                        Columns::new(
+                            prev.iter().map(ours).collect(),
+                            gather(&theirs.values, &cur),
+                        )
+                    })
+                    .collect();
+                let (pairs, levels) = match_type(prev.len(), cur.len(), &columns, relax);
+                let pairs = pairs
+                    .into_iter()
+                    .map(|(p, c)| (prev[p as usize], cur[c as usize]))
+                    .collect();
+                (pairs, levels)
+            })
+            .collect();
+
+        let mut partner = vec![u32::MAX; self.shared.len()];
+        let mut is_used = vec![false; cur.len()];
+        let mut trace = StepTrace::default();
+        for (pairs, levels) in matched {
+            for (p, row) in pairs {
+                partner[p as usize] = row;
+                is_used[row as usize] = true;
+            }
+            trace.levels.extend(levels);
+        }
+        let why = |is_counted: bool, surplus_of: usize| {
+            if is_counted {
+                Reason::Surplus {
+                    run: surplus_of as u16,
+                }
+            } else {
+                Reason::Uncounted
+            }
+        };
+        for row in (0..cur.len() as u32).filter(|&r| !is_used[r as usize]) {
+            // Too many for what is left of the runs before, whose last one took the most away.
+            let reason = why(counted_cur(&row), step - 1);
+            self.tally.add(step as u16, cur, row as usize, reason);
+        }
+        let lost: Vec<u32> = (0..partner.len() as u32)
+            .filter(|&p| partner[p as usize] == u32::MAX)
+            .collect();
+        for &p in &lost {
+            let reason = why(counted(&p), step);
+            for (run, table) in before.iter().enumerate() {
+                let row = self.sources[run][p as usize] as usize;
+                self.tally.add(run as u16, table, row, reason);
+            }
+        }
+
+        let kept: Vec<u32> = (0..partner.len() as u32)
+            .filter(|&p| partner[p as usize] != u32::MAX)
+            .collect();
+        for rows in &mut self.sources {
+            *rows = gather(rows, &kept);
+        }
+        self.sources.push(gather(&partner, &kept));
+        let shared = gather(&self.shared, &kept);
+        self.shared = (&self.sources[0], &self.sources[step])
+            .into_par_iter()
+            .zip(&shared)
+            .with_min_len(4096)
+            .map_init(
+                || (vec![], vec![]),
+                |(a, b), ((&ours, &theirs), &limit)| {
+                    let (ours, theirs) = (first.label[ours as usize], cur.label[theirs as usize]);
+                    if limit == 0 || !ours.is_some() || !theirs.is_some() {
+                        return 0;
+                    }
+                    first.labels.read(ours, usize::MAX, a);
+                    cur.labels.read(theirs, usize::MAX, b);
+                    let common = a.iter().zip(b.iter()).take_while(|(x, y)| x == y).count();
+                    limit.min(common as u32)
+                },
+            )
+            .collect();
+        for (column, event) in cur.events.iter().enumerate() {
+            if !self.names.contains(&event.name) {
+                self.names.push(event.name.clone());
+                self.events.push((step, column));
+            }
+        }
+        Ok(trace)
+    }
+
+    /// The combined XUs' labels.
+    fn labels(&self, first: &XuTable) -> (Labels, Vec<LabelId>) {
+        let mut labels = Labels::default();
+        let mut components = vec![];
+        let ids = self.sources[0]
+            .iter()
+            .zip(&self.shared)
+            .map(|(&row, &shared)| {
+                let id = first.label[row as usize];
+                if !id.is_some() || shared == 0 {
+                    return LabelId::NONE;
+                }
+                first.labels.read(id, usize::MAX, &mut components);
+                components.truncate(shared as usize);
+                labels.push(LabelId::NONE, &components)
+            })
+            .collect();
+        (labels, ids)
+    }
+
+    fn label_ranks(&self, first: &XuTable) -> Vec<u64> {
+        if self.shared.iter().all(|&s| s == u32::MAX) {
+            return ranks(&first.labels, &gather(&first.label, &self.sources[0]));
+        }
+        let (labels, ids) = self.labels(first);
+        ranks(&labels, &ids)
+    }
+
+    fn finish(self, runs: &[&XuTable]) -> Combined {
+        let first = runs[0];
+        let mut table = first.gather(&self.sources[0]);
+        if self.shared.iter().any(|&s| s != u32::MAX) {
+            let (labels, ids) = self.labels(first);
+            table.labels = Arc::new(labels);
+            table.label = ids;
+        }
+        table.events = self
+            .events
+            .par_iter()
+            .map(|&(run, column)| runs[run].events[column].gather(&self.sources[run]))
+            .collect();
+        Combined {
+            table,
+            origins: self.events.iter().map(|&(run, _)| run as u16).collect(),
+            sources: self.sources,
+            unmatched: Tally::list([self.tally]),
+        }
+    }
+}
+
+/// Depth-first rank of each label; those without one come last.
+fn ranks(labels: &Labels, ids: &[LabelId]) -> Vec<u64> {
+    let rank = labels.ranks(ids);
+    let of = |id: &LabelId| {
+        if id.is_some() {
+            u64::from(rank[id.0 as usize])
+        } else {
+            u64::MAX
+        }
+    };
+    ids.iter().map(of).collect()
+}
+
+/// Rows of each type, ascending. Types are told apart by [`Site::sort_key`].
+fn rows_by_type(
+    sites: &[Site],
+    len: usize,
+    site: impl Fn(usize) -> u32,
+) -> HashMap<(&str, u64, &str), Vec<u32>> {
+    let mut by_site: Vec<Vec<u32>> = vec![vec![]; sites.len() + 1];
+    for row in 0..len {
+        by_site[(site(row) as usize).min(sites.len())].push(row as u32);
+    }
+    let mut types: HashMap<_, Vec<u32>> = HashMap::new();
+    let unknown = ("", u64::MAX, "");
+    let keys = sites.iter().map(Site::sort_key).chain([unknown]);
+    for (key, rows) in keys.zip(by_site).filter(|(_, rows)| !rows.is_empty()) {
+        types.entry(key).or_default().extend(rows);
+    }
+    types.values_mut().for_each(|rows| rows.sort_unstable());
+    types
+}
+
+/// The generator SplitMix64's output function.
+fn splitmix64(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Keys whose order is a shuffle of the rows, another one for each seed, step and side.
+fn shuffle_keys(len: usize, seed: u64, step: usize, is_cur: bool) -> Vec<u64> {
+    let stream = seed.wrapping_mul(1_000_003).wrapping_add(step as u64);
+    let stream = splitmix64(stream ^ (u64::from(is_cur) << 63));
+    (0..len as u64)
+        .map(|row| splitmix64(stream ^ row) >> 1)
+        .collect()
+}

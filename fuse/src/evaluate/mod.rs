@@ -1,0 +1,235 @@
+//! How good a combined profile is, measured against complete runs: TMD, EPD and Correlation Error ([Fuse] section 4).
+
+mod histogram;
+mod rank;
+pub mod transport;
+
+pub use histogram::BINS;
+
+use crate::table::{EventColumn, XuTable};
+use histogram::{Histogram, Scaled};
+use rank::Ranked;
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// Distances below this are taken for it, in bins: events that are equal in every run have a calibration of 0.
+pub const FLOOR: f64 = 1e-3;
+
+/// One pair of events.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairDistance {
+    /// One event.
+    pub x: String,
+    /// The other.
+    pub y: String,
+    /// Median over the references of the earth mover's distance to the target, in bins.
+    pub uncalibrated: f64,
+    /// Median of the distances between references, in bins.
+    pub calibration: f64,
+    /// TMD: the one divided by the other, both at least [`FLOOR`].
+    pub tmd: f64,
+}
+
+/// A profile's evaluation.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// Geometric mean of the TMDs over all event pairs; about 1 for a fresh complete run.
+    pub epd: f64,
+    /// Mean over the pairs of |rho of the target - mean rho of the references|.
+    pub correlation_error: f64,
+    /// The pairs, in the order of the events.
+    pub pairs: Vec<PairDistance>,
+}
+
+/// What the evaluation of a profile is compared with: complete runs, by the counts of the events that all have.
+#[derive(Debug)]
+pub struct References {
+    names: Vec<String>,
+    /// Per run, per event.
+    counts: Vec<Counts>,
+    incomplete: usize,
+}
+
+/// What can't be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluationError {
+    /// Too few references.
+    #[error(
+        "{0} reference given, at least two are needed: the distance between references is the unit"
+    )]
+    References(usize),
+    /// Too few events in common.
+    #[error("the profile and the references have {0} events in common, at least two are needed")]
+    Events(usize),
+    /// A table without XUs.
+    #[error("{0} has no execution unit with a count for every event")]
+    Empty(String),
+}
+
+/// Median; of the middle two their mean.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let n = values.len();
+    (values[(n - 1) / 2] + values[n / 2]) / 2.0
+}
+
+/// The counts of the common events, a vector per event; XUs without some count are left out.
+fn complete(table: &XuTable, names: &[&str]) -> (Vec<Vec<u64>>, usize) {
+    let columns: Vec<&EventColumn> = names.iter().filter_map(|n| table.event(n)).collect();
+    let is_complete = |row: &usize| columns.iter().all(|c| c.get(*row).is_some());
+    let rows: Vec<usize> = (0..table.len()).filter(is_complete).collect();
+    let values = columns
+        .par_iter()
+        .map(|c| rows.iter().map(|&row| c.values[row]).collect())
+        .collect();
+    (values, table.len() - rows.len())
+}
+
+/// The tables' counts: per table, per event.
+type Counts = Vec<Vec<u64>>;
+
+impl References {
+    /// Complete runs of one program; the events that are evaluated are those that `target` has too.
+    ///
+    /// # Errors
+    /// [`EvaluationError`] says what is missing.
+    pub fn new(runs: &[&XuTable], target: &XuTable) -> Result<References, EvaluationError> {
+        if runs.len() < 2 {
+            return Err(EvaluationError::References(runs.len()));
+        }
+        let tables = || runs.iter().chain([&target]);
+        let names: Vec<&str> = runs[0]
+            .events
+            .iter()
+            .map(|e| e.name.as_str())
+            .filter(|n| tables().all(|t| t.event(n).is_some()))
+            .collect();
+        if names.len() < 2 {
+            return Err(EvaluationError::Events(names.len()));
+        }
+        let (mut counts, mut incomplete) = (vec![], 0);
+        for (n, run) in (1..).zip(runs) {
+            let (values, left_out) = complete(run, &names);
+            if values[0].is_empty() {
+                return Err(EvaluationError::Empty(format!("reference {n}")));
+            }
+            counts.push(values);
+            incomplete += left_out;
+        }
+        Ok(References {
+            names: names.into_iter().map(str::to_owned).collect(),
+            counts,
+            incomplete,
+        })
+    }
+
+    /// XUs of the references that are left out, since not all events were counted for them.
+    pub fn incomplete(&self) -> usize {
+        self.incomplete
+    }
+
+    /// Evaluates a profile, the one that was given to [`References::new`] or another with the same events. Also says how
+    /// many of its XUs are left out, since not all events were counted for them.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Events`] and [`EvaluationError::Empty`].
+    pub fn evaluate(&self, target: &XuTable) -> Result<(Evaluation, usize), EvaluationError> {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let has = |n: &&&str| target.event(n).is_some();
+        let common = names.iter().filter(has).count();
+        if common < names.len() {
+            return Err(EvaluationError::Events(common));
+        }
+        let (values, left_out) = complete(target, &names);
+        if values[0].is_empty() {
+            return Err(EvaluationError::Empty("the profile".to_owned()));
+        }
+        let all: Vec<&Counts> = self.counts.iter().collect();
+        Ok((evaluate(&values, &all, &names), left_out))
+    }
+
+    /// The evaluation of each run against the others: differences within their spread mean nothing. Nothing with fewer than
+    /// three runs.
+    pub fn spread(&self) -> Vec<Evaluation> {
+        if self.counts.len() < 3 {
+            return vec![];
+        }
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        (0..self.counts.len())
+            .map(|at| {
+                let mut others: Vec<&Counts> = self.counts.iter().collect();
+                let fresh = others.remove(at);
+                evaluate(fresh, &others, &names)
+            })
+            .collect()
+    }
+}
+
+fn evaluate(target: &Counts, references: &[&Counts], names: &[&str]) -> Evaluation {
+    let events = 0..names.len();
+    let bounds: Vec<(u64, u64)> = events
+        .clone()
+        .map(|e| {
+            let all = || references.iter().flat_map(|r| &r[e]).copied();
+            (all().min().unwrap_or(0), all().max().unwrap_or(0))
+        })
+        .collect();
+    let scale = |table: &Counts| -> Vec<Scaled> {
+        table
+            .par_iter()
+            .zip(&bounds)
+            .map(|(values, &bounds)| Scaled::new(values, bounds))
+            .collect()
+    };
+    let rank = |table: &Counts| -> Vec<Ranked> {
+        table.par_iter().map(|values| Ranked::new(values)).collect()
+    };
+    let (scaled, ranked) = (scale(target), rank(target));
+    let reference_scaled: Vec<_> = references.iter().map(|r| scale(r)).collect();
+    let reference_ranked: Vec<_> = references.iter().map(|r| rank(r)).collect();
+    let pairs: Vec<(usize, usize)> = events
+        .clone()
+        .flat_map(|x| (x + 1..names.len()).map(move |y| (x, y)))
+        .collect();
+    let measured: Vec<(PairDistance, f64)> = pairs
+        .par_iter()
+        .map(|&(x, y)| {
+            let of_target = Histogram::new(&scaled[x], &scaled[y]);
+            let of_references: Vec<Histogram> = reference_scaled
+                .iter()
+                .map(|r| Histogram::new(&r[x], &r[y]))
+                .collect();
+            let mut distances: Vec<f64> = of_references
+                .iter()
+                .map(|r| of_target.distance(r))
+                .collect();
+            let mut between: Vec<f64> = (0..of_references.len())
+                .flat_map(|a| (a + 1..of_references.len()).map(move |b| (a, b)))
+                .map(|(a, b)| of_references[a].distance(&of_references[b]))
+                .collect();
+            let (uncalibrated, calibration) = (median(&mut distances), median(&mut between));
+            let rho: f64 = reference_ranked
+                .iter()
+                .map(|r| r[x].correlation(&r[y]))
+                .sum::<f64>()
+                / references.len() as f64;
+            let pair = PairDistance {
+                x: names[x].to_owned(),
+                y: names[y].to_owned(),
+                uncalibrated,
+                calibration,
+                tmd: uncalibrated.max(FLOOR) / calibration.max(FLOOR),
+            };
+            (pair, (ranked[x].correlation(&ranked[y]) - rho).abs())
+        })
+        .collect();
+    let n = measured.len() as f64;
+    Evaluation {
+        epd: (measured.iter().map(|(p, _)| p.tmd.ln()).sum::<f64>() / n).exp(),
+        correlation_error: measured.iter().map(|(_, e)| e).sum::<f64>() / n,
+        pairs: measured.into_iter().map(|(p, _)| p).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
