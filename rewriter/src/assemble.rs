@@ -12,7 +12,9 @@ use crate::sections::{NewSection, section_table};
 use crate::stubs::{STUB_LEN, UNREACHABLE, redirected, stub};
 use crate::trampoline::{Anchors, Detour, Mark, Trampoline};
 use crate::unwind::{Function, debug_frame, eh_frame, eh_frame_len, table, table_len};
-use ompfuse_format::abi::{ABI_VERSION, ModuleHeader, NoteDesc, SLOT_INLINE, SiteDesc};
+use ompfuse_format::abi::{
+    ABI_VERSION, ModuleHeader, NoteDesc, SLOT_INLINE, SLOT_NUM_THREADS, SLOT_THREAD_NUM, SiteDesc,
+};
 
 /// Offset of the dynamic table in the data segment, where it has to move there.
 const DYNAMIC_AT: u64 = (ModuleHeader::LEN as u64).next_multiple_of(16);
@@ -130,6 +132,11 @@ impl Draft<'_> {
                 table.headers_offset,
                 table.headers,
             ));
+        }
+        if let Some(at) = self.image.overlay() {
+            let end = appended.last().map_or(0, |c| c.range().end);
+            let bytes = self.image.bytes[at as usize..].to_vec();
+            appended.push(chunk("appended data", end, bytes));
         }
         edits.sort_by_key(|e| e.offset);
         if let Some(pair) = edits.windows(2).find(|p| p[0].range().end > p[1].offset) {
@@ -283,6 +290,12 @@ impl Draft<'_> {
     fn data(&self, places: &Places, changes: &mut Changes) -> Vec<u8> {
         let (header, sites) = (places.layout.data.va, places.tables.va);
         let mut out = ModuleHeader::encode(header, sites, self.scan.sites.len() as u32).to_vec();
+        if let Some(queries) = self.scan.queries {
+            for (slot, to) in [SLOT_THREAD_NUM, SLOT_NUM_THREADS].into_iter().zip(queries) {
+                let at = ModuleHeader::SLOTS_OFFSET + 8 * slot;
+                out[at..at + 8].copy_from_slice(&to.0.wrapping_sub(header).to_le_bytes());
+            }
+        }
         let Some(needed) = &self.needed else {
             return out;
         };

@@ -275,6 +275,24 @@ impl<'d> Image<'d> {
         align_up(end, PAGE)
     }
 
+    /// File offset of data behind everything that the headers know of; `None` where there is none but padding.
+    /// Self-extracting programs look for it at the end of their file, or behind the section headers.
+    pub(crate) fn overlay(&self) -> Option<u64> {
+        let segments = self.segments.iter().map(|s| (s.offset, s.file_size));
+        let sections = self.sections.iter().filter(|s| s.occupies_file());
+        let tables = [
+            (self.phoff, self.segments.len() * Segment::LEN),
+            (self.shoff, self.sections.len() * Section::LEN),
+        ];
+        let end = segments
+            .chain(sections.map(|s| (s.offset, s.size)))
+            .chain(tables.map(|(at, len)| (at, len as u64)))
+            .map(|(at, len)| at.saturating_add(len))
+            .max()?;
+        let data = self.bytes.get(usize::try_from(end).ok()?..)?;
+        data.iter().any(|&b| b != 0).then_some(end)
+    }
+
     /// Whether this file was written by us.
     pub(crate) fn is_patched(&self) -> bool {
         self.segments

@@ -27,6 +27,9 @@ pub struct Scan {
     pub sites: Vec<Site>,
     /// Places for jumps to trampolines, disjoint, ascending. Every site with an [`Action::Inline`] is in exactly one.
     pub windows: Vec<Window>,
+    /// Addresses of `omp_get_thread_num` and `omp_get_num_threads`, where the runtime is linked in: nobody else in the
+    /// process can look them up.
+    pub queries: Option<[LinkVa; 2]>,
 }
 
 /// A site, with what `patch` would do about it.

@@ -10,6 +10,7 @@ mod dynamic;
 mod error;
 mod ledger;
 mod moves;
+mod overlay;
 mod sections;
 mod segments;
 mod tables;
@@ -73,6 +74,7 @@ pub fn verify(
     let debug = sections::check(&old, &new, &tables, &moves, &mut ledger)?;
     let code = code::check(&old, &new, &tables, &mut ledger)?;
     unwind::check(&old, &new, &tables, &moves, debug, &code)?;
+    overlay::check(&old, &new, &mut ledger)?;
     let changed = ledger.close(&old, &new, tables.code())?;
     dynamic::check_relocations(&old, &changed)?;
     if let Some(plan) = plan {

@@ -89,7 +89,7 @@ fn patched_files_are_told_and_describe_themselves() {
         self_description(&bytes, "x")
             .unwrap_err()
             .to_string()
-            .contains("unreadable")
+            .contains("damaged or was stripped")
     );
 
     let description = SelfDescription {

@@ -57,6 +57,14 @@ fn ask(cache: &AtomicUsize, name: &CStr) -> Option<i64> {
     Some(i64::from(unsafe { function() }))
 }
 
+/// Functions of a runtime that is linked into a patched module, where a look-up by name doesn't find them.
+pub(crate) fn ask_these(thread_num: Option<usize>, num_threads: Option<usize>) {
+    if let (Some(thread_num), Some(num_threads)) = (thread_num, num_threads) {
+        THREAD_NUM.store(thread_num, Ordering::Relaxed);
+        NUM_THREADS.store(num_threads, Ordering::Relaxed);
+    }
+}
+
 /// Thread number in the current team.
 pub(crate) fn thread_num() -> i64 {
     ask(&THREAD_NUM, c"omp_get_thread_num").unwrap_or(0)

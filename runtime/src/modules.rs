@@ -1,6 +1,6 @@
 //! The patched modules of the process, found through their notes.
 
-use crate::{entry, syscall};
+use crate::{entry, host, syscall};
 use core::ffi::{CStr, c_int, c_void};
 use ompfuse_format::abi::{self, ModuleHeader, NoteDesc};
 use ompfuse_format::run::ModuleStatus;
@@ -18,6 +18,11 @@ impl Module {
         // SAFETY: the rewriter gives the header pages of its own in a writable segment; stubs read a slot with one load
         // and treat 0 as "not there", so any moment is good.
         unsafe {
+            let own = |slot: usize| {
+                let relative = (*self.header).slots[slot] as usize;
+                (relative != 0).then(|| (self.header as usize).wrapping_add(relative))
+            };
+            host::ask_these(own(abi::SLOT_THREAD_NUM), own(abi::SLOT_NUM_THREADS));
             (&raw mut (*self.header).module).write_volatile(self.status.module);
             for (slot, thunk) in [
                 (abi::SLOT_CALL, entry::call_thunk as *const () as u64),

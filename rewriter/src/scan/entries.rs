@@ -2,7 +2,7 @@
 //! table, and the runtime's own functions where they are linked in. Also which lead nowhere back (`abort`).
 
 use super::dynamic::{Dynamic, Symbol};
-use super::image::{Image, u32_at};
+use super::image::{Image, part, u32_at};
 use ompfuse_patterns::{Entry, Query, is_runtime_library, is_runtime_symbol, lookup};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -68,6 +68,28 @@ pub(crate) fn is_runtime_internal(name: &str) -> bool {
     RUNTIME_INTERNALS.iter().any(|p| name.starts_with(p))
 }
 
+/// Whether a runtime's texts are in the file: the names of variables that only runtimes read.
+pub(crate) fn holds_nameless_runtime(image: &Image<'_>) -> bool {
+    const TEXTS: [&[u8]; 2] = [b"GOMP_SPINCOUNT\0", b"KMP_BLOCKTIME\0"];
+    let parts = image
+        .loads
+        .iter()
+        .filter_map(|l| part(image.bytes, l.offset, l.file_size));
+    parts.into_iter().any(|bytes| {
+        let begins = |at: usize| TEXTS.iter().any(|t| bytes[at..].starts_with(t));
+        let mut at = 0;
+        // All begin with a letter that is rare enough to look for it first.
+        while let Some(next) = bytes[at..].iter().position(|b| matches!(b, b'G' | b'K')) {
+            at += next;
+            if begins(at) {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    })
+}
+
 /// A function of a runtime that the file can call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Callee<'a> {
@@ -112,6 +134,11 @@ fn callee(symbol: &str) -> Option<Callee<'_>> {
     (!api_only).then_some(Callee { symbol, entry })
 }
 
+/// Of several names of one function the known, short one: `GOMP_loop_dynamic_next` has four more.
+fn alias_rank<'a>(callee: &Callee<'a>) -> (bool, usize, &'a str) {
+    (callee.entry.is_none(), callee.symbol.len(), callee.symbol)
+}
+
 impl<'a> Entries<'a> {
     /// Collects the ways into the runtime.
     pub(crate) fn collect(
@@ -126,7 +153,11 @@ impl<'a> Entries<'a> {
                 continue;
             }
             if let Some(number) = out.number(s.name, &mut numbers) {
-                out.targets.insert(s.va, number);
+                let this = out.callees[number];
+                let better = |of: &usize| alias_rank(&this) < alias_rank(&out.callees[*of]);
+                if out.targets.get(&s.va).is_none_or(better) {
+                    out.targets.insert(s.va, number);
+                }
                 out.contains_runtime = true;
             }
         }
@@ -158,7 +189,8 @@ impl<'a> Entries<'a> {
         }))
     }
 
-    /// Finds `jmp [rip + slot]` stubs.
+    /// Finds the stubs: `jmp [rip + slot]`, or `mov r11, [rip + slot]` and a branch to code that jumps to `r11`
+    /// without prediction (retpolines).
     fn find_stubs(&mut self, image: &Image<'a>, all: &HashSet<u64>) {
         let sections: Vec<(u64, u64)> = image
             .sections
@@ -167,13 +199,13 @@ impl<'a> Entries<'a> {
             .map(|s| (s.va, s.va.saturating_add(s.size)))
             .collect();
         for (va, code) in image.code() {
-            for at in indirect_jumps(code) {
+            for (at, field) in slot_uses(code) {
                 let here = va.wrapping_add(at as u64);
-                let Some(disp) = u32_at(code, at + 2) else {
+                let Some(disp) = u32_at(code, field) else {
                     continue;
                 };
-                let slot = here
-                    .wrapping_add(6)
+                let slot = va
+                    .wrapping_add(field as u64 + 4)
                     .wrapping_add_signed(i64::from(disp as i32));
                 if !all.contains(&slot) {
                     continue;
@@ -183,7 +215,7 @@ impl<'a> Entries<'a> {
                 let start = stub_start(code, at);
                 let start_va = va.wrapping_add(start as u64);
                 let is_stub = if sections.is_empty() {
-                    looks_like_stub(code, start_va, at)
+                    looks_like_stub(code, start_va, field + 4)
                 } else {
                     sections
                         .iter()
@@ -192,7 +224,8 @@ impl<'a> Entries<'a> {
                 if !is_stub {
                     continue;
                 }
-                self.stubs.extend([start_va, here]);
+                // The byte before the displacement's is what a load's candidate is found by.
+                self.stubs.extend([start_va, here, here + 1]);
                 if let Some(number) = callee {
                     self.targets.insert(start_va, number);
                 }
@@ -229,12 +262,16 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Offsets of `jmp [rip + disp32]`.
-fn indirect_jumps(code: &[u8]) -> impl Iterator<Item = usize> + '_ {
-    code.windows(2)
-        .enumerate()
-        .filter(|(_, w)| *w == [0xff, 0x25])
-        .map(|(at, _)| at)
+/// Offsets of `jmp [rip + disp32]` and of a retpoline's `mov r11, [rip + disp32]`, each with that of its displacement.
+fn slot_uses(code: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    code.windows(2).enumerate().filter_map(|(at, w)| match w {
+        [0xff, 0x25] => Some((at, at + 2)),
+        [0x4c, 0x8b] => {
+            let branch = matches!(code.get(at + 7), Some(0xe8 | 0xe9));
+            (code.get(at + 2) == Some(&0x1d) && branch).then_some((at, at + 3))
+        }
+        _ => None,
+    })
 }
 
 /// Where the stub with this jump begins: before `bnd` and `endbr64`.
@@ -249,14 +286,18 @@ fn stub_start(code: &[u8], jump: usize) -> usize {
     start
 }
 
-/// Without section headers: a stub is aligned and filled with a push, a jump or a nop.
-fn looks_like_stub(code: &[u8], start_va: u64, jump: usize) -> bool {
-    let after = code.get(jump + 6..).unwrap_or(&[]);
+/// Without section headers: a stub is aligned and filled with a push, a jump or a nop. `end`: offset behind the
+/// instruction that uses the slot.
+fn looks_like_stub(code: &[u8], start_va: u64, end: usize) -> bool {
+    let after = code.get(end..).unwrap_or(&[]);
     start_va.is_multiple_of(8)
         && match after {
             [0x68, _, _, _, _, 0xe9, ..] => start_va.is_multiple_of(16),
             [0x66, 0x90, ..] | [0x0f, 0x1f, ..] | [0x66, 0x0f, 0x1f, ..] => true,
             [0xcc, 0xcc, ..] => true,
+            // A retpoline: `jmp` or `call` to it; the lazy form goes on with a jump, and a push for the resolver.
+            [0xe9, _, _, _, _, 0xcc, ..] => start_va.is_multiple_of(16),
+            [0xe8, _, _, _, _, 0xe9, _, _, _, _, 0x68, ..] => start_va.is_multiple_of(16),
             _ => false,
         }
 }
@@ -277,10 +318,25 @@ mod tests {
         let code = [
             0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x44, 0, 0,
         ];
-        assert_eq!(indirect_jumps(&code).collect::<Vec<_>>(), [5]);
+        assert_eq!(slot_uses(&code).collect::<Vec<_>>(), [(5, 7)]);
         assert_eq!(stub_start(&code, 5), 0);
-        assert!(looks_like_stub(&code, 0x1000, 5));
-        assert!(!looks_like_stub(&code, 0x1004, 5));
+        assert!(looks_like_stub(&code, 0x1000, 11));
+        assert!(!looks_like_stub(&code, 0x1004, 11));
+    }
+
+    #[test]
+    fn retpolines_are_stubs() {
+        let now = [
+            0x4c, 0x8b, 0x1d, 1, 2, 3, 4, 0xe9, 1, 2, 3, 4, 0xcc, 0xcc, 0xcc, 0xcc,
+        ];
+        assert_eq!(slot_uses(&now).collect::<Vec<_>>(), [(0, 3)]);
+        assert!(looks_like_stub(&now, 0x1000, 7));
+        let lazy = [
+            0x4c, 0x8b, 0x1d, 1, 2, 3, 4, 0xe8, 1, 2, 3, 4, 0xe9, 1, 2, 3, 4, 0x68, 0, 0, 0, 0,
+        ];
+        assert!(looks_like_stub(&lazy, 0x1000, 7) && !looks_like_stub(&lazy, 0x1008, 7));
+        // A program's own load of the slot.
+        assert_eq!(slot_uses(&[0x4c, 0x8b, 0x1d, 1, 2, 3, 4, 0x41]).count(), 0);
     }
 
     #[test]

@@ -72,6 +72,24 @@ pub enum ScanError {
         /// The file.
         path: String,
     },
+    /// The file is an output of `ompfuse patch`, but what it says of itself can't be read.
+    #[error(
+        "{path}: patched by ompfuse, but its description is damaged or was stripped; patch the original again \
+         (to strip a patched program, strip its original)"
+    )]
+    Undescribed {
+        /// The file.
+        path: String,
+    },
+    /// A runtime is linked in whose functions can't be told from others.
+    #[error(
+        "{path}: an OpenMP runtime is linked in, but without symbols its functions can't be found; \
+         give a file with its symbol table, or link the runtime dynamically"
+    )]
+    NamelessRuntime {
+        /// The file.
+        path: String,
+    },
     /// The file is the OpenMP runtime.
     #[error(
         "{path}: an OpenMP runtime library itself; give the programs and libraries that call it"

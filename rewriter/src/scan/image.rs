@@ -358,11 +358,15 @@ impl<'a> Image<'a> {
     /// Whether `ompfuse patch` wrote this file, and what it says of itself where that is readable.
     pub(crate) fn self_description(&self) -> Option<Option<SelfDescription>> {
         let desc = self.note(NOTE_NAME, NOTE_TYPE)?;
-        let read = || {
-            let note = NoteDesc::from_bytes(desc)?;
-            let json = part(self.bytes, note.description_offset, note.description_len)?;
-            serde_json::from_slice(json).ok()
-        };
-        Some(read())
+        let noted = NoteDesc::from_bytes(desc)
+            .and_then(|note| part(self.bytes, note.description_offset, note.description_len));
+        // Tools that strip a file move what isn't loaded; the section header then says where it is.
+        let moved = self
+            .sections
+            .iter()
+            .find(|s| s.name == ".ompfuse")
+            .and_then(|s| self.section_data(s));
+        let mut found = [noted, moved].into_iter().flatten();
+        Some(found.find_map(|json| serde_json::from_slice(json).ok()))
     }
 }

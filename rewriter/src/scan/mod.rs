@@ -81,9 +81,8 @@ pub fn self_description(bytes: &[u8], path: &str) -> Result<Option<SelfDescripti
     match Image::parse(bytes, path)?.self_description() {
         None => Ok(None),
         Some(Some(description)) => Ok(Some(description)),
-        Some(None) => Err(ScanError::Malformed {
+        Some(None) => Err(ScanError::Undescribed {
             path: path.to_owned(),
-            what: "patched by ompfuse, but its description is unreadable".to_owned(),
         }),
     }
 }
@@ -115,8 +114,10 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
     let symbols = dynamic::static_symbols(&image);
     let entries = Entries::collect(&image, &dynamic, &symbols);
     if entries.callees.is_empty() {
-        return Err(ScanError::NoOpenMp {
-            path: path.to_owned(),
+        let path = path.to_owned();
+        return Err(match entries::holds_nameless_runtime(&image) {
+            true => ScanError::NamelessRuntime { path },
+            false => ScanError::NoOpenMp { path },
         });
     }
     let functions = Functions::collect(&image, &[&symbols, &dynamic.symbols]);
@@ -183,7 +184,8 @@ fn assemble(
     binary: BinaryInfo,
 ) -> Scan {
     let placed = windows::place(module, bodies, body_of, &mut drafts);
-    let lines = source::Lines::read(&module.image);
+    let debug = source::DebugSections::read(&module.image);
+    let lines = source::Lines::read(&debug);
     let outlined = drafts
         .iter()
         .filter(|d| d.is_gomp())
@@ -218,7 +220,25 @@ fn assemble(
         binary,
         sites,
         windows,
+        queries: queries(module),
     }
+}
+
+/// The runtime's functions that tell thread number and team size, where they are linked in.
+fn queries(module: &Module<'_>) -> Option<[LinkVa; 2]> {
+    let symbols = module.symbols.iter().chain(&module.dynamic.symbols);
+    let address = |name: &str| {
+        let mut all = symbols.clone();
+        let found = all.find(|s| {
+            let own = s.defined && module.image.is_code(s.va);
+            own && s.name.split('@').next() == Some(name)
+        });
+        found.map(|s| LinkVa(s.va))
+    };
+    Some([
+        address("omp_get_thread_num")?,
+        address("omp_get_num_threads")?,
+    ])
 }
 
 fn binary_info(

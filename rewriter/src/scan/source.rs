@@ -1,10 +1,89 @@
 //! Source lines from DWARF.
 
-use super::image::Image;
+use super::image::{Image, u32_at, u64_at};
 use gimli::{EndianSlice, LittleEndian};
 use object::elf;
+use object::read::{CompressedData, CompressionFormat};
 use ompfuse_format::site::Source;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
+
+/// The debug sections, decompressed where they are compressed.
+pub(crate) struct DebugSections<'a>(Vec<(&'static str, Cow<'a, [u8]>)>);
+
+/// No section grows more than this by decompression; what claims to is damaged.
+const MAX_RATIO: u64 = 2000;
+
+impl<'a> DebugSections<'a> {
+    /// Finds the sections. What can't be decompressed counts as absent.
+    pub(crate) fn read(image: &Image<'a>) -> DebugSections<'a> {
+        // The sections that lines, and the names of their files, are made of.
+        let wanted = [
+            gimli::SectionId::DebugAbbrev,
+            gimli::SectionId::DebugAddr,
+            gimli::SectionId::DebugAranges,
+            gimli::SectionId::DebugInfo,
+            gimli::SectionId::DebugLine,
+            gimli::SectionId::DebugLineStr,
+            gimli::SectionId::DebugRanges,
+            gimli::SectionId::DebugRngLists,
+            gimli::SectionId::DebugStr,
+            gimli::SectionId::DebugStrOffsets,
+        ];
+        let named = |name: &str| image.sections.iter().find(|s| s.name == name);
+        let mut out = Vec::new();
+        for name in wanted.map(|id| id.name()) {
+            let old_name = format!(".z{}", &name[1..]);
+            let section = named(name).or_else(|| named(&old_name));
+            let data = section.and_then(|s| {
+                let data = image.section_data(s)?;
+                if s.flags & elf::SHF_COMPRESSED.0 != 0 {
+                    decompressed(data)
+                } else if s.name.starts_with(".z") {
+                    decompressed_old(data)
+                } else {
+                    Some(Cow::Borrowed(data))
+                }
+            });
+            out.extend(data.map(|d| (name, d)));
+        }
+        DebugSections(out)
+    }
+
+    fn get(&self, name: &str) -> &[u8] {
+        let found = self.0.iter().find(|(n, _)| *n == name);
+        found.map_or(&[], |(_, data)| data)
+    }
+}
+
+/// A section with a compression header: format, reserved, size, alignment.
+fn decompressed(data: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let format = match u32_at(data, 0)? {
+        k if k == elf::ELFCOMPRESS_ZLIB.0 => CompressionFormat::Zlib,
+        k if k == elf::ELFCOMPRESS_ZSTD.0 => CompressionFormat::Zstandard,
+        _ => return None,
+    };
+    inflate(format, u64_at(data, 8)?, data.get(24..)?)
+}
+
+/// A `.zdebug_*` section of old: "ZLIB" and the size, big-endian.
+fn decompressed_old(data: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let rest = data.strip_prefix(b"ZLIB")?;
+    let size = u64::from_be_bytes(rest.get(..8)?.try_into().ok()?);
+    inflate(CompressionFormat::Zlib, size, rest.get(8..)?)
+}
+
+fn inflate(format: CompressionFormat, size: u64, data: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if size > MAX_RATIO.saturating_mul(data.len() as u64) {
+        return None;
+    }
+    let compressed = CompressedData {
+        format,
+        data,
+        uncompressed_size: size,
+    };
+    compressed.decompress().ok()
+}
 
 /// Looks source lines up. Without (readable) debug information it finds none.
 pub(crate) struct Lines<'a> {
@@ -13,16 +92,10 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Reads the debug sections; compressed ones count as absent.
-    pub(crate) fn read(image: &Image<'a>) -> Lines<'a> {
+    /// Reads the debug sections.
+    pub(crate) fn read(sections: &'a DebugSections<'_>) -> Lines<'a> {
         let load = |id: gimli::SectionId| -> Result<_, gimli::Error> {
-            let data = image
-                .sections
-                .iter()
-                .find(|s| s.name == id.name() && s.flags & elf::SHF_COMPRESSED.0 == 0)
-                .and_then(|s| image.section_data(s))
-                .unwrap_or(&[]);
-            Ok(EndianSlice::new(data, LittleEndian))
+            Ok(EndianSlice::new(sections.get(id.name()), LittleEndian))
         };
         let context = gimli::Dwarf::load(load)
             .ok()

@@ -8,7 +8,8 @@ use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
     ABI_VERSION, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, MODULE_MAGIC, ModuleHeader,
-    NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOTS, SiteDesc,
+    NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOT_NUM_THREADS, SLOT_THREAD_NUM, SLOTS,
+    SiteDesc,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
 use std::ops::Range;
@@ -89,7 +90,7 @@ impl Tables {
             text,
             tables_end: 0,
         };
-        let n_sites = tables.read_header(new)?;
+        let n_sites = tables.read_header(old, new)?;
         tables.read_sites(new, n_sites)?;
         tables.read_windows(new, n_sites)?;
         Ok(tables)
@@ -125,7 +126,7 @@ impl Tables {
         )
     }
 
-    fn read_header(&mut self, new: &View<'_>) -> Result<usize, VerifyError> {
+    fn read_header(&mut self, old: &View<'_>, new: &View<'_>) -> Result<usize, VerifyError> {
         let damaged = || VerifyError::damaged("the module header is damaged");
         let header = new
             .at_va(self.header_va, ModuleHeader::LEN as u64)
@@ -136,7 +137,8 @@ impl Tables {
         let sound = self.header_va == self.loads[2].p_vaddr
             && header[..8] == MODULE_MAGIC
             && word(8, 4)? == u64::from(ABI_VERSION)
-            && slots.iter().all(|&b| b == 0)
+            && slots[..8 * SLOT_THREAD_NUM].iter().all(|&b| b == 0)
+            && own_queries(old, self.header_va, slots)
             && word(rel_at - 8, 8)? == self.header_va
             && word(rel_at + 8, 8)? == 0;
         if !sound {
@@ -249,6 +251,30 @@ impl Tables {
         let bytes = new.at_va(va, len).filter(|_| inside);
         bytes.ok_or_else(|| VerifyError::damaged("a table lies outside the read-only segment"))
     }
+}
+
+/// The slots for the runtime's own functions are empty, or lead to functions of these names in the original.
+fn own_queries(old: &View<'_>, header_va: u64, slots: &[u8]) -> bool {
+    let slot = |slot: usize| number(slots, 8 * slot, 8).unwrap_or(0);
+    let empty = slot(SLOT_THREAD_NUM) == 0 && slot(SLOT_NUM_THREADS) == 0;
+    let names = [
+        (SLOT_THREAD_NUM, "omp_get_thread_num"),
+        (SLOT_NUM_THREADS, "omp_get_num_threads"),
+    ];
+    let defines = |name: &str, va: u64| {
+        let elf = &old.elf;
+        let tables = [(&elf.syms, &elf.strtab), (&elf.dynsyms, &elf.dynstrtab)];
+        tables.iter().any(|(symbols, names)| {
+            let mut here = symbols
+                .iter()
+                .filter(|s| s.st_shndx != 0 && s.st_value == va);
+            here.any(|s| names.get_at(s.st_name) == Some(name))
+        })
+    };
+    empty
+        || names
+            .iter()
+            .all(|&(at, name)| defines(name, header_va.wrapping_add(slot(at))))
 }
 
 fn find_note(new: &View<'_>) -> Result<(ProgramHeader, NoteDesc), VerifyError> {

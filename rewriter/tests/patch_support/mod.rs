@@ -237,6 +237,7 @@ pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
         runtimes: Vec::new(),
     };
     Scan {
+        queries: None,
         binary,
         sites,
         windows,

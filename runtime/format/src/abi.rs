@@ -56,6 +56,10 @@ pub const SLOT_CALL: usize = 0;
 pub const SLOT_TASK: usize = 1;
 /// Slot of the thunk for inline probes.
 pub const SLOT_INLINE: usize = 2;
+/// In a module with the OpenMP runtime linked in: address of its `omp_get_thread_num` - address of the header.
+pub const SLOT_THREAD_NUM: usize = 14;
+/// As [`SLOT_THREAD_NUM`]: `omp_get_num_threads`.
+pub const SLOT_NUM_THREADS: usize = 15;
 
 /// The note's description: where the module header and the self-description are. 32 bytes, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +115,7 @@ pub struct ModuleHeader {
     pub abi_version: u32,
     /// Number of [`SiteDesc`]s.
     pub n_sites: u32,
-    /// Run-time addresses of the thunks, 0 in the file.
+    /// Run-time addresses of the thunks, 0 in the file; the last two as [`SLOT_THREAD_NUM`] says.
     pub slots: [u64; SLOTS],
     /// Link-time address of this header: the module's bias is `&header - header_va`.
     pub header_va: u64,

@@ -44,6 +44,7 @@ mod counts;
 mod errors;
 mod events;
 mod fixtures;
+mod kinds;
 mod labels;
 mod lifecycle;
 mod ompt;
