@@ -1,7 +1,6 @@
 //! The grids of one type: from fine to coarse, pairing what shares a cell.
 
-use super::Relax;
-use super::nearest;
+use super::{Pairs, Relax, nearest};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
@@ -85,7 +84,7 @@ pub(super) fn match_type(
     cur_len: usize,
     columns: &[Columns],
     relax: Relax,
-) -> (Vec<(u32, u32)>, Vec<Level>) {
+) -> (Pairs, Vec<Level>) {
     if prev_len == 0 || cur_len == 0 {
         return (vec![], vec![]);
     }
@@ -155,7 +154,7 @@ fn pair_in_cells(
     d: u64,
     prev: &mut Vec<u32>,
     cur: &mut Vec<u32>,
-    pairs: &mut Vec<(u32, u32)>,
+    pairs: &mut Pairs,
 ) {
     let before = pairs.len();
     if d == 1 {

@@ -88,6 +88,9 @@ pub(crate) fn combine_traced(
     Ok((chain.finish(runs), traces))
 }
 
+/// What belongs together: positions or rows of prev and of cur.
+type Pairs = Vec<(u32, u32)>;
+
 /// What is combined so far.
 struct Chain {
     /// Per run the row of each combined XU; the first run's are ascending.
@@ -161,7 +164,7 @@ impl Chain {
 
         let mut types: Vec<_> = prev_types.keys().copied().collect();
         types.sort_unstable();
-        let matched: Vec<(Vec<(u32, u32)>, Vec<Level>)> = types
+        let matched: Vec<(Pairs, Vec<Level>)> = types
             .par_iter()
             .map(|key| {
                 let Some(theirs) = cur_types.get(key) else {
