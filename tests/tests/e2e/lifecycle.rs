@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Ways to end (see the fixture), with the status and the number of XUs that must be on record at least.
-const WAYS: [(&str, i32, usize); 10] = [
+const WAYS: [(&str, i32, usize); 15] = [
     ("return", 0, 10),
     ("exit", 5, 10),
     ("quick", 6, 10),
@@ -18,6 +18,11 @@ const WAYS: [(&str, i32, usize); 10] = [
     ("exec", 0, 20),
     ("threads", 0, 100),
     ("signals", 0, 2010),
+    ("spawn", 0, 20),
+    ("closes", 0, 2020),
+    ("moves", 0, 20),
+    ("limits", 0, 10),
+    ("drops", 0, 5010),
 ];
 
 fn run(program: &Path, how: &str) -> Output {
@@ -41,6 +46,7 @@ fn survives(build: &Build, patched: &Path, how: &str, status: i32, wanted: usize
         same,
         "{what}, recorded: {recorded:?} instead of {original:?}"
     );
+    let recorded_errors = recorded.errors();
     let runs = table::runs(folder.path());
     assert_eq!(runs.len(), 1, "{what}: {recorded:?}");
     let xus = table::export(&runs[0]);
@@ -52,8 +58,15 @@ fn survives(build: &Build, patched: &Path, how: &str, status: i32, wanted: usize
     assert!(
         xus.iter()
             .filter(|x| x.construct == "task")
-            .all(|x| !x.label.is_empty()),
+            // Where records are lost, it may be those that labels come from.
+            .all(|x| !x.label.is_empty() || how == "limits"),
         "{what}: labels"
+    );
+    let says = |text: &str| recorded_errors.contains(text);
+    assert_eq!(
+        how == "limits",
+        says("records could not be written"),
+        "{what}: {recorded_errors}"
     );
 }
 
@@ -75,4 +88,37 @@ fn gcc() {
 #[test]
 fn clang() {
     all_ways("clang");
+}
+
+/// Recording into a file system of so many KiB, which fills up.
+#[test]
+fn a_full_disk_stops_the_recording_and_nothing_else() {
+    let Some(build) = Fixture::open("lifecycle").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let patched = table::patch(&build, folder.path(), &[]);
+    for (size, is_enough) in [(16, false), (300, false), (8192, true)] {
+        let small = folder.path().join(format!("disk-{size}"));
+        std::fs::create_dir(&small).expect("a temporary folder");
+        let script = format!(
+            "mount -t tmpfs -o size={size}k none {small} && {ompfuse} record --events task-clock -o {small}/out -- {patched} 10 signals",
+            small = small.display(),
+            ompfuse = ompfuse_tests::command::path().display(),
+            patched = patched.display(),
+        );
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--map-root-user", "sh", "-c", &script]);
+        let recorded = process::run(process::clean(&mut command, 2));
+        if recorded.errors().starts_with("unshare") || recorded.errors().contains("mount:") {
+            ompfuse_tests::skip("a full disk: no mount namespace can be made here");
+            return;
+        }
+        let what = format!("{size} KiB: {recorded:?}");
+        assert_eq!(recorded.status, 0, "{what}");
+        assert!(recorded.text().ends_with("right\n"), "{what}");
+        let is_told = recorded.errors().contains("could not be written")
+            || recorded.errors().contains("No space");
+        assert_eq!(is_told, !is_enough, "{what}");
+    }
 }

@@ -45,6 +45,7 @@ mod errors;
 mod events;
 mod fixtures;
 mod kinds;
+mod killed;
 mod labels;
 mod lifecycle;
 mod ompt;

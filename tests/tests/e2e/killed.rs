@@ -1,0 +1,63 @@
+//! A program is killed at any moment: what was committed is there, readable, and complete but for what was going on.
+
+use ompfuse_tests::fixture::Fixture;
+use ompfuse_tests::{command, process, table};
+use std::path::Path;
+
+/// How often; the moments are spread over this many microseconds.
+const KILLS: u64 = 200;
+const SPREAD: u64 = 20_000;
+/// Threads of the program's regions.
+const THREADS: u64 = 2;
+
+/// Runs the program until it is killed. Returns the tasks that it had done and those on record.
+fn killed_after(patched: &Path, microseconds: u64) -> (u64, u64) {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let file = folder.path().join("done");
+    let out = folder.path().join("runs");
+    let time = microseconds.to_string();
+    let path = file.to_str().expect("temporary folders have plain names");
+    let args = ["1", "timer", &time, path];
+    let ended = table::record(patched, &args, THREADS as usize, &out, &table::ONE_EVENT);
+    assert_eq!(ended.status, 128 + 9, "{ended:?}");
+    let bytes = std::fs::read(file).expect("the program made it");
+    let done = u64::from_le_bytes(bytes.try_into().expect("one number"));
+    let run = table::runs(&out)
+        .pop()
+        .unwrap_or_else(|| panic!("no run: {ended:?}"));
+    let mut report = command::with_threads(1);
+    process::run(report.arg("report").arg(&run)).ok("a report of what there is");
+    let tasks = table::export(&run)
+        .iter()
+        .filter(|xu| xu.construct == "task")
+        .inspect(|xu| assert!(!xu.label.is_empty(), "after {microseconds} us: {xu:?}"))
+        .count();
+    (done, tasks as u64)
+}
+
+#[test]
+fn at_most_the_last_task_of_each_thread_is_missing() {
+    let Some(build) = Fixture::open("lifecycle").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let patched = table::patch(&build, folder.path(), &[]);
+    let (mut all, mut missing) = (0, 0);
+    for kill in 0..KILLS {
+        // Golden-ratio steps: spread evenly, in no order, the same in every test run.
+        let microseconds = kill * 12_361 % SPREAD;
+        let (done, recorded) = killed_after(&patched, microseconds);
+        // A task counts itself as its last act, and is on record right after.
+        assert!(
+            recorded <= done && done <= recorded + THREADS,
+            "killed after {microseconds} us: {done} done, {recorded} on record"
+        );
+        all += done;
+        missing += done - recorded;
+    }
+    assert!(
+        all > KILLS * 20,
+        "{all} tasks: the kills came before the work"
+    );
+    println!("{KILLS} kills, {all} tasks done, {missing} not on record");
+}
