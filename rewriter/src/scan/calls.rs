@@ -40,20 +40,40 @@ fn constant(state: &State, position: u8) -> Option<u64> {
     }
 }
 
-/// Adds the runtime calls of a function to `drafts`.
-pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow, drafts: &mut Vec<Draft>) {
-    for block in 0..body.blocks.len() {
+/// Adds the runtime calls of a function to `drafts`. Returns whether it asks the runtime for numbers that shapes are
+/// built on.
+pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow, drafts: &mut Vec<Draft>) -> bool {
+    let mut queried = false;
+    let mut leads = &body.leads[..];
+    for (number, block) in body.blocks.iter().enumerate() {
+        let own = leads.partition_point(|&i| i < block.insns.end);
+        let (here, rest) = leads.split_at(own);
+        leads = rest;
+        if here.is_empty() {
+            continue;
+        }
         let mut seen = false;
-        flow.visit(module, body, block, |_, insn, state| {
+        flow.visit(module, body, number, |i, insn, state| {
             seen = true;
-            drafts.extend(site(module, body, insn, state));
+            if here.contains(&i) {
+                queried |= is_query(module, insn, state);
+                drafts.extend(site(module, body, insn, state));
+            }
         });
         if !seen {
             let state = State::unknown();
-            for insn in body.block_insns(block) {
-                drafts.extend(site(module, body, insn, &state));
+            for &i in here {
+                drafts.extend(site(module, body, &body.insns[i], &state));
             }
         }
+    }
+    queried
+}
+
+fn is_query(module: &Module<'_>, insn: &Instruction, state: &State) -> bool {
+    match callee(module, insn, Some(state)) {
+        Callee::Runtime(number) => module.entries.callees[number].query().is_some(),
+        Callee::Other => false,
     }
 }
 

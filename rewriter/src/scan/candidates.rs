@@ -1,65 +1,46 @@
 //! Places that may be calls of the runtime, found in the bytes at memory speed; decoding confirms them later.
 
 use super::entries::Entries;
-use super::image::{Image, u32_at};
+use super::image::Image;
+use super::search::{self, Span};
 
 /// Addresses of bytes that may be the opcode of a call, jump or load that leads to the runtime, ascending.
 pub(crate) fn find(image: &Image<'_>, entries: &Entries<'_>) -> Vec<u64> {
-    let targets = Range::of(entries.targets.keys());
-    let slots = Range::of(entries.slots.keys());
+    let spans: Vec<Span> = [
+        Span::of(entries.targets.keys().copied()),
+        Span::of(entries.slots.keys().copied()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let mut out = Vec::new();
     for (va, code) in image.code() {
-        for (at, &byte) in code.iter().enumerate() {
-            // Distance from this byte to the 4-byte displacement, and whether it leads to a slot.
-            let (skip, slot) = match byte {
-                0xe8 | 0xe9 => (1, false),
-                0x0f if code.get(at + 1).is_some_and(|b| b & 0xf0 == 0x80) => (2, false),
-                0xff if matches!(code.get(at + 1), Some(0x15 | 0x25)) => (2, true),
-                0x8b if code.get(at + 1).is_some_and(|b| b & 0xc7 == 0x05) => (2, true),
-                _ => continue,
+        out.extend(search::displacements(code, va, &spans, |hit| {
+            let (len, slot) = opcode(code, hit.at)?;
+            let here = va.wrapping_add((hit.at - len) as u64);
+            let leads = match slot {
+                true => entries.slots.contains_key(&hit.to),
+                false => entries.targets.contains_key(&hit.to),
             };
-            let Some(disp) = u32_at(code, at + skip) else {
-                continue;
-            };
-            let here = va.wrapping_add(at as u64);
-            let to = here
-                .wrapping_add(skip as u64 + 4)
-                .wrapping_add_signed(i64::from(disp.cast_signed()));
-            let hit = if slot {
-                slots.holds(to) && entries.slots.contains_key(&to)
-            } else {
-                targets.holds(to) && entries.targets.contains_key(&to)
-            };
-            if hit && !entries.stubs.contains(&here) {
-                out.push(here);
-            }
-        }
+            (leads && !entries.stubs.contains(&here)).then_some(here)
+        }));
     }
     out
 }
 
-/// The span of some addresses, to decide most cases without a look-up.
-struct Range {
-    low: u64,
-    high: u64,
-}
-
-impl Range {
-    fn of<'a>(addresses: impl Iterator<Item = &'a u64>) -> Range {
-        addresses.fold(
-            Range {
-                low: u64::MAX,
-                high: 0,
-            },
-            |r, &a| Range {
-                low: r.low.min(a),
-                high: r.high.max(a),
-            },
-        )
+/// Length of the opcode before the displacement at this offset, if it may be that of a call, jump or load, and whether
+/// it leads to a slot.
+fn opcode(code: &[u8], at: usize) -> Option<(usize, bool)> {
+    let before = |n: usize| code.get(at.checked_sub(n)?).copied();
+    let last = before(1)?;
+    if matches!(last, 0xe8 | 0xe9) {
+        return Some((1, false));
     }
-
-    fn holds(&self, va: u64) -> bool {
-        (self.low..=self.high).contains(&va)
+    match before(2)? {
+        0x0f if last & 0xf0 == 0x80 => Some((2, false)),
+        0xff if matches!(last, 0x15 | 0x25) => Some((2, true)),
+        0x8b if last & 0xc7 == 0x05 => Some((2, true)),
+        _ => None,
     }
 }
 

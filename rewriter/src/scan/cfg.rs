@@ -2,8 +2,11 @@
 
 use super::dom::Dominators;
 use iced_x86::Instruction;
-use std::collections::BTreeSet;
+use smallvec::SmallVec;
 use std::ops::Range;
+
+/// Numbers of blocks: seldom more than two.
+pub(crate) type Blocks = SmallVec<[usize; 2]>;
 
 /// How control leaves the function at a block's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +37,10 @@ pub(crate) struct Block {
     /// Numbers of its instructions.
     pub insns: Range<usize>,
     /// Following blocks; the fall-through first.
-    pub succs: Vec<usize>,
-    pub preds: Vec<usize>,
+    pub succs: Blocks,
+    pub preds: Blocks,
     /// Landing pads that its last call may lead to.
-    pub pads: Vec<usize>,
+    pub pads: Blocks,
     pub exit: Exit,
 }
 
@@ -54,8 +57,10 @@ pub(crate) struct Body {
     pub blocks: Vec<Block>,
     /// Blocks where control arrives in ways that no branch shows: the beginning, and code that nothing leads to.
     pub roots: Vec<usize>,
-    /// Addresses that control comes to other than from the instruction before.
-    pub targets: BTreeSet<u64>,
+    /// Addresses that control comes to other than from the instruction before; unordered.
+    pub targets: Vec<u64>,
+    /// Numbers of the instructions that may call, or jump to, the runtime; ascending.
+    pub leads: Vec<usize>,
     /// Why not every branch of it is known.
     pub trouble: Option<&'static str>,
 }
@@ -88,14 +93,14 @@ impl Body {
 
     /// Dominators, from the function's beginning.
     pub(crate) fn dominators(&self) -> Dominators {
-        let succs: Vec<Vec<usize>> = self.blocks.iter().map(|b| b.succs.clone()).collect();
+        let succs: Vec<&[usize]> = self.blocks.iter().map(|b| &b.succs[..]).collect();
         Dominators::compute(&succs, self.roots.first().copied().unwrap_or(0))
     }
 
     /// Post-dominators. The last node, numbered `blocks.len()`, is every way out of the function.
     pub(crate) fn post_dominators(&self) -> Dominators {
         let out = self.blocks.len();
-        let mut reverse = vec![Vec::new(); out + 1];
+        let mut reverse = vec![Blocks::new(); out + 1];
         for (i, block) in self.blocks.iter().enumerate() {
             for &to in &block.succs {
                 reverse[to].push(i);

@@ -2,30 +2,30 @@
 
 use super::Module;
 use super::cfg::Body;
-use super::step::Step;
+use super::step::{Exposed, Step};
 use super::value::{Slot, State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// The states of a function, by block; those within a block are computed on demand.
 #[derive(Debug)]
 pub(crate) struct Flow {
     starts: Vec<Option<State>>,
-    /// Slots whose address is taken, so that others may change them.
-    exposed: BTreeSet<Slot>,
+    exposed: Exposed,
     /// Division -> the one shortly before it by the same divisor, whose quotient goes with its remainder.
-    twins: HashMap<u64, u64>,
+    twins: FxHashMap<u64, u64>,
     /// Division -> the one whose address its results are named by: twins, and divisions with the code behind them in
     /// common.
-    names: HashMap<u64, u64>,
+    names: FxHashMap<u64, u64>,
 }
 
 /// Instructions between the two divisions that unoptimised code makes of one.
 const TWIN_DISTANCE: usize = 12;
 
 /// Finds divisions by the same operand in one block: without optimisation quotient and remainder take one each.
-fn twins(body: &Body) -> HashMap<u64, u64> {
-    let mut out = HashMap::new();
+fn twins(body: &Body) -> FxHashMap<u64, u64> {
+    let mut out = FxHashMap::default();
     for block in 0..body.blocks.len() {
         let mut last: Option<(usize, &Instruction)> = None;
         for (i, insn) in body.block_insns(block).iter().enumerate() {
@@ -138,7 +138,7 @@ pub(crate) fn slot(state: &State, insn: &Instruction) -> Option<Slot> {
 
 /// What is known of a memory operand.
 fn read(state: &State, insn: &Instruction) -> Option<Value> {
-    let &(value, size) = state.slots.get(&slot(state, insn)?)?;
+    let (value, size) = state.slots.get(slot(state, insn)?)?;
     (insn.memory_size().size() <= size).then_some(value)
 }
 
@@ -193,19 +193,18 @@ impl Flow {
     pub(crate) fn compute(module: &Module<'_>, body: &Body) -> Flow {
         let twins = twins(body);
         let mut names = twins.clone();
-        let mut exposed = BTreeSet::new();
+        let mut exposed = Exposed::default();
         loop {
-            let known = exposed.len();
             let mut step = Step::new(module, exposed, &names);
             let (starts, merged) = Flow::pass(body, &mut step);
-            exposed = step.exposed;
+            exposed = step.exposed.clone();
             if let Some((first, second)) = merged {
                 // One loop behind two divisions, each on its own path: their results have one name.
                 for name in names.values_mut().filter(|n| **n == second) {
                     *name = first;
                 }
                 names.insert(second, first);
-            } else if exposed.len() == known {
+            } else if !step.late {
                 return Flow {
                     starts,
                     exposed,

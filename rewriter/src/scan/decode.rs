@@ -1,33 +1,89 @@
 //! Decoding a function: its branches are followed, in jump tables and exception tables too.
 
 use super::Module;
-use super::cfg::{Block, Body, Exit};
+use super::cfg::{Block, Blocks, Body, Exit};
+use super::grid::Grid;
 use super::jump_table::{self, Indirect};
 use super::lsda::{self, Pad};
+use super::no_return::NoReturn;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// A function with more moved parts than this is no function.
 const MAX_PARTS: usize = 64;
 
+/// Addresses that a branch leads to: seldom more than one.
+type Targets = SmallVec<[u64; 1]>;
+
 /// What ends a block.
 #[derive(Default)]
 struct Flow {
-    targets: Vec<u64>,
+    targets: Targets,
     falls: bool,
     exit: Option<Exit>,
-    pads: Vec<u64>,
+    pads: Targets,
+}
+
+/// The instructions decoded so far, in the order in which they were.
+#[derive(Default)]
+pub(crate) struct Decoded {
+    insns: Vec<Instruction>,
+    grid: Grid,
+    /// Of each instruction, the number of its [`Flow`] plus 1.
+    flow_of: Vec<u32>,
+    flows: Vec<Flow>,
+    /// Numbers of instructions that were decoded one behind the other.
+    runs: Vec<Range<usize>>,
+    /// Instructions that may lead to the runtime.
+    leads: Vec<usize>,
+}
+
+impl Decoded {
+    /// The instructions before an address, the nearest first.
+    pub(crate) fn before(&self, va: u64) -> impl Iterator<Item = &Instruction> {
+        let mut at = va;
+        std::iter::from_fn(move || {
+            let insn = &self.insns[self.grid.insn_before(at.checked_sub(1)?)?];
+            at = insn.ip();
+            Some(insn)
+        })
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> &[Instruction] {
+        &self.insns
+    }
+
+    /// Sorts by address. Runs don't interleave but where instructions overlap.
+    fn sort(&mut self) {
+        self.runs.retain(|r| !r.is_empty());
+        self.runs.sort_unstable_by_key(|r| self.insns[r.start].ip());
+        let mut order: Vec<usize> = self.runs.iter().cloned().flatten().collect();
+        if !order.is_sorted_by_key(|&i| self.insns[i].ip()) {
+            order.sort_by_key(|&i| self.insns[i].ip());
+        }
+        if self.runs.len() > 1 {
+            self.insns = order.iter().map(|&i| self.insns[i]).collect();
+            self.flow_of = order.iter().map(|&i| self.flow_of[i]).collect();
+            let mut place = vec![0; order.len()];
+            for (to, &from) in order.iter().enumerate() {
+                place[from] = to;
+            }
+            self.leads.iter_mut().for_each(|i| *i = place[*i]);
+            self.leads.sort_unstable();
+        }
+    }
 }
 
 struct Builder<'m, 'a> {
     module: &'m Module<'a>,
+    no_return: &'m mut NoReturn,
     parts: Vec<usize>,
-    ranges: Vec<Range<u64>>,
+    /// Sorted and disjoint, where the exception tables are as they should be.
     pads: Vec<Pad>,
-    insns: BTreeMap<u64, Instruction>,
-    leaders: BTreeSet<u64>,
-    flows: HashMap<u64, Flow>,
+    pads_sorted: bool,
+    decoded: Decoded,
     work: Vec<u64>,
     /// Indirect jumps: looked at when everything before them is decoded.
     pending: Vec<Instruction>,
@@ -36,16 +92,20 @@ struct Builder<'m, 'a> {
 
 impl Body {
     /// Decodes a function. `candidates`: addresses that must be covered, even if no branch leads to them.
-    pub(crate) fn build(module: &Module<'_>, function: usize, candidates: &[u64]) -> Body {
+    pub(crate) fn build(
+        module: &Module<'_>,
+        no_return: &mut NoReturn,
+        function: usize,
+        candidates: &[u64],
+    ) -> Body {
         let start = module.functions.get(function).start;
         let mut b = Builder {
             module,
+            no_return,
             parts: Vec::new(),
-            ranges: Vec::new(),
             pads: Vec::new(),
-            insns: BTreeMap::new(),
-            leaders: BTreeSet::new(),
-            flows: HashMap::new(),
+            pads_sorted: true,
+            decoded: Decoded::default(),
             work: Vec::new(),
             pending: Vec::new(),
             trouble: None,
@@ -69,12 +129,12 @@ impl Builder<'_, '_> {
     fn add_part(&mut self, function: usize) {
         let f = self.module.functions.get(function);
         self.parts.push(function);
-        self.ranges.push(f.start..f.end);
+        self.decoded.grid.add(f.start..f.end);
         match lsda::landing_pads(&self.module.image, f) {
             Some(pads) => {
-                for pad in pads {
-                    self.pads.push(pad);
-                }
+                self.pads.extend(pads);
+                self.pads.sort_by_key(|p| p.from);
+                self.pads_sorted = self.pads.windows(2).all(|w| w[0].to <= w[1].from);
             }
             None => {
                 self.trouble
@@ -84,7 +144,7 @@ impl Builder<'_, '_> {
     }
 
     fn holds(&self, va: u64) -> bool {
-        self.ranges.iter().any(|r| r.contains(&va))
+        self.decoded.grid.range_of(va).is_some()
     }
 
     /// Whether a branch to this address stays in the function; takes moved parts in.
@@ -105,20 +165,17 @@ impl Builder<'_, '_> {
 
     /// Where to start decoding for an address that no instruction covers yet.
     fn uncovered(&self, va: u64) -> Option<u64> {
-        let before = self.insns.range(..=va).next_back();
-        let from = match before {
-            Some((_, i)) if va < i.next_ip() => return None,
-            Some((_, i)) => i.next_ip(),
-            None => 0,
-        };
-        self.ranges
-            .iter()
-            .find(|r| r.contains(&va))
-            .map(|r| r.start.max(from))
+        let range = self.decoded.grid.range_of(va)?;
+        let before = self.decoded.grid.insn_before(va);
+        match before.map(|i| self.decoded.insns[i].next_ip()) {
+            Some(end) if va < end => None,
+            Some(end) => Some(end),
+            None => Some(range.start),
+        }
     }
 
     fn follow(&mut self, from: u64) {
-        self.leaders.insert(from);
+        self.decoded.grid.lead(from);
         self.work.push(from);
         loop {
             while let Some(at) = self.work.pop() {
@@ -133,12 +190,7 @@ impl Builder<'_, '_> {
     }
 
     fn decode_run(&mut self, start: u64) {
-        let Some(end) = self
-            .ranges
-            .iter()
-            .find(|r| r.contains(&start))
-            .map(|r| r.end)
-        else {
+        let Some(end) = self.decoded.grid.range_of(start).map(|r| r.end) else {
             return;
         };
         let Some(code) = self.module.image.rest(start) else {
@@ -148,36 +200,53 @@ impl Builder<'_, '_> {
             .unwrap_or(usize::MAX)
             .min(code.len());
         let mut decoder = Decoder::with_ip(64, &code[..len], start, DecoderOptions::NONE);
-        while decoder.can_decode() && !self.insns.contains_key(&decoder.ip()) {
-            let insn = decoder.decode();
+        let first = self.decoded.insns.len();
+        let mut insn = Instruction::default();
+        while decoder.can_decode() && self.decoded.grid.insn(decoder.ip()).is_none() {
+            decoder.decode_out(&mut insn);
             if insn.is_invalid() {
                 break;
             }
-            self.insns.insert(insn.ip(), insn);
-            let Some(flow) = self.flow(&insn) else {
+            let number = self.decoded.insns.len();
+            self.decoded.grid.set_insn(insn.ip(), number);
+            self.decoded.insns.push(insn);
+            self.decoded.flow_of.push(0);
+            let control = insn.flow_control();
+            if control == FlowControl::Next {
+                continue;
+            }
+            if self.module.may_lead(&insn) {
+                self.decoded.leads.push(number);
+            }
+            let Some(flow) = self.flow(&insn, control) else {
                 continue;
             };
             let falls = flow.falls;
             self.add_flow(&insn, flow);
             if !falls {
-                return;
+                break;
             }
-            self.leaders.insert(insn.next_ip());
+            self.decoded.grid.lead(insn.next_ip());
         }
+        self.decoded.runs.push(first..self.decoded.insns.len());
     }
 
     fn add_flow(&mut self, insn: &Instruction, flow: Flow) {
+        let decoded = &mut self.decoded;
         for &target in flow.targets.iter().chain(&flow.pads) {
-            if self.leaders.insert(target) || !self.insns.contains_key(&target) {
+            if decoded.grid.lead(target) || decoded.grid.insn(target).is_none() {
                 self.work.push(target);
             }
         }
-        self.flows.insert(insn.ip(), flow);
+        decoded.flows.push(flow);
+        if let Some(number) = decoded.grid.insn(insn.ip()) {
+            decoded.flow_of[number] = decoded.flows.len() as u32;
+        }
     }
 
     /// What an instruction does to the flow of control, if it ends a block.
-    fn flow(&mut self, insn: &Instruction) -> Option<Flow> {
-        match insn.flow_control() {
+    fn flow(&mut self, insn: &Instruction, control: FlowControl) -> Option<Flow> {
+        match control {
             FlowControl::Next | FlowControl::XbeginXabortXend => None,
             FlowControl::ConditionalBranch => {
                 let target = insn.near_branch_target();
@@ -194,10 +263,10 @@ impl Builder<'_, '_> {
             }
             FlowControl::UnconditionalBranch => {
                 let target = insn.near_branch_target();
-                let no_return = self.module.never_returns(target);
+                let no_return = self.no_return.check(self.module, target);
                 Some(if self.stays(target, false) {
                     Flow {
-                        targets: vec![target],
+                        targets: Targets::from_buf([target]),
                         ..Flow::default()
                     }
                 } else if no_return {
@@ -236,11 +305,11 @@ impl Builder<'_, '_> {
             let functions = &self.module.functions;
             self.holds(va) || functions.at(va).is_some_and(|i| functions.get(i).fragment)
         };
-        let exit = match jump_table::resolve(self.module, &self.insns, insn, &holds) {
+        let exit = match jump_table::resolve(self.module, &self.decoded, insn, &holds) {
             Indirect::Table(mut targets) => {
                 targets.retain(|&t| self.stays(t, true));
                 return Flow {
-                    targets,
+                    targets: targets.into(),
                     ..Flow::default()
                 };
             }
@@ -260,7 +329,7 @@ impl Builder<'_, '_> {
     fn call(&mut self, insn: &Instruction) -> Option<Flow> {
         let direct = insn.op0_kind() == OpKind::NearBranch64;
         let no_return = if direct {
-            self.module.never_returns(insn.near_branch_target())
+            self.no_return.check(self.module, insn.near_branch_target())
         } else {
             insn.is_ip_rel_memory_operand()
                 && self
@@ -269,13 +338,17 @@ impl Builder<'_, '_> {
                     .no_return_slots
                     .contains(&insn.ip_rel_memory_address())
         };
-        let mut pads: Vec<u64> = self
-            .pads
+        let before = self.pads.partition_point(|p| p.from <= insn.ip());
+        let last = match self.pads_sorted {
+            true => before.saturating_sub(1),
+            false => 0,
+        };
+        let mut pads: Targets = self.pads[last..before]
             .iter()
-            .filter(|p| (p.from..p.to).contains(&insn.ip()))
+            .filter(|p| insn.ip() < p.to)
             .map(|p| p.pad)
             .collect();
-        pads.retain(|&pad| self.stays(pad, true));
+        pads.retain(|&mut pad| self.stays(pad, true));
         if no_return {
             return Some(Flow {
                 exit: Some(Exit::Dead),
@@ -291,7 +364,15 @@ impl Builder<'_, '_> {
     }
 
     fn finish(mut self, function: usize, roots: &[u64]) -> Body {
-        let insns: Vec<Instruction> = self.insns.values().copied().collect();
+        self.decoded.sort();
+        let Decoded {
+            insns,
+            mut grid,
+            flow_of,
+            flows,
+            leads,
+            ..
+        } = self.decoded;
         if insns.windows(2).any(|w| w[1].ip() < w[0].next_ip()) {
             self.trouble
                 .get_or_insert("it has overlapping instructions");
@@ -299,55 +380,58 @@ impl Builder<'_, '_> {
         let mut blocks: Vec<Block> = Vec::new();
         for (i, insn) in insns.iter().enumerate() {
             let continues = i > 0
+                && flow_of[i - 1] == 0
                 && insns[i - 1].next_ip() == insn.ip()
-                && !self.leaders.contains(&insn.ip())
-                && !self.flows.contains_key(&insns[i - 1].ip());
+                && !grid.leads(insn.ip());
             match blocks.last_mut() {
                 Some(block) if continues => block.insns.end = i + 1,
                 _ => blocks.push(Block {
                     start: insn.ip(),
                     insns: i..i + 1,
-                    succs: Vec::new(),
-                    preds: Vec::new(),
-                    pads: Vec::new(),
+                    succs: Blocks::new(),
+                    preds: Blocks::new(),
+                    pads: Blocks::new(),
                     exit: Exit::None,
                 }),
             }
         }
-        let number = |va: u64| blocks.binary_search_by_key(&va, |b| b.start).ok();
-        let mut links = Vec::with_capacity(blocks.len());
-        for block in &blocks {
-            let last = &insns[block.insns.end - 1];
-            let default = Flow {
-                falls: true,
-                ..Flow::default()
+        grid.set_blocks(blocks.iter().map(|b| b.start));
+        let falls_on = Flow {
+            falls: true,
+            ..Flow::default()
+        };
+        for i in 0..blocks.len() {
+            let last = blocks[i].insns.end - 1;
+            let flow = match flow_of[last] {
+                0 => &falls_on,
+                n => &flows[n as usize - 1],
             };
-            let flow = self.flows.get(&last.ip()).unwrap_or(&default);
-            let fall = flow.falls.then(|| number(last.next_ip())).flatten();
+            let fall = flow
+                .falls
+                .then(|| grid.block(insns[last].next_ip()))
+                .flatten();
             let mut exit = flow.exit.unwrap_or(Exit::None);
             if flow.falls && fall.is_none() && exit == Exit::None && flow.targets.is_empty() {
                 exit = Exit::Dead;
             }
-            let mut succs: Vec<usize> = fall.into_iter().collect();
-            succs.extend(flow.targets.iter().filter_map(|&t| number(t)));
-            let mut seen = BTreeSet::new();
-            succs.retain(|&s| seen.insert(s));
-            let pads: Vec<usize> = flow.pads.iter().filter_map(|&p| number(p)).collect();
-            links.push((succs, pads, exit));
-        }
-        let jumps = self
-            .flows
-            .values()
-            .flat_map(|f| f.targets.iter().chain(&f.pads));
-        let targets = roots.iter().chain(jumps).copied().collect();
-        let roots = roots.iter().filter_map(|&r| number(r)).collect();
-        for (i, (succs, pads, exit)) in links.into_iter().enumerate() {
-            for &s in succs.iter().chain(&pads) {
-                blocks[s].preds.push(i);
+            let mut succs: Blocks = fall.into_iter().collect();
+            let mut before = None; // lists come from jump tables, which are sorted
+            for to in flow.targets.iter().filter_map(|&t| grid.block(t)) {
+                if Some(to) != fall && before != Some(to) {
+                    succs.push(to);
+                }
+                before = Some(to);
+            }
+            let pads: Blocks = flow.pads.iter().filter_map(|&p| grid.block(p)).collect();
+            for &to in succs.iter().chain(&pads) {
+                blocks[to].preds.push(i);
             }
             let block = &mut blocks[i];
             (block.succs, block.pads, block.exit) = (succs, pads, exit);
         }
+        let jumps = flows.iter().flat_map(|f| f.targets.iter().chain(&f.pads));
+        let targets = roots.iter().chain(jumps).copied().collect();
+        let roots = roots.iter().filter_map(|&r| grid.block(r)).collect();
         Body {
             function,
             parts: self.parts,
@@ -355,6 +439,7 @@ impl Builder<'_, '_> {
             blocks,
             roots,
             targets,
+            leads,
             trouble: self.trouble,
         }
     }

@@ -1,29 +1,34 @@
 //! Dominators of a graph (Cooper, Harvey, Kennedy), used forwards and backwards.
 
+use super::cfg::Blocks;
+
 /// Immediate dominators by node; `None` for the root and for nodes that the root doesn't reach.
 #[derive(Debug)]
 pub(crate) struct Dominators {
     idom: Vec<Option<usize>>,
     root: usize,
+    /// When a walk of the tree of dominators enters and leaves each node; (0, 0) for those outside of it.
+    spans: Vec<(u32, u32)>,
 }
 
 impl Dominators {
     /// Computes them for a graph given by its successors.
-    pub(crate) fn compute(succs: &[Vec<usize>], root: usize) -> Dominators {
+    pub(crate) fn compute<S: AsRef<[usize]>>(succs: &[S], root: usize) -> Dominators {
         let order = post_order(succs, root);
         if order.is_empty() {
             return Dominators {
                 idom: Vec::new(),
                 root,
+                spans: Vec::new(),
             };
         }
         let mut position = vec![usize::MAX; succs.len()];
         for (i, &node) in order.iter().enumerate() {
             position[node] = i;
         }
-        let mut preds = vec![Vec::new(); succs.len()];
+        let mut preds = vec![Blocks::new(); succs.len()];
         for &node in &order {
-            for &to in &succs[node] {
+            for &to in succs[node].as_ref() {
                 preds[to].push(node);
             }
         }
@@ -47,7 +52,8 @@ impl Dominators {
             }
         }
         idom[root] = None;
-        Dominators { idom, root }
+        let spans = spans(&idom, &order);
+        Dominators { idom, root, spans }
     }
 
     /// The immediate dominator.
@@ -57,15 +63,38 @@ impl Dominators {
 
     /// Whether every path from the root to `node` goes through `over`.
     pub(crate) fn dominates(&self, over: usize, node: usize) -> bool {
-        let mut at = Some(node);
-        while let Some(n) = at {
-            if n == over {
-                return n == self.root || self.parent(n).is_some();
-            }
-            at = self.parent(n);
-        }
-        false
+        let in_tree = |n| n == self.root || self.parent(n).is_some();
+        let (Some(&(over_in, over_out)), Some(&(node_in, _))) =
+            (self.spans.get(over), self.spans.get(node))
+        else {
+            return false;
+        };
+        in_tree(over) && in_tree(node) && over_in <= node_in && node_in < over_out
     }
+}
+
+/// Numbers the tree so that a node's span lies in those of its dominators. `order`: dominators come last.
+fn spans(idom: &[Option<usize>], order: &[usize]) -> Vec<(u32, u32)> {
+    let mut sizes = vec![0u32; idom.len()];
+    for &node in order {
+        sizes[node] += 1;
+        if let Some(parent) = idom[node] {
+            sizes[parent] += sizes[node];
+        }
+    }
+    // Dominators first: each hands out the numbers behind its own to the nodes below it.
+    let mut next = vec![0u32; idom.len()];
+    let mut out = vec![(0, 0); idom.len()];
+    for &node in order.iter().rev() {
+        let start = idom[node].map_or(0, |parent| {
+            let start = next[parent];
+            next[parent] += sizes[node];
+            start
+        });
+        out[node] = (start, start + sizes[node]);
+        next[node] = start + 1;
+    }
+    out
 }
 
 fn common(idom: &[Option<usize>], position: &[usize], a: usize, b: usize) -> usize {
@@ -82,7 +111,7 @@ fn common(idom: &[Option<usize>], position: &[usize], a: usize, b: usize) -> usi
 }
 
 /// Nodes reachable from the root, each after its successors.
-pub(crate) fn post_order(succs: &[Vec<usize>], root: usize) -> Vec<usize> {
+pub(crate) fn post_order<S: AsRef<[usize]>>(succs: &[S], root: usize) -> Vec<usize> {
     let mut seen = vec![false; succs.len()];
     let mut out = Vec::new();
     let Some(first) = seen.get_mut(root) else {
@@ -91,7 +120,7 @@ pub(crate) fn post_order(succs: &[Vec<usize>], root: usize) -> Vec<usize> {
     *first = true;
     let mut stack = vec![(root, 0)];
     while let Some((node, next)) = stack.last_mut() {
-        match succs[*node].get(*next) {
+        match succs[*node].as_ref().get(*next) {
             Some(&to) => {
                 *next += 1;
                 if !seen[to] {

@@ -4,7 +4,8 @@
 use super::dynamic::{Dynamic, Symbol};
 use super::image::{Image, part, u32_at};
 use ompfuse_patterns::{Entry, Query, is_runtime_library, is_runtime_symbol, lookup};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::HashMap;
 
 /// Functions that don't return.
 const NO_RETURN: &[&str] = &[
@@ -110,15 +111,15 @@ impl Callee<'_> {
 pub(crate) struct Entries<'a> {
     pub callees: Vec<Callee<'a>>,
     /// Stub or function address -> number in `callees`.
-    pub targets: HashMap<u64, usize>,
+    pub targets: FxHashMap<u64, usize>,
     /// Slot address -> number in `callees`.
-    pub slots: HashMap<u64, usize>,
+    pub slots: FxHashMap<u64, usize>,
     /// Stubs and functions that don't return.
-    pub no_return: HashSet<u64>,
+    pub no_return: FxHashSet<u64>,
     /// Slots of functions that don't return.
-    pub no_return_slots: HashSet<u64>,
+    pub no_return_slots: FxHashSet<u64>,
     /// Beginnings and jumps of all stubs, of the runtime or not: no code of the program.
-    pub stubs: BTreeSet<u64>,
+    pub stubs: FxHashSet<u64>,
     /// The runtime's functions are linked in.
     pub contains_runtime: bool,
 }
@@ -191,7 +192,7 @@ impl<'a> Entries<'a> {
 
     /// Finds the stubs: `jmp [rip + slot]`, or `mov r11, [rip + slot]` and a branch to code that jumps to `r11`
     /// without prediction (retpolines).
-    fn find_stubs(&mut self, image: &Image<'a>, all: &HashSet<u64>) {
+    fn find_stubs(&mut self, image: &Image<'a>, all: &FxHashSet<u64>) {
         let sections: Vec<(u64, u64)> = image
             .sections
             .iter()
@@ -264,14 +265,11 @@ impl<'a> Entries<'a> {
 
 /// Offsets of `jmp [rip + disp32]` and of a retpoline's `mov r11, [rip + disp32]`, each with that of its displacement.
 fn slot_uses(code: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
-    code.windows(2).enumerate().filter_map(|(at, w)| match w {
-        [0xff, 0x25] => Some((at, at + 2)),
-        [0x4c, 0x8b] => {
-            let branch = matches!(code.get(at + 7), Some(0xe8 | 0xe9));
-            (code.get(at + 2) == Some(&0x1d) && branch).then_some((at, at + 3))
-        }
-        _ => None,
-    })
+    let jumps = memchr::memmem::find_iter(code, &[0xff, 0x25]).map(|at| (at, at + 2));
+    let loads = memchr::memmem::find_iter(code, &[0x4c, 0x8b, 0x1d])
+        .filter(|at| matches!(code.get(at + 7), Some(0xe8 | 0xe9)))
+        .map(|at| (at, at + 3));
+    jumps.chain(loads)
 }
 
 /// Where the stub with this jump begins: before `bnd` and `endbr64`.

@@ -1,8 +1,8 @@
 //! Where an indirect jump leads: into the function through a table, or out of it.
 
 use super::Module;
+use super::decode::Decoded;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
-use std::collections::BTreeMap;
 
 /// More entries than this are no jump table.
 const MAX_ENTRIES: u64 = 4096;
@@ -33,16 +33,11 @@ enum Form {
 /// Finds the targets of `jump`, the last of the decoded instructions of its block.
 pub(crate) fn resolve(
     module: &Module<'_>,
-    insns: &BTreeMap<u64, Instruction>,
+    insns: &Decoded,
     jump: &Instruction,
     in_body: &dyn Fn(u64) -> bool,
 ) -> Indirect {
-    let before: Vec<&Instruction> = insns
-        .range(..jump.ip())
-        .rev()
-        .take(WINDOW)
-        .map(|(_, i)| i)
-        .collect();
+    let before: Vec<&Instruction> = insns.before(jump.ip()).take(WINDOW).collect();
     if jump.op0_kind() == OpKind::Memory {
         return match memory_table(jump, &before, insns) {
             Some(table) => read(module, table, Form::Absolute, bound(&before), in_body),
@@ -78,11 +73,7 @@ pub(crate) fn resolve(
 }
 
 /// Address of the table in an operand `[table + index*8]`; `None` when nothing is indexed.
-fn memory_table(
-    i: &Instruction,
-    before: &[&Instruction],
-    insns: &BTreeMap<u64, Instruction>,
-) -> Option<u64> {
+fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Option<u64> {
     if i.is_ip_rel_memory_operand() || i.memory_index() == Register::None {
         return None;
     }
@@ -116,9 +107,10 @@ fn is_table_load(i: &Instruction) -> bool {
 }
 
 /// The address that the function loads into one of these registers, if there is only one such.
-fn only_table_load(insns: &BTreeMap<u64, Instruction>, registers: &[Register]) -> Option<u64> {
+fn only_table_load(insns: &Decoded, registers: &[Register]) -> Option<u64> {
     let mut found = insns
-        .values()
+        .all()
+        .iter()
         .filter(|i| is_table_load(i) && registers.contains(&i.op0_register().full_register()))
         .map(Instruction::ip_rel_memory_address);
     let first = found.next()?;

@@ -14,13 +14,16 @@ mod draft;
 mod dynamic;
 mod entries;
 mod error;
+mod function;
 mod functions;
+mod grid;
 mod ident;
 mod image;
 mod jump_table;
 mod lsda;
 mod no_return;
 mod regions;
+mod search;
 mod shapes;
 mod source;
 mod step;
@@ -30,21 +33,19 @@ mod windows;
 pub use error::ScanError;
 
 use crate::model::{Action, LinkVa, Scan, Site, Window};
-use cfg::Body;
-use dataflow::Flow;
 use draft::Draft;
 use dynamic::{Dynamic, Symbol};
 use entries::Entries;
+use function::Whole;
 use functions::Functions;
+use iced_x86::{FlowControl, Instruction, OpKind};
 use image::{Image, Kind};
-use no_return::NoReturn;
 use object::elf;
-use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, SelfDescription, SiteInfo};
 use ompfuse_patterns::is_runtime_library;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
 
 /// Everything read from the file before code is looked at.
 #[derive(Debug)]
@@ -54,22 +55,40 @@ pub(crate) struct Module<'a> {
     symbols: Vec<Symbol<'a>>,
     functions: Functions,
     entries: Entries<'a>,
-    no_return: RefCell<NoReturn>,
+    objects: OnceLock<FxHashMap<u64, &'a str>>,
 }
 
 impl Module<'_> {
-    /// Whether a call to this address never comes back.
-    fn never_returns(&self, target: u64) -> bool {
-        self.no_return.borrow_mut().check(self, target, 0)
-    }
-
     /// The name of the variable at this address.
     fn object_name(&self, va: u64) -> Option<&str> {
-        self.symbols
-            .iter()
-            .chain(&self.dynamic.symbols)
-            .find(|s| s.defined && s.va == va && s.kind == elf::STT_OBJECT.0)
-            .map(|s| s.name)
+        let objects = self.objects.get_or_init(|| {
+            let mut objects = FxHashMap::default();
+            let all = self.symbols.iter().chain(&self.dynamic.symbols);
+            for s in all.filter(|s| s.defined && s.kind == elf::STT_OBJECT.0) {
+                objects.entry(s.va).or_insert(s.name);
+            }
+            objects
+        });
+        objects.get(&va).copied()
+    }
+
+    /// Whether an instruction other than a plain one may call, or jump to, the runtime.
+    fn may_lead(&self, insn: &Instruction) -> bool {
+        match insn.op0_kind() {
+            OpKind::NearBranch64 => self
+                .entries
+                .targets
+                .contains_key(&insn.near_branch_target()),
+            OpKind::Memory if insn.is_ip_rel_memory_operand() => self
+                .entries
+                .slots
+                .contains_key(&insn.ip_rel_memory_address()),
+            OpKind::Memory | OpKind::Register => matches!(
+                insn.flow_control(),
+                FlowControl::IndirectCall | FlowControl::IndirectBranch
+            ),
+            _ => false,
+        }
     }
 }
 
@@ -122,68 +141,24 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
     }
     let functions = Functions::collect(&image, &[&symbols, &dynamic.symbols]);
     let binary = binary_info(&image, &dynamic, &symbols, &entries, path);
-    let no_return = RefCell::default();
     let module = Module {
         image,
         dynamic,
         symbols,
         functions,
         entries,
-        no_return,
+        objects: OnceLock::new(),
     };
-    let mut drafts = Vec::new();
-    let bodies = bodies(&module, &mut drafts);
-    let (body_of, drafts) = constructs(&module, &bodies, drafts);
-    Ok(assemble(&module, &bodies, &body_of, drafts, binary))
+    let whole = function::find_all(&module);
+    Ok(assemble(&module, whole, binary))
 }
 
-/// Finds the sites of every function; with the number of each site's function.
-fn constructs(
-    module: &Module<'_>,
-    bodies: &[Body],
-    mut drafts: Vec<Draft>,
-) -> (Vec<Option<usize>>, Vec<Draft>) {
-    let mut body_of = vec![None; drafts.len()];
-    let mut calls = Vec::new();
-    for (i, body) in bodies.iter().enumerate() {
-        let flow = Flow::compute(module, body);
-        let before = drafts.len();
-        calls::find(module, body, &flow, &mut drafts);
-        body_of.resize(drafts.len(), Some(i));
-        calls.push((flow, before..drafts.len()));
-    }
-    let mut outlined = BTreeMap::new();
-    for (i, draft) in drafts.iter().enumerate() {
-        if let Some(va) = draft.outlined {
-            outlined.entry(va).or_insert(i);
-        }
-    }
-    for (i, (flow, own)) in calls.into_iter().enumerate() {
-        let body = &bodies[i];
-        let start = module.functions.get(body.function).start;
-        regions::link(body, start, own.clone(), &outlined, &mut drafts);
-        shapes::find(
-            module,
-            body,
-            &flow,
-            outlined.contains_key(&start),
-            own,
-            &mut drafts,
-        );
-        body_of.resize(drafts.len(), Some(i));
-    }
-    (body_of, drafts)
-}
-
-/// Adds windows and source lines, and numbers everything by address.
-fn assemble(
-    module: &Module<'_>,
-    bodies: &[Body],
-    body_of: &[Option<usize>],
-    mut drafts: Vec<Draft>,
-    binary: BinaryInfo,
-) -> Scan {
-    let placed = windows::place(module, bodies, body_of, &mut drafts);
+/// Adds source lines, and numbers everything by address.
+fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
+    let Whole {
+        mut drafts,
+        windows: placed,
+    } = whole;
     let debug = source::DebugSections::read(&module.image);
     let lines = source::Lines::read(&debug);
     let outlined = drafts
@@ -226,6 +201,9 @@ fn assemble(
 
 /// The runtime's functions that tell thread number and team size, where they are linked in.
 fn queries(module: &Module<'_>) -> Option<[LinkVa; 2]> {
+    if !module.entries.contains_runtime {
+        return None;
+    }
     let symbols = module.symbols.iter().chain(&module.dynamic.symbols);
     let address = |name: &str| {
         let mut all = symbols.clone();
@@ -261,51 +239,6 @@ fn binary_info(
         stripped: symbols.is_empty(),
         runtimes: entries.runtimes(dynamic),
     }
-}
-
-/// Decodes every function with a candidate. Candidates outside of functions become sites that can't be patched.
-fn bodies(module: &Module<'_>, drafts: &mut Vec<Draft>) -> Vec<Body> {
-    let mut by_function: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-    for va in candidates::find(&module.image, &module.entries) {
-        match module.functions.at(va) {
-            Some(index) => by_function.entry(index).or_default().push(va),
-            None => {
-                let mut draft = Draft::new(va, Construct::Service, Edge::Encloses);
-                draft.skip("in no known function: where instructions begin is unknown");
-                drafts.push(draft);
-            }
-        }
-    }
-    let mut out = Vec::new();
-    let mut done = BTreeSet::new();
-    // Moved parts last: most come with their function.
-    let is_part = |i: &usize| module.functions.get(*i).fragment;
-    let order = by_function.keys().copied().filter(|i| !is_part(i));
-    for index in order.chain(by_function.keys().copied().filter(is_part)) {
-        let f = module.functions.get(index);
-        let internal = module.entries.contains_runtime
-            && f.base_name().is_some_and(entries::is_runtime_internal);
-        if internal || done.contains(&index) {
-            continue;
-        }
-        let mut owner = index;
-        if f.fragment
-            && let Some(parent) = f.base_name().and_then(|n| module.functions.named(n))
-        {
-            owner = parent;
-        }
-        let own: Vec<u64> = by_function.get(&owner).cloned().unwrap_or_default();
-        let mut body = Body::build(module, owner, &own);
-        if !body.parts.contains(&index) {
-            body = Body::build(module, index, &by_function[&index]);
-            body.trouble
-                .get_or_insert("it is a part of an unknown function");
-        }
-        done.extend(body.parts.iter().copied());
-        out.push(body);
-    }
-    out.sort_by_key(|b| module.functions.get(b.function).start);
-    out
 }
 
 /// Orders the sites by address and numbers them; also the number of each draft.

@@ -2,42 +2,43 @@
 
 use super::Module;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, OpKind};
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A function in which no end is found within so many instructions is taken to return.
 const MAX_INSNS: usize = 2000;
 /// Calls of calls of calls are looked into, no deeper.
 const MAX_DEPTH: u32 = 3;
 
-/// What is known of local functions.
+/// What is known of local functions. The answers don't depend on the order of the questions, so that every thread may
+/// ask its own.
 #[derive(Debug, Default)]
 pub(crate) struct NoReturn {
-    known: HashMap<u64, bool>,
+    /// By address and depth.
+    known: FxHashMap<(u64, u32), bool>,
 }
 
 impl NoReturn {
     /// Whether a call to this address never comes back.
-    pub(crate) fn check(&mut self, module: &Module<'_>, target: u64, depth: u32) -> bool {
+    pub(crate) fn check(&mut self, module: &Module<'_>, target: u64) -> bool {
+        self.check_at(module, target, 0)
+    }
+
+    fn check_at(&mut self, module: &Module<'_>, target: u64, depth: u32) -> bool {
         if module.entries.no_return.contains(&target) {
             return true;
         }
-        if module.entries.targets.contains_key(&target) || depth > MAX_DEPTH {
+        if depth > MAX_DEPTH || module.entries.targets.contains_key(&target) {
             return false;
         }
-        if let Some(&known) = self.known.get(&target) {
+        if let Some(&known) = self.known.get(&(target, depth)) {
             return known;
         }
-        let Some(f) = module.functions.at(target).map(|i| module.functions.get(i)) else {
-            return false;
-        };
-        if f.start != target {
-            return false;
-        }
-        self.known.insert(target, false);
-        let result = self
-            .ends_nowhere(module, f.start, f.end, depth)
+        let function = module.functions.at(target).map(|i| module.functions.get(i));
+        let result = function
+            .filter(|f| f.start == target)
+            .and_then(|f| self.ends_nowhere(module, f.start, f.end, depth))
             .unwrap_or(false);
-        self.known.insert(target, result);
+        self.known.insert((target, depth), result);
         result
     }
 
@@ -49,7 +50,7 @@ impl NoReturn {
         end: u64,
         depth: u32,
     ) -> Option<bool> {
-        let mut seen = BTreeSet::new();
+        let mut seen: FxHashSet<u64> = FxHashSet::default();
         let mut work = vec![start];
         while let Some(from) = work.pop() {
             let code = module.image.rest(from)?;
@@ -67,7 +68,7 @@ impl NoReturn {
                         let target = insn.near_branch_target();
                         if (start..end).contains(&target) {
                             work.push(target);
-                        } else if !self.check(module, target, depth + 1) {
+                        } else if !self.check_at(module, target, depth + 1) {
                             return None;
                         }
                         if insn.flow_control() == FlowControl::UnconditionalBranch {
@@ -76,7 +77,7 @@ impl NoReturn {
                     }
                     FlowControl::Call
                         if insn.op0_kind() == OpKind::NearBranch64
-                            && self.check(module, insn.near_branch_target(), depth + 1) =>
+                            && self.check_at(module, insn.near_branch_target(), depth + 1) =>
                     {
                         break;
                     }

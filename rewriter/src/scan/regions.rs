@@ -5,22 +5,17 @@ use super::draft::Draft;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// Constructs that are open at some point of a function, outermost first.
 type Open = Vec<usize>;
 
-/// Links the runtime calls of a function, `drafts[own]`. `outlined`: function -> the site that hands it over.
-pub(crate) fn link(
-    body: &Body,
-    start: u64,
-    own: Range<usize>,
-    outlined: &BTreeMap<u64, usize>,
-    drafts: &mut [Draft],
-) {
+/// Links the runtime calls of a function, `drafts[own]`. Returns loops' ends and parts without begin: they belong to the
+/// call that hands the function over, if one does ([`belongs_to`]).
+pub(crate) fn link(body: &Body, own: Range<usize>, drafts: &mut [Draft]) -> Vec<usize> {
     link_tasks(own.clone(), drafts);
-    let mut by_block: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut by_block: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     for d in own.clone() {
         if let Some(block) = body.block_at(drafts[d].address) {
             by_block.entry(block).or_default().push(d);
@@ -29,9 +24,13 @@ pub(crate) fn link(
     for list in by_block.values_mut() {
         list.sort_by_key(|&d| drafts[d].address);
     }
-    follow_paths(body, &by_block, drafts);
+    let is_part = |d: usize| matches!(drafts[d].edge, Edge::End | Edge::Next);
+    if own.clone().any(is_part) {
+        follow_paths(body, &by_block, drafts);
+    }
     let mut order: Vec<usize> = own.collect();
     order.sort_by_key(|&d| drafts[d].address);
+    let mut combined = Vec::new();
     for (i, &d) in order.iter().enumerate() {
         if drafts[d].region.is_some() || !matches!(drafts[d].edge, Edge::End | Edge::Next) {
             continue;
@@ -41,20 +40,27 @@ pub(crate) fn link(
             .rev()
             .copied()
             .find(|&b| begins(&drafts[b], &drafts[d]));
-        let combined = outlined
-            .get(&start)
-            .copied()
-            .filter(|_| matches!(drafts[d].construct, Construct::Loop | Construct::Sections));
-        drafts[d].region = before.or(combined);
+        drafts[d].region = before;
+        if before.is_none() && matches!(drafts[d].construct, Construct::Loop | Construct::Sections)
+        {
+            combined.push(d);
+        }
     }
     for &d in &order {
         inherit(d, drafts);
     }
+    combined
+}
+
+/// Makes a draft a part of the construct that begins at another.
+pub(crate) fn belongs_to(part: usize, begin: usize, drafts: &mut [Draft]) {
+    drafts[part].region = Some(begin);
+    inherit(part, drafts);
 }
 
 /// A task's parts belong to the call that allocates it.
 fn link_tasks(own: Range<usize>, drafts: &mut [Draft]) {
-    let allocations: HashMap<u64, usize> = own
+    let allocations: FxHashMap<u64, usize> = own
         .clone()
         .filter(|&d| {
             drafts[d]
@@ -80,7 +86,7 @@ fn begins(begin: &Draft, part: &Draft) -> bool {
 }
 
 /// Follows every path once, with the constructs that are open on it.
-fn follow_paths(body: &Body, by_block: &HashMap<usize, Vec<usize>>, drafts: &mut [Draft]) {
+fn follow_paths(body: &Body, by_block: &FxHashMap<usize, Vec<usize>>, drafts: &mut [Draft]) {
     let mut seen = vec![false; body.blocks.len()];
     let mut work: Vec<(usize, Open)> = body.roots.iter().rev().map(|&r| (r, Open::new())).collect();
     while let Some((block, mut open)) = work.pop() {

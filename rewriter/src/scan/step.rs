@@ -8,31 +8,41 @@ use iced_x86::{
     Register,
 };
 use ompfuse_patterns::Query;
-use std::collections::{BTreeSet, HashMap};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
 
 /// Registers that a call may change: rax, rcx, rdx, rsi, rdi, r8 ... r11.
 const VOLATILE: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
 
+/// Slots whose address is taken, so that others may change them.
+pub(crate) type Exposed = Rc<FxHashSet<Slot>>;
+
 /// Executes instructions on a state.
 pub(crate) struct Step<'m, 'a> {
     module: &'m Module<'a>,
-    /// Slots whose address is taken: grows.
-    pub(crate) exposed: BTreeSet<Slot>,
-    names: &'m HashMap<u64, u64>,
-    info: InstructionInfoFactory,
+    /// Grows.
+    pub(crate) exposed: Exposed,
+    /// Slots that held a value.
+    used: FxHashSet<Slot>,
+    /// A slot that held a value was exposed afterwards.
+    pub(crate) late: bool,
+    names: &'m FxHashMap<u64, u64>,
+    info: Option<InstructionInfoFactory>,
 }
 
 impl<'m, 'a> Step<'m, 'a> {
     pub(crate) fn new(
         module: &'m Module<'a>,
-        exposed: BTreeSet<Slot>,
-        names: &'m HashMap<u64, u64>,
+        exposed: Exposed,
+        names: &'m FxHashMap<u64, u64>,
     ) -> Self {
         Step {
             module,
             exposed,
+            used: FxHashSet::default(),
+            late: false,
             names,
-            info: InstructionInfoFactory::new(),
+            info: None,
         }
     }
 
@@ -50,31 +60,23 @@ impl<'m, 'a> Step<'m, 'a> {
         }
     }
 
-    /// Forgets slots that a store of `size` bytes may change.
-    fn forget(state: &mut State, (base, offset): Slot, size: i64) {
-        let overlaps = |&(&(_, at), &(_, len)): &(&Slot, &(Value, usize))| {
-            at.saturating_add(len as i64) > offset
-        };
-        let keys: Vec<Slot> = state
-            .slots
-            .range((base, offset.saturating_sub(7))..(base, offset.saturating_add(size)))
-            .filter(overlaps)
-            .map(|(&k, _)| k)
-            .collect();
-        for key in keys {
-            state.slots.remove(&key);
+    fn store(&mut self, state: &mut State, at: Slot, size: i64, value: Value) {
+        state.slots.forget(at, size);
+        let keeps = (size == 4 || size == 8) && value != Value::Unknown;
+        if keeps && !self.exposed.contains(&at) {
+            self.used.insert(at);
+            state.slots.insert(at, value, size as usize);
         }
     }
 
-    fn store(&self, state: &mut State, at: Slot, size: i64, value: Value) {
-        Self::forget(state, at, size);
-        let hidden = !self.exposed.contains(&at);
-        if hidden && (size == 4 || size == 8) && value != Value::Unknown {
-            state.slots.insert(at, (value, size as usize));
+    fn expose(&mut self, at: Slot) {
+        if !self.exposed.contains(&at) {
+            Rc::make_mut(&mut self.exposed).insert(at);
+            self.late |= self.used.contains(&at);
         }
     }
 
-    fn push(&self, state: &mut State, value: Value) {
+    fn push(&mut self, state: &mut State, value: Value) {
         if let Value::Stack { base, offset } = state.regs[4] {
             let offset = offset.wrapping_sub(8);
             state.regs[4] = Value::Stack { base, offset };
@@ -90,19 +92,29 @@ impl<'m, 'a> Step<'m, 'a> {
             base,
             offset: offset.wrapping_add(8),
         };
-        match state.slots.get(&(base, offset)) {
-            Some(&(value, 8)) => value,
+        match state.slots.get((base, offset)) {
+            Some((value, 8)) => value,
             _ => Value::Unknown,
         }
     }
 
     /// Executes one instruction.
     pub(crate) fn run(&mut self, state: &mut State, insn: &Instruction) {
-        if matches!(
-            insn.flow_control(),
-            FlowControl::Call | FlowControl::IndirectCall
-        ) {
-            return self.call(state, insn);
+        match insn.flow_control() {
+            FlowControl::Next => {}
+            FlowControl::Call | FlowControl::IndirectCall => return self.call(state, insn),
+            _ if insn.is_jcc_short_or_near() || insn.is_jmp_short_or_near() => return,
+            _ => return self.other(state, insn),
+        }
+        // Most instructions of numerical code.
+        match (insn.op0_kind(), insn.op1_kind()) {
+            (OpKind::Register, _) if is_vector(insn.op0_register()) && !sets_rcx(insn) => return,
+            (OpKind::Memory, OpKind::Register)
+                if insn.op_count() == 2 && is_vector(insn.op1_register()) =>
+            {
+                return self.write_memory(state, insn, Value::Unknown);
+            }
+            _ => {}
         }
         match insn.mnemonic() {
             Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Movzx | Mnemonic::Movsx => {
@@ -137,6 +149,13 @@ impl<'m, 'a> Step<'m, 'a> {
                     base: insn.ip(),
                     offset: 0,
                 };
+            }
+            m if only_first_changes(m) && insn.op_count() >= first_operands(m) => {
+                let result = arithmetic(state, insn);
+                match insn.op0_kind() {
+                    OpKind::Register => self.set(state, insn.op0_register(), result),
+                    _ => self.write_memory(state, insn, result),
+                }
             }
             _ => self.other(state, insn),
         }
@@ -200,8 +219,8 @@ impl<'m, 'a> Step<'m, 'a> {
             value,
             !matches!(insn.op0_register(), Register::RSP | Register::RBP),
         ) {
-            self.exposed.insert((base, offset));
-            Self::forget(state, (base, offset), 8);
+            self.expose((base, offset));
+            state.slots.forget((base, offset), 8);
         }
         if insn.op0_register().size() == 4
             && let Value::Const(c) = value
@@ -228,7 +247,8 @@ impl<'m, 'a> Step<'m, 'a> {
     /// Any other instruction: arithmetic of tracked values stays related to them, all else is unknown.
     fn other(&mut self, state: &mut State, insn: &Instruction) {
         let result = arithmetic(state, insn);
-        let info = self.info.info(insn);
+        let factory = self.info.get_or_insert_with(InstructionInfoFactory::new);
+        let info = factory.info(insn);
         let written: Vec<Register> = info
             .used_registers()
             .iter()
@@ -259,6 +279,48 @@ fn is_write(access: OpAccess) -> bool {
         access,
         OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
     )
+}
+
+fn is_vector(register: Register) -> bool {
+    register.is_vector_register() || register.is_k()
+}
+
+/// Whether it compares strings in vector registers: the only such instructions with another result.
+fn sets_rcx(insn: &Instruction) -> bool {
+    matches!(
+        insn.mnemonic(),
+        Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri
+    )
+}
+
+/// Whether the only register or memory that an instruction changes is its first operand, which is general.
+fn only_first_changes(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Add
+            | Mnemonic::Sub
+            | Mnemonic::And
+            | Mnemonic::Or
+            | Mnemonic::Xor
+            | Mnemonic::Adc
+            | Mnemonic::Sbb
+            | Mnemonic::Imul
+            | Mnemonic::Shl
+            | Mnemonic::Shr
+            | Mnemonic::Sar
+            | Mnemonic::Inc
+            | Mnemonic::Dec
+            | Mnemonic::Neg
+            | Mnemonic::Not
+    ) || is_cmov(mnemonic)
+}
+
+/// The least number of operands with which that holds: with one, `imul` changes two registers.
+fn first_operands(mnemonic: Mnemonic) -> u32 {
+    match mnemonic {
+        Mnemonic::Imul => 2,
+        _ => 1,
+    }
 }
 
 /// The first operand's value after an arithmetic instruction.

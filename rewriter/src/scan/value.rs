@@ -1,7 +1,7 @@
 //! What is known of a register or stack slot.
 
 use ompfuse_patterns::Query;
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// An abstract value. Values from a division carry the address of the dividing instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,8 +111,71 @@ pub(crate) type Slot = (u64, i64);
 pub(crate) struct State {
     /// By x86 number (rax 0 ... r15 15).
     pub regs: [Value; 16],
-    /// Known 4- or 8-byte places on the stack, with their sizes.
-    pub slots: BTreeMap<Slot, (Value, usize)>,
+    /// Known places on the stack.
+    pub slots: Slots,
+}
+
+/// What is known of 4- or 8-byte places on the stack. Copies share memory until one of them changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Slots(Rc<Vec<(Slot, Value, usize)>>);
+
+impl Slots {
+    fn find(&self, at: Slot) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&at, |s| s.0)
+    }
+
+    /// The value that begins exactly here, and its size.
+    pub(crate) fn get(&self, at: Slot) -> Option<(Value, usize)> {
+        let &(_, value, size) = &self.0[self.find(at).ok()?];
+        Some((value, size))
+    }
+
+    /// Remembers a value.
+    pub(crate) fn insert(&mut self, at: Slot, value: Value, size: usize) {
+        match self.find(at) {
+            Ok(i) if self.0[i] == (at, value, size) => {}
+            Ok(i) => Rc::make_mut(&mut self.0)[i] = (at, value, size),
+            Err(i) => Rc::make_mut(&mut self.0).insert(i, (at, value, size)),
+        }
+    }
+
+    /// Forgets what a store of `size` bytes may change.
+    pub(crate) fn forget(&mut self, (base, offset): Slot, size: i64) {
+        // Nothing is longer than 8 bytes.
+        let first = self
+            .0
+            .partition_point(|s| s.0 < (base, offset.saturating_sub(7)));
+        let end = self
+            .0
+            .partition_point(|s| s.0 < (base, offset.saturating_add(size)));
+        let changed = |s: &(Slot, Value, usize)| s.0.1.saturating_add(s.2 as i64) > offset;
+        if first < end && self.0[first..end].iter().any(changed) {
+            let slots = Rc::make_mut(&mut self.0);
+            let mut n = 0;
+            slots.retain(|s| {
+                let inside = (first..end).contains(&n);
+                n += 1;
+                !(inside && changed(s))
+            });
+        }
+    }
+
+    /// Keeps what holds in both; tells whether that is less than before.
+    fn meet(&mut self, other: &Slots) -> bool {
+        if Rc::ptr_eq(&self.0, &other.0) || self.0.is_empty() {
+            return false;
+        }
+        let met = |mine: &(Slot, Value, usize)| {
+            let (theirs, size) = other.get(mine.0)?;
+            let value = mine.1.meet(theirs);
+            (value != Value::Unknown).then_some((mine.0, value, mine.2.min(size)))
+        };
+        if self.0.iter().all(|s| met(s).as_ref() == Some(s)) {
+            return false;
+        }
+        self.0 = Rc::new(self.0.iter().filter_map(met).collect());
+        true
+    }
 }
 
 impl State {
@@ -127,7 +190,7 @@ impl State {
     pub(crate) fn unknown() -> State {
         State {
             regs: [Value::Unknown; 16],
-            slots: BTreeMap::new(),
+            slots: Slots::default(),
         }
     }
 
@@ -145,18 +208,13 @@ impl State {
 
     /// Keeps what holds in both; tells whether that is less than before.
     pub(crate) fn meet(&mut self, other: &State) -> bool {
-        let before = self.clone();
+        let mut changed = false;
         for (mine, theirs) in self.regs.iter_mut().zip(other.regs) {
-            *mine = mine.meet(theirs);
+            let met = mine.meet(theirs);
+            changed |= met != *mine;
+            *mine = met;
         }
-        self.slots.retain(|slot, mine| match other.slots.get(slot) {
-            Some(&(theirs, size)) => {
-                *mine = (mine.0.meet(theirs), mine.1.min(size));
-                mine.0 != Value::Unknown
-            }
-            None => false,
-        });
-        *self != before
+        self.slots.meet(&other.slots) | changed
     }
 }
 
@@ -178,11 +236,11 @@ mod tests {
     #[test]
     fn meeting_never_learns() {
         let mut a = State::entry();
-        a.slots.insert((0, -8), (Value::Const(1), 8));
+        a.slots.insert((0, -8), Value::Const(1), 8);
         let mut b = State::entry();
-        b.slots.insert((0, -16), (Value::Const(1), 8));
+        b.slots.insert((0, -16), Value::Const(1), 8);
         assert!(a.meet(&b));
-        assert!(a.slots.is_empty());
+        assert_eq!(a.slots, Slots::default());
         assert!(!a.meet(&b));
     }
 }

@@ -3,13 +3,14 @@
 use super::Module;
 use super::cfg::Body;
 use super::draft::Draft;
-use super::image::u32_at;
+use super::search::{self, Span};
 use super::shapes::dealt;
 use crate::model::Action;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Outcome;
-use std::collections::{BTreeMap, BTreeSet};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Bytes of the jump.
@@ -22,43 +23,35 @@ const MAX_BACK: usize = 8;
 /// A window, and the drafts whose probes it holds.
 pub(crate) type Placed = (Range<u64>, Vec<usize>);
 
-/// Chooses windows for every inline probe. Where there is none, the whole construct loses its probes.
-/// `body_of`: the function of each draft.
+/// Chooses windows for the inline probes of a function. Where there is none, the whole construct loses its probes.
+/// `barred`: addresses that something outside of the function leads to.
 pub(crate) fn place(
     module: &Module<'_>,
-    bodies: &[Body],
-    body_of: &[Option<usize>],
+    body: &Body,
+    barred: &BTreeSet<u64>,
     drafts: &mut [Draft],
 ) -> Vec<Placed> {
-    let mut barred: BTreeSet<u64> = BTreeSet::new();
-    loop {
-        let mut chosen = Vec::new();
-        for d in 0..drafts.len() {
-            if !matches!(drafts[d].action, Some(Action::Inline(_))) {
-                continue;
-            }
-            let found = match body_of[d].and_then(|b| bodies.get(b)) {
-                Some(body) => Finder {
-                    module,
-                    body,
-                    barred: &barred,
-                }
-                .choose(&mut drafts[d]),
-                None => Err("its function is unknown".to_owned()),
-            };
-            match found {
-                Ok(window) => chosen.push((window, d)),
-                Err(reason) => skip_construct(d, &reason, drafts),
-            }
-        }
-        chosen.retain(|&(_, d)| drafts[d].action.is_some());
-        let placed = merge(chosen, drafts);
-        let foreign = branches_into(module, &placed);
-        if foreign.is_subset(&barred) {
-            return placed;
-        }
-        barred.extend(foreign);
+    let is_inline = |d: &Draft| matches!(d.action, Some(Action::Inline(_)));
+    if !drafts.iter().any(is_inline) {
+        return Vec::new();
     }
+    let finder = Finder {
+        module,
+        body,
+        targets: body.targets.iter().chain(barred).copied().collect(),
+    };
+    let mut chosen = Vec::new();
+    for d in 0..drafts.len() {
+        if !is_inline(&drafts[d]) {
+            continue;
+        }
+        match finder.choose(&mut drafts[d]) {
+            Ok(window) => chosen.push((window, d)),
+            Err(reason) => skip_construct(d, &reason, drafts),
+        }
+    }
+    chosen.retain(|&(_, d)| drafts[d].action.is_some());
+    merge(chosen, drafts)
 }
 
 /// Without one of its probes a construct would be recorded wrongly: it gets none.
@@ -105,8 +98,8 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
 struct Finder<'x, 'a> {
     module: &'x Module<'a>,
     body: &'x Body,
-    /// Addresses that something outside of the function leads to.
-    barred: &'x BTreeSet<u64>,
+    /// Addresses that something else than the instruction before leads to.
+    targets: FxHashSet<u64>,
 }
 
 impl Finder<'_, '_> {
@@ -207,7 +200,7 @@ impl Finder<'_, '_> {
     }
 
     fn is_target(&self, va: u64) -> bool {
-        self.body.targets.contains(&va) || self.barred.contains(&va)
+        self.targets.contains(&va)
     }
 
     /// Instructions that are always executed after the one at `at`, with no call between.
@@ -299,48 +292,75 @@ fn merge(mut chosen: Vec<(Range<u64>, usize)>, drafts: &[Draft]) -> Vec<Placed> 
     out
 }
 
-/// Addresses inside of windows that direct branches elsewhere in the file, or pointers, lead to.
-fn branches_into(module: &Module<'_>, placed: &[Placed]) -> BTreeSet<u64> {
+/// Addresses inside of windows that direct branches elsewhere in the file, or pointers, lead to. `windows`: disjoint,
+/// ascending.
+pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTreeSet<u64> {
     let mut out = BTreeSet::new();
-    let (Some(first), Some(last)) = (placed.first(), placed.last()) else {
+    let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
         return out;
     };
-    let span = first.0.start..last.0.end;
-    let by_start: BTreeMap<u64, u64> = placed.iter().map(|(w, _)| (w.start, w.end)).collect();
+    let span = Span {
+        low: first.start,
+        high: last.end,
+    };
+    let map = Map::of(span, windows);
     let inside = |va: u64| {
-        span.contains(&va)
-            && by_start
-                .range(..va)
-                .next_back()
-                .is_some_and(|(&start, &end)| start < va && va < end)
+        let before = windows.partition_point(|w| w.start < va);
+        before > 0 && va < windows[before - 1].end
     };
     for (va, code) in module.image.code() {
-        for (at, &byte) in code.iter().enumerate() {
-            let skip = match byte {
+        out.extend(search::displacements(code, va, &[span], |hit| {
+            let last = *code.get(hit.at.checked_sub(1)?)?;
+            let long = || hit.at >= 2 && code[hit.at - 2] == 0x0f && last & 0xf0 == 0x80;
+            let opcode = match last {
                 0xe8 | 0xe9 => 1,
-                0x0f if code.get(at + 1).is_some_and(|b| b & 0xf0 == 0x80) => 2,
-                _ => continue,
+                _ if long() => 2,
+                _ => return None,
             };
-            let Some(disp) = u32_at(code, at + skip) else {
-                continue;
-            };
-            let to = va
-                .wrapping_add(at as u64 + skip as u64 + 4)
-                .wrapping_add_signed(i64::from(disp.cast_signed()));
-            if inside(to) && confirmed(module, va.wrapping_add(at as u64), to) {
-                out.insert(to);
+            let here = va.wrapping_add((hit.at - opcode) as u64);
+            let leads = map.may_hold(hit.to) && inside(hit.to);
+            (leads && confirmed(module, here, hit.to)).then_some(hit.to)
+        }));
+    }
+    let pointers = module.dynamic.relative.iter().map(|r| r.1);
+    out.extend(pointers.filter(|&to| map.may_hold(to) && inside(to)));
+    out
+}
+
+/// Which parts of a span hold windows: most addresses need no search for theirs.
+struct Map {
+    span: Span,
+    parts: Vec<u64>,
+}
+
+impl Map {
+    /// Bytes to a part.
+    const PART: u64 = 16;
+
+    fn of(span: Span, windows: &[Range<u64>]) -> Map {
+        let len = (span.high - span.low) / Map::PART / 64 + 1;
+        let mut parts = vec![0u64; usize::try_from(len).unwrap_or(0)];
+        for window in windows {
+            let at = |va: u64| (va - span.low) / Map::PART;
+            for at in at(window.start)..=at(window.end) {
+                if let Some(word) = parts.get_mut((at / 64) as usize) {
+                    *word |= 1 << (at % 64);
+                }
             }
         }
+        Map { span, parts }
     }
-    out.extend(
-        module
-            .dynamic
-            .relative
-            .iter()
-            .map(|r| r.1)
-            .filter(|&to| inside(to)),
-    );
-    out
+
+    fn may_hold(&self, va: u64) -> bool {
+        let Some(at) = va.checked_sub(self.span.low) else {
+            return false;
+        };
+        let at = at / Map::PART;
+        let word = self
+            .parts
+            .get(usize::try_from(at / 64).unwrap_or(usize::MAX));
+        word.is_some_and(|w| w >> (at % 64) & 1 == 1)
+    }
 }
 
 /// Whether the bytes at `here` are an instruction that leads to `to`, not a part of one that looks so.

@@ -200,7 +200,7 @@ fn leads_into(a: &Analysis<'_, '_>, branch: usize, side: usize, cycle: &NaturalL
             return true;
         }
         if seen.insert(block) {
-            work.extend(&a.body.blocks[block].succs);
+            work.extend_from_slice(&a.body.blocks[block].succs);
         }
     }
     false

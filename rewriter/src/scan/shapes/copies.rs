@@ -16,7 +16,7 @@ impl Analysis<'_, '_> {
         let mut work = vec![side];
         while let Some(b) = work.pop() {
             if b != branch && seen.insert(b) {
-                work.extend(&self.body.blocks[b].succs);
+                work.extend_from_slice(&self.body.blocks[b].succs);
             }
         }
         seen

@@ -15,10 +15,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         .calls
         .values()
         .copied()
-        .filter(|&d| {
-            let detail = drafts[d].detail.as_deref().unwrap_or_default();
-            drafts[d].probe() == Some(Probe::StaticInit) && detail.starts_with("static, chunk")
-        })
+        .filter(|&d| is_chunked(&drafts[d]))
         .collect();
     for begin in chunked {
         let Some(cycle) = chunk_cycle(a, begin, drafts) else {
@@ -42,6 +39,12 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         drafts.push(draft);
         tell(&mut drafts[begin], true);
     }
+}
+
+/// Whether it begins a static loop with chunks.
+pub(super) fn is_chunked(draft: &Draft) -> bool {
+    let detail = draft.detail.as_deref().unwrap_or_default();
+    draft.probe() == Some(Probe::StaticInit) && detail.starts_with("static, chunk")
 }
 
 /// Says whether the loop's chunks have probes.
@@ -111,7 +114,7 @@ fn calls_before(a: &Analysis<'_, '_>, begin: u64, init: usize, cycle: &NaturalLo
             return true;
         }
         if block != init {
-            work.extend(&a.body.blocks[block].preds);
+            work.extend_from_slice(&a.body.blocks[block].preds);
         }
     }
     false

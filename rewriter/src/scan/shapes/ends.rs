@@ -119,7 +119,7 @@ impl Analysis<'_, '_> {
     fn ways(&self, block: usize, join: Option<usize>, drafts: &[Draft]) -> Ways {
         let mut ways = Ways::default();
         let mut seen = BTreeSet::new();
-        let mut work = self.body.blocks[block].succs.clone();
+        let mut work = self.body.blocks[block].succs.to_vec();
         while let Some(b) = work.pop() {
             if Some(b) == join {
                 ways.joins = true;
@@ -134,11 +134,11 @@ impl Analysis<'_, '_> {
             }
             let exit = self.body.blocks[b].exit;
             match exit {
-                Exit::Return if self.outlined => {
+                Exit::Return if self.is_outlined() => {
                     ways.returns.insert(b);
                 }
                 Exit::Tail(_) | Exit::TailIndirect
-                    if self.outlined && !self.is_shared(block, b) =>
+                    if self.is_outlined() && !self.is_shared(block, b) =>
                 {
                     ways.returns.insert(b);
                 }
@@ -147,7 +147,7 @@ impl Analysis<'_, '_> {
                 }
                 Exit::None | Exit::Dead => {}
             }
-            work.extend(&self.body.blocks[b].succs);
+            work.extend_from_slice(&self.body.blocks[b].succs);
         }
         ways
     }
@@ -156,10 +156,10 @@ impl Analysis<'_, '_> {
     pub(crate) fn extent(&self, block: usize, drafts: &[Draft]) -> BTreeSet<usize> {
         let join = self.post.parent(block);
         let mut seen = BTreeSet::new();
-        let mut work = self.body.blocks[block].succs.clone();
+        let mut work = self.body.blocks[block].succs.to_vec();
         while let Some(b) = work.pop() {
             if Some(b) != join && self.closing_in(b, drafts).is_none() && seen.insert(b) {
-                work.extend(&self.body.blocks[b].succs);
+                work.extend_from_slice(&self.body.blocks[b].succs);
             }
         }
         seen
@@ -167,11 +167,12 @@ impl Analysis<'_, '_> {
 
     /// The call in a block that ends every open work-sharing construct.
     pub(crate) fn closing_in(&self, block: usize, drafts: &[Draft]) -> Option<u64> {
-        self.body
-            .block_insns(block)
-            .iter()
-            .map(Instruction::ip)
-            .find(|&ip| self.calls.get(&ip).is_some_and(|&d| closes(&drafts[d])))
+        let insns = self.body.block_insns(block);
+        let (first, last) = (insns.first()?.ip(), insns.last()?.ip());
+        self.calls
+            .range(first..=last)
+            .find(|&(_, &d)| closes(&drafts[d]))
+            .map(|(&ip, _)| ip)
     }
 
     /// What the code behind a join leads to, if nothing but moves stands before it.
@@ -187,7 +188,7 @@ impl Analysis<'_, '_> {
                 }
                 if insn.flow_control() == FlowControl::Return {
                     return self
-                        .outlined
+                        .is_outlined()
                         .then(|| End::Implied(vec![insn.ip()], RETURN.to_owned()));
                 }
                 if !is_plain_move(insn) {

@@ -183,7 +183,7 @@ fn diverging<'x>(
     block: usize,
     rank: Query,
 ) -> impl Iterator<Item = usize> + 'x {
-    let succs: Vec<Vec<usize>> = a.body.blocks.iter().map(|b| b.succs.clone()).collect();
+    let succs: Vec<&[usize]> = a.body.blocks.iter().map(|b| &b.succs[..]).collect();
     let mut order = crate::scan::dom::post_order(&succs, block);
     order.reverse();
     order.into_iter().filter(move |&b| {

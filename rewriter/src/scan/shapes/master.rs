@@ -98,7 +98,7 @@ fn fallback(
     entered: usize,
     register: Option<usize>,
 ) -> Option<(u64, u8)> {
-    if a.body.blocks[entered].preds != [block] {
+    if a.body.blocks[entered].preds[..] != [block] {
         return None;
     }
     let start = a.body.blocks[entered].start;

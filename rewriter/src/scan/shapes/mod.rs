@@ -17,7 +17,8 @@ use super::value::{State, Value};
 use crate::model::ProbeSpec;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use ompfuse_format::abi::{NO_ARG, Probe};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A function with what is known of it.
 pub(crate) struct Analysis<'m, 'a> {
@@ -27,9 +28,11 @@ pub(crate) struct Analysis<'m, 'a> {
     pub dom: Dominators,
     pub post: Dominators,
     /// Its address is handed over as an outlined function.
-    pub outlined: bool,
+    outlined: bool,
+    /// Whether that was asked.
+    asked: Cell<bool>,
     /// Address of an instruction -> draft of the runtime call there, or of the loop that begins there.
-    pub calls: HashMap<u64, usize>,
+    pub calls: BTreeMap<u64, usize>,
     /// Conditional branches by block, with the comparison that decides.
     pub decisions: BTreeMap<usize, Decision>,
     /// Cycles of blocks.
@@ -73,7 +76,17 @@ impl Decision {
     }
 }
 
-/// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already.
+/// Whether a function can hold inlined constructs: every shape is built on a value that the runtime returned
+/// (`queried`), or is a part of a construct that begins with a call.
+pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
+    queried
+        || drafts
+            .iter()
+            .any(|d| dealt::is_chunked(d) || single::lacks_end(d))
+}
+
+/// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already. Returns
+/// whether it matters that the function is `outlined`.
 pub(crate) fn find(
     module: &Module<'_>,
     body: &Body,
@@ -81,7 +94,7 @@ pub(crate) fn find(
     outlined: bool,
     own: std::ops::Range<usize>,
     drafts: &mut Vec<Draft>,
-) {
+) -> bool {
     let mut analysis = Analysis {
         module,
         body,
@@ -89,6 +102,7 @@ pub(crate) fn find(
         dom: body.dominators(),
         post: body.post_dominators(),
         outlined,
+        asked: Cell::new(false),
         calls: own.map(|i| (drafts[i].address, i)).collect(),
         decisions: BTreeMap::new(),
         cycles: Vec::new(),
@@ -100,9 +114,16 @@ pub(crate) fn find(
     dealt::find(&analysis, drafts);
     single::find(&analysis, drafts);
     master::find(&analysis, drafts);
+    analysis.asked.get()
 }
 
 impl Analysis<'_, '_> {
+    /// Whether its return ends what is open: its address is handed over as an outlined function.
+    fn is_outlined(&self) -> bool {
+        self.asked.set(true);
+        self.outlined
+    }
+
     fn find_decisions(&self) -> BTreeMap<usize, Decision> {
         let mut out = BTreeMap::new();
         for block in 0..self.body.blocks.len() {
@@ -190,7 +211,7 @@ impl Analysis<'_, '_> {
             let mut blocks = BTreeSet::from([header]);
             while let Some(block) = work.pop() {
                 if blocks.insert(block) {
-                    work.extend(&self.body.blocks[block].preds);
+                    work.extend_from_slice(&self.body.blocks[block].preds);
                 }
             }
             out.push(NaturalLoop { header, blocks });

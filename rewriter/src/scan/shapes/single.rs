@@ -11,7 +11,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         .calls
         .values()
         .copied()
-        .filter(|&d| drafts[d].probe() == Some(Probe::SingleStart) && has_no_end_call(&drafts[d]))
+        .filter(|&d| lacks_end(&drafts[d]))
         .collect();
     begins.sort_unstable();
     for begin in begins {
@@ -27,10 +27,8 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     }
 }
 
-/// KMPC ends it with a call.
-fn has_no_end_call(draft: &Draft) -> bool {
-    draft
-        .entry
-        .as_deref()
-        .is_some_and(|e| e.starts_with("GOMP_"))
+/// Whether it is a `single` whose end is no call: KMPC ends it with one.
+pub(super) fn lacks_end(draft: &Draft) -> bool {
+    let is_gomp = |entry: &str| entry.starts_with("GOMP_");
+    draft.probe() == Some(Probe::SingleStart) && draft.entry.as_deref().is_some_and(is_gomp)
 }

@@ -1,0 +1,325 @@
+//! From functions to drafts: every function is looked at alone, several at a time, and forgotten; then what depends on
+//! other functions is put right.
+
+use super::calls;
+use super::candidates;
+use super::cfg::Body;
+use super::dataflow::Flow;
+use super::draft::Draft;
+use super::entries;
+use super::functions::Function;
+use super::no_return::NoReturn;
+use super::windows::{self, Placed};
+use super::{Module, regions, shapes};
+use crate::model::Action;
+use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
+use ompfuse_format::site::Edge;
+use rayon::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// What compilers put into the names of outlined functions.
+const OUTLINED_MARKS: [&str; 3] = ["_omp_fn", "omp_outlined", ".extracted"];
+
+/// Everything that was found.
+pub(crate) struct Whole {
+    pub drafts: Vec<Draft>,
+    /// By address.
+    pub windows: Vec<Placed>,
+}
+
+/// A function to look at.
+#[derive(Debug, Clone)]
+struct Job {
+    function: usize,
+    candidates: Vec<u64>,
+    /// Its address is handed over as an outlined function.
+    outlined: bool,
+    /// Why no code of it may be changed, if that is known beforehand.
+    trouble: Option<&'static str>,
+}
+
+/// What was found in a function. Drafts refer to each other by their numbers in the list.
+struct Found {
+    job: Job,
+    parts: Vec<usize>,
+    drafts: Vec<Draft>,
+    windows: Vec<Placed>,
+    /// Parts of the construct that hands the function over.
+    combined: Vec<usize>,
+    /// It would differ if `job.outlined` did.
+    depends: bool,
+}
+
+/// Looks at every function with a candidate.
+pub(crate) fn find_all(module: &Module<'_>) -> Whole {
+    let (jobs, orphans) = jobs(module);
+    let mut found = functions(module, jobs);
+    found.sort_by_key(|f| module.functions.get(f.job.function).start);
+    let repeated = share(&mut found);
+    let outlined: FxHashSet<u64> = found
+        .iter()
+        .flat_map(|f| f.drafts.iter().filter_map(|d| d.outlined))
+        .collect();
+    let none = BTreeSet::new();
+    again(module, &mut found, &none, |f| {
+        let is = outlined.contains(&module.functions.get(f.job.function).start);
+        let wrong = f.depends && is != f.job.outlined;
+        f.job.outlined = is;
+        wrong || repeated.contains(&f.job.function)
+    });
+    let mut barred = BTreeSet::new();
+    loop {
+        let mut windows: Vec<Range<u64>> = found
+            .iter()
+            .flat_map(|f| f.windows.iter().map(|w| w.0.clone()))
+            .collect();
+        windows.sort_by_key(|w| w.start);
+        let foreign = windows::branches_into(module, &windows);
+        let new: Vec<u64> = foreign.difference(&barred).copied().collect();
+        if new.is_empty() {
+            return merge(module, found, orphans);
+        }
+        barred.extend(&new);
+        let inside = |part: &usize| {
+            let f = module.functions.get(*part);
+            new.iter().any(|va| (f.start..f.end).contains(va))
+        };
+        again(module, &mut found, &barred, |f| f.parts.iter().any(inside));
+    }
+}
+
+/// Functions with candidates; and sites at candidates outside of functions, which can't be patched.
+fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
+    let mut jobs: Vec<Job> = Vec::new();
+    let mut orphans = Vec::new();
+    for va in candidates::find(&module.image, &module.entries) {
+        let Some(function) = module.functions.at(va) else {
+            let mut draft = Draft::new(va, Construct::Service, Edge::Encloses);
+            draft.skip("in no known function: where instructions begin is unknown");
+            orphans.push(draft);
+            continue;
+        };
+        match jobs.last_mut() {
+            Some(job) if job.function == function => job.candidates.push(va),
+            _ => jobs.push(Job {
+                function,
+                candidates: vec![va],
+                outlined: seems_outlined(module.functions.get(function)),
+                trouble: None,
+            }),
+        }
+    }
+    jobs.retain(|job| {
+        let name = module.functions.get(job.function).base_name();
+        !(module.entries.contains_runtime && name.is_some_and(entries::is_runtime_internal))
+    });
+    (jobs, orphans)
+}
+
+/// Whether a function is likely to be an outlined one. What depends on it is corrected when all calls are known.
+fn seems_outlined(function: &Function) -> bool {
+    let marked = |name: &str| OUTLINED_MARKS.iter().any(|mark| name.contains(mark));
+    function.name.as_deref().is_none_or(marked)
+}
+
+/// Looks at functions, and at moved parts that didn't come with one.
+fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
+    let own: FxHashMap<usize, Vec<u64>> = jobs
+        .iter()
+        .map(|j| (j.function, j.candidates.clone()))
+        .collect();
+    let is_part = |j: &Job| module.functions.get(j.function).fragment;
+    let (parts, wholes): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(is_part);
+    let all: Vec<Found> = wholes
+        .into_par_iter()
+        .map_init(NoReturn::default, |no_return, job| {
+            look(module, no_return, &BTreeSet::new(), job)
+        })
+        .collect();
+    let mut done: FxHashSet<usize> = FxHashSet::default();
+    let mut out = Vec::new();
+    for found in all {
+        if !done.contains(&found.job.function) {
+            done.extend(&found.parts);
+            out.push(found);
+        }
+    }
+    let mut no_return = NoReturn::default();
+    for job in parts {
+        if done.contains(&job.function) {
+            continue;
+        }
+        let parent = module.functions.get(job.function).base_name();
+        let parent = parent.and_then(|name| module.functions.named(name));
+        let none = BTreeSet::new();
+        let mut found = parent.map(|function| {
+            let job = Job {
+                function,
+                candidates: own.get(&function).cloned().unwrap_or_default(),
+                outlined: seems_outlined(module.functions.get(function)),
+                trouble: None,
+            };
+            look(module, &mut no_return, &none, job)
+        });
+        if found
+            .as_ref()
+            .is_none_or(|f| !f.parts.contains(&job.function))
+        {
+            let trouble = Some("it is a part of an unknown function");
+            let job = Job { trouble, ..job };
+            found = Some(look(module, &mut no_return, &none, job));
+        }
+        if let Some(found) = found {
+            done.extend(&found.parts);
+            out.push(found);
+        }
+    }
+    out
+}
+
+/// Looks at a function.
+fn look(module: &Module<'_>, no_return: &mut NoReturn, barred: &BTreeSet<u64>, job: Job) -> Found {
+    let mut body = Body::build(module, no_return, job.function, &job.candidates);
+    if let Some(trouble) = job.trouble {
+        body.trouble.get_or_insert(trouble);
+    }
+    let mut found = Found {
+        parts: std::mem::take(&mut body.parts),
+        drafts: Vec::new(),
+        windows: Vec::new(),
+        combined: Vec::new(),
+        depends: false,
+        job,
+    };
+    if body.leads.is_empty() {
+        return found;
+    }
+    let flow = Flow::compute(module, &body);
+    let drafts = &mut found.drafts;
+    let queried = calls::find(module, &body, &flow, drafts);
+    found.combined = regions::link(&body, 0..drafts.len(), drafts);
+    if shapes::possible(queried, drafts) {
+        let own = 0..drafts.len();
+        found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
+        found.windows = windows::place(module, &body, barred, drafts);
+    }
+    found
+}
+
+/// Looks once more at the functions that `wanted` wants.
+fn again(
+    module: &Module<'_>,
+    found: &mut [Found],
+    barred: &BTreeSet<u64>,
+    mut wanted: impl FnMut(&mut Found) -> bool,
+) {
+    let mut wanted: Vec<&mut Found> = found
+        .iter_mut()
+        .filter_map(|f| wanted(f).then_some(f))
+        .collect();
+    wanted
+        .par_iter_mut()
+        .for_each_init(NoReturn::default, |no_return, f| {
+            **f = look(module, no_return, barred, f.job.clone());
+        });
+}
+
+/// Finds code that is in several functions, in which no code may be changed: the rules of one aren't those of the other.
+/// Returns these functions.
+fn share(found: &mut [Found]) -> FxHashSet<usize> {
+    let mut owners: FxHashMap<usize, usize> = FxHashMap::default();
+    let mut shared = FxHashSet::default();
+    for f in found.iter() {
+        for &part in &f.parts {
+            if let Some(&other) = owners.get(&part) {
+                shared.extend([other, f.job.function]);
+            }
+            owners.entry(part).or_insert(f.job.function);
+        }
+    }
+    for f in found
+        .iter_mut()
+        .filter(|f| shared.contains(&f.job.function))
+    {
+        let trouble = "it has code in common with another function";
+        f.job.trouble.get_or_insert(trouble);
+    }
+    shared
+}
+
+/// Puts the drafts of all functions into one list. What is in several functions is listed with the first.
+fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
+    let mut whole = Whole {
+        drafts: orphans,
+        windows: Vec::new(),
+    };
+    let mut claims: FxHashMap<usize, usize> = FxHashMap::default();
+    for &part in found.iter().flat_map(|f| &f.parts) {
+        *claims.entry(part).or_default() += 1;
+    }
+    // Sites in code that several functions have, by address.
+    let mut shared: FxHashMap<u64, usize> = FxHashMap::default();
+    let mut combined = Vec::new();
+    for f in found {
+        let common: Vec<Range<u64>> = f
+            .parts
+            .iter()
+            .filter(|p| claims[p] > 1)
+            .map(|&p| module.functions.get(p))
+            .map(|f| f.start..f.end)
+            .collect();
+        let mut number = Vec::with_capacity(f.drafts.len());
+        let mut next = whole.drafts.len();
+        for d in &f.drafts {
+            let is_common = common.iter().any(|r| r.contains(&d.address));
+            let known = shared.get(&d.address).copied().filter(|_| is_common);
+            number.push(known.unwrap_or(next));
+            next += usize::from(known.is_none());
+        }
+        let listed = |i: &usize| number[*i] >= whole.drafts.len();
+        for i in (0..number.len()).filter(listed) {
+            let address = f.drafts[i].address;
+            if common.iter().any(|r| r.contains(&address)) {
+                shared.entry(address).or_insert(number[i]);
+            }
+        }
+        let start = module.functions.get(f.job.function).start;
+        combined.extend(f.combined.into_iter().map(|d| (start, number[d])));
+        let known = whole.drafts.len();
+        for (i, mut d) in f.drafts.into_iter().enumerate() {
+            if number[i] < known {
+                continue;
+            }
+            d.region = d.region.map(|r| number[r]);
+            d.implied_by.iter_mut().for_each(|i| *i = number[*i]);
+            if let Some(Action::Inline(spec)) = &mut d.action
+                && spec.probe == Probe::InlineLoopAgain
+            {
+                spec.param = number[spec.param as usize] as i64;
+            }
+            whole.drafts.push(d);
+        }
+        let windows = f.windows.into_iter();
+        whole.windows.extend(
+            windows.map(|(window, members)| {
+                (window, members.into_iter().map(|d| number[d]).collect())
+            }),
+        );
+    }
+    whole.windows.sort_by_key(|w| w.0.start);
+    let mut begins: FxHashMap<u64, usize> = FxHashMap::default();
+    for (i, d) in whole.drafts.iter().enumerate() {
+        if let Some(va) = d.outlined {
+            begins.entry(va).or_insert(i);
+        }
+    }
+    for (start, part) in combined {
+        if let Some(&begin) = begins.get(&start) {
+            regions::belongs_to(part, begin, &mut whole.drafts);
+        }
+    }
+    whole
+}

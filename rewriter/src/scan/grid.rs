@@ -1,0 +1,136 @@
+//! What is known of every byte of a function while it is decoded: which instruction begins there, and how it is reached.
+
+use std::ops::Range;
+
+/// The number of the instruction that begins at the byte, plus 1.
+const NUMBER: u32 = (1 << 30) - 1;
+/// A block begins here.
+const LEADER: u32 = 1 << 31;
+/// The number is that of a block.
+const BLOCK: u32 = 1 << 30;
+
+/// The bytes of some ranges of addresses.
+#[derive(Debug, Default)]
+pub(crate) struct Grid {
+    /// The ranges, disjoint, in the order in which they were added.
+    pub ranges: Vec<Range<u64>>,
+    bytes: Vec<Vec<u32>>,
+}
+
+impl Grid {
+    /// Takes a range in.
+    pub(crate) fn add(&mut self, range: Range<u64>) {
+        let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+        self.bytes.push(vec![0; len]);
+        self.ranges.push(range);
+    }
+
+    /// The range that holds an address.
+    pub(crate) fn range_of(&self, va: u64) -> Option<&Range<u64>> {
+        self.ranges.iter().find(|r| r.contains(&va))
+    }
+
+    fn byte(&self, va: u64) -> u32 {
+        let place = self.ranges.iter().position(|r| r.contains(&va));
+        place.map_or(0, |n| self.bytes[n][(va - self.ranges[n].start) as usize])
+    }
+
+    fn byte_mut(&mut self, va: u64) -> Option<&mut u32> {
+        let n = self.ranges.iter().position(|r| r.contains(&va))?;
+        self.bytes[n].get_mut((va - self.ranges[n].start) as usize)
+    }
+
+    /// The number of the instruction that begins at an address.
+    pub(crate) fn insn(&self, va: u64) -> Option<usize> {
+        let byte = self.byte(va);
+        match byte & BLOCK {
+            0 => (byte & NUMBER).checked_sub(1).map(|n| n as usize),
+            _ => None,
+        }
+    }
+
+    /// Says which instruction begins at an address.
+    pub(crate) fn set_insn(&mut self, va: u64, number: usize) {
+        if let Some(byte) = self.byte_mut(va) {
+            *byte = *byte & LEADER | (number as u32 + 1) & NUMBER;
+        }
+    }
+
+    /// Says that a block begins at an address; tells whether that is new.
+    pub(crate) fn lead(&mut self, va: u64) -> bool {
+        self.byte_mut(va).is_some_and(|byte| {
+            let new = *byte & LEADER == 0;
+            *byte |= LEADER;
+            new
+        })
+    }
+
+    /// Whether a block begins at an address.
+    pub(crate) fn leads(&self, va: u64) -> bool {
+        self.byte(va) & LEADER != 0
+    }
+
+    /// The last instruction that begins at an address or before it, in the same range.
+    pub(crate) fn insn_before(&self, va: u64) -> Option<usize> {
+        let n = self.ranges.iter().position(|r| r.contains(&va))?;
+        let upto = (va - self.ranges[n].start) as usize;
+        let found = self.bytes[n][..=upto]
+            .iter()
+            .rev()
+            .find(|b| **b & NUMBER != 0)?;
+        ((found & NUMBER) as usize).checked_sub(1)
+    }
+
+    /// From here on [`Grid::block`] tells which block begins at an address, and [`Grid::insn`] nothing.
+    pub(crate) fn set_blocks(&mut self, starts: impl Iterator<Item = u64>) {
+        for (number, va) in starts.enumerate() {
+            if let Some(byte) = self.byte_mut(va) {
+                *byte = BLOCK | (number as u32 + 1) & NUMBER;
+            }
+        }
+    }
+
+    /// The block that begins at an address.
+    pub(crate) fn block(&self, va: u64) -> Option<usize> {
+        let byte = self.byte(va);
+        match byte & BLOCK {
+            0 => None,
+            _ => (byte & NUMBER).checked_sub(1).map(|n| n as usize),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_leaders_and_blocks() {
+        let mut grid = Grid::default();
+        grid.add(0x100..0x110);
+        grid.add(0x40..0x50);
+        assert!(grid.lead(0x104) && !grid.lead(0x104) && !grid.lead(0x110));
+        grid.set_insn(0x100, 0);
+        grid.set_insn(0x104, 1);
+        assert_eq!(
+            (grid.insn(0x100), grid.insn(0x101), grid.insn(0x104)),
+            (Some(0), None, Some(1))
+        );
+        assert!(grid.leads(0x104) && !grid.leads(0x100));
+        assert_eq!(
+            (
+                grid.insn_before(0x10f),
+                grid.insn_before(0x103),
+                grid.insn_before(0x44)
+            ),
+            (Some(1), Some(0), None)
+        );
+        assert_eq!(grid.range_of(0x4f), Some(&(0x40..0x50)));
+        assert_eq!(grid.block(0x104), None);
+        grid.set_blocks([0x104].into_iter());
+        assert_eq!(
+            (grid.block(0x104), grid.block(0x100), grid.insn(0x104)),
+            (Some(0), None, None)
+        );
+    }
+}
