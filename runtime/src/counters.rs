@@ -1,6 +1,7 @@
-//! Counters of a thread: one perf group, read with one system call per boundary (counters.md: 8 events in a group cost
-//! as much as one).
+//! Counters of a thread: one perf group. Sets of hardware events are read with `rdpmc` where the kernel allows it and both
+//! ways agree, others with one system call per boundary (8 events in a group cost as much as one).
 
+use crate::rdpmc::CounterPage;
 use crate::syscall;
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::EventStatus;
@@ -127,6 +128,8 @@ pub(crate) struct Counters {
     /// Leader first; all are kept open.
     fds: [i32; MAX_COUNTERS + 1],
     len: usize,
+    /// A page per counter, if all can be read without the kernel.
+    pages: Option<[CounterPage; MAX_COUNTERS]>,
 }
 
 impl Counters {
@@ -135,6 +138,7 @@ impl Counters {
         let mut counters = Counters {
             fds: [-1; MAX_COUNTERS + 1],
             len: 0,
+            pages: None,
         };
         if chosen.is_empty() {
             return counters;
@@ -157,7 +161,35 @@ impl Counters {
             *slot = syscall::move_up(counter.into_raw_fd());
         }
         counters.len = chosen.len();
+        counters.pages = counters.map_pages();
         counters
+    }
+
+    /// The counters' pages, if what they give lies between what two calls of the kernel give.
+    fn map_pages(&self) -> Option<[CounterPage; MAX_COUNTERS]> {
+        let mut mapped = Vec::with_capacity(self.len);
+        for &fd in &self.fds[1..=self.len] {
+            mapped.extend(CounterPage::map(fd));
+        }
+        let mut values = [[0; MAX_COUNTERS]; 3];
+        let [before, own, after] = &mut values;
+        let mut is_right = mapped.len() == self.len && self.read_by_kernel(before);
+        for (page, value) in mapped.iter().zip(own.iter_mut()) {
+            match page.read() {
+                Some(count) => *value = count,
+                None => is_right = false,
+            }
+        }
+        is_right = is_right && self.read_by_kernel(after);
+        is_right &= (0..self.len).all(|i| before[i] <= own[i] && own[i] <= after[i]);
+        if !is_right {
+            mapped.into_iter().for_each(CounterPage::unmap);
+            return None;
+        }
+        let first = *mapped.first()?;
+        Some(core::array::from_fn(|i| {
+            mapped.get(i).copied().unwrap_or(first)
+        }))
     }
 
     /// Number of counters.
@@ -169,6 +201,21 @@ impl Counters {
     /// Reads all counters. False if the kernel refuses (the program closed the descriptor, say).
     #[inline]
     pub(crate) fn read(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
+        let Some(pages) = &self.pages else {
+            return self.read_by_kernel(out);
+        };
+        for (page, value) in pages[..self.len].iter().zip(out.iter_mut()) {
+            match page.read() {
+                Some(count) => *value = count,
+                // Not on the processor at the moment: the kernel knows what it has counted.
+                None => return self.read_by_kernel(out),
+            }
+        }
+        true
+    }
+
+    #[cold]
+    fn read_by_kernel(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
         // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
         let mut words = [0; 3 + 2 * (MAX_COUNTERS + 1)];
         let expected = 3 + 2 * (self.len + 1);
@@ -181,8 +228,11 @@ impl Counters {
         true
     }
 
-    /// Closes the descriptors.
+    /// Closes the descriptors. The counters must not be read again.
     pub(crate) fn close(&self) {
+        if let Some(pages) = self.pages {
+            pages[..self.len].iter().for_each(|page| page.unmap());
+        }
         if self.len > 0 {
             self.fds[..=self.len]
                 .iter()

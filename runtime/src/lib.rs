@@ -21,6 +21,7 @@ mod host;
 mod modules;
 mod probes;
 mod process;
+mod rdpmc;
 mod syscall;
 mod thread;
 mod tls;

@@ -68,6 +68,14 @@ pub(crate) fn map_file(fd: i32, offset: u64, len: usize) -> Option<*mut u8> {
     (at > 0).then_some(at as *mut u8)
 }
 
+/// Read-only shared mapping of the first bytes of a file.
+pub(crate) fn map_file_read_only(fd: i32, len: usize) -> Option<*mut u8> {
+    let (prot, flags) = (libc::PROT_READ as usize, libc::MAP_SHARED as usize);
+    // SAFETY: as map_memory.
+    let at = unsafe { raw(libc::SYS_mmap, [0, len, prot, flags, fd as usize, 0]) };
+    (at > 0).then_some(at as *mut u8)
+}
+
 /// Removes a mapping.
 ///
 /// # Safety

@@ -126,3 +126,56 @@ fn every_event_is_available_or_has_a_reason() {
         assert_eq!(available, Some(reason.is_none()), "{text}");
     }
 }
+
+/// Where the processor counts: a task's instructions are its own, and what is added at its edges is little and the same for all.
+#[test]
+fn instructions_are_those_of_the_task() {
+    const ROUNDS: u64 = 100_000;
+    let events = command::json(["events", "--format", "json"]);
+    let list = events["events"].as_array().expect("a list of events");
+    let counts = |name| {
+        list.iter()
+            .any(|e| e["name"] == name && e["available"] == true)
+    };
+    if !(counts("instructions") && counts("branches")) {
+        // No skip: a machine without counters can't be made to have them.
+        println!("no hardware counters here: their accuracy is not tested");
+        return;
+    }
+    for compiler in ["gcc", "clang"] {
+        for build in Fixture::open("counted").ordinary_builds(compiler) {
+            let folder = tempfile::tempdir().expect("there is room for a recording");
+            let patched = table::patch(&build, folder.path(), &[]);
+            let out = folder.path().join("runs");
+            let flags = ["--events", "instructions,branches"];
+            table::record(&patched, &[], 2, &out, &flags).ok("record");
+            let xus = table::export(&table::runs(&out)[0]);
+            // The rank among its siblings is the label's last number but one.
+            let rank = |label: &str| -> u64 {
+                let mut parts = label.rsplit('.').skip(1);
+                parts.next().and_then(|r| r.parse().ok()).expect("a rank")
+            };
+            let tasks: Vec<_> = xus.iter().filter(|x| x.construct == "task").collect();
+            assert_eq!(tasks.len(), 8, "{build}");
+            for (event, per_round) in [("instructions", 2), ("branches", 1)] {
+                let added: Vec<u64> = tasks
+                    .iter()
+                    .map(|task| {
+                        let own = per_round * ROUNDS * rank(&task.label);
+                        let counted = task.number(event);
+                        counted.checked_sub(own).unwrap_or_else(|| {
+                            panic!("{build}: {event} {counted}, at least {own} executed")
+                        })
+                    })
+                    .collect();
+                // The kernel's interrupts are counted where that is allowed, so one task may have more.
+                let mut sorted = added.clone();
+                sorted.sort_unstable();
+                assert!(
+                    sorted[sorted.len() / 2] < 20_000,
+                    "{build}: {event} {added:?}"
+                );
+            }
+        }
+    }
+}
