@@ -110,6 +110,7 @@ global_asm!(
     "push [rbp]", // rbp
     "push rsp",   // replaced below
     "push rbx",
+    ".cfi_offset rbx, -120",
     "push rdx",
     "push rcx",
     "push rax",
@@ -146,6 +147,7 @@ global_asm!(
     "pop rcx",
     "pop rdx",
     "pop rbx",
+    ".cfi_restore rbx",
     "add rsp, 16",
     "pop rsi",
     "pop rdi",
@@ -218,6 +220,12 @@ impl Call {
         // SAFETY: the stub has put the address of its site into r10; sites stay as long as their module, whose code
         // is running.
         unsafe { &*self.site }
+    }
+
+    /// The program's stack pointer at the call: what it has on its stack lies above.
+    #[inline(always)]
+    fn stack_pointer(&self) -> usize {
+        addr_of!(self.return_address) as usize
     }
 
     /// Argument by position.
@@ -365,11 +373,17 @@ pub(crate) unsafe fn bound_at(site: &SiteDesc, pointer: u64) -> i64 {
     }
 }
 
+/// Number of the stack pointer among the registers.
+const RSP: usize = 4;
+
 unsafe extern "C-unwind" fn handle_call(call: *const Call) -> u64 {
     // SAFETY: the thunk's own structure, on the stack below us.
     let call = unsafe { &*call };
     match process::current() {
-        Some(thread) => probes::call(thread, call),
+        Some(thread) => {
+            thread.recover(call.stack_pointer());
+            probes::call(thread, call)
+        }
         None => call.forward(),
     }
 }
@@ -378,7 +392,10 @@ unsafe extern "C-unwind" fn handle_task(call: *const Call, block: *mut u8) -> u6
     // SAFETY: the thunk's own structure, on the stack below us.
     let call = unsafe { &*call };
     match process::current() {
-        Some(thread) => probes::tasks::create(thread, call, block),
+        Some(thread) => {
+            thread.recover(call.stack_pointer());
+            probes::tasks::create(thread, call, block)
+        }
         None => call.forward(),
     }
 }
@@ -387,6 +404,7 @@ unsafe extern "C" fn handle_inline(registers: *const [u64; 16], site: *const Sit
     // SAFETY: the thunk's own array; the trampoline's site.
     let (registers, site) = unsafe { (&*registers, &*site) };
     if let Some(thread) = process::current() {
+        thread.recover(registers[RSP] as usize);
         probes::inline::inline(thread, registers, site);
     }
 }

@@ -239,6 +239,13 @@ fn new_thread<'a>() -> Option<&'a Thread> {
     Some(thread)
 }
 
+/// About the stack pointer.
+#[inline(never)]
+fn here() -> usize {
+    let object = 0u8;
+    core::hint::black_box(&raw const object) as usize
+}
+
 fn with_list(change: impl FnOnce()) {
     while LIST_LOCK
         .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -261,6 +268,7 @@ unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     let thread = unsafe { &*memory };
     // With the lock, since `finish` may be closing this thread at the moment.
     with_list(|| {
+        thread.recover(here());
         thread.finish();
         LOST.fetch_add(thread.buffer.lost(), Ordering::Relaxed);
         let mut head = THREADS.load(Ordering::Relaxed).cast_const();
@@ -302,7 +310,10 @@ pub(crate) fn finish() {
             // SAFETY: listed threads are alive.
             let thread = unsafe { &*head };
             // A thread at work can't be closed from here: what it committed stays, its last part is missing.
-            if head as usize == own || thread.is_idle() {
+            if head as usize == own {
+                thread.recover(here());
+                thread.finish();
+            } else if thread.is_idle() {
                 thread.finish();
             }
             lost += thread.buffer.lost();

@@ -12,12 +12,14 @@
 mod cost;
 mod frame;
 mod nest;
+mod recover;
 mod write;
 
 pub(crate) use cost::Cost;
 pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 
 use frame::Held;
+use recover::{Entered, REMEMBERED, Stack};
 
 use crate::buffer::Buffer;
 use crate::counters::Counters;
@@ -65,6 +67,10 @@ pub(crate) struct Thread {
     detached_lost: Cell<usize>,
     /// Left over from before a fork: nothing is recorded on it any more.
     pub(crate) abandoned: Cell<bool>,
+    stack: Stack,
+    /// The frames that were entered, as far as there is room; and how many they are.
+    entered: [Entered; REMEMBERED],
+    depth: Cell<usize>,
     /// Next in the list of the process.
     pub(crate) next: Cell<*const Thread>,
 }
@@ -96,6 +102,7 @@ impl Thread {
             (&raw mut (*at).root).write(Frame::new(Construct::Program, NO_SITE, node, place, 0, 1));
             &*at
         };
+        thread.stack.find();
         thread.sequence.set(1);
         thread.frame.set(&raw const thread.root);
         thread.account.set(&raw const thread.root.cost);

@@ -165,14 +165,19 @@ impl Thread {
         frame.up.set(self.frame.replace(frame));
         frame.work_base.set(self.work_top.get());
         frame.mutex_base.set(self.mutex_top.get());
+        self.remember(frame);
     }
 
     /// Leaves the current frame, closing what its end implies, and writes its interval. `extent`: see
     /// [`record::Interval::extent`].
     pub(crate) fn leave(&self, frame: &Frame, extent: u64) {
         if !core::ptr::eq(self.frame.get(), frame) {
-            return; // forked away in between
+            if self.abandoned.get() {
+                return; // forked away in between, or finished
+            }
+            self.return_to(frame);
         }
+        self.depth.set(self.depth.get().saturating_sub(1));
         if self.abandoned.get() {
             // Nothing is written, but the frame's memory goes.
             self.work_top.set(frame.work_base.get());

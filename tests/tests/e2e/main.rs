@@ -39,6 +39,7 @@ macro_rules! for_each_fixture {
 }
 
 mod accounting;
+mod behaviour;
 mod combine;
 mod counts;
 mod errors;

@@ -1,0 +1,128 @@
+//! Frames that are gone without having been left: the program jumped out of them (`longjmp`), or ended the thread
+//! inside of them. They lay on the thread's stack, which other functions use by now, so they may not be touched.
+
+use super::{Cost, Frame, Thread};
+use core::cell::Cell;
+
+/// Frames that are remembered; of deeper nesting the innermost ones.
+pub(super) const REMEMBERED: usize = 64;
+
+/// What has to be known of a frame when it can't be asked any more.
+#[derive(Debug)]
+pub(super) struct Entered {
+    frame: Cell<*const Frame>,
+    /// Number of frames around it: whether the place was taken by a deeper one since.
+    depth: Cell<usize>,
+    work_base: Cell<usize>,
+    mutex_base: Cell<usize>,
+}
+
+/// The thread's stack: lowest address and length; unknown has length 0.
+#[derive(Debug)]
+pub(super) struct Stack {
+    low: Cell<usize>,
+    len: Cell<usize>,
+}
+
+impl Stack {
+    /// Asks for the bounds. At a thread's first probe only: it may allocate, and read a file.
+    pub(super) fn find(&self) {
+        // SAFETY: the attributes are initialised by the first call and released by the last.
+        unsafe {
+            let mut attributes = core::mem::zeroed();
+            if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+                return;
+            }
+            let (mut low, mut len) = (core::ptr::null_mut(), 0);
+            if libc::pthread_attr_getstack(&attributes, &mut low, &mut len) == 0 {
+                self.low.set(low as usize);
+                self.len.set(len);
+            }
+            libc::pthread_attr_destroy(&mut attributes);
+        }
+    }
+
+    /// Whether an object on this stack is gone, when the stack pointer has this value. On any other stack (coroutines,
+    /// signal handlers) nothing is known.
+    #[inline(always)]
+    fn is_gone(&self, object: usize, sp: usize) -> bool {
+        let used = sp.wrapping_sub(self.low.get());
+        used < self.len.get() && object.wrapping_sub(self.low.get()) < used
+    }
+}
+
+impl Thread {
+    /// Forgets what the program has jumped out of. `sp`: its stack pointer now, everything below isn't its own.
+    #[inline(always)]
+    pub(crate) fn recover(&self, sp: usize) {
+        let (frame, account) = (self.frame.get() as usize, self.account.get() as usize);
+        if self.stack.is_gone(frame, sp) || self.stack.is_gone(account, sp) {
+            self.forget(sp);
+        }
+    }
+
+    #[cold]
+    fn forget(&self, sp: usize) {
+        while self.stack.is_gone(self.frame.get() as usize, sp) {
+            self.pop();
+        }
+        let account: *const Cost = self.innermost_cost();
+        self.account.set(account);
+    }
+
+    /// Remembers a frame that is entered; it is current already.
+    #[inline(always)]
+    pub(super) fn remember(&self, frame: &Frame) {
+        let depth = self.depth.get();
+        if let Some(entered) = self.entered.get(depth % REMEMBERED) {
+            entered.frame.set(frame);
+            entered.depth.set(depth);
+            entered.work_base.set(frame.work_base.get());
+            entered.mutex_base.set(frame.mutex_base.get());
+        }
+        self.depth.set(depth + 1);
+    }
+
+    fn remembered(&self, depth: usize) -> Option<&Entered> {
+        let entered = self.entered.get(depth % REMEMBERED)?;
+        (entered.depth.get() == depth && !entered.frame.get().is_null()).then_some(entered)
+    }
+
+    /// Makes the frame around the current one current, without touching the latter.
+    fn pop(&self) {
+        let depth = self.depth.get().saturating_sub(1);
+        let current = self.remembered(depth);
+        let current = current.filter(|e| core::ptr::eq(e.frame.get(), self.frame.get()));
+        let around = match depth {
+            0 => Some(&raw const self.root),
+            _ => self.remembered(depth - 1).map(|e| e.frame.get()),
+        };
+        match (current, around) {
+            (Some(current), Some(around)) => {
+                self.work_top.set(current.work_base.get());
+                self.mutex_top.set(current.mutex_base.get());
+                self.frame.set(around);
+                self.depth.set(depth);
+            }
+            // Nested too deeply to know: what is still alive says so when it is left.
+            _ => {
+                self.work_top.set(0);
+                self.mutex_top.set(0);
+                self.frame.set(&raw const self.root);
+                self.depth.set(0);
+            }
+        }
+    }
+
+    /// Makes `frame`, which is alive and about to be left, the current one, whatever was entered since.
+    #[cold]
+    pub(super) fn return_to(&self, frame: &Frame) {
+        while self.depth.get() > 0 && !core::ptr::eq(self.frame.get(), frame) {
+            self.pop();
+        }
+        self.frame.set(frame);
+        self.work_top.set(frame.work_base.get());
+        self.mutex_top.set(frame.mutex_base.get());
+        self.account.set(&raw const frame.cost);
+    }
+}
