@@ -51,6 +51,8 @@ pub struct Entry {
     pub edge: Edge,
     /// The probe for its call sites; `None`: known, but not patched.
     pub probe: Option<Probe>,
+    /// Why its call sites need no probe: what they do is seen elsewhere.
+    pub implied: Option<String>,
     /// Positions of the arguments that the probe reads, as in [`abi::SiteDesc::args`].
     pub args: [u8; 8],
     /// Number of integer arguments.
@@ -76,6 +78,7 @@ struct RawEntry {
     construct: Construct,
     edge: Edge,
     probe: Option<String>,
+    implied: Option<String>,
     #[serde(default)]
     args: Vec<u8>,
     #[serde(default)]
@@ -150,6 +153,7 @@ pub fn parse(text: &str, runtime: Runtime) -> Result<Vec<Entry>, PatternError> {
                 construct: raw.construct,
                 edge: raw.edge,
                 probe,
+                implied: raw.implied,
                 args,
                 nargs: raw.nargs,
                 width: raw.width,
@@ -247,6 +251,7 @@ mod tests {
         for e in entries() {
             assert!(ids.insert(e.id), "id {} twice", e.id);
             assert!(symbols.insert(&e.symbol), "{} twice", e.symbol);
+            assert!(e.probe.is_none() || e.implied.is_none(), "{}", e.symbol);
             for a in present_args(&e.args) {
                 assert!(a < e.nargs, "{}: argument {a} of {}", e.symbol, e.nargs);
             }

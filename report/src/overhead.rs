@@ -77,7 +77,9 @@ impl Parts {
                 };
                 self.add(class, what, own, region.count());
             }
-            Construct::TaskCreate => self.add(Class::Management, name, own, region.count()),
+            Construct::TaskCreate | Construct::Taskloop | Construct::Reduction => {
+                self.add(Class::Management, name, own, region.count())
+            }
             // One interval per loop and thread; its extent says how often.
             Construct::Dispatch => self.add(Class::Management, name, own, region.extent()),
             _ => {}

@@ -394,7 +394,7 @@ unsafe extern "C-unwind" fn handle_task(call: *const Call, block: *mut u8) -> u6
     match process::current() {
         Some(thread) => {
             thread.recover(call.stack_pointer());
-            probes::tasks::create(thread, call, block)
+            probes::task(thread, call, block)
         }
         None => call.forward(),
     }

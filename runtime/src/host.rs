@@ -65,6 +65,17 @@ pub(crate) fn ask_these(thread_num: Option<usize>, num_threads: Option<usize>) {
     }
 }
 
+/// Whether the process's OpenMP runtime is libomp (or Intel's), which has libgomp's functions too.
+pub(crate) fn has_libomp() -> bool {
+    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+    let mut function = KNOWN.load(Ordering::Relaxed);
+    if function == 0 {
+        function = symbol(c"__kmpc_global_thread_num").max(1);
+        KNOWN.store(function, Ordering::Relaxed);
+    }
+    function > 1
+}
+
 /// Thread number in the current team.
 pub(crate) fn thread_num() -> i64 {
     ask(&THREAD_NUM, c"omp_get_thread_num").unwrap_or(0)

@@ -164,6 +164,12 @@ impl Thread {
         self.account.replace(to)
     }
 
+    /// The account that is being charged.
+    #[inline(always)]
+    pub(crate) fn account(&self) -> *const Cost {
+        self.account.get()
+    }
+
     /// The current frame.
     #[inline(always)]
     pub(crate) fn frame(&self) -> &Frame {

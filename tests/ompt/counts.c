@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, loop;
+static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, loop;
 
 static void on_parallel(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_data_t *region, unsigned int team,
                         int flags, const void *from)
@@ -29,6 +29,8 @@ static void on_work(ompt_work_t kind, ompt_scope_endpoint_t endpoint, ompt_data_
     (void)region, (void)in_task, (void)count, (void)from;
     if (endpoint != ompt_scope_begin)
         return;
+    if (kind == ompt_work_taskloop)
+        taskloop++;
     if (kind == ompt_work_single_executor)
         single++;
     else if (kind != ompt_work_single_other && kind != ompt_work_sections && kind != ompt_work_taskloop)
@@ -81,8 +83,9 @@ static void finalize(ompt_data_t *tool)
     FILE *file = path ? fopen(path, "w") : NULL;
     if (!file)
         return;
-    fprintf(file, "parallel %ld\ntask %ld\nsingle %ld\nmaster %ld\ncritical %ld\ntaskwait %ld\ntaskgroup %ld\nloop %ld\n",
-            parallel, task, single, masked, critical, taskwait, taskgroup, loop);
+    fprintf(file, "parallel %ld\ntask %ld\nsingle %ld\nmaster %ld\ncritical %ld\ntaskwait %ld\ntaskgroup %ld\n"
+            "taskloop %ld\nloop %ld\n",
+            parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, loop);
     fclose(file);
 }
 

@@ -165,11 +165,9 @@ impl Rows {
         xus.thread.push(thread);
         xus.cpu.push(i.cpu);
         xus.first.push(i.index);
-        xus.iterations.push(if i.construct == Construct::Range {
-            i.extent
-        } else {
-            0
-        });
+        // A task has iterations if a taskloop made it.
+        let iterates = matches!(i.construct, Construct::Range | Construct::Task);
+        xus.iterations.push(if iterates { i.extent } else { 0 });
         xus.t0_ns.push(t0);
         xus.t1_ns.push(t1);
         xus.parts.push(1);

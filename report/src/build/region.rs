@@ -34,7 +34,9 @@ fn split(construct: Option<Construct>, own: u64, extent: u64) -> Split {
             Construct::Parallel
             | Construct::Dispatch
             | Construct::TaskCreate
+            | Construct::Taskloop
             | Construct::Taskyield
+            | Construct::Reduction
             | Construct::Flush
             | Construct::Cancel
             | Construct::Service,

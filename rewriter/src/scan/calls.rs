@@ -149,10 +149,20 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
         Some(Probe::StaticFini) if flags & IDENT_WORK_DISTRIBUTE != 0 => {
             draft.construct = Construct::Distribute;
         }
+        // Without a place for the first range it only registers the reductions of a loop that the program divides itself.
+        Some(Probe::LoopStart) if constant(state, entry.args[2]) == Some(0) => {
+            draft.construct = Construct::Reduction;
+            draft.edge = Edge::Encloses;
+        }
         Some(Probe::Barrier) if flags & IDENT_BARRIER_IMPLICIT != 0 => {
             draft.construct = Construct::ImplicitBarrier;
         }
-        Some(Probe::TaskEnqueue | Probe::TaskBeginIf0 | Probe::TaskCompleteIf0) => {
+        Some(
+            Probe::TaskEnqueue
+            | Probe::TaskBeginIf0
+            | Probe::TaskCompleteIf0
+            | Probe::TaskloopPattern,
+        ) => {
             if let Value::Result(call) = argument(state, entry.args[0]) {
                 draft.argument_of = Some(call);
             }
@@ -186,6 +196,9 @@ pub(crate) fn target(insn: &Instruction) -> Option<Target> {
 
 /// Decides how the call can be patched.
 fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
+    if let Some(reason) = &entry.implied {
+        return draft.imply(reason.clone());
+    }
     let Some(probe) = entry.probe else {
         return draft.skip(format!("no probe for {} yet", entry.symbol));
     };

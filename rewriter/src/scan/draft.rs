@@ -91,8 +91,10 @@ impl Draft {
         self.mechanism = match probe.probe {
             Probe::Parallel
             | Probe::ParallelLoop
+            | Probe::ParallelReductions
             | Probe::Fork
             | Probe::TaskCreate
+            | Probe::Taskloop
             | Probe::TaskAlloc => Mechanism::Closure,
             _ => Mechanism::CallSite,
         };

@@ -58,7 +58,7 @@ pub(crate) fn belongs_to(part: usize, begin: usize, drafts: &mut [Draft]) {
     inherit(part, drafts);
 }
 
-/// A task's parts belong to the call that allocates it.
+/// A task's parts belong to the call that allocates it; the pattern of a taskloop's tasks belongs to the taskloop.
 fn link_tasks(own: Range<usize>, drafts: &mut [Draft]) {
     let allocations: FxHashMap<u64, usize> = own
         .clone()
@@ -70,10 +70,26 @@ fn link_tasks(own: Range<usize>, drafts: &mut [Draft]) {
         .map(|d| (drafts[d].address, d))
         .collect();
     for d in own {
-        drafts[d].region = drafts[d]
+        let allocation = drafts[d]
             .argument_of
             .and_then(|call| allocations.get(&call))
             .copied();
+        let is_taskloop = drafts[d]
+            .record
+            .is_some_and(|r| r.probe == Some(Probe::TaskloopPattern));
+        match allocation {
+            Some(allocation) if is_taskloop => {
+                drafts[allocation].construct = Construct::Taskloop;
+                drafts[allocation].region = Some(d);
+                drafts[d].outlined = drafts[allocation].outlined;
+                if drafts[d].action.is_none() {
+                    drafts[allocation].skip("the taskloop that uses the task has no probe");
+                }
+            }
+            Some(_) => drafts[d].region = allocation,
+            // An allocation that its taskloop has claimed keeps it.
+            None => {}
+        }
     }
 }
 

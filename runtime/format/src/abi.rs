@@ -52,7 +52,7 @@ pub const SLOTS: usize = 16;
 
 /// Slot of the thunk for call sites.
 pub const SLOT_CALL: usize = 0;
-/// Slot of the thunk for task creation with an argument block to copy ([`Probe::TaskCreate`]).
+/// Slot of the thunk for calls with an argument block to copy ([`Probe::TaskCreate`], [`Probe::Taskloop`]).
 pub const SLOT_TASK: usize = 1;
 /// Slot of the thunk for inline probes.
 pub const SLOT_INLINE: usize = 2;
@@ -324,6 +324,17 @@ probes! {
     InlineChunk = 44, "inline-chunk";
     /// Inline. The next chunk of the static loop of site `region` begins, if there is one. The first one counts.
     InlineNextChunk = 45, "inline-next-chunk";
+    /// `GOMP_taskloop*`: `args = [fn, data, cpyfn, flags, start, end, step]`, size and alignment of the block where
+    /// [`Probe::TaskCreate`] has them. Uses [`SLOT_TASK`].
+    Taskloop = 60, "taskloop";
+    /// `__kmpc_taskloop*`: `args = [task, *lower, *upper, step, nogroup]`; the task is the pattern of those to be made.
+    TaskloopPattern = 61, "taskloop-pattern";
+    /// A call that does a part of its construct and nothing else: it is timed.
+    Service = 62, "service";
+    /// A true result says that cancellation was activated, or seen, here.
+    Cancel = 63, "cancel";
+    /// As [`Probe::Parallel`]; the runtime reads the first word behind `data`.
+    ParallelReductions = 64, "parallel-reductions";
 }
 
 impl Probe {
@@ -335,7 +346,7 @@ impl Probe {
     /// The slot that its stub uses.
     pub const fn slot(self) -> usize {
         match self {
-            Probe::TaskCreate => SLOT_TASK,
+            Probe::TaskCreate | Probe::Taskloop => SLOT_TASK,
             p if p.is_inline() => SLOT_INLINE,
             _ => SLOT_CALL,
         }

@@ -130,7 +130,7 @@ pub struct Interval<'a> {
     pub cpu: u16,
     /// Meaning by `step`.
     pub index: i64,
-    /// Range: number of iterations (0: not known). Parallel: team size. Implicit task: thread number in the team.
+    /// Range, or task of a taskloop: number of iterations (0: not known, or none). Parallel: team size. Implicit task: thread number in the team.
     /// Critical and locks: ticks spent waiting to enter, a part of `own_ticks`.
     pub extent: u64,
     /// Time stamp counter at the begin.

@@ -103,6 +103,10 @@ fn gomp_range(thread: &Thread, site: &SiteDesc, start: Option<u64>, end: Option<
 pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     thread.close_all();
+    if call.known(2) == Some(0) {
+        // Nowhere to store a range: a static loop, which the program computes itself, registers its reductions.
+        return sync::wait(thread, call, Construct::Reduction);
+    }
     thread.charge();
     let first = bound(site, call.known(0).unwrap_or(0));
     let step = bound(site, call.known(1).unwrap_or(1));

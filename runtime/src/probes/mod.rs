@@ -4,6 +4,7 @@ pub(crate) mod inline;
 pub(crate) mod loops;
 pub(crate) mod parallel;
 pub(crate) mod sync;
+pub(crate) mod taskloop;
 pub(crate) mod tasks;
 
 use crate::entry::Call;
@@ -48,7 +49,20 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::TaskEnqueue) => tasks::enqueue(thread, call),
         Some(Probe::TaskBeginIf0) => tasks::begin_if0(thread, call),
         Some(Probe::TaskCompleteIf0) => tasks::complete_if0(thread, call),
+        Some(Probe::TaskloopPattern) => taskloop::pattern(thread, call),
+        Some(Probe::Service) => sync::service(thread, call),
+        Some(Probe::Cancel) => sync::cancel(thread, call),
+        Some(Probe::ParallelReductions) => parallel::gomp(thread, call, None, Construct::Loop),
         // A probe of another slot, or one of a later version: the program's call and nothing else.
+        _ => call.forward(),
+    }
+}
+
+/// The probe of a call with an argument block to copy. `space`: room for the copy, null if there is none.
+pub(crate) fn task(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
+    match Probe::from_number(call.site().probe) {
+        Some(Probe::TaskCreate) => tasks::create(thread, call, space),
+        Some(Probe::Taskloop) => taskloop::create(thread, call, space),
         _ => call.forward(),
     }
 }

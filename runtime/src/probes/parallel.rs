@@ -9,10 +9,14 @@ use core::arch::global_asm;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicI64, Ordering};
 use ompfuse_format::Construct;
+use ompfuse_format::abi::Probe;
 use ompfuse_format::record::{IntervalHead, Step};
 
 /// What a team's threads need to know of the region; on the stack of the encountering thread, which waits for them.
+#[repr(C)]
 struct Region {
+    /// First word of the program's data, which `GOMP_parallel_reductions` reads: a description of the reductions.
+    reductions: u64,
     function: u64,
     data: u64,
     site: u32,
@@ -105,7 +109,14 @@ pub(crate) fn gomp(
     }
     run(thread, site, |node| {
         let (function, data) = (regs[function_at], regs[data_at]);
+        let reductions = if call.site().probe == Probe::ParallelReductions as u16 {
+            // SAFETY: the runtime would read it as well.
+            unsafe { (data as *const u64).read_unaligned() }
+        } else {
+            0
+        };
         let region = Region {
+            reductions,
             function,
             data,
             site,

@@ -45,9 +45,30 @@ pub(crate) fn wait(thread: &Thread, call: &Call, construct: Construct) -> u64 {
     result
 }
 
-/// Waits for tasks, inside whatever is open.
+/// Waits for tasks, inside whatever is open. A taskgroup waits where it ends and is known by where it began.
 pub(crate) fn taskwait(thread: &Thread, call: &Call) -> u64 {
+    let cost = Cost::new();
+    let (result, t0) = timed(thread, &cost, || call.forward());
+    let region = entry::region(call.site());
+    thread.write_wait(construct(call), region, t0, 0, &cost);
+    result
+}
+
+/// A part of a construct that is one call, inside whatever is open.
+pub(crate) fn service(thread: &Thread, call: &Call) -> u64 {
     wait(thread, call, construct(call))
+}
+
+/// `cancel` or a cancellation point. Recorded if it says that the construct is cancelled; where that ends is told by what
+/// the program does then, as without cancellation. It takes no time worth a clock.
+pub(crate) fn cancel(thread: &Thread, call: &Call) -> u64 {
+    let result = call.forward();
+    if result as u8 != 0 {
+        thread.charge();
+        let site = entry::this(call.site());
+        thread.write_wait(construct(call), site, thread.last(), 0, &Cost::new());
+    }
+    result
 }
 
 /// Every thread of the team counts the construct; `executes` tells from the result who opens it.

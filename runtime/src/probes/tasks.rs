@@ -2,26 +2,26 @@
 
 use super::parallel::Detached;
 use super::sync;
+use super::taskloop::Bounds;
 use crate::entry::{self, Call, MAX_STACK_ALIGN};
 use crate::process;
 use crate::thread::{Cost, Frame, Place, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 
-/// Marks a [`Tag`] as ours.
+/// Marks a [`KmpTag`] as ours.
 const MAGIC: u64 = 0x4b53_4154_4546_504f; // "OPFETASK"
 
 /// What travels with a task.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-struct Tag {
-    magic: u64,
+pub(super) struct Tag {
     /// The task's own function.
-    function: u64,
-    node: u64,
-    parent: u64,
-    index: i64,
-    site: u32,
+    pub(super) function: u64,
+    pub(super) node: u64,
+    pub(super) parent: u64,
+    pub(super) index: i64,
+    pub(super) site: u32,
     ranked_by_tid: bool,
 }
 
@@ -30,7 +30,6 @@ impl Tag {
     fn new(thread: &Thread, site: u32, function: u64) -> Tag {
         let place = thread.place_task();
         Tag {
-            magic: MAGIC,
             function,
             node: thread.new_node(),
             parent: place.parent,
@@ -40,30 +39,29 @@ impl Tag {
         }
     }
 
-    fn frame(&self) -> Frame {
+    pub(super) fn place(&self) -> Place {
         let step = if self.ranked_by_tid {
             Step::TidRanked
         } else {
             Step::Ranked
         };
-        let place = Place {
+        Place {
             parent: self.parent,
             step,
             index: self.index,
-        };
-        Frame::new(Construct::Task, self.site, self.node, place, 0, 1)
+        }
     }
 
-    /// Executes the task's body (or a part of it) in its frame.
-    fn run(&self, body: impl FnOnce()) {
-        let Some(thread) = process::current() else {
-            return body();
-        };
-        let frame = self.frame();
-        thread.enter(&frame);
-        body();
-        thread.leave(&frame, 0);
+    fn frame(&self) -> Frame {
+        Frame::new(Construct::Task, self.site, self.node, self.place(), 0, 1)
     }
+}
+
+/// Executes a task's body (or a part of it) in its frame. `extent`: iterations of a taskloop's task.
+pub(super) fn run(thread: &Thread, frame: &Frame, extent: u64, body: impl FnOnce()) {
+    thread.enter(frame);
+    body();
+    thread.leave(frame, extent);
 }
 
 /// In front of GOMP's argument block. `arg_size` grows by the header (rounded up to the alignment), so the runtime copies
@@ -86,7 +84,86 @@ struct Header {
 }
 
 /// Bytes that a header may need in front of a block.
-pub(crate) const HEADER_LEN: usize = size_of::<Header>().next_multiple_of(16);
+pub(crate) const HEADER_LEN: usize = {
+    let largest = if size_of::<Header>() > super::taskloop::LARGEST_HEADER {
+        size_of::<Header>()
+    } else {
+        super::taskloop::LARGEST_HEADER
+    };
+    largest.next_multiple_of(16)
+};
+
+/// Room for a header, and behind it for a block of the program: on the thunk's stack, or allocated.
+pub(super) struct Room {
+    /// Where the header goes.
+    pub(super) header: *mut u8,
+    /// From there to the block.
+    pub(super) distance: usize,
+    /// Alignment of both.
+    pub(super) align: usize,
+    /// Bytes of the block.
+    size: usize,
+    allocated: *mut u8,
+}
+
+impl Room {
+    /// For a header of at most [`HEADER_LEN`] bytes. `space`: room on the thunk's stack, null if the block is too large for
+    /// that. `None` for what no compiler asks for, and without memory.
+    pub(super) fn new(space: *mut u8, header: usize, size: u64, align: u64) -> Option<Room> {
+        let (size, align) = (size as usize, (align as usize).max(1));
+        if align > MAX_STACK_ALIGN || !align.is_power_of_two() {
+            return None;
+        }
+        let align = align.max(16);
+        let distance = header.next_multiple_of(align);
+        let mut allocated: *mut u8 = core::ptr::null_mut();
+        let mut base = space;
+        if space.is_null() {
+            // SAFETY: plain allocation; libgomp allocates for every deferred task as well.
+            allocated = unsafe { libc::malloc(distance + size + align) }.cast();
+            base = allocated;
+        }
+        (!base.is_null()).then(|| Room {
+            header: base.map_addr(|a| a.next_multiple_of(align)),
+            distance,
+            align,
+            size,
+            allocated,
+        })
+    }
+
+    /// Copies the program's block behind the header.
+    ///
+    /// # Safety
+    /// `block` is the program's, of the size that the room was made for.
+    pub(super) unsafe fn copy_block(&self, block: u64) {
+        if self.size > 0 {
+            // SAFETY: the caller's promise; the thunk reserved size + 2 * align + HEADER_LEN, malloc `align` more than
+            // distance + size, so both fit behind the next aligned address.
+            unsafe {
+                core::ptr::copy_nonoverlapping(
+                    block as *const u8,
+                    self.header.add(self.distance),
+                    self.size,
+                );
+            }
+        }
+    }
+
+    /// Header and block together.
+    pub(super) fn len(&self) -> u64 {
+        (self.distance + self.size) as u64
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if !self.allocated.is_null() {
+            // SAFETY: the runtime has copied the block, or executed the task.
+            unsafe { libc::free(self.allocated.cast()) };
+        }
+    }
+}
 
 /// gomp-constants.h, GOMP_TASK_FLAG_DETACH.
 const FLAG_DETACH: u64 = 1 << 13;
@@ -96,62 +173,36 @@ const FLAG_DETACH: u64 = 1 << 13;
 pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     let mut regs = call.regs();
     let [function, data, copy, size, align, _] = regs;
-    let size = size as usize;
-    let align = (align as usize).max(1);
-    if align > MAX_STACK_ALIGN || !align.is_power_of_two() {
-        return call.forward(); // no compiler asks for it
-    }
-    let whole_align = align.max(16);
-    let distance = HEADER_LEN.next_multiple_of(whole_align);
-    let allocated: *mut u8;
-    let base = if space.is_null() {
-        // SAFETY: plain allocation; libgomp allocates for every deferred task as well.
-        allocated = unsafe { libc::malloc(distance + size + whole_align) }.cast();
-        if allocated.is_null() {
-            return call.forward();
-        }
-        allocated
-    } else {
-        allocated = core::ptr::null_mut();
-        space
+    let Some(room) = Room::new(space, size_of::<Header>(), size, align) else {
+        return call.forward();
     };
-    let header = (base as usize).next_multiple_of(whole_align) as *mut Header;
     let tag = Tag::new(thread, entry::this(call.site()), function);
     let detach = call.known(6).unwrap_or(0) & FLAG_DETACH != 0 && size >= 8;
-    // SAFETY: base has distance + size bytes from the next aligned address on: the thunk reserved
-    // size + 2 * align + HEADER_LEN, malloc whole_align more than needed. `data` has size bytes.
+    // SAFETY: there is room for the header and the block, which is the program's.
     unsafe {
-        header.write(Header {
+        room.header.cast::<Header>().write(Header {
             event: 0,
             tag,
             block: data,
             copy,
-            distance: distance as u64,
+            distance: room.distance as u64,
             detach,
         });
-        if copy == 0 && size > 0 {
-            core::ptr::copy_nonoverlapping(
-                data as *const u8,
-                header.cast::<u8>().add(distance),
-                size,
-            );
+        if copy == 0 {
+            room.copy_block(data);
         }
     }
     regs[0] = gomp_enter as *const () as u64;
-    regs[1] = header as u64;
+    regs[1] = room.header as u64;
     if copy != 0 {
         regs[2] = gomp_copy as *const () as u64;
     }
-    regs[3] = (distance + size) as u64;
-    regs[4] = whole_align as u64;
+    regs[3] = room.len();
+    regs[4] = room.align as u64;
     let cost = Cost::new();
     // SAFETY: gomp_enter(header) does what function(data) does; the runtime copies the block or calls gomp_copy.
     let (result, t0) = sync::timed(thread, &cost, || unsafe { call.forward_with(&regs) });
     thread.write_wait(Construct::TaskCreate, tag.site, t0, 0, &cost);
-    if !allocated.is_null() {
-        // SAFETY: the runtime has copied the block, or executed the task.
-        unsafe { libc::free(allocated.cast()) };
-    }
     result
 }
 
@@ -167,7 +218,11 @@ unsafe extern "C-unwind" fn gomp_enter(header: *mut Header) {
     let function: unsafe extern "C-unwind" fn(usize) =
         unsafe { core::mem::transmute(head.tag.function) };
     // SAFETY: with a block of its own, copied as the program asked.
-    head.tag.run(|| unsafe { function(block) });
+    let body = || unsafe { function(block) };
+    match process::current() {
+        Some(thread) => run(thread, &head.tag.frame(), 0, body),
+        None => body(),
+    }
 }
 
 /// Copies header and block in place of the program's copy function.
@@ -187,8 +242,20 @@ struct KmpTask {
     routine: u64,
 }
 
+/// Before the shared variables of KMPC's task. The runtime copies it with the task where a taskloop multiplies one.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct KmpTag {
+    magic: u64,
+    pub(super) tag: Tag,
+    /// Children of the parts that an untied task has executed so far.
+    rank: i64,
+    /// What the tasks of a taskloop have in common.
+    pub(super) bounds: Option<Bounds>,
+}
+
 /// Bytes behind KMPC's task, before its shared variables.
-const TAG_LEN: u64 = size_of::<Tag>() as u64;
+const TAG_LEN: u64 = size_of::<KmpTag>() as u64;
 
 /// `__kmpc_omp_task_alloc(loc, gtid, flags, sizeof_task, sizeof_shareds, entry)`: the task grows by a tag, which is found
 /// again right before the shared variables.
@@ -197,7 +264,12 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
     let size = regs[3].next_multiple_of(8) + TAG_LEN;
     regs[3] = size;
     regs[4] = regs[4].max(8); // so that there is a pointer to the shared variables
-    let tag = Tag::new(thread, entry::this(call.site()), regs[5]);
+    let tag = KmpTag {
+        magic: MAGIC,
+        tag: Tag::new(thread, entry::this(call.site()), regs[5]),
+        rank: 0,
+        bounds: None,
+    };
     let before = thread.switch(&raw const thread.pending);
     // SAFETY: a larger task is as good for the program as one of the size it asked for.
     let result = unsafe { call.forward_with(&regs) };
@@ -206,46 +278,87 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
     // SAFETY: the runtime's new task; the tag's place is inside it if the shared variables lie behind what we asked for.
     unsafe {
         if !task.is_null() && (*task).shareds == result + size {
-            ((*task).shareds.wrapping_sub(TAG_LEN) as *mut Tag).write(tag);
+            ((*task).shareds.wrapping_sub(TAG_LEN) as *mut KmpTag).write(tag);
             (*task).routine = kmpc_enter as *const () as u64;
         }
     }
     result
 }
 
-/// The tag of a task that `alloc` has seen.
+/// The tag of a task that `alloc` has seen. What is behind the pointer changes only where the task is handled by one thread.
 ///
 /// # Safety
 /// `task` must be a task of KMPC, allocated by a patched or unpatched call.
-unsafe fn tag(task: *const KmpTask) -> Option<Tag> {
+pub(super) unsafe fn tag(task: u64) -> Option<*mut KmpTag> {
+    let task = task as *const KmpTask;
     // SAFETY: the caller's promise; the routine is ours only where `alloc` has put the tag.
     unsafe {
         if task.is_null() || (*task).routine != kmpc_enter as *const () as u64 {
             return None;
         }
-        let tag = ((*task).shareds.wrapping_sub(TAG_LEN) as *const Tag).read();
-        (tag.magic == MAGIC).then_some(tag)
+        let tag = (*task).shareds.wrapping_sub(TAG_LEN) as *mut KmpTag;
+        ((*tag).magic == MAGIC).then_some(tag)
     }
 }
 
 /// The entry of a tagged task; called again for each part of an untied one.
 unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
     // SAFETY: the runtime calls a task's routine with the task, and only tagged tasks have this one.
-    let tag = unsafe { ((*task).shareds.wrapping_sub(TAG_LEN) as *const Tag).read() };
+    let at = unsafe { (*task).shareds.wrapping_sub(TAG_LEN) as *mut KmpTag };
+    // SAFETY: as above. A copy: the task may be gone before its last part returns.
+    let kept = unsafe { at.read() };
     // SAFETY: the compiler's task entry, as given to the allocation.
     let function: unsafe extern "C-unwind" fn(i32, *mut KmpTask) -> i32 =
-        unsafe { core::mem::transmute(tag.function) };
+        unsafe { core::mem::transmute(kept.tag.function) };
+    let Some(thread) = process::current() else {
+        // SAFETY: with the runtime's own arguments.
+        return unsafe { function(gtid, task) };
+    };
+    let (frame, extent) = match kept.bounds {
+        None => (kept.tag.frame(), 0),
+        Some(bounds) => {
+            let mut tag = kept.tag;
+            if tag.node == 0 {
+                tag.node = thread.new_node();
+                // SAFETY: the task has not begun: nobody else refers to it.
+                unsafe { (*at).tag.node = tag.node };
+            }
+            // SAFETY: the runtime has stored the bounds of this task where those of the pattern were.
+            let (index, extent) = unsafe { bounds.of_task(task as u64) };
+            let place = Place {
+                parent: tag.parent,
+                step: Step::Range,
+                index,
+            };
+            let frame = Frame::new(Construct::Task, tag.site, tag.node, place, 0, 1);
+            (frame, extent)
+        }
+    };
+    frame.resume(kept.rank);
     let mut result = 0;
-    // SAFETY: with the runtime's own arguments.
-    tag.run(|| result = unsafe { function(gtid, task) });
+    run(thread, &frame, extent, || {
+        // SAFETY: with the runtime's own arguments.
+        result = unsafe { function(gtid, task) };
+    });
     result
 }
 
-/// `__kmpc_omp_task*`: hands the task over, or executes it at once.
+/// `__kmpc_omp_task*`: hands the task over, or executes it at once. An untied task hands itself over at the end of each of
+/// its parts but the last.
 pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
-    let task = call.known(0).unwrap_or(0) as *const KmpTask;
-    // SAFETY: the task that the program hands over.
-    let site = unsafe { tag(task) }.map_or_else(|| entry::this(call.site()), |tag| tag.site);
+    // SAFETY: the task that the program hands over; until then nobody else has it.
+    let site = unsafe {
+        match tag(call.known(0).unwrap_or(0)) {
+            None => entry::this(call.site()),
+            Some(tag) => {
+                let frame = thread.frame();
+                if frame.node == (*tag).tag.node {
+                    (*tag).rank = frame.rank();
+                }
+                (*tag).tag.site
+            }
+        }
+    };
     let cost = Cost::new();
     thread.pending.drain_into(&cost, thread.k());
     let (result, t0) = sync::timed(thread, &cost, || call.forward());
@@ -255,9 +368,8 @@ pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
 
 /// `__kmpc_omp_task_begin_if0`: the program calls the task's entry itself after this.
 pub(crate) fn begin_if0(thread: &Thread, call: &Call) -> u64 {
-    let task = call.known(0).unwrap_or(0) as *const KmpTask;
     // SAFETY: the task that the program executes.
-    let tag = unsafe { tag(task) };
+    let tag = unsafe { tag(call.known(0).unwrap_or(0)).map(|at| at.read().tag) };
     let cost = Cost::new();
     thread.pending.drain_into(&cost, thread.k());
     let (result, t0) = sync::timed(thread, &cost, || call.forward());

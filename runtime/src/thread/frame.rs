@@ -69,6 +69,18 @@ impl Frame {
             mutex_base: Cell::new(0),
         }
     }
+
+    /// Continues a task region that has `rank` children from its earlier parts.
+    pub(crate) fn resume(&self, rank: i64) {
+        self.rank.set(rank);
+        // The first child has written the node.
+        self.written.set(rank > 0);
+    }
+
+    /// Rank of its last child.
+    pub(crate) fn rank(&self) -> i64 {
+        self.rank.get()
+    }
 }
 
 /// Chunks that are dealt round the team, in logical iterations.

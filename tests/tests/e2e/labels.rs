@@ -156,6 +156,7 @@ fn compilers_agree() {
         ("cg", "dynamic"),
         ("nqueens", ""),
         ("cholesky", "taskwait"),
+        ("taskobj", ""),
     ] {
         let fixture = Fixture::open(name);
         let mut first: Option<(String, Vec<String>)> = None;
@@ -175,7 +176,7 @@ fn compilers_agree() {
 /// Every XU has a label of its own.
 #[test]
 fn labels_are_unique() {
-    for name in ["loops", "sync", "mg"] {
+    for name in ["loops", "sync", "mg", "tasking", "taskloop"] {
         for build in ["gcc", "clang"]
             .iter()
             .flat_map(|c| Fixture::open(name).ordinary_builds(c))

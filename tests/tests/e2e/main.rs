@@ -7,7 +7,8 @@
 macro_rules! for_each_fixture {
     ($check:path) => {
         for_each_fixture!(@ $check; gcc clang;
-            cg cholesky knapsack lifecycle listing11 loops mandelbrot mg nqueens rare sections sync taskloop unwind);
+            cancel cg cholesky knapsack lifecycle listing11 loops mandelbrot mg nqueens rare sections sync tasking taskloop
+            taskobj unwind);
         for_each_fixture!(@ $check; gcc; stencil);
     };
     (@ $check:path; gcc clang; $($name:ident)*) => {
@@ -40,6 +41,7 @@ macro_rules! for_each_fixture {
 
 mod accounting;
 mod behaviour;
+mod cancel;
 mod combine;
 mod counts;
 mod errors;

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 const THREADS: usize = 3;
 
 /// The constructs that both sides count in the same way. OMPT counts loops per thread, the report once per team.
-const CONSTRUCTS: [&str; 7] = [
+const CONSTRUCTS: [&str; 8] = [
     "parallel",
     "task",
     "single",
@@ -21,6 +21,7 @@ const CONSTRUCTS: [&str; 7] = [
     "critical",
     "taskwait",
     "taskgroup",
+    "taskloop",
 ];
 
 /// The tool, compiled; `None` without clang.
@@ -70,10 +71,11 @@ fn by_ompfuse(build: &Build) -> BTreeMap<String, u64> {
         let construct = region["construct"]
             .as_str()
             .expect("a region has a construct");
-        let executions = region["executions"]
-            .as_u64()
-            .expect("a region has executions");
-        *counts.entry(construct.to_owned()).or_default() += executions;
+        let number = |key: &str| region[key].as_u64().expect("a region has numbers");
+        *counts.entry(construct.to_owned()).or_default() += number("executions");
+        if construct == "taskloop" {
+            *counts.entry("task".to_owned()).or_default() += number("xus");
+        }
     }
     counts
 }
