@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, loop;
+static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop;
 
 static void on_parallel(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_data_t *region, unsigned int team,
                         int flags, const void *from)
@@ -44,6 +44,14 @@ static void on_masked(ompt_scope_endpoint_t endpoint, ompt_data_t *region, ompt_
         masked++;
 }
 
+/* libomp's tasks that only divide a taskloop among them are created as well, but dispatch no iterations. */
+static void on_dispatch(ompt_data_t *region, ompt_data_t *in_task, ompt_dispatch_t kind, ompt_data_t instance)
+{
+    (void)region, (void)in_task, (void)instance;
+    if (kind == ompt_dispatch_taskloop_chunk)
+        taskloop_task++;
+}
+
 static void on_mutex(ompt_mutex_t kind, ompt_wait_id_t id, const void *from)
 {
     (void)id, (void)from;
@@ -70,6 +78,7 @@ static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t *to
     set(ompt_callback_parallel_begin, (ompt_callback_t)on_parallel);
     set(ompt_callback_task_create, (ompt_callback_t)on_task);
     set(ompt_callback_work, (ompt_callback_t)on_work);
+    set(ompt_callback_dispatch, (ompt_callback_t)on_dispatch);
     set(ompt_callback_masked, (ompt_callback_t)on_masked);
     set(ompt_callback_mutex_acquired, (ompt_callback_t)on_mutex);
     set(ompt_callback_sync_region, (ompt_callback_t)on_sync);
@@ -84,8 +93,8 @@ static void finalize(ompt_data_t *tool)
     if (!file)
         return;
     fprintf(file, "parallel %ld\ntask %ld\nsingle %ld\nmaster %ld\ncritical %ld\ntaskwait %ld\ntaskgroup %ld\n"
-            "taskloop %ld\nloop %ld\n",
-            parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, loop);
+            "taskloop %ld\ntaskloop-task %ld\nloop %ld\n",
+            parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop);
     fclose(file);
 }
 

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 const THREADS: usize = 3;
 
 /// The constructs that both sides count in the same way. OMPT counts loops per thread, the report once per team.
-const CONSTRUCTS: [&str; 8] = [
+const CONSTRUCTS: [&str; 9] = [
     "parallel",
     "task",
     "single",
@@ -22,6 +22,7 @@ const CONSTRUCTS: [&str; 8] = [
     "taskwait",
     "taskgroup",
     "taskloop",
+    "taskloop-task",
 ];
 
 /// The tool, compiled; `None` without clang.
@@ -74,7 +75,9 @@ fn by_ompfuse(build: &Build) -> BTreeMap<String, u64> {
         let number = |key: &str| region[key].as_u64().expect("a region has numbers");
         *counts.entry(construct.to_owned()).or_default() += number("executions");
         if construct == "taskloop" {
-            *counts.entry("task".to_owned()).or_default() += number("xus");
+            for tasks in ["task", "taskloop-task"] {
+                *counts.entry(tasks.to_owned()).or_default() += number("xus");
+            }
         }
     }
     counts
