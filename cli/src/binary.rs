@@ -5,6 +5,7 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::reproduce::reproduce;
 use ompfuse_rewriter::scan::{scan as scan_bytes, self_description};
 use ompfuse_rewriter::{patch, verify};
 use serde::Serialize;
@@ -105,12 +106,13 @@ pub(crate) fn patch(
     })
 }
 
-/// Compares a patched file with its original.
+/// Compares a patched file with its original. Returns whether it could be made again, and compared byte by byte: if this
+/// version of ompfuse made it.
 pub(crate) fn verify(
     original: (&Path, &[u8]),
     patched: (&Path, &[u8]),
     description: &SelfDescription,
-) -> Result<()> {
+) -> Result<bool> {
     if crate::cache::sha256(original.1) != description.original_sha256 {
         bail!(
             "{} was not made from {}: its description names another original (SHA-256 {})",
@@ -121,7 +123,8 @@ pub(crate) fn verify(
     }
     let rejected = || format!("{} is rejected", patched.0.display());
     verify::verify(original.1, patched.1, None).with_context(rejected)?;
-    Ok(())
+    let library = PlanOptions::default().runtime_library;
+    Ok(reproduce(original.1, patched.1, description, &library).with_context(rejected)?)
 }
 
 /// Why a site has no probe, in a few words.

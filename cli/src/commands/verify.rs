@@ -22,6 +22,8 @@ struct Answer<'a> {
     original: &'a Path,
     patched: &'a Path,
     verified: bool,
+    /// Made again, it is the same byte for byte.
+    reproduced: bool,
     totals: Totals,
 }
 
@@ -33,22 +35,28 @@ pub(super) fn run(args: &Args) -> Result<()> {
             args.patched.display()
         );
     };
-    binary::verify((&args.original, &old), (&args.patched, &new), &description)?;
+    let reproduced = binary::verify((&args.original, &old), (&args.patched, &new), &description)?;
     let totals = Totals::count(&description.sites);
     let answer = Answer {
         original: &args.original,
         patched: &args.patched,
         verified: true,
+        reproduced,
         totals,
     };
     if args.output.is_json() {
         return output::print_json(&answer);
     }
     output::print(&format!(
-        "{} is {} with {} of {} sites patched; everything else is unchanged",
+        "{} is {} with {} of {} sites patched; everything else is unchanged{}",
         args.patched.display(),
         args.original.display(),
         totals.patched,
-        totals.sites
+        totals.sites,
+        if reproduced {
+            "; made again, it is the same"
+        } else {
+            "; another version of ompfuse made it, so that what its probes read can't be compared"
+        }
     ))
 }

@@ -44,6 +44,7 @@ mod behaviour;
 mod cancel;
 mod combine;
 mod counts;
+mod damage;
 mod errors;
 mod events;
 mod fixtures;

@@ -1,0 +1,90 @@
+//! Making a patched file once more, from its original and from what it says of itself: the same version gives the same
+//! bytes. That settles what `verify` can't judge by looking: what a probe reads, and the texts.
+
+use crate::image::Image;
+use crate::patch_error::PatchError;
+use crate::plan::{PatchPlan, PlanOptions, plan};
+use crate::scan::{ScanError, scan};
+use crate::write::write;
+use object::elf::DT_NEEDED;
+use ompfuse_format::site::{Outcome, SelfDescription};
+use thiserror::Error;
+
+/// Why a file can't be made again, or is another one.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say it")]
+pub enum ReproduceError {
+    #[error(transparent)]
+    Scan(#[from] ScanError),
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    #[error(
+        "byte {offset:#x} ({what}) isn't what ompfuse {version} makes of the original; patch the original again"
+    )]
+    Other {
+        offset: u64,
+        what: &'static str,
+        version: String,
+    },
+}
+
+/// Compares a patched file with what this version makes of the original, with the runtime library under this name (if it
+/// isn't dormant). Returns `false` if another version made it, so
+/// that there is nothing to compare with.
+///
+/// # Errors
+/// The two differ, or the original can't be patched as the file says that it was.
+pub fn reproduce(
+    old: &[u8],
+    new: &[u8],
+    description: &SelfDescription,
+    runtime_library: &str,
+) -> Result<bool, ReproduceError> {
+    let mut options = PlanOptions::default();
+    if description.version != options.version {
+        return Ok(false);
+    }
+    let path = &description.binary.path;
+    options.runtime_library = runtime_library.into();
+    options.dormant = needed(old, path)? == needed(new, path)?;
+    let patched = description.sites.iter().zip(0..);
+    options.selected = Some(
+        patched
+            .filter(|(s, _)| s.outcome == Outcome::Patched)
+            .map(|(_, id)| id)
+            .collect(),
+    );
+    let plan = plan(old, &scan(old, path)?, &options)?;
+    let expected = write(old, &plan)?;
+    if expected == new {
+        return Ok(true);
+    }
+    let differs = expected.iter().zip(new).position(|(a, b)| a != b);
+    let offset = differs.unwrap_or(expected.len().min(new.len())) as u64;
+    Err(ReproduceError::Other {
+        offset,
+        what: place(&plan, offset),
+        version: options.version,
+    })
+}
+
+/// What the plan has at an offset.
+fn place(plan: &PatchPlan, offset: u64) -> &'static str {
+    let mut chunks = plan.edits.iter().chain(&plan.appended);
+    match chunks.find(|c| c.range().contains(&offset)) {
+        Some(chunk) => chunk.what,
+        None if offset < plan.original_len => "the original's",
+        None => "filler",
+    }
+}
+
+/// Number of libraries that a file needs.
+fn needed(bytes: &[u8], path: &str) -> Result<usize, PatchError> {
+    let image = Image::read(bytes, path)?;
+    let entries = image.dynamic.iter().flat_map(|d| &d.entries);
+    Ok(entries
+        .take_while(|(tag, _)| *tag != 0)
+        .filter(|(tag, _)| *tag == DT_NEEDED.0 as u64)
+        .count())
+}

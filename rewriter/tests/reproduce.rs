@@ -1,0 +1,125 @@
+//! One flipped bit anywhere in a patched file, and it is rejected: by `verify`, or because the original doesn't give these
+//! bytes again. The only text that nothing says anything about is the original's path. `OMPFUSE_FLIPS=100000 cargo test --release -p ompfuse-rewriter --test reproduce` tries more places.
+
+mod patch_support;
+
+use ompfuse_rewriter::patch::patch;
+use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::reproduce::reproduce;
+use ompfuse_rewriter::verify::verify;
+use ompfuse_rewriter::{scan, self_description};
+use patch_support::Lab;
+
+const PROGRAM: &str = include_str!("patch_support/program.c");
+const CLANG: &str = "clang-19 -fopenmp -L/usr/lib/llvm-19/lib";
+
+/// An original and what was made of it.
+fn case(command: &str, options: &PlanOptions) -> Option<(Vec<u8>, Vec<u8>)> {
+    let lab = Lab::new();
+    let path = lab.compile("program", PROGRAM, command)?;
+    let old = std::fs::read(path).unwrap();
+    let scan = scan(&old, "program").unwrap();
+    let new = patch(&old, &scan, options).unwrap().bytes;
+    Some((old, new))
+}
+
+/// Whether a patched file is accepted; by which check it isn't.
+fn judged(old: &[u8], new: &[u8], library: &str) -> Result<(), &'static str> {
+    verify(old, new, None).map_err(|_| "verify")?;
+    let description = self_description(new, "patched").map_err(|_| "description")?;
+    let description = description.ok_or("description")?;
+    match reproduce(old, new, &description, library) {
+        Ok(true) => Ok(()),
+        // Another version's file can't be compared: a flip in the version itself is caught by nothing else.
+        Ok(false) => Err("version"),
+        Err(_) => Err("reproduction"),
+    }
+}
+
+#[test]
+fn patched_files_are_made_again() {
+    let library = PlanOptions {
+        runtime_library: "/opt/somewhere/libelse.so".into(),
+        ..PlanOptions::default()
+    };
+    let dormant = PlanOptions {
+        dormant: true,
+        ..PlanOptions::default()
+    };
+    let some = PlanOptions {
+        selected: Some([0, 3, 5].into()),
+        ..PlanOptions::default()
+    };
+    for options in [PlanOptions::default(), library, dormant, some] {
+        for command in ["gcc -fopenmp -O2 -g", "gcc -fopenmp -O2 -s -no-pie"] {
+            let Some((old, new)) = case(command, &options) else {
+                continue;
+            };
+            assert_eq!(
+                judged(&old, &new, &options.runtime_library),
+                Ok(()),
+                "{command} {options:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn files_of_other_versions_are_told() {
+    let options = PlanOptions {
+        version: "0.0.1".into(),
+        ..PlanOptions::default()
+    };
+    let Some((old, new)) = case("gcc -fopenmp -O2", &options) else {
+        return;
+    };
+    assert_eq!(judged(&old, &new, &options.runtime_library), Err("version"));
+}
+
+#[test]
+fn one_flipped_bit_anywhere() {
+    let flips = std::env::var("OMPFUSE_FLIPS").ok();
+    let flips: usize = flips.and_then(|f| f.parse().ok()).unwrap_or(300);
+    for command in [
+        "gcc -fopenmp -O2",
+        "gcc -fopenmp -O3 -fno-plt -no-pie",
+        &format!("{CLANG} -O2"),
+    ] {
+        let Some((old, new)) = case(command, &PlanOptions::default()) else {
+            continue;
+        };
+        let mut state = 7u64;
+        let mut random = |limit: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % limit
+        };
+        // Where the original was when it was patched: any path is as good as another.
+        let path = b"\"path\":\"program\"";
+        let path_at = new.windows(path.len()).rposition(|w| w == path).unwrap();
+        let path = path_at + 8..path_at + path.len() - 1;
+        let mut caught = std::collections::BTreeMap::<_, usize>::new();
+        for flip in 0..flips {
+            // Half of them in what was added.
+            let at = match flip % 2 {
+                0 => random(new.len()),
+                _ => old.len() + random(new.len() - old.len()),
+            };
+            let bit = 1 << random(8);
+            let mut damaged = new.clone();
+            damaged[at] ^= bit;
+            let by = judged(&old, &damaged, &PlanOptions::default().runtime_library);
+            if path.contains(&at) {
+                continue;
+            }
+            assert!(
+                by.is_err(),
+                "{command}: bit {bit:#x} of byte {at:#x} is accepted"
+            );
+            *caught.entry(by.unwrap_err()).or_default() += 1;
+        }
+        println!("{command}: {caught:?}");
+        assert!(caught["verify"] * 3 > flips, "{caught:?}");
+    }
+}
