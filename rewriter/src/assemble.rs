@@ -1,6 +1,6 @@
 //! From a draft to a plan: places for everything that is added, then its bytes.
 
-use crate::describe::{NOTE_LEN, WINDOW_LEN, description, note, site_table, window_table};
+use crate::describe::{NOTE_LEN, WINDOW_LEN, description, encode, note, site_table, window_table};
 use crate::draft::Draft;
 use crate::dynamic::Needed;
 use crate::image::{Image, Section};
@@ -68,7 +68,7 @@ impl Draft<'_> {
         let detours = self.detours(&places);
 
         let json = description(self.image.bytes, self.scan, &self.selected, self.options);
-        let text = serde_json::to_vec(&json).map_err(|e| {
+        let text = encode(&json).map_err(|e| {
             self.image
                 .format_error(format!("its description can't be encoded: {e}"))
         })?;

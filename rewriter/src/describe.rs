@@ -11,6 +11,13 @@ use ompfuse_format::abi::{
 use ompfuse_format::site::{Outcome, SelfDescription};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, BufWriter, Read, Write};
+
+/// What compressed self-descriptions begin with; the others begin with `{`.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// No description is longer: a damaged one could claim to be.
+const MAX_TEXT: u64 = 1 << 30;
 
 /// Length in bytes of the note: header, name, description.
 pub(crate) const NOTE_LEN: u64 = 12 + 8 + NoteDesc::LEN as u64;
@@ -142,6 +149,32 @@ pub(crate) fn description(
         original_sha256: sha256(bytes),
         sites: sites.collect(),
     }
+}
+
+/// The self-description's bytes: JSON, compressed, with a checksum.
+pub(crate) fn encode(description: &SelfDescription) -> io::Result<Vec<u8>> {
+    let mut encoder = zstd::Encoder::new(Vec::new(), zstd::DEFAULT_COMPRESSION_LEVEL)?;
+    encoder.include_checksum(true)?;
+    let mut text = BufWriter::with_capacity(1 << 16, &mut encoder);
+    serde_json::to_writer(&mut text, description)?;
+    text.flush()?;
+    drop(text);
+    encoder.finish()
+}
+
+/// Reads a self-description, compressed or not.
+pub(crate) fn decode(bytes: &[u8]) -> io::Result<SelfDescription> {
+    let mut text = Vec::new();
+    let json = match bytes.starts_with(&ZSTD) {
+        true => {
+            zstd::Decoder::new(bytes)?
+                .take(MAX_TEXT)
+                .read_to_end(&mut text)?;
+            &text[..]
+        }
+        false => bytes,
+    };
+    Ok(serde_json::from_slice(json)?)
 }
 
 /// Stub numbers by the address of the call.

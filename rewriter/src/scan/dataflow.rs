@@ -248,6 +248,9 @@ impl Flow {
                                 .is_some_and(|b| body.blocks[b].succs.contains(&to))
                         };
                         merged = merged.or_else(|| {
+                            if !step.divides {
+                                return None;
+                            }
                             let found = old.merged_divisions(&state)?;
                             (behind(found.0) && behind(found.1)).then_some(found)
                         });

@@ -1,6 +1,7 @@
 //! Reading ELF: segments, sections, notes, and bytes by link-time address. Every access is bounds-checked.
 
 use super::error::ScanError;
+use crate::describe::decode;
 use object::elf;
 use ompfuse_format::abi::{NOTE_NAME, NOTE_TYPE, NoteDesc};
 use ompfuse_format::site::SelfDescription;
@@ -367,6 +368,6 @@ impl<'a> Image<'a> {
             .find(|s| s.name == ".ompfuse")
             .and_then(|s| self.section_data(s));
         let mut found = [noted, moved].into_iter().flatten();
-        Some(found.find_map(|json| serde_json::from_slice(json).ok()))
+        Some(found.find_map(|text| decode(text).ok()))
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Step<'m, 'a> {
     used: FxHashSet<Slot>,
     /// A slot that held a value was exposed afterwards.
     pub(crate) late: bool,
+    /// A division by the number of threads was met.
+    pub(crate) divides: bool,
     names: &'m FxHashMap<u64, u64>,
     info: Option<InstructionInfoFactory>,
 }
@@ -41,6 +43,7 @@ impl<'m, 'a> Step<'m, 'a> {
             exposed,
             used: FxHashSet::default(),
             late: false,
+            divides: false,
             names,
             info: None,
         }
@@ -236,6 +239,7 @@ impl<'m, 'a> Step<'m, 'a> {
             Value::Query(Query::NumThreads) | Value::Query(Query::NumTeams)
         );
         let id = self.names.get(&insn.ip()).copied().unwrap_or(insn.ip());
+        self.divides |= by_threads;
         let (quotient, remainder) = if by_threads {
             (Value::Quotient(id), Value::Remainder(id))
         } else {

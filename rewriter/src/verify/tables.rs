@@ -3,7 +3,7 @@
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::view::View;
-use crate::describe::{NOTE_LEN, WINDOW_LEN, sha256};
+use crate::describe::{NOTE_LEN, WINDOW_LEN, decode, sha256};
 use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
@@ -72,7 +72,7 @@ impl Tables {
         let text = desc.description_offset..text_end.unwrap_or(0);
         let json = new.at_offset(desc.description_offset, desc.description_len);
         let json = json.ok_or_else(|| damaged("the self-description lies outside the file"))?;
-        let description: SelfDescription = serde_json::from_slice(json).map_err(|e| {
+        let description = decode(json).map_err(|e| {
             VerifyError::damaged(format!("the self-description can't be read: {e}"))
         })?;
         if description.original_sha256 != sha256(old.bytes) {

@@ -71,7 +71,8 @@ pub struct NoteDesc {
     pub reserved: u32,
     /// Link-time address of the [`ModuleHeader`].
     pub header_va: u64,
-    /// File offset of the self-description (JSON, [`crate::site::SelfDescription`]).
+    /// File offset of the self-description ([`crate::site::SelfDescription`] as JSON, compressed by zstd; the first
+    /// versions didn't compress it).
     pub description_offset: u64,
     /// Its length in bytes.
     pub description_len: u64,
