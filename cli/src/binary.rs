@@ -74,8 +74,11 @@ pub(crate) fn patch(
     if scan.sites.is_empty() {
         bail!("nothing to patch in {path}: no call of an OpenMP runtime was found");
     }
+    if selection.leaves_out(path) {
+        bail!("nothing to patch in {path}: --select, --skip or --filter leave the whole file out");
+    }
     let sites: Vec<SiteInfo> = scan.sites.iter().map(|s| s.info.clone()).collect();
-    let chosen = select::selected(selection, &sites)?;
+    let chosen = select::selected(selection, path, &sites)?;
     let selected = Some(
         sites
             .iter()
@@ -96,8 +99,12 @@ pub(crate) fn patch(
     let description = patched.plan.description;
     let description = description.with_context(|| {
         format!(
-            "nothing to patch in {path}: of {} sites none has or gets a probe",
-            sites.len()
+            "nothing to patch in {path}: of {} sites none has or gets a probe{}",
+            sites.len(),
+            match selection.is_empty() {
+                true => "",
+                false => " (--select, --skip and --filter decide)",
+            }
         )
     })?;
     Ok(Patched {

@@ -12,7 +12,7 @@ use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{ENV_DIR, ENV_EVENTS, Exit};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The options of every command that records.
@@ -31,6 +31,9 @@ pub(crate) struct RecordingArgs {
     sets: SetArgs,
     #[command(flatten)]
     selection: SelectArgs,
+    /// Only tell what would be patched in the program, and what not and why: nothing is run or written
+    #[arg(long)]
+    dry_run: bool,
     /// The program and its arguments
     #[arg(
         required = true,
@@ -39,6 +42,14 @@ pub(crate) struct RecordingArgs {
         value_name = "CMD"
     )]
     command: Vec<OsString>,
+}
+
+impl RecordingArgs {
+    /// The command and the selection of a dry run, if that is wanted.
+    pub(crate) fn dry_run(&self) -> Option<(&OsStr, &SelectArgs)> {
+        let name = self.command.first()?;
+        self.dry_run.then_some((name, &self.selection))
+    }
 }
 
 /// Hardware events per set where it can't be found out: what any processor of the last ten years has.

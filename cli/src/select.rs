@@ -1,117 +1,77 @@
-//! `--select` and `--skip`: which regions get probes.
+//! `--select`, `--skip` and `--filter`: which regions get probes.
+
+mod filter;
+mod pattern;
+
+pub(crate) use filter::Filter;
+pub(crate) use pattern::Pattern;
 
 use anyhow::{Result, bail};
-use ompfuse_format::Construct;
-use ompfuse_format::site::SiteInfo;
-use std::str::FromStr;
+use ompfuse_format::site::{Mechanism, SiteInfo};
+use std::collections::HashMap;
 
 /// The options, as several commands take them.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct SelectArgs {
     /// Patch only these regions: a construct's name (`task`), a function (`solve_*`), a source line (`lu.c:120`)
-    /// or an address (`0x4011a6`)
+    /// or file (`lu.c`), an address (`0x4011a6`), or everything in a patched file, most often a library (`lib:libfoo*`;
+    /// `lib:libfoo*:task` for a part of it)
     #[arg(long, value_name = "S")]
     pub(crate) select: Vec<Pattern>,
     /// Leave these regions alone; as --select
     #[arg(long, value_name = "S")]
     pub(crate) skip: Vec<Pattern>,
+    /// File with a line `select S` or `skip S` for each of these; `ompfuse report --suggest-filter` writes one
+    #[arg(long, value_name = "FILE", value_parser = filter::read)]
+    pub(crate) filter: Vec<Filter>,
 }
 
-/// One `--select` or `--skip`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pattern {
-    /// As the user wrote it.
-    text: String,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Kind {
-    Construct(Construct),
-    Address(u64),
-    Line { file: String, line: u32 },
-    Function(String),
-}
-
-impl FromStr for Pattern {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Pattern, String> {
-        let kind = if let Some(digits) = text.strip_prefix("0x") {
-            Kind::Address(
-                u64::from_str_radix(digits, 16).map_err(|_| "no hexadecimal address".to_owned())?,
-            )
-        } else if let Some(&construct) = Construct::ALL.iter().find(|c| c.name() == text) {
-            Kind::Construct(construct)
-        } else if let Some((file, line)) = text.rsplit_once(':')
-            && let Ok(line) = line.parse()
-        {
-            Kind::Line {
-                file: file.to_owned(),
-                line,
-            }
-        } else if text.is_empty() {
-            return Err("empty; give a construct, a function, FILE:LINE or an address".to_owned());
-        } else {
-            Kind::Function(text.to_owned())
-        };
-        Ok(Pattern {
-            text: text.to_owned(),
-            kind,
-        })
-    }
-}
-
-impl Pattern {
-    /// Whether a site is meant.
-    fn matches(&self, site: &SiteInfo) -> bool {
-        match &self.kind {
-            Kind::Construct(c) => site.construct == *c,
-            Kind::Address(a) => site.address.0 == *a,
-            Kind::Line { file, line } => site
-                .source
-                .as_ref()
-                .is_some_and(|s| s.line == *line && is_path_suffix(file, &s.file)),
-            Kind::Function(glob) => site
-                .function
-                .as_ref()
-                .is_some_and(|f| matches_glob(glob, f)),
-        }
-    }
-}
-
-/// For each site, whether it is to be patched. A region is meant if its begin is, or if an address names one of its
-/// sites; all its sites share its fate.
-pub(crate) fn selected(args: &SelectArgs, sites: &[SiteInfo]) -> Result<Vec<bool>> {
+/// For each site of a module, given by its path, whether it is to be patched. A region is meant if its begin is, or if an
+/// address names one of its sites; all its sites share its fate.
+pub(crate) fn selected(args: &SelectArgs, module: &str, sites: &[SiteInfo]) -> Result<Vec<bool>> {
     let regions = |pattern: &Pattern| -> Result<Vec<bool>> {
         let mut is_meant = vec![false; sites.len()];
+        if !pattern.is_about(module) {
+            return Ok(is_meant);
+        }
         for site in sites {
             let begin = site.region as usize;
-            let by_address = matches!(pattern.kind, Kind::Address(_)) && pattern.matches(site);
+            let by_address = pattern.is_address() && pattern.matches(site);
             if by_address || sites.get(begin).is_some_and(|b| pattern.matches(b)) {
                 *is_meant.get_mut(begin).unwrap_or(&mut false) = true;
             }
         }
         if !is_meant.contains(&true) {
+            let origin = pattern.origin.as_ref();
             bail!(
-                "nothing in the program matches `{}`; `ompfuse scan` lists what there is",
-                pattern.text
+                "nothing in {module} matches `{}`{}; `ompfuse scan` lists what there is",
+                pattern.text,
+                origin.map(|o| format!(" ({o})")).unwrap_or_default()
             );
         }
         Ok(is_meant)
     };
-    let mut chosen = vec![args.select.is_empty(); sites.len()];
-    for pattern in &args.select {
+    let mut chosen = vec![args.selects().next().is_none(); sites.len()];
+    for pattern in args.selects() {
         regions(pattern)?
             .iter()
             .zip(&mut chosen)
             .for_each(|(&meant, chosen)| *chosen |= meant);
     }
-    for pattern in &args.skip {
+    let needs = needs(sites);
+    // What ends a chosen region by being there is chosen with it, ...
+    needs
+        .iter()
+        .for_each(|&(region, end)| chosen[end] |= chosen[region]);
+    for pattern in args.skips() {
         regions(pattern)?
             .iter()
             .zip(&mut chosen)
             .for_each(|(&meant, chosen)| *chosen &= !meant);
+    }
+    // ... and where that isn't wanted, the region's numbers would be wrong.
+    while let Some(&(region, _)) = needs.iter().find(|(r, end)| chosen[*r] && !chosen[*end]) {
+        chosen[region] = false;
     }
     Ok(sites
         .iter()
@@ -119,61 +79,68 @@ pub(crate) fn selected(args: &SelectArgs, sites: &[SiteInfo]) -> Result<Vec<bool
         .collect())
 }
 
+/// Regions whose end is implied by another region's probe (a barrier's), and that region.
+fn needs(sites: &[SiteInfo]) -> Vec<(usize, usize)> {
+    let at: HashMap<_, _> = sites
+        .iter()
+        .map(|s| (s.address, s.region as usize))
+        .collect();
+    let implied = sites.iter().filter(|s| s.mechanism == Mechanism::Implied);
+    let pairs = implied.filter_map(|site| {
+        // The end stands at the first of the sites that imply it.
+        let end = *at
+            .get(&site.address)
+            .filter(|end| **end != site.region as usize)?;
+        Some((site.region as usize, end))
+    });
+    pairs
+        .filter(|(region, end)| *region < sites.len() && *end < sites.len())
+        .collect()
+}
+
 impl SelectArgs {
+    fn selects(&self) -> impl Iterator<Item = &Pattern> {
+        let kept = self.filter.iter().flat_map(|f| &f.select);
+        self.select.iter().chain(kept)
+    }
+
+    fn skips(&self) -> impl Iterator<Item = &Pattern> {
+        let kept = self.filter.iter().flat_map(|f| &f.skip);
+        self.skip.iter().chain(kept)
+    }
+
     /// Whether everything is selected.
     pub(crate) fn is_empty(&self) -> bool {
-        self.select.is_empty() && self.skip.is_empty()
+        self.selects().chain(self.skips()).next().is_none()
+    }
+
+    /// Whether it leaves a module out on purpose: by its name.
+    pub(crate) fn leaves_out(&self, module: &str) -> bool {
+        let all = |p: &Pattern| p.names_modules() && p.is_about(module) && p.matches_all();
+        let mut selects = self.selects().peekable();
+        let elsewhere = selects.peek().is_some() && selects.all(|p| !p.is_about(module));
+        elsewhere || self.skips().any(all)
     }
 
     /// The options in one line: equal for equal selections.
     pub(crate) fn fingerprint(&self) -> String {
-        let join = |p: &[Pattern]| {
-            p.iter()
-                .map(|p| p.text.as_str())
-                .collect::<Vec<_>>()
-                .join("\x1f")
-        };
-        format!("select={} skip={}", join(&self.select), join(&self.skip))
-    }
-}
-
-/// Whether a path ends with another one, whole components only.
-fn is_path_suffix(suffix: &str, path: &str) -> bool {
-    path.strip_suffix(suffix)
-        .is_some_and(|rest| rest.is_empty() || rest.ends_with('/') || suffix.starts_with('/'))
-}
-
-/// Shell-like matching of a whole name: `*` is any text, `?` any character.
-fn matches_glob(glob: &str, text: &str) -> bool {
-    let (glob, text) = (glob.as_bytes(), text.as_bytes());
-    let (mut g, mut t) = (0, 0);
-    let mut star = None; // the last star, and the text position up to which it has eaten
-    while t < text.len() {
-        match glob.get(g) {
-            Some(b'*') => {
-                star = Some((g, t));
-                g += 1;
-            }
-            Some(&c) if c == b'?' || c == text[t] => {
-                g += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((at, eaten)) = star else {
-                    return false;
-                };
-                star = Some((at, eaten + 1));
-                (g, t) = (at + 1, eaten + 1);
-            }
+        fn join<'a>(patterns: impl Iterator<Item = &'a Pattern>) -> String {
+            let texts: Vec<_> = patterns.map(|p| p.text.as_str()).collect();
+            texts.join("\x1f")
         }
+        format!(
+            "select={} skip={}",
+            join(self.selects()),
+            join(self.skips())
+        )
     }
-    glob[g..].iter().all(|&c| c == b'*')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ompfuse_format::site::{Edge, HexAddress, Mechanism, Outcome, Source};
+    use ompfuse_format::Construct;
+    use ompfuse_format::site::{Edge, HexAddress, Outcome, Source};
 
     fn site(id: u32, region: u32, construct: Construct, function: &str, line: u32) -> SiteInfo {
         SiteInfo {
@@ -211,7 +178,9 @@ mod tests {
             &SelectArgs {
                 select: patterns(select),
                 skip: patterns(skip),
+                filter: Vec::new(),
             },
+            "bin/lu.x",
             &sites(),
         )
     }
@@ -240,32 +209,53 @@ mod tests {
         let message = format!("{}", chosen(&[], &["solve.part.0"]).unwrap_err());
         assert_eq!(
             message,
-            "nothing in the program matches `solve.part.0`; `ompfuse scan` lists what there is"
+            "nothing in bin/lu.x matches `solve.part.0`; `ompfuse scan` lists what there is"
         );
         assert!(chosen(&["u.c:10"], &[]).is_err());
-        assert!("0xzz".parse::<Pattern>().is_err() && "".parse::<Pattern>().is_err());
     }
 
     #[test]
-    fn globs() {
-        for (glob, text) in [
-            ("a", "a"),
-            ("*", ""),
-            ("a*c", "abbc"),
-            ("a*b*", "aab"),
-            ("?b", "ab"),
-            ("a**", "a"),
-        ] {
-            assert!(matches_glob(glob, text), "{glob} {text}");
-        }
-        for (glob, text) in [
-            ("a", "b"),
-            ("", "a"),
-            ("a*c", "abcd"),
-            ("?", ""),
-            ("a", "ab"),
-        ] {
-            assert!(!matches_glob(glob, text), "{glob} {text}");
-        }
+    fn an_implied_end_comes_with_what_implies_it() {
+        let mut sites = sites();
+        // The loop's end is the barrier's call.
+        (sites[1].mechanism, sites[1].address) = (Mechanism::Implied, sites[3].address);
+        let chosen = |select: &str, skip: &str| {
+            let patterns = |p: &str| p.split_whitespace().map(|p| p.parse().unwrap()).collect();
+            let args = SelectArgs {
+                select: patterns(select),
+                skip: patterns(skip),
+                filter: Vec::new(),
+            };
+            selected(&args, "lu.x", &sites).unwrap()
+        };
+        assert_eq!(chosen("loop", ""), [true, true, false, true]);
+        assert_eq!(chosen("", "barrier"), [false, false, true, false]);
+        assert_eq!(chosen("barrier", ""), [false, false, false, true]);
+    }
+
+    #[test]
+    fn modules_and_files() {
+        assert_eq!(
+            chosen(&["lu.c"], &["0x1003"]).unwrap(),
+            [true, true, true, false]
+        );
+        assert_eq!(
+            chosen(&["lib:lu*:task"], &[]).unwrap(),
+            [false, false, true, false]
+        );
+        // Other modules are left out, which is no mistake.
+        assert_eq!(chosen(&["lib:libx*"], &[]).unwrap(), [false; 4]);
+        assert_eq!(chosen(&[], &["lib:libx*:flush"]).unwrap(), [true; 4]);
+        assert!(chosen(&[], &["lib:lu.x:flush"]).is_err());
+        let parse = |select: &[&str], skip: &[&str]| SelectArgs {
+            select: select.iter().map(|p| p.parse().unwrap()).collect(),
+            skip: skip.iter().map(|p| p.parse().unwrap()).collect(),
+            filter: Vec::new(),
+        };
+        assert!(parse(&["lib:libx*"], &[]).leaves_out("lu.x"));
+        assert!(parse(&[], &["lib:lu.x"]).leaves_out("/a/lu.x"));
+        assert!(!parse(&[], &["lib:lu.x:task"]).leaves_out("lu.x"));
+        assert!(!parse(&["task", "lib:libx*"], &[]).leaves_out("lu.x"));
+        assert!(!parse(&[], &[]).leaves_out("lu.x"));
     }
 }

@@ -265,6 +265,7 @@ impl FakeRun {
                 threads: threads.len() as u32,
                 lost: threads.iter().map(|t| t.lost).sum(),
                 stopped: None,
+                boundary: None,
             };
             self.files.push((
                 format!("process-{pid}.end.json"),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+pub mod filter;
 mod model;
 mod overhead;
 #[cfg(test)]

@@ -7,7 +7,9 @@ use crate::{entry, host, modules, syscall, tls};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
-use ompfuse_format::run::{self, ClockPair, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader};
+use ompfuse_format::run::{
+    self, BoundaryCost, ClockPair, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader,
+};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::IntoRawFd;
@@ -29,6 +31,8 @@ static LIST_LOCK: AtomicBool = AtomicBool::new(false);
 static NEXT_INDEX: AtomicU32 = AtomicU32::new(0);
 /// Records lost by threads that have ended, and by threads that could not record at all.
 static LOST: AtomicU64 = AtomicU64::new(0);
+/// Ticks of so many boundaries as are measured together; 0: not measured.
+static BOUNDARY_TICKS: AtomicU64 = AtomicU64::new(0);
 /// What is fixed when recording begins.
 struct Process {
     directory: PathBuf,
@@ -66,6 +70,20 @@ fn environment(name: &str) -> Option<String> {
     }
     let value = std::env::var_os(name)?.into_string().ok()?;
     (!value.is_empty() && value.len() <= MAX_ENV).then_some(value)
+}
+
+/// Boundaries that are measured together, and how often: what comes between them only makes some longer.
+const MEASURED: (u64, u32) = (16, 8);
+
+/// Measures what a boundary costs with this process's counters. It is charged to the main thread's serial part.
+fn measure(thread: &Thread) {
+    let (boundaries, times) = MEASURED;
+    let ticks = (0..times).map(|_| {
+        let begin = now();
+        (0..boundaries).for_each(|_| thread.charge());
+        now() - begin
+    });
+    BOUNDARY_TICKS.store(ticks.min().unwrap_or(0), Ordering::Relaxed);
 }
 
 /// Starts recording if the environment asks for it and a patched module is there. Called by the loader.
@@ -112,7 +130,9 @@ pub(crate) fn start() {
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
     ACTIVE.store(true, Ordering::Release);
     // The main thread's account begins here, so that what precedes its first construct is in it.
-    let _ = current();
+    if let Some(thread) = current() {
+        measure(thread);
+    }
     for module in &found {
         module.switch_on();
     }
@@ -329,6 +349,12 @@ pub(crate) fn finish() {
         lost,
         stopped: (lost > 0)
             .then(|| format!("{lost} records or threads did not fit (disk full, or a limit)")),
+        boundary: Some(BOUNDARY_TICKS.load(Ordering::Relaxed))
+            .filter(|&ticks| ticks > 0)
+            .map(|ticks| BoundaryCost {
+                boundaries: MEASURED.0,
+                ticks,
+            }),
     };
     if let (Ok(json), Ok(mut file)) = (
         serde_json::to_vec_pretty(&end),

@@ -2,12 +2,12 @@
 
 use crate::binary::{self, Binary, Totals};
 use crate::select::SelectArgs;
-use crate::{atomic, embedded, input, output};
+use crate::{atomic, embedded, input, launch, output};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::site::{Outcome, SiteInfo};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -25,6 +25,9 @@ pub(crate) struct Args {
     /// Don't load the runtime library: the copy behaves as the original until `ompfuse record` runs it
     #[arg(long)]
     dormant: bool,
+    /// Only tell what would be patched, and what not and why
+    #[arg(long)]
+    dry_run: bool,
     #[command(flatten)]
     format: output::FormatArg,
 }
@@ -32,7 +35,12 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Answer<'a> {
     output: &'a Path,
+    /// Nothing was written.
+    dry_run: bool,
     runtime_library: Option<&'a Path>,
+    /// In a dry run: every site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sites: Option<&'a [SiteInfo]>,
     coverage: Vec<Coverage>,
     totals: Totals,
 }
@@ -74,24 +82,61 @@ pub(super) fn run(args: &Args) -> Result<()> {
         ),
     };
     let patched = binary::patch(&bytes, &scan, &args.selection, args.dormant)?;
-    let folder = atomic::parent(&out);
-    let library = if args.dormant {
+    let library = if args.dormant || args.dry_run {
         None
     } else {
-        Some(embedded::place(folder)?)
+        Some(embedded::place(atomic::parent(&out))?)
     };
-    // Not more than the original's owner allowed, and no set-user-id bits for what we made.
-    atomic::write(&out, &patched.bytes, metadata.permissions().mode() & 0o777)?;
-    let answer = Answer {
-        output: &out,
-        runtime_library: library.as_deref(),
-        coverage: coverage(&patched.description.sites),
-        totals: Totals::count(&patched.description.sites),
+    if !args.dry_run {
+        // Not more than the original's owner allowed, and no set-user-id bits for what we made.
+        atomic::write(&out, &patched.bytes, metadata.permissions().mode() & 0o777)?;
+    }
+    let mut answer = Answer::new(&out, &patched.description.sites, args.dry_run);
+    answer.runtime_library = library.as_deref();
+    answer.print(&args.format)
+}
+
+/// What recording a command would patch: nothing is written, nothing is run.
+pub(super) fn dry_run(
+    command: &OsStr,
+    selection: &SelectArgs,
+    format: &output::FormatArg,
+) -> Result<()> {
+    let found = launch::find(command)?;
+    let bytes = input::map(&found)?;
+    let sites = match binary::examine(&found, &bytes)? {
+        Binary::Patched(_) if !selection.is_empty() => bail!(
+            "{} is patched already: --select, --skip and --filter need the original",
+            found.display()
+        ),
+        Binary::Patched(description) => description.sites,
+        Binary::Original(scan) => {
+            binary::patch(&bytes, &scan, selection, false)?
+                .description
+                .sites
+        }
     };
-    if args.format.is_json() {
-        output::print_json(&answer)
-    } else {
-        output::print(&text(&answer))
+    Answer::new(&found, &sites, true).print(format)
+}
+
+impl<'a> Answer<'a> {
+    fn new(output: &'a Path, sites: &'a [SiteInfo], dry_run: bool) -> Answer<'a> {
+        Answer {
+            output,
+            dry_run,
+            runtime_library: None,
+            sites: dry_run.then_some(sites),
+            coverage: coverage(sites),
+            totals: Totals::count(sites),
+        }
+    }
+
+    fn print(&self, format: &output::FormatArg) -> Result<()> {
+        if format.is_json() {
+            output::print_json(self)
+        } else {
+            output::print(&text(self))
+        }
     }
 }
 
@@ -111,7 +156,7 @@ fn coverage(sites: &[SiteInfo]) -> Vec<Coverage> {
     let of_construct = |(construct, sites): (ompfuse_format::Construct, Vec<&SiteInfo>)| {
         let mut reasons = BTreeMap::new();
         for site in sites.iter().filter(|s| s.outcome != Outcome::Patched) {
-            *reasons.entry(binary::reason(site).to_owned()).or_default() += 1;
+            *reasons.entry(kind_of(binary::reason(site))).or_default() += 1;
         }
         Coverage {
             construct: construct.name(),
@@ -122,7 +167,31 @@ fn coverage(sites: &[SiteInfo]) -> Vec<Coverage> {
     by_construct.into_iter().map(of_construct).collect()
 }
 
+/// A reason without the addresses in it, so that equal ones are counted together.
+fn kind_of(reason: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in reason.split(' ') {
+        let Some(digits) = word.strip_prefix("0x") else {
+            words.push(word.to_owned());
+            continue;
+        };
+        words.pop_if(|w| w == "at");
+        if let Some(last) = words.last_mut() {
+            *last += digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        }
+    }
+    words.join(" ")
+}
+
 fn text(answer: &Answer<'_>) -> String {
+    let mut text = String::new();
+    if let Some(sites) = answer.sites {
+        let mut table = output::table(&["address", "construct", "function", "source", "outcome"]);
+        for site in sites {
+            table.add_row(super::scan::short_row(site));
+        }
+        text = output::lines(&table) + "\n";
+    }
     let mut table = output::table(&["construct", "patched", "of", "without probe"]);
     for c in &answer.coverage {
         let reasons: Vec<_> = c
@@ -137,13 +206,19 @@ fn text(answer: &Answer<'_>) -> String {
             reasons.join("; "),
         ]);
     }
-    let mut text = output::lines(&table);
+    text += &output::lines(&table);
     writeln!(
         text,
-        "\n{} of {} sites patched",
-        answer.totals.patched, answer.totals.sites
+        "\n{} of {} sites {}patched",
+        answer.totals.patched,
+        answer.totals.sites,
+        if answer.dry_run { "would be " } else { "" }
     )
     .expect("strings take everything");
+    if answer.dry_run {
+        writeln!(text, "dry run: nothing is written").expect("strings take everything");
+        return text;
+    }
     writeln!(text, "written: {}", answer.output.display()).expect("strings take everything");
     match answer.runtime_library {
         Some(library) => writeln!(text, "it needs {} beside it", library.display()),
@@ -151,4 +226,26 @@ fn text(answer: &Answer<'_>) -> String {
     }
     .expect("strings take everything");
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_lose_their_addresses() {
+        for (reason, kind) in [
+            (
+                "implied by the barrier at 0x4ebf7e",
+                "implied by the barrier",
+            ),
+            (
+                "no probe at its end 0x12: 4 bytes free, 5 needed",
+                "no probe at its end: 4 bytes free, 5 needed",
+            ),
+            ("unknown entry point", "unknown entry point"),
+        ] {
+            assert_eq!(kind_of(reason), kind);
+        }
+    }
 }

@@ -19,6 +19,9 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    if let Some((command, selection)) = args.recording.dry_run() {
+        return super::patch::dry_run(command, selection, args.report.format()).map(|()| 0);
+    }
     let recording = recording::record(&args.recording, args.report.is_json())?;
     if recording.runs.is_empty() {
         return Ok(recording.status());

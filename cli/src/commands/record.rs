@@ -18,6 +18,9 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    if let Some((command, selection)) = args.recording.dry_run() {
+        return super::patch::dry_run(command, selection, &args.output).map(|()| 0);
+    }
     let recording = recording::record(&args.recording, args.output.is_json())?;
     if args.output.is_json() {
         output::print_json(&recording)?;

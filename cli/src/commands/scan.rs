@@ -94,6 +94,16 @@ fn text(answer: &Answer<'_>) -> String {
     text
 }
 
+/// Address, construct, function, source and outcome of a site, with the reason why it has no probe.
+pub(super) fn short_row(site: &SiteInfo) -> [String; 5] {
+    let [_, address, construct, _, function, _, source, outcome] = row(site);
+    let outcome = match (site.outcome, &site.reason) {
+        (Outcome::Patchable, None) => binary::reason(site).to_owned(),
+        _ => outcome,
+    };
+    [address, construct, function, source, outcome]
+}
+
 fn row(site: &SiteInfo) -> [String; 8] {
     let edge = format!("{:?}", site.edge).to_lowercase();
     [

@@ -46,6 +46,9 @@ pub struct ProcessInfo {
     pub end_ns: i64,
     /// Whether it ended in an orderly way.
     pub ended: bool,
+    /// What a boundary (reading clock and counters once) cost it, in picoseconds, where that was measured.
+    #[serde(default)]
+    pub boundary_ps: Option<u64>,
 }
 
 /// A thread that recorded, with the check that nothing was counted twice or not at all: the exclusive values of all its

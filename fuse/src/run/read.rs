@@ -148,6 +148,11 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
                 .as_ref()
                 .map_or(last_tsc.max(process.header.begin.tsc), |e| e.end.tsc)),
             ended: process.end.is_some(),
+            boundary_ps: process.end.as_ref().and_then(|e| e.boundary).and_then(|b| {
+                clock
+                    .length(b.ticks.saturating_mul(1000))
+                    .checked_div(b.boundaries)
+            }),
         });
 
         let modules = module_map(process, &header.modules, &mut health);

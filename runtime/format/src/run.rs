@@ -87,6 +87,15 @@ pub struct ProcessHeader {
     pub modules: Vec<ModuleStatus>,
 }
 
+/// What boundaries cost: each reads the clock and the counters once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BoundaryCost {
+    /// So many boundaries ...
+    pub boundaries: u64,
+    /// ... took so many ticks.
+    pub ticks: u64,
+}
+
 /// Written at an orderly exit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessEnd {
@@ -98,6 +107,9 @@ pub struct ProcessEnd {
     pub lost: u64,
     /// Why recording stopped early, if it did.
     pub stopped: Option<String>,
+    /// As the main thread measured it when recording began; `None`: nobody did.
+    #[serde(default)]
+    pub boundary: Option<BoundaryCost>,
 }
 
 /// A patched module of a run, with the sites that its records refer to.

@@ -56,3 +56,4 @@ mod ompt;
 mod patch;
 mod prebuilt;
 mod scan;
+mod select;

@@ -1,0 +1,88 @@
+//! Filter files: selections that are kept.
+//!
+//! ```text
+//! # what costs more to measure than it tells
+//! skip 0x4011a6        # loop in solve, lu.c:120
+//! select lib:liblu.so
+//! ```
+
+use super::pattern::Pattern;
+use std::str::FromStr;
+
+/// The lines of a filter file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Filter {
+    pub(super) select: Vec<Pattern>,
+    pub(super) skip: Vec<Pattern>,
+}
+
+/// Reads the file of a `--filter`.
+pub(super) fn read(path: &str) -> Result<Filter, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read it: {e}"))?;
+    parse(path, &text)
+}
+
+fn parse(path: &str, text: &str) -> Result<Filter, String> {
+    let mut filter = Filter::default();
+    for (number, line) in (1..).zip(text.lines()) {
+        let error = |what: &str| Err(format!("{path}:{number}: {what}"));
+        // Names of functions may hold a `#`, but not behind a blank.
+        let comment = line.find(" #").or_else(|| line.find("\t#"));
+        let line = line[..comment.unwrap_or(line.len())].trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((word, rest)) = line.split_once([' ', '\t']) else {
+            return error(&format!("`{line}` is neither `select S` nor `skip S`"));
+        };
+        let mut pattern = match Pattern::from_str(rest.trim()) {
+            Ok(pattern) => pattern,
+            Err(what) => return error(&format!("`{}`: {what}", rest.trim())),
+        };
+        pattern.origin = Some(format!("{path}:{number}"));
+        match word {
+            "select" => filter.select.push(pattern),
+            "skip" => filter.skip.push(pattern),
+            _ => return error(&format!("`{line}` is neither `select S` nor `skip S`")),
+        }
+    }
+    Ok(filter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_comments() {
+        let filter = parse(
+            "f",
+            "# all\n\nselect task # those\n\tskip\t0x10\nskip operator#1 \n",
+        )
+        .unwrap();
+        let texts = |p: &[Pattern]| p.iter().map(|p| p.text.clone()).collect::<Vec<_>>();
+        assert_eq!(texts(&filter.select), ["task"]);
+        assert_eq!(texts(&filter.skip), ["0x10", "operator#1"]);
+        assert_eq!(filter.skip[0].origin.as_deref(), Some("f:4"));
+        assert_eq!(parse("f", "").unwrap(), Filter::default());
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, message) in [
+            ("task", "f:1: `task` is neither `select S` nor `skip S`"),
+            (
+                "\ndrop task",
+                "f:2: `drop task` is neither `select S` nor `skip S`",
+            ),
+            ("skip 0xzz", "f:1: `0xzz`: no hexadecimal address"),
+        ] {
+            assert_eq!(parse("f", text).unwrap_err(), message);
+        }
+        assert!(
+            read("/nonexistent/f")
+                .unwrap_err()
+                .starts_with("cannot read it: ")
+        );
+    }
+}

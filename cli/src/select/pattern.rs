@@ -1,0 +1,251 @@
+//! What a `--select` or `--skip` means.
+
+use ompfuse_format::Construct;
+use ompfuse_format::site::SiteInfo;
+use std::path::Path;
+use std::str::FromStr;
+
+/// Prefix of the name of a file that is patched.
+const LIBRARY: &str = "lib:";
+
+/// Endings of source files: a name with one of them is no function's.
+const SOURCES: [&str; 25] = [
+    "C", "F", "F03", "F08", "F90", "F95", "c", "c++", "cc", "cpp", "cu", "cxx", "f", "f03", "f08",
+    "f90", "f95", "for", "ftn", "h", "hh", "hpp", "hxx", "inc", "inl",
+];
+
+/// One `--select` or `--skip`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern {
+    /// As the user wrote it.
+    pub(super) text: String,
+    /// Where, if it stands in a file: `FILE:LINE`.
+    pub(super) origin: Option<String>,
+    /// Name of the module, as a glob; `None`: any.
+    library: Option<String>,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Any,
+    Construct(Construct),
+    Address(u64),
+    /// Without a line: the whole file.
+    Source {
+        file: String,
+        line: Option<u32>,
+    },
+    Function(String),
+}
+
+impl FromStr for Pattern {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pattern, String> {
+        let (library, rest) = match text.strip_prefix(LIBRARY) {
+            None => (None, Some(text)),
+            Some(named) => match named.split_once(':') {
+                Some((library, rest)) => (Some(library), Some(rest)),
+                None => (Some(named), None),
+            },
+        };
+        if library.is_some_and(str::is_empty) {
+            return Err(
+                "no name behind lib:; give that of a library's file, as in lib:libsolve*"
+                    .to_owned(),
+            );
+        }
+        Ok(Pattern {
+            text: text.to_owned(),
+            origin: None,
+            library: library.map(str::to_owned),
+            kind: rest.map_or(Ok(Kind::Any), kind)?,
+        })
+    }
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    if text.is_empty() {
+        return Err(
+            "empty; give a construct, a function, FILE:LINE, FILE, lib:FILE or an address"
+                .to_owned(),
+        );
+    }
+    if let Some(digits) = text.strip_prefix("0x") {
+        let address = u64::from_str_radix(digits, 16);
+        return address
+            .map(Kind::Address)
+            .map_err(|_| "no hexadecimal address".to_owned());
+    }
+    if let Some(&construct) = Construct::ALL.iter().find(|c| c.name() == text) {
+        return Ok(Kind::Construct(construct));
+    }
+    let source = |file: &str, line| {
+        let file = file.to_owned();
+        Ok(Kind::Source { file, line })
+    };
+    match text.rsplit_once(':') {
+        Some((file, "*")) if is_source(file) => source(file, None),
+        Some((file, line)) if line.parse::<u32>().is_ok() => source(file, line.parse().ok()),
+        _ if is_source(text) => source(text, None),
+        _ => Ok(Kind::Function(text.to_owned())),
+    }
+}
+
+/// Whether a name is that of a source file, not of a function.
+fn is_source(name: &str) -> bool {
+    let ending = Path::new(name).extension().and_then(|e| e.to_str());
+    ending.is_some_and(|e| SOURCES.contains(&e)) && !name.contains("::")
+}
+
+impl Pattern {
+    /// Whether it is about this module, by its path.
+    pub(super) fn is_about(&self, module: &str) -> bool {
+        let name = module.rsplit('/').next().unwrap_or(module);
+        self.library
+            .as_ref()
+            .is_none_or(|glob| matches_glob(glob, name))
+    }
+
+    /// Whether it names modules.
+    pub(super) fn names_modules(&self) -> bool {
+        self.library.is_some()
+    }
+
+    /// Whether a site of its module is meant.
+    pub(super) fn matches(&self, site: &SiteInfo) -> bool {
+        match &self.kind {
+            Kind::Any => true,
+            Kind::Construct(c) => site.construct == *c,
+            Kind::Address(a) => site.address.0 == *a,
+            Kind::Source { file, line } => site.source.as_ref().is_some_and(|s| {
+                line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)
+            }),
+            Kind::Function(glob) => site
+                .function
+                .as_ref()
+                .is_some_and(|f| matches_glob(glob, f)),
+        }
+    }
+
+    /// Whether everything in its modules is meant.
+    pub(super) fn matches_all(&self) -> bool {
+        self.kind == Kind::Any
+    }
+
+    /// Whether it names one site, not a kind of them.
+    pub(super) fn is_address(&self) -> bool {
+        matches!(self.kind, Kind::Address(_))
+    }
+}
+
+/// Whether a path ends with another one, which may be a glob: whole components only.
+fn is_path_end(glob: &str, path: &str) -> bool {
+    let ends = path.match_indices('/').map(|(at, _)| &path[at + 1..]);
+    matches_glob(glob, path) || ends.into_iter().any(|end| matches_glob(glob, end))
+}
+
+/// Shell-like matching of a whole name: `*` is any text, `?` any character.
+fn matches_glob(glob: &str, text: &str) -> bool {
+    let (glob, text) = (glob.as_bytes(), text.as_bytes());
+    let (mut g, mut t) = (0, 0);
+    let mut star = None; // the last star, and the text position up to which it has eaten
+    while t < text.len() {
+        match glob.get(g) {
+            Some(b'*') => {
+                star = Some((g, t));
+                g += 1;
+            }
+            Some(&c) if c == b'?' || c == text[t] => {
+                g += 1;
+                t += 1;
+            }
+            _ => {
+                let Some((at, eaten)) = star else {
+                    return false;
+                };
+                star = Some((at, eaten + 1));
+                (g, t) = (at + 1, eaten + 1);
+            }
+        }
+    }
+    glob[g..].iter().all(|&c| c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        let kind = |text: &str| text.parse::<Pattern>().unwrap().kind;
+        let source = |file: &str, line| Kind::Source {
+            file: file.to_owned(),
+            line,
+        };
+        assert_eq!(kind("task"), Kind::Construct(Construct::Task));
+        assert_eq!(kind("0x1a"), Kind::Address(0x1a));
+        assert_eq!(kind("lu.c:12"), source("lu.c", Some(12)));
+        assert_eq!(kind("src/lu.f90"), source("src/lu.f90", None));
+        assert_eq!(kind("lu.c:*"), source("lu.c", None));
+        for function in ["solve.part.0", "ns::f*", "*", "a.cold"] {
+            assert_eq!(kind(function), Kind::Function(function.to_owned()));
+        }
+        assert_eq!(kind("lib:libfoo*"), Kind::Any);
+        assert_eq!(kind("lib:libfoo.so:0x1a"), Kind::Address(0x1a));
+        for wrong in ["", "0xzz", "lib:", "lib::task", "lib:x:"] {
+            assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn modules() {
+        let pattern: Pattern = "lib:libfoo*:task".parse().unwrap();
+        assert!(pattern.is_about("/usr/lib/libfoo.so.1") && pattern.is_about("libfoo"));
+        assert!(!pattern.is_about("/libfoo/x") && pattern.names_modules());
+        let any: Pattern = "task".parse().unwrap();
+        assert!(any.is_about("/usr/lib/libfoo.so.1") && !any.names_modules());
+    }
+
+    #[test]
+    fn paths() {
+        for (glob, path) in [
+            ("lu.c", "/src/lu.c"),
+            ("src/*.c", "/src/lu.c"),
+            ("/src/lu.c", "/src/lu.c"),
+        ] {
+            assert!(is_path_end(glob, path), "{glob} {path}");
+        }
+        for (glob, path) in [
+            ("u.c", "/src/lu.c"),
+            ("src/lu", "/src/lu.c"),
+            ("/lu.c", "/src/lu.c"),
+        ] {
+            assert!(!is_path_end(glob, path), "{glob} {path}");
+        }
+    }
+
+    #[test]
+    fn globs() {
+        for (glob, text) in [
+            ("a", "a"),
+            ("*", ""),
+            ("a*c", "abbc"),
+            ("a*b*", "aab"),
+            ("?b", "ab"),
+            ("a**", "a"),
+        ] {
+            assert!(matches_glob(glob, text), "{glob} {text}");
+        }
+        for (glob, text) in [
+            ("a", "b"),
+            ("", "a"),
+            ("a*c", "abcd"),
+            ("?", ""),
+            ("a", "ab"),
+        ] {
+            assert!(!matches_glob(glob, text), "{glob} {text}");
+        }
+    }
+}
