@@ -6,8 +6,8 @@
 use crate::run::{Run, RunFiles};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{
-    HEADER_LEN, Interval, IntervalHead, MAGIC, MAX_COUNTERS, NO_SITE, Node, Step, VERSION,
-    encode_interval, encode_node,
+    HEADER_LEN, Interval, IntervalHead, MAGIC, MAX_COUNTERS, NO_SITE, NOT_COUNTED, Node, Step,
+    VERSION, encode_interval, encode_node,
 };
 use ompfuse_format::run::{
     ClockPair, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RunHeader, RunModule,
@@ -109,6 +109,13 @@ impl FakeThread {
             *count += ticks * (at as u64 + 2);
             self.counts[at] += ticks * (at as u64 + 2);
         }
+    }
+
+    /// Work during which the counters don't run.
+    pub fn work_uncounted(&mut self, ticks: u64) {
+        self.work(ticks);
+        let top = self.stack.last_mut().expect("an open interval");
+        top.counts.fill(NOT_COUNTED);
     }
 
     /// Time passes until a tick.

@@ -4,6 +4,7 @@ use crate::syscall;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
+use std::ffi::CString;
 
 /// Bytes that the file grows by. Blocks are reserved before they are mapped, so a store can't fail for want of space.
 const CHUNK: usize = 256 << 10;
@@ -11,7 +12,11 @@ const CHUNK: usize = 256 << 10;
 /// The mapped end of a record file.
 #[derive(Debug)]
 pub(crate) struct Buffer {
-    fd: i32,
+    fd: Cell<i32>,
+    /// The file behind `fd`: the program may close that number, and open another file that gets it.
+    identity: (u64, u64),
+    /// Its absolute path.
+    path: Cell<Option<CString>>,
     header: *mut ThreadHeader,
     chunk: Cell<*mut u8>,
     /// Offset of the next record in the chunk.
@@ -24,23 +29,25 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Maps the first part of an empty file; takes the descriptor. `None` (and the descriptor closed) without space.
-    pub(crate) fn new(fd: i32, header: ThreadHeader) -> Option<Buffer> {
+    pub(crate) fn new(fd: i32, path: CString, header: ThreadHeader) -> Option<Buffer> {
         let mapped = || {
             if !syscall::allocate(fd, 0, (HEADER_LEN + CHUNK) as u64) {
                 return None;
             }
             let head = syscall::map_file(fd, 0, HEADER_LEN)?;
             let chunk = syscall::map_file(fd, HEADER_LEN as u64, CHUNK)?;
-            Some((head.cast::<ThreadHeader>(), chunk))
+            Some((syscall::identity(fd)?, head.cast::<ThreadHeader>(), chunk))
         };
-        let Some((head, chunk)) = mapped() else {
+        let Some((identity, head, chunk)) = mapped() else {
             syscall::close(fd);
             return None;
         };
         // SAFETY: a page of our own, just mapped, large and aligned enough for the header.
         unsafe { head.write(header) };
         Some(Buffer {
-            fd,
+            fd: Cell::new(fd),
+            identity,
+            path: Cell::new(Some(path)),
             header: head,
             chunk: Cell::new(chunk),
             at: Cell::new(0),
@@ -93,11 +100,13 @@ impl Buffer {
             return false;
         }
         let next = self.offset.get() + CHUNK as u64;
-        if !syscall::allocate(self.fd, next, CHUNK as u64) {
-            self.full.set(true);
-            return false;
-        }
-        let Some(chunk) = syscall::map_file(self.fd, next, CHUNK) else {
+        let reserve = |fd| {
+            if !syscall::allocate(fd, next, CHUNK as u64) {
+                return None;
+            }
+            syscall::map_file(fd, next, CHUNK)
+        };
+        let Some(chunk) = self.own_file().and_then(reserve) else {
             self.full.set(true);
             return false;
         };
@@ -145,7 +154,9 @@ impl Buffer {
         // Stores beyond the new end would raise SIGBUS, hence no further record can fit.
         let end = self.offset.get() + self.at.get() as u64;
         self.at.set(CHUNK);
-        syscall::truncate(self.fd, end);
+        if let Some(fd) = self.own_file() {
+            syscall::truncate(fd, end);
+        }
     }
 
     /// Unmaps everything and closes the file.
@@ -158,6 +169,27 @@ impl Buffer {
             syscall::unmap(self.chunk.get(), CHUNK);
             syscall::unmap(self.header.cast(), HEADER_LEN);
         }
-        syscall::close(self.fd);
+        drop(self.path.take());
+        if syscall::identity(self.fd.get()) == Some(self.identity) {
+            syscall::close(self.fd.get());
+        }
+    }
+
+    /// The file's descriptor; opened again if the program has closed it.
+    fn own_file(&self) -> Option<i32> {
+        let is_ours = |fd: i32| syscall::identity(fd) == Some(self.identity);
+        if is_ours(self.fd.get()) {
+            return Some(self.fd.get());
+        }
+        let path = self.path.take()?;
+        let opened = syscall::open(&path);
+        self.path.set(Some(path));
+        let fd = syscall::move_up(opened?);
+        if !is_ours(fd) {
+            syscall::close(fd);
+            return None;
+        }
+        self.fd.set(fd);
+        Some(fd)
     }
 }

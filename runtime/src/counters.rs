@@ -3,11 +3,15 @@
 
 use crate::rdpmc::CounterPage;
 use crate::syscall;
+use core::cell::Cell;
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::EventStatus;
 use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter, Group};
 use std::os::fd::IntoRawFd;
+
+/// The kernel's two clocks of an event may differ by this much, whatever it counts.
+const TOLERANCE_NS: u64 = 1000;
 
 /// Software events whose subject is the kernel: with `exclude_kernel` they open and stay 0.
 const KERNEL_ONLY: &[&str] = &["context-switches", "cpu-migrations"];
@@ -128,6 +132,8 @@ pub(crate) struct Counters {
     /// Leader first; all are kept open.
     fds: [i32; MAX_COUNTERS + 1],
     len: usize,
+    /// Time that the events were enabled but not counted, in nanoseconds, at the last call of the kernel.
+    gap: Cell<u64>,
     /// A page per counter, if all can be read without the kernel.
     pages: Option<[CounterPage; MAX_COUNTERS]>,
 }
@@ -138,6 +144,7 @@ impl Counters {
         let mut counters = Counters {
             fds: [-1; MAX_COUNTERS + 1],
             len: 0,
+            gap: Cell::new(0),
             pages: None,
         };
         if chosen.is_empty() {
@@ -198,12 +205,16 @@ impl Counters {
         self.len
     }
 
-    /// Reads all counters. False if the kernel refuses (the program closed the descriptor, say).
+    /// Reads all counters. False if not all that happened since the last call is in them: the kernel refuses (the program
+    /// closed the descriptor, say), or other events had the processor's counters for a while.
     #[inline]
     pub(crate) fn read(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
         let Some(pages) = &self.pages else {
             return self.read_by_kernel(out);
         };
+        if pages[0].gap() > self.gap.get() + TOLERANCE_NS {
+            return self.read_by_kernel(out);
+        }
         for (page, value) in pages[..self.len].iter().zip(out.iter_mut()) {
             match page.read() {
                 Some(count) => *value = count,
@@ -214,6 +225,7 @@ impl Counters {
         true
     }
 
+    /// As [`Counters::read`], with one system call.
     #[cold]
     fn read_by_kernel(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
         // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
@@ -225,7 +237,9 @@ impl Counters {
         for (at, value) in out.iter_mut().enumerate().take(self.len) {
             *value = words[5 + 2 * at];
         }
-        true
+        // Somebody else had the processor's counters for a while: what happened then is not in the counts.
+        let gap = words[1].saturating_sub(words[2]);
+        gap <= self.gap.replace(gap) + TOLERANCE_NS
     }
 
     /// Closes the descriptors. The counters must not be read again.

@@ -10,9 +10,11 @@ use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
 use ompfuse_format::run::{
     self, BoundaryCost, ClockPair, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader,
 };
+use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::fd::IntoRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -243,7 +245,8 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         counts_start: values,
         counts_end: [0; MAX_COUNTERS],
     };
-    let buffer = Buffer::new(syscall::move_up(file.into_raw_fd()), header)?;
+    let path = CString::new(path.into_os_string().into_vec()).ok()?;
+    let buffer = Buffer::new(syscall::move_up(file.into_raw_fd()), path, header)?;
     let memory = syscall::map_memory(size_of::<Thread>())?.cast::<Thread>();
     // SAFETY: fresh zeroed pages, aligned, large enough, not shared with anybody yet.
     let thread: &Thread = unsafe { Thread::init(memory, index, counters, buffer) };

@@ -64,6 +64,17 @@ impl CounterPage {
         None
     }
 
+    /// How long the event was enabled without being counted, in nanoseconds; as of the last time that the thread was
+    /// scheduled.
+    #[inline(always)]
+    pub(crate) fn gap(self) -> u64 {
+        // SAFETY: as in `read`.
+        unsafe {
+            let enabled = (&raw const (*self.0).time_enabled).read_volatile();
+            enabled.saturating_sub((&raw const (*self.0).time_running).read_volatile())
+        }
+    }
+
     /// Removes the mapping; it must not be read again.
     pub(crate) fn unmap(self) {
         // SAFETY: made by `map`; the caller does not read it again.

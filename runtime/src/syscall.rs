@@ -1,6 +1,7 @@
 //! System calls without libc: no `errno`, no cancellation point, no interposition.
 
 use core::arch::asm;
+use core::ffi::CStr;
 
 /// Raw system call; a negative result is `-errno`.
 ///
@@ -124,6 +125,30 @@ fn file_size_limit() -> Option<u64> {
 pub(crate) fn truncate(fd: i32, len: u64) {
     // SAFETY: no memory is involved.
     unsafe { raw(libc::SYS_ftruncate, [fd as usize, len as usize, 0, 0, 0, 0]) };
+}
+
+/// Opens an existing file, no link, to read and write; `None` if that is not to be had.
+pub(crate) fn open(path: &CStr) -> Option<i32> {
+    let flags = (libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC) as usize;
+    let path = path.as_ptr() as usize;
+    // SAFETY: the kernel reads the string.
+    let fd = unsafe { raw(libc::SYS_open, [path, flags, 0, 0, 0, 0]) };
+    i32::try_from(fd).ok().filter(|&fd| fd >= 0)
+}
+
+/// Device and inode number of an open file; `None` if the descriptor is not open.
+pub(crate) fn identity(fd: i32) -> Option<(u64, u64)> {
+    let mut status = core::mem::MaybeUninit::<libc::stat>::uninit();
+    let at = status.as_mut_ptr() as usize;
+    // SAFETY: the kernel writes one stat into the local variable.
+    let result = unsafe { raw(libc::SYS_fstat, [fd as usize, at, 0, 0, 0, 0]) };
+    // SAFETY: written by the kernel where it says so.
+    (result == 0).then(|| unsafe {
+        (
+            status.assume_init_ref().st_dev,
+            status.assume_init_ref().st_ino,
+        )
+    })
 }
 
 /// Closes a descriptor.

@@ -27,7 +27,7 @@ use crate::probes::parallel::Detached;
 use core::arch::x86_64::_rdtsc;
 use core::cell::Cell;
 use ompfuse_format::Construct;
-use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, Step};
+use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, NOT_COUNTED, Step};
 
 /// Work-sharing constructs open at once on a thread, all frames together; deeper ones are not recorded.
 pub(crate) const MAX_WORK: usize = 128;
@@ -131,12 +131,16 @@ impl Thread {
         core::array::from_fn(|i| self.last_counts[i].get())
     }
 
+    /// Hands what has been counted since the last boundary to `add`, counter by counter.
     #[inline]
     fn read_counters(&self, mut add: impl FnMut(usize, u64)) {
         let mut values = [0; MAX_COUNTERS];
-        if self.counters.read(&mut values) {
-            for (at, &value) in values.iter().enumerate().take(self.k()) {
+        let is_known = self.counters.read(&mut values);
+        for (at, &value) in values.iter().enumerate().take(self.k()) {
+            if is_known {
                 add(at, value.wrapping_sub(self.last_counts[at].replace(value)));
+            } else {
+                add(at, NOT_COUNTED);
             }
         }
     }
@@ -152,7 +156,7 @@ impl Thread {
         self.last.set(self.last.get() + passed);
         if self.k() > 0 {
             self.read_counters(|at, delta| {
-                account.counts[at].set(account.counts[at].get().wrapping_add(delta))
+                account.counts[at].set(account.counts[at].get().saturating_add(delta))
             });
         }
     }

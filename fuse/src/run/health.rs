@@ -81,6 +81,19 @@ pub enum Problem {
         /// The module's path.
         path: String,
     },
+    /// A counter was not running all the time: the counts of these intervals are left out.
+    #[error(
+        "process {pid}: {event} was not counted for {intervals} intervals (other programs had the processor's counters, or the \
+         program closed the descriptors)"
+    )]
+    NotCounted {
+        /// The process.
+        pid: u32,
+        /// The event.
+        event: String,
+        /// How many intervals have no count.
+        intervals: u64,
+    },
     /// Several processes ran at once.
     #[error(
         "{count} processes with the same modules ran at the same time: what several of them have in common can't be matched between runs"

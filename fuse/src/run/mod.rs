@@ -82,15 +82,23 @@ pub struct CountAccount {
     pub event: String,
     /// Sum of the exclusive counts of all intervals.
     pub own: u64,
-    /// Difference of the readings; `None` if the thread did not end in an orderly way.
+    /// Difference of the readings; `None` if the thread did not end in an orderly way, or with gaps.
     pub total: Option<u64>,
+    /// Intervals for which it was not counted, or not all the time.
+    pub gaps: u64,
 }
 
 impl ThreadAccount {
     /// Whether the sums agree with the readings; `None` if there are no readings at the end.
     pub fn balanced(&self) -> Option<bool> {
         let total = self.total_ticks?;
-        Some(total == self.own_ticks && self.counts.iter().all(|c| c.total == Some(c.own)))
+        Some(
+            total == self.own_ticks
+                && self
+                    .counts
+                    .iter()
+                    .all(|c| c.total.is_none_or(|t| t == c.own)),
+        )
     }
 }
 

@@ -9,7 +9,7 @@ use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeEntry, NodeTable, add_nodes};
 use super::rows::{Context, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
-use super::{EventInfo, ProcessInfo, Run};
+use super::{EventInfo, ProcessInfo, Run, ThreadAccount};
 use crate::label::Labels;
 use crate::table::{ProcessId, XuTable};
 use ompfuse_format::Construct;
@@ -28,6 +28,25 @@ pub(super) struct Parsed<'a> {
     /// Whether it has a part of a parallel region.
     pub(super) in_team: bool,
     pub(super) error: Option<RecordError>,
+}
+
+/// A problem per event with gaps in a process's threads.
+fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
+    let mut gaps: BTreeMap<&str, u64> = BTreeMap::new();
+    for count in threads
+        .iter()
+        .flat_map(|t| &t.counts)
+        .filter(|c| c.gaps > 0)
+    {
+        *gaps.entry(&count.event).or_default() += count.gaps;
+    }
+    gaps.into_iter()
+        .map(|(event, intervals)| Problem::NotCounted {
+            pid,
+            event: event.to_owned(),
+            intervals,
+        })
+        .collect()
 }
 
 fn parse(bytes: &[u8]) -> Result<Parsed<'_>, RecordError> {
@@ -181,6 +200,7 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
             nodes: &nodes,
             counter: &counter,
         };
+        let first_thread = threads.len();
         for parsed in parsed {
             let account = rows.add_thread(&context, parsed, &counted, |site| {
                 let position = place(site).map_or(NONE, |p| p.0);
@@ -189,6 +209,9 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
             });
             threads.push(account);
         }
+        health
+            .problems
+            .extend(not_counted(pid, &threads[first_thread..]));
         rows.finish_process(&clock);
     }
     let Rows {

@@ -7,7 +7,7 @@ use super::{CountAccount, IntervalTable, ThreadAccount};
 use crate::label::{LabelId, Labels};
 use crate::table::{EventColumn, XuTable};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{Interval, MAX_COUNTERS, Record};
+use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record};
 
 /// The rows under construction.
 pub(super) struct Rows {
@@ -72,7 +72,7 @@ impl Rows {
         // A thread can have fewer counters than its process: then it has none of that event.
         let counter = |c: &Option<usize>| c.filter(|&c| c < header.counters as usize);
         let counters: Vec<Option<usize>> = context.counter.iter().map(counter).collect();
-        let mut counts = [0; MAX_COUNTERS];
+        let (mut counts, mut gaps) = ([0; MAX_COUNTERS], [0; MAX_COUNTERS]);
         for record in parsed.file.records() {
             let Ok(Record::Interval(interval)) = record else {
                 continue;
@@ -80,9 +80,14 @@ impl Rows {
             own_ticks = own_ticks.wrapping_add(interval.own_ticks);
             for (at, count) in interval.counts.iter().enumerate() {
                 counts[at] = count;
-                own_counts[at] = own_counts[at].wrapping_add(count);
+                if count == NOT_COUNTED {
+                    gaps[at] += 1;
+                } else {
+                    own_counts[at] = own_counts[at].wrapping_add(count);
+                }
             }
-            let values = counters.iter().map(|c| c.map(|c| counts[c]));
+            let known = |c: usize| (counts[c] != NOT_COUNTED).then_some(counts[c]);
+            let values = counters.iter().map(|c| c.and_then(known));
             let node = context.node(interval.node);
             if interval.construct.is_xu() {
                 let site = place(interval.site);
@@ -115,7 +120,8 @@ impl Rows {
                     Some(CountAccount {
                         event: (*event).to_owned(),
                         own: own_counts[c],
-                        total: ended.then_some(total),
+                        total: (ended && gaps[c] == 0).then_some(total),
+                        gaps: gaps[c],
                     })
                 })
                 .collect(),

@@ -371,3 +371,58 @@ proptest! {
         prop_assert_eq!(again.xus.len(), profile.xus.len());
     }
 }
+
+#[test]
+fn what_was_not_counted_has_no_count() {
+    let mut thread = FakeThread::new(0, 2, BEGIN);
+    for rank in 1..=2 {
+        let node = thread.node();
+        thread.begin(
+            Construct::Task,
+            2,
+            node,
+            FakeThread::root(),
+            Step::Ranked,
+            rank,
+        );
+        if rank == 1 {
+            thread.work(10);
+        } else {
+            thread.work_uncounted(10);
+        }
+        thread.end(0);
+    }
+    let mut fake = FakeRun::new(LISTING_SITES, &["cycles", "branches"]);
+    fake.process(5, BEGIN, vec![thread], true);
+    let run = fake.read();
+    let cycles = run.xus.event("cycles").unwrap();
+    assert_eq!([cycles.get(0), cycles.get(1)], [Some(20), None]);
+    let problem = |event: &str| Problem::NotCounted {
+        pid: 5,
+        event: event.to_owned(),
+        intervals: 1,
+    };
+    assert_eq!(
+        run.health.problems,
+        [problem("branches"), problem("cycles")]
+    );
+    assert_eq!(
+        (
+            run.threads[0].counts[0].total,
+            run.threads[0].counts[0].gaps
+        ),
+        (None, 1)
+    );
+    assert_eq!(run.threads[0].balanced(), Some(true));
+    // Of the tasks together it is not known either; of the time it is.
+    let summary = crate::Summary::of_run("run", &run);
+    let tasks = summary
+        .regions
+        .iter()
+        .find(|r| r.construct == Some(Construct::Task))
+        .unwrap();
+    assert_eq!(
+        (tasks.counts.as_slice(), tasks.own_ns()),
+        (&[None, None][..], 20)
+    );
+}

@@ -183,7 +183,7 @@ impl Groups {
                 self.groups.push((
                     key,
                     Group {
-                        counts: vec![None; events.len()],
+                        counts: vec![Some(0); events.len()],
                         ..Group::default()
                     },
                 ));
@@ -194,9 +194,8 @@ impl Groups {
         let group = &mut self.groups[at].1;
         group.add(thread, &numbers);
         for (total, column) in group.counts.iter_mut().zip(events) {
-            if let Some(count) = column.get(row) {
-                *total = Some(total.unwrap_or(0).wrapping_add(count));
-            }
+            // What is not known of a part is not known of the whole.
+            *total = total.and_then(|t| Some(t.wrapping_add(column.get(row)?)));
         }
         group
     }

@@ -112,6 +112,9 @@ impl Node {
     pub const LEN: usize = 40;
 }
 
+/// In [`Interval::counts`]: how much happened is not known.
+pub const NOT_COUNTED: u64 = u64::MAX;
+
 /// A stretch of a thread's execution. `own_ticks` and `counts` are exclusive: what another interval of the same thread
 /// took in between is not in them. Several intervals with one `node` are the parts of one XU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +142,7 @@ pub struct Interval<'a> {
     pub t1: u64,
     /// Exclusive time in ticks.
     pub own_ticks: u64,
-    /// Exclusive counts, one per counter, little-endian.
+    /// Exclusive counts, one per counter, little-endian; [`NOT_COUNTED`] where the counter was not running all the time.
     pub counts: Counts<'a>,
 }
 

@@ -32,7 +32,8 @@ impl Cost {
     pub(crate) fn drain_into(&self, other: &Cost, k: usize) {
         other.ticks.set(other.ticks.get() + self.ticks.take());
         for (from, to) in self.counts.iter().zip(&other.counts).take(k) {
-            to.set(to.get() + from.take());
+            // What is not known in a part is not known of the whole: NOT_COUNTED is the largest number.
+            to.set(to.get().saturating_add(from.take()));
         }
     }
 }

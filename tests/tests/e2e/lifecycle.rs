@@ -63,6 +63,18 @@ fn survives(build: &Build, patched: &Path, how: &str, status: i32, wanted: usize
         "{what}: labels"
     );
     let says = |text: &str| recorded_errors.contains(text);
+    if how == "closes" {
+        // What isn't counted is not shown as 0.
+        let counted = xus.iter().filter(|x| !x.columns["task-clock"].is_empty());
+        let counted = counted.count();
+        assert!((10..1000).contains(&counted), "{what}: {counted} counts");
+        let mut report = ompfuse_tests::command::with_threads(1);
+        let report = process::run(report.arg("report").arg(&runs[0])).text();
+        assert!(
+            report.contains("task-clock was not counted for"),
+            "{what}: {report}"
+        );
+    }
     assert_eq!(
         how == "limits",
         says("records could not be written"),
