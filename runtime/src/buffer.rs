@@ -1,7 +1,7 @@
 //! A thread's record file: preallocated, mapped, and committed record by record.
 
 use crate::syscall;
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
 use std::ffi::CString;
@@ -16,7 +16,7 @@ pub(crate) struct Buffer {
     /// The file behind `fd`: the program may close that number, and open another file that gets it.
     identity: (u64, u64),
     /// Its absolute path.
-    path: Cell<Option<CString>>,
+    path: RefCell<Option<CString>>,
     header: *mut ThreadHeader,
     chunk: Cell<*mut u8>,
     /// Offset of the next record in the chunk.
@@ -47,7 +47,7 @@ impl Buffer {
         Some(Buffer {
             fd: Cell::new(fd),
             identity,
-            path: Cell::new(Some(path)),
+            path: RefCell::new(Some(path)),
             header: head,
             chunk: Cell::new(chunk),
             at: Cell::new(0),
@@ -183,7 +183,7 @@ impl Buffer {
         }
         let path = self.path.take()?;
         let opened = syscall::open(&path);
-        self.path.set(Some(path));
+        self.path.replace(Some(path));
         let fd = syscall::move_up(opened?);
         if !is_ours(fd) {
             syscall::close(fd);
