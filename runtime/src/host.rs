@@ -3,12 +3,15 @@
 use crate::tls;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicUsize, Ordering};
+use ompfuse_format::record::split_site;
 
 /// Offset of rseq's `cpu_id` from the thread's TLS base, 0 if glibc has not registered it.
 static RSEQ_CPU: AtomicUsize = AtomicUsize::new(0);
-/// `omp_get_thread_num` and `omp_get_num_threads` of the process's OpenMP runtime.
-static THREAD_NUM: AtomicUsize = AtomicUsize::new(0);
-static NUM_THREADS: AtomicUsize = AtomicUsize::new(0);
+/// `omp_get_thread_num` and `omp_get_num_threads` of each module's OpenMP runtime, by the module's number: a process may
+/// have several runtimes.
+static OPENMP: [[AtomicUsize; 2]; MODULES] = [const { [const { AtomicUsize::new(0) }; 2] }; MODULES];
+/// Module numbers in records have 8 bits.
+const MODULES: usize = 256;
 
 /// Address of a symbol in the process, 0 if there is none.
 fn symbol(name: &CStr) -> usize {
@@ -41,47 +44,55 @@ pub(crate) fn cpu() -> u16 {
     u16::try_from(cpu).unwrap_or(u16::MAX)
 }
 
-/// Asks the OpenMP runtime; looked up when first needed, as it may be loaded late.
-fn ask(cache: &AtomicUsize, name: &CStr) -> Option<i64> {
-    let mut function = cache.load(Ordering::Relaxed);
+/// The functions of a runtime that is linked into a module, where a look-up by name doesn't find them.
+pub(crate) fn use_openmp(module: u32, functions: [usize; 2]) {
+    for (place, function) in OPENMP[module as usize % MODULES].iter().zip(functions) {
+        place.store(function, Ordering::Relaxed);
+    }
+}
+
+/// Finds the OpenMP runtime that a module's calls lead to: what every module sees comes first, then what it has brought
+/// along, as the loader binds them. `name`: the loader's for it, empty for the program.
+pub(crate) fn find_openmp(module: u32, name: &CStr) {
+    let names = [c"omp_get_thread_num", c"omp_get_num_threads"];
+    // SAFETY: the name is a string or null; nothing is loaded that is not there already.
+    let open = |name: *const core::ffi::c_char| unsafe {
+        libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
+    };
+    let own = if name.is_empty() { core::ptr::null() } else { name.as_ptr() };
+    let handles = [open(core::ptr::null()), open(own)];
+    for (place, name) in OPENMP[module as usize % MODULES].iter().zip(names) {
+        // SAFETY: dlsym only reads the name.
+        let look = |&handle: &*mut _| unsafe { libc::dlsym(handle, name.as_ptr()) as usize };
+        let opened = handles.iter().filter(|h| !h.is_null());
+        let found = opened.map(look).find(|&f| f != 0);
+        place.store(found.unwrap_or_else(|| symbol(name)), Ordering::Relaxed);
+    }
+    for handle in handles.into_iter().filter(|h| !h.is_null()) {
+        // SAFETY: opened above; whoever loaded it has it open too.
+        unsafe { libc::dlclose(handle) };
+    }
+}
+
+/// Asks the OpenMP runtime of a site's module.
+fn ask(site: u32, which: usize) -> Option<i64> {
+    let (module, _) = split_site(site);
+    let function = OPENMP[module as usize % MODULES][which].load(Ordering::Relaxed);
     if function == 0 {
-        function = symbol(name);
-        if function == 0 {
-            return None;
-        }
-        cache.store(function, Ordering::Relaxed);
+        return None;
     }
     // SAFETY: both functions are `int f(void)` in every OpenMP runtime.
     let function: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(function) };
-    // SAFETY: callable at any time.
+    // SAFETY: callable at any time; the runtime is loaded as long as code of the module runs.
     Some(i64::from(unsafe { function() }))
 }
 
-/// Functions of a runtime that is linked into a patched module, where a look-up by name doesn't find them.
-pub(crate) fn ask_these(thread_num: Option<usize>, num_threads: Option<usize>) {
-    if let (Some(thread_num), Some(num_threads)) = (thread_num, num_threads) {
-        THREAD_NUM.store(thread_num, Ordering::Relaxed);
-        NUM_THREADS.store(num_threads, Ordering::Relaxed);
-    }
+/// Thread number in the current team, for code of this site's module.
+pub(crate) fn thread_num(site: u32) -> i64 {
+    ask(site, 0).unwrap_or(0)
 }
 
-/// Whether the process's OpenMP runtime is libomp (or Intel's), which has libgomp's functions too.
-pub(crate) fn has_libomp() -> bool {
-    static KNOWN: AtomicUsize = AtomicUsize::new(0);
-    let mut function = KNOWN.load(Ordering::Relaxed);
-    if function == 0 {
-        function = symbol(c"__kmpc_global_thread_num").max(1);
-        KNOWN.store(function, Ordering::Relaxed);
-    }
-    function > 1
-}
-
-/// Thread number in the current team.
-pub(crate) fn thread_num() -> i64 {
-    ask(&THREAD_NUM, c"omp_get_thread_num").unwrap_or(0)
-}
-
-/// Size of the current team.
-pub(crate) fn num_threads() -> i64 {
-    ask(&NUM_THREADS, c"omp_get_num_threads").unwrap_or(1)
+/// Size of the current team, for code of this site's module.
+pub(crate) fn num_threads(site: u32) -> i64 {
+    ask(site, 1).unwrap_or(1)
 }

@@ -27,11 +27,19 @@ mod thread;
 mod tls;
 
 extern "C" fn constructor() {
-    process::start();
+    process::attach();
 }
 
 extern "C" fn destructor() {
     process::finish();
+}
+
+/// The loader initialises a module whose start-up code knows this name (see [`modules`]).
+// SAFETY: `void __gmon_start__(void)` belongs to profilers; the C library calls it and defines it nowhere but in
+// programs that are built for gprof, whose definition comes first.
+#[unsafe(no_mangle)]
+extern "C" fn __gmon_start__() {
+    process::attach();
 }
 
 #[used]

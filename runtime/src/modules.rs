@@ -1,14 +1,53 @@
-//! The patched modules of the process, found through their notes.
+//! The patched modules of the process, found through their notes: at the start, and whenever the loader initialises
+//! another library.
+//!
+//! A library that is opened later tells us by itself. Its start-up code (`_init` of the C library's crti.o) calls
+//! `__gmon_start__` if anybody defines it, before its constructors run. It is meant for gprof; in a program that is built
+//! for that, the executable's own definition wins, and libraries opened later are not recorded.
+//!
+//! Nothing is done when a library is closed: records and frames hold numbers of sites, never their addresses. A library
+//! that is opened again gets the number that it had.
 
 use crate::{entry, host, syscall};
 use core::ffi::{CStr, c_int, c_void};
-use ompfuse_format::abi::{self, ModuleHeader, NoteDesc};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
 use ompfuse_format::run::ModuleStatus;
 
-/// A patched module, found through its note.
+/// Modules of a process; their numbers have 8 bits in records, the last of which stands for "none".
+const MAX_MODULES: usize = 254;
+
+/// What is known of a module: kept for ever, so that the number of a site leads to it at any time.
+struct Known {
+    status: ModuleStatus,
+    /// Hash of its sites: another file under the same path is another module.
+    identity: u64,
+}
+
+/// By number; the first `COUNT` are set.
+static KNOWN: [AtomicPtr<Known>; MAX_MODULES] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_MODULES];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+fn known() -> impl Iterator<Item = &'static Known> {
+    let set = KNOWN.iter().take(COUNT.load(Ordering::Acquire));
+    // SAFETY: set before they are counted, and never freed.
+    set.filter_map(|k| unsafe { k.load(Ordering::Acquire).as_ref() })
+}
+
+/// Every module that has been loaded up to now.
+pub(crate) fn statuses() -> Vec<ModuleStatus> {
+    known().map(|k| k.status.clone()).collect()
+}
+
+/// A patched module that is not switched on yet.
 pub(crate) struct Module {
     header: *mut ModuleHeader,
+    /// The loader's name for it, for its own look-ups.
+    name: std::ffi::CString,
     pub(crate) status: ModuleStatus,
+    /// It was not loaded before.
+    pub(crate) new: bool,
 }
 
 impl Module {
@@ -22,7 +61,12 @@ impl Module {
                 let relative = (*self.header).slots[slot] as usize;
                 (relative != 0).then(|| (self.header as usize).wrapping_add(relative))
             };
-            host::ask_these(own(abi::SLOT_THREAD_NUM), own(abi::SLOT_NUM_THREADS));
+            match (own(abi::SLOT_THREAD_NUM), own(abi::SLOT_NUM_THREADS)) {
+                (Some(number), Some(size)) => {
+                    host::use_openmp(self.status.module, [number, size]);
+                }
+                _ => host::find_openmp(self.status.module, &self.name),
+            }
             (&raw mut (*self.header).module).write_volatile(self.status.module);
             for (slot, thunk) in [
                 (abi::SLOT_CALL, entry::call_thunk as *const () as u64),
@@ -36,12 +80,86 @@ impl Module {
     }
 }
 
-/// Every patched module that is loaded.
+/// A module as the loader tells it.
+struct Seen {
+    header: *mut ModuleHeader,
+    name: std::ffi::CString,
+    bias: u64,
+}
+
+/// The patched modules that are loaded and not switched on. Those that are new have a number from now on.
 pub(crate) fn find() -> Vec<Module> {
-    let mut found: Vec<Module> = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
     // SAFETY: the callback has the right type and gets the vector that outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit_module), (&raw mut found).cast()) };
-    found
+    unsafe { libc::dl_iterate_phdr(Some(visit_module), (&raw mut seen).cast()) };
+    if seen.is_empty() {
+        return Vec::new();
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let enter = |seen| enter(seen, &maps);
+    seen.into_iter().filter_map(enter).collect()
+}
+
+/// Gives a module its number: the one that it had before, or the next.
+fn enter(seen: Seen, maps: &str) -> Option<Module> {
+    let path = match mapped_file(maps, seen.header as u64) {
+        Some(path) => path.to_owned(),
+        None => seen.name.to_string_lossy().into_owned(),
+    };
+    // SAFETY: a module's header and sites, which its note leads to.
+    let identity = unsafe { identity(seen.header) };
+    let again = known().find(|k| k.status.path == path && k.identity == identity);
+    let number = again.map_or(COUNT.load(Ordering::Acquire), |k| k.status.module as usize);
+    let place = KNOWN.get(number)?;
+    let status = ModuleStatus {
+        module: number as u32,
+        path,
+        bias: seen.bias,
+    };
+    if again.is_none() {
+        let known = Box::new(Known {
+            status: status.clone(),
+            identity,
+        });
+        place.store(Box::into_raw(known), Ordering::Release);
+        COUNT.store(number + 1, Ordering::Release);
+    }
+    Some(Module {
+        header: seen.header,
+        name: seen.name,
+        status,
+        new: again.is_none(),
+    })
+}
+
+/// FNV-1a of a module's site table.
+///
+/// # Safety
+/// The header must be that of a loaded module.
+unsafe fn identity(header: *const ModuleHeader) -> u64 {
+    // SAFETY: the caller's promise; `verify` has seen that the table is where the header says.
+    let bytes = unsafe {
+        let field = &raw const (*header).sites_rel;
+        let sites = (field as *const u8).wrapping_offset((*header).sites_rel as isize);
+        core::slice::from_raw_parts(sites, (*header).n_sites as usize * SiteDesc::LEN)
+    };
+    let step = |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// The file that is mapped at an address. The loader may know it under another name (the original's, if an auditing
+/// library has replaced it).
+fn mapped_file(maps: &str, address: u64) -> Option<&str> {
+    maps.lines().find_map(|line| {
+        let (start, rest) = line.split_once('-')?;
+        let (end, _) = rest.split_once(' ')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        if !(number(start)?..number(end)?).contains(&address) {
+            return None;
+        }
+        let path = line.get(line.find('/')?..)?;
+        (!path.ends_with(" (deleted)")).then_some(path)
+    })
 }
 
 unsafe extern "C" fn visit_module(
@@ -49,8 +167,11 @@ unsafe extern "C" fn visit_module(
     _size: usize,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: dl_iterate_phdr hands a valid description, and back the pointer that find_modules gave.
-    let (info, found) = unsafe { (&*info, &mut *data.cast::<Vec<Module>>()) };
+    // SAFETY: dl_iterate_phdr hands a valid description, and back the pointer that `find` gave.
+    let (info, seen) = unsafe { (&*info, &mut *data.cast::<Vec<Seen>>()) };
+    if info.dlpi_phdr.is_null() {
+        return 0;
+    }
     // SAFETY: the loader's description of the module's program headers.
     let phdrs =
         unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
@@ -67,27 +188,19 @@ unsafe extern "C" fn visit_module(
         };
         let header = (info.dlpi_addr + desc.header_va) as *mut ModuleHeader;
         // SAFETY: `verify` has seen that the note leads to a header in a mapped segment; the magic is checked here.
-        let valid = unsafe {
-            (*header).magic == abi::MODULE_MAGIC && (*header).abi_version == abi::ABI_VERSION
+        let wanted = unsafe {
+            (*header).magic == abi::MODULE_MAGIC
+                && (*header).abi_version == abi::ABI_VERSION
+                && (*header).slots[abi::SLOT_CALL] == 0
         };
-        if !valid || found.len() >= 254 {
-            continue;
+        if wanted {
+            seen.push(Seen {
+                header,
+                // SAFETY: the loader's string.
+                name: unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned(),
+                bias: info.dlpi_addr,
+            });
         }
-        // SAFETY: the loader's string.
-        let name = unsafe { CStr::from_ptr(info.dlpi_name) }
-            .to_string_lossy()
-            .into_owned();
-        let path = if name.is_empty() {
-            std::fs::read_link("/proc/self/exe").map_or(name, |p| p.to_string_lossy().into_owned())
-        } else {
-            name
-        };
-        let status = ModuleStatus {
-            module: found.len() as u32,
-            path,
-            bias: info.dlpi_addr,
-        };
-        found.push(Module { header, status });
     }
     0
 }
@@ -105,5 +218,21 @@ fn find_note(mut bytes: &[u8]) -> Option<NoteDesc> {
                 .filter(|d| d.abi_version == abi::ABI_VERSION);
         }
         bytes = bytes.get(end..)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_found_by_address() {
+        let maps = "7f00-7f80 r--p 00000000 fe:01 77                         /a b/x.so\n\
+                    7f80-8000 rw-p 00000000 00:00 0 \n\
+                    8000-9000 r--p 00000000 fe:01 78                         /y.so (deleted)\n";
+        assert_eq!(mapped_file(maps, 0x7f10), Some("/a b/x.so"));
+        assert_eq!(mapped_file(maps, 0x7f80), None);
+        assert_eq!(mapped_file(maps, 0x8001), None);
+        assert_eq!(mapped_file(maps, 0x9000), None);
     }
 }

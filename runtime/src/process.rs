@@ -1,4 +1,4 @@
-//! Start and end of a recording, the patched modules of the process, its threads, and fork.
+//! Start and end of a recording, modules that come and go, threads, and fork.
 
 use crate::buffer::Buffer;
 use crate::counters::{self, Chosen, Counters};
@@ -17,6 +17,7 @@ use std::os::fd::IntoRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Longest value that is taken from the environment, in bytes.
 const MAX_ENV: usize = 4096;
@@ -42,7 +43,6 @@ struct Process {
     key: String,
     chosen: Vec<Chosen>,
     status: Vec<EventStatus>,
-    modules: Vec<ModuleStatus>,
     pthread_key: libc::pthread_key_t,
 }
 
@@ -88,44 +88,90 @@ fn measure(thread: &Thread) {
     BOUNDARY_TICKS.store(ticks.min().unwrap_or(0), Ordering::Relaxed);
 }
 
-/// Starts recording if the environment asks for it and a patched module is there. Called by the loader.
-pub(crate) fn start() {
-    let Some(directory) = environment(run::ENV_DIR) else {
-        return;
+/// What the environment asks for, as it is when the library is loaded: the program may change it later.
+struct Settings {
+    directory: PathBuf,
+    events: String,
+}
+
+fn settings() -> Option<&'static Settings> {
+    static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
+    let read = || {
+        let directory = PathBuf::from(environment(run::ENV_DIR)?);
+        if !directory.is_absolute() {
+            complain(&format!(
+                "{} is not an absolute path, nothing is recorded",
+                run::ENV_DIR
+            ));
+            return None;
+        }
+        Some(Settings {
+            directory,
+            events: environment(run::ENV_EVENTS).unwrap_or_default(),
+        })
     };
-    let directory = PathBuf::from(directory);
-    if !directory.is_absolute() {
-        complain(&format!(
-            "{} is not an absolute path, nothing is recorded",
-            run::ENV_DIR
-        ));
+    SETTINGS.get_or_init(read).as_ref()
+}
+
+/// Calls of [`attach`] that nobody has answered yet.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// Switches on the patched modules that have come since the last call; the first ones start the recording, if the
+/// environment asks for it. Called by the loader, for every module that it initialises.
+pub(crate) fn attach() {
+    let Some(settings) = settings() else { return };
+    // The loader's lock lets in one thread at a time. If that should change: whoever finds another at work leaves to it
+    // what has to be done.
+    if CALLS.fetch_add(1, Ordering::AcqRel) > 0 {
         return;
     }
+    // SAFETY: errno is this thread's own variable.
+    let errno = unsafe { *libc::__errno_location() };
+    loop {
+        let calls = CALLS.load(Ordering::Acquire);
+        if PROCESS.load(Ordering::Acquire).is_null() {
+            start(settings);
+        } else if ACTIVE.load(Ordering::Acquire) {
+            extend();
+        }
+        if CALLS
+            .compare_exchange(calls, 0, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+        {
+            break;
+        }
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Starts recording if there is a patched module.
+fn start(settings: &Settings) {
     let found = modules::find();
     if found.is_empty() {
         return;
     }
-    let events = environment(run::ENV_EVENTS).unwrap_or_default();
-    let (chosen, status) = counters::choose(events.split(',').filter(|e| !e.is_empty()));
+    let events = settings.events.split(',').filter(|e| !e.is_empty());
+    let (chosen, status) = counters::choose(events);
     let mut pthread_key = 0;
     // SAFETY: the destructor has the right type and stays loaded with this library.
     if unsafe { libc::pthread_key_create(&mut pthread_key, Some(thread_ends)) } != 0 {
         complain("no thread-specific key left, nothing is recorded");
         return;
     }
-    let modules = found.iter().map(|m| m.status.clone()).collect();
     let mut process = Process {
-        directory,
+        directory: settings.directory.clone(),
         key: String::new(),
         chosen,
         status,
-        modules,
         pthread_key,
     };
-    if !process.announce() {
+    let announced = process.announce();
+    // Also where nothing can be written: it is tried, and said, once.
+    PROCESS.store(Box::into_raw(Box::new(process)), Ordering::Release);
+    if !announced {
         return;
     }
-    PROCESS.store(Box::into_raw(Box::new(process)), Ordering::Release);
     host::find_rseq();
     entry::prepare();
     // SAFETY: the handlers are plain functions that stay loaded with this library.
@@ -140,6 +186,19 @@ pub(crate) fn start() {
     }
 }
 
+/// Switches on what was loaded after the start.
+fn extend() {
+    // SAFETY: set before ACTIVE and never freed.
+    let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    for module in modules::find() {
+        if !module.new || process.announce_module(&module.status) {
+            module.switch_on();
+        }
+    }
+}
+
 impl Process {
     /// Writes the process header under a name that nobody has.
     fn announce(&mut self) -> bool {
@@ -149,7 +208,7 @@ impl Process {
             pid,
             begin: clock(),
             events: self.status.clone(),
-            modules: self.modules.clone(),
+            modules: modules::statuses(),
         };
         let Ok(json) = serde_json::to_vec_pretty(&header) else {
             return false;
@@ -173,6 +232,19 @@ impl Process {
             }
         }
         false
+    }
+
+    /// Writes the description of a module that came after the header.
+    fn announce_module(&self, status: &ModuleStatus) -> bool {
+        let name = run::module_file(&self.key, status.module);
+        let Ok(json) = serde_json::to_vec_pretty(status) else {
+            return false;
+        };
+        let written = create(&self.directory.join(name)).and_then(|mut f| f.write_all(&json));
+        if let Err(e) = &written {
+            complain(&format!("cannot record {}: {e}", status.path));
+        }
+        written.is_ok()
     }
 }
 
@@ -385,6 +457,7 @@ unsafe extern "C" fn after_fork_in_child() {
     LIST_LOCK.store(false, Ordering::Relaxed);
     THREADS.store(core::ptr::null_mut(), Ordering::Relaxed);
     NEXT_INDEX.store(0, Ordering::Relaxed);
+    CALLS.store(0, Ordering::Relaxed); // of a thread that is not here any more
     LOST.store(0, Ordering::Relaxed);
     // SAFETY: only this thread exists here, and no reference is held.
     let announced =

@@ -2,7 +2,9 @@
 
 use super::health::Problem;
 use ompfuse_format::record::{RecordError, ThreadFile};
-use ompfuse_format::run::{ProcessEnd, ProcessHeader, RUN_FILE, RunHeader};
+use ompfuse_format::run::{
+    ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, module_file_process,
+};
 use std::collections::BTreeMap;
 
 /// A folder that holds no run.
@@ -64,6 +66,7 @@ impl<'a> RunFiles<'a> {
         let mut header = None;
         let mut problems = Vec::new();
         let (mut begins, mut ends, mut threads) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let mut late: Vec<(&str, ModuleStatus)> = Vec::new();
         for (name, bytes) in &files {
             let name = name.as_ref();
             let mut broken = |error: serde_json::Error| {
@@ -85,6 +88,11 @@ impl<'a> RunFiles<'a> {
                     Ok(begin) => drop(begins.insert(key, begin)),
                     Err(error) => broken(error),
                 }
+            } else if let Some(key) = module_file_process(name).filter(|k| is_key(k)) {
+                match serde_json::from_slice::<ModuleStatus>(bytes) {
+                    Ok(module) => late.push((key, module)),
+                    Err(error) => broken(error),
+                }
             } else if name.ends_with(".rec") {
                 threads.push((name, *bytes));
             }
@@ -102,6 +110,11 @@ impl<'a> RunFiles<'a> {
                 )
             })
             .collect();
+        for (key, module) in late {
+            if let Some(process) = processes.get_mut(key) {
+                process.header.modules.push(module);
+            }
+        }
         for (name, bytes) in threads {
             let key = match key_of(name, bytes) {
                 Ok(key) => key,

@@ -4,6 +4,7 @@
 //! run-0001/
 //!   run.json               RunHeader, written by the command that starts the program
 //!   process-<pid>.json     ProcessHeader, by the runtime library when recording begins in a process
+//!   module-<pid>-<n>.json  ModuleStatus of a module that was loaded later
 //!   process-<pid>.end.json ProcessEnd, by the runtime library at an orderly exit
 //!   <pid>-<index>.rec      a thread's records (see `record`)
 //! ```
@@ -18,6 +19,21 @@ pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
 
 /// Name of the run header in its folder.
 pub const RUN_FILE: &str = "run.json";
+
+/// Name of the file that describes a module which a process loaded after its recording began. `key`: the process, as in
+/// the name of its header.
+pub fn module_file(key: &str, module: u32) -> String {
+    format!("module-{key}-{module}.json")
+}
+
+/// The process (`key`) that a file of a late module belongs to; `None` for other files.
+pub fn module_file_process(name: &str) -> Option<&str> {
+    let (key, module) = name
+        .strip_prefix("module-")?
+        .strip_suffix(".json")?
+        .split_once('-')?;
+    module.bytes().all(|b| b.is_ascii_digit()).then_some(key)
+}
 
 /// Events that the runtime library knows, by perf's names: software first, then generic hardware events.
 /// `time` (TSC) is always recorded and no event.
@@ -66,7 +82,7 @@ pub struct EventStatus {
 pub struct ModuleStatus {
     /// Number in the records' `site`.
     pub module: u32,
-    /// Path of the patched file.
+    /// Path of the patched file, as the system has it.
     pub path: String,
     /// Difference between run-time and link-time addresses.
     pub bias: u64,
@@ -83,7 +99,7 @@ pub struct ProcessHeader {
     pub begin: ClockPair,
     /// The wanted events, and what became of them.
     pub events: Vec<EventStatus>,
-    /// The patched modules.
+    /// The patched modules that were there.
     pub modules: Vec<ModuleStatus>,
 }
 

@@ -39,10 +39,10 @@ pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
 
 /// Thread number as the frame knows it, or the runtime where the frame is not one of a team (an orphaned construct in
 /// a region that is not patched).
-fn thread_number(thread: &Thread) -> i64 {
+fn thread_number(thread: &Thread, site: &SiteDesc) -> i64 {
     match thread.frame().construct {
         Construct::ImplicitTask => thread.frame().tid,
-        _ => host::thread_num(),
+        _ => host::thread_num(entry::this(site)),
     }
 }
 
@@ -61,8 +61,8 @@ fn loop_begin(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site
     let threads = divisor
         .map(width)
         .filter(|&t| t > 0)
-        .unwrap_or_else(|| i128::from(host::num_threads().max(1)));
-    let tid = i128::from(thread_number(thread));
+        .unwrap_or_else(|| i128::from(host::num_threads(entry::this(site)).max(1)));
+    let tid = i128::from(thread_number(thread, site));
     let (quotient, remainder) = (n / threads, n % threads);
     let (count, first) = if tid < remainder {
         (quotient + 1, tid * (quotient + 1))
@@ -156,7 +156,7 @@ fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
 /// `master`, or a user's test of the thread number: everybody counts it, who passes is in it.
 fn master(thread: &Thread, register: Option<u64>, site: &SiteDesc) {
     let place = thread.place_ranked();
-    let number = register.map_or_else(|| thread_number(thread), |value| i64::from(value as i32));
+    let number = register.map_or_else(|| thread_number(thread, site), |value| i64::from(value as i32));
     if number == site.param {
         thread.charge();
         thread.open(Construct::Master, entry::this(site), place, 0);

@@ -344,7 +344,7 @@ pub(crate) fn end_chunk(thread: &Thread, next: i64, end: i64) {
         && work.construct.get() == Construct::Range
     {
         let start = work.index();
-        let size = next.wrapping_sub(start) / host::num_threads().max(1);
+        let size = next.wrapping_sub(start) / host::num_threads(work.site.get()).max(1);
         work.extent
             .set(size.min(end.wrapping_sub(start)).max(0) as u64);
     }

@@ -75,7 +75,7 @@ fn implicit_task(site: u32, node: u64, team: &AtomicI64, body: impl FnOnce(Optio
     let Some(thread) = process::current() else {
         return body(None);
     };
-    let (tid, size) = (host::thread_num(), host::num_threads());
+    let (tid, size) = (host::thread_num(site), host::num_threads(site));
     if tid == 0 {
         team.store(size, Ordering::Relaxed);
     }
