@@ -5,12 +5,13 @@ use super::health::{Health, Problem};
 use super::nodes::NONE;
 use crate::table::Site;
 use ompfuse_format::run::RunModule;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The places of all modules, entered as they are met.
 pub(super) struct SiteBook<'a> {
     modules: &'a [RunModule],
-    /// Per module what labels add to its addresses: nothing if there is one module, else its position by build id.
+    /// Per module what labels add to its addresses. It doesn't depend on what else a run has loaded.
     tag: Vec<u64>,
     /// Per module and site the position in `sites`.
     known: Vec<Vec<u32>>,
@@ -19,12 +20,7 @@ pub(super) struct SiteBook<'a> {
 
 impl<'a> SiteBook<'a> {
     pub(super) fn new(modules: &'a [RunModule]) -> SiteBook<'a> {
-        let mut order: Vec<usize> = (0..modules.len()).collect();
-        order.sort_by_key(|&m| (module_name(&modules[m]), &modules[m].binary.path));
-        let mut tag = vec![0; modules.len()];
-        for (ordinal, &m) in order.iter().enumerate() {
-            tag[m] = (ordinal as u64) << 56;
-        }
+        let tag = tags(modules);
         let known = modules.iter().map(|m| vec![NONE; m.sites.len()]).collect();
         SiteBook {
             modules,
@@ -56,6 +52,30 @@ impl<'a> SiteBook<'a> {
         }
         Some((*position, self.tag[module] | info.address.0))
     }
+}
+
+/// Bits of a label's component that tell modules apart: no address reaches them.
+const TAG_SHIFT: u32 = 48;
+
+/// Nothing for the program; a hash of its build id for a library, and for each of several programs.
+fn tags(modules: &[RunModule]) -> Vec<u64> {
+    let is_library = |m: usize| modules[m].binary.kind == "library";
+    let programs = (0..modules.len()).filter(|&m| !is_library(m)).count();
+    let mut order: Vec<usize> = (0..modules.len()).collect();
+    order.sort_by_key(|&m| (module_name(&modules[m]), &modules[m].binary.path));
+    let mut tags = vec![0; modules.len()];
+    let mut taken = BTreeSet::from([0]);
+    for m in order {
+        if programs == 1 && !is_library(m) {
+            continue;
+        }
+        let mut tag = xxh3_64(module_name(&modules[m]).as_bytes()) >> TAG_SHIFT;
+        while !taken.insert(tag) {
+            tag = (tag + 1) & 0xffff;
+        }
+        tags[m] = tag << TAG_SHIFT;
+    }
+    tags
 }
 
 /// Build id of a module, or its path where it has none.

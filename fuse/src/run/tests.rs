@@ -188,29 +188,36 @@ fn without_a_header_it_is_no_run() {
 }
 
 #[test]
-fn several_modules_are_told_apart_in_labels() {
+fn modules_are_told_apart_in_labels() {
     let mut fake = listing(&[], false);
-    // Sorts before "b1d", though it comes later in the list.
-    fake.header
-        .modules
-        .push(module("lib", "aaa", LISTING_SITES));
-    let (_, json) = fake
-        .files
-        .iter_mut()
-        .find(|f| f.0 == "process-77.json")
-        .unwrap();
-    let mut header: ProcessHeader = serde_json::from_slice(json).unwrap();
-    header.modules.push(ModuleStatus {
-        module: 1,
-        path: "lib.ompfuse".to_owned(),
-        bias: 0,
-    });
-    *json = serde_json::to_vec(&header).unwrap();
-    let run = fake.read();
-    let tagged = (1u64 << 56) + 16;
-    let parallel = (1u64 << 56) + 3;
-    assert!(label_texts(&run).contains(&format!("0.1.{parallel}.0.1.{tagged}")));
-    assert_eq!(run.health, Health::default());
+    let alone = label_texts(&fake.read());
+    let mut library = module("lib", "aaa", LISTING_SITES);
+    library.binary.kind = "library".to_owned();
+    fake.header.modules.push(library);
+    assert_eq!(label_texts(&fake.read()), alone, "the program's stay as they are");
+
+    // The same sites, of a library that was loaded later and has another number in another run.
+    let mut labels = Vec::new();
+    for number in [0, 1] {
+        let mut fake = listing(&[], false);
+        fake.header.modules[0].binary.kind = "library".to_owned();
+        let name = "process-77.json";
+        let (_, json) = fake.files.iter_mut().find(|f| f.0 == name).unwrap();
+        let mut header: ProcessHeader = serde_json::from_slice(json).unwrap();
+        let status = header.modules.pop().unwrap();
+        *json = serde_json::to_vec(&header).unwrap();
+        let status = serde_json::to_vec(&status).unwrap();
+        fake.files.push(("module-77-0.json".to_owned(), status));
+        if number == 1 {
+            fake.header.modules.push(module("other", "000", LISTING_SITES));
+        }
+        let run = fake.read();
+        assert_eq!(run.health, Health::default());
+        labels.push(label_texts(&run));
+    }
+    assert_eq!(labels[0], labels[1]);
+    assert_ne!(labels[0], alone);
+    assert_eq!(labels[0].len(), alone.len());
 }
 
 #[test]

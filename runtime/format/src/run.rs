@@ -17,6 +17,17 @@ pub const ENV_DIR: &str = "OMPFUSE_DIR";
 /// Environment variable: names of the events to count, separated by commas (see [`EVENT_NAMES`]).
 pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
 
+/// Environment variable: folder with what the auditing library needs, and what it has decided.
+pub const ENV_LIBRARIES: &str = "OMPFUSE_LIBRARIES";
+
+/// File name of the auditing library.
+pub const AUDIT_LIBRARY: &str = "libompfuse_audit.so";
+
+/// Names a file in the folder of [`ENV_LIBRARIES`]: another file, or another version of it, has another name.
+pub fn library_key(dev: u64, ino: u64, size: u64, mtime: i64, mtime_ns: i64) -> String {
+    format!("{dev:x}-{ino:x}-{size:x}-{mtime:x}.{mtime_ns:x}")
+}
+
 /// Name of the run header in its folder.
 pub const RUN_FILE: &str = "run.json";
 

@@ -1,0 +1,85 @@
+//! A library for `LD_AUDIT` (rtld-audit(7)): while a program is recorded, the dynamic linker asks it for every library,
+//! and gets the path of a patched copy for those that use OpenMP. Programs that the recorded one starts are replaced too,
+//! before their first instruction.
+//!
+//! * [`session`]: what the recording command has prepared, and what was decided before; [`elf`]: a quick look whether a file
+//!   uses OpenMP at all; [`ask`]: the way to the command, which does the patching.
+//!
+//! It has a link namespace and a C library of its own, apart from the program's. Nothing that it does may be noticed by the
+//! program: no threads, no signals, no child that a `wait` of the program could see. Whatever fails, the original is used.
+
+mod ask;
+mod elf;
+mod session;
+
+use core::ffi::{CStr, c_char, c_int, c_uint};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+
+/// Newest version of the auditing interface that this library knows.
+const NEWEST: c_uint = 2;
+
+static ARGV: AtomicPtr<*const c_char> = AtomicPtr::new(core::ptr::null_mut());
+static ENVP: AtomicPtr<*const c_char> = AtomicPtr::new(core::ptr::null_mut());
+
+extern "C" fn constructor(_argc: c_int, argv: *mut *const c_char, envp: *mut *const c_char) {
+    ARGV.store(argv, Ordering::Relaxed);
+    ENVP.store(envp, Ordering::Relaxed);
+}
+
+#[used]
+// SAFETY: the section is the list of functions that the loader calls once, with the program's arguments and environment.
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn(c_int, *mut *const c_char, *mut *const c_char) = constructor;
+
+/// The loader shakes hands. 0: it forgets about this library.
+// SAFETY: the name and type that rtld-audit(7) asks for.
+#[unsafe(no_mangle)]
+extern "C" fn la_version(version: c_uint) -> c_uint {
+    let Some(session) = session::get() else {
+        return 0;
+    };
+    replace_program(session);
+    version.min(NEWEST)
+}
+
+/// The process goes on as the patched copy of its program, if that uses OpenMP. Nothing of it has run yet.
+fn replace_program(session: &session::Session) {
+    let (argv, envp) = (
+        ARGV.load(Ordering::Relaxed),
+        ENVP.load(Ordering::Relaxed),
+    );
+    let Ok(program) = std::fs::read_link("/proc/self/exe") else {
+        return;
+    };
+    let Ok(program) = CString::new(program.as_os_str().as_bytes()) else {
+        return;
+    };
+    if let Some(patched) = session.decide(&program)
+        && !argv.is_null()
+        && !envp.is_null()
+    {
+        // SAFETY: the lists that the kernel gave to this process. Should it fail, the original goes on.
+        unsafe { libc::execve(patched.as_ptr(), argv, envp) };
+    }
+}
+
+/// The loader looks for a library. `flag` says where the name comes from; one without a slash is looked for in folders
+/// first, and each candidate comes here again.
+///
+/// # Safety
+/// Called by the loader, with a string.
+// SAFETY: the name and type that rtld-audit(7) asks for.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn la_objsearch(
+    name: *const c_char,
+    _cookie: *mut usize,
+    _flag: c_uint,
+) -> *const c_char {
+    let replaced = session::get().and_then(|session| {
+        // SAFETY: the caller's promise.
+        session.replace(unsafe { CStr::from_ptr(name) })
+    });
+    replaced.map_or(name, CStr::as_ptr)
+}
