@@ -1,4 +1,4 @@
-//! Builds the runtime library with a nested `cargo build`, so that the command carries it inside itself.
+//! Builds the runtime library and the auditing library with a nested `cargo build`, so that the command carries them inside itself.
 //!
 //! A cdylib can't be an ordinary dependency, and `cargo install` copies one executable only. The nested build has its
 //! own target directory (no waiting for the outer build's lock) and its own flags: the library lives in foreign
@@ -34,14 +34,17 @@ fn main() {
     }
     let target_dir = Path::new(&variable("OUT_DIR")).join("runtime");
     let target = variable("TARGET");
-    let library = build(&variable("CARGO"), workspace, &target_dir, &target);
-    println!(
-        "cargo::rustc-env=OMPFUSE_EMBEDDED_RUNTIME={}",
-        library.display()
-    );
+    let folder = build(&variable("CARGO"), workspace, &target_dir, &target);
+    for (name, library) in [
+        ("OMPFUSE_EMBEDDED_RUNTIME", "libompfuse_runtime.so"),
+        ("OMPFUSE_EMBEDDED_AUDIT", "libompfuse_audit.so"),
+    ] {
+        let path = folder.join(library);
+        println!("cargo::rustc-env={name}={}", path.display());
+    }
 }
 
-/// Runs the nested build and returns the library's path.
+/// Runs the nested build and returns the folder of the libraries.
 fn build(cargo: &str, workspace: &Path, target_dir: &Path, target: &str) -> PathBuf {
     let mut command = Command::new(cargo);
     command
@@ -50,6 +53,8 @@ fn build(cargo: &str, workspace: &Path, target_dir: &Path, target: &str) -> Path
             "--release",
             "--package",
             "ompfuse-runtime",
+            "--package",
+            "ompfuse-audit",
             "--locked",
             "--target",
             target,
@@ -73,10 +78,7 @@ fn build(cargo: &str, workspace: &Path, target_dir: &Path, target: &str) -> Path
         .unwrap_or_else(|e| panic!("cannot start {cargo}: {e}"));
     assert!(
         status.success(),
-        "the runtime library could not be built ({status}); its errors stand above"
+        "the libraries could not be built ({status}); its errors stand above"
     );
-    target_dir
-        .join(target)
-        .join("release")
-        .join("libompfuse_runtime.so")
+    target_dir.join(target).join("release")
 }

@@ -6,7 +6,7 @@ use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, Site
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::PlanOptions;
 use ompfuse_rewriter::reproduce::reproduce;
-use ompfuse_rewriter::scan::{scan as scan_bytes, self_description};
+use ompfuse_rewriter::scan::{ScanError, scan as scan_bytes, self_description};
 use ompfuse_rewriter::{patch, verify};
 use serde::Serialize;
 use std::path::Path;
@@ -45,6 +45,14 @@ pub(crate) fn description(path: &Path, bytes: &[u8]) -> Result<Option<SelfDescri
 /// What is found in a file.
 pub(crate) fn scan(path: &Path, bytes: &[u8]) -> Result<Scan> {
     Ok(scan_bytes(bytes, &path.to_string_lossy())?)
+}
+
+/// Whether a scan failed because the file doesn't use OpenMP (or because it is an OpenMP runtime).
+pub(crate) fn lacks_openmp(error: &anyhow::Error) -> bool {
+    matches!(
+        error.downcast_ref(),
+        Some(ScanError::NoOpenMp { .. } | ScanError::Runtime { .. })
+    )
 }
 
 /// Examines a file.

@@ -2,20 +2,21 @@
 //!
 //! ```text
 //! CACHE/ompfuse/<SHA-256 of the original>-<hash of everything else that matters>/
-//!   NAME                      the patched program
+//!   NAME                      the patched program or library
 //!   libompfuse_runtime.so     found through its $ORIGIN
+//!   origin                    link to the original's folder, where that matters (see `Origin`)
 //! ```
 //! A folder is made under another name and renamed when it is complete, so any number of commands may run at once.
 
 use crate::{atomic, embedded};
 use anyhow::{Context, Result};
-use ompfuse_format::abi::RUNTIME_LIBRARY;
+use ompfuse_format::run::AUDIT_LIBRARY;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
 use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tempfile::TempDir;
 
 /// A patched program in the cache.
@@ -27,6 +28,13 @@ pub(crate) struct Entry {
     _temporary: Option<TempDir>,
 }
 
+impl Entry {
+    /// Whether it stays when this command has ended.
+    pub(crate) fn is_kept(&self) -> bool {
+        self._temporary.is_none()
+    }
+}
+
 /// What decides whether a cached program can be used.
 pub(crate) struct Key<'a> {
     /// Name of the program's file.
@@ -35,6 +43,48 @@ pub(crate) struct Key<'a> {
     pub(crate) original: &'a [u8],
     /// The options that it is patched with.
     pub(crate) options: &'a str,
+    /// Where it looks for other libraries; for those that the auditing library redirects.
+    pub(crate) origin: Option<Origin<'a>>,
+}
+
+/// Where a file looks for others. The loader looks beside the copy instead, and the auditing library leads it on to the
+/// original's folder; but only folders that exist are looked into at all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin<'a> {
+    /// The original's folder.
+    pub(crate) folder: &'a Path,
+    /// The folders that it searches, relative to that.
+    pub(crate) searched: &'a [String],
+}
+
+impl Origin<'_> {
+    /// How far up from its folder the file looks.
+    fn depth(&self) -> usize {
+        let up = |path: &String| {
+            let mut depth = 0i32;
+            let mut deepest = 0;
+            for part in Path::new(path).components() {
+                depth += match part {
+                    Component::ParentDir => 1,
+                    Component::Normal(_) => -1,
+                    _ => 0,
+                };
+                deepest = deepest.max(depth);
+            }
+            deepest as usize
+        };
+        self.searched.iter().map(up).max().unwrap_or(0)
+    }
+
+    /// Makes the folders around the copy, and the link.
+    fn lay_out(&self, entry: &Path, place: &Path) -> std::io::Result<()> {
+        std::os::unix::fs::symlink(self.folder, entry.join("origin"))?;
+        std::fs::create_dir_all(place)?;
+        for path in self.searched {
+            std::fs::create_dir_all(place.join(path))?;
+        }
+        Ok(())
+    }
 }
 
 impl Key<'_> {
@@ -50,11 +100,22 @@ impl Key<'_> {
             rest.update(part);
         }
         rest.update(embedded::RUNTIME);
+        if let Some(origin) = &self.origin {
+            rest.update(origin.folder.as_os_str().as_bytes());
+        }
         format!(
             "{}-{}",
             &sha256(self.original)[..32],
             &hex(&rest.finalize())[..16]
         )
+    }
+
+    /// The file, from the entry's folder.
+    fn file(&self) -> PathBuf {
+        let depth = self.origin.map_or(0, |o| o.depth());
+        let mut path: PathBuf = std::iter::repeat_n("o", depth).collect();
+        path.push(self.name);
+        path
     }
 }
 
@@ -68,7 +129,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The user's cache folder for ompfuse, if there is one.
-fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     let absolute = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)
@@ -78,17 +139,17 @@ fn folder() -> Option<PathBuf> {
     Some(base.join("ompfuse"))
 }
 
-/// The runtime library alone, at a path that LD_PRELOAD can name.
-pub(crate) fn runtime_library() -> Result<Entry> {
-    let nameable = folder().filter(|f| !f.as_os_str().as_bytes().iter().any(|b| b" :".contains(b)));
+/// The auditing library, and the runtime library beside it, at paths that LD_AUDIT and LD_PRELOAD can name.
+pub(crate) fn own_libraries() -> Result<Entry> {
+    let nameable =
+        folder().filter(|f| !f.as_os_str().as_bytes().iter().any(|b| b" :$".contains(b)));
     let key = Key {
-        name: OsStr::new("library"),
-        original: b"",
+        name: OsStr::new(AUDIT_LIBRARY),
+        original: embedded::AUDIT,
         options: "",
+        origin: None,
     };
-    let mut entry = get_or_make_in(nameable.as_deref(), &key, || Ok(Vec::new()))?;
-    entry.program.set_file_name(RUNTIME_LIBRARY);
-    Ok(entry)
+    get_or_make_in(nameable.as_deref(), &key, || Ok(embedded::AUDIT.to_vec()))
 }
 
 /// The cached program, made by `make` if it isn't there.
@@ -96,13 +157,14 @@ pub(crate) fn get_or_make(key: &Key<'_>, make: impl FnOnce() -> Result<Vec<u8>>)
     get_or_make_in(folder().as_deref(), key, make)
 }
 
-fn get_or_make_in(
+/// The same in another cache folder.
+pub(crate) fn get_or_make_in(
     cache: Option<&Path>,
     key: &Key<'_>,
     make: impl FnOnce() -> Result<Vec<u8>>,
 ) -> Result<Entry> {
     let cached = |entry: &Path| {
-        let program = entry.join(key.name);
+        let program = entry.join(key.file());
         program.is_file().then_some(Entry {
             program,
             _temporary: None,
@@ -133,7 +195,12 @@ fn get_or_make_in(
                 .context("cannot make a folder for the patched program")?,
         ),
     };
-    let program = temporary.path().join(key.name);
+    let program = temporary.path().join(key.file());
+    if let Some(origin) = &key.origin {
+        let place = atomic::parent(&program);
+        let made = origin.lay_out(temporary.path(), place);
+        made.with_context(|| format!("cannot make folders in {}", place.display()))?;
+    }
     atomic::write(&program, &patched, 0o700)?;
     embedded::place(temporary.path())?;
     hold.check()?;
@@ -165,6 +232,7 @@ mod tests {
             name: OsStr::new(name),
             original: b"original",
             options,
+            origin: None,
         }
     }
 
@@ -209,6 +277,30 @@ mod tests {
             }
         });
         assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_that_a_library_searches_exist_around_the_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        let searched = ["../../x.libs".to_owned(), "sub".to_owned(), "..".to_owned()];
+        let origin = Origin {
+            folder: Path::new("/somewhere/else"),
+            searched: &searched,
+        };
+        let mut key = key("a.so", "");
+        let plain = key.folder();
+        key.origin = Some(origin);
+        assert_ne!(key.folder(), plain);
+        let entry = get_or_make_in(Some(dir.path()), &key, || Ok(vec![1])).unwrap();
+        let top = dir.path().canonicalize().unwrap().join(key.folder());
+        assert_eq!(entry.program, top.join("o/o/a.so"));
+        assert!(top.join("x.libs").is_dir() && top.join("o/o/sub").is_dir());
+        assert_eq!(
+            std::fs::read_link(top.join("origin")).unwrap(),
+            origin.folder
+        );
+        let again = get_or_make_in(Some(dir.path()), &key, || panic!("not needed")).unwrap();
+        assert_eq!(again.program, entry.program);
     }
 
     #[test]

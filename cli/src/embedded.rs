@@ -1,14 +1,17 @@
-//! The runtime library, carried inside this executable (see `build.rs`).
+//! The runtime library and the auditing library, carried inside this executable (see `build.rs`).
 
 use crate::atomic;
 use anyhow::Result;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use std::path::{Path, PathBuf};
 
-/// The library's bytes.
+/// The runtime library's bytes.
 pub(crate) static RUNTIME: &[u8] = include_bytes!(env!("OMPFUSE_EMBEDDED_RUNTIME"));
 
-/// Puts the library into a folder, unless it is there already.
+/// The auditing library's bytes.
+pub(crate) static AUDIT: &[u8] = include_bytes!(env!("OMPFUSE_EMBEDDED_AUDIT"));
+
+/// Puts the runtime library into a folder, unless it is there already.
 pub(crate) fn place(folder: &Path) -> Result<PathBuf> {
     let path = folder.join(RUNTIME_LIBRARY);
     atomic::write_if_different(&path, RUNTIME, 0o755)?;

@@ -13,6 +13,11 @@ pub(crate) fn loads_runtime(file: &[u8]) -> Result<bool> {
     Ok(elf.libraries.contains(&name.as_str()))
 }
 
+/// Whether a program is linked dynamically, so that it can load libraries.
+pub(crate) fn is_dynamic(file: &[u8]) -> bool {
+    Elf::parse(file).is_ok_and(|elf| elf.interpreter.is_some())
+}
+
 /// A value for LD_LIBRARY_PATH with which a copy elsewhere finds the libraries that the original finds beside itself.
 /// `None`: it looks for none there.
 pub(crate) fn library_path(
@@ -34,6 +39,25 @@ pub(crate) fn library_path(
         .chain(user)
         .chain(after.iter().map(OsString::from));
     Some(all.collect::<Vec<_>>().join(OsStr::new(":")))
+}
+
+/// The folders that a file searches for libraries, relative to its own.
+pub(crate) fn searched(file: &[u8]) -> Vec<String> {
+    let Ok(elf) = Elf::parse(file) else {
+        return Vec::new();
+    };
+    let paths = elf.rpaths.iter().chain(&elf.runpaths);
+    let relative = |p: &str| {
+        let rest = p
+            .strip_prefix("$ORIGIN")
+            .or_else(|| p.strip_prefix("${ORIGIN}"))?;
+        let rest = rest.trim_start_matches('/');
+        (!rest.contains('$')).then(|| rest.to_owned())
+    };
+    paths
+        .flat_map(|p| p.split(':'))
+        .filter_map(relative)
+        .collect()
 }
 
 /// The folders in search paths that are relative to the program's own.
@@ -63,7 +87,8 @@ mod tests {
             ["/opt/x/bin/../lib", "/opt/x/bin/$LIB"]
         );
         assert!(expand(&paths, "/a:b").is_empty());
-        assert!(loads_runtime(b"no ELF").is_err());
+        assert!(loads_runtime(b"no ELF").is_err() && !is_dynamic(b"no ELF"));
+        assert!(searched(b"no ELF").is_empty());
         assert_eq!(library_path(Path::new("/opt/x"), b"no ELF", None), None);
     }
 }

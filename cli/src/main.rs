@@ -10,6 +10,7 @@ mod embedded;
 mod input;
 mod interrupt;
 mod launch;
+mod libraries;
 mod load;
 mod loader;
 mod output;

@@ -1,6 +1,7 @@
 //! The program that is to be recorded, patched.
 
 use crate::cache::{self, Entry, Key};
+use crate::libraries::Libraries;
 use crate::select::SelectArgs;
 use crate::{binary, input, launch, loader};
 use anyhow::{Context, Result, bail};
@@ -17,57 +18,71 @@ const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// A program, ready to record.
 pub(crate) struct Prepared {
-    /// The patched file.
+    /// The file to execute.
     pub(crate) file: PathBuf,
-    /// Its sites.
-    pub(crate) module: RunModule,
-    /// Variables that the patched file needs to run as the original does.
+    /// What is in it; `None`: it uses no OpenMP itself, only what it loads or starts may.
+    pub(crate) module: Option<RunModule>,
+    /// Variables that it needs to run as the original does.
     pub(crate) env: Vec<(&'static str, OsString)>,
+    /// For what it loads.
+    pub(crate) libraries: Libraries,
     /// Keeps what was made for it, where that is temporary.
     _made: Option<Entry>,
 }
 
 impl Prepared {
-    /// Finds a command and patches it, unless it is patched already.
+    /// Finds a command and patches it, unless it is patched already or there is nothing to patch.
     pub(crate) fn new(command: &OsStr, selection: &SelectArgs) -> Result<Prepared> {
         let found = launch::find(command)?;
         let file = found
             .canonicalize()
             .with_context(|| format!("cannot find {}", found.display()))?;
         let bytes = input::map(&file)?;
+        let libraries = Libraries::prepare(selection)?;
+        let mut prepared = Prepared {
+            env: libraries.env(std::env::var_os("LD_AUDIT")).into(),
+            file: found.clone(),
+            module: None,
+            libraries,
+            _made: None,
+        };
         if bytes.starts_with(b"#!") {
-            bail!(
-                "{} is a script; give the compiled program that it starts",
-                found.display()
-            );
+            return Ok(prepared);
         }
         match binary::description(&file, &bytes)? {
-            None => Prepared::patch(&file, &bytes, selection),
+            None => prepared.patch(&file, &bytes, selection)?,
             Some(_) if !selection.is_empty() => {
                 bail!(
                     "{} is patched already: --select and --skip need the original",
                     found.display()
                 )
             }
-            Some(description) => Prepared::as_is(file, &bytes, description),
+            Some(description) => prepared.keep(file, &bytes, description)?,
         }
+        Ok(prepared)
     }
 
-    /// The patched copy in the cache, made if it isn't there.
-    fn patch(file: &Path, bytes: &[u8], selection: &SelectArgs) -> Result<Prepared> {
+    /// Takes the patched copy in the cache, made if it isn't there; or the original, if that doesn't use OpenMP itself.
+    fn patch(&mut self, file: &Path, bytes: &[u8], selection: &SelectArgs) -> Result<()> {
         let name = file.file_name().context("a program's file has a name")?;
         let options = selection.fingerprint();
-        let entry = cache::get_or_make(
-            &Key {
-                name,
-                original: bytes,
-                options: &options,
-            },
-            || {
-                let scan = binary::scan(file, bytes)?;
-                binary::patch(bytes, &scan, selection, false).map(|p| p.bytes)
-            },
-        )?;
+        let key = Key {
+            name,
+            original: bytes,
+            options: &options,
+            origin: None,
+        };
+        let mut nothing = false;
+        let made = cache::get_or_make(&key, || {
+            let scan =
+                binary::scan(file, bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
+            nothing = scan.sites.is_empty() || selection.leaves_out(&scan.binary.path);
+            binary::patch(bytes, &scan, selection, false).map(|p| p.bytes)
+        });
+        if nothing && loader::is_dynamic(bytes) {
+            return Ok(());
+        }
+        let entry = made?;
         let patched = entry.program.clone();
         let Some(mut description) = binary::description(&patched, &input::map(&patched)?)? else {
             bail!("{} is damaged; remove its folder", patched.display());
@@ -75,42 +90,39 @@ impl Prepared {
         description.binary.path = path_text(file); // the entry may come from another file with the same contents
         let user = std::env::var_os(LIBRARY_PATH);
         let path = loader::library_path(file, bytes, user).map(|path| (LIBRARY_PATH, path));
-        Ok(Prepared {
-            module: module(&patched, description),
-            file: patched,
-            env: path.into_iter().collect(),
-            _made: Some(entry),
-        })
+        self.module = Some(module(&patched, description));
+        self.file = patched;
+        self.env.extend(path);
+        self._made = Some(entry);
+        Ok(())
     }
 
-    /// A file that the user patched.
-    fn as_is(file: PathBuf, bytes: &[u8], description: SelfDescription) -> Result<Prepared> {
-        let module = module(&file, description);
+    /// Takes a file that the user patched.
+    fn keep(&mut self, file: PathBuf, bytes: &[u8], description: SelfDescription) -> Result<()> {
         if !loader::loads_runtime(bytes)? {
-            let entry = cache::runtime_library()?;
-            let value = preload(&entry.program, std::env::var_os(PRELOAD));
-            return Ok(Prepared {
-                file,
-                module,
-                env: vec![(PRELOAD, value)],
-                _made: Some(entry),
-            });
+            let value = preload(&self.libraries.runtime(), std::env::var_os(PRELOAD));
+            self.env.push((PRELOAD, value));
+        } else {
+            let library = file.with_file_name(RUNTIME_LIBRARY);
+            if !library.is_file() {
+                bail!(
+                    "{} needs {} beside it; patch the original again",
+                    file.display(),
+                    library.display()
+                );
+            }
         }
-        let library = file.with_file_name(RUNTIME_LIBRARY);
-        if !library.is_file() {
-            bail!(
-                "{} needs {} beside it; patch the original again",
-                file.display(),
-                library.display()
-            );
-        }
-        Ok(Prepared {
-            file,
-            module,
-            env: Vec::new(),
-            _made: None,
-        })
+        self.module = Some(module(&file, description));
+        self.file = file;
+        Ok(())
     }
+}
+
+/// A patched file that some process has loaded; `None`: it is not there any more, or not readable.
+pub(crate) fn loaded(patched: &Path) -> Option<RunModule> {
+    let bytes = input::map(patched).ok()?;
+    let description = binary::description(patched, &bytes).ok()??;
+    Some(module(patched, description))
 }
 
 fn module(patched: &Path, description: SelfDescription) -> RunModule {
@@ -146,15 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_refused() {
+    fn a_script_is_run_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("s");
         crate::atomic::write(&script, b"#!/bin/sh\n", 0o755).unwrap();
-        let error = Prepared::new(script.as_os_str(), &SelectArgs::default())
-            .err()
-            .unwrap();
-        assert!(
-            format!("{error:#}").ends_with("is a script; give the compiled program that it starts")
-        );
+        let prepared = Prepared::new(script.as_os_str(), &SelectArgs::default()).unwrap();
+        assert_eq!(prepared.file, script);
+        assert!(prepared.module.is_none());
+        assert_eq!(loaded(&script), None);
     }
 }

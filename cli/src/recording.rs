@@ -1,15 +1,16 @@
 //! Recording a program: once per event set, each run into a folder of its own.
 
+use crate::binary::Totals;
 use crate::counters::EventCheck;
 use crate::launch::{self, Ended, Launch};
 use crate::output::note;
-use crate::program::Prepared;
+use crate::program::{self, Prepared};
 use crate::run_dir::{self, Processes, Program};
 use crate::select::SelectArgs;
 use crate::{counters, progress};
 use anyhow::{Result, bail};
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_format::run::{ENV_DIR, ENV_EVENTS, Exit};
+use ompfuse_format::run::{ENV_DIR, ENV_EVENTS, Exit, ModuleStatus, RunModule};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -170,7 +171,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         program: Program {
             name,
             args: arguments,
-            modules: vec![prepared.module.clone()],
+            modules: prepared.module.iter().cloned().collect(),
         },
         prepared,
         quiet,
@@ -222,6 +223,8 @@ impl Recorder<'_> {
         let ended = self.launch(&path, set).inspect_err(|_| {
             let _ = std::fs::remove_dir(&path); // nothing is in it
         })?;
+        let processes = run_dir::read_processes(&path);
+        self.learn(processes.iter().flat_map(Processes::modules));
         run_dir::write_header(&path, &self.program, set, &ended)?;
         let failed = launch::status_of(ended.exit);
         if failed != 0 {
@@ -235,7 +238,7 @@ impl Recorder<'_> {
             }
         }
         self.recording.interrupted = ended.interrupted;
-        let processes = run_dir::read_processes(&path)?;
+        let processes = processes?;
         if processes.headers.is_empty() {
             return self.nothing(&path);
         }
@@ -249,6 +252,30 @@ impl Recorder<'_> {
         });
         let stop = ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_));
         Ok(if stop { Then::Stop } else { Then::GoOn })
+    }
+
+    /// Takes in the patched files that processes have loaded, and says what they are.
+    fn learn<'m>(&mut self, modules: impl Iterator<Item = &'m ModuleStatus>) {
+        for status in modules {
+            let known = |m: &RunModule| m.patched == status.path;
+            if self.program.modules.iter().any(known) {
+                continue;
+            }
+            let Some(module) = program::loaded(Path::new(&status.path)) else {
+                continue; // whoever reads the run is told
+            };
+            let totals = Totals::count(&module.sites);
+            note(format_args!(
+                "patched {}: {} of {} sites",
+                module.binary.path, totals.patched, totals.sites
+            ));
+            self.program.modules.push(module);
+        }
+        for reason in self.prepared.libraries.refusals() {
+            if self.told.insert(reason.clone()) {
+                note(reason);
+            }
+        }
     }
 
     /// Runs the program to its end.
@@ -270,11 +297,17 @@ impl Recorder<'_> {
     /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
     fn nothing(&self, run: &Path) -> Result<Then> {
         if self.recording.status() == 0 {
-            bail!(
-                "nothing was recorded in {}: the runtime library did not start in the program's process; \
-                 does the program itself run the OpenMP code, and not another one that it starts?",
-                run.display()
-            );
+            let run = run.display();
+            match &self.prepared.module {
+                Some(_) => bail!(
+                    "nothing was recorded in {run}: the runtime library did not start in the program's process"
+                ),
+                None => bail!(
+                    "nothing was recorded in {run}: neither {} nor a library or program that it has loaded or started \
+                     calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",
+                    Path::new(self.program.name).display()
+                ),
+            }
         }
         note(format_args!("nothing was recorded in {}", run.display()));
         Ok(Then::Stop)

@@ -3,7 +3,9 @@
 use crate::atomic;
 use crate::launch::Ended;
 use anyhow::{Context, Result, bail};
-use ompfuse_format::run::{ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, RunModule};
+use ompfuse_format::run::{
+    ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, RunModule, module_file_process,
+};
 use serde::de::DeserializeOwned;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
@@ -149,6 +151,18 @@ pub(crate) struct Processes {
     pub(crate) headers: Vec<ProcessHeader>,
     /// Those that ended in an orderly way.
     pub(crate) ends: Vec<ProcessEnd>,
+    /// Modules that were loaded after the header of their process.
+    late: Vec<ModuleStatus>,
+}
+
+impl Processes {
+    /// Every patched module that was loaded.
+    pub(crate) fn modules(&self) -> impl Iterator<Item = &ModuleStatus> {
+        self.headers
+            .iter()
+            .flat_map(|h| &h.modules)
+            .chain(&self.late)
+    }
 }
 
 /// Reads the process headers of a run.
@@ -161,6 +175,10 @@ pub(crate) fn read_processes(folder: &Path) -> Result<Processes> {
             .with_context(|| format!("cannot list {}", folder.display()))?
             .path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if module_file_process(name).is_some() {
+            processes.late.extend(read_json(&path)?);
+            continue;
+        }
         if !name.starts_with("process-") {
             continue;
         }

@@ -122,6 +122,31 @@ impl SelectArgs {
         elsewhere || self.skips().any(all)
     }
 
+    /// The options as arguments of a command.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let selects = self.selects().map(|p| format!("--select={}", p.text));
+        let skips = self.skips().map(|p| format!("--skip={}", p.text));
+        selects.chain(skips).collect()
+    }
+
+    /// What of a whole program's selection is about a library that it has loaded; `None`: nothing in it is selected.
+    pub(crate) fn for_library(&self, module: &str, sites: &[SiteInfo]) -> Option<SelectArgs> {
+        let fits = |pattern: &&Pattern| {
+            let alone = SelectArgs {
+                select: vec![(*pattern).clone()],
+                ..SelectArgs::default()
+            };
+            selected(&alone, module, sites).is_ok_and(|chosen| chosen.contains(&true))
+        };
+        let select: Vec<Pattern> = self.selects().filter(fits).cloned().collect();
+        let skip = self.skips().filter(fits).cloned().collect();
+        (!select.is_empty() || self.selects().next().is_none()).then(|| SelectArgs {
+            select,
+            skip,
+            filter: Vec::new(),
+        })
+    }
+
     /// The options in one line: equal for equal selections.
     pub(crate) fn fingerprint(&self) -> String {
         fn join<'a>(patterns: impl Iterator<Item = &'a Pattern>) -> String {

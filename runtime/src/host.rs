@@ -9,7 +9,8 @@ use ompfuse_format::record::split_site;
 static RSEQ_CPU: AtomicUsize = AtomicUsize::new(0);
 /// `omp_get_thread_num` and `omp_get_num_threads` of each module's OpenMP runtime, by the module's number: a process may
 /// have several runtimes.
-static OPENMP: [[AtomicUsize; 2]; MODULES] = [const { [const { AtomicUsize::new(0) }; 2] }; MODULES];
+static OPENMP: [[AtomicUsize; 2]; MODULES] =
+    [const { [const { AtomicUsize::new(0) }; 2] }; MODULES];
 /// Module numbers in records have 8 bits.
 const MODULES: usize = 256;
 
@@ -59,18 +60,38 @@ pub(crate) fn find_openmp(module: u32, name: &CStr) {
     let open = |name: *const core::ffi::c_char| unsafe {
         libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
     };
-    let own = if name.is_empty() { core::ptr::null() } else { name.as_ptr() };
+    let own = if name.is_empty() {
+        core::ptr::null()
+    } else {
+        name.as_ptr()
+    };
     let handles = [open(core::ptr::null()), open(own)];
     for (place, name) in OPENMP[module as usize % MODULES].iter().zip(names) {
         // SAFETY: dlsym only reads the name.
         let look = |&handle: &*mut _| unsafe { libc::dlsym(handle, name.as_ptr()) as usize };
         let opened = handles.iter().filter(|h| !h.is_null());
         let found = opened.map(look).find(|&f| f != 0);
-        place.store(found.unwrap_or_else(|| symbol(name)), Ordering::Relaxed);
+        let function = found.unwrap_or_else(|| symbol(name));
+        place.store(function, Ordering::Relaxed);
+        keep_loaded(function);
     }
     for handle in handles.into_iter().filter(|h| !h.is_null()) {
         // SAFETY: opened above; whoever loaded it has it open too.
         unsafe { libc::dlclose(handle) };
+    }
+}
+
+/// Keeps the library of a function loaded. A program that closes its OpenMP library unloads libgomp while libgomp's threads
+/// are still on their way from the last barrier: they crash, seldom without us, and often at our pace.
+fn keep_loaded(function: usize) {
+    // SAFETY: all-zero is a valid value; dladdr fills it if the address is in a library.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: any address may be asked for; the name is the loader's string. What is open once more is never closed.
+    unsafe {
+        if libc::dladdr(function as *const _, &mut info) != 0 && !info.dli_fname.is_null() {
+            let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+            libc::dlopen(info.dli_fname, flags);
+        }
     }
 }
 

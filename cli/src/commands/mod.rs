@@ -7,6 +7,7 @@ mod events;
 mod export;
 mod man;
 mod patch;
+mod patch_cached;
 mod plan;
 mod profile;
 mod record;
@@ -40,6 +41,8 @@ enum Command {
     Export(export::Args),
     Completions(completions::Args),
     Man(man::Args),
+    #[command(hide = true)]
+    PatchCached(patch_cached::Args),
 }
 
 impl Cli {
@@ -60,6 +63,7 @@ impl Cli {
             Command::Export(args) => export::run(&args).map(done),
             Command::Completions(args) => completions::run(&args).map(done),
             Command::Man(args) => man::run(&args).map(done),
+            Command::PatchCached(args) => patch_cached::run(&args).map(done),
         }
     }
 }

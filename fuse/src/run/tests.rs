@@ -194,7 +194,11 @@ fn modules_are_told_apart_in_labels() {
     let mut library = module("lib", "aaa", LISTING_SITES);
     library.binary.kind = "library".to_owned();
     fake.header.modules.push(library);
-    assert_eq!(label_texts(&fake.read()), alone, "the program's stay as they are");
+    assert_eq!(
+        label_texts(&fake.read()),
+        alone,
+        "the program's stay as they are"
+    );
 
     // The same sites, of a library that was loaded later and has another number in another run.
     let mut labels = Vec::new();
@@ -209,7 +213,9 @@ fn modules_are_told_apart_in_labels() {
         let status = serde_json::to_vec(&status).unwrap();
         fake.files.push(("module-77-0.json".to_owned(), status));
         if number == 1 {
-            fake.header.modules.push(module("other", "000", LISTING_SITES));
+            fake.header
+                .modules
+                .push(module("other", "000", LISTING_SITES));
         }
         let run = fake.read();
         assert_eq!(run.health, Health::default());

@@ -46,10 +46,7 @@ extern "C" fn la_version(version: c_uint) -> c_uint {
 
 /// The process goes on as the patched copy of its program, if that uses OpenMP. Nothing of it has run yet.
 fn replace_program(session: &session::Session) {
-    let (argv, envp) = (
-        ARGV.load(Ordering::Relaxed),
-        ENVP.load(Ordering::Relaxed),
-    );
+    let (argv, envp) = (ARGV.load(Ordering::Relaxed), ENVP.load(Ordering::Relaxed));
     let Ok(program) = std::fs::read_link("/proc/self/exe") else {
         return;
     };

@@ -87,7 +87,9 @@ impl Session {
         let mut beside = self.cache.join(OsStr::from_bytes(key)).join("origin");
         beside.as_mut_os_string().push(OsStr::from_bytes(rest));
         let found = beside.is_file();
-        CString::new(beside.into_os_string().into_vec()).ok().filter(|_| found)
+        CString::new(beside.into_os_string().into_vec())
+            .ok()
+            .filter(|_| found)
     }
 
     /// The patched copy of a file, if it is to be used.

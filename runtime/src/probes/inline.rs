@@ -156,7 +156,10 @@ fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
 /// `master`, or a user's test of the thread number: everybody counts it, who passes is in it.
 fn master(thread: &Thread, register: Option<u64>, site: &SiteDesc) {
     let place = thread.place_ranked();
-    let number = register.map_or_else(|| thread_number(thread, site), |value| i64::from(value as i32));
+    let number = register.map_or_else(
+        || thread_number(thread, site),
+        |value| i64::from(value as i32),
+    );
     if number == site.param {
         thread.charge();
         thread.open(Construct::Master, entry::this(site), place, 0);

@@ -1,0 +1,210 @@
+//! Libraries (and programs) that a recorded program loads or starts: where the auditing library in its processes finds
+//! their patched copies. `runtime/audit` describes the folder that the two share.
+
+use crate::cache::{self, Entry, Key, Origin};
+use crate::select::SelectArgs;
+use crate::{atomic, binary, input, loader};
+use anyhow::{Context, Result, bail};
+use clap::{Args, FromArgMatches};
+use ompfuse_format::abi::RUNTIME_LIBRARY;
+use ompfuse_format::run::{ENV_LIBRARIES, library_key};
+use ompfuse_format::site::SiteInfo;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Variable with libraries that watch the loader.
+const AUDIT: &str = "LD_AUDIT";
+/// File with the selection, one argument per line.
+const SELECTION: &str = "selection";
+
+/// The folder of one recording.
+#[derive(Debug)]
+pub(crate) struct Libraries {
+    folder: TempDir,
+    own: Entry,
+}
+
+impl Libraries {
+    /// Prepares the folder.
+    pub(crate) fn prepare(selection: &SelectArgs) -> Result<Libraries> {
+        let own = cache::own_libraries()?;
+        let in_cache = || {
+            let cache = cache::folder()?.canonicalize().ok()?;
+            let folder = tempfile::Builder::new()
+                .prefix(".libraries-")
+                .tempdir_in(&cache);
+            Some((folder.ok()?, cache))
+        };
+        let (folder, cache) = match in_cache() {
+            Some(both) => both,
+            None => {
+                let folder = TempDir::with_prefix("ompfuse-")
+                    .context("cannot make a folder for patched libraries")?;
+                let cache = folder.path().canonicalize()?;
+                (folder, cache)
+            }
+        };
+        let command = std::env::current_exe().context("cannot find this command itself")?;
+        let libraries = Libraries { folder, own };
+        for (name, to) in [
+            ("runtime", libraries.runtime()),
+            ("command", command),
+            ("cache", cache),
+        ] {
+            symlink(to, libraries.folder.path().join(name))
+                .context("cannot prepare for patched libraries")?;
+        }
+        let text = selection.arguments().join("\n");
+        atomic::write(
+            &libraries.folder.path().join(SELECTION),
+            text.as_bytes(),
+            0o600,
+        )?;
+        Ok(libraries)
+    }
+
+    /// The runtime library of all processes.
+    pub(crate) fn runtime(&self) -> PathBuf {
+        self.own.program.with_file_name(RUNTIME_LIBRARY)
+    }
+
+    /// Variables for the program. `others`: the user's value of LD_AUDIT.
+    pub(crate) fn env(&self, others: Option<OsString>) -> [(&'static str, OsString); 2] {
+        let mut audit = self.own.program.as_os_str().to_owned();
+        for other in others.iter().filter(|o| !o.is_empty()) {
+            audit.push(":");
+            audit.push(other);
+        }
+        [
+            (AUDIT, audit),
+            (ENV_LIBRARIES, self.folder.path().as_os_str().to_owned()),
+        ]
+    }
+
+    /// Why files that use OpenMP have no patched copy: a line each.
+    pub(crate) fn refusals(&self) -> Vec<String> {
+        let listing = std::fs::read_dir(self.folder.path());
+        let entries = listing.into_iter().flatten().flatten();
+        let decisions = entries
+            .filter(|e| e.file_name().to_string_lossy().contains('-'))
+            .filter(|e| e.file_type().is_ok_and(|t| t.is_file()));
+        let reasons = decisions.filter_map(|e| std::fs::read_to_string(e.path()).ok());
+        let mut reasons: Vec<_> = reasons.filter(|r| !r.is_empty()).collect();
+        reasons.sort();
+        reasons
+    }
+}
+
+/// Decides about a file, for `ompfuse patch-cached`: puts a link to its patched copy, or the reason why there is none, into
+/// the folder.
+pub(crate) fn decide(folder: &Path, key: &str, file: &Path) -> Result<()> {
+    let place = folder.join(key);
+    match patched(folder, key, file) {
+        Ok(Some(copy)) => match symlink(copy, &place) {
+            // Another process has asked at the same time.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            done => Ok(done?),
+        },
+        Ok(None) => atomic::write(&place, b"", 0o600),
+        Err(error) => atomic::write(&place, crate::one_line(&error).as_bytes(), 0o600),
+    }
+}
+
+/// The patched copy; `None` for a file without anything to patch.
+fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
+    let metadata = file
+        .metadata()
+        .with_context(|| format!("cannot examine {}", file.display()))?;
+    let (dev, ino, size) = (metadata.dev(), metadata.ino(), metadata.size());
+    if key != library_key(dev, ino, size, metadata.mtime(), metadata.mtime_nsec()) {
+        bail!("{} has changed meanwhile", file.display());
+    }
+    let bytes = input::map(file)?;
+    if binary::description(file, &bytes)?.is_some() {
+        return Ok(None);
+    }
+    let selection = selection(folder)?;
+    let file = std::path::absolute(file)?;
+    let cache = std::fs::read_link(folder.join("cache"))?;
+    let searched = loader::searched(&bytes);
+    let options = selection.fingerprint();
+    let key = Key {
+        name: file.file_name().unwrap_or(OsStr::new("library")),
+        original: &bytes,
+        options: &options,
+        origin: Some(Origin {
+            folder: atomic::parent(&file),
+            searched: &searched,
+        }),
+    };
+    let mut nothing = false;
+    let entry = cache::get_or_make_in(Some(&cache), &key, || {
+        let scan =
+            binary::scan(&file, &bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
+        let sites: Vec<SiteInfo> = scan.sites.iter().map(|s| s.info.clone()).collect();
+        match selection.for_library(&scan.binary.path, &sites) {
+            Some(own) if !sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
+                binary::patch(&bytes, &scan, &own, false).map(|p| p.bytes)
+            }
+            _ => {
+                nothing = true;
+                bail!("nothing to patch")
+            }
+        }
+    });
+    if nothing {
+        return Ok(None);
+    }
+    let entry = entry?;
+    if !entry.is_kept() {
+        bail!("cannot write into {}", cache.display());
+    }
+    Ok(Some(entry.program))
+}
+
+/// The recording's selection.
+fn selection(folder: &Path) -> Result<SelectArgs> {
+    let text = std::fs::read_to_string(folder.join(SELECTION))
+        .context("cannot read the recording's selection")?;
+    let parser = SelectArgs::augment_args(clap::Command::new("selection").no_binary_name(true));
+    let arguments = text.split('\n').filter(|a| !a.is_empty());
+    let matches = parser.try_get_matches_from(arguments)?;
+    Ok(SelectArgs::from_arg_matches(&matches)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_a_link_or_a_reason() {
+        let selection = SelectArgs {
+            skip: vec!["task".parse().unwrap(), "f*".parse().unwrap()],
+            ..SelectArgs::default()
+        };
+        let libraries = Libraries::prepare(&selection).unwrap();
+        let folder = libraries.folder.path();
+        assert_eq!(
+            super::selection(folder).unwrap().fingerprint(),
+            selection.fingerprint()
+        );
+        let text = folder.join("text");
+        std::fs::write(&text, "no ELF").unwrap();
+        let m = text.metadata().unwrap();
+        let key = library_key(m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec());
+        decide(folder, &key, &text).unwrap();
+        decide(folder, "0-0-0-0.0", &text).unwrap();
+        let refusals = libraries.refusals();
+        assert_eq!(refusals.len(), 2, "{refusals:?}");
+        assert!(refusals.iter().any(|r| r.contains("has changed meanwhile")));
+        let [(_, audit), _] = libraries.env(Some("/mine.so".into()));
+        assert!(
+            audit
+                .to_string_lossy()
+                .ends_with("/libompfuse_audit.so:/mine.so")
+        );
+        assert!(libraries.runtime().is_file());
+    }
+}
