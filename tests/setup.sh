@@ -14,6 +14,11 @@ command -v llvm-objcopy-19 >/dev/null || missing+=(llvm-19)
 command -v setpriv >/dev/null || missing+=(util-linux)
 command -v clang-19 >/dev/null || missing+=(clang-19)
 [ -e /usr/lib/llvm-19/lib/libomp.so ] || missing+=(libomp-19-dev)
+# Installed software that is profiled as it is.
+command -v gm >/dev/null || missing+=(graphicsmagick)
+[ -e /usr/include/fftw3.h ] || missing+=(libfftw3-dev)
+[ -e /usr/lib/x86_64-linux-gnu/openblas-openmp ] || missing+=(libopenblas0-openmp)
+[ -e /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
 
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null; then

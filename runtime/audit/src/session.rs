@@ -86,10 +86,15 @@ impl Session {
         }
         let mut beside = self.cache.join(OsStr::from_bytes(key)).join("origin");
         beside.as_mut_os_string().push(OsStr::from_bytes(rest));
-        let found = beside.is_file();
-        CString::new(beside.into_os_string().into_vec())
-            .ok()
-            .filter(|_| found)
+        if !beside.is_file() {
+            return None;
+        }
+        let found = beside
+            .parent()?
+            .canonicalize()
+            .ok()?
+            .join(beside.file_name()?);
+        CString::new(found.into_os_string().into_vec()).ok()
     }
 
     /// The patched copy of a file, if it is to be used.

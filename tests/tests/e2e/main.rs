@@ -51,6 +51,7 @@ mod fixtures;
 mod killed;
 mod kinds;
 mod labels;
+mod libraries;
 mod lifecycle;
 mod ompt;
 mod patch;

@@ -1,0 +1,2 @@
+// Without OpenMP.
+long leaf(void) { return 1; }

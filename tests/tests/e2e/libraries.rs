@@ -1,0 +1,325 @@
+//! Programs whose OpenMP code is in libraries, loaded at the start or later, or in programs that they start: recorded
+//! without a change of any installed file.
+
+use ompfuse_tests::matrix::{self, Matrix};
+use ompfuse_tests::process::{self, Output};
+use ompfuse_tests::{command, repository, skip, table};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compiles a source of `tests/plugins`; `None` where the compiler is missing.
+fn compile(compiler: &str, source: &str, out: &Path, flags: &[&str]) -> Option<PathBuf> {
+    if matrix::version(compiler).is_none() {
+        skip(&format!("{compiler} is not installed: {source}"));
+        return None;
+    }
+    let folder = out.parent().expect("an output has a folder");
+    std::fs::create_dir_all(folder).expect("a folder can be made");
+    let mut command = Command::new(compiler);
+    command
+        .args(["-O2", "-g", "-o"])
+        .arg(out)
+        .arg(repository().join("tests/plugins").join(source))
+        .args(flags);
+    process::run(&mut command).ok(&format!("{command:?}"));
+    Some(out.to_owned())
+}
+
+/// Runs a command as it is, and under `ompfuse record`, `times` times: the same output and status. Returns the last
+/// recording's output.
+#[track_caller]
+fn record(folder: &Path, command: &[&str], env: &[(&str, &str)], times: usize) -> Output {
+    let env = || env.iter().copied();
+    let mut original = Command::new(command[0]);
+    process::clean(&mut original, 2)
+        .args(&command[1..])
+        .envs(env());
+    let original = process::run(&mut original);
+    let again = || {
+        let mut recorder = command::with_threads(2);
+        recorder.arg("record").args(table::ONE_EVENT);
+        recorder.arg("-o").arg(folder).arg("--").args(command);
+        let recorded = process::run(recorder.envs(env()));
+        assert_eq!(
+            (recorded.status, recorded.text()),
+            (original.status, original.text()),
+            "{command:?}: {recorded:?}"
+        );
+        recorded
+    };
+    let recorded = (0..times).map(|_| again());
+    recorded.last().expect("it is recorded at least once")
+}
+
+#[track_caller]
+fn report(folder: &Path) -> Value {
+    let folder = folder.to_string_lossy();
+    let report = command::json(["report", &folder, "--format", "json"]);
+    assert_eq!(report["notes"], Value::Array(Vec::new()), "{report:#}");
+    report
+}
+
+/// Executions of all regions of a kind in a module, named by the end of its path.
+#[track_caller]
+fn executions(report: &Value, module: &str, construct: &str) -> u64 {
+    let list = |name: &str| report[name].as_array().expect("a list").clone();
+    let named = |m: &&Value| m["path"].as_str().expect("a path").ends_with(module);
+    let modules = list("modules");
+    let found = modules.iter().find(named);
+    let id = found.unwrap_or_else(|| panic!("no {module} in {modules:?}"))["build_id"].clone();
+    let regions = list("regions");
+    let wanted = regions
+        .iter()
+        .filter(|r| r["module"] == id && r["construct"] == construct);
+    wanted
+        .map(|r| r["executions"].as_u64().expect("a number"))
+        .sum()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path of ours is text")
+}
+
+fn reopened(compiler: &str) {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let Some(host) = compile("gcc", "host.c", &at("host"), &["-pthread"]) else {
+        return;
+    };
+    let flags = ["-fopenmp", "-fPIC", "-shared"];
+    let Some(library) = compile(compiler, "work.c", &at("work.so"), &flags) else {
+        return;
+    };
+    let runtime = match compiler {
+        "gcc" => "libgomp.so.1",
+        _ => "/usr/lib/llvm-19/lib/libomp.so.5",
+    };
+    let env = [("KEEP_OPEN", runtime)];
+    // More often than there are numbers for modules.
+    for (mode, times, threads) in [("local", 300, 1), ("global", 50, 1), ("local", 50, 3)] {
+        let out = at(&format!("{mode}-{threads}"));
+        let (n, t) = (times.to_string(), threads.to_string());
+        let args = [text(&host), text(&library), mode, &n, &t];
+        let recorded = record(&out, &args, &env, 1);
+        assert!(recorded.errors().contains("work.so: "), "{recorded:?}");
+        let run = &table::runs(&out)[0];
+        let files = std::fs::read_dir(run).expect("a run is a folder");
+        let names = files.map(|f| f.expect("a file").file_name());
+        let late = names.filter(|n| n.to_string_lossy().starts_with("module-"));
+        assert_eq!(late.count(), 0, "the first module starts the recording");
+        let calls = times * threads;
+        assert_eq!(table::export(run).len(), 10 * calls, "{mode} {threads}");
+        let report = report(run);
+        let counted = executions(&report, "work.so", "parallel");
+        assert_eq!(counted, calls as u64, "{report:#}");
+    }
+}
+
+#[test]
+fn reopened_gcc() {
+    reopened("gcc");
+}
+
+#[test]
+fn reopened_clang() {
+    reopened(&Matrix::get().compiler("clang").c);
+}
+
+/// libgomp is closed with its last user, and its threads run on: what is recorded must not crash more than the original.
+#[test]
+fn the_openmp_runtime_stays() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let flags = ["-fopenmp", "-fPIC", "-shared"];
+    let (Some(host), Some(library)) = (
+        compile("gcc", "host.c", &at("host"), &["-pthread"]),
+        compile("gcc", "work.c", &at("work.so"), &flags),
+    ) else {
+        return;
+    };
+    let out = at("runs");
+    let args = [text(&library), "local", "50", "1"];
+    let recorded = table::record(&host, &args, 2, &out, &table::ONE_EVENT);
+    let said = (recorded.status, recorded.text());
+    assert_eq!(said, (3, "sum 2250\n".to_owned()), "{recorded:?}");
+    assert_eq!(table::export(&table::runs(&out)[0]).len(), 500);
+}
+
+/// Libraries that look for others beside themselves, constructors, exceptions, and a program that is recording already.
+#[test]
+fn a_late_library_with_others_beside_it() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let (l, o) = (
+        "-Wl,-rpath,$ORIGIN/../libs:$ORIGIN",
+        "-Wl,--enable-new-dtags",
+    );
+    let shared = ["-fPIC", "-shared"];
+    let parallel = ["-fopenmp", "-fPIC", "-shared"];
+    let libs = format!("-L{}", text(&at("libs")));
+    let plugins = format!("-L{}", text(&at("plugins")));
+    let outer = [
+        "-fopenmp", "-fPIC", "-shared", &libs, &plugins, "-lwork", "-lleaf", l, o,
+    ];
+    let built = [
+        compile("gcc", "work.c", &at("libs/libwork.so"), &parallel),
+        compile("gcc", "leaf.c", &at("plugins/libleaf.so"), &shared),
+        compile("g++", "outer.cc", &at("plugins/outer.so"), &outer),
+        compile("gcc", "main.c", &at("main"), &["-fopenmp"]),
+    ];
+    let [Some(_), Some(_), Some(outer), Some(main)] = built else {
+        return;
+    };
+    let by_name = text(outer.parent().expect("it is in a folder")).to_owned();
+    // By path, by a relative path through a link, and by name through the search path.
+    std::os::unix::fs::symlink(&outer, at("plugins/link.so")).expect("a link can be made");
+    for (which, wanted) in [(text(&outer), "path"), ("outer.so", "name")] {
+        let out = at(wanted);
+        let env = [("LD_LIBRARY_PATH", by_name.as_str())];
+        let env = if wanted == "name" { &env[..] } else { &[] };
+        let link = at("plugins/link.so");
+        let args = [text(&main), which, text(&link), which];
+        record(&out, &args, env, 2);
+        for run in table::runs(&out) {
+            let report = report(&run);
+            assert_eq!(executions(&report, "/main", "parallel"), 1);
+            assert_eq!(executions(&report, "/libwork.so", "parallel"), 3);
+            // Opened three times: constructor, call and destructor.
+            assert_eq!(executions(&report, "/outer.so", "parallel"), 9);
+            assert_eq!(table::export(&run).len(), 4 + 3 * (6 + 7 + 6 + 5));
+            let files = std::fs::read_dir(&run).expect("a run is a folder");
+            let names = files.map(|f| f.expect("a file").file_name());
+            let late = names.filter(|n| n.to_string_lossy().starts_with("module-"));
+            assert_eq!(
+                late.count(),
+                2,
+                "the libraries came after the process's header"
+            );
+        }
+        // Labels tell modules apart in the same way in every run.
+        let report = command::json(["report", text(&out), "--format", "json"]);
+        assert_eq!(report["unmatched"], Value::Array(Vec::new()), "{report:#}");
+    }
+}
+
+#[test]
+fn a_script_and_what_it_starts() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let flags = ["-fopenmp", "-fPIC", "-shared"];
+    let (Some(host), Some(library), Some(main), Some(audit)) = (
+        compile("gcc", "host.c", &at("host"), &["-pthread"]),
+        compile("gcc", "work.c", &at("work.so"), &flags),
+        compile("gcc", "main.c", &at("main"), &["-fopenmp"]),
+        compile("gcc", "audit.c", &at("audit.so"), &["-fPIC", "-shared"]),
+    ) else {
+        return;
+    };
+    let script = at("script");
+    let lines = format!(
+        "#!/bin/sh\necho $0 $1\n'{}' '{}' local 2 1\necho $?\nexec '{}'\n",
+        text(&host),
+        text(&library),
+        text(&main)
+    );
+    std::fs::write(&script, lines).expect("a script can be written");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).expect("it can be made executable");
+    let out = at("runs");
+    let env = [("KEEP_OPEN", "libgomp.so.1"), ("LD_AUDIT", text(&audit))];
+    let recorded = record(&out, &[text(&script), "x"], &env, 1);
+    assert!(recorded.errors().contains("audited"), "{recorded:?}");
+    let run = &table::runs(&out)[0];
+    assert_eq!(table::export(run).len(), 20 + 4);
+    let report = report(run);
+    assert_eq!(executions(&report, "/work.so", "parallel"), 2);
+    assert_eq!(executions(&report, "/main", "parallel"), 1);
+}
+
+#[test]
+fn nothing_to_record_is_said() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let out = folder.path().join("runs");
+    let recorded = table::record(Path::new("/bin/true"), &[], 2, &out, &table::ONE_EVENT);
+    assert_eq!(recorded.status, 1, "{recorded:?}");
+    let errors = recorded.errors();
+    assert!(errors.contains("/bin/true"), "{errors}");
+    assert!(errors.contains("calls an OpenMP runtime"), "{errors}");
+}
+
+/// The path of an installed program or library.
+fn installed(path: &str) -> bool {
+    let found = Path::new(path).exists();
+    if !found {
+        skip(&format!("{path} is not installed"));
+    }
+    found
+}
+
+/// Installed software, profiled as it is. Returns the report.
+#[track_caller]
+fn real(command: &[&str], env: &[(&str, &str)], module: &str) -> Value {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    record(folder.path(), command, env, 2);
+    let report = command::json(["report", text(folder.path()), "--format", "json"]);
+    assert!(executions(&report, module, "parallel") > 0, "{report:#}");
+    for thread in report["accounting"].as_array().expect("a list") {
+        assert_eq!(thread["balanced"], true, "{thread}");
+    }
+    report
+}
+
+#[test]
+fn graphicsmagick() {
+    if !installed("/usr/bin/gm") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("there is room for a picture");
+    let picture = folder.path().join("picture.ppm");
+    let lines = format!(
+        "gm convert -size 200x150 gradient:red-blue -blur 0x3 {0} && sha256sum {0}",
+        text(&picture)
+    );
+    let report = real(
+        &["/bin/sh", "-c", &lines],
+        &[],
+        "libGraphicsMagick-Q16.so.3",
+    );
+    let xus = report["xus"].as_u64().expect("a number");
+    assert!(xus > 0, "{report:#}");
+}
+
+#[test]
+fn fftw() {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    if !installed("/usr/include/fftw3.h") {
+        return;
+    }
+    let out = folder.path().join("fft");
+    let Some(fft) = compile("gcc", "fft.c", &out, &["-lfftw3_omp", "-lfftw3"]) else {
+        return;
+    };
+    let report = real(&[text(&fft)], &[], "libfftw3_omp.so.3");
+    // Three executions of a plan; every region divides its loop among two threads.
+    let parallel = executions(&report, "libfftw3_omp.so.3", "parallel");
+    assert!(parallel % 3 == 0, "{report:#}");
+    assert_eq!(report["xus"], 2 * parallel);
+    assert_eq!(report["unmatched"], Value::Array(Vec::new()), "{report:#}");
+}
+
+#[test]
+fn numpy_with_openblas() {
+    let openblas = "/usr/lib/x86_64-linux-gnu/openblas-openmp";
+    if !installed(openblas) || !installed("/usr/lib/python3/dist-packages/numpy") {
+        return;
+    }
+    let lines = "import numpy as n\n\
+                 a = n.arange(90000.0).reshape(300, 300) % 7 + n.eye(300)\n\
+                 for i in range(5): b = a @ a\n\
+                 print(b.sum(), abs(n.linalg.inv(a) @ a - n.eye(300)).max() < 1e-6)";
+    let command = ["/usr/bin/python3", "-c", lines];
+    let env = [("LD_LIBRARY_PATH", openblas)];
+    let report = real(&command, &env, "libopenblas.so.0");
+    assert_eq!(report["unmatched"], Value::Array(Vec::new()), "{report:#}");
+}
