@@ -7,10 +7,15 @@ use ompfuse_format::record::split_site;
 
 /// Offset of rseq's `cpu_id` from the thread's TLS base, 0 if glibc has not registered it.
 static RSEQ_CPU: AtomicUsize = AtomicUsize::new(0);
-/// `omp_get_thread_num` and `omp_get_num_threads` of each module's OpenMP runtime, by the module's number: a process may
-/// have several runtimes.
-static OPENMP: [[AtomicUsize; 2]; MODULES] =
-    [const { [const { AtomicUsize::new(0) }; 2] }; MODULES];
+/// What is asked of an OpenMP runtime; the last only tells libomp (or Intel's) from libgomp.
+const NAMES: [&CStr; 3] = [
+    c"omp_get_thread_num",
+    c"omp_get_num_threads",
+    c"__kmpc_global_thread_num",
+];
+/// These functions of each module's OpenMP runtime, by the module's number: a process may have several runtimes.
+static OPENMP: [[AtomicUsize; 3]; MODULES] =
+    [const { [const { AtomicUsize::new(0) }; 3] }; MODULES];
 /// Module numbers in records have 8 bits.
 const MODULES: usize = 256;
 
@@ -46,7 +51,8 @@ pub(crate) fn cpu() -> u16 {
 }
 
 /// The functions of a runtime that is linked into a module, where a look-up by name doesn't find them.
-pub(crate) fn use_openmp(module: u32, functions: [usize; 2]) {
+pub(crate) fn use_openmp(module: u32, [number, size]: [usize; 2]) {
+    let functions = [number, size, symbol(NAMES[2])];
     for (place, function) in OPENMP[module as usize % MODULES].iter().zip(functions) {
         place.store(function, Ordering::Relaxed);
     }
@@ -55,7 +61,6 @@ pub(crate) fn use_openmp(module: u32, functions: [usize; 2]) {
 /// Finds the OpenMP runtime that a module's calls lead to: what every module sees comes first, then what it has brought
 /// along, as the loader binds them. `name`: the loader's for it, empty for the program.
 pub(crate) fn find_openmp(module: u32, name: &CStr) {
-    let names = [c"omp_get_thread_num", c"omp_get_num_threads"];
     // SAFETY: the name is a string or null; nothing is loaded that is not there already.
     let open = |name: *const core::ffi::c_char| unsafe {
         libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
@@ -66,15 +71,15 @@ pub(crate) fn find_openmp(module: u32, name: &CStr) {
         name.as_ptr()
     };
     let handles = [open(core::ptr::null()), open(own)];
-    for (place, name) in OPENMP[module as usize % MODULES].iter().zip(names) {
-        // SAFETY: dlsym only reads the name.
-        let look = |&handle: &*mut _| unsafe { libc::dlsym(handle, name.as_ptr()) as usize };
-        let opened = handles.iter().filter(|h| !h.is_null());
-        let found = opened.map(look).find(|&f| f != 0);
-        let function = found.unwrap_or_else(|| symbol(name));
+    // SAFETY: dlsym only reads the name.
+    let look = |handle: *mut _, name: &CStr| unsafe { libc::dlsym(handle, name.as_ptr()) as usize };
+    let mut opened = handles.iter().filter(|h| !h.is_null());
+    let handle = opened.find(|&&h| look(h, NAMES[0]) != 0).copied();
+    for (place, name) in OPENMP[module as usize % MODULES].iter().zip(NAMES) {
+        let function = handle.map_or_else(|| symbol(name), |h| look(h, name));
         place.store(function, Ordering::Relaxed);
-        keep_loaded(function);
     }
+    keep_loaded(OPENMP[module as usize % MODULES][0].load(Ordering::Relaxed));
     for handle in handles.into_iter().filter(|h| !h.is_null()) {
         // SAFETY: opened above; whoever loaded it has it open too.
         unsafe { libc::dlclose(handle) };
@@ -106,6 +111,12 @@ fn ask(site: u32, which: usize) -> Option<i64> {
     let function: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(function) };
     // SAFETY: callable at any time; the runtime is loaded as long as code of the module runs.
     Some(i64::from(unsafe { function() }))
+}
+
+/// Whether the OpenMP runtime of a site's module is libomp (or Intel's), which has libgomp's functions too.
+pub(crate) fn has_libomp(site: u32) -> bool {
+    let (module, _) = split_site(site);
+    OPENMP[module as usize % MODULES][2].load(Ordering::Relaxed) != 0
 }
 
 /// Thread number in the current team, for code of this site's module.

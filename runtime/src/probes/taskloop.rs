@@ -186,7 +186,7 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
         }
         // A block with a copy function may be smaller than what is made of it. libomp reads it in full size nonetheless, and
         // calls the function later, when the block may be gone.
-        if copy == 0 || (!waits && host::has_libomp()) {
+        if copy == 0 || (!waits && host::has_libomp(entry::this(call.site()))) {
             room.copy_block(data);
         }
     }
