@@ -139,7 +139,7 @@ pub(crate) fn verify(
     let rejected = || format!("{} is rejected", patched.0.display());
     verify::verify(original.1, patched.1, None).with_context(rejected)?;
     let library = PlanOptions::default().runtime_library;
-    Ok(reproduce(original.1, patched.1, description, &library).with_context(rejected)?)
+    reproduce(original.1, patched.1, description, &library).with_context(rejected)
 }
 
 /// Why a site has no probe, in a few words.
