@@ -258,9 +258,15 @@ fn end_of(thread: &Thread, site: u32, node: u64, place: Place, t0: u64, making: 
 /// A task of GOMP's.
 unsafe extern "C-unwind" fn enter(header: *mut Header) {
     // SAFETY: the header made by `create`, or the runtime's copy of it, with the bounds of this task.
-    let (common, [start, end], call) =
-        unsafe { (Header::common(header), (*header).bounds, (*header).call) };
-    let block = (header as usize).wrapping_add(common.distance as usize);
+    let (common, [start, end], call, made_at) = unsafe {
+        let head = &*header;
+        (Header::common(header), head.bounds, head.call, head.made_at)
+    };
+    let block = if common.copy != 0 && made_at == header as u64 {
+        common.block as usize // not copied: the program's own is what it would get
+    } else {
+        (header as usize).wrapping_add(common.distance as usize)
+    };
     // SAFETY: every taskloop's block begins with the bounds, where the runtime would have stored them.
     unsafe { (block as *mut [u64; 2]).write_unaligned([start, end]) };
     // SAFETY: the tasks' function, as the program handed it to the runtime: `void fn(void *data)`.
@@ -287,8 +293,6 @@ unsafe extern "C-unwind" fn enter(header: *mut Header) {
     }
     // Tasks that the call executes as it makes them are where it has put them: in our room, or on the stack.
     let here = &raw const frame as usize;
-    // SAFETY: as above.
-    let made_at = unsafe { (*header).made_at };
     let on_stack = (here..waiting as *const Waiting as usize).contains(&(header as usize));
     if on_stack || made_at == header as u64 {
         waiting.undeferred.set(true);

@@ -81,6 +81,8 @@ struct Header {
     distance: u64,
     /// The program expects the event's handle in the first word of its block.
     detach: bool,
+    /// Address of the header that the call was made with.
+    made_at: u64,
 }
 
 /// Bytes that a header may need in front of a block.
@@ -187,6 +189,7 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
             copy,
             distance: room.distance as u64,
             detach,
+            made_at: room.header as u64,
         });
         if copy == 0 {
             room.copy_block(data);
@@ -209,7 +212,11 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
 unsafe extern "C-unwind" fn gomp_enter(header: *mut Header) {
     // SAFETY: the header made by `create`, or the runtime's copy of it.
     let head = unsafe { &*header };
-    let block = (header as usize).wrapping_add(head.distance as usize);
+    let block = if head.copy != 0 && head.made_at == header as u64 {
+        head.block as usize // libomp's undeferred tasks have no copy
+    } else {
+        (header as usize).wrapping_add(head.distance as usize)
+    };
     if head.detach {
         // SAFETY: the block is at least one word long (`create`).
         unsafe { (block as *mut u64).write_unaligned(head.event) };

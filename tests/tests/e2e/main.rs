@@ -51,6 +51,7 @@ mod fixtures;
 mod killed;
 mod kinds;
 mod labels;
+mod libomp;
 mod libraries;
 mod lifecycle;
 mod ompt;
