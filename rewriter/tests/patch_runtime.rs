@@ -174,6 +174,8 @@ fn stacks_are_walked_through_trampolines() {
                 ])
                 .arg(&out)
                 .env("UNWIND", "1")
+                // Of several threads any may stop there, and only one came from `main`.
+                .env("OMP_NUM_THREADS", "1")
                 .output()
                 .unwrap();
             let text = String::from_utf8_lossy(&text.stdout);
