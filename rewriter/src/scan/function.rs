@@ -112,6 +112,15 @@ fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
             }),
         }
     }
+    if jobs.is_empty() && orphans.is_empty() {
+        // Code of the large model calls through registers only: no bytes tell, so that all has to be decoded.
+        jobs.extend((0..module.functions.count()).map(|function| Job {
+            function,
+            candidates: vec![module.functions.get(function).start],
+            outlined: seems_outlined(module.functions.get(function)),
+            trouble: None,
+        }));
+    }
     jobs.retain(|job| {
         let name = module.functions.get(job.function).base_name();
         !(module.entries.contains_runtime && name.is_some_and(entries::is_runtime_internal))

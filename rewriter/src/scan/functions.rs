@@ -86,6 +86,11 @@ impl Functions {
         (va < self.list[i].end).then_some(i)
     }
 
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.list.len()
+    }
+
     /// The function with this number.
     pub(crate) fn get(&self, index: usize) -> &Function {
         &self.list[index]

@@ -190,6 +190,36 @@ fn a_patched_program_is_not_patched_again() {
     }
 }
 
+/// A selection of nothing is a mistake: no copy is written that would record nothing.
+#[test]
+fn nothing_selected() {
+    let Some((path, _)) = original() else { return };
+    let folder = tempfile::tempdir().expect("there is room for a patched program");
+    let out = folder.path().join("patched");
+    for flags in [
+        &["--select", "construct=ordered"][..],
+        &[
+            "--skip",
+            "parallel,task,taskwait,single,implicit-barrier,critical,barrier,loop,master",
+        ],
+    ] {
+        let output = command::run(
+            [Path::new("patch"), &path, Path::new("-o"), &out]
+                .into_iter()
+                .chain(flags.iter().map(Path::new)),
+        );
+        assert_eq!(output.status, 1, "{flags:?}: {output:?}");
+        one_line(&format!("{flags:?}"), &output);
+        assert!(
+            std::fs::read_dir(folder.path())
+                .expect("a folder can be listed")
+                .next()
+                .is_none(),
+            "{flags:?}"
+        );
+    }
+}
+
 #[test]
 fn files_that_are_cut_off() {
     let Some((_, bytes)) = original() else { return };

@@ -5,6 +5,7 @@
 //! with `CC` (the compiler and its flags) and `S` (the fixture's folder) in its environment.
 
 use ompfuse_tests::fixture;
+use ompfuse_tests::hostile;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::scan::Scan;
 use ompfuse_tests::{command, repository, skip, table};
@@ -322,6 +323,84 @@ forms! {
     hundreds_of_megabytes: form("300 MB", "
         echo '.data; .globl big; big: .byte 1; .zero 300000000; .byte 1' > big.s
         $CC -fPIE -pie $S/main.c $S/work.c big.s -o program").by(&[GCC]);
+}
+
+/// Code of the large model calls through registers only: all is listed, with its reason, and what can be patched is.
+#[test]
+fn large_model() {
+    for flags in [
+        "-mcmodel=large -fno-PIE -no-pie",
+        "-mcmodel=large -fPIE -pie",
+    ] {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let text = format!("$CC {flags} $S/main.c $S/work.c -o program");
+        let (Some(ordinary), Some(())) = (ordinary(GCC), script(folder.path(), GCC, &text, &[]))
+        else {
+            return;
+        };
+        let names = |scan: &Scan| {
+            let mut names: Vec<_> = scan.sites.iter().filter_map(|s| s.entry.clone()).collect();
+            names.sort();
+            names
+        };
+        let program = folder.path().join("program");
+        let scan = Scan::of(&program);
+        assert_eq!(names(&scan), names(ordinary), "{flags}");
+        let reasons = scan.sites.iter().filter(|s| s.outcome == "skipped");
+        assert!(
+            reasons.clone().all(|s| s.reason.is_some()),
+            "{flags}: {:?}",
+            scan.sites
+        );
+        let original = run(&program, &[]);
+        let patched = folder.path().join("patched");
+        command::ok([Path::new("patch"), &program, Path::new("-o"), &patched]);
+        assert_eq!(run(&patched, &[]).outcome(), original.outcome(), "{flags}");
+    }
+}
+
+/// Headers and tables of other forms than the fixtures', with lies in them: done, or refused in one line.
+#[test]
+fn forms_that_lie() {
+    let forms = [
+        "$CC -fPIE -pie -Wl,-z,pack-relative-relocs,-z,now $S/main.c $S/work.c -o program",
+        "$CC -fno-PIE -no-pie -Wl,--hash-style=sysv,-z,norelro,-z,noseparate-code $S/main.c $S/work.c -o program",
+        "$CC -fPIE -pie -gz $S/main.c $S/work.c -o program; echo OVERLAY >> program",
+        "$CC -fPIC -shared $S/work.c -o program",
+        "$CC -c $S/main.c $S/work.c; gcc main.o work.o $(gcc -print-file-name=libgomp.a) -o program",
+        "$CC -no-pie -Wl,-Tbss=0x200000 $S/main.c $S/work.c -o program",
+    ];
+    let (mut done, mut refused) = (0, 0);
+    for text in forms {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        if script(folder.path(), GCC, text, &[]).is_none() {
+            return;
+        }
+        let bytes = std::fs::read(folder.path().join("program")).expect("a build can be read");
+        let (input, out) = (folder.path().join("input"), folder.path().join("out"));
+        for seed in 0..30 {
+            std::fs::write(&input, hostile::mutated(&bytes, seed)).expect("a file can be written");
+            let output = command::run([Path::new("patch"), &input, Path::new("-o"), &out]);
+            let what = format!("{text}, mutation {seed}: {output:?}");
+            assert!(matches!(output.status, 0 | 1), "{what}");
+            if output.status == 1 {
+                refused += 1;
+                let errors = output.errors();
+                assert!(
+                    errors.lines().count() == 1 && errors.trim().len() > 10,
+                    "{what}"
+                );
+                assert!(!out.exists(), "{what}");
+            } else {
+                done += 1;
+                // What was written is what was promised.
+                let verified = command::run([Path::new("verify"), &input, &out]);
+                assert_eq!(verified.status, 0, "{what}: {verified:?}");
+                std::fs::remove_file(&out).expect("it was written");
+            }
+        }
+    }
+    assert!(done > 20 && refused > 20, "{done} done, {refused} refused");
 }
 
 #[test]
