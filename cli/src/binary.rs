@@ -2,6 +2,7 @@
 
 use crate::select::{self, SelectArgs};
 use anyhow::{Context, Result, bail};
+use ompfuse_format::Construct;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::PlanOptions;
@@ -158,6 +159,10 @@ pub(crate) struct Totals {
     pub(crate) patched: usize,
     pub(crate) patchable: usize,
     pub(crate) skipped: usize,
+    /// Sites that need no probe.
+    pub(crate) services: usize,
+    /// Those of the skipped ones that call what no table knows.
+    pub(crate) unknown: usize,
 }
 
 impl Totals {
@@ -168,6 +173,8 @@ impl Totals {
             patched: 0,
             patchable: 0,
             skipped: 0,
+            services: 0,
+            unknown: 0,
         };
         for site in sites {
             totals.sites += 1;
@@ -175,7 +182,10 @@ impl Totals {
                 Outcome::Patched => totals.patched += 1,
                 Outcome::Patchable => totals.patchable += 1,
                 Outcome::Skipped => totals.skipped += 1,
+                Outcome::Service => totals.services += 1,
             }
+            let is_call = site.construct == Construct::Service && site.entry.is_some();
+            totals.unknown += usize::from(is_call && site.outcome == Outcome::Skipped);
         }
         totals
     }

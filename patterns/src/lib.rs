@@ -43,7 +43,7 @@ pub struct Entry {
     pub id: u32,
     /// The interface.
     pub runtime: Runtime,
-    /// Symbol without version.
+    /// Symbol without version; with a `*` at the end it stands for all that begin so and have no record of their own.
     pub symbol: String,
     /// The construct that a call belongs to.
     pub construct: Construct,
@@ -53,10 +53,14 @@ pub struct Entry {
     pub probe: Option<Probe>,
     /// Why its call sites need no probe: what they do is seen elsewhere.
     pub implied: Option<String>,
+    /// Why its call sites need no probe, if they don't: it is a setting or a service, or other sites tell what it does.
+    pub no_probe: Option<String>,
     /// Positions of the arguments that the probe reads, as in [`abi::SiteDesc::args`].
     pub args: [u8; 8],
     /// Number of integer arguments.
     pub nargs: u8,
+    /// It takes more, as many as the construct around it says.
+    pub variadic: bool,
     /// Width in bytes of loop bounds, 0 where that means nothing.
     pub width: u8,
     /// Whether loop bounds are unsigned.
@@ -79,10 +83,13 @@ struct RawEntry {
     edge: Edge,
     probe: Option<String>,
     implied: Option<String>,
+    no_probe: Option<String>,
     #[serde(default)]
     args: Vec<u8>,
     #[serde(default)]
     nargs: u8,
+    #[serde(default)]
+    variadic: bool,
     #[serde(default)]
     width: u8,
     #[serde(default)]
@@ -154,8 +161,10 @@ pub fn parse(text: &str, runtime: Runtime) -> Result<Vec<Entry>, PatternError> {
                 edge: raw.edge,
                 probe,
                 implied: raw.implied,
+                no_probe: raw.no_probe,
                 args,
                 nargs: raw.nargs,
+                variadic: raw.variadic,
                 width: raw.width,
                 unsigned: raw.unsigned,
                 outlined_arg: raw.outlined_arg,
@@ -187,14 +196,45 @@ pub fn entries() -> &'static [Entry] {
     &ENTRIES
 }
 
-/// The entry point with this symbol (without version).
+/// Endings that Fortran's names of API functions have, for 4-byte and 8-byte integers.
+const FORTRAN_ENDINGS: [&str; 2] = ["_8_", "_"];
+
+/// The entry point with this symbol (without version), Fortran's names included.
 pub fn lookup(symbol: &str) -> Option<&'static Entry> {
-    BY_SYMBOL.get(symbol).copied()
+    let exact = |name: &str| BY_SYMBOL.get(name).copied();
+    exact(symbol).or_else(|| {
+        let mut names = FORTRAN_ENDINGS
+            .iter()
+            .filter_map(|e| symbol.strip_suffix(e));
+        names.find_map(exact).or_else(|| family(symbol))
+    })
 }
 
-/// Whether the symbol belongs to an OpenMP runtime, known to the tables or not.
+/// The record for a family of symbols that this one belongs to: the one with the longest beginning.
+fn family(symbol: &str) -> Option<&'static Entry> {
+    static FAMILIES: LazyLock<Vec<(&'static str, &'static Entry)>> = LazyLock::new(|| {
+        let beginning = |e: &'static Entry| Some((e.symbol.strip_suffix('*')?, e));
+        ENTRIES.iter().filter_map(beginning).collect()
+    });
+    FAMILIES
+        .iter()
+        .filter(|(beginning, _)| symbol.starts_with(beginning))
+        .max_by_key(|(beginning, _)| beginning.len())
+        .map(|(_, e)| *e)
+}
+
+/// Whether the symbol belongs to an OpenMP runtime by its name, known to the tables or not. A program's own functions may
+/// have such a name, those of [`is_interface_symbol`] apart.
 pub fn is_runtime_symbol(symbol: &str) -> bool {
-    ["GOMP_", "__kmpc_", "omp_"]
+    is_interface_symbol(symbol)
+        || ["omp_", "ompx_", "ompc_", "kmp_", "kmpc_"]
+            .iter()
+            .any(|p| symbol.starts_with(p))
+}
+
+/// Whether the symbol is of the interface between compilers and runtimes.
+pub fn is_interface_symbol(symbol: &str) -> bool {
+    ["GOMP_", "GOACC_", "__kmpc_", "__tgt_"]
         .iter()
         .any(|p| symbol.starts_with(p))
 }
@@ -212,6 +252,16 @@ pub fn is_runtime_library(name: &str) -> bool {
 pub const IDENT_BARRIER_IMPLICIT: u32 = 0x40;
 /// [`IDENT_BARRIER_IMPLICIT`]: the flag of `sections`.
 pub const IDENT_WORK_SECTIONS: u32 = 0x400;
+
+/// The construct whose end a KMPC barrier is, by the flags of its `ident_t` (`kmp.h`, KMP_IDENT_BARRIER_IMPL_*).
+pub fn ended_by_barrier(flags: u32) -> Option<Construct> {
+    match flags & 0x1c0 {
+        0x40 => Some(Construct::Loop),
+        0xc0 => Some(Construct::Sections),
+        0x140 => Some(Construct::Single),
+        _ => None,
+    }
+}
 
 /// Name of a KMPC schedule number, modifiers removed (`kmp.h`, `enum sched_type`).
 pub fn kmpc_schedule(number: u32) -> Option<&'static str> {
@@ -255,6 +305,11 @@ mod tests {
             for a in present_args(&e.args) {
                 assert!(a < e.nargs, "{}: argument {a} of {}", e.symbol, e.nargs);
             }
+            assert!(
+                e.probe.is_none() || e.no_probe.is_none(),
+                "{}: a probe and none",
+                e.symbol
+            );
             if let Some(Probe::LoopStart | Probe::DispatchInit | Probe::StaticInit) = e.probe {
                 assert!(
                     e.width == 4 || e.width == 8,
@@ -283,6 +338,25 @@ mod tests {
             lookup("omp_get_thread_num").unwrap().query,
             Some(Query::ThreadNum)
         );
+        let dist = lookup("__kmpc_dist_for_static_init_4").unwrap();
+        assert_eq!((dist.args, dist.nargs), ([0, 2, 4, 5, 7, 8, 9, 6], 10));
+        let wait = lookup("GOMP_loop_doacross_static_start").unwrap();
+        assert_eq!(wait.args[..4], [NO_ARG, NO_ARG, 3, 4]);
+    }
+
+    #[test]
+    fn families_and_fortran_names() {
+        let symbol = |name: &str| lookup(name).map(|e| e.symbol.as_str());
+        assert_eq!(symbol("omp_set_lock_"), Some("omp_set_lock"));
+        assert_eq!(
+            symbol("omp_set_num_threads_8_"),
+            Some("omp_set_num_threads")
+        );
+        assert_eq!(symbol("__kmpc_atomic_float8_add"), Some("__kmpc_atomic_*"));
+        assert_eq!(symbol("__kmpc_atomic_start"), Some("__kmpc_atomic_start"));
+        assert_eq!(symbol("__tgt_target_nowait_mapper"), Some("__tgt_target*"));
+        assert_eq!(symbol("GOMP_of_tomorrow"), None);
+        assert_eq!(symbol("omp_of_tomorrow_"), None);
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Parts {
             Construct::Barrier | Construct::Taskwait | Construct::Taskgroup | Construct::Flush => {
                 self.add(Class::Synchronization, name, own, region.count())
             }
-            Construct::Critical | Construct::Lock | Construct::Ordered | Construct::Atomic => {
+            c if c.is_exclusive() => {
                 let enter = region.extent().min(own);
                 self.add(Class::Synchronization, name, enter, region.count());
                 self.add(

@@ -8,7 +8,7 @@ use ompfuse_format::abi::{
     FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc,
     SiteDesc,
 };
-use ompfuse_format::site::{Outcome, SelfDescription};
+use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Read, Write};
@@ -140,6 +140,11 @@ pub(crate) fn description(
         if patched.contains(&info.id) {
             info.outcome = Outcome::Patched;
             info.reason = None;
+        }
+        // What a region's probes tell has none of its own.
+        let is_implied = info.mechanism == Mechanism::Implied && info.outcome == Outcome::Patchable;
+        if is_implied && patched.contains(&info.region) {
+            info.outcome = Outcome::Patched;
         }
         info
     });

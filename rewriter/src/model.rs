@@ -106,6 +106,8 @@ pub struct Totals {
     pub patchable: usize,
     /// That have none, each with its reason.
     pub skipped: usize,
+    /// That need none.
+    pub services: usize,
 }
 
 impl Scan {
@@ -117,6 +119,7 @@ impl Scan {
             patched: count(Outcome::Patched),
             patchable: count(Outcome::Patchable),
             skipped: count(Outcome::Skipped),
+            services: count(Outcome::Service),
         }
     }
 }

@@ -7,15 +7,17 @@ use ompfuse_format::record::split_site;
 
 /// Offset of rseq's `cpu_id` from the thread's TLS base, 0 if glibc has not registered it.
 static RSEQ_CPU: AtomicUsize = AtomicUsize::new(0);
-/// What is asked of an OpenMP runtime; the last only tells libomp (or Intel's) from libgomp.
-const NAMES: [&CStr; 3] = [
+/// What is asked of an OpenMP runtime; the third only tells libomp (or Intel's) from libgomp.
+const NAMES: [&CStr; 5] = [
     c"omp_get_thread_num",
     c"omp_get_num_threads",
     c"__kmpc_global_thread_num",
+    c"omp_get_team_num",
+    c"omp_get_num_teams",
 ];
 /// These functions of each module's OpenMP runtime, by the module's number: a process may have several runtimes.
-static OPENMP: [[AtomicUsize; 3]; MODULES] =
-    [const { [const { AtomicUsize::new(0) }; 3] }; MODULES];
+static OPENMP: [[AtomicUsize; NAMES.len()]; MODULES] =
+    [const { [const { AtomicUsize::new(0) }; NAMES.len()] }; MODULES];
 /// Module numbers in records have 8 bits.
 const MODULES: usize = 256;
 
@@ -52,7 +54,8 @@ pub(crate) fn cpu() -> u16 {
 
 /// The functions of a runtime that is linked into a module, where a look-up by name doesn't find them.
 pub(crate) fn use_openmp(module: u32, [number, size]: [usize; 2]) {
-    let functions = [number, size, symbol(NAMES[2])];
+    let [_, _, libomp, team, teams] = NAMES.map(symbol);
+    let functions = [number, size, libomp, team, teams];
     for (place, function) in OPENMP[module as usize % MODULES].iter().zip(functions) {
         place.store(function, Ordering::Relaxed);
     }
@@ -107,7 +110,7 @@ fn ask(site: u32, which: usize) -> Option<i64> {
     if function == 0 {
         return None;
     }
-    // SAFETY: both functions are `int f(void)` in every OpenMP runtime.
+    // SAFETY: all of them are `int f(void)` in every OpenMP runtime.
     let function: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(function) };
     // SAFETY: callable at any time; the runtime is loaded as long as code of the module runs.
     Some(i64::from(unsafe { function() }))
@@ -127,4 +130,14 @@ pub(crate) fn thread_num(site: u32) -> i64 {
 /// Size of the current team, for code of this site's module.
 pub(crate) fn num_threads(site: u32) -> i64 {
     ask(site, 1).unwrap_or(1)
+}
+
+/// Number of the current team in its league, for code of this site's module.
+pub(crate) fn team_num(site: u32) -> i64 {
+    ask(site, 3).unwrap_or(0)
+}
+
+/// Size of the current league, for code of this site's module.
+pub(crate) fn num_teams(site: u32) -> i64 {
+    ask(site, 4).unwrap_or(1)
 }

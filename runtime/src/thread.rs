@@ -11,6 +11,7 @@
 
 mod cost;
 mod frame;
+mod locks;
 mod nest;
 mod recover;
 mod write;
@@ -19,11 +20,12 @@ pub(crate) use cost::Cost;
 pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 
 use frame::Held;
+use locks::{Lock, MAX_LOCKS};
 use recover::{Entered, REMEMBERED, Stack};
 
 use crate::buffer::Buffer;
 use crate::counters::Counters;
-use crate::probes::parallel::Detached;
+use crate::probes::started::Detached;
 use core::arch::x86_64::_rdtsc;
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -57,6 +59,8 @@ pub(crate) struct Thread {
     mutexes: [Held; MAX_MUTEXES],
     mutex_top: Cell<usize>,
     mutex_lost: Cell<usize>,
+    locks: [Lock; MAX_LOCKS],
+    lock_top: Cell<usize>,
     /// What task allocation has cost since the last task was handed over.
     pub(crate) pending: Cost,
     /// Shares of static loops that another loop may reuse, by the site's low bits.
@@ -211,6 +215,7 @@ impl Thread {
             return;
         }
         self.pending.drain_into(&self.root.cost, self.k());
+        self.forget_locks();
         loop {
             let frame = self.frame();
             let last = core::ptr::eq(frame, &raw const self.root);

@@ -150,7 +150,7 @@ fn default_output(binary: &Path) -> PathBuf {
 /// Sites by construct, and the reasons of those without probe.
 fn coverage(sites: &[SiteInfo]) -> Vec<Coverage> {
     let mut by_construct: BTreeMap<_, Vec<&SiteInfo>> = BTreeMap::new();
-    for site in sites {
+    for site in sites.iter().filter(|s| s.outcome != Outcome::Service) {
         by_construct.entry(site.construct).or_default().push(site);
     }
     let of_construct = |(construct, sites): (ompfuse_format::Construct, Vec<&SiteInfo>)| {
@@ -211,7 +211,7 @@ fn text(answer: &Answer<'_>) -> String {
         text,
         "\n{} of {} sites {}patched",
         answer.totals.patched,
-        answer.totals.sites,
+        answer.totals.sites - answer.totals.services,
         if answer.dry_run { "would be " } else { "" }
     )
     .expect("strings take everything");

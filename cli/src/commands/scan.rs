@@ -85,12 +85,22 @@ fn text(answer: &Answer<'_>) -> String {
         patched,
         patchable,
         skipped,
+        services,
+        unknown,
     } = totals;
-    writeln!(
+    write!(
         text,
-        "{sites} sites: {patched} patched, {patchable} patchable, {skipped} skipped"
+        "{sites} sites: {patched} patched, {patchable} patchable, {skipped} skipped, {services} that need no probe"
     )
     .expect("strings take everything");
+    if unknown > 0 {
+        write!(
+            text,
+            "; {unknown} of the skipped ones call unknown entry points of an OpenMP runtime"
+        )
+        .expect("strings take everything");
+    }
+    text.push('\n');
     text
 }
 
@@ -133,6 +143,7 @@ fn outcome(site: &SiteInfo) -> String {
         Outcome::Patched => ("32", "patched"),
         Outcome::Patchable => ("32", "patchable"),
         Outcome::Skipped => ("33", "skipped"),
+        Outcome::Service => ("2", "service"),
     };
     let word = if output::colour() {
         format!("\x1b[{colour}m{word}\x1b[0m")

@@ -125,8 +125,8 @@ pub struct IntervalTable {
     pub t1_ns: Vec<i64>,
     /// Exclusive time in nanoseconds.
     pub own_ns: Vec<u64>,
-    /// Parallel: team size. Implicit task: thread number in the team. Critical, lock, ordered, atomic: nanoseconds spent
-    /// waiting to enter (a part of `own_ns`). Otherwise as recorded.
+    /// Parallel: team size; teams: number of teams. Implicit task: thread number in the team; team: its number. Critical, lock,
+    /// ordered, atomic, reduction: nanoseconds spent waiting to enter (a part of `own_ns`). Otherwise as recorded.
     pub extent: Vec<u64>,
     /// Exclusive counts.
     pub events: Vec<EventColumn>,

@@ -19,7 +19,7 @@ pub struct NodeTable {
     pub parent: Vec<u32>,
     /// Label, or none where the chain of parents is broken.
     pub label: Vec<LabelId>,
-    /// Position of the innermost parallel region's node on the path to the root, itself included, or [`NONE`].
+    /// Position of the innermost parallel (or teams) region's node on the path to the root, itself included, or [`NONE`].
     pub parallel: Vec<u32>,
 }
 
@@ -186,7 +186,7 @@ fn resolve(
                 (Step::Range, _) => labels.push(above, &[entry.index as u64]),
                 (Step::None, _) => above,
             };
-            table.parallel[slot] = if entry.construct == Construct::Parallel {
+            table.parallel[slot] = if entry.construct.is_fork() {
                 slot as u32
             } else {
                 parent.map_or(NONE, |p| table.parallel[p])

@@ -12,7 +12,6 @@ use super::sites::{SiteBook, module_map};
 use super::{EventInfo, ProcessInfo, Run, ThreadAccount};
 use crate::label::Labels;
 use crate::table::{ProcessId, XuTable};
-use ompfuse_format::Construct;
 use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, Record, RecordError, ThreadFile, split_site};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -73,7 +72,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, RecordError> {
             Ok(Record::Node(_)) => {}
             Ok(Record::Interval(i)) => {
                 parsed.last_tsc = parsed.last_tsc.max(i.t1);
-                parsed.in_team |= i.construct == Construct::ImplicitTask;
+                parsed.in_team |= i.construct.is_part();
                 *(if i.construct.is_xu() {
                     &mut parsed.xus
                 } else {

@@ -196,10 +196,7 @@ impl Rows {
     ) {
         let rows = &mut self.intervals;
         let row = rows.construct.len();
-        let waits = matches!(
-            i.construct,
-            Construct::Critical | Construct::Lock | Construct::Ordered | Construct::Atomic
-        );
+        let waits = i.construct.is_exclusive();
         rows.construct.push(i.construct);
         rows.site.push(site);
         rows.process.push(context.process);
@@ -235,10 +232,7 @@ impl Context<'_> {
             let enclosing = self.nodes.parallel.get(self.node(parent) as usize);
             enclosing.is_none_or(|&p| p == NONE)
         };
-        let mut forks = parsed
-            .nodes
-            .iter()
-            .filter(|n| n.construct == Construct::Parallel);
+        let mut forks = parsed.nodes.iter().filter(|n| n.construct.is_fork());
         !parsed.in_team || forks.any(|n| outermost(n.parent))
     }
 

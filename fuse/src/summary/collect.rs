@@ -5,7 +5,7 @@ use crate::run::{EventInfo, Health, NONE, Run};
 use crate::table::{EventColumn, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
-use ompfuse_format::site::Outcome;
+use ompfuse_format::site::{Mechanism, Outcome};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl Summary {
@@ -125,7 +125,7 @@ fn module(module: &RunModule) -> ModuleSummary {
         patched: module
             .sites
             .iter()
-            .filter(|s| s.outcome == Outcome::Patched)
+            .filter(|s| s.outcome == Outcome::Patched && s.mechanism != Mechanism::Implied)
             .count() as u32,
         skipped: skipped
             .into_iter()

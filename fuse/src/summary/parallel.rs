@@ -10,9 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) fn parallel_ns(run: &Run) -> u64 {
     let rows = &run.intervals;
     let mut outermost: Vec<(i64, i64)> = (0..rows.len())
-        .filter(|&row| {
-            rows.construct[row] == Construct::Parallel && enclosing(run, rows.parent[row]) == NONE
-        })
+        .filter(|&row| rows.construct[row].is_fork() && enclosing(run, rows.parent[row]) == NONE)
         .map(|row| (rows.t0_ns[row], rows.t1_ns[row]))
         .collect();
     outermost.sort_unstable();
@@ -44,6 +42,8 @@ struct Instance {
     master: ThreadKey,
     /// End of the last implicit task or of what was executed after it.
     last: i64,
+    /// Parts that were recorded; a thread's are one in `parts`.
+    members: u64,
     parts: Vec<Part>,
 }
 
@@ -114,15 +114,18 @@ fn outermost(run: &Run) -> HashMap<ThreadKey, (i64, i64)> {
 fn instances(run: &Run) -> (HashMap<u32, Instance>, Vec<Instance>) {
     let rows = &run.intervals;
     let of =
-        |construct: Construct| (0..rows.len()).filter(move |&row| rows.construct[row] == construct);
+        |is: fn(Construct) -> bool| (0..rows.len()).filter(move |&row| is(rows.construct[row]));
     let mut instances: HashMap<u32, Instance> = HashMap::new();
     let mut without_node = vec![];
-    for row in of(Construct::Parallel) {
+    for row in of(Construct::is_fork) {
+        let around = enclosing(run, rows.parent[row]);
         let instance = Instance {
             fork: rows.t0_ns[row],
             join: rows.t1_ns[row],
             team: rows.extent[row],
-            nested: enclosing(run, rows.parent[row]) != NONE,
+            // A region in a team of a league is not nested in another one.
+            nested: around != NONE && run.nodes.construct[around as usize] == Construct::Parallel,
+            members: 0,
             site: rows.site[row],
             master: (rows.process[row], rows.thread[row]),
             last: i64::MIN,
@@ -135,12 +138,20 @@ fn instances(run: &Run) -> (HashMap<u32, Instance>, Vec<Instance>) {
     }
     // Where each thread's part of each instance is in the instance's list.
     let mut place: HashMap<(u32, ThreadKey), usize> = HashMap::new();
-    for row in of(Construct::ImplicitTask) {
+    for row in of(Construct::is_part) {
         let node = enclosing(run, rows.parent[row]);
         if let Some(instance) = instances.get_mut(&node) {
             let thread = (rows.process[row], rows.thread[row]);
-            place.insert((node, thread), instance.parts.len());
             let (begin, end) = (rows.t0_ns[row], rows.t1_ns[row]);
+            instance.members += 1;
+            if let Some(&at) = place.get(&(node, thread)) {
+                // One thread may execute several teams of a league, one after the other.
+                let part = &mut instance.parts[at];
+                (part.begin, part.end) = (part.begin.min(begin), part.end.max(end));
+                instance.last = instance.last.max(end);
+                continue;
+            }
+            place.insert((node, thread), instance.parts.len());
             instance.parts.push(Part {
                 thread,
                 begin,
@@ -178,7 +189,11 @@ fn instances(run: &Run) -> (HashMap<u32, Instance>, Vec<Instance>) {
     let inside = |c: Construct| {
         !matches!(
             c,
-            Construct::ImplicitTask | Construct::Parallel | Construct::Program
+            Construct::ImplicitTask
+                | Construct::Team
+                | Construct::Parallel
+                | Construct::Teams
+                | Construct::Program
         )
     };
     for row in (0..rows.len()).filter(|&row| inside(rows.construct[row])) {
@@ -210,9 +225,16 @@ impl ParallelStat {
         self.executions += 1;
         self.nested += u64::from(instance.nested);
         self.wall_ns += wall;
-        self.team_ns += wall * instance.team.clamp(1, 1 << 20);
+        // A league whose teams take turns binds fewer threads than it has teams.
+        let is_complete = instance.members > 0 && instance.members >= instance.team;
+        let threads = if is_complete {
+            instance.parts.len() as u64
+        } else {
+            instance.team
+        };
+        self.team_ns += wall * threads.clamp(1, 1 << 20);
         self.team = self.team.max(instance.team);
-        if instance.parts.is_empty() || (instance.parts.len() as u64) < instance.team {
+        if !is_complete {
             return;
         }
         self.measured += 1;

@@ -22,7 +22,7 @@ fn split(construct: Option<Construct>, own: u64, extent: u64) -> Split {
             wait: own,
             ..Split::default()
         },
-        Some(Construct::Critical | Construct::Lock | Construct::Ordered | Construct::Atomic) => {
+        Some(c) if c.is_exclusive() => {
             let wait = extent.min(own);
             Split {
                 wait,
@@ -32,6 +32,8 @@ fn split(construct: Option<Construct>, own: u64, extent: u64) -> Split {
         }
         Some(
             Construct::Parallel
+            | Construct::Teams
+            | Construct::Scope
             | Construct::Dispatch
             | Construct::TaskCreate
             | Construct::Taskloop
@@ -94,7 +96,7 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         }
     }
     let construct = main_construct(at.construct, &stats);
-    let wall = |r: &&&RegionStat| r.construct == Some(Construct::Parallel);
+    let wall = |r: &&&RegionStat| r.construct.is_some_and(Construct::is_fork);
     let wall_ns: u64 = stats.iter().filter(wall).map(|r| r.wall_ns()).sum();
     let time = total.work + total.wait + total.runtime;
     Some(Region {
@@ -109,7 +111,9 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         detail: at.detail.clone(),
         executions: executions(construct, &stats),
         xus: xus.count,
-        wall_s: (construct == Some(Construct::Parallel)).then_some(wall_ns as f64 * NS),
+        wall_s: construct
+            .is_some_and(Construct::is_fork)
+            .then_some(wall_ns as f64 * NS),
         time_s: time as f64 * NS,
         share: if thread_ns == 0 {
             0.0
@@ -207,7 +211,7 @@ fn spread(
 ) -> Spread {
     let around: BTreeSet<u32> = stats
         .iter()
-        .filter(|s| s.construct != Some(Construct::Parallel))
+        .filter(|s| !s.construct.is_some_and(Construct::is_fork))
         .filter_map(|s| s.parallel)
         .chain([site])
         .collect();
@@ -215,7 +219,7 @@ fn spread(
         .regions
         .iter()
         .filter(|r| {
-            r.construct == Some(Construct::ImplicitTask)
+            r.construct.is_some_and(Construct::is_part)
                 && r.site.is_some_and(|s| around.contains(&s))
         })
         .flat_map(|r| r.threads.thread.iter().copied());

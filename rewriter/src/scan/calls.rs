@@ -10,8 +10,10 @@ use crate::model::{LinkVa, ProbeSpec, Target};
 use iced_x86::{FlowControl, Instruction, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::Edge;
-use ompfuse_patterns::{Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, kmpc_schedule};
+use ompfuse_format::site::{Edge, Outcome};
+use ompfuse_patterns::{
+    Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, ended_by_barrier, kmpc_schedule,
+};
 
 /// Bytes that a jump to a stub takes.
 const NEEDED: usize = 5;
@@ -40,9 +42,22 @@ fn constant(state: &State, position: u8) -> Option<u64> {
     }
 }
 
-/// Adds the runtime calls of a function to `drafts`. Returns whether it asks the runtime for numbers that shapes are
-/// built on.
-pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow, drafts: &mut Vec<Draft>) -> bool {
+/// Adds the runtime calls of a function to `drafts`, and those that are no part of a construct to `services`. Returns whether
+/// it asks the runtime for numbers that shapes are built on.
+pub(crate) fn find(
+    module: &Module<'_>,
+    body: &Body,
+    flow: &Flow,
+    drafts: &mut Vec<Draft>,
+    services: &mut Vec<Draft>,
+) -> bool {
+    let mut add = |draft: Draft| {
+        if draft.construct == Construct::Service && draft.outcome == Outcome::Service {
+            services.push(draft);
+        } else {
+            drafts.push(draft);
+        }
+    };
     let mut queried = false;
     let mut leads = &body.leads[..];
     for (number, block) in body.blocks.iter().enumerate() {
@@ -57,13 +72,17 @@ pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow, drafts: &mut V
             seen = true;
             if here.contains(&i) {
                 queried |= is_query(module, insn, state);
-                drafts.extend(site(module, body, insn, state));
+                site(module, body, insn, state)
+                    .into_iter()
+                    .for_each(&mut add);
             }
         });
         if !seen {
             let state = State::unknown();
             for &i in here {
-                drafts.extend(site(module, body, &body.insns[i], &state));
+                site(module, body, &body.insns[i], &state)
+                    .into_iter()
+                    .for_each(&mut add);
             }
         }
     }
@@ -101,12 +120,9 @@ fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> 
         let mut draft = Draft::new(insn.ip(), Construct::Service, Edge::Encloses);
         draft.function = name;
         draft.entry = Some(callee.symbol.to_owned());
-        draft.skip("unknown entry point");
+        draft.skip("unknown entry point of an OpenMP runtime");
         return Some(draft);
     };
-    if entry.construct == Construct::Service || entry.query.is_some() {
-        return None;
-    }
     let mut draft = Draft::new(insn.ip(), entry.construct, entry.edge);
     draft.function = name;
     draft.entry = Some(callee.symbol.to_owned());
@@ -156,6 +172,10 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
         }
         Some(Probe::Barrier) if flags & IDENT_BARRIER_IMPLICIT != 0 => {
             draft.construct = Construct::ImplicitBarrier;
+            draft.ends = ended_by_barrier(flags);
+        }
+        Some(Probe::Barrier) if entry.construct == Construct::ImplicitBarrier => {
+            draft.ends = Some(Construct::Single);
         }
         Some(
             Probe::TaskEnqueue
@@ -166,6 +186,9 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
             if let Value::Result(call) = argument(state, entry.args[0]) {
                 draft.argument_of = Some(call);
             }
+        }
+        Some(Probe::LoopStart) if draft.is_doacross() => {
+            draft.dimensions = constant(state, 0);
         }
         Some(Probe::MutexEnter | Probe::MutexExit) => {
             draft.detail = (0..entry.nargs)
@@ -200,7 +223,10 @@ fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
         return draft.imply(reason.clone());
     }
     let Some(probe) = entry.probe else {
-        return draft.skip(format!("no probe for {} yet", entry.symbol));
+        return match &entry.no_probe {
+            Some(why) => draft.serve(format!("needs no probe: {why}")),
+            None => draft.skip(format!("no probe for {} yet", entry.symbol)),
+        };
     };
     let Some(target) = target(insn) else {
         return draft.skip("called through a register or variable");

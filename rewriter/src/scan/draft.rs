@@ -35,6 +35,10 @@ pub(crate) struct Draft {
     pub fallback: Option<(u64, u8)>,
     /// It leaves its function.
     pub tail: bool,
+    /// The construct that a barrier ends, as KMPC's flags tell.
+    pub ends: Option<Construct>,
+    /// Dimensions of a doacross loop of GOMP, whose waits have as many arguments.
+    pub dimensions: Option<u64>,
 }
 
 impl Draft {
@@ -60,6 +64,8 @@ impl Draft {
             implied_by: Vec::new(),
             fallback: None,
             tail: false,
+            ends: None,
+            dimensions: None,
         }
     }
 
@@ -69,6 +75,12 @@ impl Draft {
         self.outcome = Outcome::Skipped;
         self.reason = Some(reason.into());
         self.action = None;
+    }
+
+    /// Makes it a site that is no part of a construct, or one with nothing to measure.
+    pub(crate) fn serve(&mut self, reason: impl Into<String>) {
+        self.skip(reason);
+        self.outcome = Outcome::Service;
     }
 
     /// Makes it a site that needs no probe of its own.
@@ -92,7 +104,10 @@ impl Draft {
             Probe::Parallel
             | Probe::ParallelLoop
             | Probe::ParallelReductions
+            | Probe::ParallelSections
+            | Probe::ParallelStart
             | Probe::Fork
+            | Probe::ForkIf
             | Probe::TaskCreate
             | Probe::Taskloop
             | Probe::TaskAlloc => Mechanism::Closure,
@@ -110,6 +125,12 @@ impl Draft {
     /// Whether it is a call of GOMP that hands over an outlined function.
     pub(crate) fn is_gomp(&self) -> bool {
         self.record.is_some_and(|e| e.runtime == Runtime::Gomp)
+    }
+
+    /// Whether it begins a doacross loop of GOMP.
+    pub(crate) fn is_doacross(&self) -> bool {
+        let detail = self.record.and_then(|e| e.detail.as_deref());
+        self.is_gomp() && detail.is_some_and(|d| d.ends_with("doacross"))
     }
 
     /// The probe that its action places.

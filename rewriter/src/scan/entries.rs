@@ -3,7 +3,9 @@
 
 use super::dynamic::{Dynamic, Symbol};
 use super::image::{Image, part, u32_at};
-use ompfuse_patterns::{Entry, Query, is_runtime_library, is_runtime_symbol, lookup};
+use ompfuse_patterns::{
+    Entry, Query, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
 
@@ -124,15 +126,17 @@ pub(crate) struct Entries<'a> {
     pub contains_runtime: bool,
 }
 
-/// The record for a symbol; Fortran's names of API functions have an underscore at the end.
-fn callee(symbol: &str) -> Option<Callee<'_>> {
+/// A function of the runtime, by its symbol. The file's own functions are the program's, whatever they are called, unless the
+/// name is one of the interface's or of the API's.
+fn callee(symbol: &str, own: bool) -> Option<Callee<'_>> {
     let symbol = symbol.split('@').next().unwrap_or(symbol);
     if !is_runtime_symbol(symbol) {
         return None;
     }
-    let entry = lookup(symbol).or_else(|| lookup(symbol.strip_suffix('_')?));
-    let api_only = entry.is_none() && symbol.starts_with("omp_");
-    (!api_only).then_some(Callee { symbol, entry })
+    let entry = lookup(symbol);
+    let is_ours = is_interface_symbol(symbol)
+        || entry.is_some_and(|e| e.probe.is_some() || e.query.is_some());
+    (!own || is_ours).then_some(Callee { symbol, entry })
 }
 
 /// Of several names of one function the known, short one: `GOMP_loop_dynamic_next` has four more.
@@ -153,7 +157,7 @@ impl<'a> Entries<'a> {
             if !s.defined || !image.is_code(s.va) {
                 continue;
             }
-            if let Some(number) = out.number(s.name, &mut numbers) {
+            if let Some(number) = out.number(s.name, true, &mut numbers) {
                 let this = out.callees[number];
                 let better = |of: &usize| alias_rank(&this) < alias_rank(&out.callees[*of]);
                 if out.targets.get(&s.va).is_none_or(better) {
@@ -166,7 +170,7 @@ impl<'a> Entries<'a> {
             if is_no_return(name) {
                 out.no_return_slots.insert(at);
             }
-            if let Some(number) = out.number(name, &mut numbers) {
+            if let Some(number) = out.number(name, false, &mut numbers) {
                 out.slots.insert(at, number);
             }
         }
@@ -182,8 +186,13 @@ impl<'a> Entries<'a> {
         out
     }
 
-    fn number(&mut self, symbol: &'a str, numbers: &mut HashMap<&'a str, usize>) -> Option<usize> {
-        let callee = callee(symbol)?;
+    fn number(
+        &mut self,
+        symbol: &'a str,
+        own: bool,
+        numbers: &mut HashMap<&'a str, usize>,
+    ) -> Option<usize> {
+        let callee = callee(symbol, own)?;
         Some(*numbers.entry(callee.symbol).or_insert_with(|| {
             self.callees.push(callee);
             self.callees.len() - 1
@@ -338,10 +347,19 @@ mod tests {
     }
 
     #[test]
-    fn fortran_names_find_their_records() {
-        assert!(callee("omp_get_thread_num_").unwrap().query().is_some());
-        assert!(callee("omp_get_wtime").is_none());
-        assert!(callee("GOMP_from_the_future").unwrap().entry.is_none());
-        assert!(callee("printf").is_none());
+    fn names_of_the_runtime_and_of_the_program() {
+        let known = |name| callee(name, false).map(|c| c.entry.is_some());
+        assert!(
+            callee("omp_get_thread_num_", false)
+                .unwrap()
+                .query()
+                .is_some()
+        );
+        assert_eq!(known("omp_get_wtime"), Some(true));
+        assert_eq!(known("omp_of_tomorrow"), Some(false));
+        assert_eq!(known("GOMP_from_the_future"), Some(false));
+        assert_eq!(known("printf"), None);
+        assert!(callee("omp_set_lock", true).is_some() && callee("__kmpc_x", true).is_some());
+        assert!(callee("omp_helper", true).is_none() && callee("kmp_search", true).is_none());
     }
 }

@@ -208,13 +208,17 @@ fn look(module: &Module<'_>, no_return: &mut NoReturn, barred: &BTreeSet<u64>, j
     }
     let flow = Flow::compute(module, &body);
     let drafts = &mut found.drafts;
-    let queried = calls::find(module, &body, &flow, drafts);
+    let mut services = Vec::new();
+    let queried = calls::find(module, &body, &flow, drafts, &mut services);
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
     if shapes::possible(queried, drafts) {
         let own = 0..drafts.len();
         found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
         found.windows = windows::place(module, &body, barred, drafts);
     }
+    // A question may be a part of a construct that the compiler computes itself.
+    let known: FxHashSet<u64> = drafts.iter().map(|d| d.address).collect();
+    drafts.extend(services.into_iter().filter(|d| !known.contains(&d.address)));
     found
 }
 

@@ -2,19 +2,28 @@
 
 use super::cfg::Body;
 use super::draft::Draft;
+use crate::model::Action;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
+use ompfuse_patterns::Entry;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Constructs that are open at some point of a function, outermost first.
-type Open = Vec<usize>;
+/// What is known at some point of a path.
+#[derive(Debug, Clone, Default)]
+struct Path {
+    /// Constructs that are open, outermost first.
+    open: Vec<usize>,
+    /// The construct that ended last, if none has begun since.
+    closed: Option<usize>,
+}
 
 /// Links the runtime calls of a function, `drafts[own]`. Returns loops' ends and parts without begin: they belong to the
 /// call that hands the function over, if one does ([`belongs_to`]).
 pub(crate) fn link(body: &Body, own: Range<usize>, drafts: &mut [Draft]) -> Vec<usize> {
     link_tasks(own.clone(), drafts);
+    count_dimensions(own.clone(), drafts);
     let mut by_block: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
     for d in own.clone() {
         if let Some(block) = body.block_at(drafts[d].address) {
@@ -93,33 +102,76 @@ fn link_tasks(own: Range<usize>, drafts: &mut [Draft]) {
     }
 }
 
+/// The waits of GOMP's doacross loops have as many arguments as the loop has dimensions; handing on more does no harm.
+fn count_dimensions(own: Range<usize>, drafts: &mut [Draft]) {
+    let loops = own.clone().filter(|&d| drafts[d].is_doacross());
+    let known: Option<Vec<u64>> = loops.map(|d| drafts[d].dimensions).collect();
+    let most = known.and_then(|k| k.into_iter().max());
+    for d in own {
+        let is_wait = drafts[d].record.is_some_and(|r| r.variadic);
+        if let (true, Some(Action::Call { probe, .. })) = (is_wait, &mut drafts[d].action) {
+            match most.and_then(|n| u8::try_from(n).ok()) {
+                Some(n) if n <= MOST_ARGUMENTS => probe.nargs = n,
+                _ => drafts[d].skip("the number of its arguments is not known"),
+            }
+        }
+    }
+}
+
+/// Most arguments that a call's probe hands on.
+const MOST_ARGUMENTS: u8 = 12;
+
 /// Whether `begin` may be the begin of what `part` ends or continues.
 fn begins(begin: &Draft, part: &Draft) -> bool {
     let (Some(b), Some(p)) = (begin.record, part.record) else {
         return false;
     };
-    begin.edge == Edge::Begin && b.construct == p.construct && b.probe != Some(Probe::TaskAlloc)
+    let kind = |entry: &Entry| match (entry.probe, entry.construct) {
+        // The call that ends a reduction is its barrier.
+        (Some(Probe::ReduceEnd), _) => Construct::Reduction,
+        // One call ends loops and distribute loops.
+        (_, Construct::Distribute) => Construct::Loop,
+        (_, construct) => construct,
+    };
+    begin.edge == Edge::Begin && kind(b) == kind(p) && b.probe != Some(Probe::TaskAlloc)
+}
+
+/// The construct that a barrier ends.
+fn ended(barrier: &Draft, path: &Path, drafts: &[Draft]) -> Option<usize> {
+    let construct = barrier.ends?;
+    let is_it = |&d: &usize| drafts[d].construct == construct;
+    // Loops that are fetched range by range end without a call.
+    path.closed
+        .filter(is_it)
+        .or_else(|| path.open.last().copied().filter(is_it))
 }
 
 /// Follows every path once, with the constructs that are open on it.
 fn follow_paths(body: &Body, by_block: &FxHashMap<usize, Vec<usize>>, drafts: &mut [Draft]) {
     let mut seen = vec![false; body.blocks.len()];
-    let mut work: Vec<(usize, Open)> = body.roots.iter().rev().map(|&r| (r, Open::new())).collect();
-    while let Some((block, mut open)) = work.pop() {
+    let start = |&root: &usize| (root, Path::default());
+    let mut work: Vec<(usize, Path)> = body.roots.iter().rev().map(start).collect();
+    while let Some((block, mut path)) = work.pop() {
         if std::mem::replace(&mut seen[block], true) {
             continue;
         }
         for &d in by_block.get(&block).into_iter().flatten() {
             match drafts[d].edge {
-                Edge::Begin => open.push(d),
+                Edge::Begin => {
+                    path.open.push(d);
+                    path.closed = None;
+                }
                 Edge::Next | Edge::End => {
-                    let at = open.iter().rposition(|&b| begins(&drafts[b], &drafts[d]));
-                    if let Some(at) = at {
-                        drafts[d].region.get_or_insert(open[at]);
+                    let begun = |&b: &usize| begins(&drafts[b], &drafts[d]);
+                    if let Some(at) = path.open.iter().rposition(|b| begun(b)) {
+                        drafts[d].region.get_or_insert(path.open[at]);
                         if drafts[d].edge == Edge::End {
-                            open.remove(at);
+                            path.closed = Some(path.open.remove(at));
                         }
                     }
+                }
+                Edge::Encloses if drafts[d].region.is_none() => {
+                    drafts[d].region = ended(&drafts[d], &path, drafts);
                 }
                 Edge::Encloses => {}
             }
@@ -127,7 +179,7 @@ fn follow_paths(body: &Body, by_block: &FxHashMap<usize, Vec<usize>>, drafts: &m
         let next = &body.blocks[block];
         for &to in next.pads.iter().chain(next.succs.iter().rev()) {
             if !seen[to] {
-                work.push((to, open.clone()));
+                work.push((to, path.clone()));
             }
         }
     }

@@ -192,7 +192,8 @@ impl Tables {
         if probe.is_none() && word(40, 2) != 0 {
             return Err(error("its probe is unknown"));
         }
-        if probe.is_some() != (info.outcome == Outcome::Patched) {
+        let is_told = info.mechanism == Mechanism::Implied;
+        if probe.is_some() != (info.outcome == Outcome::Patched && !is_told) {
             return Err(error(
                 "the self-description and the site table disagree about its probe",
             ));

@@ -247,11 +247,11 @@ macro_rules! probes {
 }
 
 probes! {
-    /// `args = [fn, data]`: the body follows into other threads (`GOMP_parallel`).
+    /// `args = [fn, data]`: the body follows into other threads (`GOMP_parallel`), or is executed for every team of a league.
     Parallel = 1, "parallel";
     /// `args = [fn, data, start, end, incr]`: as [`Probe::Parallel`], and each thread is in a loop from the start.
     ParallelLoop = 2, "parallel-loop";
-    /// `__kmpc_fork_call(loc, argc, microtask, ...)`.
+    /// `__kmpc_fork_call(loc, argc, microtask, ...)`, `__kmpc_fork_teams` likewise.
     Fork = 3, "fork";
     /// A serialised parallel region begins; the program calls the body itself.
     SerializedBegin = 4, "serialized-begin";
@@ -269,7 +269,8 @@ probes! {
     DispatchInit = 10, "dispatch-init";
     /// `args = [*lb, *ub]`; a true result says that a range was fetched.
     DispatchNext = 11, "dispatch-next";
-    /// `args = [loc, schedule, *lower, *upper, *stride, incr, chunk]`.
+    /// `args = [loc, schedule, *lower, *upper, *stride, incr, chunk, *last]`. Without a schedule it deals chunks. `*last`: where
+    /// the part ends that the team got of a loop distributed to teams and threads at once.
     StaticInit = 12, "static-init";
     /// The end of a static loop.
     StaticFini = 13, "static-fini";
@@ -277,7 +278,8 @@ probes! {
     SingleStart = 14, "single-start";
     /// A null result says that this thread executes the `single`.
     SingleCopyStart = 15, "single-copy-start";
-    /// The end of a `single`, on its executing thread.
+    /// The end of a `single`, on its executing thread. With `args = [data]`: the others wait for the data, and the barrier
+    /// is inside (`GOMP_single_copy_end`).
     SingleEnd = 16, "single-end";
     /// A true result says that this thread executes the `master` or `masked` block.
     MasterStart = 17, "master-start";
@@ -301,9 +303,9 @@ probes! {
     TaskBeginIf0 = 26, "task-begin-if0";
     /// `args = [task]`: ... to here.
     TaskCompleteIf0 = 27, "task-complete-if0";
-    /// The number (from 1) of the section to execute, 0 for none, is the result.
+    /// The number (from 1) of the section to execute, 0 for none, is the result. With `args = [loc]` none is fetched yet.
     SectionsStart = 28, "sections-start";
-    /// As [`Probe::SectionsStart`].
+    /// As [`Probe::SectionsStart`]. With `args = [count]` numbers are from 0, and one below that is a section.
     SectionsNext = 29, "sections-next";
     /// `args = [fn, data]`: as [`Probe::Parallel`], and each thread is in a `sections` construct from the start.
     ParallelSections = 30, "parallel-sections";
@@ -336,6 +338,27 @@ probes! {
     Cancel = 63, "cancel";
     /// As [`Probe::Parallel`]; the runtime reads the first word behind `data`.
     ParallelReductions = 64, "parallel-reductions";
+    /// The call does all of the construct: its time, waiting where the construct is one that waits.
+    Enclosed = 70, "enclosed";
+    /// `args = [lock]`: waits for an OpenMP lock, then holds it until some [`Probe::LockUnset`].
+    LockSet = 71, "lock-set";
+    /// `args = [lock]`: a true result says that the lock is held now.
+    LockTest = 72, "lock-test";
+    /// `args = [lock]`: releases the lock.
+    LockUnset = 73, "lock-unset";
+    /// Combines a reduction: the result 1 says that this thread does it now, holding the reduction's lock.
+    ReduceBegin = 74, "reduce-begin";
+    /// ... to here; what waits inside is the barrier at the construct's end.
+    ReduceEnd = 75, "reduce-end";
+    /// `__kmpc_fork_call_if(loc, argc, microtask, condition, args)`.
+    ForkIf = 76, "fork-if";
+    /// A barrier that the master leaves first (a true result), to execute a block before the others go on.
+    BarrierMaster = 77, "barrier-master";
+    /// `args = [fn, data, start, incr]`: as [`Probe::Parallel`], but the caller executes its part itself between this call
+    /// and [`Probe::ParallelEnd`]. With a start the threads are in a loop; with `args = [fn, data, -, count]` in `sections`.
+    ParallelStart = 78, "parallel-start";
+    /// The end of a region that [`Probe::ParallelStart`] began.
+    ParallelEnd = 79, "parallel-end";
 }
 
 impl Probe {

@@ -88,6 +88,8 @@ constructs! {
     Dispatch = 28, "dispatch";
     /// Memory, threadprivate and other services of the runtime that are no construct.
     Service = 29, "service";
+    /// One team's part of a `teams` region, from begin to end of its outlined function.
+    Team = 30, "team";
 }
 
 impl Construct {
@@ -96,6 +98,28 @@ impl Construct {
         matches!(
             self,
             Construct::Range | Construct::Section | Construct::Task
+        )
+    }
+
+    /// Whether it hands its body to several threads or teams, each of which has a part of it.
+    pub const fn is_fork(self) -> bool {
+        matches!(self, Construct::Parallel | Construct::Teams)
+    }
+
+    /// Whether it is such a part.
+    pub const fn is_part(self) -> bool {
+        matches!(self, Construct::ImplicitTask | Construct::Team)
+    }
+
+    /// Whether its intervals tell, as their extent, how long a thread waited before it got in.
+    pub const fn is_exclusive(self) -> bool {
+        matches!(
+            self,
+            Construct::Critical
+                | Construct::Lock
+                | Construct::Ordered
+                | Construct::Atomic
+                | Construct::Reduction
         )
     }
 

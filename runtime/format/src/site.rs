@@ -63,12 +63,14 @@ pub enum Mechanism {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// A probe was placed.
+    /// A probe was placed, or other sites' probes tell what happens here ([`Mechanism::Implied`]).
     Patched,
     /// A probe can be placed.
     Patchable,
     /// No probe: see the reason.
     Skipped,
+    /// It needs no probe: a setting, a question, or something that takes no time worth telling.
+    Service,
 }
 
 /// A line of source text.

@@ -114,6 +114,7 @@ fn innermost_loop(thread: &Thread) -> Option<u32> {
     let work = thread.work()?;
     let dealt = [
         Construct::Loop,
+        Construct::Distribute,
         Construct::Range,
         Construct::Sections,
         Construct::Section,

@@ -99,9 +99,12 @@ fn gomp_range(thread: &Thread, site: &SiteDesc, start: Option<u64>, end: Option<
     );
 }
 
-/// `GOMP_loop_*_start`.
+/// `GOMP_loop_*_start`. With nowhere to store a range it only prepares reductions: the program computes the ranges itself.
 pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
+    if call.known(2) == Some(0) {
+        return call.forward();
+    }
     thread.close_all();
     if call.known(2) == Some(0) {
         // Nowhere to store a range: a static loop, which the program computes itself, registers its reductions.
@@ -155,7 +158,7 @@ pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
     result
 }
 
-/// `GOMP_sections_start`.
+/// `GOMP_sections_start`, `__kmpc_sections_init`.
 pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
     thread.close_all();
     thread.charge();
@@ -167,18 +170,27 @@ pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
         1,
         None,
     );
+    if call.known(0).is_some() {
+        return fetch(thread, call);
+    }
     sections_next(thread, call)
 }
 
-/// `GOMP_sections_next`: the section's number is the result, from 1; 0 if none is left.
+/// `GOMP_sections_next`: the section's number is the result, from 1; 0 if none is left. `__kmpc_next_section`: from 0.
 pub(crate) fn sections_next(thread: &Thread, call: &Call) -> u64 {
     close_range(thread);
     let result = fetch(thread, call);
     let in_sections = thread
         .work()
         .is_some_and(|w| w.construct.get() == Construct::Sections);
-    if result as u32 != 0 && in_sections {
-        open_range(thread, i64::from(result as u32) - 1, 1);
+    let number = match call.known(0) {
+        Some(count) => {
+            Some(i64::from(result as i32)).filter(|&n| (0..i64::from(count as i32)).contains(&n))
+        }
+        None => i64::from(result as u32).checked_sub(1).filter(|&n| n >= 0),
+    };
+    if let (Some(number), true) = (number, in_sections) {
+        open_range(thread, number, 1);
     }
     result
 }
@@ -238,8 +250,9 @@ const CHUNKED: [u32; 2] = [33, 91];
 pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     let known = |nth| call.known(nth).unwrap_or(0);
-    let (loc, schedule, lower, upper) =
-        (known(0), known(1) as u32 & 0x1fff_ffff, known(2), known(3));
+    let (loc, lower, upper) = (known(0), known(2), known(3));
+    let schedule = call.known(1).map(|schedule| schedule as u32 & 0x1fff_ffff);
+    let is_chunked = schedule.is_none_or(|schedule| CHUNKED.contains(&schedule));
     if lower == 0 || upper == 0 {
         return call.forward();
     }
@@ -284,10 +297,19 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
         });
         return result;
     }
-    let left = total - index as u64;
+    // A part of a team's part doesn't go beyond that.
+    let total = match call.known(7) {
+        // SAFETY: the end of the team's part (inclusive), stored by the runtime.
+        Some(end) if end != 0 => {
+            let end = unsafe { bound_at(site, end) };
+            iterations(first, end.wrapping_add(step.signum()), step).min(total)
+        }
+        _ => total,
+    };
+    let left = total.saturating_sub(index as u64);
     let count = iterations(own_first, own_last.wrapping_add(step.signum()), step);
     let stride = known(4);
-    if !CHUNKED.contains(&schedule) || stride == 0 {
+    if !is_chunked || stride == 0 {
         open_range(thread, index, count.min(left));
         return result;
     }

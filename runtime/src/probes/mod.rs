@@ -1,8 +1,10 @@
 //! What each kind of probe does (`ompfuse_format::abi::Probe`), by family.
 
 pub(crate) mod inline;
+pub(crate) mod locks;
 pub(crate) mod loops;
 pub(crate) mod parallel;
+pub(crate) mod started;
 pub(crate) mod sync;
 pub(crate) mod taskloop;
 pub(crate) mod tasks;
@@ -21,8 +23,8 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
             parallel::gomp(thread, call, Some((0, 1)), Construct::Sections)
         }
         Some(Probe::Fork) => parallel::fork(thread, call),
-        Some(Probe::SerializedBegin) => parallel::serialized_begin(thread, call),
-        Some(Probe::SerializedEnd) => parallel::serialized_end(thread, call),
+        Some(Probe::SerializedBegin) => started::serialized_begin(thread, call),
+        Some(Probe::SerializedEnd) => started::end(thread, call),
         Some(Probe::LoopStart) => loops::start(thread, call),
         Some(Probe::LoopNext) => loops::next(thread, call),
         Some(Probe::LoopEnd) => loops::end(thread, call),
@@ -36,7 +38,7 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::SingleStart) => {
             sync::single_start(thread, call, |result| result as u32 & 0xff != 0)
         }
-        Some(Probe::SingleCopyStart) => sync::single_start(thread, call, |result| result == 0),
+        Some(Probe::SingleCopyStart) => sync::single_copy_start(thread, call),
         Some(Probe::SingleEnd) => sync::block_end(thread, call),
         Some(Probe::MasterStart) => sync::master_start(thread, call),
         Some(Probe::MasterQuery) => sync::master_query(thread, call),
@@ -53,6 +55,16 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::Service) => sync::service(thread, call),
         Some(Probe::Cancel) => sync::cancel(thread, call),
         Some(Probe::ParallelReductions) => parallel::gomp(thread, call, None, Construct::Loop),
+        Some(Probe::Enclosed) => sync::enclosed(thread, call),
+        Some(Probe::LockSet) => locks::set(thread, call),
+        Some(Probe::LockTest) => locks::test(thread, call),
+        Some(Probe::LockUnset) => locks::unset(thread, call),
+        Some(Probe::ReduceBegin) => sync::reduce_begin(thread, call),
+        Some(Probe::ReduceEnd) => sync::reduce_end(thread, call),
+        Some(Probe::BarrierMaster) => sync::barrier_master(thread, call),
+        Some(Probe::ForkIf) => parallel::fork_if(thread, call),
+        Some(Probe::ParallelStart) => started::start(thread, call),
+        Some(Probe::ParallelEnd) => started::end(thread, call),
         // A probe of another slot, or one of a later version: the program's call and nothing else.
         _ => call.forward(),
     }

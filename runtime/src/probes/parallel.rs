@@ -1,4 +1,5 @@
-//! Parallel regions: the body is wrapped by a closure that follows it into the team's threads.
+//! Parallel regions: the body is wrapped by a closure that follows it into the team's threads. Host `teams` regions are the
+//! same with teams for threads; how many of them there are, and which one this is, the runtime tells.
 
 use super::{loops, sync};
 use crate::entry::{self, Call, bound};
@@ -6,92 +7,123 @@ use crate::host;
 use crate::process;
 use crate::thread::{Cost, Frame, Place, Thread};
 use core::arch::global_asm;
-use core::cell::Cell;
 use core::sync::atomic::{AtomicI64, Ordering};
 use ompfuse_format::Construct;
-use ompfuse_format::abi::Probe;
+use ompfuse_format::abi::{Probe, SiteDesc};
 use ompfuse_format::record::{IntervalHead, Step};
 
-/// What a team's threads need to know of the region; on the stack of the encountering thread, which waits for them.
-#[repr(C)]
-struct Region {
-    /// First word of the program's data, which `GOMP_parallel_reductions` reads: a description of the reductions.
-    reductions: u64,
-    function: u64,
-    data: u64,
-    site: u32,
-    node: u64,
-    /// First value and increment of the loop that the threads are in from the start (combined constructs of GOMP).
-    in_loop: Option<(i64, i64)>,
-    /// What it is: a loop, or sections.
-    work: Construct,
-    /// Team size, as the team's first thread finds it.
-    team: AtomicI64,
-}
-
-/// Forks: runs `call` with `region`'s node, and records the region as the encountering thread sees it.
-fn run(thread: &Thread, site: u32, call: impl FnOnce(u64) -> (u64, i64)) -> u64 {
-    let place = thread.place_task();
-    let node = thread.new_node();
-    thread.write_node(node, Construct::Parallel, site, place);
-    let cost = Cost::new();
-    let mut team = 1;
-    let (result, t0) = sync::timed(thread, &cost, || {
-        let (result, size) = call(node);
-        team = size;
-        result
-    });
-    let head = head(site, node, place, team, t0, thread.last(), &cost);
-    thread.write_interval(&head, &cost);
-    result
-}
-
-fn head(
+/// A region that is forked: what its parts and its record have in common.
+#[derive(Debug)]
+pub(crate) struct Forked {
+    /// Parallel or teams.
+    construct: Construct,
     site: u32,
     node: u64,
     place: Place,
-    team: i64,
-    t0: u64,
-    t1: u64,
-    cost: &Cost,
-) -> IntervalHead {
-    IntervalHead {
-        construct: Construct::Parallel,
-        site,
-        node,
-        parent: place.parent,
-        step: place.step,
-        cpu: host::cpu(),
-        index: place.index,
-        extent: team.max(1) as u64,
-        t0,
-        t1,
-        own_ticks: cost.ticks.get(),
-    }
+    /// Size of the team (number of teams), as its first member finds it.
+    pub(crate) team: AtomicI64,
 }
 
-/// One thread's part of the region: `body` in a frame of its own.
-fn implicit_task(site: u32, node: u64, team: &AtomicI64, body: impl FnOnce(Option<&Thread>)) {
-    let Some(thread) = process::current() else {
-        return body(None);
-    };
-    let (tid, size) = (host::thread_num(site), host::num_threads(site));
-    if tid == 0 {
-        team.store(size, Ordering::Relaxed);
-    }
-    let frame = implicit_frame(site, node, tid, size);
-    thread.enter(&frame);
-    body(Some(thread));
-    thread.leave(&frame, tid as u64);
+/// What a team's threads need to know of a region of GOMP; on the stack of the encountering thread, which waits for them.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Region {
+    /// The first word of the program's argument block, where the runtime looks for the description of task reductions.
+    pub(crate) first_word: u64,
+    pub(crate) function: u64,
+    pub(crate) data: u64,
+    pub(crate) forked: Forked,
+    /// First value and increment of the loop that the threads are in from the start (combined constructs of GOMP).
+    pub(crate) in_loop: Option<(i64, i64)>,
+    /// What it is: a loop, or sections.
+    pub(crate) work: Construct,
 }
 
-fn implicit_frame(site: u32, node: u64, tid: i64, team: i64) -> Frame {
-    let place = Place {
-        parent: node,
-        step: Step::None,
-        index: tid,
-    };
-    Frame::new(Construct::ImplicitTask, site, node, place, tid, team)
+impl Forked {
+    /// A region begins at this site.
+    pub(crate) fn new(thread: &Thread, site: &SiteDesc) -> Forked {
+        let construct = match Construct::from_number(site.construct) {
+            Some(Construct::Teams) => Construct::Teams,
+            _ => Construct::Parallel,
+        };
+        let forked = Forked {
+            construct,
+            site: entry::this(site),
+            node: thread.new_node(),
+            place: thread.place_task(),
+            team: AtomicI64::new(1),
+        };
+        thread.write_node(forked.node, construct, forked.site, forked.place);
+        forked
+    }
+
+    /// Runs `call` and records the region as the encountering thread sees it.
+    fn run(&self, thread: &Thread, call: impl FnOnce() -> u64) -> u64 {
+        let cost = Cost::new();
+        let (result, t0) = sync::timed(thread, &cost, call);
+        self.write(thread, t0, &cost);
+        result
+    }
+
+    /// Writes the region's interval, which ends at the last boundary.
+    pub(crate) fn write(&self, thread: &Thread, t0: u64, cost: &Cost) {
+        let Place {
+            parent,
+            step,
+            index,
+        } = self.place;
+        let head = IntervalHead {
+            construct: self.construct,
+            site: self.site,
+            node: self.node,
+            parent,
+            step,
+            cpu: host::cpu(),
+            index,
+            extent: self.team.load(Ordering::Relaxed).max(1) as u64,
+            t0,
+            t1: thread.last(),
+            own_ticks: cost.ticks.get(),
+        };
+        thread.write_interval(&head, cost);
+    }
+
+    /// One member's part of the region: `body` in a frame of its own.
+    fn part(&self, body: impl FnOnce(Option<&Thread>)) {
+        let Some(thread) = process::current() else {
+            return body(None);
+        };
+        let frame = self.frame();
+        thread.enter(&frame);
+        body(Some(thread));
+        thread.leave(&frame, frame.tid as u64);
+    }
+
+    /// The frame of the member that asks.
+    fn frame(&self) -> Frame {
+        let (construct, tid, size) = if self.construct == Construct::Teams {
+            (Construct::Team, host::team_num(self.site), host::num_teams(self.site))
+        } else {
+            (
+                Construct::ImplicitTask,
+                host::thread_num(self.site),
+                host::num_threads(self.site),
+            )
+        };
+        if tid == 0 {
+            self.team.store(size, Ordering::Relaxed);
+        }
+        self.frame_of(construct, tid, size)
+    }
+
+    pub(crate) fn frame_of(&self, construct: Construct, tid: i64, size: i64) -> Frame {
+        let place = Place {
+            parent: self.node,
+            step: Step::None,
+            index: tid,
+        };
+        Frame::new(construct, self.site, self.node, place, tid, size)
+    }
 }
 
 /// `GOMP_parallel(fn, data, ...)` and its like.
@@ -101,36 +133,32 @@ pub(crate) fn gomp(
     in_loop: Option<(i64, i64)>,
     work: Construct,
 ) -> u64 {
-    let site = entry::this(call.site());
     let [function_at, data_at] = [call.site().args[0], call.site().args[1]].map(usize::from);
     let mut regs = call.regs();
     if function_at >= regs.len() || data_at >= regs.len() {
         return call.forward();
     }
-    run(thread, site, |node| {
-        let (function, data) = (regs[function_at], regs[data_at]);
-        let reductions = if call.site().probe == Probe::ParallelReductions as u16 {
-            // SAFETY: the runtime would read it as well.
-            unsafe { (data as *const u64).read_unaligned() }
-        } else {
-            0
-        };
-        let region = Region {
-            reductions,
-            function,
-            data,
-            site,
-            node,
-            in_loop,
-            work,
-            team: AtomicI64::new(1),
-        };
-        regs[function_at] = gomp_enter as *const () as u64;
-        regs[data_at] = &raw const region as u64;
-        // SAFETY: gomp_enter(region) does what function(data) does. The runtime returns after all have done so.
-        let result = unsafe { call.forward_with(&regs) };
-        (result, region.team.load(Ordering::Relaxed))
-    })
+    let data = regs[data_at];
+    let first_word = if call.site().probe == Probe::ParallelReductions as u16 {
+        // SAFETY: the runtime would read it as well.
+        unsafe { (data as *const u64).read_unaligned() }
+    } else {
+        0
+    };
+    let region = Region {
+        first_word,
+        function: regs[function_at],
+        data,
+        forked: Forked::new(thread, call.site()),
+        in_loop,
+        work,
+    };
+    regs[function_at] = gomp_enter as *const () as u64;
+    regs[data_at] = &raw const region as u64;
+    // SAFETY: gomp_enter(region) does what function(data) does. The runtime returns after all have done so.
+    region
+        .forked
+        .run(thread, || unsafe { call.forward_with(&regs) })
 }
 
 /// `GOMP_parallel_loop_*(fn, data, threads, start, end, incr, ...)`: the body fetches its first range with `*_next`.
@@ -140,19 +168,28 @@ pub(crate) fn gomp_loop(thread: &Thread, call: &Call) -> u64 {
     gomp(thread, call, Some((known(2), known(4))), Construct::Loop)
 }
 
-unsafe extern "C-unwind" fn gomp_enter(region: *const Region) {
-    // SAFETY: handed over by `gomp`, whose stack frame lasts until the team is done.
+pub(crate) unsafe extern "C-unwind" fn gomp_enter(region: *const Region) {
+    // SAFETY: handed over by `gomp` or `started::start`, which keep it until the team is done.
     let region = unsafe { &*region };
     // SAFETY: the outlined function, as the program handed it to the runtime: `void fn(void *data)`.
     let function: unsafe extern "C-unwind" fn(u64) =
         unsafe { core::mem::transmute(region.function) };
-    implicit_task(region.site, region.node, &region.team, |thread| {
-        if let (Some(thread), Some((first, step))) = (thread, region.in_loop) {
-            loops::open(thread, region.work, region.site, first, step, None);
+    region.forked.part(|thread| {
+        if let Some(thread) = thread {
+            region.open_work(thread);
         }
         // SAFETY: with the program's own argument.
         unsafe { function(region.data) };
     });
+}
+
+impl Region {
+    /// Opens the loop or `sections` that the region's threads are in from the start.
+    pub(crate) fn open_work(&self, thread: &Thread) {
+        if let Some((first, step)) = self.in_loop {
+            loops::open(thread, self.work, self.forked.site, first, step, None);
+        }
+    }
 }
 
 /// Most arguments of a microtask that are kept on the stack.
@@ -163,14 +200,11 @@ struct ForkRegion {
     microtask: u64,
     args: *const u64,
     argc: usize,
-    site: u32,
-    node: u64,
-    team: AtomicI64,
+    forked: Forked,
 }
 
 /// `__kmpc_fork_call(loc, argc, microtask, ...)`: the arguments are packed, and unpacked before the microtask.
 pub(crate) fn fork(thread: &Thread, call: &Call) -> u64 {
-    let site = entry::this(call.site());
     let [loc, argc, microtask] = [call.arg(0), call.arg(1), call.arg(2)];
     let argc = argc as u32 as usize;
     let mut few = [0; FEW];
@@ -185,23 +219,39 @@ pub(crate) fn fork(thread: &Thread, call: &Call) -> u64 {
         many = (0..argc).map(|at| call.arg(3 + at)).collect();
         &many
     };
-    // SAFETY: the target is __kmpc_fork_call, which is variadic.
+    // SAFETY: the target is __kmpc_fork_call or __kmpc_fork_teams, which are variadic.
     let target: unsafe extern "C-unwind" fn(u64, i32, u64, ...) =
         unsafe { core::mem::transmute(call.target()) };
-    run(thread, site, |node| {
-        let region = ForkRegion {
-            microtask,
-            args: args.as_ptr(),
-            argc,
-            site,
-            node,
-            team: AtomicI64::new(1),
-        };
+    let region = ForkRegion {
+        microtask,
+        args: args.as_ptr(),
+        argc,
+        forked: Forked::new(thread, call.site()),
+    };
+    region.forked.run(thread, || {
         // SAFETY: kmpc_enter(gtid, btid, region) does what microtask(gtid, btid, args...) does; the runtime returns after
         // all threads have done so.
         unsafe { target(loc, 1, kmpc_enter as *const () as u64, &raw const region) };
-        (0, region.team.load(Ordering::Relaxed))
+        0
     })
+}
+
+/// `__kmpc_fork_call_if(loc, argc, microtask, condition, args)`: one argument, or none where it is null.
+pub(crate) fn fork_if(thread: &Thread, call: &Call) -> u64 {
+    let mut regs = call.regs();
+    let args = regs[4];
+    let region = ForkRegion {
+        microtask: regs[2],
+        args: &raw const args,
+        argc: usize::from(args != 0),
+        forked: Forked::new(thread, call.site()),
+    };
+    (regs[1], regs[2]) = (1, kmpc_enter as *const () as u64);
+    regs[4] = &raw const region as u64;
+    // SAFETY: as in `fork`; without condition the runtime calls the microtask itself.
+    region
+        .forked
+        .run(thread, || unsafe { call.forward_with(&regs) })
 }
 
 unsafe extern "C-unwind" fn kmpc_enter(
@@ -211,7 +261,7 @@ unsafe extern "C-unwind" fn kmpc_enter(
 ) {
     // SAFETY: handed over by `fork`, whose stack frame lasts until the team is done.
     let region = unsafe { &*region };
-    implicit_task(region.site, region.node, &region.team, |_| {
+    region.forked.part(|_| {
         // SAFETY: the program's microtask with the program's arguments.
         unsafe { ompfuse_invoke_microtask(region.microtask, gtid, btid, region.argc, region.args) };
     });
@@ -280,67 +330,3 @@ global_asm!(
     ".size ompfuse_invoke_microtask, . - ompfuse_invoke_microtask",
     ".popsection",
 );
-
-/// A serialised region or an undeferred task of KMPC: the program runs the body between two calls of ours, so the frame
-/// can't live on a stack of ours.
-pub(crate) struct Detached {
-    pub(crate) frame: Frame,
-    pub(crate) cost: Cost,
-    place: Place,
-    t0: u64,
-    node: u64,
-    pub(crate) next: Cell<*mut Detached>,
-}
-
-impl Detached {
-    /// A detached frame around `frame`.
-    pub(crate) fn new(frame: Frame) -> Detached {
-        let place = frame.place;
-        let node = frame.node;
-        Detached {
-            frame,
-            cost: Cost::new(),
-            place,
-            t0: 0,
-            node,
-            next: Cell::new(core::ptr::null_mut()),
-        }
-    }
-}
-
-/// `__kmpc_serialized_parallel`: a team of one.
-pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
-    let site = entry::this(call.site());
-    let place = thread.place_task();
-    let node = thread.new_node();
-    thread.write_node(node, Construct::Parallel, site, place);
-    let mut detached = Detached::new(implicit_frame(site, node, 0, 1));
-    let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
-    detached.t0 = t0;
-    detached.place = place;
-    if let Some(detached) = thread.detach(detached) {
-        thread.enter(&detached.frame);
-    }
-    result
-}
-
-/// `__kmpc_end_serialized_parallel`.
-pub(crate) fn serialized_end(thread: &Thread, call: &Call) -> u64 {
-    let Some(detached) = thread.detached(Construct::ImplicitTask) else {
-        return call.forward();
-    };
-    thread.leave(&detached.frame, 0);
-    let (result, _) = sync::timed(thread, &detached.cost, || call.forward());
-    let Detached {
-        place,
-        t0,
-        node,
-        frame,
-        cost,
-        ..
-    } = detached;
-    let head = head(frame.site, *node, *place, 1, *t0, thread.last(), cost);
-    thread.write_interval(&head, cost);
-    thread.reattach(detached);
-    result
-}

@@ -98,11 +98,86 @@ fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> 
     result
 }
 
+/// `GOMP_single_copy_start`: who doesn't execute the `single` waits inside for its data.
+pub(crate) fn single_copy_start(thread: &Thread, call: &Call) -> u64 {
+    thread.close_all();
+    let place = thread.place_ranked();
+    let site = entry::this(call.site());
+    let cost = Cost::new();
+    let (result, t0) = timed(thread, &cost, || call.forward());
+    if result == 0 {
+        thread.absorb(&cost);
+        thread.open(construct(call), site, place, 0);
+    } else {
+        thread.write_wait(Construct::ImplicitBarrier, site, t0, 0, &cost);
+    }
+    result
+}
+
 /// The end of a `single` or `master`, on the thread that executed it.
 pub(crate) fn block_end(thread: &Thread, call: &Call) -> u64 {
-    let construct = construct(call);
+    let construct = match construct(call) {
+        Construct::Barrier => Construct::Master, // of a barrier that the master leaves first
+        construct => construct,
+    };
     thread.close_to(|work| work.construct.get() == construct);
+    if call.known(0).is_some() {
+        return wait(thread, call, Construct::ImplicitBarrier);
+    }
     call.forward()
+}
+
+/// A barrier that the master leaves first, to execute a block.
+pub(crate) fn barrier_master(thread: &Thread, call: &Call) -> u64 {
+    thread.close_all();
+    let place = thread.place_ranked();
+    let result = wait(thread, call, construct(call));
+    if result as u32 != 0 {
+        thread.charge();
+        thread.open(Construct::Master, entry::this(call.site()), place, 0);
+    }
+    result
+}
+
+/// A call that is all of its construct. A wait executes tasks meanwhile: they pause its account.
+pub(crate) fn enclosed(thread: &Thread, call: &Call) -> u64 {
+    let construct = construct(call);
+    let cost = Cost::new();
+    let (result, t0) = timed(thread, &cost, || call.forward());
+    let extent = if construct.is_exclusive() {
+        cost.ticks.get()
+    } else {
+        0
+    };
+    thread.write_wait(construct, entry::this(call.site()), t0, extent, &cost);
+    result
+}
+
+/// `__kmpc_reduce*`: waits, and tells who combines; with the result 1 that thread is the only one until the end.
+pub(crate) fn reduce_begin(thread: &Thread, call: &Call) -> u64 {
+    let (construct, site) = (construct(call), entry::this(call.site()));
+    let cost = Cost::new();
+    let (result, t0) = timed(thread, &cost, || call.forward());
+    if result as u32 == 1 {
+        thread.hold(construct, site, t0, &cost);
+    } else {
+        thread.write_wait(construct, site, t0, cost.ticks.get(), &cost);
+    }
+    result
+}
+
+/// `__kmpc_end_reduce*`. That of a construct without `nowait` is its last barrier.
+pub(crate) fn reduce_end(thread: &Thread, call: &Call) -> u64 {
+    let construct = construct(call);
+    let cost = Cost::new();
+    if construct.is_wait() {
+        // What was held ends when the barrier begins: its release can't be told from the waiting behind it.
+        thread.unhold(Construct::Reduction, &cost);
+        return wait(thread, call, construct);
+    }
+    let (result, _) = timed(thread, &cost, || call.forward());
+    thread.unhold(construct, &cost);
+    result
 }
 
 /// Waits for a mutex; from then on it is held.
@@ -117,6 +192,6 @@ pub(crate) fn mutex_enter(thread: &Thread, call: &Call) -> u64 {
 pub(crate) fn mutex_exit(thread: &Thread, call: &Call) -> u64 {
     let cost = Cost::new();
     let (result, _) = timed(thread, &cost, || call.forward());
-    thread.unhold(&cost);
+    thread.unhold(construct(call), &cost);
     result
 }

@@ -1,6 +1,6 @@
 //! Explicit tasks: the label is made where the task is created and travels with it.
 
-use super::parallel::Detached;
+use super::started::Detached;
 use super::sync;
 use super::taskloop::Bounds;
 use crate::entry::{self, Call, MAX_STACK_ALIGN};

@@ -13,7 +13,7 @@ pub(crate) struct Place {
     pub(crate) index: i64,
 }
 
-/// A task region.
+/// A task region; a team's part of a `teams` region is one too.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) up: Cell<*const Frame>,
@@ -28,10 +28,10 @@ pub(crate) struct Frame {
     pub(super) rank: Cell<i64>,
     /// Tasks and parallel constructs created directly in this implicit task.
     pub(super) calls: Cell<i64>,
-    /// Thread number in the team.
+    /// Thread number in the team (of a team: its number).
     pub(crate) tid: i64,
-    /// Team size.
-    pub(crate) team: i64,
+    /// Team size (of a team: number of teams).
+    pub(crate) team: Cell<i64>,
     pub(crate) t0: Cell<u64>,
     pub(crate) cost: Cost,
     /// The account that was charged before.
@@ -57,11 +57,11 @@ impl Frame {
             node,
             place,
             // A parallel construct's node is written where it forks.
-            written: Cell::new(matches!(construct, Construct::ImplicitTask)),
+            written: Cell::new(construct.is_part()),
             rank: Cell::new(0),
             calls: Cell::new(0),
             tid,
-            team,
+            team: Cell::new(team),
             t0: Cell::new(0),
             cost: Cost::new(),
             before: Cell::new(core::ptr::null()),

@@ -1,7 +1,7 @@
 //! Entering and leaving constructs, and the ranks of what is created in them.
 
 use super::{Frame, Place, Thread, Work};
-use crate::probes::parallel::Detached;
+use crate::probes::started::Detached;
 use crate::{host, syscall};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{IntervalHead, Step};
@@ -24,11 +24,11 @@ impl Thread {
     /// Place of a new task or parallel construct created here ([XU] section 4, combination.md section 1).
     #[inline]
     pub(crate) fn place_task(&self) -> Place {
-        if self.work().is_none() && self.frame().construct == Construct::ImplicitTask {
+        if self.work().is_none() && self.frame().construct.is_part() {
             let frame = self.frame();
             let calls = frame.calls.get();
             frame.calls.set(calls + 1);
-            let index = frame.tid + calls * frame.team;
+            let index = frame.tid + calls * frame.team.get();
             return Place {
                 parent: frame.node,
                 step: Step::TidRanked,
@@ -196,7 +196,7 @@ impl Thread {
                 held.cost.drain_into(&frame.cost, self.k());
             }
         }
-        let implicit = frame.construct == Construct::ImplicitTask;
+        let implicit = frame.construct.is_part();
         let head = IntervalHead {
             construct: frame.construct,
             site: frame.site,

@@ -59,17 +59,31 @@ impl Thread {
         extent: u64,
         cost: &Cost,
     ) {
+        let span = (t0, self.last.get());
+        self.write_span(construct, site, self.here(), span, extent, cost);
+    }
+
+    /// Writes a wait that happened in `parent`, from when to when.
+    pub(crate) fn write_span(
+        &self,
+        construct: Construct,
+        site: u32,
+        parent: u64,
+        (t0, t1): (u64, u64),
+        extent: u64,
+        cost: &Cost,
+    ) {
         let head = IntervalHead {
             construct,
             site,
             node: 0,
-            parent: self.here(),
+            parent,
             step: Step::None,
             cpu: host::cpu(),
             index: 0,
             extent,
             t0,
-            t1: self.last.get(),
+            t1,
             own_ticks: cost.ticks.get(),
         };
         self.write_interval(&head, cost);
@@ -97,19 +111,23 @@ impl Thread {
         cost.drain_into(&held.cost, self.k());
     }
 
-    /// A mutex was released; `cost` is what that took.
-    pub(crate) fn unhold(&self, cost: &Cost) {
+    /// A mutex of this construct was released; `cost` is what that took. They are released in reverse order, but what was
+    /// entered may have had no probe.
+    pub(crate) fn unhold(&self, construct: Construct, cost: &Cost) {
         if self.mutex_lost.get() > 0 {
             self.mutex_lost.set(self.mutex_lost.get() - 1);
-            return;
+            return self.absorb(cost);
         }
-        let Some(top) = self.mutex_top.get().checked_sub(1) else {
-            return;
+        let top = self.mutex_top.get();
+        let Some(held) = top
+            .checked_sub(1)
+            .filter(|&at| at >= self.frame().mutex_base.get())
+            .and_then(|at| self.mutexes.get(at))
+            .filter(|held| held.construct.get() == construct)
+        else {
+            return self.absorb(cost);
         };
-        let Some(held) = self.mutexes.get(top) else {
-            return;
-        };
-        self.mutex_top.set(top);
+        self.mutex_top.set(top - 1);
         cost.drain_into(&held.cost, self.k());
         self.write_wait(
             held.construct.get(),

@@ -7,9 +7,10 @@
 macro_rules! for_each_fixture {
     ($check:path) => {
         for_each_fixture!(@ $check; gcc clang;
-            cancel cg cholesky knapsack lifecycle listing11 loops mandelbrot mg nqueens rare sections sync tasking taskloop
-            taskobj unwind);
-        for_each_fixture!(@ $check; gcc; stencil);
+            cancel cg cholesky knapsack lifecycle listing11 locks loops mandelbrot mg nqueens ordered rare sections sync
+            tasking taskloop taskobj teams unwind);
+        for_each_fixture!(@ $check; gcc; oldabi stencil);
+        for_each_fixture!(@ $check; clang; kmpcalls);
     };
     (@ $check:path; gcc clang; $($name:ident)*) => {
         $(mod $name {
@@ -37,6 +38,17 @@ macro_rules! for_each_fixture {
         #[allow(dead_code, reason = "one module checks them")]
         const BY_GCC: &[&str] = &[$(stringify!($name)),*];
     };
+    (@ $check:path; clang; $($name:ident)*) => {
+        $(mod $name {
+            #[test]
+            fn clang() {
+                $check(stringify!($name), "clang");
+            }
+        })*
+        /// The names above.
+        #[allow(dead_code, reason = "one module checks them")]
+        const BY_CLANG: &[&str] = &[$(stringify!($name)),*];
+    };
 }
 
 mod accounting;
@@ -47,6 +59,7 @@ mod counts;
 mod damage;
 mod errors;
 mod events;
+mod executions;
 mod fixtures;
 mod killed;
 mod kinds;

@@ -1,9 +1,10 @@
 //! How often every construct was executed, against an OMPT tool on the same source: libomp's own word for it. gcc's
 //! runtime has no OMPT, but the source is the same, so its builds have to agree too.
 
+use super::executions;
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::matrix::{self, Matrix};
-use ompfuse_tests::{command, fixture, process, repository, skip, table, target};
+use ompfuse_tests::{fixture, process, repository, skip, target};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,35 +55,6 @@ fn by_ompt(build: &Build, tool: &Path) -> BTreeMap<String, u64> {
     fixture::counts(&std::fs::read_to_string(file.path()).expect("the tool writes text"))
 }
 
-/// What ompfuse counts, from the regions of its report.
-fn by_ompfuse(build: &Build) -> BTreeMap<String, u64> {
-    let folder = tempfile::tempdir().expect("there is room for a recording");
-    let patched = table::patch(build, folder.path(), &[]);
-    let out = folder.path().join("runs");
-    table::record(&patched, &[], THREADS, &out, &table::ONE_EVENT).ok(&build.to_string());
-    let run = table::runs(&out).pop().expect("a run was recorded");
-    let report = command::json([
-        Path::new("report"),
-        &run,
-        Path::new("--format"),
-        Path::new("json"),
-    ]);
-    let mut counts = BTreeMap::new();
-    for region in report["regions"].as_array().expect("a list of regions") {
-        let construct = region["construct"]
-            .as_str()
-            .expect("a region has a construct");
-        let number = |key: &str| region[key].as_u64().expect("a region has numbers");
-        *counts.entry(construct.to_owned()).or_default() += number("executions");
-        if construct == "taskloop" {
-            for tasks in ["task", "taskloop-task"] {
-                *counts.entry(tasks.to_owned()).or_default() += number("xus");
-            }
-        }
-    }
-    counts
-}
-
 #[test]
 fn executions_agree() {
     let Some(tool) = TOOL.as_ref() else { return };
@@ -99,7 +71,7 @@ fn executions_agree() {
                 .iter()
                 .flat_map(|c| fixture.ordinary_builds(c));
             for build in builds.filter(|b| b.variant == reference.variant) {
-                let found = by_ompfuse(&build);
+                let found = executions::by_ompfuse(&build);
                 for construct in CONSTRUCTS.into_iter().filter(|c| build.records(c)) {
                     let [found, wanted] =
                         [&found, &wanted].map(|of| of.get(construct).copied().unwrap_or(0));

@@ -253,6 +253,7 @@ impl Analysis<'_, '_> {
                     if construct != Construct::Master && drafts[*d].construct == Construct::Barrier
                     {
                         drafts[*d].construct = Construct::ImplicitBarrier;
+                        drafts[*d].region.get_or_insert(begin);
                     }
                 }
                 let Some(&at) = places.first() else { return };

@@ -1,0 +1,118 @@
+//! Bodies that the program runs itself between two calls of the runtime: serialised regions and undeferred tasks of KMPC, and
+//! the master's part of a region of GOMP as compilers before gcc 4.9 began it. Their frames can't live on a stack of ours.
+
+use super::parallel::{Forked, Region, gomp_enter};
+use super::sync;
+use crate::entry::{self, Call, bound};
+use crate::host;
+use crate::thread::{Cost, Frame, Thread};
+use core::cell::Cell;
+use core::sync::atomic::Ordering;
+use ompfuse_format::Construct;
+
+/// A frame that is kept between two calls.
+pub(crate) struct Detached {
+    pub(crate) frame: Frame,
+    cost: Cost,
+    t0: Cell<u64>,
+    /// The region, unless it is a task.
+    region: Option<Region>,
+    pub(crate) next: Cell<*mut Detached>,
+}
+
+impl Detached {
+    /// Keeps a task's frame.
+    pub(crate) fn new(frame: Frame) -> Detached {
+        Detached {
+            frame,
+            cost: Cost::new(),
+            t0: Cell::new(0),
+            region: None,
+            next: Cell::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// Keeps a region, and the frame of the first thread's part of it.
+    fn of_region(region: Region) -> Detached {
+        let frame = region.forked.frame_of(Construct::ImplicitTask, 0, 1);
+        Detached {
+            region: Some(region),
+            ..Detached::new(frame)
+        }
+    }
+}
+
+/// `__kmpc_serialized_parallel`: a team of one.
+pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
+    let detached = Detached::of_region(Region {
+        first_word: 0,
+        function: 0,
+        data: 0,
+        forked: Forked::new(thread, call.site()),
+        in_loop: None,
+        work: Construct::Loop,
+    });
+    let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
+    detached.t0.set(t0);
+    if let Some(detached) = thread.detach(detached) {
+        thread.enter(&detached.frame);
+    }
+    result
+}
+
+/// `GOMP_parallel_start` and its like: the other threads execute the body at once, the caller after this.
+pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
+    let site = call.site();
+    let [function_at, data_at] = [site.args[0], site.args[1]].map(usize::from);
+    let mut regs = call.regs();
+    if function_at >= regs.len() || data_at >= regs.len() {
+        return call.forward();
+    }
+    let known = |nth| call.known(nth).map(|value| bound(site, value));
+    let (in_loop, work) = match (known(2), known(3)) {
+        (Some(first), step) => (Some((first, step.unwrap_or(1))), Construct::Loop),
+        (None, Some(_)) => (Some((0, 1)), Construct::Sections),
+        (None, None) => (None, Construct::Loop),
+    };
+    let kept = thread.detach(Detached::of_region(Region {
+        first_word: 0,
+        function: regs[function_at],
+        data: regs[data_at],
+        forked: Forked::new(thread, site),
+        in_loop,
+        work,
+    }));
+    let Some((detached, region)) = kept.and_then(|d| Some((d, d.region.as_ref()?))) else {
+        return call.forward();
+    };
+    regs[function_at] = gomp_enter as *const () as u64;
+    regs[data_at] = core::ptr::from_ref(region) as u64;
+    // SAFETY: gomp_enter(region) does what function(data) does; the region is kept until `end`, when the team is done.
+    let (result, t0) = sync::timed(thread, &detached.cost, || unsafe {
+        call.forward_with(&regs)
+    });
+    detached.t0.set(t0);
+    // Only now there is a team.
+    let team = host::num_threads(entry::this(site));
+    region.forked.team.store(team, Ordering::Relaxed);
+    detached.frame.team.set(team);
+    thread.enter(&detached.frame);
+    region.open_work(thread);
+    result
+}
+
+/// `__kmpc_end_serialized_parallel` or `GOMP_parallel_end`.
+pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
+    let Some(detached) = thread.detached(Construct::ImplicitTask) else {
+        return call.forward();
+    };
+    thread.leave(&detached.frame, 0);
+    let (result, _) = sync::timed(thread, &detached.cost, || call.forward());
+    if let Some(region) = &detached.region {
+        region
+            .forked
+            .write(thread, detached.t0.get(), &detached.cost);
+    }
+    thread.reattach(detached);
+    result
+}
