@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop;
+static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop, lock, teams;
 
 static void on_parallel(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_data_t *region, unsigned int team,
                         int flags, const void *from)
@@ -13,6 +13,8 @@ static void on_parallel(ompt_data_t *encountering, const ompt_frame_t *frame, om
     (void)encountering, (void)frame, (void)region, (void)team, (void)from;
     if (flags & ompt_parallel_team)
         parallel++;
+    if (flags & ompt_parallel_league)
+        teams++;
 }
 
 static void on_task(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_data_t *new_task, int flags, int has_deps,
@@ -57,6 +59,16 @@ static void on_mutex(ompt_mutex_t kind, ompt_wait_id_t id, const void *from)
     (void)id, (void)from;
     if (kind == ompt_mutex_critical)
         critical++;
+    if (kind == ompt_mutex_lock || kind == ompt_mutex_test_lock || kind == ompt_mutex_nest_lock || kind == ompt_mutex_test_nest_lock)
+        lock++;
+}
+
+/* Nest locks that the thread holds already. */
+static void on_nest_lock(ompt_scope_endpoint_t endpoint, ompt_wait_id_t id, const void *from)
+{
+    (void)id, (void)from;
+    if (endpoint == ompt_scope_begin)
+        lock++;
 }
 
 static void on_sync(ompt_sync_region_t kind, ompt_scope_endpoint_t endpoint, ompt_data_t *region, ompt_data_t *in_task,
@@ -81,6 +93,7 @@ static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t *to
     set(ompt_callback_dispatch, (ompt_callback_t)on_dispatch);
     set(ompt_callback_masked, (ompt_callback_t)on_masked);
     set(ompt_callback_mutex_acquired, (ompt_callback_t)on_mutex);
+    set(ompt_callback_nest_lock, (ompt_callback_t)on_nest_lock);
     set(ompt_callback_sync_region, (ompt_callback_t)on_sync);
     return 1;
 }
@@ -93,8 +106,8 @@ static void finalize(ompt_data_t *tool)
     if (!file)
         return;
     fprintf(file, "parallel %ld\ntask %ld\nsingle %ld\nmaster %ld\ncritical %ld\ntaskwait %ld\ntaskgroup %ld\n"
-            "taskloop %ld\ntaskloop-task %ld\nloop %ld\n",
-            parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop);
+            "taskloop %ld\ntaskloop-task %ld\nloop %ld\nlock %ld\nteams %ld\n",
+            parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop, lock, teams);
     fclose(file);
 }
 

@@ -217,7 +217,8 @@ fn look(module: &Module<'_>, no_return: &mut NoReturn, barred: &BTreeSet<u64>, j
         found.windows = windows::place(module, &body, barred, drafts);
     }
     // A question may be a part of a construct that the compiler computes itself.
-    let known: FxHashSet<u64> = drafts.iter().map(|d| d.address).collect();
+    let calls = drafts.iter().filter(|d| d.entry.is_some());
+    let known: FxHashSet<u64> = calls.map(|d| d.address).collect();
     drafts.extend(services.into_iter().filter(|d| !known.contains(&d.address)));
     found
 }

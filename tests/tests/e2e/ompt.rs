@@ -20,6 +20,8 @@ const CONSTRUCTS: [&str; 9] = [
     "single",
     "master",
     "critical",
+    "lock",
+    "teams",
     "taskwait",
     "taskgroup",
     "taskloop",
