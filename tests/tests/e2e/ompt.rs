@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 const THREADS: usize = 3;
 
 /// The constructs that both sides count in the same way. OMPT counts loops per thread, the report once per team.
-const CONSTRUCTS: [&str; 9] = [
+const CONSTRUCTS: [&str; 11] = [
     "parallel",
     "task",
     "single",
