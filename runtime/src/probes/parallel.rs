@@ -102,7 +102,11 @@ impl Forked {
     /// The frame of the member that asks.
     fn frame(&self) -> Frame {
         let (construct, tid, size) = if self.construct == Construct::Teams {
-            (Construct::Team, host::team_num(self.site), host::num_teams(self.site))
+            (
+                Construct::Team,
+                host::team_num(self.site),
+                host::num_teams(self.site),
+            )
         } else {
             (
                 Construct::ImplicitTask,
