@@ -13,6 +13,16 @@ command -v ld.lld >/dev/null || missing+=(lld)
 command -v llvm-objcopy-19 >/dev/null || missing+=(llvm-19)
 command -v setpriv >/dev/null || missing+=(util-linux)
 command -v clang-19 >/dev/null || missing+=(clang-19)
+# The versions of fixtures/matrix.toml.
+for version in 11 12; do
+    command -v gcc-$version >/dev/null || missing+=(gcc-$version)
+    command -v g++-$version >/dev/null || missing+=(g++-$version)
+    command -v gfortran-$version >/dev/null || missing+=(gfortran-$version)
+done
+for version in 14 16; do
+    command -v clang-$version >/dev/null || missing+=(clang-$version)
+done
+command -v flang-new-19 >/dev/null || missing+=(flang-19)
 [ -e /usr/lib/llvm-19/lib/libomp.so ] || missing+=(libomp-19-dev)
 # Installed software that is profiled as it is.
 command -v gm >/dev/null || missing+=(graphicsmagick)

@@ -6,7 +6,7 @@ use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::{
     FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc,
-    SiteDesc,
+    Probe, SiteDesc, encode_followers, followers,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
 use sha2::{Digest, Sha256};
@@ -100,12 +100,43 @@ pub(crate) fn site_table(
     header: LinkVa,
 ) -> Vec<u8> {
     let mut out = Vec::with_capacity(scan.sites.len() * SiteDesc::LEN);
+    let uncounted = uncounted(scan, patched);
     for site in &scan.sites {
         let at = LinkVa(at.0 + out.len() as u64);
-        let desc = site_desc(site, patched.contains(&site.info.id), at, header);
+        let mut desc = site_desc(site, patched.contains(&site.info.id), at, header);
+        if !uncounted.is_empty() {
+            leave_out(&mut desc, &uncounted);
+        }
         out.extend_from_slice(&desc.to_bytes());
     }
     out
+}
+
+/// Loops that would begin behind barriers, some of which have no probe: on no thread they are counted.
+fn uncounted(scan: &Scan, patched: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let barriers = scan.sites.iter().filter_map(|s| match &s.action {
+        Some(Action::Call { probe, .. }) if probe.probe == Probe::Barrier && probe.second != 0 => {
+            Some((s.info.id, probe.param as u32, (probe.second - 1) as u32))
+        }
+        _ => None,
+    });
+    barriers
+        .filter(|(barrier, _, share)| !patched.contains(barrier) || !patched.contains(share))
+        .map(|(_, begun, _)| begun)
+        .collect()
+}
+
+/// Takes them out of what a site tells of them.
+fn leave_out(desc: &mut SiteDesc, uncounted: &BTreeSet<u32>) {
+    let probe = Probe::from_number(desc.probe);
+    if probe == Some(Probe::Barrier) && uncounted.contains(&(desc.param as u32)) {
+        (desc.param, desc.second) = (0, 0);
+    }
+    if matches!(probe, Some(Probe::InlineLoopBegin | Probe::InlineLoopAgain)) {
+        let all = followers(desc.site, desc.second);
+        let left: Vec<u32> = all.filter(|f| !uncounted.contains(f)).collect();
+        desc.second = encode_followers(desc.site, &left).unwrap_or(0);
+    }
 }
 
 /// The window table.

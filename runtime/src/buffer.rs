@@ -127,7 +127,7 @@ impl Buffer {
     }
 
     #[cold]
-    fn lose(&self) {
+    pub(crate) fn lose(&self) {
         // SAFETY: as in commit.
         let lost = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).lost) };
         lost.store(lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);

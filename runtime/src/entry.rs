@@ -224,7 +224,7 @@ impl Call {
 
     /// The program's stack pointer at the call: what it has on its stack lies above.
     #[inline(always)]
-    fn stack_pointer(&self) -> usize {
+    pub(crate) fn stack_pointer(&self) -> usize {
         addr_of!(self.return_address) as usize
     }
 

@@ -36,8 +36,8 @@ pub(crate) const MAX_WORK: usize = 128;
 /// Mutexes held at once on a thread that are timed; further ones are charged to the code around them.
 pub(crate) const MAX_MUTEXES: usize = 32;
 
-/// Static loops whose shares are remembered; a power of two.
-pub(crate) const SHARES: usize = 64;
+/// Places for the shares of static loops, two at each; a power of two.
+const SHARES: usize = 64;
 
 /// Everything of one thread.
 #[derive(Debug)]
@@ -63,8 +63,8 @@ pub(crate) struct Thread {
     lock_top: Cell<usize>,
     /// What task allocation has cost since the last task was handed over.
     pub(crate) pending: Cost,
-    /// Shares of static loops that another loop may reuse, by the site's low bits.
-    pub(crate) shares: [Cell<Share>; SHARES],
+    /// Shares of static loops that another loop may reuse: of each place the newest, and the one before.
+    shares: [[Cell<Share>; 2]; SHARES],
     /// Innermost detached frame, and those to be used again.
     detached: Cell<*mut Detached>,
     detached_free: Cell<*mut Detached>,

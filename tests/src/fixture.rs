@@ -81,8 +81,10 @@ pub struct Build {
     pub fixture: Fixture,
     /// Name of the variant, empty without variants.
     pub variant: String,
-    /// Name of the compiler.
+    /// Name of the compiler in directives.
     pub compiler: &'static str,
+    /// Its own name.
+    pub version: &'static str,
     /// Level of optimisation.
     pub optimisation: &'static str,
     /// Name of the way to link.
@@ -98,6 +100,13 @@ impl Build {
     pub fn records(&self, what: &str) -> bool {
         self.fixture.is_recorded(what, self.compiler, &self.variant)
     }
+
+    /// Whether it was linked to a fixed address.
+    pub fn is_executable(&self) -> bool {
+        let links = Matrix::get().links.iter().chain(&Matrix::get().sets);
+        let own = links.into_iter().find(|l| l.name == self.link);
+        own.is_some_and(|l| l.flags.iter().any(|f| f == "-no-pie"))
+    }
 }
 
 impl std::fmt::Display for Build {
@@ -105,7 +114,7 @@ impl std::fmt::Display for Build {
         let Build {
             fixture,
             variant,
-            compiler,
+            version,
             optimisation,
             link,
             ..
@@ -114,7 +123,7 @@ impl std::fmt::Display for Build {
         let stripped = if self.stripped { ", stripped" } else { "" };
         write!(
             f,
-            "{}{dash}{variant} ({compiler} {optimisation} {link}{stripped})",
+            "{}{dash}{variant} ({version} {optimisation} {link}{stripped})",
             fixture.name
         )
     }
@@ -220,6 +229,13 @@ impl Fixture {
         only.peek().is_none() || only.any(|d| d.text.split_whitespace().any(|c| c == compiler))
     }
 
+    /// Whether a version of a compiler is meant to build it, and has its language.
+    pub fn has_compiler(&self, compiler: &Compiler) -> bool {
+        let extension = self.source.extension().unwrap_or_default();
+        (self.is_for(compiler.family()) || self.is_for(&compiler.name))
+            && compiler.command(&extension.to_string_lossy()).is_some()
+    }
+
     /// What `scan` has to find in a build of a variant by this compiler.
     pub fn expected_regions(&self, compiler: &str, variant: &str) -> Vec<ExpectedRegion> {
         let applies = |d: &&Directive| {
@@ -285,7 +301,7 @@ impl Fixture {
 
     /// The command of a compiler for it, if that is one of its compilers and installed.
     fn compiler_command(&self, compiler: &Compiler) -> Option<String> {
-        if !self.is_for(&compiler.name) {
+        if !self.has_compiler(compiler) {
             return None;
         }
         let extension = self
@@ -320,12 +336,14 @@ impl Fixture {
             .find(|(name, _)| name == variant)?;
         let folder = self.source.parent().expect("a source is in a folder");
         let flags: Vec<String> = self
-            .named("Flags", &compiler.name)
+            .named("Flags", compiler.family())
             .flat_map(|d| d.text.split_whitespace())
             .map(|flag| flag.replace("{dir}", &folder.to_string_lossy()))
             .collect();
         let mut args: Vec<String> = ["-fopenmp", "-g", optimisation].map(str::to_owned).to_vec();
-        args.extend(link.flags.iter().cloned());
+        let known = |f: &&String| !compiler.unknown.contains(f);
+        args.extend(link.flags.iter().filter(known).cloned());
+        args.extend(compiler.flags.iter().cloned());
         args.extend(variant_flags);
         args.push(self.source.to_string_lossy().into_owned());
         args.extend(flags);
@@ -358,7 +376,8 @@ impl Fixture {
         Some(Build {
             fixture: self.clone(),
             variant: variant.to_owned(),
-            compiler: &compiler.name,
+            compiler: compiler.family(),
+            version: &compiler.name,
             optimisation,
             link: &link.name,
             stripped,

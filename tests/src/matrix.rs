@@ -19,6 +19,14 @@ pub struct Matrix {
     /// Ways to compile and link.
     #[serde(rename = "link")]
     pub links: Vec<Link>,
+    /// Compilers of the large matrix.
+    #[serde(rename = "version")]
+    pub versions: Vec<Compiler>,
+    /// Ways to compile and link of the large matrix: every level with every set of flags.
+    pub levels: Vec<String>,
+    /// Their sets of flags.
+    #[serde(rename = "flags")]
+    pub sets: Vec<Link>,
 }
 
 /// A compiler, with a command per language.
@@ -27,12 +35,23 @@ pub struct Matrix {
 pub struct Compiler {
     /// What the tests call it.
     pub name: String,
+    /// The compiler whose directives in fixtures are meant for it too; itself by default.
+    pub family: Option<String>,
     /// Its command for C.
-    pub c: String,
+    pub c: Option<String>,
     /// ... for C++.
     pub cpp: Option<String>,
     /// ... for Fortran.
     pub f90: Option<String>,
+    /// Flags that it always needs.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// Levels and sets of flags that it doesn't have.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// Flags that are left out of the sets that it has.
+    #[serde(default)]
+    pub unknown: Vec<String>,
 }
 
 /// A way to compile and link.
@@ -44,7 +63,11 @@ pub struct Link {
     /// Flags.
     pub flags: Vec<String>,
     /// Levels of optimisation that go with it.
+    #[serde(default)]
     pub optimisations: Vec<String>,
+    /// Words of `/proc/cpuinfo` without which what it builds doesn't run.
+    #[serde(default)]
+    pub needs: Vec<String>,
 }
 
 static MATRIX: LazyLock<Matrix> = LazyLock::new(|| {
@@ -77,11 +100,26 @@ impl Matrix {
     }
 }
 
+impl Link {
+    /// What the machine lacks to run what it builds.
+    pub fn lacks(&self) -> Option<&str> {
+        static KNOWN: LazyLock<String> =
+            LazyLock::new(|| std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default());
+        let has = |word: &str| KNOWN.split_whitespace().any(|w| w == word);
+        self.needs.iter().map(String::as_str).find(|w| !has(w))
+    }
+}
+
 impl Compiler {
+    /// The name that directives in fixtures use for it.
+    pub fn family(&self) -> &str {
+        self.family.as_deref().unwrap_or(&self.name)
+    }
+
     /// The command for a source file with this extension, `None` if this compiler has no such language.
     pub fn command(&self, extension: &str) -> Option<&str> {
         match extension {
-            "c" => Some(&self.c),
+            "c" => self.c.as_deref(),
             "cpp" => self.cpp.as_deref(),
             "f90" => self.f90.as_deref(),
             _ => panic!("no language has sources *.{extension}"),

@@ -12,6 +12,8 @@ pub struct Calls {
     pub direct: BTreeMap<u64, String>,
     /// Addresses of calls through a register or to memory that names no function.
     pub indirect: BTreeSet<u64>,
+    /// Of these, the calls through a register into which its function loads one runtime function and nothing else.
+    pub hoisted: BTreeMap<u64, String>,
 }
 
 /// Whether a symbol is of an OpenMP runtime.
@@ -91,13 +93,18 @@ fn parse(relocations: &str, disassembly: &str) -> Calls {
     }
 
     let mut calls = Calls::default();
+    let mut function = Function::default();
     for line in disassembly.lines() {
         if let Some(section) = line.strip_prefix("Disassembly of section ") {
             in_plt = section.starts_with(".plt");
         }
+        if line.ends_with(">:") {
+            std::mem::take(&mut function).finish(&mut calls);
+        }
         let Some((address, mnemonic, operands)) = instruction(line).filter(|_| !in_plt) else {
             continue;
         };
+        function.read(address, mnemonic, operands, &slots);
         if mnemonic != "call" && !mnemonic.starts_with('j') {
             continue;
         }
@@ -121,7 +128,70 @@ fn parse(relocations: &str, disassembly: &str) -> Calls {
             calls.direct.insert(address, (*symbol).clone());
         }
     }
+    function.finish(&mut calls);
     calls
+}
+
+/// What one function does with registers that hold addresses.
+#[derive(Default)]
+struct Function {
+    /// What is written into a 64-bit register: runtime functions, and whether something else too.
+    writes: BTreeMap<String, (BTreeSet<String>, bool)>,
+    /// Calls through registers.
+    calls: Vec<(u64, String)>,
+}
+
+impl Function {
+    fn read(
+        &mut self,
+        address: u64,
+        mnemonic: &str,
+        operands: &str,
+        slots: &BTreeMap<u64, String>,
+    ) {
+        if mnemonic == "call" || mnemonic == "jmp" {
+            if let Some(register) = operands.strip_prefix("*%") {
+                self.calls.push((address, register.to_owned()));
+            }
+            return;
+        }
+        // AT&T: the last operand is the one that is written. Saving and restoring leave what the function computes.
+        let last = operands.rsplit(',').next().unwrap_or_default();
+        let Some(register) = last
+            .split_whitespace()
+            .next()
+            .and_then(|r| r.strip_prefix('%'))
+        else {
+            return;
+        };
+        let reads_only = ["cmp", "test", "push", "pop"];
+        if reads_only.iter().any(|m| mnemonic.starts_with(m)) {
+            return;
+        }
+        let entry = self.writes.entry(register.to_owned()).or_default();
+        // `mov 0x2fcd(%rip),%rbx        # 4018 <...>`
+        let loaded = operands
+            .split_once(",%")
+            .filter(|_| mnemonic == "mov")
+            .and_then(|(from, to)| slot(&format!("{from} #{}", to.split_once('#')?.1)))
+            .and_then(|s| slots.get(&s));
+        match loaded {
+            Some(symbol) => _ = entry.0.insert(symbol.clone()),
+            None => entry.1 = true,
+        }
+    }
+
+    fn finish(self, calls: &mut Calls) {
+        for (address, register) in self.calls {
+            if let Some((symbols, false)) = self.writes.get(&register)
+                && symbols.len() == 1
+            {
+                calls
+                    .hoisted
+                    .extend(symbols.iter().map(|s| (address, s.clone())));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +212,7 @@ mod tests {
             \x20   1200:\tcall   1040 <GOMP_barrier@plt>\n\
             \x20   1205:\tcall   1050 <printf@plt>\n\
             \x20   120a:\tcall   *0x2dc8(%rip)        # 3fd8 <omp_get_thread_num@OMP_1.0>\n\
+            \x20   120f:\tmov    0x2dc2(%rip),%r14        # 3fd8 <omp_get_thread_num@OMP_1.0>\n\
             \x20   1210:\tcall   *%r14\n\
             \x20   1213:\tjmp    1040 <GOMP_barrier@plt>\n";
         let calls = parse(relocations, disassembly);
@@ -155,5 +226,7 @@ mod tests {
             ]
         );
         assert_eq!(calls.indirect.into_iter().collect::<Vec<_>>(), [0x1210]);
+        let hoisted: Vec<_> = calls.hoisted.into_iter().collect();
+        assert_eq!(hoisted, [(0x1210, "omp_get_thread_num".to_owned())]);
     }
 }

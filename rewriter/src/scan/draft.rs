@@ -31,6 +31,10 @@ pub(crate) struct Draft {
     pub argument_of: Option<u64>,
     /// The sites that imply it, where sites do.
     pub implied_by: Vec<usize>,
+    /// Loops that a thread passes with this one if it has no iterations.
+    pub follows: Vec<usize>,
+    /// The loop that begins behind this barrier, and the site that computes its bounds.
+    pub begins: Option<(usize, usize)>,
     /// Another place for its inline probe, and the register that it reads there.
     pub fallback: Option<(u64, u8)>,
     /// It leaves its function.
@@ -62,6 +66,8 @@ impl Draft {
             record: None,
             argument_of: None,
             implied_by: Vec::new(),
+            follows: Vec::new(),
+            begins: None,
             fallback: None,
             tail: false,
             ends: None,

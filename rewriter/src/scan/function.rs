@@ -309,6 +309,10 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
             }
             d.region = d.region.map(|r| number[r]);
             d.implied_by.iter_mut().for_each(|i| *i = number[*i]);
+            d.follows.iter_mut().for_each(|i| *i = number[*i]);
+            d.begins = d
+                .begins
+                .map(|(begin, share)| (number[begin], number[share]));
             if let Some(Action::Inline(spec)) = &mut d.action
                 && spec.probe == Probe::InlineLoopAgain
             {

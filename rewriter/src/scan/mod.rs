@@ -7,6 +7,7 @@
 mod calls;
 mod candidates;
 mod cfg;
+mod clobbers;
 mod dataflow;
 mod decode;
 mod dom;
@@ -41,7 +42,7 @@ use functions::Functions;
 use iced_x86::{FlowControl, Instruction, OpKind};
 use image::{Image, Kind};
 use object::elf;
-use ompfuse_format::abi::Probe;
+use ompfuse_format::abi::{Probe, encode_followers};
 use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, SelfDescription, SiteInfo};
 use ompfuse_patterns::is_runtime_library;
 use rustc_hash::FxHashMap;
@@ -55,6 +56,7 @@ pub(crate) struct Module<'a> {
     symbols: Vec<Symbol<'a>>,
     functions: Functions,
     entries: Entries<'a>,
+    clobbers: clobbers::Clobbers,
     objects: OnceLock<FxHashMap<u64, &'a str>>,
 }
 
@@ -147,6 +149,7 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
         symbols,
         functions,
         entries,
+        clobbers: clobbers::Clobbers::default(),
         objects: OnceLock::new(),
     };
     let whole = function::find_all(&module);
@@ -268,6 +271,19 @@ fn number(drafts: Vec<Draft>) -> (Vec<u32>, Vec<Site>) {
                 && probe.probe == Probe::InlineLoopAgain
             {
                 probe.param = i64::from(ids[probe.param as usize]);
+            }
+            if let (Some(Action::Call { probe, .. }), Some((begin, share))) =
+                (&mut d.action, d.begins)
+            {
+                probe.param = i64::from(ids[begin]);
+                probe.second = i64::from(ids[share]) + 1;
+            }
+            let follows: Vec<u32> = d.follows.iter().map(|&f| ids[f]).collect();
+            if let Some(Action::Inline(probe)) = &mut d.action
+                && !follows.is_empty()
+            {
+                // As many as `shapes::again` allows, in one function: never too many or too far away.
+                probe.second = encode_followers(ids[i], &follows).unwrap_or(0);
             }
             (i, d)
         })

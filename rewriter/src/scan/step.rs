@@ -29,6 +29,8 @@ pub(crate) struct Step<'m, 'a> {
     /// A division by the number of threads was met.
     pub(crate) divides: bool,
     names: &'m FxHashMap<u64, u64>,
+    /// Divisions of two bytes by one, by name: the remainder is in ah.
+    bytes: FxHashSet<u64>,
     info: Option<InstructionInfoFactory>,
 }
 
@@ -45,6 +47,7 @@ impl<'m, 'a> Step<'m, 'a> {
             late: false,
             divides: false,
             names,
+            bytes: FxHashSet::default(),
             info: None,
         }
     }
@@ -166,8 +169,17 @@ impl<'m, 'a> Step<'m, 'a> {
 
     fn call(&mut self, state: &mut State, insn: &Instruction) {
         let known = callee(self.module, insn, Some(state));
+        let changed = match (known, insn.op0_kind()) {
+            (Callee::Other, OpKind::NearBranch64) => self
+                .module
+                .clobbers
+                .of(self.module, insn.near_branch_target()),
+            _ => !0,
+        };
         for register in VOLATILE {
-            state.regs[register] = Value::Unknown;
+            if changed & 1 << register != 0 {
+                state.regs[register] = Value::Unknown;
+            }
         }
         state.regs[0] = match known {
             Callee::Runtime(n) => match self.module.entries.callees[n].query() {
@@ -192,7 +204,13 @@ impl<'m, 'a> Step<'m, 'a> {
             OpKind::Memory => insn.memory_size().size() < 4,
             _ => false,
         };
-        let result_kept = matches!(value, Value::Result(_));
+        let mut result_kept = matches!(value, Value::Result(_));
+        if insn.op1_register() == Register::AH
+            && let Value::Quotient(id) = state.regs[0]
+            && self.bytes.contains(&id)
+        {
+            (value, result_kept) = (Value::Remainder(id), true);
+        }
         if narrow && !result_kept {
             value = Value::Unknown;
         }
@@ -245,7 +263,16 @@ impl<'m, 'a> Step<'m, 'a> {
         } else {
             (Value::Unknown, Value::Unknown)
         };
-        (state.regs[0], state.regs[2]) = (quotient, remainder);
+        let size = match insn.op0_kind() {
+            OpKind::Register => insn.op0_register().size(),
+            _ => insn.memory_size().size(),
+        };
+        state.regs[0] = quotient;
+        if size > 1 {
+            state.regs[2] = remainder;
+        } else if by_threads {
+            self.bytes.insert(id);
+        }
     }
 
     /// Any other instruction: arithmetic of tracked values stays related to them, all else is unknown.

@@ -4,11 +4,11 @@ use super::Module;
 use super::cfg::Body;
 use super::draft::Draft;
 use super::search::{self, Span};
-use super::shapes::dealt;
+use super::shapes::{again, dealt};
 use crate::model::Action;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::Outcome;
+use ompfuse_format::site::{Edge, Outcome};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -65,12 +65,19 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     let reason = if begin == d {
         reason.to_owned()
     } else {
-        format!("no probe at its end {:#x}: {reason}", drafts[d].address)
+        let what = match drafts[d].edge {
+            Edge::End => "end",
+            _ => "other part",
+        };
+        format!("no probe at its {what} {:#x}: {reason}", drafts[d].address)
     };
-    for (i, draft) in drafts.iter_mut().enumerate() {
-        if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
-            draft.skip(reason.clone());
-        }
+    again::forget(begin, &reason, drafts);
+    for follower in drafts[begin].follows.clone() {
+        skip_construct(
+            follower,
+            "the loop whose bounds it has has no probe",
+            drafts,
+        );
     }
     // A loop with its bounds doesn't know them.
     let again: Vec<usize> = (0..drafts.len())

@@ -289,7 +289,8 @@ probes! {
     MutexEnter = 19, "mutex-enter";
     /// Releases the lock.
     MutexExit = 20, "mutex-exit";
-    /// A barrier: `args = [loc]` for KMPC, whose flags tell implicit ones.
+    /// A barrier: `args = [loc]` for KMPC, whose flags tell implicit ones. With a `second`, the static loop of site `param`
+    /// begins behind it, with the bounds that site `second - 1` has computed (as [`Probe::InlineLoopAgain`]).
     Barrier = 21, "barrier";
     /// Waits for tasks, executing others meanwhile.
     Taskwait = 22, "taskwait";
@@ -313,13 +314,16 @@ probes! {
     MasterQuery = 31, "master-query";
     /// Inline. `args = [divisor]`: the dividend (rax, of `width` bytes) is the trip count and register `divisor` (or
     /// nothing) the number of threads of a static loop that gcc computes itself. Register numbers are x86's (rax 0 ... r15 15).
+    /// `second`: loops with the same bounds that a thread without iterations passes unseen ([`followers`]). Of a
+    /// `distribute` loop the number of teams divides.
     InlineLoopBegin = 40, "inline-loop-begin";
     /// Inline. `args = [register]`: it holds the thread number; equal to `param`, the block is entered.
     InlineMaster = 41, "inline-master";
     /// Inline. The construct of site `region` ends here, if this thread is in it.
     InlineEnd = 42, "inline-end";
-    /// Inline. A static loop begins whose bounds the compiler has computed for the loop of site `param`, earlier in the same
-    /// execution of the function.
+    /// Inline. A static loop begins whose bounds the compiler has computed for site `param` (a loop's begin, or an
+    /// [`Probe::InlineLoopShare`]), earlier in the same execution of the function. `second` as in
+    /// [`Probe::InlineLoopBegin`].
     InlineLoopAgain = 43, "inline-loop-again";
     /// Inline. Before each comparison of a chunk's first iteration with the trip count, in a loop whose chunks gcc deals
     /// round itself: the loop (`region`) begins, or its next chunk, or it ends. `args = [start, bound]`: these registers
@@ -327,6 +331,9 @@ probes! {
     InlineChunk = 44, "inline-chunk";
     /// Inline. The next chunk of the static loop of site `region` begins, if there is one. The first one counts.
     InlineNextChunk = 45, "inline-next-chunk";
+    /// Inline. As [`Probe::InlineLoopBegin`], but no loop begins: each one that has these bounds says so itself
+    /// ([`Probe::InlineLoopAgain`]).
+    InlineLoopShare = 46, "inline-loop-share";
     /// `GOMP_taskloop*`: `args = [fn, data, cpyfn, flags, start, end, step]`, size and alignment of the block where
     /// [`Probe::TaskCreate`] has them. Uses [`SLOT_TASK`].
     Taskloop = 60, "taskloop";
@@ -359,6 +366,31 @@ probes! {
     ParallelStart = 78, "parallel-start";
     /// The end of a region that [`Probe::ParallelStart`] began.
     ParallelEnd = 79, "parallel-end";
+}
+
+/// How many loops [`SiteDesc::second`] can name.
+pub const MAX_FOLLOWERS: usize = 4;
+
+/// Encodes the sites that follow site `own` for [`SiteDesc::second`]; `None` if they are too many or too far away.
+pub fn encode_followers(own: u32, sites: &[u32]) -> Option<i64> {
+    if sites.len() > MAX_FOLLOWERS {
+        return None;
+    }
+    let mut out = 0;
+    for (nth, &site) in sites.iter().enumerate() {
+        let distance = i16::try_from(i64::from(site) - i64::from(own)).ok()?;
+        out |= u64::from(distance.cast_unsigned()) << (16 * nth);
+    }
+    Some(out.cast_signed())
+}
+
+/// The sites that [`encode_followers`] encoded.
+pub fn followers(own: u32, second: i64) -> impl Iterator<Item = u32> {
+    let distance = move |nth: usize| (second >> (16 * nth)) as i16;
+    (0..MAX_FOLLOWERS)
+        .map(distance)
+        .take_while(|&d| d != 0)
+        .map(move |d| own.wrapping_add_signed(i32::from(d)))
 }
 
 impl Probe {
@@ -395,6 +427,16 @@ mod tests {
             ModuleHeader::SLOTS_OFFSET
         );
         assert_eq!(core::mem::offset_of!(SiteDesc, args), 48);
+    }
+
+    #[test]
+    fn followers_round_trip() {
+        for sites in [&[][..], &[8], &[3, 9], &[8, 9, 10, 6]] {
+            let second = encode_followers(7, sites).unwrap();
+            assert_eq!(followers(7, second).collect::<Vec<_>>(), sites);
+        }
+        assert_eq!(encode_followers(7, &[1, 2, 3, 4, 5]), None);
+        assert_eq!(encode_followers(7, &[70_000]), None);
     }
 
     #[test]

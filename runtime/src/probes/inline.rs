@@ -3,9 +3,9 @@
 use super::loops;
 use crate::entry;
 use crate::host;
-use crate::thread::{SHARES, Share, Thread};
+use crate::thread::{Share, Thread};
 use ompfuse_format::Construct;
-use ompfuse_format::abi::{FLAG_UNSIGNED, Probe, SiteDesc};
+use ompfuse_format::abi::{self, FLAG_UNSIGNED, Probe, SiteDesc};
 use ompfuse_format::record::{site_ref, split_site};
 
 /// Index of rax among the registers.
@@ -17,7 +17,11 @@ const RSP: usize = 4;
 pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let register = registers.get(usize::from(site.args[0])).copied();
     match Probe::from_number(site.probe) {
-        Some(Probe::InlineLoopBegin) => loop_begin(thread, registers, register, site),
+        Some(Probe::InlineLoopBegin) => {
+            let share = share(thread, registers, register, site);
+            begin(thread, site, entry::region(site), share);
+        }
+        Some(Probe::InlineLoopShare) => _ = share(thread, registers, register, site),
         Some(Probe::InlineMaster) => master(thread, register, site),
         Some(Probe::InlineLoopAgain) => loop_again(thread, registers[RSP], site),
         Some(Probe::InlineChunk) => chunk(thread, registers, site),
@@ -46,10 +50,14 @@ fn thread_number(thread: &Thread, site: &SiteDesc) -> i64 {
     }
 }
 
-/// A static loop without chunk: the trip count is about to be divided by the number of threads. gcc gives each thread
-/// `q = n / threads` iterations, the first `n % threads` of them one more (omp-expand.cc, expand_omp_for_static_nochunk).
-fn loop_begin(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &SiteDesc) {
-    let width = |value: u64| match (site.width, site.flags & FLAG_UNSIGNED != 0) {
+/// This thread's share of a static loop without chunk: the trip count is about to be divided by the number of threads. gcc
+/// gives each thread `q = n / threads` iterations, the first `n % threads` of them one more (omp-expand.cc,
+/// expand_omp_for_static_nochunk). `distribute` does so with teams.
+fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &SiteDesc) -> Share {
+    let unsigned = site.flags & FLAG_UNSIGNED != 0;
+    let number = |value: u64, width: u8| match (width, unsigned) {
+        (1, true) => i128::from(value as u8),
+        (1, false) => i128::from(value as i8),
         (2, true) => i128::from(value as u16),
         (2, false) => i128::from(value as i16),
         (4, true) => i128::from(value as u32),
@@ -57,56 +65,95 @@ fn loop_begin(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site
         (_, true) => i128::from(value),
         (_, false) => i128::from(value as i64),
     };
-    let n = width(registers[RAX]).max(0);
+    // A division by a byte divides the two bytes of ax.
+    let n = number(registers[RAX], site.width.max(2)).max(0);
+    let of_teams = site.construct == Construct::Distribute as u8;
+    let asked = || match of_teams {
+        true => host::num_teams(entry::this(site)),
+        false => host::num_threads(entry::this(site)),
+    };
     let threads = divisor
-        .map(width)
+        .map(|value| number(value, site.width))
         .filter(|&t| t > 0)
-        .unwrap_or_else(|| i128::from(host::num_threads(entry::this(site)).max(1)));
-    let tid = i128::from(thread_number(thread, site));
+        .unwrap_or_else(|| i128::from(asked().max(1)));
+    let tid = i128::from(match of_teams {
+        true => host::team_num(entry::this(site)),
+        false => thread_number(thread, site),
+    });
     let (quotient, remainder) = (n / threads, n % threads);
     let (count, first) = if tid < remainder {
         (quotient + 1, tid * (quotient + 1))
     } else {
         (quotient, tid * quotient + remainder)
     };
+    let share = Share {
+        site: entry::this(site),
+        stack: registers[RSP],
+        first: first as i64,
+        count: count as u64,
+    };
+    thread.keep_share(share);
+    share
+}
 
+/// Begins a static loop whose share is known. Behind the test that a thread without iterations fails, the compiler may have
+/// put further loops of the same bounds: they are counted here.
+fn begin(thread: &Thread, site: &SiteDesc, this: u32, share: Share) {
     thread.close_all();
     thread.charge();
-    let (first, count) = (first as i64, count as u64);
-    let share = Share {
-        site: entry::region(site),
-        stack: registers[RSP],
-        first,
-        count,
-    };
-    thread.shares[share.site as usize % SHARES].set(share);
-    loops::open(
-        thread,
-        Construct::Loop,
-        share.site,
-        0,
-        1,
-        (count > 0).then_some((first, count)),
-    );
+    let construct = loop_construct(site);
+    let range = (share.count > 0).then_some((share.first, share.count));
+    loops::open(thread, construct, this, 0, 1, range);
+    if share.count == 0 && site.second != 0 {
+        let (module, _) = split_site(this);
+        for follower in abi::followers(site.site, site.second) {
+            thread.close_all();
+            let follower = site_ref(module, follower);
+            loops::open(thread, construct, follower, 0, 1, None);
+        }
+    }
+}
+
+fn loop_construct(site: &SiteDesc) -> Construct {
+    Construct::from_number(site.construct).unwrap_or(Construct::Loop)
 }
 
 /// A static loop with the bounds of another, which the same execution of the function has computed.
 fn loop_again(thread: &Thread, stack: u64, site: &SiteDesc) {
-    let this = entry::this(site);
-    let (module, _) = split_site(this);
-    let other = site_ref(module, site.param as u32);
-    let share = thread.shares[other as usize % SHARES].get();
+    let this = entry::region(site);
+    match thread.share(sibling(site, site.param), stack) {
+        Some(share) => begin(thread, site, this, share),
+        None => begin_unknown(thread, loop_construct(site), this),
+    }
+}
+
+/// As [`loop_again`], behind the barrier of a site. Only threads with iterations get there.
+#[cold]
+pub(crate) fn loop_behind(thread: &Thread, stack: u64, barrier: &SiteDesc) {
+    let this = sibling(barrier, barrier.param);
+    match thread.share(sibling(barrier, barrier.second - 1), stack) {
+        Some(share) => {
+            thread.close_all();
+            thread.charge();
+            let range = (share.count > 0).then_some((share.first, share.count));
+            loops::open(thread, Construct::Loop, this, 0, 1, range);
+        }
+        None => begin_unknown(thread, Construct::Loop, this),
+    }
+}
+
+/// Another site of the same module.
+fn sibling(site: &SiteDesc, number: i64) -> u32 {
+    let (module, _) = split_site(entry::this(site));
+    site_ref(module, number as u32)
+}
+
+/// A loop whose bounds are forgotten: its iterations are unknown, and said to be lost.
+fn begin_unknown(thread: &Thread, construct: Construct, this: u32) {
+    thread.buffer.lose();
     thread.close_all();
     thread.charge();
-    let known = share.site == other && share.stack == stack;
-    loops::open(
-        thread,
-        Construct::Loop,
-        this,
-        0,
-        1,
-        (known && share.count > 0).then_some((share.first, share.count)),
-    );
+    loops::open(thread, construct, this, 0, 1, None);
 }
 
 /// The loop that the thread is in (in a range of it, or between two), by its site.

@@ -1,5 +1,6 @@
 //! Waits, mutexes, and blocks that one thread of the team executes.
 
+use super::inline;
 use crate::entry::{self, Call};
 use crate::thread::{Cost, Thread};
 use ompfuse_format::Construct;
@@ -34,7 +35,13 @@ pub(crate) fn barrier(thread: &Thread, call: &Call) -> u64 {
         }
     }
     thread.close_all();
-    wait(thread, call, construct)
+    let result = wait(thread, call, construct);
+    let site = call.site();
+    if site.second != 0 {
+        // The return address is popped by then.
+        inline::loop_behind(thread, call.stack_pointer() as u64 + 8, site);
+    }
+    result
 }
 
 /// A wait that executes tasks meanwhile: they pause its account.

@@ -1,6 +1,6 @@
 //! Where in the program a thread is: task regions, open work-sharing constructs, held mutexes.
 
-use super::Cost;
+use super::{Cost, SHARES, Thread};
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
@@ -103,6 +103,32 @@ pub(crate) struct Share {
     pub(crate) stack: u64,
     pub(crate) first: i64,
     pub(crate) count: u64,
+}
+
+impl Share {
+    /// Where it is remembered.
+    fn at(site: u32, stack: u64) -> usize {
+        (u64::from(site) ^ stack >> 4 ^ stack >> 10) as usize % SHARES
+    }
+}
+
+impl Thread {
+    /// Remembers a share.
+    pub(crate) fn keep_share(&self, share: Share) {
+        let [newest, before] = &self.shares[Share::at(share.site, share.stack)];
+        let old = newest.replace(share);
+        if (old.site, old.stack) != (share.site, share.stack) {
+            before.set(old);
+        }
+    }
+
+    /// The share computed at a site with this stack pointer; `None` if many others have been since.
+    pub(crate) fn share(&self, site: u32, stack: u64) -> Option<Share> {
+        self.shares[Share::at(site, stack)]
+            .iter()
+            .map(Cell::get)
+            .find(|s| s.site == site && s.stack == stack)
+    }
 }
 
 /// An open work-sharing construct, or a range of one.

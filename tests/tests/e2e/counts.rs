@@ -6,8 +6,12 @@ use ompfuse_tests::scan::Scan;
 use ompfuse_tests::table;
 use std::path::Path;
 
-/// Compares one run. `gaps`: the scan said of some loops that they get no probe.
-fn check(build: &Build, patched: &Path, threads: usize, gaps: bool) {
+/// Compares one run. Where the scan said of loops that they get no probe, iterations have to be missing.
+pub(crate) fn check(build: &Build, patched: &Path, threads: usize, scan: &Scan) {
+    let skipped = |s: &ompfuse_tests::scan::Site| {
+        s.construct == "loop" && s.edge == "begin" && s.outcome == "skipped"
+    };
+    let gaps = scan.sites.iter().any(skipped);
     let (output, xus) = table::xus_of(patched, &[], threads);
     let own = fixture::counts(&output.text());
     let what = format!("{build}, {threads} threads");
@@ -45,10 +49,7 @@ fn nothing_is_missed_or_counted_twice(name: &str, compiler: &str) {
     let fixture = Fixture::open(name);
     let builds = fixture.builds(compiler).into_iter();
     for build in builds.filter(|b| !b.stripped && b.link == "pie") {
-        let skipped = |s: &ompfuse_tests::scan::Site| {
-            s.construct == "loop" && s.edge == "begin" && s.outcome == "skipped"
-        };
-        let gaps = Scan::of(&build.path).sites.iter().any(skipped);
+        let scan = Scan::of(&build.path);
         let folder = tempfile::tempdir().expect("there is room for a patched program");
         let patched = table::patch(&build, folder.path(), &[]);
         let ordinary = build.optimisation == "-O2";
@@ -57,7 +58,7 @@ fn nothing_is_missed_or_counted_twice(name: &str, compiler: &str) {
         } else {
             &[2]
         } {
-            check(&build, &patched, threads, gaps);
+            check(&build, &patched, threads, &scan);
         }
     }
 }

@@ -125,7 +125,8 @@ fn reopened_gcc() {
 
 #[test]
 fn reopened_clang() {
-    reopened(&Matrix::get().compiler("clang").c);
+    let clang = Matrix::get().compiler("clang").command("c");
+    reopened(clang.expect("clang compiles C"));
 }
 
 /// libgomp is closed with its last user, and its threads run on: what is recorded must not crash more than the original.

@@ -7,7 +7,7 @@
 macro_rules! for_each_fixture {
     ($check:path) => {
         for_each_fixture!(@ $check; gcc clang;
-            cancel cg cholesky knapsack lifecycle listing11 locks loops mandelbrot mg nqueens ordered rare sections sync
+            cancel cg cholesky knapsack lifecycle listing11 locks loops mandelbrot mg nqueens ordered rare sections shapes sync
             tasking taskloop taskobj teams unwind);
         for_each_fixture!(@ $check; gcc; oldabi stencil);
         for_each_fixture!(@ $check; clang; kmpcalls);
@@ -67,6 +67,7 @@ mod labels;
 mod libomp;
 mod libraries;
 mod lifecycle;
+mod matrix;
 mod ompt;
 mod patch;
 mod prebuilt;

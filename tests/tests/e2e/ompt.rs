@@ -30,7 +30,8 @@ const CONSTRUCTS: [&str; 11] = [
 
 /// The tool, compiled; `None` without clang.
 static TOOL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
-    let compiler = &Matrix::get().compiler("clang").c;
+    let clang = Matrix::get().compiler("clang");
+    let compiler = clang.command("c").expect("clang compiles C");
     if matrix::version(compiler).is_none() {
         skip(&format!("{compiler} is not installed: no OMPT tool"));
         return None;

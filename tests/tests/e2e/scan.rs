@@ -5,9 +5,9 @@ use ompfuse_tests::objdump;
 use ompfuse_tests::scan::{Scan, Site};
 
 /// What is wrong with the scan of a build.
-fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
+pub(crate) fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
     let mut wrong = Vec::new();
-    let kind = if build.link == "no-pie" {
+    let kind = if build.is_executable() {
         "executable"
     } else {
         "pie"
@@ -34,7 +34,7 @@ fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
     if calls.direct.is_empty() {
         wrong.push("objdump finds no calls: the oracle is broken".to_owned());
     }
-    for (address, symbol) in &calls.direct {
+    for (address, symbol) in calls.direct.iter().chain(&calls.hoisted) {
         let listed = |s: &&Site| s.address == *address && s.entry.as_deref() == Some(symbol);
         if !scan.sites.iter().any(|s| listed(&s)) {
             wrong.push(format!(
@@ -56,8 +56,8 @@ fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
             wrong.push(format!("site {at} has id {}", site.id));
         }
         if let Some(entry) = entry {
-            let real = calls.direct.get(address).is_some_and(|s| s == entry)
-                || calls.indirect.contains(address);
+            let known = calls.direct.get(address).or(calls.hoisted.get(address));
+            let real = known.map_or(calls.indirect.contains(address), |s| s == entry);
             if !real {
                 wrong.push(format!("objdump sees no call of {entry} at {address:#x}"));
             }

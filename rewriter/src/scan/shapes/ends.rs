@@ -1,6 +1,6 @@
 //! Where an inlined construct ends: at the post-dominator of the branch that enters it, or implied by what follows.
 
-use super::{Analysis, end_probe, master};
+use super::{Analysis, NaturalLoop, end_probe, master};
 use crate::model::Action;
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
@@ -51,7 +51,9 @@ impl Analysis<'_, '_> {
             .parent(block)
             .filter(|&j| j < self.body.blocks.len());
         let ways = self.ways(block, join, drafts);
-        if self.overruns(fork, own, drafts) {
+        let mut extent = self.extent(fork, drafts);
+        extent.remove(&fork);
+        if self.holds_others(&extent, own) {
             return End::Nowhere("other constructs follow before its paths meet again");
         }
         if ways.joins {
@@ -63,15 +65,7 @@ impl Analysis<'_, '_> {
                 .unwrap_or_else(|| End::Probes(vec![self.body.blocks[join].start]));
         }
         if ways.open.is_empty() && ways.returns.is_empty() {
-            return match ways.closings.first() {
-                Some(at) => End::Implied(
-                    ways.closings.iter().copied().collect(),
-                    self.calls
-                        .get(at)
-                        .map_or_else(String::new, |&d| closing_reason(&drafts[d])),
-                ),
-                None => End::Nowhere(NEVER),
-            };
+            return self.closed(&ways.closings, drafts);
         }
         // Paths don't join: what follows the construct, if anything, exists once for each.
         if self.repeats_code(fork, &ways) {
@@ -95,19 +89,31 @@ impl Analysis<'_, '_> {
         End::Probes(ways.open.iter().map(|&b| self.epilogue(b)).collect())
     }
 
+    /// What ends a construct whose paths all lead to these.
+    fn closed(&self, closings: &BTreeSet<u64>, drafts: &[Draft]) -> End {
+        match closings.first() {
+            Some(at) => End::Implied(
+                closings.iter().copied().collect(),
+                self.calls
+                    .get(at)
+                    .map_or_else(String::new, |&d| closing_reason(&drafts[d])),
+            ),
+            None => End::Nowhere(NEVER),
+        }
+    }
+
     /// Whether other constructs, which it can't contain, stand between a construct and its end: its end is earlier then,
     /// in several copies.
-    fn overruns(&self, fork: usize, own: &Own, drafts: &[Draft]) -> bool {
-        let extent = self.extent(fork, drafts);
+    fn holds_others(&self, extent: &BTreeSet<usize>, own: &Own) -> bool {
         let is_loop = |v: Value| v.division().is_some() && v.division() != own.division;
-        extent.iter().filter(|&&b| b != fork).any(|b| {
+        extent.iter().any(|b| {
             let Some(decision) = self.decisions.get(b) else {
                 return false;
             };
             let in_cycle = || {
                 self.cycles
                     .iter()
-                    .any(|c| c.blocks.contains(b) && c.blocks.is_subset(&extent))
+                    .any(|c| c.blocks.contains(b) && c.blocks.is_subset(extent))
             };
             let asks_number =
                 own.construct != Construct::Master && master::filter(decision).is_some();
@@ -175,6 +181,11 @@ impl Analysis<'_, '_> {
             .map(|(&ip, _)| ip)
     }
 
+    /// Whether the call or begin at an address ends every open work-sharing construct.
+    pub(super) fn closes_at(&self, ip: u64, drafts: &[Draft]) -> bool {
+        self.calls.get(&ip).is_some_and(|&d| closes(&drafts[d]))
+    }
+
     /// What the code behind a join leads to, if nothing but moves stands before it.
     fn implied_behind(&self, join: usize, drafts: &[Draft]) -> Option<End> {
         let mut block = join;
@@ -225,14 +236,71 @@ impl Analysis<'_, '_> {
     /// Adds the end of the construct begun by draft `begin` ([`Analysis::end_of`]); without a place for it the begin
     /// loses its probe too.
     pub(crate) fn add_end(&self, begin: usize, block: usize, fork: usize, drafts: &mut Vec<Draft>) {
-        let construct = drafts[begin].construct;
-        let end = |address: u64, drafts: &mut Vec<Draft>| {
-            let mut draft = Draft::new(address, construct, Edge::End);
-            draft.function = self.function();
-            draft.region = Some(begin);
-            draft.detail = drafts[begin].detail.clone();
-            drafts.push(draft);
+        let own = self.own(begin, drafts);
+        let end = self.end_of(block, fork, &own, drafts);
+        self.place_end(begin, end, drafts);
+    }
+
+    /// Adds the end of a loop that begins at each of these places and has cycles with these headers.
+    pub(crate) fn add_end_behind(
+        &self,
+        begin: usize,
+        places: &[u64],
+        headers: &[usize],
+        drafts: &mut Vec<Draft>,
+    ) {
+        let end = self.end_behind(places, headers, &self.own(begin, drafts), drafts);
+        self.place_end(begin, end, drafts);
+    }
+
+    fn end_behind(&self, places: &[u64], headers: &[usize], own: &Own, drafts: &[Draft]) -> End {
+        let reach = self.reach(places, drafts);
+        if self.holds_others(&reach.blocks, own) {
+            return End::Nowhere("other constructs follow before its paths meet again");
+        }
+        // The first block behind all of its cycles.
+        let blocks: Vec<usize> = places
+            .iter()
+            .filter_map(|&p| self.body.block_at(p))
+            .collect();
+        let mut join = blocks.first().and_then(|&b| self.post.parent(b));
+        while let Some(block) = join.filter(|&j| j < self.body.blocks.len()) {
+            let on = self.reach(&[self.body.blocks[block].start], drafts);
+            let leads_back = headers.iter().chain(&blocks).any(|b| on.blocks.contains(b));
+            if blocks.iter().all(|&b| self.post.dominates(block, b))
+                && reach.blocks.contains(&block)
+                && !leads_back
+            {
+                return self
+                    .implied_behind(block, drafts)
+                    .unwrap_or_else(|| End::Probes(vec![self.body.blocks[block].start]));
+            }
+            join = self.post.parent(block);
+        }
+        // Else nothing but the loop's own calls may stand between its begin and what ends it.
+        let in_body = |&ip: &u64| {
+            let block = self.body.block_at(ip);
+            let in_cycle = |c: &NaturalLoop| {
+                headers.contains(&c.header) && block.is_some_and(|b| c.blocks.contains(&b))
+            };
+            self.cycles.iter().any(in_cycle)
         };
+        if reach.calls.iter().all(in_body) {
+            let returns =
+                |&b: &usize| self.is_outlined() && self.body.blocks[b].exit == Exit::Return;
+            if reach.exits.is_empty() {
+                return self.closed(&reach.closings, drafts);
+            }
+            if reach.exits.iter().all(returns) && reach.closings.is_empty() {
+                let places = reach.exits.iter().map(|&b| self.exit_address(b)).collect();
+                return End::Implied(places, RETURN.to_owned());
+            }
+        }
+        End::Nowhere("its paths don't meet again")
+    }
+
+    /// What a construct is that a draft begins.
+    fn own(&self, begin: usize, drafts: &[Draft]) -> Own {
         let division = match &drafts[begin].action {
             Some(Action::Inline(p)) if p.probe == Probe::InlineLoopAgain => {
                 usize::try_from(p.param)
@@ -240,14 +308,31 @@ impl Analysis<'_, '_> {
                     .and_then(|d| drafts.get(d))
                     .map(|d| d.address)
             }
+            // Behind a barrier, which knows what computed its bounds.
+            None => drafts
+                .iter()
+                .filter_map(|d| d.begins)
+                .find(|b| b.0 == begin)
+                .map(|b| drafts[b.1].address),
             _ => Some(drafts[begin].address),
         };
-        let division = division.map(|at| self.flow.name(at));
-        let own = Own {
-            construct,
-            division,
+        Own {
+            construct: drafts[begin].construct,
+            division: division.map(|at| self.flow.name(at)),
+        }
+    }
+
+    fn place_end(&self, begin: usize, end_at: End, drafts: &mut Vec<Draft>) {
+        let root = drafts[begin].region.unwrap_or(begin);
+        let construct = drafts[begin].construct;
+        let end = |address: u64, drafts: &mut Vec<Draft>| {
+            let mut draft = Draft::new(address, construct, Edge::End);
+            draft.function = self.function();
+            draft.region = Some(root);
+            draft.detail = drafts[begin].detail.clone();
+            drafts.push(draft);
         };
-        match self.end_of(block, fork, &own, drafts) {
+        match end_at {
             End::Implied(places, reason) => {
                 for d in places.iter().filter_map(|at| self.calls.get(at)) {
                     if construct != Construct::Master && drafts[*d].construct == Construct::Barrier
@@ -294,6 +379,7 @@ fn closes(draft: &Draft) -> bool {
                 | Probe::SingleStart
                 | Probe::SingleCopyStart
                 | Probe::InlineLoopBegin
+                | Probe::InlineLoopAgain
         )
     )
 }

@@ -7,7 +7,7 @@
 //! if (s0 >= e0) goto end;                      the diverging branch
 //! ```
 
-use super::{Analysis, NaturalLoop};
+use super::{Analysis, NaturalLoop, again};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
@@ -15,7 +15,7 @@ use crate::scan::value::Value;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
-use ompfuse_format::site::Edge;
+use ompfuse_format::site::{Edge, Outcome};
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,18 +30,19 @@ struct Division {
 }
 
 /// A loop that a division begins.
-struct Shape {
-    division: Division,
-    /// Number of its draft.
-    begin: usize,
+pub(super) struct Shape {
+    /// Number of the draft that computes its bounds: at the division.
+    pub share: usize,
+    /// Number of the draft that begins it: the same, or at the diverging branch if the division is far away.
+    pub begin: usize,
     /// The block whose branch everything of the loop is behind.
-    origin: usize,
+    pub origin: usize,
     /// The diverging branch's block.
-    first: usize,
+    pub first: usize,
     /// Further blocks that branch on the division's results.
-    others: Vec<usize>,
+    pub others: Vec<usize>,
     /// No other division has the code behind it in common.
-    alone: bool,
+    pub alone: bool,
 }
 
 /// Adds the static loops of a function to `drafts`.
@@ -61,40 +62,104 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             }
         }
     }
+    let mut roots: BTreeMap<u64, usize> = BTreeMap::new();
     for (at, division) in divisions {
         let id = a.flow.name(at);
-        if division.size == 1 {
-            // Its remainder is in a byte that isn't followed; source code has no such divisions of its own.
-            add_begin(a, &division, drafts);
-            continue;
-        }
-        let Some((origin, first, others)) = shape(a, id, over[&id], division.by) else {
+        let Some((mut origin, first, others)) = shape(a, id, over[&id], division.by) else {
+            if division.size == 1 {
+                // Source code has no divisions of bytes of its own: C's have the width of int.
+                let begin = add_begin(a, &division, drafts);
+                drafts[begin].skip("its diverging branch wasn't found");
+            }
             continue;
         };
-        let begin = add_begin(a, &division, drafts);
-        if let Some(why) = displaced(a, &division, origin) {
+        let alone = over_count[&id] == 1;
+        let mut begin = add_begin(a, &division, drafts);
+        let share = begin;
+        if let Some(why) = again::unswitched(a, id, first, drafts) {
             drafts[begin].skip(why);
+        } else if let Some(why) = displaced(a, &division, origin) {
+            if alone {
+                begin = again::add_apart(a, share, first, drafts);
+                origin = first;
+            } else {
+                drafts[begin].skip(why);
+            }
         }
+        // Of two divisions with the code behind them in common the first is the region.
+        let root = *roots.entry(id).or_insert(begin);
+        drafts[begin].region = Some(root).filter(|&r| r != begin);
         shapes.push(Shape {
-            division,
+            share,
             begin,
             origin,
             first,
             others,
-            alone: over_count[&id] == 1,
+            alone,
         });
     }
     // A loop's begin ends what is open before it.
     for s in &shapes {
         if drafts[s.begin].action.is_some() {
-            a.calls.insert(s.division.insn.ip(), s.begin);
+            a.calls.insert(drafts[s.begin].address, s.begin);
+        }
+    }
+    let mut more = Vec::new();
+    for s in &shapes {
+        more.extend(again::add_sharers(a, s, drafts));
+    }
+    for sharer in &more {
+        if sharer.branch.is_some() {
+            a.calls.insert(drafts[sharer.begin].address, sharer.begin);
         }
     }
     for s in &shapes {
         if drafts[s.begin].action.is_some() {
             a.add_end(s.begin, s.origin, s.first, drafts);
         }
-        add_sharers(a, s, drafts);
+        if drafts[s.begin].action.is_none() && s.share != s.begin {
+            drafts[s.share].skip("the loop whose bounds it has has no probe");
+        }
+    }
+    for sharer in &more {
+        if drafts[sharer.begin].outcome == Outcome::Patchable {
+            sharer.add_end(a, drafts);
+        }
+    }
+    for s in &shapes {
+        if drafts[s.begin].action.is_some() {
+            continue;
+        }
+        for follower in std::mem::take(&mut drafts[s.begin].follows) {
+            again::forget(
+                follower,
+                "the loop whose bounds it has has no probe",
+                drafts,
+            );
+        }
+    }
+    for sharer in more.iter().filter(|s| s.branch.is_none()) {
+        if drafts[sharer.begin].outcome == Outcome::Skipped {
+            let why = drafts[sharer.begin].reason.clone().unwrap_or_default();
+            again::forget(sharer.begin, &why, drafts);
+        }
+    }
+    // One region: all of its begins have probes, or none has.
+    for begin in shapes.iter().map(|s| s.begin) {
+        let root = drafts[begin].region.unwrap_or(begin);
+        let why = drafts[begin]
+            .reason
+            .clone()
+            .filter(|_| drafts[begin].action.is_none());
+        if root != begin
+            && let Some(why) = why.or_else(|| drafts[root].reason.clone())
+        {
+            for (i, draft) in drafts.iter_mut().enumerate() {
+                if (i == root || draft.region == Some(root)) && draft.record.is_none() {
+                    draft.skip(why.clone());
+                }
+            }
+        }
     }
 }
 
@@ -284,22 +349,16 @@ fn add_begin(a: &Analysis<'_, '_>, division: &Division, drafts: &mut Vec<Draft>)
     if insn.op0_kind() == OpKind::Register {
         args[0] = insn.op0_register().full_register().number() as u8;
     }
-    if construct == Construct::Distribute {
-        draft.skip("no probe for inlined distribute loops yet");
-    } else if width < 2 {
-        draft.skip(format!("no probe for {width}-byte loop counters yet"));
-    } else {
-        draft.inline(ProbeSpec {
-            probe: Probe::InlineLoopBegin,
-            args,
-            nargs: 0,
-            width: width as u8,
-            unsigned: insn.mnemonic() == Mnemonic::Div,
-            param: 0,
-            second: 0,
-            chunks: false,
-        });
-    }
+    draft.inline(ProbeSpec {
+        probe: Probe::InlineLoopBegin,
+        args,
+        nargs: 0,
+        width: width as u8,
+        unsigned: insn.mnemonic() == Mnemonic::Div,
+        param: 0,
+        second: 0,
+        chunks: false,
+    });
     drafts.push(draft);
     drafts.len() - 1
 }
@@ -316,87 +375,4 @@ fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
         }
     });
     found
-}
-
-/// Loops of the same length behind this one may be computed from the same division: they have its share. Those without a
-/// branch of their own are listed, without a probe. `branches`: further branches on the division's results.
-fn add_sharers(a: &Analysis<'_, '_>, shape: &Shape, drafts: &mut Vec<Draft>) {
-    let (begin, first, branches) = (shape.begin, shape.origin, &shape.others);
-    let address = drafts[begin].address;
-    let id = a.flow.name(address);
-    if id != address {
-        return; // the other division has them
-    }
-    let Some(division) = a.body.block_at(id) else {
-        return;
-    };
-    let extent = a.extent(first, drafts);
-    let iterates = |l: &NaturalLoop| {
-        l.blocks.iter().any(|b| {
-            let leaves = a.body.blocks[*b]
-                .succs
-                .iter()
-                .any(|s| !l.blocks.contains(s));
-            leaves
-                && a.decisions.get(b).is_some_and(|d| {
-                    d.values.0.division() == Some(id) || d.values.1.division() == Some(id)
-                })
-        })
-    };
-    // What begins a group of cycles: a barrier, or a branch on the division's results.
-    let mut groups = BTreeMap::new();
-    for cycle in &a.cycles {
-        let behind = !extent.contains(&cycle.header)
-            && !cycle.blocks.contains(&division)
-            && a.dom.dominates(division, cycle.header);
-        if !behind || !iterates(cycle) {
-            continue;
-        }
-        let mut over = a.dom.parent(cycle.header);
-        let mut at = a.body.blocks[cycle.header].start;
-        while let Some(block) = over.filter(|&b| b != division && b != first) {
-            if branches.contains(&block) && !cycle.blocks.contains(&block) {
-                at = a.body.insns[a.decisions[&block].compare].ip();
-                break;
-            }
-            if a.closing_in(block, drafts).is_some() {
-                break;
-            }
-            over = a.dom.parent(block);
-        }
-        let least = groups.entry(over).or_insert(at);
-        *least = at.min(*least);
-    }
-    for at in groups.into_values() {
-        let mut draft = Draft::new(at, Construct::Loop, Edge::Begin);
-        draft.function = a.function();
-        draft.detail = Some("static".to_owned());
-        let branch = branches
-            .iter()
-            .copied()
-            .find(|b| a.body.insns[a.decisions[b].compare].ip() == at);
-        let again = drafts.len();
-        match branch {
-            Some(branch) if drafts[begin].action.is_some() && shape.alone => {
-                draft.inline(ProbeSpec {
-                    probe: Probe::InlineLoopAgain,
-                    args: [NO_ARG; 8],
-                    nargs: 0,
-                    width: 0,
-                    unsigned: false,
-                    param: begin as i64, // a draft's number, replaced by the site's
-                    second: 0,
-                    chunks: false,
-                });
-                drafts.push(draft);
-                a.add_end(again, branch, branch, drafts);
-            }
-            _ => {
-                draft.skip(format!(
-                    "its bounds are those of the loop at {id:#x}, without a test of its own"
-                ));
-                drafts.push(draft);
-            }
-        }
-    }
 }

@@ -1,11 +1,13 @@
 //! Constructs for which compilers make no call: found from values and control flow.
 
+pub(super) mod again;
 mod chunked;
 mod copies;
 pub(super) mod dealt;
 mod ends;
 mod loops;
 mod master;
+mod reach;
 mod single;
 
 use super::Module;

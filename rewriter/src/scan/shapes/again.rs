@@ -1,0 +1,328 @@
+//! Loops whose bounds the compiler computed before, for another loop of the same length or once for all rounds of a cycle.
+
+use super::loops::Shape;
+use super::{Analysis, NaturalLoop};
+use crate::model::{Action, ProbeSpec};
+use crate::scan::dataflow;
+use crate::scan::draft::Draft;
+use crate::scan::value::State;
+use iced_x86::{OpKind, Register};
+use ompfuse_format::abi::{MAX_FOLLOWERS, NO_ARG, Probe};
+use ompfuse_format::site::Edge;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A loop with the bounds of another.
+pub(super) struct Sharer {
+    /// Number of its draft.
+    pub begin: usize,
+    /// The block whose branch everything of the loop is behind; `None`: it begins at `places`.
+    pub branch: Option<usize>,
+    /// Where it begins, once for each copy of the barrier before it.
+    places: Vec<u64>,
+    /// Headers of its cycles.
+    headers: Vec<usize>,
+}
+
+impl Sharer {
+    /// Adds its end.
+    pub(super) fn add_end(&self, a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
+        match self.branch {
+            Some(branch) => a.add_end(self.begin, branch, branch, drafts),
+            None => a.add_end_behind(self.begin, &self.places, &self.headers, drafts),
+        }
+    }
+}
+
+fn again(share: usize) -> ProbeSpec {
+    ProbeSpec {
+        probe: Probe::InlineLoopAgain,
+        args: [NO_ARG; 8],
+        nargs: 0,
+        width: 0,
+        unsigned: false,
+        param: share as i64, // a draft's number, replaced by the site's
+        second: 0,
+        chunks: false,
+    }
+}
+
+/// Makes the division of draft `share` compute bounds only: its loop begins at the diverging branch of block `first`, which is
+/// executed more often, or behind other constructs. The new begin.
+pub(super) fn add_apart(
+    a: &Analysis<'_, '_>,
+    share: usize,
+    first: usize,
+    drafts: &mut Vec<Draft>,
+) -> usize {
+    let at = a.body.insns[a.decisions[&first].compare].ip();
+    let mut draft = Draft::new(at, drafts[share].construct, Edge::Begin);
+    draft.function = a.function();
+    draft.detail.clone_from(&drafts[share].detail);
+    draft.line_at = drafts[share].line_at;
+    draft.inline(again(share));
+    drafts.push(draft);
+    let begin = drafts.len() - 1;
+    let division = &mut drafts[share];
+    division.region = Some(begin);
+    division.edge = Edge::Next;
+    division.detail = Some("static, bounds".to_owned());
+    if let Some(Action::Inline(spec)) = &mut division.action {
+        spec.probe = Probe::InlineLoopShare;
+    }
+    begin
+}
+
+/// Whether a cycle leaves depending on a division's results.
+fn iterates(a: &Analysis<'_, '_>, cycle: &NaturalLoop, id: u64) -> bool {
+    let leaves = |b: usize| {
+        let succs = &a.body.blocks[b].succs;
+        succs.iter().any(|s| !cycle.blocks.contains(s))
+    };
+    cycle.blocks.iter().any(|&b| {
+        let decision = a.decisions.get(&b).filter(|_| leaves(b));
+        decision
+            .is_some_and(|d| d.values.0.division() == Some(id) || d.values.1.division() == Some(id))
+    })
+}
+
+/// Why the loop can't be followed, if the compiler put its test before a cycle in which it is executed again and again.
+pub(super) fn unswitched(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    first: usize,
+    drafts: &[Draft],
+) -> Option<&'static str> {
+    let around = |inner: &&NaturalLoop| {
+        a.cycles.iter().any(|outer| {
+            outer.blocks.contains(&inner.header)
+                && outer.header != inner.header
+                && !outer.blocks.contains(&first)
+                && a.dom.dominates(first, outer.header)
+                && outer
+                    .blocks
+                    .iter()
+                    .any(|&b| a.closing_in(b, drafts).is_some())
+        })
+    };
+    let mut own = a.cycles.iter().filter(|c| iterates(a, c, id));
+    own.any(|c| around(&c))
+        .then_some("its test is hoisted out of a cycle that the loop is in")
+}
+
+/// Loops of the same length behind this one may be computed from the same division: they have its share. Those that can't be
+/// followed are listed, without a probe.
+pub(super) fn add_sharers(
+    a: &Analysis<'_, '_>,
+    shape: &Shape,
+    drafts: &mut Vec<Draft>,
+) -> Vec<Sharer> {
+    let mut out = Vec::new();
+    let address = drafts[shape.share].address;
+    let id = a.flow.name(address);
+    if id != address {
+        return out; // the other division has them
+    }
+    let Some(division) = a.body.block_at(id) else {
+        return out;
+    };
+    let followed = shape.alone && drafts[shape.begin].action.is_some();
+    let mut threaded = Vec::new();
+    for (at, cycles) in groups(a, shape, id, division, drafts) {
+        let branch = shape.others.iter().copied();
+        let branch = branch.filter(|_| followed);
+        match branch
+            .clone()
+            .find(|b| a.body.insns[a.decisions[b].compare].ip() == at)
+        {
+            Some(branch) => {
+                let begin = add(a, shape, at, drafts);
+                drafts[begin].inline(again(shape.share));
+                out.push(Sharer {
+                    begin,
+                    branch: Some(branch),
+                    places: Vec::new(),
+                    headers: Vec::new(),
+                });
+            }
+            None => threaded.push((at, cycles)),
+        }
+    }
+    let mut why = "its bounds are those of a loop without probe";
+    let mut found = BTreeSet::new();
+    if followed && !threaded.is_empty() {
+        let headers = threaded
+            .iter()
+            .flat_map(|(_, c)| c.iter().map(|c| c.header));
+        let (sharers, reason) = threads(a, shape, id, &headers.collect(), drafts);
+        found.extend(sharers.iter().flat_map(|s| s.headers.iter().copied()));
+        out.extend(sharers);
+        why = reason;
+    }
+    for (at, cycles) in threaded {
+        if !cycles.iter().all(|c| found.contains(&c.header)) {
+            let begin = add(a, shape, at, drafts);
+            drafts[begin].skip(format!("bounds of the loop at {id:#x}: {why}"));
+        }
+    }
+    out
+}
+
+/// Makes a loop that begins behind barriers one without probe: nobody counts it.
+pub(crate) fn forget(begin: usize, why: &str, drafts: &mut [Draft]) {
+    for (i, draft) in drafts.iter_mut().enumerate() {
+        draft.follows.retain(|&f| f != begin);
+        draft.begins = draft.begins.filter(|b| b.0 != begin);
+        if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
+            draft.skip(why);
+        }
+    }
+}
+
+/// Adds the begin of a loop that has the bounds of another.
+fn add(a: &Analysis<'_, '_>, shape: &Shape, at: u64, drafts: &mut Vec<Draft>) -> usize {
+    let mut draft = Draft::new(at, drafts[shape.begin].construct, Edge::Begin);
+    draft.function = a.function();
+    draft.detail = Some("static".to_owned());
+    drafts.push(draft);
+    drafts.len() - 1
+}
+
+/// Cycles that iterate over the division's results behind its first loop, by what begins a loop: a barrier, or a branch on
+/// the results.
+fn groups<'x>(
+    a: &'x Analysis<'_, '_>,
+    shape: &Shape,
+    id: u64,
+    division: usize,
+    drafts: &[Draft],
+) -> BTreeMap<u64, Vec<&'x NaturalLoop>> {
+    let (first, branches) = (shape.origin, &shape.others);
+    let extent = a.extent(first, drafts);
+    let mut groups: BTreeMap<Option<usize>, (u64, Vec<&NaturalLoop>)> = BTreeMap::new();
+    for cycle in &a.cycles {
+        let behind = !extent.contains(&cycle.header)
+            && !cycle.blocks.contains(&division)
+            && !cycle.blocks.contains(&first)
+            && a.dom.dominates(division, cycle.header);
+        if !behind || !iterates(a, cycle, id) {
+            continue;
+        }
+        let mut over = a.dom.parent(cycle.header);
+        let mut at = a.body.blocks[cycle.header].start;
+        while let Some(block) = over.filter(|&b| b != division && b != first) {
+            if branches.contains(&block) && !cycle.blocks.contains(&block) {
+                at = a.body.insns[a.decisions[&block].compare].ip();
+                break;
+            }
+            if a.closing_in(block, drafts).is_some() {
+                break;
+            }
+            over = a.dom.parent(block);
+        }
+        let group = groups.entry(over).or_insert((at, Vec::new()));
+        group.0 = at.min(group.0);
+        group.1.push(cycle);
+    }
+    groups.into_values().collect()
+}
+
+/// Loops without a test of their own: gcc has threaded theirs into the first loop's, so that threads without iterations are
+/// on another path, which passes the same barriers. Each begins behind the barrier before it, or behind all copies of that
+/// barrier. Threads without iterations count it before those barriers: nothing else that is counted may be there.
+/// Also why the rest isn't found.
+fn threads(
+    a: &Analysis<'_, '_>,
+    shape: &Shape,
+    id: u64,
+    headers: &BTreeSet<usize>,
+    drafts: &mut Vec<Draft>,
+) -> (Vec<Sharer>, &'static str) {
+    const UNCLEAR: &str = "it has no test of its own, and other paths lead to it";
+    let mut out = Vec::new();
+    let succs = &a.body.blocks[shape.first].succs;
+    let leads = |s: usize| {
+        let side = a.side(shape.first, s);
+        headers.iter().any(|h| side.contains(h))
+    };
+    let enters: Vec<usize> = succs.iter().copied().filter(|&s| leads(s)).collect();
+    let &[enters] = &enters[..] else {
+        return (out, UNCLEAR);
+    };
+    let mut places = vec![a.body.blocks[enters].start];
+    let mut before: Vec<u64> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for round in 0.. {
+        let reach = a.reach(&places, drafts);
+        let here: Vec<usize> = headers.intersection(&reach.blocks).copied().collect();
+        if round > 0 && !here.is_empty() {
+            if !places.iter().all(|&p| uses(a, p, id, &here, drafts)) {
+                return (out, UNCLEAR);
+            }
+            if drafts[shape.begin].follows.len() == MAX_FOLLOWERS {
+                return (out, "too many loops have the same bounds and one test");
+            }
+            let begin = add(a, shape, places[0], drafts);
+            let barriers: Vec<usize> = before.iter().map(|ip| a.calls[ip]).collect();
+            drafts[begin].imply(format!("begins behind the barrier at {:#x}", before[0]));
+            for &barrier in &barriers {
+                drafts[barrier].begins = Some((begin, shape.share));
+            }
+            drafts[begin].implied_by = barriers;
+            drafts[shape.begin].follows.push(begin);
+            out.push(Sharer {
+                begin,
+                branch: None,
+                places: places.clone(),
+                headers: here.clone(),
+            });
+        }
+        // The first loop's body, and those of the loops found, may call what they like.
+        let in_body = |ip: u64| {
+            let block = a.body.block_at(ip);
+            a.cycles.iter().any(|c| {
+                block.is_some_and(|b| c.blocks.contains(&b))
+                    && !c.blocks.contains(&shape.first)
+                    && iterates(a, c, id)
+            })
+        };
+        if reach.calls.iter().any(|&ip| !in_body(ip)) || reach.asks {
+            return (
+                out,
+                "it has no test of its own, and other code stands before it",
+            );
+        }
+        let barrier = |ip: &u64| drafts[a.calls[ip]].probe() == Some(Probe::Barrier);
+        if !reach.closings.iter().all(barrier) || !reach.exits.is_empty() {
+            break;
+        }
+        before = reach.closings.iter().copied().collect();
+        places = before.iter().filter_map(|&ip| a.behind(ip)).collect();
+        let clear = places.len() == before.len() && !places.is_empty();
+        if !clear || places.iter().any(|p| !seen.insert(*p)) {
+            break;
+        }
+    }
+    (out, UNCLEAR)
+}
+
+/// Whether what follows this place is the loop: its cycles, or a copy for few iterations that computes with its bounds.
+fn uses(a: &Analysis<'_, '_>, place: u64, id: u64, headers: &[usize], drafts: &[Draft]) -> bool {
+    let reach = a.reach(&[place], drafts);
+    if headers.iter().any(|h| reach.blocks.contains(h)) {
+        return true;
+    }
+    let related = |r: Register, state: &State| {
+        dataflow::number(r).is_some_and(|n| state.regs[n].division() == Some(id))
+    };
+    let mut found = false;
+    for &block in &reach.blocks {
+        a.visit(block, |_, insn, state| {
+            let operand = (0..insn.op_count()).any(|op| {
+                insn.op_kind(op) == OpKind::Register && related(insn.op_register(op), state)
+            });
+            let memory = related(insn.memory_base(), state) || related(insn.memory_index(), state);
+            found |= (operand || memory) && reach.insns.contains(&insn.ip());
+        });
+    }
+    found
+}

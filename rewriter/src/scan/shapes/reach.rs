@@ -1,0 +1,72 @@
+//! What control reaches from a place before it meets something that ends open constructs.
+
+use super::{Analysis, is_call, master};
+use crate::scan::cfg::Exit;
+use crate::scan::draft::Draft;
+use std::collections::BTreeSet;
+
+/// What is reached.
+#[derive(Debug, Default)]
+pub(super) struct Reach {
+    /// Blocks, those of the places included.
+    pub blocks: BTreeSet<usize>,
+    /// Addresses of the instructions.
+    pub insns: BTreeSet<u64>,
+    /// Calls and begins that end what is open.
+    pub closings: BTreeSet<u64>,
+    /// Other calls.
+    pub calls: BTreeSet<u64>,
+    /// Blocks in which control leaves the function.
+    pub exits: BTreeSet<usize>,
+    /// The thread's number is compared with a constant.
+    pub asks: bool,
+}
+
+impl Analysis<'_, '_> {
+    /// What control reaches from before these instructions.
+    pub(super) fn reach(&self, places: &[u64], drafts: &[Draft]) -> Reach {
+        let mut reach = Reach::default();
+        let mut seen = BTreeSet::new();
+        let mut work: Vec<u64> = places.to_vec();
+        while let Some(at) = work.pop() {
+            let Some(block) = self.body.block_at(at).filter(|_| seen.insert(at)) else {
+                continue;
+            };
+            reach.blocks.insert(block);
+            let mut insns = self.body.block_insns(block).iter().filter(|i| i.ip() >= at);
+            let closing = insns.find(|i| {
+                let ends = self.closes_at(i.ip(), drafts) && !places.contains(&i.ip());
+                if !ends {
+                    reach.insns.insert(i.ip());
+                }
+                if is_call(i) && !ends {
+                    reach.calls.insert(i.ip());
+                }
+                ends
+            });
+            if let Some(closing) = closing {
+                reach.closings.insert(closing.ip());
+                continue;
+            }
+            reach.asks |= self
+                .decisions
+                .get(&block)
+                .is_some_and(|d| master::filter(d).is_some());
+            if !matches!(self.body.blocks[block].exit, Exit::None | Exit::Dead) {
+                reach.exits.insert(block);
+            }
+            let succs = self.body.blocks[block].succs.iter();
+            work.extend(succs.map(|&s| self.body.blocks[s].start));
+        }
+        reach
+    }
+
+    /// The place behind a call that only the call leads to.
+    pub(super) fn behind(&self, call: u64) -> Option<u64> {
+        let at = self.body.insns[self.body.insn_at(call)?].next_ip();
+        let (from, to) = (self.body.block_at(call)?, self.body.block_at(at)?);
+        let only = from == to || self.body.blocks[to].preds[..] == [from];
+        let follows = from == to || self.body.blocks[from].succs[..] == [to];
+        (only && follows && !self.body.blocks[from].exit.is_direct_tail()).then_some(at)
+    }
+}
