@@ -230,6 +230,26 @@ mod tests {
     }
 
     #[test]
+    fn a_library_takes_what_is_about_it() {
+        let patterns = |p: &[&str]| p.iter().map(|p| p.parse().unwrap()).collect();
+        let kept = |select: &[&str], skip: &[&str]| {
+            let args = SelectArgs {
+                select: patterns(select),
+                skip: patterns(skip),
+                filter: Vec::new(),
+            };
+            let own = args.for_library("lib/libx.so", &sites());
+            own.map(|own| own.arguments())
+        };
+        assert_eq!(kept(&[], &[]), Some(vec![]));
+        let some = kept(&["loop", "nowhere"], &["ns::*", "elsewhere", "lib:y*"]);
+        assert_eq!(some.unwrap(), ["--select=loop", "--skip=ns::*"]);
+        assert_eq!(kept(&["nowhere"], &[]), None);
+        assert_eq!(kept(&["lib:liby*"], &[]), None);
+        assert_eq!(kept(&["lib:libx*"], &[]).unwrap(), ["--select=lib:libx*"]);
+    }
+
+    #[test]
     fn what_matches_nothing_is_an_error() {
         let message = format!("{}", chosen(&[], &["solve.part.0"]).unwrap_err());
         assert_eq!(

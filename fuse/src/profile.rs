@@ -7,7 +7,7 @@ use crate::combine::{
 };
 use crate::label::LabelId;
 use crate::run::Run;
-use crate::summary::{EventOrigin, Matching, RegionStat, Summary};
+use crate::summary::{EventOrigin, Matching, ModuleSummary, RegionStat, Summary};
 use crate::table::{Site, XuTable};
 use ompfuse_format::Construct;
 use std::collections::HashMap;
@@ -251,6 +251,13 @@ impl Summary {
     /// Takes over what another input's summary has beyond this one: events and their totals per region, and its runs,
     /// which get numbers from `base`.
     fn absorb(&mut self, other: Summary, base: u16) {
+        for module in other.modules {
+            let name = |m: &ModuleSummary| m.build_id.clone().unwrap_or_else(|| m.path.clone());
+            let known = |m: &ModuleSummary| name(m) == name(&module);
+            if !self.modules.iter().any(known) {
+                self.modules.push(module);
+            }
+        }
         let mut new_events = vec![];
         for (at, event) in other.events.iter().enumerate() {
             let run = event.run.map(|run| run + base);

@@ -100,6 +100,8 @@ pub struct Region {
     pub name: String,
     /// Build id (or path) of the module; null if not known.
     pub module: Option<String>,
+    /// File name of the module, where there are several.
+    pub file: Option<String>,
     /// Its kind; null for the XUs of a foreign table.
     pub construct: Option<&'static str>,
     /// A combined construct's other half: `loop` or `sections` of a parallel region.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads, module};
 use ompfuse_format::record::{NO_SITE, Step, site_ref};
-use ompfuse_format::run::{ClockPair, ModuleStatus, ProcessHeader};
+use ompfuse_format::run::{ClockPair, ProcessHeader};
 use proptest::prelude::*;
 
 fn label_texts(run: &Run) -> Vec<String> {

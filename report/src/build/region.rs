@@ -3,7 +3,7 @@
 use super::{NS, pid};
 use crate::model::{Region, RegionThread, Spread};
 use ompfuse_format::Construct;
-use ompfuse_fuse::summary::{RegionStat, Summary};
+use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Own time in nanoseconds by what the thread does.
@@ -51,6 +51,14 @@ fn split(construct: Option<Construct>, own: u64, extent: u64) -> Split {
             ..Split::default()
         },
     }
+}
+
+/// File name of a module, if there are several.
+fn file(summary: &Summary, module: &str) -> Option<String> {
+    let is_it = |m: &&ModuleSummary| m.build_id.as_deref().unwrap_or(&m.path) == module;
+    let found = summary.modules.iter().find(is_it)?;
+    let name = found.path.rsplit('/').next().unwrap_or(&found.path);
+    (summary.modules.len() > 1).then(|| name.to_owned())
 }
 
 /// Everything that happened at one site; `None` if nothing did.
@@ -104,6 +112,7 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         address: at.address,
         name: at.name.clone(),
         module: Some(at.module.clone()).filter(|m| !m.is_empty()),
+        file: file(summary, &at.module),
         construct: construct.map(Construct::name),
         combined_with: combined_with(construct, &stats),
         function: at.function.clone(),

@@ -364,11 +364,15 @@ pub(super) fn kind(region: &Region) -> String {
 }
 
 pub(super) fn location(region: &Region) -> String {
-    place(
+    let place = place(
         region.source.as_ref(),
         region.function.as_deref(),
         &region.name,
-    )
+    );
+    match &region.file {
+        Some(file) => format!("{place} ({file})"),
+        None => place,
+    }
 }
 
 fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {

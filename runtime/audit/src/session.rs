@@ -14,6 +14,7 @@ use core::ffi::CStr;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{ENV_LIBRARIES, library_key};
 use std::ffi::{CString, OsStr};
+use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -135,12 +136,27 @@ impl Session {
                 let folder = CString::new(self.folder.as_os_str().as_bytes()).ok()?;
                 let key = CString::new(key).ok()?;
                 ask::patch(&self.command, &folder, &key, path);
-                patched()?
+                patched().or_else(|| self.note_silence(&place, path))?
             }
         };
         let text = CString::new(patched.into_os_string().into_vec()).ok();
         text.filter(|t| Path::new(OsStr::from_bytes(t.to_bytes())).is_file())
             .map(leak)
+    }
+}
+
+impl Session {
+    /// The command gave no answer: it tells so at the end, and nobody asks it again.
+    fn note_silence(&self, place: &Path, path: &CStr) -> Option<PathBuf> {
+        let file = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(place);
+        if let Ok(mut file) = file {
+            let (path, command) = (path.to_string_lossy(), self.command.to_string_lossy());
+            let _ = write!(file, "{path} is not patched: {command} gave no answer");
+        }
+        None
     }
 }
 

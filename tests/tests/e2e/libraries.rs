@@ -240,6 +240,47 @@ fn a_script_and_what_it_starts() {
     assert_eq!(executions(&report, "/main", "parallel"), 1);
 }
 
+/// A selection is for everything that is loaded; a pattern of one module leaves the others alone.
+#[test]
+fn libraries_can_be_selected() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let flags = ["-fopenmp", "-fPIC", "-shared"];
+    let (Some(host), Some(library)) = (
+        compile("gcc", "host.c", &at("host"), &["-pthread"]),
+        compile("gcc", "work.c", &at("work.so"), &flags),
+    ) else {
+        return;
+    };
+    let args = [text(&library), "local", "1", "1"];
+    let recorded = |name: &str, selection: [&str; 2]| {
+        let flags = [table::ONE_EVENT, selection].concat();
+        table::record(&host, &args, 2, &at(name), &flags)
+    };
+    for (name, selection) in [
+        ("a", ["--skip", "lib:other*"]),
+        ("b", ["--select", "lib:work*"]),
+        ("c", ["--select", "parallel"]),
+    ] {
+        let recorded = recorded(name, selection);
+        assert_eq!(recorded.status, 3, "{selection:?}: {recorded:?}");
+        let report = report(&at(name));
+        assert_eq!(executions(&report, "/work.so", "parallel"), 1);
+    }
+    for (name, selection) in [
+        ("d", ["--skip", "lib:work.so"]),
+        ("e", ["--select", "lib:other*"]),
+        ("f", ["--select", "nowhere"]),
+    ] {
+        let recorded = recorded(name, selection);
+        let said = recorded.errors();
+        assert!(
+            said.contains("nothing was recorded"),
+            "{selection:?}: {said}"
+        );
+    }
+}
+
 #[test]
 fn nothing_to_record_is_said() {
     let folder = tempfile::tempdir().expect("there is room for a recording");
