@@ -5,7 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static atomic_long parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop, lock, teams;
+static atomic_long parallel, task, executed, single, masked, critical, ordered, taskwait, taskgroup, taskloop, taskloop_task, loop,
+    sections, barrier, workshare_barrier, runtime_barrier, lock, teams;
+
+static ompt_get_task_info_t task_info;
+
+/* Work-sharing that every thread of a team does is counted once, where thread 0 does it. */
+static int is_first(void)
+{
+    int number = -1;
+    task_info(0, NULL, NULL, NULL, NULL, &number);
+    return number == 0;
+}
 
 static void on_parallel(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_data_t *region, unsigned int team,
                         int flags, const void *from)
@@ -25,6 +36,13 @@ static void on_task(ompt_data_t *encountering, const ompt_frame_t *frame, ompt_d
         task++;
 }
 
+static void on_schedule(ompt_data_t *prior, ompt_task_status_t status, ompt_data_t *next)
+{
+    (void)prior, (void)next;
+    if (status == ompt_task_complete || status == ompt_task_cancel)
+        executed++;
+}
+
 static void on_work(ompt_work_t kind, ompt_scope_endpoint_t endpoint, ompt_data_t *region, ompt_data_t *in_task,
                     uint64_t count, const void *from)
 {
@@ -35,8 +53,10 @@ static void on_work(ompt_work_t kind, ompt_scope_endpoint_t endpoint, ompt_data_
         taskloop++;
     if (kind == ompt_work_single_executor)
         single++;
-    else if (kind != ompt_work_single_other && kind != ompt_work_sections && kind != ompt_work_taskloop)
-        loop++;
+    else if (kind == ompt_work_sections)
+        sections += is_first();
+    else if (kind != ompt_work_single_other && kind != ompt_work_taskloop && kind != ompt_work_distribute)
+        loop += is_first();
 }
 
 static void on_masked(ompt_scope_endpoint_t endpoint, ompt_data_t *region, ompt_data_t *in_task, const void *from)
@@ -59,6 +79,8 @@ static void on_mutex(ompt_mutex_t kind, ompt_wait_id_t id, const void *from)
     (void)id, (void)from;
     if (kind == ompt_mutex_critical)
         critical++;
+    if (kind == ompt_mutex_ordered)
+        ordered++;
     if (kind == ompt_mutex_lock || kind == ompt_mutex_test_lock || kind == ompt_mutex_nest_lock || kind == ompt_mutex_test_nest_lock)
         lock++;
 }
@@ -81,6 +103,13 @@ static void on_sync(ompt_sync_region_t kind, ompt_scope_endpoint_t endpoint, omp
         taskwait++;
     if (kind == ompt_sync_region_taskgroup)
         taskgroup++;
+    if (kind == ompt_sync_region_barrier_explicit)
+        barrier++;
+    if (kind == ompt_sync_region_barrier_implicit_workshare)
+        workshare_barrier++;
+    /* What a gcc program calls, where libomp doesn't know whether the source has a barrier there; and those of reductions. */
+    if (kind == ompt_sync_region_barrier_implementation)
+        runtime_barrier++;
 }
 
 static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t *tool)
@@ -88,6 +117,8 @@ static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t *to
     (void)device, (void)tool;
     ompt_set_callback_t set = (ompt_set_callback_t)lookup("ompt_set_callback");
     set(ompt_callback_parallel_begin, (ompt_callback_t)on_parallel);
+    task_info = (ompt_get_task_info_t)lookup("ompt_get_task_info");
+    set(ompt_callback_task_schedule, (ompt_callback_t)on_schedule);
     set(ompt_callback_task_create, (ompt_callback_t)on_task);
     set(ompt_callback_work, (ompt_callback_t)on_work);
     set(ompt_callback_dispatch, (ompt_callback_t)on_dispatch);
@@ -105,9 +136,12 @@ static void finalize(ompt_data_t *tool)
     FILE *file = path ? fopen(path, "w") : NULL;
     if (!file)
         return;
-    fprintf(file, "parallel %ld\ntask %ld\nsingle %ld\nmaster %ld\ncritical %ld\ntaskwait %ld\ntaskgroup %ld\n"
-            "taskloop %ld\ntaskloop-task %ld\nloop %ld\nlock %ld\nteams %ld\n",
-            parallel, task, single, masked, critical, taskwait, taskgroup, taskloop, taskloop_task, loop, lock, teams);
+    fprintf(file, "parallel %ld\ntask %ld\nexecuted %ld\nsingle %ld\nmaster %ld\ncritical %ld\nordered %ld\n", parallel, task,
+            executed, single, masked, critical, ordered);
+    fprintf(file, "taskwait %ld\ntaskgroup %ld\nloop %ld\nsections %ld\nbarrier %ld\nimplicit-barrier %ld\n", taskwait,
+            taskgroup, loop, sections, barrier, workshare_barrier);
+    fprintf(file, "runtime-barrier %ld\ntaskloop %ld\ntaskloop-task %ld\nlock %ld\nteams %ld\n", runtime_barrier, taskloop,
+            taskloop_task, lock, teams);
     fclose(file);
 }
 

@@ -27,24 +27,31 @@ pub(crate) fn by_ompfuse(build: &Build) -> BTreeMap<String, u64> {
     let patched = table::patch(build, folder.path(), &[]);
     let out = folder.path().join("runs");
     table::record(&patched, &[], THREADS, &out, &table::ONE_EVENT).ok(&build.to_string());
-    let run = table::runs(&out).pop().expect("a run was recorded");
+    reported(&table::runs(&out).pop().expect("a run was recorded"))
+}
+
+/// Executions by construct, and executed tasks, in the report of a run.
+pub(crate) fn reported(run: &Path) -> BTreeMap<String, u64> {
     let report = command::json([
         Path::new("report"),
-        &run,
+        run,
         Path::new("--format"),
         Path::new("json"),
     ]);
-    let mut counts = BTreeMap::new();
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for region in report["regions"].as_array().expect("a list of regions") {
         let construct = region["construct"]
             .as_str()
             .expect("a region has a construct");
         let number = |key: &str| region[key].as_u64().expect("a region has numbers");
         *counts.entry(construct.to_owned()).or_default() += number("executions");
-        if construct == "taskloop" {
-            for tasks in ["task", "taskloop-task"] {
-                *counts.entry(tasks.to_owned()).or_default() += number("xus");
-            }
+        let tasks: &[&str] = match construct {
+            "task" => &["executed"],
+            "taskloop" => &["task", "executed", "taskloop-task"],
+            _ => &[],
+        };
+        for tasks in tasks {
+            *counts.entry((*tasks).to_owned()).or_default() += number("xus");
         }
     }
     counts

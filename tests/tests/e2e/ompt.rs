@@ -4,8 +4,9 @@
 use super::executions;
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::matrix::{self, Matrix};
-use ompfuse_tests::{fixture, process, repository, skip, target};
+use ompfuse_tests::{command, fixture, process, repository, skip, table, target};
 use std::collections::BTreeMap;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
@@ -58,6 +59,56 @@ fn by_ompt(build: &Build, tool: &Path) -> BTreeMap<String, u64> {
     fixture::counts(&std::fs::read_to_string(file.path()).expect("the tool writes text"))
 }
 
+/// Programs of gcc that libomp can't run, and why.
+const NOT_ON_LIBOMP: [(&str, &str); 5] = [
+    ("rare", "it has no symbols of version OMP_5.0.1"),
+    ("tasking", "it has no symbols of version OMP_5.0.1"),
+    (
+        "taskloop",
+        "an assertion of its GOMP_taskloop fails in the original",
+    ),
+    (
+        "taskobj",
+        "an assertion of its GOMP_taskloop fails in the original",
+    ),
+    (
+        "sync",
+        "it doesn't align a task's arguments as GOMP_task asks it to: the original's results are wrong",
+    ),
+];
+
+/// What the tool and ompfuse count in one run of the patched program. libomp runs gcc's programs too: it has their entry
+/// points and symbol versions, and takes the place of libgomp under its name. `None`: it can't run even the original.
+fn by_both(build: &Build, tool: &Path, libomp: &Path) -> Option<[BTreeMap<String, u64>; 2]> {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let instead = folder.path().join("instead");
+    std::fs::create_dir(&instead).expect("there is room for a folder");
+    symlink(libomp, instead.join("libgomp.so.1")).expect("there is room for a link");
+    let mut original = Command::new(&build.path);
+    process::clean(&mut original, THREADS).env("LD_LIBRARY_PATH", &instead);
+    if process::run(&mut original).status != 0 {
+        return None;
+    }
+    let patched = table::patch(build, folder.path(), &[]);
+    let counts = folder.path().join("counts");
+    let out = folder.path().join("runs");
+    let mut command = command::with_threads(THREADS);
+    command
+        .env("OMP_TOOL_LIBRARIES", tool)
+        .env("COUNTS_FILE", &counts)
+        .env("LD_LIBRARY_PATH", &instead)
+        .arg("record")
+        .args(table::ONE_EVENT)
+        .arg("-o")
+        .arg(&out)
+        .arg("--")
+        .arg(&patched);
+    process::run(&mut command).ok(&build.to_string());
+    let run = table::runs(&out).pop().expect("a run was recorded");
+    let counts = std::fs::read_to_string(&counts).expect("the tool writes text");
+    Some([fixture::counts(&counts), executions::reported(&run)])
+}
+
 #[test]
 fn executions_agree() {
     let Some(tool) = TOOL.as_ref() else { return };
@@ -91,4 +142,132 @@ fn executions_agree() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+/// What is compared in one run: of clang's programs libomp is told more. Barriers are counted per thread.
+const IN_ONE_RUN: [(&str, &[&str]); 2] = [
+    (
+        "clang",
+        &[
+            "parallel",
+            "task",
+            "executed",
+            "single",
+            "master",
+            "critical",
+            "ordered",
+            "taskwait",
+            "taskgroup",
+            "loop",
+            "sections",
+            "barrier",
+            "implicit-barrier",
+            "lock",
+        ],
+    ),
+    (
+        "gcc",
+        &[
+            "parallel",
+            "task",
+            "executed",
+            "single",
+            "critical",
+            "ordered",
+            "taskwait",
+            "taskgroup",
+            "implicit-barrier",
+        ],
+    ),
+];
+
+/// Where the two don't mean the same: program, compiler, what, and why.
+const OTHERWISE: &[(&str, &str, &str, &str)] = &[
+    (
+        "sync",
+        "clang",
+        "implicit-barrier",
+        "libomp's copyprivate has two barriers of its own",
+    ),
+    ("taskloop", "clang", "executed", DIVIDERS),
+    ("taskobj", "clang", "executed", DIVIDERS),
+    ("cancel", "gcc", "implicit-barrier", END_CALLS),
+    ("cg-dynamic", "gcc", "implicit-barrier", END_CALLS),
+    ("listing11", "gcc", "implicit-barrier", END_CALLS),
+    ("loops", "gcc", "implicit-barrier", END_CALLS),
+    ("mg-dynamic", "gcc", "implicit-barrier", END_CALLS),
+    ("mg-threaded", "gcc", "implicit-barrier", END_CALLS),
+    ("sections", "gcc", "implicit-barrier", END_CALLS),
+    ("unwind", "gcc", "implicit-barrier", END_CALLS),
+];
+
+/// Of a taskloop.
+const DIVIDERS: &str = "libomp has tasks that only divide the loop";
+/// Of loops and sections in gcc's programs.
+const END_CALLS: &str =
+    "the call that ends the construct holds its barrier: a part of the construct in the report";
+
+#[test]
+fn one_run_has_one_count() {
+    let Some(tool) = TOOL.as_ref() else { return };
+    let Some(libomp) = libomp() else { return };
+    let not_on_libomp = |name: &str| NOT_ON_LIBOMP.iter().any(|(n, _)| *n == name);
+    let mut wrong = Vec::new();
+    for (compiler, constructs) in IN_ONE_RUN {
+        for name in fixture::names() {
+            for build in Fixture::open(&name).ordinary_builds(compiler) {
+                let Some([mut by_tool, mut found]) = by_both(&build, tool, &libomp) else {
+                    if !not_on_libomp(&name) {
+                        wrong.push(format!("{build}: libomp can't run the original"));
+                    }
+                    continue;
+                };
+                if compiler == "gcc" && not_on_libomp(&name) {
+                    wrong.push(format!("{build}: libomp can run it, though it is listed"));
+                }
+                assert!(
+                    by_tool.get("parallel").is_some_and(|&n| n > 0),
+                    "{build}: {by_tool:?}"
+                );
+                // Of gcc's barriers libomp doesn't know the kind.
+                let of = |counts: &BTreeMap<String, u64>, what: &str| {
+                    counts.get(what).copied().unwrap_or(0)
+                };
+                let implied = of(&by_tool, "implicit-barrier") + of(&by_tool, "runtime-barrier");
+                by_tool.insert("implicit-barrier".to_owned(), implied);
+                if compiler == "gcc" {
+                    let all = of(&found, "barrier") + of(&found, "implicit-barrier");
+                    found.insert("implicit-barrier".to_owned(), all);
+                }
+                for what in constructs.iter().filter(|what| build.records(what)) {
+                    let (found, wanted) = (of(&found, what), of(&by_tool, what));
+                    let shown = build.to_string();
+                    let listed = OTHERWISE.iter().any(|(program, by, kind, _)| {
+                        shown.starts_with(&format!("{program} ("))
+                            && *by == compiler
+                            && kind == what
+                    });
+                    if (found != wanted) != listed {
+                        let listed = if listed { ", though it is listed" } else { "" };
+                        wrong.push(format!("{build}: {found} of {what}, OMPT {wanted}{listed}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} complaints:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
+
+/// The library that clang's programs load.
+fn libomp() -> Option<PathBuf> {
+    let compiler = &Matrix::get().compiler("clang").c;
+    matrix::version(compiler)?;
+    let asked =
+        process::run(Command::new(compiler).arg("-print-file-name=libomp.so")).ok("asking clang");
+    PathBuf::from(asked.text().trim()).canonicalize().ok()
 }
