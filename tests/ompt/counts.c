@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 static atomic_long parallel, task, executed, single, masked, critical, ordered, taskwait, taskgroup, taskloop, taskloop_task, loop,
-    sections, barrier, workshare_barrier, runtime_barrier, lock, teams;
+    sections, barrier, lock, teams;
 
 static ompt_get_task_info_t task_info;
 
@@ -105,11 +105,6 @@ static void on_sync(ompt_sync_region_t kind, ompt_scope_endpoint_t endpoint, omp
         taskgroup++;
     if (kind == ompt_sync_region_barrier_explicit)
         barrier++;
-    if (kind == ompt_sync_region_barrier_implicit_workshare)
-        workshare_barrier++;
-    /* What a gcc program calls, where libomp doesn't know whether the source has a barrier there; and those of reductions. */
-    if (kind == ompt_sync_region_barrier_implementation)
-        runtime_barrier++;
 }
 
 static int initialize(ompt_function_lookup_t lookup, int device, ompt_data_t *tool)
@@ -138,10 +133,9 @@ static void finalize(ompt_data_t *tool)
         return;
     fprintf(file, "parallel %ld\ntask %ld\nexecuted %ld\nsingle %ld\nmaster %ld\ncritical %ld\nordered %ld\n", parallel, task,
             executed, single, masked, critical, ordered);
-    fprintf(file, "taskwait %ld\ntaskgroup %ld\nloop %ld\nsections %ld\nbarrier %ld\nimplicit-barrier %ld\n", taskwait,
-            taskgroup, loop, sections, barrier, workshare_barrier);
-    fprintf(file, "runtime-barrier %ld\ntaskloop %ld\ntaskloop-task %ld\nlock %ld\nteams %ld\n", runtime_barrier, taskloop,
-            taskloop_task, lock, teams);
+    fprintf(file, "taskwait %ld\ntaskgroup %ld\nloop %ld\nsections %ld\nbarrier %ld\n", taskwait, taskgroup, loop,
+            sections, barrier);
+    fprintf(file, "taskloop %ld\ntaskloop-task %ld\nlock %ld\nteams %ld\n", taskloop, taskloop_task, lock, teams);
     fclose(file);
 }
 
