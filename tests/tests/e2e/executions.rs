@@ -10,7 +10,7 @@ use std::process::Command;
 pub(crate) const THREADS: usize = 3;
 
 /// The constructs whose executions fixtures count, in lines `NAME N` of their output.
-const CONSTRUCTS: [&str; 8] = [
+const CONSTRUCTS: [&str; 9] = [
     "atomic",
     "critical",
     "lock",
@@ -18,6 +18,7 @@ const CONSTRUCTS: [&str; 8] = [
     "parallel",
     "reduction",
     "scope",
+    "target",
     "teams",
 ];
 

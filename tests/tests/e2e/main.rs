@@ -9,7 +9,7 @@ macro_rules! for_each_fixture {
         for_each_fixture!(@ $check; gcc clang;
             cancel cg cholesky knapsack lifecycle listing11 locks loops mandelbrot mg nqueens ordered rare sections shapes sync
             tasking taskloop taskobj teams unwind);
-        for_each_fixture!(@ $check; gcc; oldabi stencil);
+        for_each_fixture!(@ $check; gcc; oldabi stencil target);
         for_each_fixture!(@ $check; clang; kmpcalls);
     };
     (@ $check:path; gcc clang; $($name:ident)*) => {

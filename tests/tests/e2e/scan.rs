@@ -1,8 +1,9 @@
 //! `ompfuse scan` against objdump and against what the sources say.
 
 use ompfuse_tests::fixture::{Build, Fixture};
-use ompfuse_tests::objdump;
 use ompfuse_tests::scan::{Scan, Site};
+use ompfuse_tests::{command, objdump, process};
+use std::path::Path;
 
 /// What is wrong with the scan of a build.
 pub(crate) fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
@@ -116,3 +117,64 @@ fn agrees_with_objdump_and_source(name: &str, compiler: &str) {
 }
 
 for_each_fixture!(super::agrees_with_objdump_and_source);
+
+/// What no table knows is listed and counted, and what only has such a name is the program's.
+#[test]
+fn unknown_entry_points_are_told() {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let at = |name: &str| folder.path().join(name);
+    let write = |name: &str, text: &str| std::fs::write(at(name), text).expect("a file is written");
+    write("later.c", "void GOMP_of_tomorrow(int n) { (void)n; }\n");
+    write(
+        "program.c",
+        "void GOMP_of_tomorrow(int);\n\
+         int omp_get_max_threads(void);\n\
+         __attribute__((noinline)) int omp_helper(int n) { return n + 1; }\n\
+         __attribute__((noinline)) int kmp_search(int n) { return n + 2; }\n\
+         int main(void) {\n\
+             GOMP_of_tomorrow(omp_helper(kmp_search(omp_get_max_threads())));\n\
+             _Pragma(\"omp parallel\") GOMP_of_tomorrow(1);\n\
+             return 0;\n\
+         }\n",
+    );
+    let gcc = |args: &[&str]| {
+        let mut command = std::process::Command::new("gcc");
+        process::run(command.args(args).current_dir(folder.path())).ok("gcc");
+    };
+    gcc(&["-shared", "-fPIC", "-o", "liblater.so", "later.c"]);
+    gcc(&["-fopenmp", "-o", "program", "program.c", "-L.", "-llater"]);
+    let program = at("program");
+    let json = command::json([
+        Path::new("scan"),
+        &program,
+        Path::new("--format"),
+        Path::new("json"),
+    ]);
+    let of = |entry: &str| -> Vec<(&str, &str, &str)> {
+        let sites = json["sites"].as_array().expect("a list of sites").iter();
+        sites
+            .filter(|s| s["entry"] == entry)
+            .map(|s| {
+                let word = |key: &str| s[key].as_str().expect("a word");
+                (word("construct"), word("outcome"), word("reason"))
+            })
+            .collect()
+    };
+    let unknown = (
+        "service",
+        "skipped",
+        "unknown entry point of an OpenMP runtime",
+    );
+    assert_eq!(of("GOMP_of_tomorrow"), [unknown; 2]);
+    let question = ("service", "service", "needs no probe: a question");
+    assert_eq!(of("omp_get_max_threads"), [question]);
+    assert!(of("omp_helper").is_empty() && of("kmp_search").is_empty());
+    assert_eq!(json["totals"]["unknown"], 2);
+    assert_eq!(json["totals"]["skipped"], 2);
+    assert_eq!(json["totals"]["services"], 1);
+    let text = command::ok([Path::new("scan"), &program]).text();
+    assert!(
+        text.ends_with("2 of the skipped ones call unknown entry points of an OpenMP runtime\n"),
+        "{text}"
+    );
+}
