@@ -14,27 +14,61 @@ pub(crate) fn patch(command: &CStr, folder: &CStr, key: &CStr, path: &CStr) {
         null(),
     ];
     let environment = [null()];
-    // No signal at its end: neither a handler nor a `wait` of the program notices this child. The calling thread sleeps
-    // until the child has its own program; the child has its own copy of the memory.
-    let flags = libc::CLONE_VFORK as libc::c_ulong;
-    // SAFETY: as fork; the child does nothing but the two calls below, which are allowed there.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
-    if pid == 0 {
-        // SAFETY: both lists end with a null pointer, and their strings outlive the call.
-        unsafe {
-            libc::execve(command.as_ptr(), arguments.as_ptr(), environment.as_ptr());
-            libc::_exit(127);
+    let all = u64::MAX;
+    let mut before = 0u64;
+    // With all signals blocked: the handlers of the program are not for its copies.
+    // SAFETY: two masks of the kernel's size.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &all,
+            &mut before,
+            8,
+        )
+    };
+    // A child that sends no signal at its end is noticed neither by a handler nor by a `wait` of the program. But who executes
+    // another program sends one from then on, so the child leaves that to a child of its own.
+    if let Some(middle) = fork(0) {
+        wait(middle);
+    } else {
+        match fork(libc::SIGCHLD) {
+            Some(patching) => wait(patching),
+            // SAFETY: both lists end with a null pointer, and their strings outlive the call.
+            None => unsafe {
+                libc::execve(command.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+            },
         }
+        // SAFETY: a copy of the program ends, without anything that the program does at its end.
+        unsafe { libc::_exit(0) };
     }
-    if pid < 0 {
-        return;
-    }
+    // SAFETY: as above.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            &before,
+            null::<u64>(),
+            8,
+        )
+    };
+}
+
+/// A child with a copy of the memory, in which only this thread exists; `None` there. A negative number: there is none.
+fn fork(signal: i32) -> Option<libc::c_long> {
+    // SAFETY: as fork; the child makes system calls only.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, signal as libc::c_ulong, 0, 0, 0, 0) };
+    (pid != 0).then_some(pid)
+}
+
+/// Waits for a child; __WALL includes those that send no signal.
+fn wait(pid: libc::c_long) {
     let mut status = 0;
-    // SAFETY: waits for the child made above; __WALL includes those that send no signal.
-    while unsafe { libc::waitpid(pid as libc::pid_t, &mut status, libc::__WALL) } < 0 {
-        // SAFETY: errno is this thread's own variable.
-        if unsafe { *libc::__errno_location() } != libc::EINTR {
-            break;
-        }
-    }
+    // SAFETY: the status is a local variable; no usage is wanted.
+    let again = |status: &mut i32| unsafe {
+        pid > 0
+            && libc::syscall(libc::SYS_wait4, pid, status, libc::__WALL, null::<u8>()) < 0
+            && *libc::__errno_location() == libc::EINTR
+    };
+    while again(&mut status) {}
 }

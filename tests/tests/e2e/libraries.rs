@@ -240,6 +240,23 @@ fn a_script_and_what_it_starts() {
     assert_eq!(executions(&report, "/main", "parallel"), 1);
 }
 
+/// Libraries are patched by a process of its own: the program sees nothing of it, neither a signal nor a child.
+#[test]
+fn no_child_is_seen() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let flags = ["-fopenmp", "-fPIC", "-shared"];
+    let (Some(parent), Some(library)) = (
+        compile("gcc", "parent.c", &at("parent"), &["-pthread"]),
+        compile("gcc", "work.c", &at("work.so"), &flags),
+    ) else {
+        return;
+    };
+    let said = record(&at("runs"), &[text(&parent), text(&library)], &[], 1).text();
+    assert_eq!(said, "sum 45, 0 signals, 0 reaped, 0 left\n");
+    assert_eq!(table::export(&at("runs")).len(), 10);
+}
+
 /// A selection is for everything that is loaded; a pattern of one module leaves the others alone.
 #[test]
 fn libraries_can_be_selected() {
