@@ -46,6 +46,12 @@ impl Iterations {
         (self.distance(self.first, value) / self.by) as i64
     }
 
+    /// Whether there is nothing from one value to another, with or without signs.
+    fn is_behind(&self, from: u64, to: u64) -> bool {
+        let (from, to) = if self.down { (to, from) } else { (from, to) };
+        from > to && from as i64 > to as i64
+    }
+
     /// Iterations from `start` while before `end`.
     fn count(&self, start: u64, end: u64) -> u64 {
         self.distance(start, end).div_ceil(self.by)
@@ -345,7 +351,11 @@ impl Bounds {
         let [first, last] = self
             .at
             .map(|at| unsafe { ((task + u64::from(at)) as *const u64).read_unaligned() });
-        let count = self.loop_.distance(first, last) / self.loop_.by + 1;
+        let count = if self.loop_.is_behind(first, last) {
+            0
+        } else {
+            self.loop_.distance(first, last) / self.loop_.by + 1
+        };
         (self.loop_.index(first), count)
     }
 }
@@ -411,6 +421,8 @@ mod tests {
         assert_eq!((up.index(16), up.count(16, 23)), (2, 3));
         let down = Iterations::new(10, -3i64 as u64, true);
         assert_eq!((down.index(4), down.count(4, -4i64 as u64)), (2, 3));
+        assert!(down.is_behind(0, 3) && !down.is_behind(3, 3) && up.is_behind(3, 0));
+        assert!(!up.is_behind(3, u64::MAX) && !down.is_behind(3, u64::MAX)); // with one sign there is something
         let all = Iterations::new(i64::MIN as u64, 1, false);
         assert_eq!(all.index(i64::MAX as u64), -1); // the largest number, of a loop without sign
         let unsigned = Iterations::new(u64::MAX - 1, -2i64 as u64, true);

@@ -73,3 +73,4 @@ mod patch;
 mod prebuilt;
 mod scan;
 mod select;
+mod taskcalls;
