@@ -1,77 +1,12 @@
-//! `verify` rejects what is not exactly what was planned, with the plan and without.
+//! What can be damaged in a patched file, and the words of the check that sees it.
 
-mod patch_support;
+use super::{Case, add, put};
 
-use ompfuse_rewriter::patch::{Patched, patch};
-use ompfuse_rewriter::plan::{PatchPlan, PlanOptions, plan};
-use ompfuse_rewriter::verify::{VerifyError, verify};
-use patch_support::{Lab, scan};
-use std::collections::BTreeSet;
-use std::ops::Range;
+/// Does the damage.
+type Act<'a> = Box<dyn Fn(&mut Vec<u8>) + 'a>;
 
-const PROGRAM: &str = include_str!("patch_support/program.c");
-
-struct Case {
-    old: Vec<u8>,
-    new: Vec<u8>,
-    plan: PatchPlan,
-}
-
-fn case(flags: &str) -> Option<Case> {
-    let lab = Lab::new();
-    let original = lab.compile("program", PROGRAM, &format!("gcc -fopenmp -O2 {flags}"))?;
-    let old = std::fs::read(&original).unwrap();
-    let scan = scan(&original, true);
-    // Call sites in windows are led elsewhere by the trampoline; keep some windows out, to have both forms.
-    let left_out: BTreeSet<u32> = scan
-        .windows
-        .iter()
-        .step_by(2)
-        .flat_map(|w| w.sites.clone())
-        .collect();
-    let selected = (0..scan.sites.len() as u32)
-        .filter(|id| !left_out.contains(id))
-        .collect();
-    let options = PlanOptions {
-        selected: Some(selected),
-        ..PlanOptions::default()
-    };
-    let Patched { bytes, plan, .. } = patch(&old, &scan, &options).unwrap();
-    Some(Case {
-        old,
-        new: bytes,
-        plan,
-    })
-}
-
-impl Case {
-    fn chunk(&self, what: &str) -> Range<usize> {
-        let mut all = self.plan.edits.iter().chain(&self.plan.appended);
-        let range = all.find(|c| c.what == what).unwrap().range();
-        range.start as usize..range.end as usize
-    }
-
-    /// What `verify` says of the damaged file without a plan.
-    fn damaged(&self, damage: impl FnOnce(&mut Vec<u8>)) -> Result<(), VerifyError> {
-        let mut bytes = self.new.clone();
-        damage(&mut bytes);
-        assert!(bytes != self.new);
-        assert!(verify(&self.old, &bytes, Some(&self.plan)).is_err());
-        verify(&self.old, &bytes, None).map(|_| ())
-    }
-}
-
-fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
-    bytes[at..at + what.len()].copy_from_slice(what);
-}
-
-fn add(bytes: &mut [u8], at: usize, n: i32) {
-    let old = i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    put(bytes, at, &(old + n).to_le_bytes());
-}
-
-/// Kinds of damage, each with the words of the check that rejects it.
-type Damage<'a> = (&'static str, Box<dyn Fn(&mut Vec<u8>) + 'a>, &'static str);
+/// A kind of damage, with the words of the check that rejects it.
+pub(crate) type Damage<'a> = (&'static str, Act<'a>, &'static str);
 
 /// The number in a patched file's header, or at any place.
 fn word(bytes: &[u8], at: usize) -> usize {
@@ -118,7 +53,7 @@ const PT_NOTE: u32 = 4;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 
 /// What can be damaged in a patched file whose calls go through the PLT (`direct`), or through the GOT.
-fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
+pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
     let new = &case.new;
     let call = case
         .plan
@@ -160,12 +95,10 @@ fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         .find(|&at| !edited(at))
         .unwrap() as usize;
     let load = |from_end| program_header(new, PT_LOAD, from_end);
-    let flip = |at: usize| -> Box<dyn Fn(&mut Vec<u8>)> { Box::new(move |b| b[at] ^= 1) };
-    let more =
-        |at: usize, n: i32| -> Box<dyn Fn(&mut Vec<u8>)> { Box::new(move |b| add(b, at, n)) };
-    let zero = |at: usize, len: usize| -> Box<dyn Fn(&mut Vec<u8>)> {
-        Box::new(move |b| b[at..at + len].fill(0))
-    };
+    let flip = |at: usize| -> Act<'static> { Box::new(move |b| b[at] ^= 1) };
+    let more = |at: usize, n: i32| -> Act<'static> { Box::new(move |b| add(b, at, n)) };
+    let zero =
+        |at: usize, len: usize| -> Act<'static> { Box::new(move |b| b[at..at + len].fill(0)) };
     let changed = "outside every planned range";
     let note = program_header(new, PT_NOTE, 0);
     let mut all: Vec<Damage<'_>> = vec![
@@ -443,19 +376,19 @@ fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
             "the module header is damaged",
         ),
         (
-            "self-description: no JSON",
+            "self-description: its beginning",
             flip(text.start),
             "the self-description can't be read",
         ),
         (
-            "self-description: a site's outcome",
-            Box::new(move |b| replace(b, b"\"outcome\":\"patched\"", b"\"outcome\":\"skipped\"")),
-            "disagree about its probe",
+            "self-description: in the middle",
+            flip(text.start + text.len() / 2),
+            "the self-description can't be read",
         ),
         (
-            "self-description: the original's hash",
-            Box::new(move |b| swap(b, b"\"original_sha256\":\"")),
-            "made of another original",
+            "self-description: its checksum",
+            flip(text.end - 1),
+            "the self-description can't be read",
         ),
         (
             "dynamic table: the added library's name",
@@ -545,21 +478,6 @@ fn tag_value(bytes: &[u8], dynamic: usize) -> usize {
     used.filter(|&at| word(bytes, at) == 1).last().unwrap() + 8
 }
 
-fn find(bytes: &[u8], text: &[u8]) -> usize {
-    bytes.windows(text.len()).rposition(|w| w == text).unwrap()
-}
-
-fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
-    let at = find(bytes, from);
-    put(bytes, at, to);
-}
-
-/// Makes the digit behind a text another one.
-fn swap(bytes: &mut [u8], text: &[u8]) {
-    let at = find(bytes, text) + text.len();
-    bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
-}
-
 impl Case {
     /// Offset of a byte that says how far a trampoline's stack pointer is from its caller's frame.
     fn rule_of_a_trampoline(&self) -> usize {
@@ -571,106 +489,4 @@ impl Case {
         let at = rules.position(|w| w[..2] == [0x0c, 7] && w[2] & 0x80 != 0 && w[3] == 1);
         start + at.expect("a trampoline's rules") + 2
     }
-}
-
-#[test]
-fn every_kind_of_damage_is_rejected_by_its_check() {
-    for (flags, direct) in [("-no-pie", true), ("-no-pie -fno-plt", false), ("", true)] {
-        let Some(case) = case(flags) else { return };
-        let mut wrong = Vec::new();
-        println!("{:<50} rejected by (gcc {flags})", "damage");
-        for (kind, damage, words) in damages(&case, direct) {
-            match case.damaged(|b| damage(b)) {
-                Err(e) if e.to_string().contains(words) => println!("{kind:<50} {e}"),
-                Err(e) => wrong.push(format!("{kind}: {e}, not {words:?}")),
-                Ok(()) => wrong.push(format!("{kind}: accepted")),
-            }
-        }
-        assert!(wrong.is_empty(), "gcc {flags}:\n{}", wrong.join("\n"));
-    }
-}
-
-#[test]
-fn other_files_are_named() {
-    let Some(case) = case("-no-pie") else { return };
-    let mut other = case.old.clone();
-    *other.last_mut().unwrap() ^= 1;
-    let error = verify(&other, &case.new, None).unwrap_err();
-    assert!(matches!(error, VerifyError::OtherOriginal { .. }));
-    assert!(verify(&case.old, b"\x7fELF", None).is_err());
-    assert!(verify(&case.new, &case.old, None).is_err());
-    let tampered = verify(&case.old, &case.old, Some(&case.plan));
-    assert!(tampered.is_err(), "the plan said to patch");
-}
-
-/// Bytes whose meaning `verify` can't judge without the plan: texts, and what a probe reads.
-fn undecidable(case: &Case) -> Vec<Range<usize>> {
-    let tables = case.chunk("tables");
-    let sites = tables.start + 56..;
-    let mut ranges = vec![case.chunk("description")];
-    let sites_len = case.plan.description.as_ref().unwrap().sites.len();
-    for site in 0..sites_len {
-        let at = sites.start + 64 * site;
-        ranges.extend([
-            at + 24..at + 32,
-            at + 40..at + 43,
-            at + 45..at + 47,
-            at + 48..at + 64,
-        ]);
-    }
-    // The library's name; call-frame instructions that mean the same where it matters.
-    ranges.push(sites.start + 64 * sites_len..tables.end);
-    ranges.push(case.chunk("debug frames"));
-    ranges
-}
-
-#[test]
-fn every_flipped_bit_counts() {
-    for flags in ["", "-no-pie -Wl,-z,noseparate-code -Wl,-z,norelro"] {
-        let Some(case) = case(flags) else { return };
-        let undecidable = undecidable(&case);
-        // Densely where something was changed or added, thinly elsewhere.
-        let mut state = 1u32;
-        let mut random = move || {
-            state = state.wrapping_mul(1664525).wrapping_add(1013904223);
-            (state >> 8) as usize
-        };
-        let mut places: Vec<usize> = (0..80).map(|_| random() % case.new.len()).collect();
-        for chunk in case.plan.edits.iter().chain(&case.plan.appended) {
-            let range = chunk.range();
-            let count = if chunk.bytes.len() > 64 { 30 } else { 2 };
-            places.extend((0..count).map(|_| range.start as usize + random() % chunk.bytes.len()));
-        }
-        let (mut missed, mut wrong) = (0, Vec::new());
-        for at in places {
-            let bit = 1 << (random() % 8);
-            match case.damaged(|b| b[at] ^= bit) {
-                Err(_) => {}
-                Ok(()) if undecidable.iter().any(|r| r.contains(&at)) => missed += 1,
-                Ok(()) => {
-                    let mut chunks = case.plan.edits.iter().chain(&case.plan.appended);
-                    let chunk = chunks.find(|c| c.range().contains(&(at as u64)));
-                    let place = chunk.map(|c| (c.what, at as u64 - c.offset));
-                    let around = &case.new[at.saturating_sub(8)..(at + 8).min(case.new.len())];
-                    wrong.push(format!(
-                        "bit {bit:#x} of byte {at:#x}: {place:?}, {around:02x?}"
-                    ));
-                }
-            }
-        }
-        assert!(wrong.is_empty(), "went unnoticed:\n{}", wrong.join("\n"));
-        println!("{missed} flips can't be judged without the plan");
-    }
-}
-
-#[test]
-fn patching_twice_is_refused() {
-    let Some(case) = case("") else { return };
-    let lab = Lab::new();
-    let patched = lab.write("patched", &case.new);
-    let error = plan(&case.new, &scan(&patched, false), &PlanOptions::default()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cannot patch patched: it is patched already; start from the original"
-    );
 }

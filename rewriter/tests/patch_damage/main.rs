@@ -1,0 +1,175 @@
+//! `verify` rejects what is not exactly what was planned, with the plan and without.
+
+mod kinds;
+#[path = "../patch_support/mod.rs"]
+mod patch_support;
+
+use ompfuse_rewriter::patch::{Patched, patch};
+use ompfuse_rewriter::plan::{PatchPlan, PlanOptions, plan};
+use ompfuse_rewriter::verify::{VerifyError, verify};
+use patch_support::{Lab, scan};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+const PROGRAM: &str = include_str!("../patch_support/program.c");
+
+struct Case {
+    old: Vec<u8>,
+    new: Vec<u8>,
+    plan: PatchPlan,
+}
+
+fn case(flags: &str) -> Option<Case> {
+    let lab = Lab::new();
+    let original = lab.compile("program", PROGRAM, &format!("gcc -fopenmp -O2 {flags}"))?;
+    let old = std::fs::read(&original).unwrap();
+    let scan = scan(&original, true);
+    // Call sites in windows are led elsewhere by the trampoline; keep some windows out, to have both forms.
+    let left_out: BTreeSet<u32> = scan
+        .windows
+        .iter()
+        .step_by(2)
+        .flat_map(|w| w.sites.clone())
+        .collect();
+    let selected = (0..scan.sites.len() as u32)
+        .filter(|id| !left_out.contains(id))
+        .collect();
+    let options = PlanOptions {
+        selected: Some(selected),
+        ..PlanOptions::default()
+    };
+    let Patched { bytes, plan, .. } = patch(&old, &scan, &options).unwrap();
+    Some(Case {
+        old,
+        new: bytes,
+        plan,
+    })
+}
+
+impl Case {
+    fn chunk(&self, what: &str) -> Range<usize> {
+        let mut all = self.plan.edits.iter().chain(&self.plan.appended);
+        let range = all.find(|c| c.what == what).unwrap().range();
+        range.start as usize..range.end as usize
+    }
+
+    /// What `verify` says of the damaged file without a plan.
+    fn damaged(&self, damage: impl FnOnce(&mut Vec<u8>)) -> Result<(), VerifyError> {
+        let mut bytes = self.new.clone();
+        damage(&mut bytes);
+        assert!(bytes != self.new);
+        assert!(verify(&self.old, &bytes, Some(&self.plan)).is_err());
+        verify(&self.old, &bytes, None).map(|_| ())
+    }
+}
+
+fn put(bytes: &mut [u8], at: usize, what: &[u8]) {
+    bytes[at..at + what.len()].copy_from_slice(what);
+}
+
+fn add(bytes: &mut [u8], at: usize, n: i32) {
+    let old = i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    put(bytes, at, &(old + n).to_le_bytes());
+}
+
+#[test]
+fn every_kind_of_damage_is_rejected_by_its_check() {
+    for (flags, direct) in [("-no-pie", true), ("-no-pie -fno-plt", false), ("", true)] {
+        let Some(case) = case(flags) else { return };
+        let mut wrong = Vec::new();
+        println!("{:<50} rejected by (gcc {flags})", "damage");
+        for (kind, damage, words) in kinds::damages(&case, direct) {
+            match case.damaged(|b| damage(b)) {
+                Err(e) if e.to_string().contains(words) => println!("{kind:<50} {e}"),
+                Err(e) => wrong.push(format!("{kind}: {e}, not {words:?}")),
+                Ok(()) => wrong.push(format!("{kind}: accepted")),
+            }
+        }
+        assert!(wrong.is_empty(), "gcc {flags}:\n{}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn other_files_are_named() {
+    let Some(case) = case("-no-pie") else { return };
+    let mut other = case.old.clone();
+    *other.last_mut().unwrap() ^= 1;
+    let error = verify(&other, &case.new, None).unwrap_err();
+    assert!(matches!(error, VerifyError::OtherOriginal { .. }));
+    assert!(verify(&case.old, b"\x7fELF", None).is_err());
+    assert!(verify(&case.new, &case.old, None).is_err());
+    let tampered = verify(&case.old, &case.old, Some(&case.plan));
+    assert!(tampered.is_err(), "the plan said to patch");
+}
+
+/// Bytes whose meaning `verify` can't judge without the plan: texts, and what a probe reads.
+fn undecidable(case: &Case) -> Vec<Range<usize>> {
+    let tables = case.chunk("tables");
+    let sites = tables.start + 56..;
+    let mut ranges = vec![case.chunk("description")];
+    let sites_len = case.plan.description.as_ref().unwrap().sites.len();
+    for site in 0..sites_len {
+        let at = sites.start + 64 * site;
+        ranges.extend([
+            at + 24..at + 32,
+            at + 40..at + 43,
+            at + 45..at + 47,
+            at + 48..at + 64,
+        ]);
+    }
+    // The library's name; call-frame instructions that mean the same where it matters.
+    ranges.push(sites.start + 64 * sites_len..tables.end);
+    ranges.push(case.chunk("debug frames"));
+    ranges
+}
+
+#[test]
+fn every_flipped_bit_counts() {
+    for flags in ["", "-no-pie -Wl,-z,noseparate-code -Wl,-z,norelro"] {
+        let Some(case) = case(flags) else { return };
+        let undecidable = undecidable(&case);
+        // Densely where something was changed or added, thinly elsewhere.
+        let mut state = 1u32;
+        let mut random = move || {
+            state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+            (state >> 8) as usize
+        };
+        let mut places: Vec<usize> = (0..80).map(|_| random() % case.new.len()).collect();
+        for chunk in case.plan.edits.iter().chain(&case.plan.appended) {
+            let range = chunk.range();
+            let count = if chunk.bytes.len() > 64 { 30 } else { 2 };
+            places.extend((0..count).map(|_| range.start as usize + random() % chunk.bytes.len()));
+        }
+        let (mut missed, mut wrong) = (0, Vec::new());
+        for at in places {
+            let bit = 1 << (random() % 8);
+            match case.damaged(|b| b[at] ^= bit) {
+                Err(_) => {}
+                Ok(()) if undecidable.iter().any(|r| r.contains(&at)) => missed += 1,
+                Ok(()) => {
+                    let mut chunks = case.plan.edits.iter().chain(&case.plan.appended);
+                    let chunk = chunks.find(|c| c.range().contains(&(at as u64)));
+                    let place = chunk.map(|c| (c.what, at as u64 - c.offset));
+                    let around = &case.new[at.saturating_sub(8)..(at + 8).min(case.new.len())];
+                    wrong.push(format!(
+                        "bit {bit:#x} of byte {at:#x}: {place:?}, {around:02x?}"
+                    ));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "went unnoticed:\n{}", wrong.join("\n"));
+        println!("{missed} flips can't be judged without the plan");
+    }
+}
+
+#[test]
+fn patching_twice_is_refused() {
+    let Some(case) = case("") else { return };
+    let lab = Lab::new();
+    let patched = lab.write("patched", &case.new);
+    let error = plan(&case.new, &scan(&patched, false), &PlanOptions::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot patch patched: it is patched already; start from the original"
+    );
+}
