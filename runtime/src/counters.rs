@@ -136,6 +136,8 @@ pub(crate) struct Counters {
     gap: Cell<u64>,
     /// A page per counter, if all can be read without the kernel.
     pages: Option<[CounterPage; MAX_COUNTERS]>,
+    /// Another thread than the counters' own reads them: a processor's counters are those of the thread that runs on it.
+    is_foreign: Cell<bool>,
 }
 
 impl Counters {
@@ -146,6 +148,7 @@ impl Counters {
             len: 0,
             gap: Cell::new(0),
             pages: None,
+            is_foreign: Cell::new(false),
         };
         if chosen.is_empty() {
             return counters;
@@ -212,7 +215,7 @@ impl Counters {
         let Some(pages) = &self.pages else {
             return self.read_by_kernel(out);
         };
-        if pages[0].gap() > self.gap.get() + TOLERANCE_NS {
+        if self.is_foreign.get() || pages[0].gap() > self.gap.get() + TOLERANCE_NS {
             return self.read_by_kernel(out);
         }
         for (page, value) in pages[..self.len].iter().zip(out.iter_mut()) {
@@ -223,6 +226,11 @@ impl Counters {
             }
         }
         true
+    }
+
+    /// From now on another thread reads.
+    pub(crate) fn hand_over(&self) {
+        self.is_foreign.set(true);
     }
 
     /// As [`Counters::read`], with one system call.

@@ -26,7 +26,13 @@ mod syscall;
 mod thread;
 mod tls;
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// This library has been initialised.
+static READY: AtomicBool = AtomicBool::new(false);
+
 extern "C" fn constructor() {
+    READY.store(true, Ordering::Relaxed);
     process::attach();
 }
 
@@ -39,7 +45,11 @@ extern "C" fn destructor() {
 // programs that are built for gprof, whose definition comes first.
 #[unsafe(no_mangle)]
 extern "C" fn __gmon_start__() {
-    process::attach();
+    // Libraries that don't need this one may be initialised before it. Until its own turn has come the loader may still
+    // set its thread-local variables to their first values (glibc's update_tls_slotinfo, when a constructor calls dlopen).
+    if READY.load(Ordering::Relaxed) {
+        process::attach();
+    }
 }
 
 #[used]

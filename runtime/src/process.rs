@@ -409,7 +409,7 @@ pub(crate) fn finish() {
                 thread.recover(here());
                 thread.finish();
             } else if thread.is_idle() {
-                thread.finish();
+                thread.finish_from_outside();
             }
             lost += thread.buffer.lost();
             head = thread.next.get();

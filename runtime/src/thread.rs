@@ -232,6 +232,12 @@ impl Thread {
             .finish(self.last.get(), &self.last_counts()[..self.k()]);
     }
 
+    /// As [`Thread::finish`], by another thread, while this one does nothing of ours.
+    pub(crate) fn finish_from_outside(&self) {
+        self.counters.hand_over();
+        self.finish();
+    }
+
     /// Closes the counters' descriptors.
     pub(crate) fn close_counters(&self) {
         self.counters.close();
