@@ -299,8 +299,8 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     }
     // A part of a team's part doesn't go beyond that.
     let total = match call.known(7) {
-        // SAFETY: the end of the team's part (inclusive), stored by the runtime.
         Some(end) if end != 0 => {
+            // SAFETY: the end of the team's part (inclusive), stored by the runtime.
             let end = unsafe { bound_at(site, end) };
             iterations(first, end.wrapping_add(step.signum()), step).min(total)
         }
