@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Variable with libraries that watch the loader.
-const AUDIT: &str = "LD_AUDIT";
+pub(crate) const AUDIT: &str = "LD_AUDIT";
 /// File with the selection, one argument per line.
 const SELECTION: &str = "selection";
 

@@ -18,6 +18,15 @@ pub(crate) fn is_dynamic(file: &[u8]) -> bool {
     Elf::parse(file).is_ok_and(|elf| elf.interpreter.is_some())
 }
 
+/// Whether glibc's loader starts a program.
+pub(crate) fn is_glibcs(file: &[u8]) -> bool {
+    let loader = |elf: Elf<'_>| {
+        elf.interpreter
+            .is_some_and(|i| i.ends_with("/ld-linux-x86-64.so.2"))
+    };
+    Elf::parse(file).is_ok_and(loader)
+}
+
 /// A value for LD_LIBRARY_PATH with which a copy elsewhere finds the libraries that the original finds beside itself.
 /// `None`: it looks for none there.
 pub(crate) fn library_path(
@@ -88,6 +97,7 @@ mod tests {
         );
         assert!(expand(&paths, "/a:b").is_empty());
         assert!(loads_runtime(b"no ELF").is_err() && !is_dynamic(b"no ELF"));
+        assert!(!is_glibcs(b"no ELF"));
         assert!(searched(b"no ELF").is_empty());
         assert_eq!(library_path(Path::new("/opt/x"), b"no ELF", None), None);
     }

@@ -1,7 +1,8 @@
 //! The program that is to be recorded, patched.
 
 use crate::cache::{self, Entry, Key};
-use crate::libraries::Libraries;
+use crate::libraries::{self, Libraries};
+use crate::output::note;
 use crate::select::SelectArgs;
 use crate::{binary, input, launch, loader};
 use anyhow::{Context, Result, bail};
@@ -10,6 +11,7 @@ use ompfuse_format::run::RunModule;
 use ompfuse_format::site::SelfDescription;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Variable with libraries that the loader loads before all others.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -40,7 +42,7 @@ impl Prepared {
         let bytes = input::map(&file)?;
         let libraries = Libraries::prepare(selection)?;
         let mut prepared = Prepared {
-            env: libraries.env(std::env::var_os("LD_AUDIT")).into(),
+            env: libraries.env(std::env::var_os(libraries::AUDIT)).into(),
             file: found.clone(),
             module: None,
             libraries,
@@ -59,7 +61,42 @@ impl Prepared {
             }
             Some(description) => prepared.keep(file, &bytes, description)?,
         }
+        prepared.try_audit(&bytes)?;
         Ok(prepared)
+    }
+
+    /// Has the loader load everything, and not run it: with an auditing library, thread-local variables may find no room.
+    fn try_audit(&mut self, bytes: &[u8]) -> Result<()> {
+        if !loader::is_glibcs(bytes) {
+            return Ok(());
+        }
+        let trace = [
+            ("LD_TRACE_LOADED_OBJECTS", "1"),
+            ("LD_WARN", "yes"),
+            ("LD_BIND_NOW", "yes"),
+        ];
+        let mut command = Command::new(&self.file);
+        command
+            .envs(trace)
+            .envs(self.env.iter().map(|(k, v)| (k, v)));
+        let Ok(output) = command.stdin(Stdio::null()).output() else {
+            return Ok(()); // it is told when the program itself can't be started
+        };
+        if !String::from_utf8_lossy(&output.stderr).contains("static TLS block") {
+            return Ok(());
+        }
+        let program = self.file.display();
+        let remedy = "set GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000";
+        if self.module.is_none() {
+            bail!(
+                "libraries of {program} can't be replaced: no room for thread-local variables; {remedy}"
+            );
+        }
+        note(format_args!(
+            "libraries of {program} are not recorded: no room for thread-local variables; {remedy}"
+        ));
+        self.env.retain(|(name, _)| *name != libraries::AUDIT);
+        Ok(())
     }
 
     /// Takes the patched copy in the cache, made if it isn't there; or the original, if that doesn't use OpenMP itself.

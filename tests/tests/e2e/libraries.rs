@@ -240,6 +240,40 @@ fn a_script_and_what_it_starts() {
     assert_eq!(executions(&report, "/main", "parallel"), 1);
 }
 
+/// An auditing library takes room that a program's thread-local variables may need: then it is left out, and said so.
+#[test]
+fn thread_local_variables_come_first() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let place = text(folder.path());
+    let (search, run) = (format!("-L{place}"), format!("-Wl,-rpath,{place}"));
+    let link = |flag| [flag, "-Wl,--no-as-needed", &search, &run, "-lbig"];
+    let parallel = ["-fopenmp", "-fPIC", "-shared"];
+    let (Some(_), Some(library), Some(host), Some(main)) = (
+        compile("gcc", "big.c", &at("libbig.so"), &["-fPIC", "-shared"]),
+        compile("gcc", "work.c", &at("work.so"), &parallel),
+        compile("gcc", "host.c", &at("host"), &link("-pthread")),
+        compile("gcc", "main.c", &at("main"), &link("-fopenmp")),
+    ) else {
+        return;
+    };
+    let recorded = record(&at("own"), &[text(&main)], &[], 1);
+    assert!(
+        recorded.errors().contains("GLIBC_TUNABLES="),
+        "{recorded:?}"
+    );
+    assert_eq!(table::export(&at("own")).len(), 4);
+
+    let args = [text(&library), "local", "1", "1"];
+    let refused = table::record(&host, &args, 2, &at("refused"), &table::ONE_EVENT);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    assert!(refused.errors().contains("GLIBC_TUNABLES="), "{refused:?}");
+    let env = [("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=2000000")];
+    let command = [text(&host), args[0], args[1], args[2], args[3]];
+    record(&at("helped"), &command, &env, 1);
+    assert_eq!(table::export(&at("helped")).len(), 10);
+}
+
 /// Libraries are patched by a process of its own: the program sees nothing of it, neither a signal nor a child.
 #[test]
 fn no_child_is_seen() {
