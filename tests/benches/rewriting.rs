@@ -1,0 +1,211 @@
+//! How long scanning, patching and verifying take, and how much memory: `cargo bench -p ompfuse-tests --bench rewriting
+//! [-- FILE...]`. Without a file: a library that is made of the fixtures, every object many times.
+//!
+//! Beside them, in turn, what any tool would need at least: a copy of the file, the code decoded once by iced-x86 on one
+//! thread, objdump. Times are medians, of whole processes but for the decoder; memory is the largest resident set, pages of
+//! the mapped file included, by GNU time. Environment: `OMPFUSE_BENCH_ROUNDS` (default 5).
+
+use iced_x86::{Decoder, DecoderOptions, Instruction};
+use object::{Object, ObjectSection};
+use ompfuse_tests::{command, process, repository};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Copies of every object in the library that is made here.
+const COPIES: usize = 60;
+
+fn main() {
+    let files: Vec<PathBuf> = std::env::args_os()
+        .skip(1)
+        .filter(|a| !a.to_string_lossy().starts_with('-'))
+        .map(PathBuf::from)
+        .collect();
+    let rounds = std::env::var("OMPFUSE_BENCH_ROUNDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(5);
+    let folder = tempfile::tempdir().expect("there is room for a benchmark");
+    let files = match files.is_empty() {
+        true => vec![made_of_fixtures(folder.path())],
+        false => files,
+    };
+    for file in files {
+        measure(&file, folder.path(), rounds);
+    }
+}
+
+/// A step of the benchmark.
+struct Step {
+    name: &'static str,
+    program: PathBuf,
+    args: Vec<PathBuf>,
+}
+
+fn measure(file: &Path, folder: &Path, rounds: usize) {
+    let (copy, patched) = (folder.join("copy.so"), folder.join("patched.so"));
+    let ompfuse = command::path().to_owned();
+    let step = |name, program: &Path, args: &[&Path]| Step {
+        name,
+        program: program.to_owned(),
+        args: args.iter().map(|&a| a.to_owned()).collect(),
+    };
+    let json = [Path::new("--format"), Path::new("json")];
+    let steps = [
+        step("cp", Path::new("cp"), &[file, &copy]),
+        step("objdump -d", Path::new("objdump"), &[Path::new("-d"), file]),
+        step(
+            "scan",
+            &ompfuse,
+            &[Path::new("scan"), json[0], json[1], file],
+        ),
+        step(
+            "patch",
+            &ompfuse,
+            &[
+                Path::new("patch"),
+                json[0],
+                json[1],
+                Path::new("-o"),
+                &patched,
+                file,
+            ],
+        ),
+        step("verify", &ompfuse, &[Path::new("verify"), file, &patched]),
+    ];
+    let bytes = std::fs::read(file).expect("the file can be read");
+    let mut decoding = Vec::new();
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); steps.len()];
+    let mut memory = vec![None; steps.len()];
+    for _ in 0..rounds {
+        decoding.push(decode(&bytes));
+        for (at, step) in steps.iter().enumerate() {
+            let (ms, peak) = run(step);
+            times[at].push(ms);
+            memory[at] = memory[at].max(peak);
+        }
+    }
+    let sites = command::json([Path::new("scan"), json[0], json[1], &patched]);
+    let mb = |n: usize| n as f64 / 1e6;
+    let new = patched.metadata().expect("the patched file is there").len() as usize;
+    println!(
+        "{}: {:.1} MB, {} sites, {} patched; {:.1} % larger; {rounds} rounds",
+        file.display(),
+        mb(bytes.len()),
+        sites["totals"]["sites"],
+        sites["totals"]["patched"],
+        100.0 * (new as f64 / bytes.len() as f64 - 1.0)
+    );
+    println!(
+        "{:<14}{:>10}{:>10}{:>12}{:>10}",
+        "", "ms", "x decode", "peak MB", "x file"
+    );
+    let unit = median(decoding);
+    println!("{:<14}{unit:>10.0}{:>10.1}", "linear decode", 1.0);
+    for (at, step) in steps.iter().enumerate() {
+        let ms = median(std::mem::take(&mut times[at]));
+        let (peak, of_file) = match memory[at] {
+            Some(kb) => (
+                format!("{:.0}", kb as f64 / 1e3),
+                format!("{:.1}", kb as f64 * 1e3 / bytes.len() as f64),
+            ),
+            None => ("?".to_owned(), "?".to_owned()),
+        };
+        println!(
+            "{:<14}{ms:>10.0}{:>10.1}{peak:>12}{of_file:>10}",
+            step.name,
+            ms / unit
+        );
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// Milliseconds of a process, and its largest resident set in kB, if GNU time is there to tell.
+fn run(step: &Step) -> (f64, Option<u64>) {
+    let counter = Path::new("/usr/bin/time");
+    let mut command = match counter.is_file() {
+        true => {
+            let mut command = Command::new(counter);
+            command.args(["-f", "%M"]).arg(&step.program);
+            command
+        }
+        false => Command::new(&step.program),
+    };
+    command
+        .args(&step.args)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let begin = Instant::now();
+    let output = command.output().expect("a tool can be started");
+    let ms = begin.elapsed().as_secs_f64() * 1e3;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}", step.name);
+    (ms, said.lines().last().and_then(|l| l.trim().parse().ok()))
+}
+
+/// Milliseconds for the code, instruction by instruction.
+fn decode(bytes: &[u8]) -> f64 {
+    let file = object::File::parse(bytes).expect("an ELF file");
+    let text = file.section_by_name(".text").expect("a file with code");
+    let code = text.data().expect("code in the file");
+    let begin = Instant::now();
+    let mut decoder = Decoder::with_ip(64, code, text.address(), DecoderOptions::NONE);
+    let mut insn = Instruction::default();
+    let mut end = 0;
+    while decoder.can_decode() {
+        decoder.decode_out(&mut insn);
+        end = std::hint::black_box(insn.next_ip());
+    }
+    assert!(end >= text.address());
+    begin.elapsed().as_secs_f64() * 1e3
+}
+
+/// Compiles the fixtures in C, hides their names, and links every object many times.
+fn made_of_fixtures(folder: &Path) -> PathBuf {
+    let mut objects = Vec::new();
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(repository().join("fixtures"))
+        .expect("there are fixtures")
+        .flat_map(|d| {
+            std::fs::read_dir(d.expect("a folder").path())
+                .into_iter()
+                .flatten()
+                .flatten()
+        })
+        .map(|f| f.path())
+        .filter(|p| p.extension().is_some_and(|e| e == "c"))
+        .collect();
+    sources.sort();
+    for (number, source) in sources.iter().enumerate() {
+        let object = folder.join(format!("{number}.o"));
+        let compiled = Command::new("gcc")
+            .args(["-O2", "-fopenmp", "-fPIC", "-w", "-c"])
+            .arg(source)
+            .arg("-o")
+            .arg(&object)
+            .output()
+            .expect("gcc can be started");
+        // A few are for other compilers only.
+        if compiled.status.success() {
+            let hide = ["--wildcard", "--localize-symbol=*"];
+            process::run(Command::new("objcopy").args(hide).arg(&object)).ok("objcopy");
+            objects.push(object);
+        }
+    }
+    assert!(
+        objects.len() > 10,
+        "only {} fixtures compile",
+        objects.len()
+    );
+    let library = folder.join("libfixtures.so");
+    let mut link = Command::new("gcc");
+    link.args(["-shared", "-fopenmp", "-o"]).arg(&library);
+    for _ in 0..COPIES {
+        link.args(&objects);
+    }
+    process::run(link.args(["-lm", "-latomic"])).ok("linking");
+    library
+}
