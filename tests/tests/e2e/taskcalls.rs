@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn compile(folder: &Path, optimisation: &str) -> Option<PathBuf> {
-    let compiler = &Matrix::get().compiler("clang").c;
+    let clang = Matrix::get().compiler("clang");
+    let compiler = clang.command("c").expect("clang compiles C");
     if matrix::version(compiler).is_none() {
         skip(&format!("{compiler} is not installed: no task calls"));
         return None;
