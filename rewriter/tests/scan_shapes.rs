@@ -208,6 +208,7 @@ fn outline(scan: &Scan, function: &str) -> Vec<(Construct, Edge, Mechanism)> {
                 .as_deref()
                 .is_some_and(|f| f.starts_with(function))
         })
+        .filter(|s| s.info.construct != Construct::Service)
         .map(|s| (s.info.construct, s.info.edge, s.info.mechanism))
         .collect()
 }
