@@ -163,7 +163,7 @@ fn follow_paths(body: &Body, by_block: &FxHashMap<usize, Vec<usize>>, drafts: &m
                 }
                 Edge::Next | Edge::End => {
                     let begun = |&b: &usize| begins(&drafts[b], &drafts[d]);
-                    if let Some(at) = path.open.iter().rposition(|b| begun(b)) {
+                    if let Some(at) = path.open.iter().rposition(begun) {
                         drafts[d].region.get_or_insert(path.open[at]);
                         if drafts[d].edge == Edge::End {
                             path.closed = Some(path.open.remove(at));
