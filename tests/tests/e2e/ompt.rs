@@ -60,7 +60,7 @@ fn by_ompt(build: &Build, tool: &Path) -> BTreeMap<String, u64> {
 }
 
 /// Programs of gcc that libomp can't run, and why.
-const NOT_ON_LIBOMP: [(&str, &str); 8] = [
+const NOT_ON_LIBOMP: [(&str, &str); 9] = [
     ("oldabi", "results of the original are wrong"),
     ("ordered", "it has no symbols of version GOMP_5.1"),
     ("rare", "it has no symbols of version OMP_5.0.1"),
@@ -69,6 +69,7 @@ const NOT_ON_LIBOMP: [(&str, &str); 8] = [
         "sync",
         "it doesn't align a task's arguments as asked: results of the original are wrong",
     ),
+    ("target", "it has no GOMP_target_ext"),
     ("tasking", "it has no symbols of version OMP_5.0.1"),
     (
         "taskloop",
