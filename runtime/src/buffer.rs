@@ -1,13 +1,16 @@
 //! A thread's record file: preallocated, mapped, and committed record by record.
 
 use crate::syscall;
-use core::cell::{Cell, RefCell};
+use core::cell::Cell;
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
-use std::ffi::CString;
 
 /// Bytes that the file grows by. Blocks are reserved before they are mapped, so a store can't fail for want of space.
 const CHUNK: usize = 256 << 10;
+
+/// Room for a path (PATH_MAX of Linux).
+const PATH_LEN: usize = 4096;
 
 /// The mapped end of a record file.
 #[derive(Debug)]
@@ -15,8 +18,9 @@ pub(crate) struct Buffer {
     fd: Cell<i32>,
     /// The file behind `fd`: the program may close that number, and open another file that gets it.
     identity: (u64, u64),
-    /// Its absolute path.
-    path: RefCell<Option<CString>>,
+    /// Its absolute path, in a page of its own: memory from the heap that only our mappings lead to is a leak to tools that
+    /// look for leaks.
+    path: *mut u8,
     header: *mut ThreadHeader,
     chunk: Cell<*mut u8>,
     /// Offset of the next record in the chunk.
@@ -29,16 +33,21 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Maps the first part of an empty file; takes the descriptor. `None` (and the descriptor closed) without space.
-    pub(crate) fn new(fd: i32, path: CString, header: ThreadHeader) -> Option<Buffer> {
+    pub(crate) fn new(fd: i32, path: &CStr, header: ThreadHeader) -> Option<Buffer> {
         let mapped = || {
             if !syscall::allocate(fd, 0, (HEADER_LEN + CHUNK) as u64) {
                 return None;
             }
             let head = syscall::map_file(fd, 0, HEADER_LEN)?;
             let chunk = syscall::map_file(fd, HEADER_LEN as u64, CHUNK)?;
-            Some((syscall::identity(fd)?, head.cast::<ThreadHeader>(), chunk))
+            let bytes = path.to_bytes_with_nul();
+            let copy = syscall::map_memory(PATH_LEN).filter(|_| bytes.len() <= PATH_LEN)?;
+            // SAFETY: a fresh mapping of that length.
+            unsafe { copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            let identity = syscall::identity(fd)?;
+            Some((identity, copy, head.cast::<ThreadHeader>(), chunk))
         };
-        let Some((identity, head, chunk)) = mapped() else {
+        let Some((identity, copy, head, chunk)) = mapped() else {
             syscall::close(fd);
             return None;
         };
@@ -47,7 +56,7 @@ impl Buffer {
         Some(Buffer {
             fd: Cell::new(fd),
             identity,
-            path: RefCell::new(Some(path)),
+            path: copy,
             header: head,
             chunk: Cell::new(chunk),
             at: Cell::new(0),
@@ -168,8 +177,8 @@ impl Buffer {
         unsafe {
             syscall::unmap(self.chunk.get(), CHUNK);
             syscall::unmap(self.header.cast(), HEADER_LEN);
+            syscall::unmap(self.path, PATH_LEN);
         }
-        drop(self.path.take());
         if syscall::identity(self.fd.get()) == Some(self.identity) {
             syscall::close(self.fd.get());
         }
@@ -181,10 +190,9 @@ impl Buffer {
         if is_ours(self.fd.get()) {
             return Some(self.fd.get());
         }
-        let path = self.path.take()?;
-        let opened = syscall::open(&path);
-        self.path.replace(Some(path));
-        let fd = syscall::move_up(opened?);
+        // SAFETY: `new` has put a string there, and the page stays mapped as long as self.
+        let path = unsafe { CStr::from_ptr(self.path.cast()) };
+        let fd = syscall::move_up(syscall::open(path)?);
         if !is_ours(fd) {
             syscall::close(fd);
             return None;

@@ -318,7 +318,7 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         counts_end: [0; MAX_COUNTERS],
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
-    let buffer = Buffer::new(syscall::move_up(file.into_raw_fd()), path, header)?;
+    let buffer = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header)?;
     let memory = syscall::map_memory(size_of::<Thread>())?.cast::<Thread>();
     // SAFETY: fresh zeroed pages, aligned, large enough, not shared with anybody yet.
     let thread: &Thread = unsafe { Thread::init(memory, index, counters, buffer) };
