@@ -377,6 +377,38 @@ int both(int n) {
   return r;
 }
 int any(int n, int m) { return n / m + n % m; }
+void ranges(int n, int *from, int *to) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  *from = (int)((long)n * tid / nt);
+  *to = (int)((long)n * (tid + 1) / nt);
+}
+double extras(int n) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  int base = n / nt, extra = n % nt;
+  double s = 0;
+  for (int i = tid * base; i < (tid + 1) * base; i++) s += g(i);
+  if (tid < extra) s += g(nt * base + tid);
+  return s;
+}
+int neighbour(int n) { return (omp_get_thread_num() + 1) % omp_get_num_threads() + n; }
+int halves(int n) {
+  int tid = omp_get_thread_num();
+  if (tid < omp_get_num_threads() / 2) pre(); else post();
+  return n / (tid + 1);
+}
+int last(void) { return omp_get_thread_num() == omp_get_num_threads() - 1 ? 3 : 4; }
+void grid(int n, int rows, int *r, int *c) {
+  int tid = omp_get_thread_num(), columns = omp_get_num_threads() / rows;
+  *r = tid / columns;
+  *c = tid % columns;
+  for (int i = *r; i < n / columns; i++) pre();
+}
+int blocks(int n) {
+  int nt = omp_get_num_threads(), size = (n + nt - 1) / nt, done = 0;
+  for (int b = 0; b < nt; b++)
+    for (int i = b * size; i < (b + 1) * size && i < n; i++) done++;
+  return done;
+}
 void main_thread_waits(void) {
 #pragma omp barrier
 }
@@ -386,17 +418,21 @@ void main_thread_waits(void) {
 fn ordinary_code_has_no_inlined_loops() {
     let source = format!("{HEADER}{NEGATIVES} int main(void) {{}}");
     for level in LEVELS {
-        let command = format!("gcc -fopenmp {level}");
-        let Some(program) = compile(&source, &command) else {
-            continue;
-        };
-        let scan = program.scan();
-        let loops: Vec<_> = begins(&scan, Construct::Loop)
-            .iter()
-            .map(|s| &s.info)
-            .collect();
-        assert!(loops.is_empty(), "{command}: {loops:?}");
-        assert!(begins(&scan, Construct::Single).is_empty(), "{command}");
+        let compilers = ["gcc-11", "gcc-12", "clang-19"];
+        for command in compilers.map(|c| format!("{c} -fopenmp {level}")) {
+            let Some(program) = compile(&source, &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let loops: Vec<_> = begins(&scan, Construct::Loop)
+                .iter()
+                .map(|s| &s.info)
+                .collect();
+            assert!(loops.is_empty(), "{command}: {loops:?}");
+            assert!(begins(&scan, Construct::Single).is_empty(), "{command}");
+            assert!(begins(&scan, Construct::Distribute).is_empty(), "{command}");
+            assert!(begins(&scan, Construct::Master).is_empty(), "{command}");
+        }
     }
 }
 
@@ -465,5 +501,112 @@ end program
             (1..=2).contains(&complete(&scan, Construct::Single)),
             "{level}"
         );
+    }
+}
+
+#[test]
+fn atomics_and_fences_are_listed() {
+    let source = "
+int x; double d; long y[4];
+int main(int n, char **v) {
+#pragma omp parallel
+  {
+#pragma omp atomic
+    x++;
+#pragma omp atomic
+    d *= 1.5;
+#pragma omp atomic capture
+    y[0] = y[1]++;
+  }
+#pragma omp parallel
+  {
+    x = n;
+#pragma omp flush
+    n = x;
+  }
+}
+__attribute__((noinline)) int elsewhere(int *p) { return __atomic_fetch_add(p, 3, __ATOMIC_SEQ_CST); }
+";
+    for command in [
+        "gcc -fopenmp -O0",
+        "gcc -fopenmp -O2",
+        "gcc -fopenmp -O2 -s",
+    ] {
+        let Some(program) = compile(source, command) else {
+            continue;
+        };
+        let scan = program.scan();
+        let of = |c: Construct| -> Vec<&Site> {
+            scan.sites
+                .iter()
+                .filter(|s| s.info.construct == c)
+                .collect()
+        };
+        // The function that no construct hands over isn't looked at.
+        let locked = |l: &scan_support::Line| l.text.starts_with("lock");
+        let all = program.objdump().iter().filter(|l| locked(l)).count();
+        let (atomics, flushes) = (of(Construct::Atomic), of(Construct::Flush));
+        assert_eq!(atomics.len(), 3, "{command}");
+        assert_eq!(atomics.len() + flushes.len() + 1, all, "{command}");
+        assert_eq!(flushes.len(), 1, "{command}");
+        for site in atomics.into_iter().chain(flushes) {
+            assert_eq!(site.info.outcome, Outcome::Skipped, "{command}");
+            assert_eq!(site.info.mechanism, Mechanism::Inline, "{command}");
+            assert_eq!(
+                site.info.detail.as_deref(),
+                Some("or equivalent"),
+                "{command}"
+            );
+        }
+    }
+}
+
+/// gcc threads the second loop's test into the first one's, or hoists the division out of a cycle.
+#[test]
+fn loops_without_a_division_of_their_own_have_probes() {
+    let source = format!(
+        "{HEADER}
+void two(int n) {{
+#pragma omp parallel
+  {{
+#pragma omp for
+    for (int i = 0; i < n; i++) a[i] *= 2;
+#pragma omp for
+    for (int i = 0; i < n; i++) b[i] += a[n - 1 - i];
+  }}
+}}
+void cycle(int n, int m) {{
+#pragma omp parallel
+  for (int k = 0; k < m; k++) {{
+#pragma omp for
+    for (int i = 0; i < n; i++) a[i] += g(i);
+  }}
+}}
+int main(void) {{}}"
+    );
+    for command in ["gcc-11", "gcc-12"] {
+        for level in ["-O1", "-O2", "-O3", "-O2 -s"] {
+            let command = format!("{command} -fopenmp {level}");
+            let Some(program) = compile(&source, &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let found = begins(&scan, Construct::Loop);
+            assert_eq!(found.len(), 3, "{command}");
+            for begin in found {
+                let complete =
+                    begin.info.outcome == Outcome::Patchable && !ends(&scan, begin).is_empty();
+                let hoisted = begin
+                    .info
+                    .reason
+                    .as_deref()
+                    .is_some_and(|r| r.contains("hoisted"));
+                assert!(
+                    complete || (hoisted && level == "-O3"),
+                    "{command}: {:?}",
+                    begin.info
+                );
+            }
+        }
     }
 }

@@ -114,12 +114,21 @@ pub(super) fn short_row(site: &SiteInfo) -> [String; 5] {
     [address, construct, function, source, outcome]
 }
 
+/// The construct; said so where other source code gives the same instructions.
+fn construct(site: &SiteInfo) -> String {
+    let name = site.construct.name();
+    match site.detail.as_deref() {
+        Some("or equivalent") => format!("{name} or equivalent"),
+        _ => name.to_owned(),
+    }
+}
+
 fn row(site: &SiteInfo) -> [String; 8] {
     let edge = format!("{:?}", site.edge).to_lowercase();
     [
         site.id.to_string(),
         site.address.to_string(),
-        site.construct.name().to_owned(),
+        construct(site),
         if site.region == site.id {
             edge
         } else {

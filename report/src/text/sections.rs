@@ -357,6 +357,10 @@ fn share_bar(share: f64, light: f64) -> String {
 
 pub(super) fn kind(region: &Region) -> String {
     let construct = region.construct.unwrap_or("xu");
+    // Other source code gives the same instructions.
+    if region.detail.as_deref() == Some("or equivalent") {
+        return format!("{construct} or equivalent");
+    }
     match region.combined_with {
         Some(inner) => format!("{construct} {inner}"),
         None => construct.to_owned(),

@@ -155,6 +155,7 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
             }
             if flags & IDENT_WORK_SECTIONS != 0 {
                 draft.construct = Construct::Sections;
+                draft.detail = Some("static; a thread's sections are one unit".to_owned());
             } else if flags & IDENT_WORK_DISTRIBUTE != 0 {
                 draft.construct = Construct::Distribute;
             }

@@ -4,6 +4,7 @@
 //! candidate are decoded (`decode`), and values are propagated through them (`dataflow`) to know arguments, calls
 //! through registers, and the shapes that compilers inline (`shapes`).
 
+mod atomics;
 mod calls;
 mod candidates;
 mod cfg;
@@ -162,6 +163,7 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
         mut drafts,
         windows: placed,
     } = whole;
+    atomics::add(module, &mut drafts);
     let debug = source::DebugSections::read(&module.image);
     let lines = source::Lines::read(&debug);
     let outlined = drafts

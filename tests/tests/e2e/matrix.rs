@@ -2,7 +2,7 @@
 //! source, the patched program does what the original does, and what was recorded is what the program counted itself.
 //!
 //! A selection is tested in which every version meets every level and every set of flags;
-//! all of it with `OMPFUSE_MATRIX=full cargo test --release -p ompfuse-tests -- matrix::` (hours on two cores;
+//! all of it with `OMPFUSE_MATRIX=full cargo test --release -p ompfuse-tests -- matrix::` (half an hour on two cores;
 //! `OMPFUSE_MATRIX=2/5` is the second fifth of it).
 
 use crate::counts;

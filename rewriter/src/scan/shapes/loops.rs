@@ -179,11 +179,24 @@ fn shape(
         let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
         is(x, y) || is(y, x)
     };
-    if !comparisons(a).any(asks_remainder) {
+    let asked: Vec<(usize, u64)> = comparisons(a)
+        .filter(|c| asks_remainder(c.2))
+        .map(|c| (c.0, c.1))
+        .collect();
+    if asked.is_empty() {
         return None;
     }
     let branches: Vec<usize> = diverging(a, id, block, rank).collect();
     let (&first, others) = branches.split_first()?;
+    // Other code that divides work: it asks for the remainder behind its loop, or its first test is that of a cycle.
+    let at = a.body.insns[a.decisions[&first].compare].ip();
+    let before = |&(b, ip): &(usize, u64)| {
+        let succs = &a.body.blocks[b].succs;
+        b == first && ip < at || succs.iter().any(|&s| a.side(block, s).contains(&first))
+    };
+    if !asked.iter().any(before) || leaves_cycle(a, first, block) {
+        return None;
+    }
     let asks: Vec<usize> = a
         .decisions
         .iter()
@@ -192,6 +205,16 @@ fn shape(
         .filter(|&b| a.dom.dominates(block, b))
         .collect();
     Some((origin(a, first, &asks), first, others.to_vec()))
+}
+
+/// Whether a block's branch leaves a cycle behind the division's block.
+fn leaves_cycle(a: &Analysis<'_, '_>, branch: usize, division: usize) -> bool {
+    let succs = &a.body.blocks[branch].succs;
+    a.cycles.iter().any(|c| {
+        c.blocks.contains(&branch)
+            && !c.blocks.contains(&division)
+            && succs.iter().any(|s| !c.blocks.contains(s))
+    })
 }
 
 /// Divisions by the number of threads, by address; of twins only the first.
@@ -224,16 +247,19 @@ fn divisions(a: &Analysis<'_, '_>) -> BTreeMap<u64, Division> {
     out
 }
 
-/// Every pair of values that the function compares.
-fn comparisons<'x>(a: &'x Analysis<'_, '_>) -> impl Iterator<Item = (Value, Value)> + 'x {
+/// Every pair of values that the function compares, with block and address.
+fn comparisons<'x>(
+    a: &'x Analysis<'_, '_>,
+) -> impl Iterator<Item = (usize, u64, (Value, Value))> + 'x {
     (0..a.body.blocks.len()).flat_map(move |block| {
         let mut out = Vec::new();
         a.visit(block, |_, insn, state| {
             if insn.mnemonic() == Mnemonic::Cmp {
-                out.push((
+                let values = (
                     dataflow::operand(state, insn, 0),
                     dataflow::operand(state, insn, 1),
-                ));
+                );
+                out.push((block, insn.ip(), values));
             }
         });
         out
