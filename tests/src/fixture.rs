@@ -233,6 +233,7 @@ impl Fixture {
     pub fn has_compiler(&self, compiler: &Compiler) -> bool {
         let extension = self.source.extension().unwrap_or_default();
         (self.is_for(compiler.family()) || self.is_for(&compiler.name))
+            && !compiler.fixtures_without.contains(&self.name)
             && compiler.command(&extension.to_string_lossy()).is_some()
     }
 

@@ -49,6 +49,9 @@ pub struct Compiler {
     /// Levels and sets of flags that it doesn't have.
     #[serde(default)]
     pub without: Vec<String>,
+    /// Fixtures that it can't build right.
+    #[serde(default)]
+    pub fixtures_without: Vec<String>,
     /// Flags that are left out of the sets that it has.
     #[serde(default)]
     pub unknown: Vec<String>,
