@@ -67,6 +67,11 @@ impl Module {
                 }
                 _ => host::find_openmp(self.status.module, &self.name),
             }
+            // The look-up may have run constructors: of another copy of this library, which takes the module and protects
+            // the page.
+            if (&raw const (*self.header).slots[abi::SLOT_CALL]).read_volatile() != 0 {
+                return;
+            }
             (&raw mut (*self.header).module).write_volatile(self.status.module);
             for (slot, thunk) in [
                 (abi::SLOT_CALL, entry::call_thunk as *const () as u64),
