@@ -126,6 +126,20 @@ fn uncounted(scan: &Scan, patched: &BTreeSet<u32>) -> BTreeSet<u32> {
         .collect()
 }
 
+/// Loops whose begin is told by the probe of a barrier before them.
+fn told_elsewhere(scan: &Scan, patched: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let uncounted = uncounted(scan, patched);
+    let barriers = scan.sites.iter().filter_map(|s| match &s.action {
+        Some(Action::Call { probe, .. }) if probe.probe == Probe::Barrier && probe.second != 0 => {
+            Some(probe.param as u32)
+        }
+        _ => None,
+    });
+    barriers
+        .filter(|begun| !uncounted.contains(begun))
+        .collect()
+}
+
 /// Takes them out of what a site tells of them.
 fn leave_out(desc: &mut SiteDesc, uncounted: &BTreeSet<u32>) {
     let probe = Probe::from_number(desc.probe);
@@ -166,6 +180,7 @@ pub(crate) fn description(
     patched: &BTreeSet<u32>,
     options: &PlanOptions,
 ) -> SelfDescription {
+    let told = told_elsewhere(scan, patched);
     let sites = scan.sites.iter().map(|site| {
         let mut info = site.info.clone();
         if patched.contains(&info.id) {
@@ -174,7 +189,7 @@ pub(crate) fn description(
         }
         // What a region's probes tell has none of its own.
         let is_implied = info.mechanism == Mechanism::Implied && info.outcome == Outcome::Patchable;
-        if is_implied && patched.contains(&info.region) {
+        if is_implied && (patched.contains(&info.region) || told.contains(&info.region)) {
             info.outcome = Outcome::Patched;
         }
         info
