@@ -382,6 +382,30 @@ void ranges(int n, int *from, int *to) {
   *from = (int)((long)n * tid / nt);
   *to = (int)((long)n * (tid + 1) / nt);
 }
+double remainders(int n) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  int base = n / nt, extra = n % nt;
+  int from = tid * base + (tid < extra ? tid : extra), to = from + base + (tid < extra);
+  double s = 0;
+  for (int i = from; i < to; i++) s += g(i);
+  return s;
+}
+double first_extra(int n) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  int base = n / nt, extra = n % nt;
+  double s = 0;
+  if (tid < extra) s += g(nt * base + tid);
+  for (int i = tid * base; i < (tid + 1) * base; i++) s += g(i);
+  return s;
+}
+unsigned long larger_first(unsigned long n, unsigned long *from) {
+  unsigned long nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  unsigned long base = n / nt, extra = n % nt, to;
+  if (tid < extra) *from = tid * (base + 1), to = *from + base + 1;
+  else *from = extra * (base + 1) + (tid - extra) * base, to = *from + base;
+  for (unsigned long i = *from; i < to; i++) a[i & 1023] += g(i);
+  return to;
+}
 double extras(int n) {
   int nt = omp_get_num_threads(), tid = omp_get_thread_num();
   int base = n / nt, extra = n % nt;

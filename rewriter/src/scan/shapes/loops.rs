@@ -7,7 +7,7 @@
 //! if (s0 >= e0) goto end;                      the diverging branch
 //! ```
 
-use super::{Analysis, NaturalLoop, again};
+use super::{Analysis, NaturalLoop, again, shares};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
@@ -45,6 +45,9 @@ pub(super) struct Shape {
     pub alone: bool,
 }
 
+/// Why a division is left alone whose results nothing is multiplied with.
+const NOT_OURS: &str = "a loop divided by hand, or in a form that is not gcc's";
+
 /// Adds the static loops of a function to `drafts`.
 pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut shapes: Vec<Shape> = Vec::new();
@@ -73,10 +76,16 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             }
             continue;
         };
+        let origin_of = shares::origin(a, at, division.block, division.by, division.size);
+        if origin_of == shares::Origin::ByHand && !asks_again(a, &division, id, first) {
+            continue;
+        }
         let alone = over_count[&id] == 1;
         let mut begin = add_begin(a, &division, drafts);
         let share = begin;
-        if let Some(why) = again::unswitched(a, id, first, drafts) {
+        if origin_of == shares::Origin::Unclear {
+            drafts[begin].skip(NOT_OURS);
+        } else if let Some(why) = again::unswitched(a, id, first, drafts) {
             drafts[begin].skip(why);
         } else if let Some(why) = displaced(a, &division, origin) {
             if alone {
@@ -171,10 +180,7 @@ fn shape(
     block: usize,
     by: Query,
 ) -> Option<(usize, usize, Vec<usize>)> {
-    let rank = match by {
-        Query::NumTeams => Query::TeamNum,
-        _ => Query::ThreadNum,
-    };
+    let rank = rank(by);
     let asks_remainder = |(x, y): (Value, Value)| {
         let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
         is(x, y) || is(y, x)
@@ -205,6 +211,30 @@ fn shape(
         .filter(|&b| a.dom.dominates(block, b))
         .collect();
     Some((origin(a, first, &asks), first, others.to_vec()))
+}
+
+/// The own number among what is counted.
+pub(super) fn rank(by: Query) -> Query {
+    match by {
+        Query::NumTeams => Query::TeamNum,
+        _ => Query::ThreadNum,
+    }
+}
+
+/// Whether the division is hoisted out of a cycle that asks for the remainder in every round: gcc multiplies before it asks
+/// then, so that the product doesn't tell; code written by hand has its range before the cycle.
+fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64, first: usize) -> bool {
+    let rank = Value::Query(rank(division.by));
+    let asks = |d: &super::Decision| {
+        d.values == (rank, Value::Remainder(id)) || d.values == (Value::Remainder(id), rank)
+    };
+    a.cycles.iter().any(|c| {
+        c.blocks.contains(&first)
+            && !c.blocks.contains(&division.block)
+            && a.decisions
+                .iter()
+                .any(|(b, d)| c.blocks.contains(b) && asks(d))
+    })
 }
 
 /// Whether a block's branch leaves a cycle behind the division's block.

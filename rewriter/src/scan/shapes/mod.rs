@@ -8,6 +8,7 @@ mod ends;
 mod loops;
 mod master;
 mod reach;
+mod shares;
 mod single;
 
 use super::Module;
