@@ -72,17 +72,32 @@ pub fn record(
     folder: &Path,
     flags: &[&str],
 ) -> Output {
+    let before = if folder.is_dir() {
+        runs(folder)
+    } else {
+        vec![]
+    };
     let mut command = command::with_threads(threads);
-    process::run(
-        command
-            .arg("record")
-            .args(flags)
-            .arg("-o")
-            .arg(folder)
-            .arg("--")
-            .arg(program)
-            .args(args),
-    )
+    command
+        .arg("record")
+        .args(flags)
+        .arg("-o")
+        .arg(folder)
+        .arg("--")
+        .arg(program)
+        .args(args);
+    let mut output = process::run(&mut command);
+    for _ in 1..process::ATTEMPTS {
+        if !output.is_libomp_bug() {
+            break;
+        }
+        eprintln!("again, since libomp failed: {command:?}");
+        for run in runs(folder).iter().filter(|run| !before.contains(run)) {
+            std::fs::remove_dir_all(run).expect("a run is a folder of ours");
+        }
+        output = process::run(&mut command);
+    }
+    output
 }
 
 /// The table of a run or profile.
