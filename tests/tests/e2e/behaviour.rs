@@ -263,6 +263,7 @@ fn debuggers_see_the_same_stack() {
 /// Interrupted at every place, on either stack, and with a stack walk from there.
 #[test]
 fn signals_arrive_anywhere() {
+    let (mut all, mut added) = (0, 0);
     for (flags, ways) in [
         (&[][..], &["plain", "stack", "walk"][..]),
         (&["-O0"], &["walk"]),
@@ -280,7 +281,9 @@ fn signals_arrive_anywhere() {
                 let text = std::fs::read_to_string(&report).expect("the program reports");
                 let counts = fixture::counts(&text);
                 let what = format!("{} {how}: {counts:?}", pair.what);
-                assert!(counts["signals"] > 500 && counts["added"] > 0, "{what}");
+                assert!(counts["signals"] > 500, "{what}");
+                all += 1;
+                added += counts["added"];
                 if *how == "walk" {
                     assert!(counts["walks"] > 0, "{what}");
                     assert_eq!(counts["broken"], 0, "{what}");
@@ -289,6 +292,11 @@ fn signals_arrive_anywhere() {
             }
         }
     }
+    // Where a signal arrives is chance: in one run none may meet a probe, in all of them some do.
+    assert!(
+        all == 0 || added > 0,
+        "{added} signals in added code in {all} runs"
+    );
 }
 
 /// A missing perf is no failure, even in continuous integration: many kernels have none that fits.
