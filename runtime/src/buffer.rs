@@ -104,6 +104,7 @@ impl Buffer {
 
     /// Maps the next chunk, after a filler that readers skip as a kind that they don't know.
     #[cold]
+    #[inline(never)]
     fn grow(&self) -> bool {
         if self.full.get() {
             return false;
@@ -136,6 +137,7 @@ impl Buffer {
     }
 
     #[cold]
+    #[inline(never)]
     pub(crate) fn lose(&self) {
         // SAFETY: as in commit.
         let lost = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).lost) };

@@ -218,7 +218,7 @@ impl Counters {
         if self.is_foreign.get() || pages[0].gap() > self.gap.get() + TOLERANCE_NS {
             return self.read_by_kernel(out);
         }
-        for (page, value) in pages[..self.len].iter().zip(out.iter_mut()) {
+        for (page, value) in pages.iter().take(self.len).zip(out.iter_mut()) {
             match page.read() {
                 Some(count) => *value = count,
                 // Not on the processor at the moment: the kernel knows what it has counted.
@@ -235,6 +235,7 @@ impl Counters {
 
     /// As [`Counters::read`], with one system call.
     #[cold]
+    #[inline(never)]
     fn read_by_kernel(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
         // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
         let mut words = [0; 3 + 2 * (MAX_COUNTERS + 1)];

@@ -83,6 +83,9 @@ pub(crate) const MAX_STACK_ALIGN: usize = 4096;
 
 // Called from a trampoline in the middle of a function: everything but r10, r11 and flags (saved there, at rsp+8,
 // rsp+16 and rsp+24) may be live, vector registers included. The handler gets the registers in x86's numbering.
+//
+// This library is compiled for the baseline: its code uses the lower halves of 16 vector registers, by instructions that leave
+// the rest as it is. So these are saved here. What calls code of others does it through `protected`, which saves everything.
 global_asm!(
     ".pushsection .text",
     ".globl ompfuse_inline_thunk",
@@ -118,30 +121,43 @@ global_asm!(
     "lea rax, [rbp + 40 + 128]",
     "mov [rsp + 32], rax",
     "mov rbx, rsp",
+    "mov rdi, rsp",
     "mov rsi, r10",
-    "and rsp, -64",
-    "sub rsp, {area}",
-    "cmp byte ptr [rip + ompfuse_has_xsave], 0",
-    "je 1f",
-    "xor eax, eax",
-    "lea rdi, [rsp + 512]",
-    "mov ecx, 8",
-    "rep stosq", // the header of the area must be zero but for what xsave writes
-    "mov eax, {components}",
-    "xor edx, edx",
-    "xsave64 [rsp]",
-    "mov rdi, rbx",
+    "and rsp, -16",
+    "sub rsp, 256",
+    "movaps [rsp], xmm0",
+    "movaps [rsp + 16], xmm1",
+    "movaps [rsp + 32], xmm2",
+    "movaps [rsp + 48], xmm3",
+    "movaps [rsp + 64], xmm4",
+    "movaps [rsp + 80], xmm5",
+    "movaps [rsp + 96], xmm6",
+    "movaps [rsp + 112], xmm7",
+    "movaps [rsp + 128], xmm8",
+    "movaps [rsp + 144], xmm9",
+    "movaps [rsp + 160], xmm10",
+    "movaps [rsp + 176], xmm11",
+    "movaps [rsp + 192], xmm12",
+    "movaps [rsp + 208], xmm13",
+    "movaps [rsp + 224], xmm14",
+    "movaps [rsp + 240], xmm15",
     "call {inline}",
-    "mov eax, {components}",
-    "xor edx, edx",
-    "xrstor64 [rsp]",
-    "jmp 2f",
-    "1:",
-    "fxsave64 [rsp]",
-    "mov rdi, rbx",
-    "call {inline}",
-    "fxrstor64 [rsp]",
-    "2:",
+    "movaps xmm0, [rsp]",
+    "movaps xmm1, [rsp + 16]",
+    "movaps xmm2, [rsp + 32]",
+    "movaps xmm3, [rsp + 48]",
+    "movaps xmm4, [rsp + 64]",
+    "movaps xmm5, [rsp + 80]",
+    "movaps xmm6, [rsp + 96]",
+    "movaps xmm7, [rsp + 112]",
+    "movaps xmm8, [rsp + 128]",
+    "movaps xmm9, [rsp + 144]",
+    "movaps xmm10, [rsp + 160]",
+    "movaps xmm11, [rsp + 176]",
+    "movaps xmm12, [rsp + 192]",
+    "movaps xmm13, [rsp + 208]",
+    "movaps xmm14, [rsp + 224]",
+    "movaps xmm15, [rsp + 240]",
     "mov rsp, rbx",
     "pop rax",
     "pop rcx",
@@ -163,6 +179,54 @@ global_asm!(
     "ret",
     ".cfi_endproc",
     ".size ompfuse_inline_thunk, . - ompfuse_inline_thunk",
+    // Calls rdi(rsi) with all vector state saved around it; returns what that returns.
+    ".globl ompfuse_protected",
+    ".hidden ompfuse_protected",
+    ".type ompfuse_protected,@function",
+    "ompfuse_protected:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push rbx",
+    ".cfi_offset rbx, -24",
+    "sub rsp, 8",
+    "mov rbx, rdi",
+    "and rsp, -64",
+    "sub rsp, {area}",
+    "cmp byte ptr [rip + ompfuse_has_xsave], 0",
+    "je 1f",
+    "xor eax, eax",
+    "lea rdi, [rsp + 512]",
+    "mov ecx, 8",
+    "rep stosq", // the header of the area must be zero but for what xsave writes
+    "mov eax, {components}",
+    "xor edx, edx",
+    "xsave64 [rsp]",
+    "mov rdi, rsi",
+    "call rbx",
+    "mov rbx, rax",
+    "mov eax, {components}",
+    "xor edx, edx",
+    "xrstor64 [rsp]",
+    "jmp 2f",
+    "1:",
+    "fxsave64 [rsp]",
+    "mov rdi, rsi",
+    "call rbx",
+    "mov rbx, rax",
+    "fxrstor64 [rsp]",
+    "2:",
+    "mov rax, rbx",
+    "mov rbx, [rbp - 8]",
+    ".cfi_restore rbx",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_protected, . - ompfuse_protected",
     ".popsection",
     ".pushsection .data",
     ".globl ompfuse_has_xsave",
@@ -178,6 +242,18 @@ global_asm!(
 const XSAVE_COMPONENTS: u32 = 0xe7;
 /// Standard-format area of these components: at most 2,688 bytes on any processor; a multiple of 64.
 const XSAVE_AREA: usize = 2752;
+
+/// Calls code of others (the C library, an OpenMP runtime) from an inline probe, where any register of the program may be
+/// live.
+#[cold]
+#[inline(never)]
+pub(crate) fn protected(function: extern "C" fn(u64) -> u64, argument: u64) -> u64 {
+    unsafe extern "C" {
+        fn ompfuse_protected(function: extern "C" fn(u64) -> u64, argument: u64) -> u64;
+    }
+    // SAFETY: it does nothing but call the function, on the same stack.
+    unsafe { ompfuse_protected(function, argument) }
+}
 
 /// Finds out how vector state is saved. Before any slot is filled.
 pub(crate) fn prepare() {
@@ -403,8 +479,21 @@ unsafe extern "C-unwind" fn handle_task(call: *const Call, block: *mut u8) -> u6
 unsafe extern "C" fn handle_inline(registers: *const [u64; 16], site: *const SiteDesc) {
     // SAFETY: the thunk's own array; the trampoline's site.
     let (registers, site) = unsafe { (&*registers, &*site) };
-    if let Some(thread) = process::current() {
+    let thread = process::known().or_else(|| {
+        // A thread's first probe, or one of a thread that doesn't record.
+        if !process::may_begin() {
+            return None;
+        }
+        protected(begin, 0);
+        process::known()
+    });
+    if let Some(thread) = thread {
         thread.recover(registers[RSP] as usize);
         probes::inline::inline(thread, registers, site);
     }
+}
+
+extern "C" fn begin(_: u64) -> u64 {
+    process::current();
+    0
 }

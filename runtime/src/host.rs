@@ -1,6 +1,6 @@
 //! What the process around us can tell: the OpenMP runtime's thread numbers, the processor.
 
-use crate::tls;
+use crate::{entry, tls};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use ompfuse_format::record::split_site;
@@ -120,6 +120,28 @@ fn ask(site: u32, which: usize) -> Option<i64> {
 pub(crate) fn has_libomp(site: u32) -> bool {
     let (module, _) = split_site(site);
     OPENMP[module as usize % MODULES][2].load(Ordering::Relaxed) != 0
+}
+
+/// What an inline probe asks of the OpenMP runtime: numbers as in [`NAMES`], and the answer where there is none.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Question(u64, i64);
+
+impl Question {
+    pub(crate) const THREAD_NUM: Question = Question(0, 0);
+    pub(crate) const NUM_THREADS: Question = Question(1, 1);
+    pub(crate) const TEAM_NUM: Question = Question(3, 0);
+    pub(crate) const NUM_TEAMS: Question = Question(4, 1);
+
+    /// Asks where any register of the program may be live.
+    pub(crate) fn ask(self, site: u32) -> i64 {
+        extern "C" fn answer(argument: u64) -> u64 {
+            ask(argument as u32, (argument >> 32) as usize).map_or(u64::MAX, |n| n as u64)
+        }
+        match entry::protected(answer, self.0 << 32 | u64::from(site)) {
+            u64::MAX => self.1,
+            number => number as i64,
+        }
+    }
 }
 
 /// Thread number in the current team, for code of this site's module.

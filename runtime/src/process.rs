@@ -262,19 +262,31 @@ fn create(path: &Path) -> std::io::Result<File> {
 /// This thread, if it records.
 #[inline(always)]
 pub(crate) fn current<'a>() -> Option<&'a Thread> {
+    known().or_else(|| {
+        if !may_begin() {
+            return None;
+        }
+        begin_thread()
+    })
+}
+
+/// This thread, if it records already.
+#[inline(always)]
+pub(crate) fn known<'a>() -> Option<&'a Thread> {
     let word = tls::get();
-    if word > TLS_OFF {
-        // SAFETY: set by begin_thread, and reset before the memory goes.
-        return Some(unsafe { &*(word as *const Thread) });
-    }
-    if word == TLS_OFF || !ACTIVE.load(Ordering::Relaxed) {
-        return None;
-    }
-    begin_thread()
+    // SAFETY: set by begin_thread, and reset before the memory goes.
+    (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) })
+}
+
+/// Whether this thread, which does not record, may begin to.
+#[inline(always)]
+pub(crate) fn may_begin() -> bool {
+    tls::get() != TLS_OFF && ACTIVE.load(Ordering::Relaxed)
 }
 
 /// A thread's first probe.
 #[cold]
+#[inline(never)]
 fn begin_thread<'a>() -> Option<&'a Thread> {
     tls::set(TLS_OFF); // what follows may allocate, and so run probes of a patched allocator
     // SAFETY: errno is this thread's own variable.

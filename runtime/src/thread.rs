@@ -169,6 +169,12 @@ impl Thread {
     #[inline]
     pub(crate) fn switch(&self, to: *const Cost) -> *const Cost {
         self.charge();
+        self.turn(to)
+    }
+
+    /// Makes `to` the current account, at a boundary that has charged already. Returns the former one.
+    #[inline(always)]
+    pub(crate) fn turn(&self, to: *const Cost) -> *const Cost {
         self.account.replace(to)
     }
 

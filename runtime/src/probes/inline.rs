@@ -1,8 +1,9 @@
 //! Probes in the middle of a function, for constructs that gcc computes itself.
 
+use super::divide::divide;
 use super::loops;
 use crate::entry;
-use crate::host;
+use crate::host::Question;
 use crate::thread::{Share, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{self, FLAG_UNSIGNED, Probe, SiteDesc};
@@ -33,7 +34,7 @@ pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
         }
         Some(Probe::InlineEnd) => {
             let region = entry::region(site);
-            thread.close_to(|work| {
+            thread.end_to(|work| {
                 work.site.get() == region && work.construct.get() != Construct::Range
             });
         }
@@ -46,7 +47,7 @@ pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
 fn thread_number(thread: &Thread, site: &SiteDesc) -> i64 {
     match thread.frame().construct {
         Construct::ImplicitTask => thread.frame().tid,
-        _ => host::thread_num(entry::this(site)),
+        _ => Question::THREAD_NUM.ask(entry::this(site)),
     }
 }
 
@@ -66,31 +67,32 @@ fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &Si
         (_, false) => i128::from(value as i64),
     };
     // A division by a byte divides the two bytes of ax.
-    let n = number(registers[RAX], site.width.max(2)).max(0);
+    let n = number(registers[RAX], site.width.max(2)).max(0) as u64;
     let of_teams = site.construct == Construct::Distribute as u8;
     let asked = || match of_teams {
-        true => host::num_teams(entry::this(site)),
-        false => host::num_threads(entry::this(site)),
+        true => Question::NUM_TEAMS.ask(entry::this(site)),
+        false => Question::NUM_THREADS.ask(entry::this(site)),
     };
     let threads = divisor
         .map(|value| number(value, site.width))
         .filter(|&t| t > 0)
-        .unwrap_or_else(|| i128::from(asked().max(1)));
-    let tid = i128::from(match of_teams {
-        true => host::team_num(entry::this(site)),
+        .map_or_else(|| asked().max(1) as u64, |t| t as u64);
+    let tid = match of_teams {
+        true => Question::TEAM_NUM.ask(entry::this(site)),
         false => thread_number(thread, site),
-    });
-    let (quotient, remainder) = (n / threads, n % threads);
+    } as u64;
+    let quotient = divide(n, threads);
+    let remainder = n - quotient * threads;
     let (count, first) = if tid < remainder {
-        (quotient + 1, tid * (quotient + 1))
+        (quotient + 1, tid.wrapping_mul(quotient + 1))
     } else {
-        (quotient, tid * quotient + remainder)
+        (quotient, tid.wrapping_mul(quotient).wrapping_add(remainder))
     };
     let share = Share {
         site: entry::this(site),
         stack: registers[RSP],
         first: first as i64,
-        count: count as u64,
+        count,
     };
     thread.keep_share(share);
     share
@@ -99,8 +101,7 @@ fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &Si
 /// Begins a static loop whose share is known. Behind the test that a thread without iterations fails, the compiler may have
 /// put further loops of the same bounds: they are counted here.
 fn begin(thread: &Thread, site: &SiteDesc, this: u32, share: Share) {
-    thread.close_all();
-    thread.charge();
+    thread.end_all();
     let construct = loop_construct(site);
     let range = (share.count > 0).then_some((share.first, share.count));
     loops::open(thread, construct, this, 0, 1, range);
@@ -133,8 +134,7 @@ pub(crate) fn loop_behind(thread: &Thread, stack: u64, barrier: &SiteDesc) {
     let this = sibling(barrier, barrier.param);
     match thread.share(sibling(barrier, barrier.second - 1), stack) {
         Some(share) => {
-            thread.close_all();
-            thread.charge();
+            thread.end_all();
             let range = (share.count > 0).then_some((share.first, share.count));
             loops::open(thread, Construct::Loop, this, 0, 1, range);
         }
@@ -151,8 +151,7 @@ fn sibling(site: &SiteDesc, number: i64) -> u32 {
 /// A loop whose bounds are forgotten: its iterations are unknown, and said to be lost.
 fn begin_unknown(thread: &Thread, construct: Construct, this: u32) {
     thread.buffer.lose();
-    thread.close_all();
-    thread.charge();
+    thread.end_all();
     loops::open(thread, construct, this, 0, 1, None);
 }
 
@@ -182,10 +181,10 @@ fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let Some(start) = value(0) else { return };
     let end = value(1).unwrap_or(0).saturating_add(site.second);
     if innermost_loop(thread) == Some(region) {
+        thread.charge();
         loops::end_chunk(thread, start, end);
     } else {
-        thread.close_all();
-        thread.charge();
+        thread.end_all();
         loops::open(thread, Construct::Loop, region, 0, 1, None);
     }
     let more = if site.flags & FLAG_UNSIGNED != 0 {

@@ -1,9 +1,10 @@
 //! Work-sharing loops. A loop is an entry of its own per thread and instance; each range of it that the thread executes
 //! is an XU inside it, labelled by its first iteration, counted from 0.
 
+use super::divide::{divide, divide_signed, divide_up};
 use super::sync;
 use crate::entry::{self, Call, bound, bound_at};
-use crate::host;
+use crate::host::Question;
 use crate::thread::{Chunks, Place, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{FLAG_CHUNKS, SiteDesc};
@@ -45,7 +46,7 @@ fn open_range(thread: &Thread, index: i64, extent: u64) {
     thread.open(construct, work.site.get(), place, extent);
 }
 
-/// Closes the range that ends, if one is open.
+/// Closes the range that ends, if one is open. The caller has charged.
 fn close_range(thread: &Thread) {
     thread.close_to(|work| matches!(work.construct.get(), Construct::Range | Construct::Section));
 }
@@ -55,7 +56,7 @@ fn logical(value: i64, first: i64, step: i64) -> i64 {
     if step == 0 {
         0
     } else {
-        value.wrapping_sub(first).wrapping_div(step)
+        divide_signed(value.wrapping_sub(first), step)
     }
 }
 
@@ -66,16 +67,16 @@ fn iterations(first: i64, end: i64, step: i64) -> u64 {
     } else {
         end.wrapping_sub(first)
     };
-    (span as u64).div_ceil(step.unsigned_abs().max(1))
+    divide_up(span as u64, step.unsigned_abs().max(1))
 }
 
-/// Calls the original, charging the innermost loop's dispatch account.
+/// Calls the original, charging the innermost loop's dispatch account. The caller has charged what came before.
 fn fetch(thread: &Thread, call: &Call) -> u64 {
     let Some(work) = thread.work() else {
         return call.forward();
     };
     work.fetches.set(work.fetches.get() + 1);
-    let before = thread.switch(&raw const work.dispatch);
+    let before = thread.turn(&raw const work.dispatch);
     let result = call.forward();
     thread.switch(before);
     result
@@ -105,12 +106,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     if call.known(2) == Some(0) {
         return call.forward();
     }
-    thread.close_all();
-    if call.known(2) == Some(0) {
-        // Nowhere to store a range: a static loop, which the program computes itself, registers its reductions.
-        return sync::wait(thread, call, Construct::Reduction);
-    }
-    thread.charge();
+    thread.end_all();
     let first = bound(site, call.known(0).unwrap_or(0));
     let step = bound(site, call.known(1).unwrap_or(1));
     open(
@@ -130,6 +126,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
 
 /// `GOMP_loop_*_next`. A loop that was not seen to begin is left alone.
 pub(crate) fn next(thread: &Thread, call: &Call) -> u64 {
+    thread.charge();
     close_range(thread);
     let result = fetch(thread, call);
     if result as u8 != 0 && is_in_loop(thread) {
@@ -146,12 +143,13 @@ fn is_in_loop(thread: &Thread) -> bool {
 
 /// `GOMP_loop_end`: the barrier at the loop's end is inside.
 pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
-    thread.close_all();
-    sync::wait(thread, call, Construct::ImplicitBarrier)
+    thread.end_all();
+    sync::wait_from_here(thread, call, Construct::ImplicitBarrier)
 }
 
 /// `GOMP_loop_end_nowait`.
 pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
+    thread.charge();
     close_range(thread);
     let result = fetch(thread, call);
     thread.close_to(|work| matches!(work.construct.get(), Construct::Loop | Construct::Sections));
@@ -160,8 +158,7 @@ pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
 
 /// `GOMP_sections_start`, `__kmpc_sections_init`.
 pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
-    thread.close_all();
-    thread.charge();
+    thread.end_all();
     open(
         thread,
         Construct::Sections,
@@ -173,12 +170,17 @@ pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
     if call.known(0).is_some() {
         return fetch(thread, call);
     }
-    sections_next(thread, call)
+    fetch_section(thread, call)
 }
 
 /// `GOMP_sections_next`: the section's number is the result, from 1; 0 if none is left. `__kmpc_next_section`: from 0.
 pub(crate) fn sections_next(thread: &Thread, call: &Call) -> u64 {
+    thread.charge();
     close_range(thread);
+    fetch_section(thread, call)
+}
+
+fn fetch_section(thread: &Thread, call: &Call) -> u64 {
     let result = fetch(thread, call);
     let in_sections = thread
         .work()
@@ -198,8 +200,7 @@ pub(crate) fn sections_next(thread: &Thread, call: &Call) -> u64 {
 /// `__kmpc_dispatch_init_*`: bounds inclusive.
 pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
-    thread.close_all();
-    thread.charge();
+    thread.end_all();
     let first = bound(site, call.known(0).unwrap_or(0));
     // The increment is signed, of unsigned loops too.
     let step = call.known(2).unwrap_or(1);
@@ -222,6 +223,7 @@ pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
 /// `__kmpc_dispatch_next_*`: stores the next range, end inclusive; a false result ends the loop.
 pub(crate) fn dispatch_next(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
+    thread.charge();
     close_range(thread);
     let result = fetch(thread, call);
     if !is_in_loop(thread) {
@@ -269,8 +271,7 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     if loc != 0 && unsafe { ((loc + 4) as *const u32).read() } & IDENT_WORK_SECTIONS != 0 {
         construct = Construct::Sections;
     }
-    thread.close_all();
-    thread.charge();
+    thread.end_all();
     open(thread, construct, entry::this(site), first, step, None);
     let result = fetch(thread, call);
 
@@ -331,6 +332,7 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
 /// The next chunk of the innermost loop begins, which the program deals itself; the one before has ended. False if there
 /// is none.
 pub(crate) fn next_chunk(thread: &Thread) -> bool {
+    thread.charge();
     close_range(thread);
     let Some(work) = thread.work() else {
         return false;
@@ -345,7 +347,6 @@ pub(crate) fn next_chunk(thread: &Thread) -> bool {
         .checked_add(chunks.round)
         .unwrap_or(chunks.total);
     work.chunks.set(Chunks { next, ..chunks });
-    thread.charge();
     open_range(
         thread,
         chunks.next,
@@ -354,19 +355,25 @@ pub(crate) fn next_chunk(thread: &Thread) -> bool {
     true
 }
 
-/// A chunk begins that the program deals itself; where it ends is known when the next one would begin.
+/// A chunk begins that the program deals itself; where it ends is known when the next one would begin. The caller has
+/// charged.
 pub(crate) fn begin_chunk(thread: &Thread, start: i64) {
-    thread.charge();
     open_range(thread, start, 0);
 }
 
-/// The open chunk has ended: this thread's next one would begin at `next`, of a loop that ends at `end` (exclusive).
+/// The open chunk has ended: this thread's next one would begin at `next`, of a loop that ends at `end` (exclusive). The
+/// caller has charged.
 pub(crate) fn end_chunk(thread: &Thread, next: i64, end: i64) {
     if let Some(work) = thread.work()
         && work.construct.get() == Construct::Range
     {
         let start = work.index();
-        let size = next.wrapping_sub(start) / host::num_threads(work.site.get()).max(1);
+        let frame = thread.frame();
+        let threads = match frame.construct {
+            Construct::ImplicitTask => frame.team.get(),
+            _ => Question::NUM_THREADS.ask(work.site.get()),
+        };
+        let size = divide_signed(next.wrapping_sub(start), threads.max(1));
         work.extent
             .set(size.min(end.wrapping_sub(start)).max(0) as u64);
     }
@@ -376,7 +383,8 @@ pub(crate) fn end_chunk(thread: &Thread, next: i64, end: i64) {
 /// Iterations of a thread that executes `chunk` of every `round` of the `left` iterations from its first one on.
 fn share(left: u64, chunk: u64, round: i64) -> u64 {
     let round = round.unsigned_abs().max(1);
-    left / round * chunk + (left % round).min(chunk)
+    let rounds = divide(left, round);
+    rounds * chunk + (left - rounds * round).min(chunk)
 }
 
 /// Order of two bounds in the loop's own type.
@@ -390,7 +398,7 @@ fn less(site: &SiteDesc, a: i64, b: i64) -> bool {
 
 /// `__kmpc_for_static_fini`.
 pub(crate) fn static_fini(thread: &Thread, call: &Call) -> u64 {
-    thread.close_to(|work| !matches!(work.construct.get(), Construct::Range | Construct::Section));
+    thread.end_to(|work| !matches!(work.construct.get(), Construct::Range | Construct::Section));
     call.forward()
 }
 

@@ -1,5 +1,6 @@
 //! What each kind of probe does (`ompfuse_format::abi::Probe`), by family.
 
+mod divide;
 pub(crate) mod inline;
 pub(crate) mod locks;
 pub(crate) mod loops;

@@ -7,6 +7,7 @@ use crate::host;
 use crate::process;
 use crate::thread::{Cost, Frame, Place, Thread};
 use core::arch::global_asm;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI64, Ordering};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{Probe, SiteDesc};
@@ -209,26 +210,34 @@ struct ForkRegion {
 
 /// `__kmpc_fork_call(loc, argc, microtask, ...)`: the arguments are packed, and unpacked before the microtask.
 pub(crate) fn fork(thread: &Thread, call: &Call) -> u64 {
-    let [loc, argc, microtask] = [call.arg(0), call.arg(1), call.arg(2)];
-    let argc = argc as u32 as usize;
-    let mut few = [0; FEW];
-    let many: Vec<u64>; // allocates, where the program passes more than anybody has seen
-    let args: &[u64] = if argc <= FEW {
-        few.iter_mut()
-            .take(argc)
-            .enumerate()
-            .for_each(|(at, arg)| *arg = call.arg(3 + at));
-        few.get(..argc).unwrap_or(&[])
-    } else {
-        many = (0..argc).map(|at| call.arg(3 + at)).collect();
-        &many
-    };
+    let argc = call.arg(1) as u32 as usize;
+    if argc > FEW {
+        return many_arguments(thread, call, argc);
+    }
+    let mut few = [const { MaybeUninit::uninit() }; FEW];
+    for (at, arg) in few.iter_mut().take(argc).enumerate() {
+        arg.write(call.arg(3 + at));
+    }
+    fork_with(thread, call, few.as_ptr().cast(), argc)
+}
+
+/// As [`fork`], of a region with more variables than anybody has seen: it allocates.
+#[cold]
+#[inline(never)]
+fn many_arguments(thread: &Thread, call: &Call, argc: usize) -> u64 {
+    let many: Vec<u64> = (0..argc).map(|at| call.arg(3 + at)).collect();
+    fork_with(thread, call, many.as_ptr(), argc)
+}
+
+/// The rest of [`fork`], with `argc` arguments at `args`.
+fn fork_with(thread: &Thread, call: &Call, args: *const u64, argc: usize) -> u64 {
+    let [loc, microtask] = [call.arg(0), call.arg(2)];
     // SAFETY: the target is __kmpc_fork_call or __kmpc_fork_teams, which are variadic.
     let target: unsafe extern "C-unwind" fn(u64, i32, u64, ...) =
         unsafe { core::mem::transmute(call.target()) };
     let region = ForkRegion {
         microtask,
-        args: args.as_ptr(),
+        args,
         argc,
         forked: Forked::new(thread, call.site()),
     };

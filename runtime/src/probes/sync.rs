@@ -8,7 +8,14 @@ use ompfuse_format::Construct;
 /// Calls the original with an account of its own; returns its result and when it began.
 #[inline]
 pub(crate) fn timed(thread: &Thread, cost: &Cost, call: impl FnOnce() -> u64) -> (u64, u64) {
-    let before = thread.switch(cost);
+    thread.charge();
+    timed_from_here(thread, cost, call)
+}
+
+/// As [`timed`]; the caller has charged.
+#[inline]
+fn timed_from_here(thread: &Thread, cost: &Cost, call: impl FnOnce() -> u64) -> (u64, u64) {
+    let before = thread.turn(cost);
     let t0 = thread.last();
     let result = call();
     thread.switch(before);
@@ -34,8 +41,8 @@ pub(crate) fn barrier(thread: &Thread, call: &Call) -> u64 {
             construct = Construct::ImplicitBarrier;
         }
     }
-    thread.close_all();
-    let result = wait(thread, call, construct);
+    thread.end_all();
+    let result = wait_from_here(thread, call, construct);
     let site = call.site();
     if site.second != 0 {
         // The return address is popped by then.
@@ -45,9 +52,17 @@ pub(crate) fn barrier(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// A wait that executes tasks meanwhile: they pause its account.
+#[inline]
 pub(crate) fn wait(thread: &Thread, call: &Call, construct: Construct) -> u64 {
+    thread.charge();
+    wait_from_here(thread, call, construct)
+}
+
+/// As [`wait`]; the caller has charged.
+#[inline]
+pub(crate) fn wait_from_here(thread: &Thread, call: &Call, construct: Construct) -> u64 {
     let cost = Cost::new();
-    let (result, t0) = timed(thread, &cost, || call.forward());
+    let (result, t0) = timed_from_here(thread, &cost, || call.forward());
     thread.write_wait(construct, entry::this(call.site()), t0, 0, &cost);
     result
 }
@@ -80,7 +95,9 @@ pub(crate) fn cancel(thread: &Thread, call: &Call) -> u64 {
 
 /// Every thread of the team counts the construct; `executes` tells from the result who opens it.
 pub(crate) fn single_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> u64 {
-    thread.close_all();
+    if thread.work().is_some() {
+        thread.end_all();
+    }
     block_start(thread, call, executes)
 }
 
@@ -107,11 +124,11 @@ fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> 
 
 /// `GOMP_single_copy_start`: who doesn't execute the `single` waits inside for its data.
 pub(crate) fn single_copy_start(thread: &Thread, call: &Call) -> u64 {
-    thread.close_all();
+    thread.end_all();
     let place = thread.place_ranked();
     let site = entry::this(call.site());
     let cost = Cost::new();
-    let (result, t0) = timed(thread, &cost, || call.forward());
+    let (result, t0) = timed_from_here(thread, &cost, || call.forward());
     if result == 0 {
         thread.absorb(&cost);
         thread.open(construct(call), site, place, 0);
@@ -127,20 +144,19 @@ pub(crate) fn block_end(thread: &Thread, call: &Call) -> u64 {
         Construct::Barrier => Construct::Master, // of a barrier that the master leaves first
         construct => construct,
     };
-    thread.close_to(|work| work.construct.get() == construct);
+    thread.end_to(|work| work.construct.get() == construct);
     if call.known(0).is_some() {
-        return wait(thread, call, Construct::ImplicitBarrier);
+        return wait_from_here(thread, call, Construct::ImplicitBarrier);
     }
     call.forward()
 }
 
 /// A barrier that the master leaves first, to execute a block.
 pub(crate) fn barrier_master(thread: &Thread, call: &Call) -> u64 {
-    thread.close_all();
+    thread.end_all();
     let place = thread.place_ranked();
-    let result = wait(thread, call, construct(call));
+    let result = wait_from_here(thread, call, construct(call));
     if result as u32 != 0 {
-        thread.charge();
         thread.open(Construct::Master, entry::this(call.site()), place, 0);
     }
     result

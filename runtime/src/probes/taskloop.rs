@@ -1,6 +1,7 @@
 //! Taskloops. The construct is a node of its own where it is met; each task that the runtime makes of it is an XU inside,
 //! labelled by its first iteration, counted from 0.
 
+use super::divide::{divide, divide_up};
 use super::sync;
 use super::tasks::{self, Room};
 use crate::entry::{self, Call};
@@ -43,7 +44,7 @@ impl Iterations {
 
     /// Number of the iteration with this value.
     fn index(&self, value: u64) -> i64 {
-        (self.distance(self.first, value) / self.by) as i64
+        divide(self.distance(self.first, value), self.by) as i64
     }
 
     /// Whether there is nothing from one value to another, with or without signs.
@@ -54,7 +55,7 @@ impl Iterations {
 
     /// Iterations from `start` while before `end`.
     fn count(&self, start: u64, end: u64) -> u64 {
-        self.distance(start, end).div_ceil(self.by)
+        divide_up(self.distance(start, end), self.by)
     }
 }
 
@@ -354,7 +355,7 @@ impl Bounds {
         let count = if self.loop_.is_behind(first, last) {
             0
         } else {
-            self.loop_.distance(first, last) / self.loop_.by + 1
+            divide(self.loop_.distance(first, last), self.loop_.by) + 1
         };
         (self.loop_.index(first), count)
     }

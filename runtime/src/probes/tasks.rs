@@ -117,16 +117,17 @@ impl Room {
             return None;
         }
         let align = align.max(16);
-        let distance = header.next_multiple_of(align);
+        // Of a power of two, which the compiler doesn't know.
+        let aligned = |n: usize| (n + align - 1) & !(align - 1);
+        let distance = aligned(header);
         let mut allocated: *mut u8 = core::ptr::null_mut();
         let mut base = space;
         if space.is_null() {
-            // SAFETY: plain allocation; libgomp allocates for every deferred task as well.
-            allocated = unsafe { libc::malloc(distance + size + align) }.cast();
+            allocated = allocate(distance + size + align);
             base = allocated;
         }
         (!base.is_null()).then(|| Room {
-            header: base.map_addr(|a| a.next_multiple_of(align)),
+            header: base.map_addr(aligned),
             distance,
             align,
             size,
@@ -161,10 +162,24 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         if !self.allocated.is_null() {
-            // SAFETY: the runtime has copied the block, or executed the task.
-            unsafe { libc::free(self.allocated.cast()) };
+            release(self.allocated);
         }
     }
+}
+
+/// Room for a block that is too large for the stack; null if there is none. libgomp allocates for every deferred task as well.
+#[cold]
+#[inline(never)]
+fn allocate(len: usize) -> *mut u8 {
+    // SAFETY: plain allocation.
+    unsafe { libc::malloc(len) }.cast()
+}
+
+#[cold]
+#[inline(never)]
+fn release(allocated: *mut u8) {
+    // SAFETY: from `allocate`; the runtime has copied the block, or executed the task.
+    unsafe { libc::free(allocated.cast()) };
 }
 
 /// gomp-constants.h, GOMP_TASK_FLAG_DETACH.

@@ -81,7 +81,9 @@ impl Thread {
             self.forget_lock(at);
             return self.absorb(cost);
         }
-        let held = &self.locks[at];
+        let Some(held) = self.locks.get(at) else {
+            return;
+        };
         cost.drain_into(&held.cost, self.k());
         held.write(self, self.last.get());
         self.remove_lock(at);

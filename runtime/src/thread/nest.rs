@@ -133,26 +133,39 @@ impl Thread {
         self.account.set(self.innermost_cost());
     }
 
-    /// Closes every work entry of the current frame: what a barrier, the next work-sharing construct or the end of the
-    /// body imply. One boundary for all.
+    /// A boundary, which closes every work entry of the current frame: what a barrier, the next work-sharing construct or
+    /// the end of the body imply.
+    #[inline]
+    pub(crate) fn end_all(&self) {
+        self.charge();
+        self.close_all();
+    }
+
+    /// Closes every work entry of the current frame. The caller has charged.
     #[inline]
     pub(crate) fn close_all(&self) {
-        if self.work().is_some() {
-            self.charge();
-            while self.work().is_some() {
-                self.close_innermost();
-            }
+        while self.work().is_some() {
+            self.close_innermost();
         }
     }
 
-    /// Closes work entries up to and including the innermost one that `wanted` accepts; none if there is no such.
+    /// A boundary, which closes work entries as [`Thread::close_to`] says.
+    #[inline]
+    pub(crate) fn end_to(&self, wanted: impl Fn(&Work) -> bool) {
+        self.charge();
+        self.close_to(wanted);
+    }
+
+    /// Closes work entries up to and including the innermost one that `wanted` accepts; none if there is no such. The caller
+    /// has charged.
+    #[inline]
     pub(crate) fn close_to(&self, wanted: impl Fn(&Work) -> bool) {
-        let open = &self.work[self.frame().work_base.get()..self.work_top.get()];
+        let open = self.frame().work_base.get()..self.work_top.get();
+        let open = self.work.get(open).unwrap_or(&[]);
         let Some(at) = open.iter().rposition(wanted) else {
             return;
         };
         let down_to = self.frame().work_base.get() + at;
-        self.charge();
         while self.work_top.get() > down_to {
             self.close_innermost();
         }
@@ -231,11 +244,11 @@ impl Thread {
     pub(crate) fn detach(&self, detached: Detached) -> Option<&Detached> {
         let mut at = self.detached_free.get();
         if at.is_null() {
-            let Some(memory) = syscall::map_memory(size_of::<Detached>()) else {
+            at = new_detached();
+            if at.is_null() {
                 self.detached_lost.set(self.detached_lost.get() + 1);
                 return None;
-            };
-            at = memory.cast();
+            }
         } else {
             // SAFETY: on the free list, so initialised and used by nobody.
             self.detached_free.set(unsafe { (*at).next.get() });
@@ -267,4 +280,11 @@ impl Thread {
         self.detached.set(detached.next.get());
         detached.next.set(self.detached_free.replace(at));
     }
+}
+
+/// Memory for one more frame that is kept; null if there is none.
+#[cold]
+#[inline(never)]
+fn new_detached() -> *mut Detached {
+    syscall::map_memory(size_of::<Detached>()).map_or(core::ptr::null_mut(), <*mut u8>::cast)
 }

@@ -62,6 +62,7 @@ impl Thread {
     }
 
     #[cold]
+    #[inline(never)]
     fn forget(&self, sp: usize) {
         while self.stack.is_gone(self.frame.get() as usize, sp) {
             self.pop();

@@ -106,6 +106,26 @@ impl Pair {
     }
 }
 
+/// What an inline probe's thunk doesn't save stays as it is: the widest registers of this processor.
+#[test]
+fn vector_registers_live_through_inline_probes() {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").expect("Linux tells of its processors");
+    let has = |flag: &str| cpu.split_whitespace().any(|word| word == flag);
+    let widths = [("16", "-msse2"), ("32", "-mavx2"), ("64", "-mavx512f")];
+    for (width, flag) in widths.iter().filter(|(_, flag)| has(&flag[2..])) {
+        let width = format!("-DWIDTH={width}");
+        let Some(pair) = Pair::new("vectors", "gcc", &[&width, flag]) else {
+            continue;
+        };
+        let sites = Scan::of(&pair.patched).sites;
+        let inline = sites.iter().filter(|s| s.construct == "loop");
+        assert!(inline.count() > 0, "{}: no loop", pair.what);
+        for threads in [1, 3] {
+            pair.same_and_counted(&[], threads);
+        }
+    }
+}
+
 /// Arguments on the stack are where the jump's function got them from its caller.
 #[test]
 fn jumps_to_functions_with_stack_arguments() {

@@ -71,6 +71,7 @@ mod matrix;
 mod ompt;
 mod patch;
 mod prebuilt;
+mod probes;
 mod scan;
 mod select;
 mod taskcalls;
