@@ -1,4 +1,4 @@
-//! Builds the runtime library and the auditing library with a nested `cargo build`, so that the command carries them inside itself.
+//! Builds the runtime library, the auditing library and the simulator's plugin with a nested `cargo build`, so that the command carries them inside itself.
 //!
 //! A cdylib can't be an ordinary dependency, and `cargo install` copies one executable only. The nested build has its
 //! own target directory (no waiting for the outer build's lock) and its own flags: the library lives in foreign
@@ -26,7 +26,7 @@ fn main() {
     let workspace = manifest_dir
         .parent()
         .expect("the cli folder is in the workspace's folder");
-    for input in ["runtime", "Cargo.lock", "Cargo.toml"] {
+    for input in ["runtime", "simpmu", "Cargo.lock", "Cargo.toml"] {
         println!(
             "cargo::rerun-if-changed={}",
             workspace.join(input).display()
@@ -38,6 +38,7 @@ fn main() {
     for (name, library) in [
         ("OMPFUSE_EMBEDDED_RUNTIME", "libompfuse_runtime.so"),
         ("OMPFUSE_EMBEDDED_AUDIT", "libompfuse_audit.so"),
+        ("OMPFUSE_EMBEDDED_SIMPMU", "libompfuse_simpmu.so"),
     ] {
         let path = folder.join(library);
         println!("cargo::rustc-env={name}={}", path.display());
@@ -55,6 +56,8 @@ fn build(cargo: &str, workspace: &Path, target_dir: &Path, target: &str) -> Path
             "ompfuse-runtime",
             "--package",
             "ompfuse-audit",
+            "--package",
+            "ompfuse-simpmu-plugin",
             "--locked",
             "--target",
             target,

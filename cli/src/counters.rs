@@ -20,7 +20,7 @@ const EOPNOTSUPP: i32 = 95;
 pub(crate) struct EventCheck {
     /// perf's name.
     pub(crate) name: &'static str,
-    /// `software` or `hardware`.
+    /// `software`, `hardware` or `simulated`.
     pub(crate) kind: &'static str,
     /// Whether it can be counted.
     pub(crate) available: bool,
@@ -233,6 +233,10 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
             return Ok(EVENT_NAMES.to_vec());
         }
         let Some(&known) = EVENT_NAMES.iter().find(|&&n| n == name) else {
+            anyhow::ensure!(
+                ompfuse_format::simulated::position(name).is_none(),
+                "{name} is an event of the simulated PMU: record with --simulate"
+            );
             anyhow::bail!(
                 "no event is called `{name}`; known are {}",
                 EVENT_NAMES.join(", ")

@@ -1,4 +1,4 @@
-//! The runtime library and the auditing library, carried inside this executable (see `build.rs`).
+//! The runtime library, the auditing library and the simulator's plugin, carried inside this executable (see `build.rs`).
 
 use crate::atomic;
 use anyhow::Result;
@@ -10,6 +10,11 @@ pub(crate) static RUNTIME: &[u8] = include_bytes!(env!("OMPFUSE_EMBEDDED_RUNTIME
 
 /// The auditing library's bytes.
 pub(crate) static AUDIT: &[u8] = include_bytes!(env!("OMPFUSE_EMBEDDED_AUDIT"));
+
+/// The bytes of the simulated PMU's plugin for qemu-user.
+pub(crate) static PLUGIN: &[u8] = include_bytes!(env!("OMPFUSE_EMBEDDED_SIMPMU"));
+/// Its file's name.
+pub(crate) const PLUGIN_NAME: &str = "libompfuse_simpmu.so";
 
 /// Puts the runtime library into a folder, unless it is there already.
 pub(crate) fn place(folder: &Path) -> Result<PathBuf> {

@@ -19,6 +19,7 @@ mod progress;
 mod recording;
 mod run_dir;
 mod select;
+mod simulate;
 
 use clap::Parser;
 use std::process::ExitCode;

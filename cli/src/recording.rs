@@ -7,7 +7,8 @@ use crate::output::note;
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, Processes, Program};
 use crate::select::SelectArgs;
-use crate::{counters, progress};
+use crate::simulate::{self, SimulateArgs, Simulated, Simulator};
+use crate::{counters, input, progress};
 use anyhow::{Result, bail};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{ENV_DIR, ENV_EVENTS, Exit, ModuleStatus, RunModule};
@@ -30,6 +31,8 @@ pub(crate) struct RecordingArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     sets: SetArgs,
+    #[command(flatten)]
+    simulate: SimulateArgs,
     #[command(flatten)]
     selection: SelectArgs,
     /// Only tell what would be patched in the program, and what not and why: nothing is run or written
@@ -158,11 +161,20 @@ impl Recording {
 /// Records a program. `quiet`: standard output is wanted for something else than the program's.
 pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
-    let events = countable(args.events.as_deref())?;
+    let wanted = args.events.as_deref();
+    let events = if args.simulate.is_wanted() {
+        simulate::events(wanted)?
+    } else {
+        countable(wanted)?
+    };
+    let simulator = args.simulate.simulator()?;
     let prepared = {
         let _spinner = progress::spinner("patching");
         Prepared::new(name, &args.selection)?
     };
+    if simulator.is_some() {
+        simulate::check_program(&prepared.file, &input::map(&prepared.file)?)?;
+    }
     let mut sets = args.sets.plan(&events);
     if sets.is_empty() {
         sets.push(Vec::new()); // times can always be recorded
@@ -174,6 +186,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
             modules: prepared.module.iter().cloned().collect(),
         },
         prepared,
+        simulator,
         quiet,
         told: BTreeSet::new(),
         recording: Recording {
@@ -184,9 +197,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         },
     };
     let total = sets.len() * args.repeat as usize;
-    let mut input = launch::Input::remember();
+    let mut stdin = launch::Input::remember();
     for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
-        input.rewind(at);
+        stdin.rewind(at);
         progress::announce(at + 1, total, set);
         if recorder.run(set)? == Then::Stop && at + 1 < total {
             note(format_args!(
@@ -210,6 +223,7 @@ enum Then {
 struct Recorder<'a> {
     program: Program<'a>,
     prepared: Prepared,
+    simulator: Option<Simulator>,
     quiet: bool,
     /// What was said already.
     told: BTreeSet<String>,
@@ -285,13 +299,34 @@ impl Recorder<'_> {
             (ENV_EVENTS, set.join(",").into()),
         ];
         env.extend_from_slice(&self.prepared.env);
-        launch::run(&Launch {
-            file: &self.prepared.file,
-            name: self.program.name,
-            args: self.program.args,
-            env,
-            output_to_stderr: self.quiet,
-        })
+        let (file, name, args) = (
+            self.prepared.file.as_path(),
+            self.program.name,
+            self.program.args,
+        );
+        let simulated = match &self.simulator {
+            Some(simulator) => Some(simulator.command(file, name, args, &env)?),
+            None => None,
+        };
+        let launch = match &simulated {
+            Some(Simulated {
+                file, args, env, ..
+            }) => Launch {
+                file,
+                name: file.as_os_str(),
+                args,
+                env: env.clone(),
+                output_to_stderr: self.quiet,
+            },
+            None => Launch {
+                file,
+                name,
+                args,
+                env,
+                output_to_stderr: self.quiet,
+            },
+        };
+        launch::run(&launch)
     }
 
     /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.

@@ -1,7 +1,9 @@
 //! Counters of a thread: one perf group. Sets of hardware events are read with `rdpmc` where the kernel allows it and both
-//! ways agree, others with one system call per boundary (8 events in a group cost as much as one).
+//! ways agree, others with one system call per boundary (8 events in a group cost as much as one). Under a simulator its
+//! counts instead.
 
 use crate::rdpmc::CounterPage;
+use crate::simulated::{self, Slot};
 use crate::syscall;
 use core::cell::Cell;
 use ompfuse_format::record::MAX_COUNTERS;
@@ -9,6 +11,7 @@ use ompfuse_format::run::EventStatus;
 use perf_event::events::{Event, Hardware, Software};
 use perf_event::{Builder, Counter, Group};
 use std::os::fd::IntoRawFd;
+use std::path::Path;
 
 /// The kernel's two clocks of an event may differ by this much, whatever it counts.
 const TOLERANCE_NS: u64 = 1000;
@@ -42,10 +45,23 @@ fn event(name: &str) -> Option<Event> {
 
 /// One event of the set, as this process counts it.
 #[derive(Debug, Clone)]
-pub(crate) struct Chosen {
+struct Chosen {
     event: Event,
     with_kernel: bool,
 }
+
+/// The event set, as this process counts it.
+#[derive(Debug, Clone)]
+pub(crate) enum EventSet {
+    /// By the kernel.
+    Perf(Perf),
+    /// By the simulator that the process runs under, in its folder.
+    Simulated(&'static Path, Vec<u8>),
+}
+
+/// Perf events.
+#[derive(Debug, Clone)]
+pub(crate) struct Perf(Vec<Chosen>);
 
 /// What `/proc/sys/kernel/perf_event_paranoid` says, for messages.
 fn paranoid() -> String {
@@ -60,7 +76,11 @@ fn open(group: &mut Group, chosen: &Chosen) -> std::io::Result<Counter> {
 }
 
 /// Finds out, on the first thread, which of the wanted events can be counted; says why not for the others.
-pub(crate) fn choose<'a>(wanted: impl Iterator<Item = &'a str>) -> (Vec<Chosen>, Vec<EventStatus>) {
+pub(crate) fn choose<'a>(wanted: impl Iterator<Item = &'a str>) -> (EventSet, Vec<EventStatus>) {
+    if let Some(folder) = simulated::folder() {
+        let (events, status) = simulated::choose(folder, wanted);
+        return (EventSet::Simulated(folder, events), status);
+    }
     let mut chosen = Vec::new();
     let mut status: Vec<EventStatus> = Vec::new();
     let mut group = Group::new();
@@ -108,7 +128,7 @@ pub(crate) fn choose<'a>(wanted: impl Iterator<Item = &'a str>) -> (Vec<Chosen>,
             reason,
         });
     }
-    (chosen, status)
+    (EventSet::Perf(Perf(chosen)), status)
 }
 
 fn refusal(name: &str, e: &std::io::Error) -> String {
@@ -138,17 +158,28 @@ pub(crate) struct Counters {
     pages: Option<[CounterPage; MAX_COUNTERS]>,
     /// Another thread than the counters' own reads them: a processor's counters are those of the thread that runs on it.
     is_foreign: Cell<bool>,
+    /// Instead of all this: where a simulator counts.
+    simulated: Option<Slot>,
 }
 
 impl Counters {
     /// Opens the chosen events for the calling thread; no counters at all if one of them can't be opened.
-    pub(crate) fn open(chosen: &[Chosen]) -> Counters {
+    pub(crate) fn open(set: &EventSet) -> Counters {
         let mut counters = Counters {
             fds: [-1; MAX_COUNTERS + 1],
             len: 0,
             gap: Cell::new(0),
             pages: None,
             is_foreign: Cell::new(false),
+            simulated: None,
+        };
+        let chosen = match set {
+            EventSet::Perf(Perf(chosen)) => chosen,
+            EventSet::Simulated(folder, events) => {
+                counters.simulated = Slot::claim(folder, events);
+                counters.len = counters.simulated.as_ref().map_or(0, |_| events.len());
+                return counters;
+            }
         };
         if chosen.is_empty() {
             return counters;
@@ -212,6 +243,9 @@ impl Counters {
     /// closed the descriptor, say), or other events had the processor's counters for a while.
     #[inline]
     pub(crate) fn read(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
+        if let Some(slot) = &self.simulated {
+            return slot.read(self.len, out);
+        }
         let Some(pages) = &self.pages else {
             return self.read_by_kernel(out);
         };
@@ -253,6 +287,9 @@ impl Counters {
 
     /// Closes the descriptors. The counters must not be read again.
     pub(crate) fn close(&self) {
+        if let Some(slot) = &self.simulated {
+            return slot.close();
+        }
         if let Some(pages) = self.pages {
             pages[..self.len].iter().for_each(|page| page.unmap());
         }

@@ -5,7 +5,7 @@
 //! * [`entry`]: where control arrives from the patched code, and the way on to the original target.
 //! * [`probes`]: what each kind of probe does, in terms of
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
-//! * [`buffer`], [`counters`], [`tls`], [`syscall`]: the ground that these stand on.
+//! * [`buffer`], [`counters`] ([`simulated`] ones too), [`tls`], [`syscall`]: the ground that these stand on.
 //!
 //! Rules of a probe: no allocation, no lock, no libc call that could set `errno`, no panic, no unwinding. Everything
 //! that a thread owns is in `Cell`s behind shared references, because probes nest: a task that runs inside a barrier
@@ -26,6 +26,7 @@ mod modules;
 mod probes;
 mod process;
 mod rdpmc;
+mod simulated;
 mod syscall;
 mod thread;
 mod tls;

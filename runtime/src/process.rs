@@ -1,7 +1,7 @@
 //! Start and end of a recording, modules that come and go, threads, and fork.
 
 use crate::buffer::Buffer;
-use crate::counters::{self, Chosen, Counters};
+use crate::counters::{self, Counters, EventSet};
 use crate::thread::{Thread, now};
 use crate::{entry, host, modules, syscall, tls};
 use core::ffi::c_void;
@@ -41,7 +41,7 @@ struct Process {
     directory: PathBuf,
     /// Distinguishes the processes of a run: the pid, with a suffix after exec.
     key: String,
-    chosen: Vec<Chosen>,
+    chosen: EventSet,
     status: Vec<EventStatus>,
     pthread_key: libc::pthread_key_t,
 }

@@ -1,7 +1,7 @@
 //! `ompfuse events`.
 
 use crate::counters::{self, EventCheck};
-use crate::output;
+use crate::{output, simulate};
 use anyhow::Result;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -22,7 +22,8 @@ struct Answer {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let events = counters::check_all();
+    let mut events = counters::check_all();
+    events.extend(simulate::check_all());
     let answer = Answer {
         perf_event_paranoid: counters::paranoid(),
         hardware_slots: counters::hardware_slots(),
@@ -40,6 +41,7 @@ fn text(answer: &Answer) -> String {
     for e in &answer.events {
         let remark = match &e.reason {
             Some(reason) => reason.as_str(),
+            None if e.kind == "simulated" => simulate::description(e.name).unwrap_or(""),
             None if e.includes_kernel => "",
             None => "without what the kernel does for the program",
         };

@@ -5,12 +5,14 @@
 //! * [`construct`]: the OpenMP constructs, by their numbers and names.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
 //! * [`run`]: the JSON headers of a run folder.
+//! * [`simulated`]: the events of the simulated PMU, and where their counts are.
 #![forbid(unsafe_code)]
 
 pub mod abi;
 pub mod construct;
 pub mod record;
 pub mod run;
+pub mod simulated;
 pub mod site;
 
 pub use construct::Construct;
