@@ -1,18 +1,25 @@
-//! A thread's record file: preallocated, mapped, and committed record by record.
+//! A thread's record file: its stage is mapped, filled record by record, and written to the end of the file when it is full.
+//!
+//! So the pages that a probe stores into are always the same ones, and present: a file that is mapped piece by piece costs a
+//! page fault per page, which takes three times as long as writing the page.
 
 use crate::syscall;
 use core::cell::Cell;
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
 
-/// Bytes that the file grows by. Blocks are reserved before they are mapped, so a store can't fail for want of space.
-const CHUNK: usize = 256 << 10;
+/// Bytes of the stage. Its blocks are reserved before it is mapped, so a store can't fail for want of space.
+const STAGE: usize = 64 << 10;
+
+/// Bytes that the log grows by: reserved before they are written, and what is left of them is given back at the end. So a
+/// disk that gets full has some space left for others, as the command that waits for the program.
+const CHUNK: u64 = 256 << 10;
 
 /// Room for a path (PATH_MAX of Linux).
 const PATH_LEN: usize = 4096;
 
-/// The mapped end of a record file.
+/// A record file.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     fd: Cell<i32>,
@@ -21,46 +28,55 @@ pub(crate) struct Buffer {
     /// Its absolute path, in a page of its own: memory from the heap that only our mappings lead to is a leak to tools that
     /// look for leaks.
     path: *mut u8,
+    /// The mapped header, the stage behind it.
     header: *mut ThreadHeader,
-    chunk: Cell<*mut u8>,
-    /// Offset of the next record in the chunk.
+    stage: *mut u8,
+    /// Offset of the next record in the stage.
     at: Cell<usize>,
-    /// File offset of the chunk.
-    offset: Cell<u64>,
+    /// Bytes in the log.
+    flushed: Cell<u64>,
+    /// Length of the log that is reserved.
+    reserved: Cell<u64>,
     /// No further record is taken.
     full: Cell<bool>,
 }
 
 impl Buffer {
+    /// Length of the stage.
+    pub(crate) const STAGE: u64 = STAGE as u64;
+
     /// Maps the first part of an empty file; takes the descriptor. `None` (and the descriptor closed) without space.
     pub(crate) fn new(fd: i32, path: &CStr, header: ThreadHeader) -> Option<Buffer> {
         let mapped = || {
-            if !syscall::allocate(fd, 0, (HEADER_LEN + CHUNK) as u64) {
+            if !syscall::allocate(fd, 0, (HEADER_LEN + STAGE) as u64) {
                 return None;
             }
-            let head = syscall::map_file(fd, 0, HEADER_LEN)?;
-            let chunk = syscall::map_file(fd, HEADER_LEN as u64, CHUNK)?;
+            let head = syscall::map_file(fd, 0, HEADER_LEN + STAGE)?;
             let bytes = path.to_bytes_with_nul();
             let copy = syscall::map_memory(PATH_LEN).filter(|_| bytes.len() <= PATH_LEN)?;
             // SAFETY: a fresh mapping of that length.
             unsafe { copy.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
             let identity = syscall::identity(fd)?;
-            Some((identity, copy, head.cast::<ThreadHeader>(), chunk))
+            Some((identity, copy, head))
         };
-        let Some((identity, copy, head, chunk)) = mapped() else {
+        let Some((identity, copy, head)) = mapped() else {
             syscall::close(fd);
             return None;
         };
-        // SAFETY: a page of our own, just mapped, large and aligned enough for the header.
-        unsafe { head.write(header) };
+        // SAFETY: a page of our own, just mapped, large and aligned enough for the header; the stage is behind it.
+        let stage = unsafe {
+            head.cast::<ThreadHeader>().write(header);
+            head.add(HEADER_LEN)
+        };
         Some(Buffer {
             fd: Cell::new(fd),
             identity,
             path: copy,
-            header: head,
-            chunk: Cell::new(chunk),
+            header: head.cast(),
+            stage,
             at: Cell::new(0),
-            offset: Cell::new(HEADER_LEN as u64),
+            flushed: Cell::new(0),
+            reserved: Cell::new(0),
             full: Cell::new(false),
         })
     }
@@ -82,57 +98,51 @@ impl Buffer {
     /// Without space it is counted as lost.
     #[inline]
     pub(crate) fn record(&self, len: usize, fill: impl FnOnce(*mut u64)) {
-        if self.at.get() + len > CHUNK && !self.grow() {
+        if self.at.get() + len > STAGE && !self.flush() {
             self.lose();
             return;
         }
         let at = self.at.get();
-        // SAFETY: at + len <= CHUNK was just checked, and the chunk is mapped.
-        fill(unsafe { self.chunk.get().add(at) }.cast::<u64>());
-        self.commit(at + len);
-    }
-
-    /// Publishes everything before `end` in the chunk. Release: the record's stores come first for whoever reads on.
-    #[inline]
-    fn commit(&self, end: usize) {
-        self.at.set(end);
-        let total = self.offset.get() - HEADER_LEN as u64 + end as u64;
+        // SAFETY: at + len <= STAGE was just checked (no record is longer than the stage), and the stage is mapped.
+        fill(unsafe { self.stage.add(at) }.cast::<u64>());
+        self.at.set(at + len);
+        let committed = self.flushed.get() + (at + len) as u64;
+        // Release: the record's stores come first for whoever reads on.
         // SAFETY: the header stays mapped as long as self; the field is aligned.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.header).committed) }
-            .store(total, Ordering::Release);
+            .store(committed, Ordering::Release);
     }
 
-    /// Maps the next chunk, after a filler that readers skip as a kind that they don't know.
+    /// Writes the stage to the end of the log. What was committed is in the file at every moment.
     #[cold]
     #[inline(never)]
-    fn grow(&self) -> bool {
+    fn flush(&self) -> bool {
         if self.full.get() {
             return false;
         }
-        let next = self.offset.get() + CHUNK as u64;
-        let reserve = |fd| {
-            if !syscall::allocate(fd, next, CHUNK as u64) {
-                return None;
+        let len = self.at.get();
+        let (log, flushed) = ((HEADER_LEN + STAGE) as u64, self.flushed.get());
+        let write = |fd| {
+            if flushed + len as u64 > self.reserved.get() {
+                if !syscall::allocate(fd, log + self.reserved.get(), CHUNK) {
+                    return false;
+                }
+                self.reserved.set(self.reserved.get() + CHUNK);
             }
-            syscall::map_file(fd, next, CHUNK)
+            // SAFETY: the stage is mapped and longer than that.
+            unsafe { syscall::write_at(fd, self.stage, len, log + flushed) }
         };
-        let Some(chunk) = self.own_file().and_then(reserve) else {
-            self.full.set(true);
+        if !self.own_file().is_some_and(write) {
+            self.full.set(true); // the stage stays what it is
             return false;
-        };
-        let rest = (CHUNK - self.at.get()) as u64;
-        if rest > 0 {
-            // SAFETY: rest > 0 and all lengths are multiples of 8: the word is inside the chunk.
-            let word = unsafe { self.chunk.get().add(self.at.get()) }.cast::<u64>();
-            // SAFETY: as above. The longest record is shorter than what the 16 bits of a length hold.
-            unsafe { word.write(0xff | rest << 16) };
-            self.commit(CHUNK);
         }
-        // SAFETY: nobody refers to the old chunk: record() is the only user and is not inside fill.
-        unsafe { syscall::unmap(self.chunk.get(), CHUNK) };
-        self.chunk.set(chunk);
+        self.flushed.set(flushed + len as u64);
+        // SAFETY: as in `record`.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.header).flushed) }
+            .store(self.flushed.get(), Ordering::Release);
+        // The next records overwrite what was flushed: not before it is said to be.
+        compiler_fence(Ordering::SeqCst);
         self.at.set(0);
-        self.offset.set(next);
         true
     }
 
@@ -161,13 +171,21 @@ impl Buffer {
                 .for_each(|(slot, &count)| *slot = count);
             (&raw mut (*self.header).tsc_end).write(tsc_end);
         }
-        self.full.set(true);
-        // Stores beyond the new end would raise SIGBUS, hence no further record can fit.
-        let end = self.offset.get() + self.at.get() as u64;
-        self.at.set(CHUNK);
+        let end = if self.flushed.get() == 0 {
+            // Nothing but the stage: from now on it is all the records.
+            // SAFETY: as in `record`.
+            unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }
+                .store(0, Ordering::Release);
+            HEADER_LEN + self.at.get()
+        } else {
+            HEADER_LEN + STAGE + self.flushed.get() as usize
+        };
         if let Some(fd) = self.own_file() {
-            syscall::truncate(fd, end);
+            syscall::truncate(fd, end as u64);
         }
+        // Stores behind the new end would raise SIGBUS, hence no further record can fit.
+        self.full.set(true);
+        self.at.set(STAGE);
     }
 
     /// Unmaps everything and closes the file.
@@ -177,8 +195,7 @@ impl Buffer {
     pub(crate) unsafe fn release(&self) {
         // SAFETY: the caller's promise.
         unsafe {
-            syscall::unmap(self.chunk.get(), CHUNK);
-            syscall::unmap(self.header.cast(), HEADER_LEN);
+            syscall::unmap(self.header.cast(), HEADER_LEN + STAGE);
             syscall::unmap(self.path, PATH_LEN);
         }
         if syscall::identity(self.fd.get()) == Some(self.identity) {

@@ -328,6 +328,9 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         lost: 0,
         counts_start: values,
         counts_end: [0; MAX_COUNTERS],
+        reserved: 0,
+        flushed: 0,
+        stage: Buffer::STAGE,
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let buffer = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header)?;

@@ -121,6 +121,36 @@ fn file_size_limit() -> Option<u64> {
     (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
+/// Writes all of it, or says that it can't.
+///
+/// # Safety
+/// `from` must be readable for `len` bytes.
+pub(crate) unsafe fn write_at(fd: i32, from: *const u8, len: usize, offset: u64) -> bool {
+    if let Some(limit) = file_size_limit()
+        && offset + len as u64 > limit
+    {
+        return false; // beyond it the kernel would send SIGXFSZ, which ends the program
+    }
+    let mut done = 0;
+    while done < len {
+        let args = [
+            fd as usize,
+            from.wrapping_add(done) as usize,
+            len - done,
+            offset as usize + done,
+            0,
+            0,
+        ];
+        // SAFETY: the kernel reads what the caller promises.
+        match unsafe { raw(libc::SYS_pwrite64, args) } {
+            written @ 1.. => done += written as usize,
+            error if error == -(libc::EINTR as isize) => {}
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// Cuts a file to `len` bytes.
 pub(crate) fn truncate(fd: i32, len: u64) {
     // SAFETY: no memory is involved.

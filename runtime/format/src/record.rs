@@ -1,9 +1,15 @@
 //! The bytes of a thread's record file: a header page, then records, all little-endian and 8-byte aligned.
 //!
 //! ```text
-//! +0      ThreadHeader, padded to HEADER_LEN
-//! +4096   record, record, ... up to `committed` bytes
+//! +0              ThreadHeader, padded to HEADER_LEN
+//! +4096           the stage: records that are not flushed yet, `committed - flushed` bytes
+//! +4096 + stage   the log: `flushed` bytes of records
 //! ```
+//! The stage is what the recording thread has mapped. When it is full it is written to the end of the log, then counted
+//! as flushed, and used again from its beginning. Without a stage (length 0: version 1, and short files that were closed in
+//! an orderly way) all records follow the header. Who reads while the thread records copies the stage and asks for `flushed`
+//! before and after: the copy is good if it hasn't changed.
+//!
 //! Every record starts with `kind:u8 construct:u8 len:u16 site:u32`, `len` in bytes, a multiple of 8; a reader skips
 //! kinds that it does not know. A writer stores a record in full before it adds its length to `committed`, so what is
 //! committed is whole, whatever ends the process.
@@ -12,8 +18,10 @@ use crate::construct::Construct;
 
 /// First bytes of a record file.
 pub const MAGIC: [u8; 8] = *b"OMPFXU01";
-/// Version of the layout.
-pub const VERSION: u32 = 1;
+/// Version of the layout. Version 1 had no stage.
+pub const VERSION: u32 = 2;
+/// The first version that can be read.
+pub const FIRST_VERSION: u32 = 1;
 /// Bytes before the first record.
 pub const HEADER_LEN: usize = 4096;
 /// Most counters that one event set can have.
@@ -41,7 +49,7 @@ pub struct ThreadHeader {
     pub tsc_start: u64,
     /// ... when it ended; 0 if the thread did not end in an orderly way.
     pub tsc_end: u64,
-    /// Bytes of records that follow the header.
+    /// Bytes of records, in log and stage.
     pub committed: u64,
     /// Records that could not be written.
     pub lost: u64,
@@ -49,6 +57,12 @@ pub struct ThreadHeader {
     pub counts_start: [u64; MAX_COUNTERS],
     /// Counter values at `tsc_end`.
     pub counts_end: [u64; MAX_COUNTERS],
+    /// 0.
+    pub reserved: u64,
+    /// Bytes of records in the log; the rest is in the stage.
+    pub flushed: u64,
+    /// Length of the stage in bytes.
+    pub stage: u64,
 }
 
 /// First byte of a [`Node`] record.
@@ -247,7 +261,9 @@ pub enum RecordError {
     #[error("not a record file of ompfuse")]
     NotRecords,
     /// Written by another version.
-    #[error("record version {0} is not supported (this is version {VERSION})")]
+    #[error(
+        "record version {0} is not supported (this is version {VERSION}, {FIRST_VERSION} can be read too)"
+    )]
     Version(u32),
     /// The header claims more than the file holds.
     #[error("{claimed} bytes committed, {present} present")]
@@ -276,7 +292,8 @@ pub enum Record<'a> {
 pub struct ThreadFile<'a> {
     /// Its header.
     pub header: ThreadHeader,
-    records: &'a [u8],
+    log: &'a [u8],
+    staged: &'a [u8],
 }
 
 impl<'a> ThreadFile<'a> {
@@ -291,8 +308,9 @@ impl<'a> ThreadFile<'a> {
         if header[..8] != MAGIC {
             return Err(RecordError::NotRecords);
         }
-        if half(8) != VERSION {
-            return Err(RecordError::Version(half(8)));
+        let version = half(8);
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
+            return Err(RecordError::Version(version));
         }
         let counters = half(28);
         if half(12) as usize != HEADER_LEN || counters as usize > MAX_COUNTERS {
@@ -301,7 +319,7 @@ impl<'a> ThreadFile<'a> {
         let array = |at: usize| core::array::from_fn(|i| word(at + 8 * i));
         let header = ThreadHeader {
             magic: MAGIC,
-            version: VERSION,
+            version,
             header_len: HEADER_LEN as u32,
             pid: half(16),
             tid: half(20),
@@ -313,24 +331,44 @@ impl<'a> ThreadFile<'a> {
             lost: word(56),
             counts_start: array(64),
             counts_end: array(64 + 8 * MAX_COUNTERS),
+            reserved: 0,
+            flushed: word(64 + 16 * MAX_COUNTERS + 8),
+            stage: word(64 + 16 * MAX_COUNTERS + 16),
         };
-        let present = (bytes.len() - HEADER_LEN) as u64;
-        if header.committed > present {
-            return Err(RecordError::Truncated {
-                claimed: header.committed,
-                present,
-            });
-        }
+        let records = &bytes[HEADER_LEN..];
+        let truncated = |claimed: u64| RecordError::Truncated {
+            claimed,
+            present: records.len() as u64,
+        };
+        let part = |from: u64, len: u64| {
+            let end = from.saturating_add(len);
+            let range = usize::try_from(from).ok()?..usize::try_from(end).ok()?;
+            records.get(range)
+        };
+        let (log, staged) = if version == 1 || header.stage == 0 {
+            (part(0, header.committed), Some(&[][..]))
+        } else {
+            let staged = header.committed.wrapping_sub(header.flushed);
+            if staged > header.stage {
+                return Err(RecordError::NotRecords);
+            }
+            (part(header.stage, header.flushed), part(0, staged))
+        };
+        let (Some(log), Some(staged)) = (log, staged) else {
+            return Err(truncated(header.committed));
+        };
         Ok(ThreadFile {
             header,
-            records: &bytes[HEADER_LEN..][..header.committed as usize],
+            log,
+            staged,
         })
     }
 
     /// The records in the order of writing. Stops after the first error.
     pub fn records(&self) -> Records<'a> {
         Records {
-            bytes: self.records,
+            bytes: self.log,
+            next: self.staged,
             at: 0,
             counters: self.header.counters as usize,
         }
@@ -341,6 +379,8 @@ impl<'a> ThreadFile<'a> {
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     bytes: &'a [u8],
+    /// What comes after `bytes`.
+    next: &'a [u8],
     at: usize,
     counters: usize,
 }
@@ -352,7 +392,11 @@ impl<'a> Iterator for Records<'a> {
         loop {
             let rest = &self.bytes[self.at..];
             if rest.is_empty() {
-                return None;
+                if self.next.is_empty() {
+                    return None;
+                }
+                (self.bytes, self.at) = (core::mem::take(&mut self.next), 0);
+                continue;
             }
             let at = self.at;
             match parse_record(rest, self.counters) {
@@ -364,6 +408,7 @@ impl<'a> Iterator for Records<'a> {
                 }
                 None => {
                     self.at = self.bytes.len();
+                    self.next = &[];
                     return Some(Err(RecordError::Malformed(HEADER_LEN + at)));
                 }
             }
@@ -457,6 +502,8 @@ mod tests {
         assert_eq!(offset_of!(ThreadHeader, committed), 48);
         assert_eq!(offset_of!(ThreadHeader, counts_start), 64);
         assert_eq!(offset_of!(ThreadHeader, counts_end), 192);
+        assert_eq!(offset_of!(ThreadHeader, flushed), 328);
+        assert_eq!(offset_of!(ThreadHeader, stage), 336);
         assert!(size_of::<ThreadHeader>() <= HEADER_LEN);
     }
 
@@ -510,6 +557,47 @@ mod tests {
             (-4, 90, 1, Step::Range)
         );
         assert_eq!(i.counts.iter().collect::<Vec<_>>(), [11, 22]);
+    }
+
+    fn node(sequence: u64) -> [u8; Node::LEN] {
+        let mut bytes = [0; Node::LEN];
+        let node = Node {
+            construct: Construct::Task,
+            site: 1,
+            node: sequence,
+            parent: 0,
+            step: Step::Ranked,
+            index: 1,
+        };
+        encode_node(&mut bytes, &node);
+        bytes
+    }
+
+    /// Two records in the log, one in a stage that has room for three; what lies behind it there is old.
+    #[test]
+    fn the_log_comes_before_the_stage() {
+        let stage: Vec<u8> = [3, 8, 9].into_iter().flat_map(node).collect();
+        let log = [1, 2].into_iter().flat_map(node);
+        let mut bytes = file(&stage, 0);
+        bytes.extend(log);
+        let mut put = |at: usize, word: u64| bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        put(48, 3 * Node::LEN as u64);
+        put(328, 2 * Node::LEN as u64);
+        put(336, stage.len() as u64);
+        let of = |bytes: &[u8]| {
+            let records = ThreadFile::parse(bytes)?.records();
+            let sequence = |r| match r {
+                Ok(Record::Node(n)) => n.node,
+                other => panic!("{other:?}"),
+            };
+            Ok(records.map(sequence).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&bytes), Ok(vec![1, 2, 3]));
+        bytes.pop();
+        assert!(matches!(of(&bytes), Err(RecordError::Truncated { .. })));
+        // Version 1 has no such words.
+        bytes[8] = 1;
+        assert_eq!(of(&bytes), Ok(vec![3, 8, 9]));
     }
 
     #[test]

@@ -24,7 +24,7 @@ const ENTRIES: [&str; 10] = [
 /// Functions of ours that probes call where something seldom happens, and what.
 const SLOW: [(&str, &str); 11] = [
     ("process::begin_thread", "a thread's first probe"),
-    ("buffer::Buffer::grow", "once per some thousand records"),
+    ("buffer::Buffer::flush", "once per some thousand records"),
     ("buffer::Buffer::lose", "no space for a record"),
     (
         "counters::Counters::read_by_kernel",
