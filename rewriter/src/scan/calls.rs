@@ -32,7 +32,7 @@ pub(crate) fn argument(state: &State, position: u8) -> Value {
     const REGISTERS: [usize; 6] = [7, 6, 2, 1, 8, 9];
     REGISTERS
         .get(usize::from(position))
-        .map_or(Value::Unknown, |&r| state.regs[r])
+        .map_or(Value::Unknown, |&r| state.reg(r))
 }
 
 fn constant(state: &State, position: u8) -> Option<u64> {

@@ -2,15 +2,17 @@
 
 use super::Module;
 use super::cfg::Body;
+use super::ops::Ops;
+use super::slots::Slot;
 use super::step::{Exposed, Step};
-use super::value::{Slot, State, Value};
+use super::value::{State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashMap;
-use std::collections::BTreeSet;
 
 /// The states of a function, by block; those within a block are computed on demand.
 #[derive(Debug)]
 pub(crate) struct Flow {
+    ops: Ops,
     starts: Vec<Option<State>>,
     exposed: Exposed,
     /// Division -> the one shortly before it by the same divisor, whose quotient goes with its remainder.
@@ -112,7 +114,7 @@ pub(crate) fn callee(module: &Module<'_>, insn: &Instruction, state: Option<&Sta
             Some(Value::Callee(n)) => Some(n),
             _ => None,
         },
-        OpKind::Register => match number(insn.op0_register()).and_then(|r| Some(state?.regs[r])) {
+        OpKind::Register => match number(insn.op0_register()).and_then(|r| Some(state?.reg(r))) {
             Some(Value::Callee(n)) => Some(n),
             Some(Value::Const(va)) => module.entries.targets.get(&va).copied(),
             _ => None,
@@ -127,13 +129,8 @@ pub(crate) fn slot(state: &State, insn: &Instruction) -> Option<Slot> {
     if insn.memory_index() != Register::None || insn.segment_prefix() != Register::None {
         return None;
     }
-    match state.regs[number(insn.memory_base())?] {
-        Value::Stack { base, offset } => Some((
-            base,
-            offset.checked_add(insn.memory_displacement64().cast_signed())?,
-        )),
-        _ => None,
-    }
+    let base = state.regs.slot(number(insn.memory_base())?)?;
+    base.plus(insn.memory_displacement64().cast_signed())
 }
 
 /// What is known of a memory operand.
@@ -148,7 +145,7 @@ pub(crate) fn operand(state: &State, insn: &Instruction, op: u32) -> Value {
         return Value::Unknown;
     }
     match insn.op_kind(op) {
-        OpKind::Register => number(insn.op_register(op)).map_or(Value::Unknown, |r| state.regs[r]),
+        OpKind::Register => number(insn.op_register(op)).map_or(Value::Unknown, |r| state.reg(r)),
         OpKind::Memory => read(state, insn).unwrap_or(Value::Unknown),
         OpKind::Immediate8
         | OpKind::Immediate16
@@ -162,41 +159,19 @@ pub(crate) fn operand(state: &State, insn: &Instruction, op: u32) -> Value {
     }
 }
 
-/// The address that a memory operand computes.
-pub(crate) fn address(state: &State, insn: &Instruction) -> Value {
-    if insn.is_ip_rel_memory_operand() {
-        return Value::Const(insn.ip_rel_memory_address());
-    }
-    let disp = insn.memory_displacement64();
-    let part = |r: Register| match r {
-        Register::None => Some(Value::Const(0)),
-        r => number(r).map(|n| state.regs[n]),
-    };
-    let (Some(base), Some(index)) = (part(insn.memory_base()), part(insn.memory_index())) else {
-        return Value::Unknown;
-    };
-    match (base, index) {
-        (Value::Const(b), Value::Const(i)) => {
-            let scaled = i.wrapping_mul(u64::from(insn.memory_index_scale()));
-            Value::Const(b.wrapping_add(scaled).wrapping_add(disp))
-        }
-        (Value::Stack { base, offset }, Value::Const(0)) => offset
-            .checked_add(disp.cast_signed())
-            .map_or(Value::Unknown, |offset| Value::Stack { base, offset }),
-        (b, Value::Const(0)) if disp == 0 && insn.memory_index() == Register::None => b,
-        (b, i) => b.combine(i),
-    }
-}
-
 impl Flow {
     /// Propagates values through a function until nothing changes.
     pub(crate) fn compute(module: &Module<'_>, body: &Body) -> Flow {
-        let twins = twins(body);
+        let ops = Ops::of(module, body);
+        let twins = match ops.divides {
+            true => twins(body),
+            false => FxHashMap::default(),
+        };
         let mut names = twins.clone();
         let mut exposed = Exposed::default();
         loop {
             let mut step = Step::new(module, exposed, &names);
-            let (starts, merged) = Flow::pass(body, &mut step);
+            let (starts, merged) = Flow::pass(body, &ops, &mut step);
             exposed = step.exposed.clone();
             if let Some((first, second)) = merged {
                 // One loop behind two divisions, each on its own path: their results have one name.
@@ -206,6 +181,7 @@ impl Flow {
                 names.insert(second, first);
             } else if !step.late {
                 return Flow {
+                    ops,
                     starts,
                     exposed,
                     twins,
@@ -216,24 +192,28 @@ impl Flow {
     }
 
     /// The states at the blocks' beginnings; also two divisions whose results meet.
-    fn pass(body: &Body, step: &mut Step<'_, '_>) -> (Vec<Option<State>>, Option<(u64, u64)>) {
+    fn pass(
+        body: &Body,
+        ops: &Ops,
+        step: &mut Step<'_, '_>,
+    ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
         let mut merged = None;
         let mut starts: Vec<Option<State>> = vec![None; body.blocks.len()];
-        let mut work = BTreeSet::new();
+        let mut work = Work::new(body.blocks.len());
         for (i, &root) in body.roots.iter().enumerate() {
             starts[root] = Some(if i == 0 {
                 State::entry()
             } else {
                 State::unknown()
             });
-            work.insert(root);
+            work.add(root);
         }
-        while let Some(block) = work.pop_first() {
+        while let Some(block) = work.take_first() {
             let Some(mut state) = starts[block].clone() else {
                 continue;
             };
-            for insn in body.block_insns(block) {
-                step.run(&mut state, insn);
+            for op in ops.of_block(block) {
+                step.run(&mut state, op);
             }
             for &to in body.blocks[block]
                 .succs
@@ -262,7 +242,7 @@ impl Flow {
                     }
                 };
                 if changed {
-                    work.insert(to);
+                    work.add(to);
                 }
             }
         }
@@ -281,9 +261,12 @@ impl Flow {
             return;
         };
         let mut step = Step::new(module, self.exposed.clone(), &self.names);
+        let mut ops = self.ops.of_block(block).iter().peekable();
         for i in body.blocks[block].insns.clone() {
             f(i, &body.insns[i], &state);
-            step.run(&mut state, &body.insns[i]);
+            if let Some(op) = ops.next_if(|op| op.insn as usize == i) {
+                step.run(&mut state, op);
+            }
         }
     }
 
@@ -295,5 +278,53 @@ impl Flow {
     /// Whether a division only repeats the one before it for the remainder.
     pub(crate) fn is_twin(&self, insn: &Instruction) -> bool {
         self.twins.contains_key(&insn.ip())
+    }
+}
+
+/// Blocks that are still to be looked at.
+struct Work {
+    bits: Vec<u64>,
+    /// No bit is set in the words before.
+    first: usize,
+}
+
+impl Work {
+    fn new(blocks: usize) -> Work {
+        Work {
+            bits: vec![0; blocks.div_ceil(64)],
+            first: 0,
+        }
+    }
+
+    fn add(&mut self, block: usize) {
+        self.bits[block / 64] |= 1 << (block % 64);
+        self.first = self.first.min(block / 64);
+    }
+
+    /// Takes the block with the lowest number out.
+    fn take_first(&mut self) -> Option<usize> {
+        let skip = self.bits[self.first..].iter().position(|w| *w != 0)?;
+        self.first += skip;
+        let word = &mut self.bits[self.first];
+        let bit = word.trailing_zeros() as usize;
+        *word &= *word - 1;
+        Some(self.first * 64 + bit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_taken_in_order() {
+        let mut work = Work::new(200);
+        for block in [130, 5, 64, 5] {
+            work.add(block);
+        }
+        assert_eq!(work.take_first(), Some(5));
+        work.add(3);
+        let rest: Vec<usize> = std::iter::from_fn(|| work.take_first()).collect();
+        assert_eq!(rest, [3, 64, 130]);
     }
 }

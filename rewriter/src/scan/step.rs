@@ -1,23 +1,17 @@
-//! What an instruction does to registers and stack slots.
+//! What an [`Op`] does to the values of registers and stack slots.
 
 use super::Module;
-use super::dataflow::{Callee, address, callee, number, operand, slot};
-use super::value::{Slot, State, Value};
-use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
-    Register,
-};
+use super::ops::{CALLEE, CONST, Kind, MEMORY, NONE, Op};
+use super::slots::Slot;
+use super::value::{State, Value};
 use ompfuse_patterns::Query;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
 
-/// Registers that a call may change: rax, rcx, rdx, rsi, rdi, r8 ... r11.
-const VOLATILE: [usize; 9] = [0, 1, 2, 6, 7, 8, 9, 10, 11];
-
 /// Slots whose address is taken, so that others may change them.
 pub(crate) type Exposed = Rc<FxHashSet<Slot>>;
 
-/// Executes instructions on a state.
+/// Executes ops on a state.
 pub(crate) struct Step<'m, 'a> {
     module: &'m Module<'a>,
     /// Grows.
@@ -30,8 +24,66 @@ pub(crate) struct Step<'m, 'a> {
     pub(crate) divides: bool,
     names: &'m FxHashMap<u64, u64>,
     /// Divisions of two bytes by one, by name: the remainder is in ah.
-    bytes: FxHashSet<u64>,
-    info: Option<InstructionInfoFactory>,
+    bytes: Vec<u64>,
+}
+
+/// The place that the op's memory operand means.
+fn slot(state: &State, op: &Op) -> Option<Slot> {
+    match op.base {
+        NONE => None,
+        base => state.regs.slot(usize::from(base))?.plus(op.disp),
+    }
+}
+
+/// An operand's value.
+fn operand(state: &State, op: &Op, which: u8) -> Value {
+    match which {
+        NONE => Value::Unknown,
+        MEMORY => slot(state, op)
+            .and_then(|at| state.slots.get(at))
+            .filter(|&(_, size)| usize::from(op.size) <= size)
+            .map_or(Value::Unknown, |(value, _)| value),
+        CONST => Value::Const(op.value),
+        CALLEE => Value::Callee(op.value as usize),
+        register => state.reg(usize::from(register)),
+    }
+}
+
+/// The address that the op's memory operand computes.
+fn address(state: &State, op: &Op) -> Value {
+    let part = |r: u8| match r {
+        NONE => Value::Const(0),
+        r => state.reg(usize::from(r)),
+    };
+    match (part(op.base), part(op.index)) {
+        (Value::Const(b), Value::Const(i)) => {
+            let scaled = i.wrapping_mul(u64::from(op.scale));
+            Value::Const(b.wrapping_add(scaled).wrapping_add_signed(op.disp))
+        }
+        (Value::Stack(at), Value::Const(0)) => {
+            at.plus(op.disp).map_or(Value::Unknown, Value::Stack)
+        }
+        (b, Value::Const(0)) if op.disp == 0 && op.index == NONE => b,
+        (b, i) => b.combine(i),
+    }
+}
+
+/// The sum, or difference, of two operands.
+fn sum(state: &State, op: &Op) -> Value {
+    let (a, b) = (operand(state, op, op.a), operand(state, op, op.b));
+    let offset = |c: u64| match op.kind {
+        Kind::Sub => c.cast_signed().checked_neg(),
+        _ => Some(c.cast_signed()),
+    };
+    match (a, b) {
+        (Value::Stack(at), Value::Const(c)) => offset(c)
+            .and_then(|c| at.plus(c))
+            .map_or(Value::Unknown, Value::Stack),
+        (Value::Const(x), Value::Const(c)) => {
+            Value::Const(x.wrapping_add_signed(offset(c).unwrap_or(0)))
+        }
+        _ => a.combine(b),
+    }
 }
 
 impl<'m, 'a> Step<'m, 'a> {
@@ -47,31 +99,16 @@ impl<'m, 'a> Step<'m, 'a> {
             late: false,
             divides: false,
             names,
-            bytes: FxHashSet::default(),
-            info: None,
+            bytes: Vec::new(),
         }
     }
 
-    fn set(&self, state: &mut State, register: Register, value: Value) {
-        match number(register) {
-            // Writing 1 or 2 bytes leaves the rest.
-            Some(n) if register.size() >= 4 => state.regs[n] = value,
-            Some(n) => state.regs[n] = Value::Unknown,
-            None => {
-                let full = register.full_register();
-                if full.is_gpr64() {
-                    state.regs[full.number()] = Value::Unknown;
-                }
-            }
-        }
-    }
-
-    fn store(&mut self, state: &mut State, at: Slot, size: i64, value: Value) {
-        state.slots.forget(at, size);
+    fn store(&mut self, state: &mut State, at: Slot, size: u16, value: Value) {
+        state.slots.forget(at, u64::from(size));
         let keeps = (size == 4 || size == 8) && value != Value::Unknown;
         if keeps && !self.exposed.contains(&at) {
             self.used.insert(at);
-            state.slots.insert(at, value, size as usize);
+            state.slots.insert(at, value, size as u8);
         }
     }
 
@@ -83,339 +120,163 @@ impl<'m, 'a> Step<'m, 'a> {
     }
 
     fn push(&mut self, state: &mut State, value: Value) {
-        if let Value::Stack { base, offset } = state.regs[4] {
-            let offset = offset.wrapping_sub(8);
-            state.regs[4] = Value::Stack { base, offset };
-            self.store(state, (base, offset), 8, value);
+        let top = state.regs.slot(4).and_then(|at| at.plus(-8));
+        if let Some(at) = top {
+            state.regs.set(4, Value::Stack(at));
+            self.store(state, at, 8, value);
         }
     }
 
     fn pop(state: &mut State) -> Value {
-        let Value::Stack { base, offset } = state.regs[4] else {
+        let Some(at) = state.regs.slot(4) else {
             return Value::Unknown;
         };
-        state.regs[4] = Value::Stack {
-            base,
-            offset: offset.wrapping_add(8),
-        };
-        match state.slots.get((base, offset)) {
+        let above = at.plus(8).map_or(Value::Unknown, Value::Stack);
+        state.regs.set(4, above);
+        match state.slots.get(at) {
             Some((value, 8)) => value,
             _ => Value::Unknown,
         }
     }
 
-    /// Executes one instruction.
-    pub(crate) fn run(&mut self, state: &mut State, insn: &Instruction) {
-        match insn.flow_control() {
-            FlowControl::Next => {}
-            FlowControl::Call | FlowControl::IndirectCall => return self.call(state, insn),
-            _ if insn.is_jcc_short_or_near() || insn.is_jmp_short_or_near() => return,
-            _ => return self.other(state, insn),
-        }
-        // Most instructions of numerical code.
-        match (insn.op0_kind(), insn.op1_kind()) {
-            (OpKind::Register, _) if is_vector(insn.op0_register()) && !sets_rcx(insn) => return,
-            (OpKind::Memory, OpKind::Register)
-                if insn.op_count() == 2 && is_vector(insn.op1_register()) =>
-            {
-                return self.write_memory(state, insn, Value::Unknown);
+    /// Executes one op.
+    #[inline]
+    pub(super) fn run(&mut self, state: &mut State, op: &Op) {
+        match op.kind {
+            Kind::Move if op.to < NONE && op.a < NONE && !op.half => {
+                state.regs.copy(usize::from(op.to), usize::from(op.a));
             }
-            _ => {}
-        }
-        match insn.mnemonic() {
-            Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Movzx | Mnemonic::Movsx => {
-                self.mov(state, insn)
+            Kind::Move => {
+                let value = operand(state, op, op.a);
+                self.write(state, op, value);
             }
-            Mnemonic::Lea => self.lea(state, insn),
-            Mnemonic::Push => {
-                let value = operand(state, insn, 0);
+            Kind::MoveNarrow => {
+                let value = match operand(state, op, op.a) {
+                    value @ Value::Result(_) => value,
+                    // Widening a part of a value is not the value.
+                    _ => Value::Unknown,
+                };
+                self.write(state, op, value);
+            }
+            Kind::MoveHigh => {
+                let value = match state.reg(0) {
+                    Value::Quotient(id) if self.bytes.contains(&id) => Value::Remainder(id),
+                    _ => Value::Unknown,
+                };
+                self.write(state, op, value);
+            }
+            Kind::Lea => self.lea(state, op),
+            Kind::Push => {
+                let value = operand(state, op, op.a);
                 self.push(state, value);
             }
-            Mnemonic::Pop if insn.op0_kind() == OpKind::Register => {
+            Kind::Pop => {
                 let value = Self::pop(state);
-                self.set(state, insn.op0_register(), value);
+                if op.to != NONE {
+                    state.regs.set(usize::from(op.to), value);
+                }
+                state.regs.forget_all(op.mask);
             }
-            Mnemonic::Leave => {
-                state.regs[4] = state.regs[5];
-                state.regs[5] = Self::pop(state);
+            Kind::Leave => {
+                state.regs.copy(4, 5);
+                let value = Self::pop(state);
+                state.regs.set(5, value);
             }
-            Mnemonic::Cdqe | Mnemonic::Cwde => {}
-            Mnemonic::Cdq | Mnemonic::Cqo => state.regs[2] = Value::Unknown,
-            Mnemonic::Div | Mnemonic::Idiv => self.divide(state, insn),
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Nop | Mnemonic::Endbr64 => {}
-            Mnemonic::Xor | Mnemonic::Sub
-                if insn.op0_kind() == OpKind::Register
-                    && insn.op1_kind() == OpKind::Register
-                    && insn.op0_register() == insn.op1_register() =>
-            {
-                self.set(state, insn.op0_register(), Value::Const(0));
+            Kind::Realign => state.regs.set(4, Value::Stack(Slot::base(op.value as u16))),
+            Kind::Divide | Kind::DivideByte => self.divide(state, op),
+            Kind::Add | Kind::Sub => {
+                let value = sum(state, op);
+                self.write(state, op, value);
             }
-            Mnemonic::And if insn.op0_register() == Register::RSP => {
-                state.regs[4] = Value::Stack {
-                    base: insn.ip(),
-                    offset: 0,
+            Kind::Combine => {
+                let value = operand(state, op, op.a).combine(operand(state, op, op.b));
+                self.write(state, op, value);
+            }
+            Kind::Choose => {
+                let (a, b) = (operand(state, op, op.a), operand(state, op, op.b));
+                let value = match a.meet(b) {
+                    // Related to a division or to the thread number if one of both is.
+                    Value::Unknown => a.combine(b),
+                    met => met,
                 };
+                self.write(state, op, value);
             }
-            m if only_first_changes(m) && insn.op_count() >= first_operands(m) => {
-                let result = arithmetic(state, insn);
-                match insn.op0_kind() {
-                    OpKind::Register => self.set(state, insn.op0_register(), result),
-                    _ => self.write_memory(state, insn, result),
+            Kind::Call => self.call(state, op),
+            Kind::Forget => {
+                state.regs.forget_all(op.mask);
+                if op.to == MEMORY {
+                    self.write(state, op, Value::Unknown);
                 }
             }
-            _ => self.other(state, insn),
-        }
-    }
-
-    fn call(&mut self, state: &mut State, insn: &Instruction) {
-        let known = callee(self.module, insn, Some(state));
-        let changed = match (known, insn.op0_kind()) {
-            (Callee::Other, OpKind::NearBranch64) => self
-                .module
-                .clobbers
-                .of(self.module, insn.near_branch_target()),
-            _ => !0,
-        };
-        for register in VOLATILE {
-            if changed & 1 << register != 0 {
-                state.regs[register] = Value::Unknown;
-            }
-        }
-        state.regs[0] = match known {
-            Callee::Runtime(n) => match self.module.entries.callees[n].query() {
-                Some(query) => Value::Query(query),
-                None => Value::Result(insn.ip()),
-            },
-            Callee::Other => Value::Unknown,
-        };
-    }
-
-    fn mov(&mut self, state: &mut State, insn: &Instruction) {
-        let mut value = operand(state, insn, 1);
-        if insn.op1_kind() == OpKind::Memory && insn.is_ip_rel_memory_operand() {
-            value = match self.module.entries.slots.get(&insn.ip_rel_memory_address()) {
-                Some(&n) if insn.memory_size() == MemorySize::UInt64 => Value::Callee(n),
-                _ => Value::Unknown,
-            };
-        }
-        // Widening a part of a value is not the value.
-        let narrow = match insn.op1_kind() {
-            OpKind::Register => insn.op1_register().size() < 4,
-            OpKind::Memory => insn.memory_size().size() < 4,
-            _ => false,
-        };
-        let mut result_kept = matches!(value, Value::Result(_));
-        if insn.op1_register() == Register::AH
-            && let Value::Quotient(id) = state.regs[0]
-            && self.bytes.contains(&id)
-        {
-            (value, result_kept) = (Value::Remainder(id), true);
-        }
-        if narrow && !result_kept {
-            value = Value::Unknown;
-        }
-        match insn.op0_kind() {
-            OpKind::Register => {
-                let register = insn.op0_register();
-                if let (Value::Const(c), 4) = (value, register.size()) {
-                    value = Value::Const(c & 0xffff_ffff);
-                }
-                self.set(state, register, value);
-            }
-            _ => self.write_memory(state, insn, value),
         }
     }
 
     /// A store: known slots change, and an unknown address is taken not to be one of them.
-    fn write_memory(&mut self, state: &mut State, insn: &Instruction, value: Value) {
-        let size = insn.memory_size().size();
-        if let Some(at) = slot(state, insn) {
-            self.store(state, at, i64::try_from(size.max(1)).unwrap_or(64), value);
-        }
-    }
-
-    fn lea(&mut self, state: &mut State, insn: &Instruction) {
-        let mut value = address(state, insn);
-        if let (Value::Stack { base, offset }, true) = (
-            value,
-            !matches!(insn.op0_register(), Register::RSP | Register::RBP),
-        ) {
-            self.expose((base, offset));
-            state.slots.forget((base, offset), 8);
-        }
-        if insn.op0_register().size() == 4
-            && let Value::Const(c) = value
-        {
-            value = Value::Const(c & 0xffff_ffff);
-        }
-        self.set(state, insn.op0_register(), value);
-    }
-
-    fn divide(&mut self, state: &mut State, insn: &Instruction) {
-        let by_threads = matches!(
-            operand(state, insn, 0),
-            Value::Query(Query::NumThreads) | Value::Query(Query::NumTeams)
-        );
-        let id = self.names.get(&insn.ip()).copied().unwrap_or(insn.ip());
-        self.divides |= by_threads;
-        let (quotient, remainder) = if by_threads {
-            (Value::Quotient(id), Value::Remainder(id))
-        } else {
-            (Value::Unknown, Value::Unknown)
-        };
-        let size = match insn.op0_kind() {
-            OpKind::Register => insn.op0_register().size(),
-            _ => insn.memory_size().size(),
-        };
-        state.regs[0] = quotient;
-        if size > 1 {
-            state.regs[2] = remainder;
-        } else if by_threads {
-            self.bytes.insert(id);
-        }
-    }
-
-    /// Any other instruction: arithmetic of tracked values stays related to them, all else is unknown.
-    fn other(&mut self, state: &mut State, insn: &Instruction) {
-        let result = arithmetic(state, insn);
-        let factory = self.info.get_or_insert_with(InstructionInfoFactory::new);
-        let info = factory.info(insn);
-        let written: Vec<Register> = info
-            .used_registers()
-            .iter()
-            .filter(|u| is_write(u.access()))
-            .map(|u| u.register())
-            .collect();
-        let to_memory = info.used_memory().iter().any(|m| is_write(m.access()));
-        for register in written {
-            let first = insn.op_count() > 0
-                && insn.op0_kind() == OpKind::Register
-                && insn.op0_register().full_register() == register.full_register();
-            let value = if first { result } else { Value::Unknown };
-            self.set(state, register, value);
-        }
-        if to_memory {
-            let value = if insn.op0_kind() == OpKind::Memory {
-                result
-            } else {
-                Value::Unknown
-            };
-            self.write_memory(state, insn, value);
-        }
-    }
-}
-
-fn is_write(access: OpAccess) -> bool {
-    matches!(
-        access,
-        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
-    )
-}
-
-fn is_vector(register: Register) -> bool {
-    register.is_vector_register() || register.is_k()
-}
-
-/// Whether it compares strings in vector registers: the only such instructions with another result.
-fn sets_rcx(insn: &Instruction) -> bool {
-    matches!(
-        insn.mnemonic(),
-        Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri
-    )
-}
-
-/// Whether the only register or memory that an instruction changes is its first operand, which is general.
-fn only_first_changes(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Add
-            | Mnemonic::Sub
-            | Mnemonic::And
-            | Mnemonic::Or
-            | Mnemonic::Xor
-            | Mnemonic::Adc
-            | Mnemonic::Sbb
-            | Mnemonic::Imul
-            | Mnemonic::Shl
-            | Mnemonic::Shr
-            | Mnemonic::Sar
-            | Mnemonic::Inc
-            | Mnemonic::Dec
-            | Mnemonic::Neg
-            | Mnemonic::Not
-    ) || is_cmov(mnemonic)
-}
-
-/// The least number of operands with which that holds: with one, `imul` changes two registers.
-fn first_operands(mnemonic: Mnemonic) -> u32 {
-    match mnemonic {
-        Mnemonic::Imul => 2,
-        _ => 1,
-    }
-}
-
-/// The first operand's value after an arithmetic instruction.
-fn arithmetic(state: &State, insn: &Instruction) -> Value {
-    let (a, b) = (operand(state, insn, 0), operand(state, insn, 1));
-    let offset = |c: u64| match insn.mnemonic() {
-        Mnemonic::Add => Some(c.cast_signed()),
-        Mnemonic::Sub => c.cast_signed().checked_neg(),
-        _ => None,
-    };
-    match insn.mnemonic() {
-        Mnemonic::Add | Mnemonic::Sub => match (a, b) {
-            (Value::Stack { base, offset: at }, Value::Const(c)) => offset(c)
-                .and_then(|c| at.checked_add(c))
-                .map_or(Value::Unknown, |offset| Value::Stack { base, offset }),
-            (Value::Const(x), Value::Const(c)) => {
-                let sum = x.wrapping_add_signed(offset(c).unwrap_or(0));
-                let narrow = insn.op0_kind() == OpKind::Register && insn.op0_register().size() == 4;
-                Value::Const(if narrow { sum & 0xffff_ffff } else { sum })
+    fn write(&mut self, state: &mut State, op: &Op, value: Value) {
+        match (op.to, value) {
+            (MEMORY, value) => {
+                if let Some(at) = slot(state, op) {
+                    self.store(state, at, op.size.max(1), value);
+                }
             }
-            _ => a.combine(b),
-        },
-        Mnemonic::Imul if insn.op_count() == 3 => b.combine(operand(state, insn, 2)),
-        Mnemonic::Imul if insn.op_count() == 1 => Value::Unknown,
-        Mnemonic::Imul
-        | Mnemonic::Shl
-        | Mnemonic::Sar
-        | Mnemonic::Shr
-        | Mnemonic::Neg
-        | Mnemonic::Inc
-        | Mnemonic::Dec
-        | Mnemonic::Adc
-        | Mnemonic::Sbb => a.combine(b),
-        m if is_cmov(m) => a.meet(b).combine_if_related(a, b),
-        _ => Value::Unknown,
+            (to, Value::Const(c)) if op.half => {
+                let low = Value::Const(c & 0xffff_ffff);
+                state.regs.set(usize::from(to), low);
+            }
+            (to, value) => state.regs.set(usize::from(to), value),
+        }
     }
-}
 
-fn is_cmov(mnemonic: Mnemonic) -> bool {
-    matches!(
-        mnemonic,
-        Mnemonic::Cmova
-            | Mnemonic::Cmovae
-            | Mnemonic::Cmovb
-            | Mnemonic::Cmovbe
-            | Mnemonic::Cmove
-            | Mnemonic::Cmovg
-            | Mnemonic::Cmovge
-            | Mnemonic::Cmovl
-            | Mnemonic::Cmovle
-            | Mnemonic::Cmovne
-            | Mnemonic::Cmovno
-            | Mnemonic::Cmovns
-            | Mnemonic::Cmovs
-    )
-}
+    fn lea(&mut self, state: &mut State, op: &Op) {
+        let value = address(state, op);
+        if let (Value::Stack(at), MEMORY) = (value, op.b) {
+            self.expose(at);
+            state.slots.forget(at, 8);
+        }
+        if op.to != NONE {
+            self.write(state, op, value);
+        }
+        state.regs.forget_all(op.mask);
+    }
 
-impl Value {
-    /// The result of a conditional move: related to a division or to the thread number if one of both is.
-    fn combine_if_related(self, a: Value, b: Value) -> Value {
-        if self == Value::Unknown {
-            a.combine(b)
-        } else {
-            self
+    fn divide(&mut self, state: &mut State, op: &Op) {
+        let by_threads = matches!(
+            operand(state, op, op.a),
+            Value::Query(Query::NumThreads | Query::NumTeams)
+        );
+        self.divides |= by_threads;
+        state.regs.forget(0);
+        if op.kind == Kind::Divide {
+            state.regs.forget(2);
+        }
+        if by_threads {
+            let id = self.names.get(&op.value).copied().unwrap_or(op.value);
+            state.regs.set(0, Value::Quotient(id));
+            match op.kind {
+                Kind::Divide => state.regs.set(2, Value::Remainder(id)),
+                _ => self.bytes.push(id),
+            }
+        }
+    }
+
+    fn call(&mut self, state: &mut State, op: &Op) {
+        let entries = &self.module.entries;
+        let callee = match op.a {
+            CALLEE => Some(op.disp as usize),
+            a => match operand(state, op, a) {
+                Value::Callee(n) => Some(n),
+                Value::Const(va) if a != MEMORY => entries.targets.get(&va).copied(),
+                _ => None,
+            },
+        };
+        state.regs.forget_all(op.mask);
+        state.regs.forget(0);
+        if let Some(n) = callee {
+            let result = match entries.callees[n].query() {
+                Some(query) => Value::Query(query),
+                None => Value::Result(op.value),
+            };
+            state.regs.set(0, result);
         }
     }
 }

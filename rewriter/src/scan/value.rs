@@ -1,7 +1,7 @@
 //! What is known of a register or stack slot.
 
+use super::slots::{Slot, Slots};
 use ompfuse_patterns::Query;
-use std::rc::Rc;
 
 /// An abstract value. Values from a division carry the address of the dividing instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,8 +10,8 @@ pub(crate) enum Value {
     Unknown,
     /// A constant or an address in the module.
     Const(u64),
-    /// The stack pointer at the function's beginning (`base` 0) or behind the realignment at address `base`, plus `offset`.
-    Stack { base: u64, offset: i64 },
+    /// The address of a place on the stack.
+    Stack(Slot),
     /// A result of one of the runtime's query functions.
     Query(Query),
     /// The address of the runtime function with this number, loaded from a slot.
@@ -103,100 +103,157 @@ impl Value {
     }
 }
 
-/// A place on the stack: base and offset as in [`Value::Stack`].
-pub(crate) type Slot = (u64, i64);
-
-/// Registers and stack slots at one point of a function.
+/// The values of the general registers, by x86 number (rax 0 ... r15 15): kind and content apart, so that all sixteen
+/// are compared and copied in a few instructions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct State {
-    /// By x86 number (rax 0 ... r15 15).
-    pub regs: [Value; 16],
-    /// Known places on the stack.
-    pub slots: Slots,
+pub(crate) struct Regs {
+    words: [u64; 16],
+    kinds: [u8; 16],
 }
 
-/// What is known of 4- or 8-byte places on the stack. Copies share memory until one of them changes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Slots(Rc<Vec<(Slot, Value, usize)>>);
+/// The queries, by the number that stands for them in a register's content.
+const QUERIES: [Query; 4] = [
+    Query::ThreadNum,
+    Query::NumThreads,
+    Query::TeamNum,
+    Query::NumTeams,
+];
 
-impl Slots {
-    fn find(&self, at: Slot) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&at, |s| s.0)
-    }
+/// [`Regs::kinds`] of [`Value::Const`].
+const CONST: u8 = 1;
+/// [`Regs::kinds`] of [`Value::Stack`].
+const STACK: u8 = 2;
 
-    /// The value that begins exactly here, and its size.
-    pub(crate) fn get(&self, at: Slot) -> Option<(Value, usize)> {
-        let &(_, value, size) = &self.0[self.find(at).ok()?];
-        Some((value, size))
-    }
-
-    /// Remembers a value.
-    pub(crate) fn insert(&mut self, at: Slot, value: Value, size: usize) {
-        match self.find(at) {
-            Ok(i) if self.0[i] == (at, value, size) => {}
-            Ok(i) => Rc::make_mut(&mut self.0)[i] = (at, value, size),
-            Err(i) => Rc::make_mut(&mut self.0).insert(i, (at, value, size)),
+impl Value {
+    /// Kind and content. Equal values have equal ones.
+    pub(super) fn pack(self) -> (u8, u64) {
+        match self {
+            Value::Unknown => (0, 0),
+            Value::Const(c) => (CONST, c),
+            Value::Stack(slot) => (STACK, slot.0),
+            Value::Query(q) => (3, QUERIES.iter().position(|&k| k == q).unwrap_or(0) as u64),
+            Value::Callee(n) => (4, n as u64),
+            Value::Result(va) => (5, va),
+            Value::Quotient(va) => (6, va),
+            Value::Remainder(va) => (7, va),
+            Value::Derived(va) => (8, va),
+            Value::FromThread => (9, 0),
+            Value::FromThreads => (10, 0),
+            Value::FromBoth => (11, 0),
         }
     }
 
-    /// Forgets what a store of `size` bytes may change.
-    pub(crate) fn forget(&mut self, (base, offset): Slot, size: i64) {
-        // Nothing is longer than 8 bytes.
-        let first = self
-            .0
-            .partition_point(|s| s.0 < (base, offset.saturating_sub(7)));
-        let end = self
-            .0
-            .partition_point(|s| s.0 < (base, offset.saturating_add(size)));
-        let changed = |s: &(Slot, Value, usize)| s.0.1.saturating_add(s.2 as i64) > offset;
-        if first < end && self.0[first..end].iter().any(changed) {
-            let slots = Rc::make_mut(&mut self.0);
-            let mut n = 0;
-            slots.retain(|s| {
-                let inside = (first..end).contains(&n);
-                n += 1;
-                !(inside && changed(s))
-            });
+    /// The value that [`Value::pack`] made this of.
+    pub(super) fn unpack(kind: u8, word: u64) -> Value {
+        match kind {
+            CONST => Value::Const(word),
+            STACK => Value::Stack(Slot(word)),
+            3 => Value::Query(QUERIES[word as usize & 3]),
+            4 => Value::Callee(word as usize),
+            5 => Value::Result(word),
+            6 => Value::Quotient(word),
+            7 => Value::Remainder(word),
+            8 => Value::Derived(word),
+            9 => Value::FromThread,
+            10 => Value::FromThreads,
+            11 => Value::FromBoth,
+            _ => Value::Unknown,
+        }
+    }
+}
+
+impl Regs {
+    /// A register's value.
+    pub(crate) fn get(&self, n: usize) -> Value {
+        Value::unpack(self.kinds[n & 15], self.words[n & 15])
+    }
+
+    /// Gives a register a value.
+    pub(crate) fn set(&mut self, n: usize, value: Value) {
+        (self.kinds[n & 15], self.words[n & 15]) = value.pack();
+    }
+
+    /// The place that a register points to.
+    pub(crate) fn slot(&self, n: usize) -> Option<Slot> {
+        (self.kinds[n & 15] == STACK).then_some(Slot(self.words[n & 15]))
+    }
+
+    /// Gives a register the value of another.
+    pub(crate) fn copy(&mut self, to: usize, from: usize) {
+        self.kinds[to & 15] = self.kinds[from & 15];
+        self.words[to & 15] = self.words[from & 15];
+    }
+
+    /// Forgets a register's value.
+    pub(crate) fn forget(&mut self, n: usize) {
+        self.kinds[n & 15] = 0;
+        self.words[n & 15] = 0;
+    }
+
+    /// Forgets the values of registers, a bit for each.
+    pub(crate) fn forget_all(&mut self, mut set: u16) {
+        while set != 0 {
+            self.forget(set.trailing_zeros() as usize);
+            set &= set - 1;
         }
     }
 
     /// Keeps what holds in both; tells whether that is less than before.
-    fn meet(&mut self, other: &Slots) -> bool {
-        if Rc::ptr_eq(&self.0, &other.0) || self.0.is_empty() {
+    fn meet(&mut self, other: &Regs) -> bool {
+        let mut changed = false;
+        if self.words == other.words && self.kinds == other.kinds {
             return false;
         }
-        let met = |mine: &(Slot, Value, usize)| {
-            let (theirs, size) = other.get(mine.0)?;
-            let value = mine.1.meet(theirs);
-            (value != Value::Unknown).then_some((mine.0, value, mine.2.min(size)))
-        };
-        if self.0.iter().all(|s| met(s).as_ref() == Some(s)) {
-            return false;
+        for n in 0..16 {
+            if self.kinds[n] == 0
+                || (self.kinds[n] == other.kinds[n] && self.words[n] == other.words[n])
+            {
+                continue;
+            }
+            let mine = self.get(n);
+            let met = mine.meet(other.get(n));
+            changed |= met != mine;
+            self.set(n, met);
         }
-        self.0 = Rc::new(self.0.iter().filter_map(met).collect());
-        true
+        changed
     }
+}
+
+/// Registers and stack slots at one point of a function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    pub regs: Regs,
+    /// Known places on the stack.
+    pub slots: Slots,
 }
 
 impl State {
     /// At the beginning of a function.
     pub(crate) fn entry() -> State {
         let mut state = State::unknown();
-        state.regs[4] = Value::Stack { base: 0, offset: 0 };
+        state.regs.set(4, Value::Stack(Slot::base(0)));
         state
     }
 
     /// Nothing is known.
     pub(crate) fn unknown() -> State {
         State {
-            regs: [Value::Unknown; 16],
+            regs: Regs {
+                words: [0; 16],
+                kinds: [0; 16],
+            },
             slots: Slots::default(),
         }
     }
 
+    /// A register's value, by x86 number.
+    pub(crate) fn reg(&self, n: usize) -> Value {
+        self.regs.get(n)
+    }
+
     /// Two divisions whose quotients meet here, and whose remainders do too: lower address first.
     pub(crate) fn merged_divisions(&self, other: &State) -> Option<(u64, u64)> {
-        let pairs = || self.regs.iter().copied().zip(other.regs);
+        let pairs = || (0..16).map(|n| (self.reg(n), other.reg(n)));
         pairs().find_map(|values| {
             let (Value::Quotient(a), Value::Quotient(b)) = values else {
                 return None;
@@ -208,12 +265,7 @@ impl State {
 
     /// Keeps what holds in both; tells whether that is less than before.
     pub(crate) fn meet(&mut self, other: &State) -> bool {
-        let mut changed = false;
-        for (mine, theirs) in self.regs.iter_mut().zip(other.regs) {
-            let met = mine.meet(theirs);
-            changed |= met != *mine;
-            *mine = met;
-        }
+        let changed = self.regs.meet(&other.regs);
         self.slots.meet(&other.slots) | changed
     }
 }
@@ -234,11 +286,38 @@ mod tests {
     }
 
     #[test]
+    fn registers_keep_every_value() {
+        let mut state = State::unknown();
+        for value in [
+            Value::Unknown,
+            Value::Const(u64::MAX),
+            Value::Stack(Slot::base(2)),
+            Value::Query(Query::NumTeams),
+            Value::Query(Query::ThreadNum),
+            Value::Callee(7),
+            Value::Result(5),
+            Value::Quotient(6),
+            Value::Remainder(7),
+            Value::Derived(8),
+            Value::FromThread,
+            Value::FromThreads,
+            Value::FromBoth,
+        ] {
+            state.regs.set(3, value);
+            state.regs.copy(15, 3);
+            assert_eq!((state.reg(3), state.reg(15)), (value, value));
+        }
+        state.regs.forget_all(1 << 3 | 1 << 15);
+        assert_eq!(state, State::unknown());
+    }
+
+    #[test]
     fn meeting_never_learns() {
+        let below = |by: i64| Slot::base(0).plus(-by).unwrap();
         let mut a = State::entry();
-        a.slots.insert((0, -8), Value::Const(1), 8);
+        a.slots.insert(below(8), Value::Const(1), 8);
         let mut b = State::entry();
-        b.slots.insert((0, -16), Value::Const(1), 8);
+        b.slots.insert(below(16), Value::Const(1), 8);
         assert!(a.meet(&b));
         assert_eq!(a.slots, Slots::default());
         assert!(!a.meet(&b));

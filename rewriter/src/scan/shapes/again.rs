@@ -312,7 +312,7 @@ fn uses(a: &Analysis<'_, '_>, place: u64, id: u64, headers: &[usize], drafts: &[
         return true;
     }
     let related = |r: Register, state: &State| {
-        dataflow::number(r).is_some_and(|n| state.regs[n].division() == Some(id))
+        dataflow::number(r).is_some_and(|n| state.reg(n).division() == Some(id))
     };
     let mut found = false;
     for &block in &reach.blocks {

@@ -214,7 +214,7 @@ fn adds_stride(insn: &Instruction, state: &State) -> bool {
         Mnemonic::Lea => [insn.memory_base(), insn.memory_index()]
             .iter()
             .filter_map(|&r| dataflow::number(r))
-            .any(|r| state.regs[r].is_from_threads()),
+            .any(|r| state.reg(r).is_from_threads()),
         _ => false,
     }
 }

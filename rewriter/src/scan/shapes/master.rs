@@ -105,7 +105,7 @@ fn fallback(
     let mut holds = false;
     a.visit(entered, |_, insn, state| {
         if insn.ip() == start {
-            holds = register.is_some_and(|r| state.regs[r] == Value::Query(Query::ThreadNum));
+            holds = register.is_some_and(|r| state.reg(r) == Value::Query(Query::ThreadNum));
         }
     });
     Some((

@@ -6,7 +6,8 @@
 
 use super::Analysis;
 use crate::scan::dataflow::{self, Callee};
-use crate::scan::value::{Slot, State, Value};
+use crate::scan::slots::Slot;
+use crate::scan::value::{State, Value};
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -259,7 +260,7 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
             return None;
         }
         let n = full.number();
-        let flow = || Some((self.number(state.regs[n])?, 8));
+        let flow = || Some((self.number(state.reg(n))?, 8));
         let (value, known) = m.regs[n].filter(|r| r.1 >= size).or_else(flow)?;
         if dataflow::number(register).is_none() {
             return (known >= 2).then_some(value >> 8 & 0xff); // ah, bh, ch, dh

@@ -1,0 +1,130 @@
+//! Places on a function's stack, and what is known of them.
+
+use super::value::Value;
+use std::rc::Rc;
+
+/// Where offsets begin within a [`Slot`].
+const ZERO: u64 = 1 << 47;
+/// Bits of an offset.
+const OFFSET: u64 = (1 << 48) - 1;
+
+/// A place on the stack: the stack pointer at the function's beginning (base 0), or behind one of its realignments (other
+/// bases), plus an offset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Slot(pub(super) u64);
+
+impl Slot {
+    /// Where the stack pointer is with this number.
+    pub(crate) fn base(number: u16) -> Slot {
+        Slot(u64::from(number) << 48 | ZERO)
+    }
+
+    /// The place this many bytes higher; none that far away is a stack's.
+    pub(crate) fn plus(self, bytes: i64) -> Option<Slot> {
+        let offset = (self.0 & OFFSET).checked_add_signed(bytes)?;
+        (offset <= OFFSET).then_some(Slot(self.0 & !OFFSET | offset))
+    }
+}
+
+/// A place whose value is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Known {
+    at: Slot,
+    word: u64,
+    kind: u8,
+    size: u8,
+}
+
+impl Known {
+    fn new(at: Slot, value: Value, size: u8) -> Known {
+        let (kind, word) = value.pack();
+        Known {
+            at,
+            word,
+            kind,
+            size,
+        }
+    }
+
+    fn value(&self) -> Value {
+        Value::unpack(self.kind, self.word)
+    }
+
+    /// What holds of it here and there. `theirs` is left at this place: it is asked for ascending ones.
+    fn meet(&self, theirs: &mut &[Known]) -> Option<Known> {
+        let skip = theirs.iter().take_while(|s| s.at < self.at).count();
+        *theirs = &theirs[skip..];
+        let their = theirs.first().filter(|s| s.at == self.at)?;
+        if self == their {
+            return Some(*self);
+        }
+        let value = self.value().meet(their.value());
+        (value != Value::Unknown).then(|| Known::new(self.at, value, self.size.min(their.size)))
+    }
+}
+
+/// What is known of 4- or 8-byte places on the stack. Copies share memory until one of them changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Slots(Rc<Vec<Known>>);
+
+impl Slots {
+    fn find(&self, at: Slot) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&at, |s| s.at)
+    }
+
+    /// The value that begins exactly here, and its size.
+    pub(crate) fn get(&self, at: Slot) -> Option<(Value, usize)> {
+        let known = &self.0[self.find(at).ok()?];
+        Some((known.value(), usize::from(known.size)))
+    }
+
+    /// Remembers a value of 4 or 8 bytes.
+    pub(crate) fn insert(&mut self, at: Slot, value: Value, size: u8) {
+        let new = Known::new(at, value, size);
+        match self.find(at) {
+            Ok(i) if self.0[i] == new => {}
+            Ok(i) => Rc::make_mut(&mut self.0)[i] = new,
+            Err(i) => Rc::make_mut(&mut self.0).insert(i, new),
+        }
+    }
+
+    /// Forgets what a store of `size` bytes may change.
+    pub(crate) fn forget(&mut self, at: Slot, size: u64) {
+        if self.0.is_empty() {
+            return;
+        }
+        // Nothing is longer than 8 bytes.
+        let first = self.0.partition_point(|s| s.at.0 < at.0.saturating_sub(7));
+        let end = self.0[first..]
+            .iter()
+            .take_while(|s| s.at.0 < at.0.saturating_add(size))
+            .count()
+            + first;
+        let changed = |s: &Known| s.at.0 + u64::from(s.size) > at.0;
+        if self.0[first..end].iter().any(changed) {
+            let slots = Rc::make_mut(&mut self.0);
+            let mut n = 0;
+            slots.retain(|s| {
+                let inside = (first..end).contains(&n);
+                n += 1;
+                !(inside && changed(s))
+            });
+        }
+    }
+
+    /// Keeps what holds in both; tells whether that is less than before.
+    pub(super) fn meet(&mut self, other: &Slots) -> bool {
+        if Rc::ptr_eq(&self.0, &other.0) || self.0.is_empty() {
+            return false;
+        }
+        let mut theirs = &other.0[..];
+        let kept = |s: &&Known| s.meet(&mut theirs).as_ref() == Some(*s);
+        if self.0.iter().take_while(kept).count() == self.0.len() {
+            return false;
+        }
+        let mut theirs = &other.0[..];
+        let met = |s: &Known| s.meet(&mut theirs);
+        self.0 = Rc::new(self.0.iter().filter_map(met).collect());
+        true
+    }
+}
