@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// The options, as several commands take them.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct SelectArgs {
-    /// Patch only these regions: a construct's name (`task`), a function (`solve_*`), a source line (`lu.c:120`)
+    /// Patch only these regions: a construct's name (`task`), a function (`solve_*`, `mesh::*`), a source line (`lu.c:120`)
     /// or file (`lu.c`), an address (`0x4011a6`), or everything in a patched file, most often a library (`lib:libfoo*`;
     /// `lib:libfoo*:task` for a part of it)
     #[arg(long, value_name = "S")]

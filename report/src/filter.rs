@@ -1,5 +1,6 @@
 //! A filter file that leaves out regions whose probes cost more than they tell.
 
+use crate::names::readable;
 use crate::units;
 use ompfuse_format::Construct;
 use ompfuse_fuse::Summary;
@@ -117,7 +118,7 @@ fn word(summary: &Summary, site: &Site) -> String {
 fn what(site: &Site) -> String {
     let mut text = site.construct.map_or("region", |c| c.name()).to_owned();
     if let Some(function) = &site.function {
-        text += &format!(" in {function}");
+        text += &format!(" in {}", readable(function));
     }
     if let Some(source) = &site.source {
         let file = source.file.rsplit('/').next().unwrap_or(&source.file);

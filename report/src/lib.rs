@@ -9,6 +9,7 @@
 mod build;
 pub mod filter;
 mod model;
+pub mod names;
 mod overhead;
 #[cfg(test)]
 mod tests;

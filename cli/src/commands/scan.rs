@@ -4,6 +4,7 @@ use crate::binary::{self, Binary, Totals};
 use crate::{input, output};
 use anyhow::Result;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
+use ompfuse_report::names::readable;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -134,7 +135,10 @@ fn row(site: &SiteInfo) -> [String; 8] {
         } else {
             format!("{edge} of {}", site.region)
         },
-        site.function.clone().unwrap_or_default(),
+        site.function
+            .as_deref()
+            .map(|f| readable(f).into_owned())
+            .unwrap_or_default(),
         site.entry
             .clone()
             .or_else(|| site.detail.clone())

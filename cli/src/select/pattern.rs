@@ -2,6 +2,7 @@
 
 use ompfuse_format::Construct;
 use ompfuse_format::site::SiteInfo;
+use ompfuse_report::names::readable;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -125,7 +126,7 @@ impl Pattern {
             Kind::Function(glob) => site
                 .function
                 .as_ref()
-                .is_some_and(|f| matches_glob(glob, f)),
+                .is_some_and(|f| matches_glob(glob, f) || matches_glob(glob, &readable(f))),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::table::{Align, bar, columns, fitted, wrap};
 use super::{Paint, TextOptions};
 use crate::model::{Class, EventState, Region, Report};
+use crate::names::readable;
 use crate::units::{count, percent, seconds};
 use ompfuse_format::run::Exit;
 use ompfuse_format::site::Source;
@@ -374,7 +375,7 @@ pub(super) fn location(region: &Region) -> String {
         &region.name,
     );
     match &region.file {
-        Some(file) => format!("{place} ({file})"),
+        Some(file) => format!("{file}: {place}"), // the front is cut where room is short
         None => place,
     }
 }
@@ -385,7 +386,7 @@ fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String 
             let file = source.file.rsplit('/').next().unwrap_or(&source.file);
             format!("{file}:{}", source.line)
         }
-        (None, Some(function)) => format!("{function} {name}"),
+        (None, Some(function)) => format!("{} {name}", readable(function)),
         (None, None) => name.to_owned(),
     }
 }
