@@ -77,6 +77,7 @@ impl Block {
         let (mut start, mut last_byte, mut number) = (None, 0, 0);
         let mut end = End::Fixed;
         let mut repeated = 0;
+        let mut leads_on = true;
         accesses.clear();
         for (address, bytes) in instructions {
             start.get_or_insert(address);
@@ -93,6 +94,9 @@ impl Block {
             );
             count(&instruction, &mut counts);
             end = ending(&instruction);
+            leads_on &= instruction.mnemonic() == Mnemonic::Endbr64
+                || (matches!(end, End::IndirectJump { .. })
+                    && instruction.is_ip_rel_memory_operand());
             repeated = if instruction.is_string_instruction()
                 && (instruction.has_rep_prefix() || instruction.has_repne_prefix())
             {
@@ -101,6 +105,10 @@ impl Block {
                 0
             };
         }
+        let class = match class {
+            Class::Own if leads_on => Class::Linkage,
+            other => other,
+        };
         let start = start.unwrap_or(0);
         let counts = counts.into_iter().enumerate().filter(|&(_, n)| n > 0);
         Block {
@@ -248,6 +256,23 @@ mod tests {
         assert_eq!(end(&[0xc3]), End::Return);
         assert_eq!(end(&[0xeb, 0x00]), End::Fixed);
         assert_eq!(end(&[0x0f, 0x05]), End::Fixed, "syscall is no call");
+    }
+
+    #[test]
+    fn steps_to_other_modules_are_known() {
+        let jump: &[u8] = &[0xff, 0x25, 0, 0, 0, 0]; // jmp [rip]
+        let bound: &[u8] = &[0xf2, 0xff, 0x25, 0, 0, 0, 0];
+        let endbr: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+        for code in [&[jump][..], &[endbr, jump], &[endbr, bound]] {
+            assert_eq!(decode(code).0.class, Class::Linkage);
+        }
+        for code in [
+            &[&[0x90][..], jump][..],
+            &[&[0xff, 0xe0]],
+            &[&[0xff, 0x15, 0, 0, 0, 0]],
+        ] {
+            assert_eq!(decode(code).0.class, Class::Own);
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum Class {
     OpenMp,
     /// The C library and its kind: whoever called it.
     Shared,
+    /// A step on the way to another module (PLT): whoever takes it. It is ours where the runtime library does.
+    Linkage,
     /// The loader: nobody, and whoever comes after it goes on as before.
     Loader,
     /// Ours: nobody.

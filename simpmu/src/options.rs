@@ -30,6 +30,8 @@ pub struct Options {
     pub dtlb: Size,
     /// Bits of branch history: the predictor has two to this power counters.
     pub history: u32,
+    /// Whether the C library's code counts where the program calls it. What an allocation costs, say, depends on all others.
+    pub libraries: bool,
 }
 
 impl Default for Options {
@@ -44,6 +46,7 @@ impl Default for Options {
             l2: cache(256, 8),
             dtlb: Size { lines: 64, ways: 4 },
             history: 12,
+            libraries: true,
         }
     }
 }
@@ -53,7 +56,7 @@ impl fmt::Display for Options {
         let kib = |size: Size| size.lines * LINE / 1024;
         write!(
             f,
-            "l1i={}/{},l1d={}/{},l2={}/{},dtlb={}/{},history={}",
+            "l1i={}/{},l1d={}/{},l2={}/{},dtlb={}/{},history={},libraries={}",
             kib(self.l1i),
             self.l1i.ways,
             kib(self.l1d),
@@ -62,7 +65,8 @@ impl fmt::Display for Options {
             self.l2.ways,
             self.dtlb.lines,
             self.dtlb.ways,
-            self.history
+            self.history,
+            if self.libraries { "yes" } else { "no" }
         )
     }
 }
@@ -87,6 +91,14 @@ impl Options {
             };
             return Ok(());
         }
+        if name == "libraries" {
+            self.libraries = match value {
+                "yes" => true,
+                "no" => false,
+                _ => return Err(format!("`{option}`: yes or no")),
+            };
+            return Ok(());
+        }
         let (first, ways) = value
             .split_once('/')
             .ok_or_else(|| format!("`{option}` must be of the form {name}=SIZE/WAYS"))?;
@@ -98,7 +110,7 @@ impl Options {
             "dtlb" => (&mut self.dtlb, 1),
             _ => {
                 return Err(format!(
-                    "no model is called `{name}`; there are l1i, l1d, l2, dtlb and history"
+                    "no model is called `{name}`; there are l1i, l1d, l2, dtlb, history and libraries"
                 ));
             }
         };
@@ -135,7 +147,9 @@ mod tests {
 
     #[test]
     fn options_are_read_as_they_are_shown() {
-        let options: Options = "l1d=48/12,l2=2048/16,dtlb=96/6,history=9".parse().unwrap();
+        let options: Options = "l1d=48/12,l2=2048/16,dtlb=96/6,history=9,libraries=no"
+            .parse()
+            .unwrap();
         assert_eq!((options.l1d.lines, options.l1d.ways), (768, 12));
         assert_eq!(options.l1i, Options::default().l1i);
         assert_eq!(options.to_string().parse(), Ok(options));
@@ -151,6 +165,7 @@ mod tests {
             ("l1d=0/1", "power of two"),
             ("l1d=x/1", "no number"),
             ("history=0", "from 1"),
+            ("libraries=1", "yes or no"),
             ("l1d", "no `=`"),
         ] {
             let error = wrong.parse::<Options>().unwrap_err();

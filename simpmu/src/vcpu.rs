@@ -14,8 +14,10 @@ mod charged {
     pub(super) const OWN: u64 = 0;
     /// The OpenMP runtime.
     pub(super) const RUNTIME: u64 = 1;
-    /// Nobody.
-    pub(super) const NOBODY: u64 = 2;
+    /// Nobody, but it is a part of what the processor does.
+    pub(super) const LIBRARY: u64 = 2;
+    /// Nobody, as if it weren't there.
+    pub(super) const NOBODY: u64 = 3;
 }
 
 /// What the end of the last block has left to be judged by where control went.
@@ -40,6 +42,7 @@ pub struct Vcpu {
     pending_address: Cell,
     /// The repeated instruction that is being executed.
     repeated: Cell,
+    libraries: bool,
     l1i: Cache,
     l1d: Cache,
     l2: Cache,
@@ -58,6 +61,7 @@ impl Vcpu {
             pending_at: Cell::new(0),
             pending_address: Cell::new(0),
             repeated: Cell::new(0),
+            libraries: options.libraries,
             l1i: Cache::new(options.l1i),
             l1d: Cache::new(options.l1d),
             l2: Cache::new(options.l2),
@@ -91,13 +95,16 @@ impl Vcpu {
         let now = match block.class {
             Class::Own => charged::OWN,
             Class::OpenMp => charged::RUNTIME,
-            Class::Shared => self.caller.get(),
+            Class::Shared if self.caller.get() == charged::OWN && !self.libraries => {
+                charged::LIBRARY
+            }
+            Class::Linkage | Class::Shared => self.caller.get(),
             Class::Loader | Class::Excluded => charged::NOBODY,
         };
         if self.pending.get() != pending::NOTHING {
             self.judge(block.start, now);
         }
-        if !matches!(block.class, Class::Shared | Class::Loader) {
+        if matches!(block.class, Class::Own | Class::OpenMp | Class::Excluded) {
             self.caller.set(now);
         }
         let before = self.now.replace(now);
@@ -115,7 +122,7 @@ impl Vcpu {
             for &(event, n) in &block.counts {
                 self.count(usize::from(event), u64::from(n));
             }
-        } else {
+        } else if now == charged::RUNTIME {
             self.count(index::RUNTIME_INSTRUCTIONS, u64::from(block.instructions));
         }
         for line in block.lines.clone() {
@@ -250,6 +257,22 @@ mod tests {
         enter(Class::Loader);
         enter(Class::Shared);
         assert_eq!(counts(), (4, 2), "the loader was between");
+        let options = "libraries=no".parse().unwrap();
+        let vcpu = Vcpu::new(&options);
+        let enter = |class| vcpu.enter(&block(class, 0x1000, NOP));
+        enter(Class::Own);
+        enter(Class::Shared);
+        enter(Class::Linkage);
+        enter(Class::OpenMp);
+        enter(Class::Shared);
+        let counts = vcpu.counts();
+        assert_eq!(
+            (
+                counts[index::INSTRUCTIONS],
+                counts[index::RUNTIME_INSTRUCTIONS]
+            ),
+            (2, 2)
+        );
     }
 
     #[test]
