@@ -74,4 +74,5 @@ mod prebuilt;
 mod probes;
 mod scan;
 mod select;
+mod simulated;
 mod taskcalls;

@@ -1,0 +1,380 @@
+//! Counts of the simulated PMU. What depends on the executed code alone is equal in every run, execution unit by execution
+//! unit: so labels, attribution and exclusivity are right at once, or this fails.
+
+use ompfuse_tests::fixture::{Build, Fixture, Stability};
+use ompfuse_tests::process::{self, Output};
+use ompfuse_tests::table::{self, Xu};
+use ompfuse_tests::{command, skip};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// Events that depend on the executed code alone.
+const CODE: [&str; 14] = [
+    "sim-instructions",
+    "sim-loads",
+    "sim-stores",
+    "sim-load-bytes",
+    "sim-store-bytes",
+    "sim-branches",
+    "sim-taken",
+    "sim-calls",
+    "sim-returns",
+    "sim-fp-instructions",
+    "sim-multiplications",
+    "sim-divisions",
+    "sim-atomics",
+    "sim-indirect-branches",
+];
+/// One event of the models, and what the OpenMP runtime does: not compared, but counted.
+const OTHERS: [&str; 2] = ["sim-l1d-misses", "sim-runtime-instructions"];
+
+/// Runs that are compared, per number of threads.
+const RUNS: &str = "2";
+const THREADS: [usize; 2] = [2, 5];
+
+/// What executes different code each time by its nature: the fixture, what the source has on the construct's line or right
+/// behind it, why.
+const EXCEPTIONS: [(&str, &str, &str); 1] = [(
+    "sync",
+    "omp for schedule(dynamic) //#ExpectRegion loop",
+    "an atomic addition of floating-point numbers is repeated if another thread came in between",
+)];
+
+/// Variants whose labels differ so much between runs that one label may mean two grids: nothing of two runs is compared.
+const INCOMPARABLE: [(&str, &str); 1] = [("mg", "threaded")];
+
+fn can_simulate() -> bool {
+    let found = Command::new("qemu-x86_64").arg("--version").output();
+    let found = found.is_ok_and(|o| o.status.success());
+    if !found {
+        skip("qemu-x86_64 is not installed");
+    }
+    found
+}
+
+/// Records under the simulator. The C library's code counts for nobody: what an allocation costs depends on all others.
+fn record(program: &Path, args: &[&str], threads: usize, out: &Path, repeat: &str) -> Output {
+    let events = [&CODE[..], &OTHERS].concat().join(",");
+    let flags = [
+        "--simulate",
+        "--model",
+        "libraries=no",
+        "--repeat",
+        repeat,
+        "--events",
+        &events,
+    ];
+    table::record(program, args, threads, out, &flags)
+}
+
+/// What two XUs must have in common for the same code to be executed: construct, label and number of iterations (other numbers
+/// are a matter of labels, and guided loops' ranges depend on timing); and for a loop's ranges and for
+/// sections whether it is the first on its thread, since what compilers compute once per loop is executed right before it.
+type Key = (String, String, String, bool);
+
+/// The XUs of a run by what makes them comparable.
+fn by_key(mut xus: Vec<Xu>) -> BTreeMap<Key, Vec<Xu>> {
+    xus.sort_by_key(|x| x.number("start_ns"));
+    let mut loops: BTreeMap<(String, String), ()> = BTreeMap::new();
+    let mut keyed: BTreeMap<Key, Vec<Xu>> = BTreeMap::new();
+    for xu in xus {
+        let (parent, _) = xu.label.rsplit_once('.').expect("labels have components");
+        let is_first = xu.construct != "task"
+            && loops
+                .insert((parent.to_owned(), xu.columns["thread"].clone()), ())
+                .is_none();
+        let column = |name: &str| xu.columns[name].clone();
+        let key = (
+            column("type"),
+            xu.label.clone(),
+            column("iterations"),
+            is_first,
+        );
+        keyed.entry(key).or_default().push(xu);
+    }
+    keyed
+}
+
+/// Compares the counts of XUs that two runs have both. Returns how many they were.
+#[track_caller]
+fn compare(
+    what: &str,
+    one: &BTreeMap<Key, Vec<Xu>>,
+    two: &BTreeMap<Key, Vec<Xu>>,
+    is_excepted: impl Fn(&Xu) -> bool,
+) -> usize {
+    let mut compared = 0;
+    let mut different = Vec::new();
+    for (key, a) in one {
+        let Some(b) = two.get(key) else { continue };
+        let ([a], [b]) = (&a[..], &b[..]) else {
+            continue; // labels that aren't unique are another test's business
+        };
+        compared += 1;
+        if is_excepted(a) {
+            continue;
+        }
+        let all = CODE.iter().filter(|e| a.number(e) != b.number(e));
+        different.extend(all.map(|e| (key, *e, a.number(e), b.number(e))));
+    }
+    let some: Vec<_> = different.iter().take(8).collect();
+    assert!(
+        different.is_empty(),
+        "{what}: {} counts of {compared} XUs differ: {some:?}",
+        different.len()
+    );
+    compared
+}
+
+fn counts_are_equal_in_every_run(name: &str, compiler: &str) {
+    if !can_simulate() {
+        return;
+    }
+    let fixture = Fixture::open(name);
+    let source = std::fs::read_to_string(&fixture.source).expect("a fixture is text");
+    let lines: Vec<&str> = source.lines().collect();
+    let is_excepted = |xu: &Xu| {
+        let line = xu.columns["source_line"].parse::<usize>().unwrap_or(0);
+        let behind = lines.iter().skip(line.saturating_sub(1)).take(3);
+        let text: Vec<&str> = behind.copied().collect();
+        EXCEPTIONS
+            .iter()
+            .any(|(fixture, line, _)| *fixture == name && text.iter().any(|t| t.contains(line)))
+    };
+    for build in fixture.ordinary_builds(compiler) {
+        let stability = fixture.stability(&build.variant);
+        let folder = tempfile::tempdir().expect("there is room for a patched program");
+        let patched = table::patch(&build, folder.path(), &[]);
+        let mut of_other_teams = None;
+        for threads in THREADS {
+            let out = folder.path().join(threads.to_string());
+            record(&patched, &[], threads, &out, RUNS).ok(&build.to_string());
+            let runs = table::runs(&out);
+            let runs: Vec<_> = runs.iter().map(|r| by_key(checked(&build, r))).collect();
+            let [one, two] = &runs[..] else {
+                panic!("{build}: {} runs", runs.len());
+            };
+            let what = format!("{build}, {threads} threads");
+            if INCOMPARABLE.contains(&(name, &build.variant)) {
+                assert_eq!(stability, Stability::None, "{what}");
+                continue;
+            }
+            let compared = compare(&what, one, two, is_excepted);
+            // Which chunk comes first on its thread is open, so some have no partner.
+            let all = one.keys().filter(|k| two.contains_key(*k)).count();
+            assert!(
+                compared * 2 >= all,
+                "{what}: {compared} of {all} are compared"
+            );
+            if stability != Stability::None {
+                assert!(
+                    compared > 0 && compared * 2 >= one.len(),
+                    "{what}: {compared} of {}",
+                    one.len()
+                );
+            }
+            if let Some((threads, other)) = of_other_teams.replace((threads, one.clone()))
+                && matches!(stability, Stability::Threads | Stability::Teams)
+            {
+                let what = format!("{what} and {threads}");
+                let compared = compare(&what, one, &other, is_excepted);
+                assert!(
+                    compared * 2 >= one.len(),
+                    "{what}: {compared} of {}",
+                    one.len()
+                );
+            }
+        }
+    }
+}
+
+/// The XUs of a run; each has all counts, and has executed something.
+fn checked(build: &Build, run: &Path) -> Vec<Xu> {
+    let xus = table::export(run);
+    for xu in &xus {
+        assert!(xu.number("sim-instructions") > 0, "{build}: {xu:?}");
+        OTHERS.iter().for_each(|event| {
+            xu.number(event);
+        });
+    }
+    xus
+}
+
+for_each_fixture!(super::counts_are_equal_in_every_run);
+
+/// Tasks of known length: each instruction is counted once.
+#[test]
+fn instructions_are_those_that_were_executed() {
+    const ROUNDS: u64 = 100_000;
+    if !can_simulate() {
+        return;
+    }
+    for compiler in ["gcc", "clang"] {
+        for build in Fixture::open("counted").ordinary_builds(compiler) {
+            let folder = tempfile::tempdir().expect("there is room for a recording");
+            let patched = table::patch(&build, folder.path(), &[]);
+            record(&patched, &[], 3, folder.path(), "1").ok("record");
+            let xus = checked(&build, &table::runs(folder.path())[0]);
+            let rest = |xu: &Xu, event: &str, per_round: u64| {
+                let rank = xu
+                    .label
+                    .rsplit('.')
+                    .nth(1)
+                    .and_then(|r| r.parse::<u64>().ok());
+                xu.number(event) - per_round * ROUNDS * rank.expect("a rank")
+            };
+            let tasks: Vec<_> = xus.iter().filter(|x| x.construct == "task").collect();
+            assert_eq!(tasks.len(), 8, "{build}");
+            for (event, per_round, most) in [("sim-instructions", 2, 40), ("sim-branches", 1, 4)] {
+                let rests: Vec<u64> = tasks.iter().map(|t| rest(t, event, per_round)).collect();
+                assert!(
+                    rests.iter().all(|&r| r == rests[0] && r <= most),
+                    "{build}: {event} {rests:?}"
+                );
+            }
+            for task in tasks {
+                // All but the last round of each jump back.
+                assert_eq!(
+                    task.number("sim-branches") - task.number("sim-taken"),
+                    1,
+                    "{build}: {task:?}"
+                );
+                assert_eq!(
+                    task.number("sim-calls") + task.number("sim-fp-instructions"),
+                    0,
+                    "{build}"
+                );
+            }
+        }
+    }
+}
+
+/// A slot is used again when its thread has ended, and a child process has slots of its own: the same task counts the same.
+#[test]
+fn threads_and_children_have_counts_of_their_own() {
+    if !can_simulate() {
+        return;
+    }
+    for build in Fixture::open("lifecycle").ordinary_builds("gcc") {
+        for (way, at_least) in [("threads", 20), ("fork", 20)] {
+            let folder = tempfile::tempdir().expect("there is room for a recording");
+            let patched = table::patch(&build, folder.path(), &[]);
+            record(&patched, &["50", way], 3, folder.path(), "1").ok(way);
+            let xus = checked(&build, &table::runs(folder.path())[0]);
+            assert!(xus.len() >= at_least, "{build} {way}: {} XUs", xus.len());
+            let mut counts: BTreeMap<(&str, u64), BTreeMap<Vec<u64>, usize>> = BTreeMap::new();
+            for xu in xus.iter().filter(|x| x.construct == "task") {
+                let rank = xu.label.rsplit('.').nth(1).and_then(|r| r.parse().ok());
+                let of_xu = CODE.iter().map(|e| xu.number(e)).collect();
+                let key = (xu.columns["type"].as_str(), rank.expect("a rank"));
+                *counts.entry(key).or_default().entry(of_xu).or_default() += 1;
+            }
+            let different: Vec<_> = counts.iter().filter(|(_, c)| c.len() > 1).collect();
+            assert!(different.is_empty(), "{build} {way}: {different:?}");
+        }
+    }
+}
+
+/// A program that another one becomes runs without simulator: it has no counts, and that is said.
+#[test]
+fn what_is_not_simulated_has_no_counts() {
+    if !can_simulate() {
+        return;
+    }
+    for build in Fixture::open("lifecycle").ordinary_builds("gcc") {
+        let folder = tempfile::tempdir().expect("there is room for a recording");
+        let patched = table::patch(&build, folder.path(), &[]);
+        let output = record(&patched, &["50", "exec"], 2, folder.path(), "1").ok("exec");
+        assert!(
+            output
+                .errors()
+                .contains("only the program that the command starts runs under the simulator"),
+            "{output:?}"
+        );
+        let xus = table::export(&table::runs(folder.path())[0]);
+        let (with, without): (Vec<_>, Vec<_>) = xus
+            .iter()
+            .partition(|x| !x.columns["sim-instructions"].is_empty());
+        assert!(!with.is_empty() && !without.is_empty(), "{build}: {xus:?}");
+    }
+}
+
+/// The command in an environment whose PATH is this folder.
+fn with_path(folder: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(command::path());
+    process::run(
+        process::clean(&mut command, 2)
+            .env("PATH", folder)
+            .current_dir(folder)
+            .args(args),
+    )
+}
+
+#[test]
+fn what_is_missing_is_said_with_the_remedy() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(build) = Fixture::open("knapsack").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a file");
+    let program = build.path.to_str().expect("a path of text");
+    let refused = |flags: &[&str], word: &str| {
+        let args = [&["record", "--simulate"], flags].concat();
+        let output = with_path(folder.path(), &args);
+        assert_eq!(output.status, 1, "{output:?}");
+        assert_eq!(output.errors().lines().count(), 1, "{output:?}");
+        assert!(output.errors().contains(word), "{word}: {output:?}");
+        assert!(!folder.path().join("ompfuse-out").exists(), "{output:?}");
+    };
+    refused(&["--", program], "apt-get install qemu-user");
+    refused(
+        &["--events", "cycles", "--", program],
+        "the simulator does not count `cycles`",
+    );
+    // One that knows no plugins.
+    let qemu = folder.path().join("qemu-x86_64");
+    std::fs::write(
+        &qemu,
+        "#!/bin/sh\necho 'unknown option -plugin' >&2\nexit 1\n",
+    )
+    .expect("a file");
+    std::fs::set_permissions(&qemu, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    refused(&["--", program], "unknown option -plugin");
+    refused(&["--", program], "apt-get install qemu-user");
+
+    let output = with_path(
+        folder.path(),
+        &["record", "--events", "sim-loads", "--", program],
+    );
+    assert!(
+        output.status == 1 && output.errors().contains("record with --simulate"),
+        "{output:?}"
+    );
+    let wrong = with_path(
+        folder.path(),
+        &["record", "--simulate", "--model", "l9=1/1", "--", program],
+    );
+    assert!(
+        wrong.status == 2 && wrong.errors().contains("no model is called"),
+        "{wrong:?}"
+    );
+}
+
+/// Scripts are not for qemu.
+#[test]
+fn scripts_are_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    if !can_simulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("there is room for a file");
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/bin/sh\n").expect("a file");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let output = table::record(&script, &[], 2, &folder.path().join("out"), &["--simulate"]);
+    assert!(
+        output.status == 1 && output.errors().contains("it is no x86-64 program"),
+        "{output:?}"
+    );
+}
