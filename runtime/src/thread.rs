@@ -159,10 +159,18 @@ impl Thread {
         account.ticks.set(account.ticks.get() + passed);
         self.last.set(self.last.get() + passed);
         if self.k() > 0 {
-            self.read_counters(|at, delta| {
-                account.counts[at].set(account.counts[at].get().saturating_add(delta))
-            });
+            self.charge_counts(account);
         }
+    }
+
+    /// Apart, since it needs room on the stack.
+    #[inline(never)]
+    fn charge_counts(&self, account: &Cost) {
+        self.read_counters(|at, delta| {
+            if let Some(count) = account.counts.get(at) {
+                count.set(count.get().saturating_add(delta));
+            }
+        });
     }
 
     /// A boundary: charges the current account, then makes `to` current. Returns the former one.

@@ -239,6 +239,7 @@ macro_rules! probes {
                 match self { $(Probe::$name => $text,)* }
             }
             /// The probe with this number.
+            #[inline]
             pub const fn from_number(number: u16) -> Option<Probe> {
                 match number { $($number => Some(Probe::$name),)* _ => None }
             }

@@ -20,6 +20,7 @@ macro_rules! constructs {
             }
 
             /// The construct with this number in a record.
+            #[inline]
             pub const fn from_number(number: u8) -> Option<Construct> {
                 match number { $($number => Some(Construct::$name),)* _ => None }
             }
@@ -94,6 +95,7 @@ constructs! {
 
 impl Construct {
     /// Whether an executed instance of it is an execution unit ([XU] section 4).
+    #[inline]
     pub const fn is_xu(self) -> bool {
         matches!(
             self,
@@ -102,16 +104,19 @@ impl Construct {
     }
 
     /// Whether it hands its body to several threads or teams, each of which has a part of it.
+    #[inline]
     pub const fn is_fork(self) -> bool {
         matches!(self, Construct::Parallel | Construct::Teams)
     }
 
     /// Whether it is such a part.
+    #[inline]
     pub const fn is_part(self) -> bool {
         matches!(self, Construct::ImplicitTask | Construct::Team)
     }
 
     /// Whether its intervals tell, as their extent, how long a thread waited before it got in.
+    #[inline]
     pub const fn is_exclusive(self) -> bool {
         matches!(
             self,
@@ -124,6 +129,7 @@ impl Construct {
     }
 
     /// Whether a thread in it waits for others (or works on other tasks meanwhile).
+    #[inline]
     pub const fn is_wait(self) -> bool {
         matches!(
             self,

@@ -101,6 +101,7 @@ fn gomp_range(thread: &Thread, site: &SiteDesc, start: Option<u64>, end: Option<
 }
 
 /// `GOMP_loop_*_start`. With nowhere to store a range it only prepares reductions: the program computes the ranges itself.
+#[inline(never)]
 pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     if call.known(2) == Some(0) {
@@ -125,6 +126,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `GOMP_loop_*_next`. A loop that was not seen to begin is left alone.
+#[inline(never)]
 pub(crate) fn next(thread: &Thread, call: &Call) -> u64 {
     thread.charge();
     close_range(thread);
@@ -142,12 +144,14 @@ fn is_in_loop(thread: &Thread) -> bool {
 }
 
 /// `GOMP_loop_end`: the barrier at the loop's end is inside.
+#[inline(never)]
 pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
     sync::wait_from_here(thread, call, Construct::ImplicitBarrier)
 }
 
 /// `GOMP_loop_end_nowait`.
+#[inline(never)]
 pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
     thread.charge();
     close_range(thread);
@@ -157,6 +161,7 @@ pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `GOMP_sections_start`, `__kmpc_sections_init`.
+#[inline(never)]
 pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
     open(
@@ -174,6 +179,7 @@ pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `GOMP_sections_next`: the section's number is the result, from 1; 0 if none is left. `__kmpc_next_section`: from 0.
+#[inline(never)]
 pub(crate) fn sections_next(thread: &Thread, call: &Call) -> u64 {
     thread.charge();
     close_range(thread);
@@ -198,6 +204,7 @@ fn fetch_section(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_dispatch_init_*`: bounds inclusive.
+#[inline(never)]
 pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     thread.end_all();
@@ -221,6 +228,7 @@ pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_dispatch_next_*`: stores the next range, end inclusive; a false result ends the loop.
+#[inline(never)]
 pub(crate) fn dispatch_next(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     thread.charge();
@@ -249,6 +257,7 @@ const IDENT_WORK_SECTIONS: u32 = 0x400;
 const CHUNKED: [u32; 2] = [33, 91];
 
 /// `__kmpc_for_static_init_*`: bounds inclusive, replaced by those of this thread's part.
+#[inline(never)]
 pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     let known = |nth| call.known(nth).unwrap_or(0);
@@ -397,6 +406,7 @@ fn less(site: &SiteDesc, a: i64, b: i64) -> bool {
 }
 
 /// `__kmpc_for_static_fini`.
+#[inline(never)]
 pub(crate) fn static_fini(thread: &Thread, call: &Call) -> u64 {
     thread.end_to(|work| !matches!(work.construct.get(), Construct::Range | Construct::Section));
     call.forward()

@@ -135,6 +135,7 @@ const FLAG_NOGROUP: u64 = 1 << 11;
 
 /// `GOMP_taskloop*(fn, data, cpyfn, size, align, flags, tasks, priority, start, end, step)`. `space`: room on the thunk's
 /// stack, null if the block is too large for that.
+#[inline(never)]
 pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     let mut regs = call.regs();
     let [function, data, copy, size, align, flags] = regs;
@@ -366,6 +367,7 @@ const MAX_TASK: u64 = 1 << 20;
 
 /// `__kmpc_taskloop*(loc, gtid, task, if, *lower, *upper, step, nogroup, ...)`: the runtime copies the task, with its tag,
 /// for each task that it makes.
+#[inline(never)]
 pub(crate) fn pattern(thread: &Thread, call: &Call) -> u64 {
     let [task, lower, upper, step, nogroup] =
         [0, 1, 2, 3, 4].map(|nth| call.known(nth).unwrap_or(0));

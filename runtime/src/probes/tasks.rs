@@ -187,6 +187,7 @@ const FLAG_DETACH: u64 = 1 << 13;
 
 /// `GOMP_task(fn, data, cpyfn, size, align, if, flags, ...)`. `space`: room on the thunk's stack, null if the block is too
 /// large for that.
+#[inline(never)]
 pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     let mut regs = call.regs();
     let [function, data, copy, size, align, _] = regs;
@@ -281,6 +282,7 @@ const TAG_LEN: u64 = size_of::<KmpTag>() as u64;
 
 /// `__kmpc_omp_task_alloc(loc, gtid, flags, sizeof_task, sizeof_shareds, entry)`: the task grows by a tag, which is found
 /// again right before the shared variables.
+#[inline(never)]
 pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
     let mut regs = call.regs();
     let size = regs[3].next_multiple_of(8) + TAG_LEN;
@@ -367,6 +369,7 @@ unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
 
 /// `__kmpc_omp_task*`: hands the task over, or executes it at once. An untied task hands itself over at the end of each of
 /// its parts but the last.
+#[inline(never)]
 pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
     // SAFETY: the task that the program hands over; until then nobody else has it.
     let site = unsafe {
@@ -389,6 +392,7 @@ pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_omp_task_begin_if0`: the program calls the task's entry itself after this.
+#[inline(never)]
 pub(crate) fn begin_if0(thread: &Thread, call: &Call) -> u64 {
     // SAFETY: the task that the program executes.
     let tag = unsafe { tag(call.known(0).unwrap_or(0)).map(|at| at.read().tag) };
@@ -407,6 +411,7 @@ pub(crate) fn begin_if0(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_omp_task_complete_if0`.
+#[inline(never)]
 pub(crate) fn complete_if0(thread: &Thread, call: &Call) -> u64 {
     if let Some(detached) = thread.detached(Construct::Task) {
         thread.leave(&detached.frame, 0);
