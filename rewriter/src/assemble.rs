@@ -1,6 +1,9 @@
 //! From a draft to a plan: places for everything that is added, then its bytes.
 
-use crate::describe::{NOTE_LEN, WINDOW_LEN, description, encode, note, site_table, window_table};
+use crate::describe::{
+    NOTE_LEN, WINDOW_LEN, description, encode, note, relay_table, relay_table_len, site_table,
+    window_table,
+};
 use crate::draft::Draft;
 use crate::dynamic::Needed;
 use crate::image::{Image, Section};
@@ -33,6 +36,8 @@ struct Places {
     eh_frame_hdr: Placed,
     /// The dynamic table, if it moves.
     dynamic: Placed,
+    /// Addresses of the relays, which stand behind the stubs.
+    relays: Vec<LinkVa>,
     /// Offsets of the trampolines in the code segment.
     trampolines: Vec<u64>,
     /// Unwind information; none when the original's can't be added to.
@@ -158,8 +163,14 @@ impl Draft<'_> {
     }
 
     fn places(&self) -> Result<Places, PatchError> {
-        let stubs_len = STUB_LEN * self.calls.len() as u64;
-        let mut code = stubs_len;
+        let mut code = STUB_LEN * self.calls.len() as u64;
+        let mut relays = Vec::new();
+        for r in &self.relays {
+            let start = code.next_multiple_of(16);
+            relays.push(start);
+            code = start + r.len();
+        }
+        let stubs_len = code;
         let mut trampolines = Vec::new();
         for t in &self.trampolines {
             let start = code.next_multiple_of(16);
@@ -169,7 +180,8 @@ impl Draft<'_> {
         let functions = self.functions(stubs_len, &trampolines);
         let tables_len = SiteDesc::LEN as u64 * self.scan.sites.len() as u64
             + 8
-            + WINDOW_LEN * self.trampolines.len() as u64;
+            + WINDOW_LEN * self.trampolines.len() as u64
+            + relay_table_len(&self.relays);
         let strings_at = SITES_AT + tables_len;
         let strings_len = self.needed.as_ref().map_or(0, |n| n.strings.len() as u64);
         let mut read_only = strings_at + strings_len;
@@ -204,6 +216,10 @@ impl Draft<'_> {
             eh_frame: part(frames_at, frames_len),
             eh_frame_hdr: part(frames_at + frames_len, hdr_len),
             dynamic: layout.data.part(DYNAMIC_AT, dynamic_len),
+            relays: relays
+                .into_iter()
+                .map(|at| LinkVa(layout.code.va + at))
+                .collect(),
             layout,
             trampolines,
             functions,
@@ -259,6 +275,7 @@ impl Draft<'_> {
             header,
         ));
         out.extend(window_table(detours));
+        out.extend(relay_table(&self.relays, &places.relays));
         if let Some(needed) = &self.needed {
             out.extend(&needed.strings);
             let section = section_at(self.image, needed.old_strings_va);
@@ -334,11 +351,20 @@ impl Draft<'_> {
             let bytes = stub(call.stub, slot(probe.probe.slot()), desc, call.target)
                 .map_err(self.too_far(call.at))?;
             put(STUB_LEN * n, &bytes);
-            if !self.inside.contains(&call.site) {
+            if !call.relayed && !self.inside.contains(&call.site) {
                 let bytes = redirected(call).map_err(self.too_far(call.at))?;
                 changes
                     .edits
                     .push(self.code_edit("call site", call.at, bytes)?);
+            }
+        }
+        for (relay, &at) in self.relays.iter().zip(&places.relays) {
+            let first = relay.loads.first().copied().unwrap_or(at);
+            let bytes = relay.encode(at, layout.code.va);
+            put(at.0 - layout.code.va, &bytes.map_err(self.too_far(first))?);
+            for &load in &relay.loads {
+                let bytes = relay.load(self.image, load, at)?;
+                changes.edits.push(self.code_edit("load", load, bytes)?);
             }
         }
         let anchors = Anchors {

@@ -2,11 +2,12 @@
 
 use crate::model::{Action, LinkVa, Scan, Site, Target};
 use crate::plan::PlanOptions;
+use crate::relay::RelayCode;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::{
-    FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc,
-    Probe, SiteDesc, encode_followers, followers,
+    FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME,
+    NOTE_TYPE, NoteDesc, Probe, SiteDesc, encode_followers, followers,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
 use sha2::{Digest, Sha256};
@@ -25,6 +26,9 @@ pub(crate) const NOTE_LEN: u64 = 12 + 8 + NoteDesc::LEN as u64;
 /// The window table stands behind the site table: a count (8 bytes), then start, trampoline (8 bytes each), length of
 /// the window and of the trampoline (4 bytes each), ascending. Only `verify` reads it.
 pub(crate) const WINDOW_LEN: u64 = 24;
+
+/// What a relay takes in its table without its loads.
+pub(crate) const RELAY_LEN: u64 = 16;
 
 /// The ELF note that leads to the module header.
 pub(crate) fn note(desc: NoteDesc) -> Vec<u8> {
@@ -62,6 +66,7 @@ pub(crate) fn site_desc(site: &Site, patched: bool, at: LinkVa, header: LinkVa) 
         Action::Inline(probe) => probe,
         Action::Call {
             tail,
+            relayed,
             target,
             probe,
             ..
@@ -73,6 +78,9 @@ pub(crate) fn site_desc(site: &Site, patched: bool, at: LinkVa, header: LinkVa) 
             }
             if *tail {
                 desc.flags |= FLAG_TAIL;
+            }
+            if *relayed {
+                desc.flags |= FLAG_RELAYED;
             }
             probe
         }
@@ -228,7 +236,29 @@ pub(crate) fn decode(bytes: &[u8]) -> io::Result<SelfDescription> {
     Ok(serde_json::from_slice(json)?)
 }
 
-/// Stub numbers by the address of the call.
+/// Stub numbers by the address of the call, of those that lead to their stubs themselves.
 pub(crate) fn stub_numbers(calls: &[Redirect]) -> BTreeMap<LinkVa, u32> {
-    calls.iter().zip(0..).map(|(c, n)| (c.at, n)).collect()
+    let own = calls.iter().zip(0..).filter(|(c, _)| !c.relayed);
+    own.map(|(c, n)| (c.at, n)).collect()
+}
+
+/// The relay table stands behind the window table: a count (8 bytes), then for each relay its address (8 bytes), length
+/// and number of loads (4 bytes each), and their addresses (8 bytes each). Only `verify` reads it.
+pub(crate) fn relay_table(relays: &[RelayCode], starts: &[LinkVa]) -> Vec<u8> {
+    let mut out = (relays.len() as u64).to_le_bytes().to_vec();
+    for (relay, start) in relays.iter().zip(starts) {
+        out.extend_from_slice(&start.0.to_le_bytes());
+        out.extend_from_slice(&(relay.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(relay.loads.len() as u32).to_le_bytes());
+        for load in &relay.loads {
+            out.extend_from_slice(&load.0.to_le_bytes());
+        }
+    }
+    out
+}
+
+/// Its length in bytes.
+pub(crate) fn relay_table_len(relays: &[RelayCode]) -> u64 {
+    let loads = relays.iter().map(|r| RELAY_LEN + 8 * r.loads.len() as u64);
+    8 + loads.sum::<u64>()
 }

@@ -6,6 +6,7 @@ use crate::image::Image;
 use crate::model::{Action, LinkVa, Scan};
 use crate::patch_error::PatchError;
 use crate::plan::PlanOptions;
+use crate::relay::{self, RelayCode};
 use crate::stubs::{Redirect, check_site};
 use crate::trampoline::Trampoline;
 use crate::unwind::Frames;
@@ -22,6 +23,7 @@ pub(crate) struct Draft<'a> {
     /// Calls that are made from a trampoline: their instruction lies in a window.
     pub inside: BTreeSet<u32>,
     pub trampolines: Vec<Trampoline>,
+    pub relays: Vec<RelayCode>,
     /// The new library; none in a dormant patch.
     pub needed: Option<Needed>,
     /// The original's unwind information.
@@ -46,12 +48,14 @@ impl<'a> Draft<'a> {
             calls: Vec::new(),
             inside: BTreeSet::new(),
             trampolines: Vec::new(),
+            relays: Vec::new(),
             needed,
             frames: Frames::read(image),
             selected,
         };
         draft.take_calls()?;
         draft.take_windows()?;
+        draft.take_relays()?;
         Ok(draft)
     }
 
@@ -64,18 +68,26 @@ impl<'a> Draft<'a> {
                 return Err(self.site_error(at, "its number isn't its place in the list"));
             }
             let Some(Action::Call {
-                len, tail, target, ..
+                len,
+                tail,
+                relayed,
+                target,
+                ..
             }) = site.action
             else {
                 continue;
             };
-            check_site(self.image, at, len, tail, target)?;
+            match relayed {
+                true => relay::check_site(self.image, at, len, tail)?,
+                false => check_site(self.image, at, len, tail, target)?,
+            }
             let len = u32::from(len);
             self.calls.push(Redirect {
                 site: id,
                 at,
                 len,
                 tail,
+                relayed,
                 target,
                 stub: LinkVa(0),
             });
@@ -126,6 +138,46 @@ impl<'a> Draft<'a> {
             return Err(self.site_error(at, "it lies in no window"));
         }
         Ok(())
+    }
+
+    fn take_relays(&mut self) -> Result<(), PatchError> {
+        let relayed = self.calls.iter().zip(0..).filter(|(c, _)| c.relayed);
+        let mut stubs: BTreeMap<u32, u32> = relayed.map(|(c, n)| (c.site, n)).collect();
+        let mut loads = BTreeSet::new();
+        for relay in &self.scan.relays {
+            let mut calls = Vec::new();
+            for site in &relay.sites {
+                let Some(n) = stubs.remove(site) else {
+                    continue;
+                };
+                let call = &self.calls[n as usize];
+                let twice = call.tail && calls.iter().any(|(_, c): &(u32, &Redirect)| c.tail);
+                if call.target != relay.target || twice {
+                    return Err(self.site_error(call.at, "its relay is another's"));
+                }
+                calls.push((n, call));
+            }
+            if calls.is_empty() {
+                continue;
+            }
+            for &load in &relay.loads {
+                let holds = |t: &Trampoline| {
+                    let end = t.window.0.saturating_add(u64::from(t.window_len));
+                    (t.window.0..end).contains(&load.0)
+                };
+                if !loads.insert(load) || self.trampolines.iter().any(holds) {
+                    return Err(self.site_error(load, "it is changed twice"));
+                }
+            }
+            self.relays.push(RelayCode::new(relay, calls.into_iter()));
+        }
+        match stubs.first_key_value() {
+            None => Ok(()),
+            Some((&site, _)) => {
+                let at = LinkVa(self.scan.sites[site as usize].info.address.0);
+                Err(self.site_error(at, "no relay leads to it"))
+            }
+        }
     }
 
     fn is_inline(&self, id: u32) -> bool {

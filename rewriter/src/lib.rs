@@ -11,6 +11,7 @@ pub mod model;
 pub mod patch;
 pub mod patch_error;
 pub mod plan;
+mod relay;
 pub mod reproduce;
 pub mod scan;
 mod sections;

@@ -27,6 +27,9 @@ pub struct Scan {
     pub sites: Vec<Site>,
     /// Places for jumps to trampolines, disjoint, ascending. Every site with an [`Action::Inline`] is in exactly one.
     pub windows: Vec<Window>,
+    /// Calls through registers and variables that can be led to probes, by where their addresses are made: each such
+    /// site ([`Action::Call`] with `relayed`) is in exactly one.
+    pub relays: Vec<Relay>,
     /// Addresses of `omp_get_thread_num` and `omp_get_num_threads`, where the runtime is linked in: nobody else in the
     /// process can look them up.
     pub queries: Option<[LinkVa; 2]>,
@@ -50,6 +53,8 @@ pub enum Action {
         len: u8,
         /// A `jmp`, not a `call`.
         tail: bool,
+        /// It goes through a register or variable, of any length, and stays as it is: a [`Relay`] leads to the stub.
+        relayed: bool,
         /// Where it leads.
         target: Target,
         /// What the stub leads to.
@@ -92,6 +97,18 @@ pub struct Window {
     pub len: u32,
     /// Sites with a probe in it, in the order of execution: each stands before the instruction at its address
     /// (several may stand before one instruction).
+    pub sites: Vec<u32>,
+}
+
+/// Where an address is made that is called through a register or variable, and nothing else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relay {
+    /// What is called.
+    pub target: Target,
+    /// The instructions that make the address, or a number that is added to something known: `mov r64, [rip + slot]`,
+    /// `lea r64, [rip + address]`, `movabs r64, number`. Ascending.
+    pub loads: Vec<LinkVa>,
+    /// The calls, in the order of their addresses; at most one of them is a jump.
     pub sites: Vec<u32>,
 }
 

@@ -28,6 +28,8 @@ pub struct Redirect {
     pub len: u32,
     /// A `jmp`, not a `call`.
     pub tail: bool,
+    /// It stays as it is: a relay leads to the stub.
+    pub relayed: bool,
     /// Where it leads in the original.
     pub target: Target,
     /// Address of the stub.
@@ -248,6 +250,7 @@ mod tests {
             at: LinkVa(0x100),
             len,
             tail,
+            relayed: false,
             target,
             stub: LinkVa(0x1000),
         }

@@ -11,6 +11,7 @@ mod error;
 mod ledger;
 mod moves;
 mod overlay;
+mod relay;
 mod sections;
 mod segments;
 mod tables;

@@ -11,6 +11,8 @@ use patch_support::{Lab, assert_same};
 
 const PROGRAM: &str = include_str!("patch_support/program.c");
 const EXCEPTIONS: &str = include_str!("patch_support/exceptions.cc");
+/// Code whose calls go through registers.
+const LARGE: &str = "-O2 -mcmodel=large -no-pie -fno-pie";
 const RUNTIME: &str = include_str!("patch_support/runtime.c");
 
 fn check(source: &str, command: &str) {
@@ -57,6 +59,9 @@ fn gcc_programs() {
         "-O3 -no-pie -s",
         "-O2 -fno-plt",
         "-O2 -fcf-protection=full",
+        // Calls through registers.
+        "-O0 -mcmodel=large -fPIE -pie",
+        "-O2 -mcmodel=large -no-pie -fno-pie",
     ] {
         check(PROGRAM, &format!("gcc -fopenmp {flags}"));
         check(EXCEPTIONS, &format!("g++ -fopenmp {flags}"));
@@ -66,7 +71,7 @@ fn gcc_programs() {
 #[test]
 fn clang_programs() {
     let clang = "-fopenmp -L/usr/lib/llvm-19/lib -Wl,-rpath,/usr/lib/llvm-19/lib";
-    for flags in ["-O0", "-O2", "-O3 -no-pie -s", "-O2 -fno-plt"] {
+    for flags in ["-O0", "-O2", "-O3 -no-pie -s", "-O2 -fno-plt", LARGE] {
         check(PROGRAM, &format!("clang-19 {clang} {flags}"));
         check(EXCEPTIONS, &format!("clang++-19 {clang} {flags}"));
     }

@@ -4,7 +4,7 @@ mod scan_support;
 
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::{Edge, Mechanism, Outcome};
+use ompfuse_format::site::{Edge, Mechanism};
 use ompfuse_rewriter::model::{Action, Scan, Target};
 use scan_support::{HEADER, compile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -270,66 +270,4 @@ fn sources_without_debug_information_are_kmpcs() {
         .filter(|s| s.info.construct == Construct::Sections && s.info.edge == Edge::Begin)
         .count();
     assert_eq!(sections, 1);
-}
-
-#[test]
-fn calls_through_registers_are_listed() {
-    let source = "
-.globl main
-main: push %r14
-  mov GOMP_barrier@GOTPCREL(%rip), %r14
-  call *%r14
-  call *%r14
-  mov GOMP_taskwait@GOTPCREL(%rip), %rax
-  call *%rax
-  jne GOMP_barrier@PLT
-  pop %r14
-  ret
-.size main, .-main
-.type main, @function
-.section .note.GNU-stack,\"\",@progbits
-";
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("m.s");
-    std::fs::write(&file, source).unwrap();
-    let out = dir.path().join("m");
-    let run = std::process::Command::new("gcc")
-        .args(["-fopenmp", "-Wl,--no-relax"])
-        .arg(&file)
-        .arg("-o")
-        .arg(&out)
-        .output()
-        .unwrap();
-    assert!(
-        run.status.success(),
-        "{}",
-        String::from_utf8_lossy(&run.stderr)
-    );
-    let bytes = std::fs::read(&out).unwrap();
-    let scan = ompfuse_rewriter::scan(&bytes, "m").unwrap();
-    let found: Vec<_> = scan
-        .sites
-        .iter()
-        .map(|s| {
-            (
-                s.info.entry.as_deref(),
-                s.info.outcome,
-                s.info.reason.as_deref(),
-            )
-        })
-        .collect();
-    let through = Some("called through a register or variable");
-    assert_eq!(
-        found,
-        [
-            (Some("GOMP_barrier"), Outcome::Skipped, through),
-            (Some("GOMP_barrier"), Outcome::Skipped, through),
-            (Some("GOMP_taskwait"), Outcome::Skipped, through),
-            (
-                Some("GOMP_barrier"),
-                Outcome::Skipped,
-                Some("conditional jump to the runtime")
-            ),
-        ]
-    );
 }

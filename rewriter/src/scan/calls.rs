@@ -6,7 +6,7 @@ use super::dataflow::{Callee, Flow, callee};
 use super::draft::Draft;
 use super::ident::Ident;
 use super::value::{State, Value};
-use crate::model::{LinkVa, ProbeSpec, Target};
+use crate::model::{Action, LinkVa, ProbeSpec, Target};
 use iced_x86::{FlowControl, Instruction, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
@@ -17,6 +17,9 @@ use ompfuse_patterns::{
 
 /// Bytes that a jump to a stub takes.
 const NEEDED: usize = 5;
+
+/// Why a call has no place of its own to be changed in.
+pub(crate) const THROUGH: &str = "called through a register or variable";
 
 /// Position of the schedule among the arguments of KMPC's loop functions.
 const SCHEDULE_ARG: u8 = 2;
@@ -230,7 +233,7 @@ fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
         };
     };
     let Some(target) = target(insn) else {
-        return draft.skip("called through a register or variable");
+        return draft.skip(THROUGH);
     };
     if insn.flow_control() == FlowControl::ConditionalBranch {
         return draft.skip("conditional jump to the runtime");
@@ -238,7 +241,24 @@ fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
     if insn.len() < NEEDED {
         return draft.skip(format!("{} bytes free, {NEEDED} needed", insn.len()));
     }
-    let probe = ProbeSpec {
+    draft.call(insn.len() as u8, draft.tail, target, spec(entry, probe));
+}
+
+/// Gives a call through a register or variable the probe that its entry point has: a relay leads to it.
+pub(crate) fn relay(body: &Body, target: Target, draft: &mut Draft) {
+    let insn = body.insn_at(draft.address).map(|i| &body.insns[i]);
+    let entry = draft.record.and_then(|e| Some((e, e.probe?)));
+    if let (Some(insn), Some((entry, probe))) = (insn, entry) {
+        draft.reason = None;
+        draft.call(insn.len() as u8, draft.tail, target, spec(entry, probe));
+        if let Some(Action::Call { relayed, .. }) = &mut draft.action {
+            *relayed = true;
+        }
+    }
+}
+
+fn spec(entry: &Entry, probe: Probe) -> ProbeSpec {
+    ProbeSpec {
         probe,
         args: entry.args,
         nargs: entry.nargs,
@@ -247,6 +267,5 @@ fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
         param: 0,
         second: 0,
         chunks: false,
-    };
-    draft.call(insn.len() as u8, draft.tail, target, probe);
+    }
 }

@@ -270,6 +270,11 @@ impl Flow {
         }
     }
 
+    /// Whether others may know the address of a place on the stack.
+    pub(crate) fn is_exposed(&self, at: Slot) -> bool {
+        self.exposed.contains(&at)
+    }
+
     /// The address that a division's results are named by.
     pub(crate) fn name(&self, division: u64) -> u64 {
         self.names.get(&division).copied().unwrap_or(division)

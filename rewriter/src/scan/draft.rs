@@ -123,6 +123,7 @@ impl Draft {
         self.action = Some(Action::Call {
             len,
             tail,
+            relayed: false,
             target,
             probe,
         });

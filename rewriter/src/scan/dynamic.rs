@@ -2,6 +2,7 @@
 
 use super::image::{Image, part, str_at, u16_at, u32_at, u64_at};
 use object::elf;
+use std::ops::Range;
 
 /// Sections and tables with more entries than this are cut: no real file comes near it.
 const MAX_SYMBOLS: usize = 1 << 26;
@@ -203,6 +204,18 @@ impl<'a> Dynamic<'a> {
                 next = next.wrapping_add(8 * 63);
             }
         }
+    }
+
+    /// Whether the loader writes a word that has bytes in this range.
+    pub(crate) fn writes_in(&self, range: &Range<u64>) -> bool {
+        let from = range.start.saturating_sub(7);
+        let relative = self.relative.partition_point(|r| r.0 < from);
+        let slot = self.slots.partition_point(|s| s.0 < from);
+        let places = [
+            self.relative.get(relative).map(|r| r.0),
+            self.slots.get(slot).map(|s| s.0),
+        ];
+        places.into_iter().flatten().any(|at| at < range.end)
     }
 
     /// The pointer at an address, as it is after relocation but without bias.

@@ -9,6 +9,7 @@ use super::draft::Draft;
 use super::entries;
 use super::functions::Function;
 use super::no_return::NoReturn;
+use super::relays::{self, Relayed};
 use super::windows::{self, Placed};
 use super::{Module, regions, shapes};
 use crate::model::Action;
@@ -28,6 +29,8 @@ pub(crate) struct Whole {
     pub drafts: Vec<Draft>,
     /// By address.
     pub windows: Vec<Placed>,
+    /// By the address of their first load.
+    pub relays: Vec<Relayed>,
 }
 
 /// A function to look at.
@@ -47,6 +50,7 @@ struct Found {
     parts: Vec<usize>,
     drafts: Vec<Draft>,
     windows: Vec<Placed>,
+    relays: Vec<Relayed>,
     /// Parts of the construct that hands the function over.
     combined: Vec<usize>,
     /// It would differ if `job.outlined` did.
@@ -199,6 +203,7 @@ fn look(module: &Module<'_>, no_return: &mut NoReturn, barred: &BTreeSet<u64>, j
         parts: std::mem::take(&mut body.parts),
         drafts: Vec::new(),
         windows: Vec::new(),
+        relays: Vec::new(),
         combined: Vec::new(),
         depends: false,
         job,
@@ -210,11 +215,12 @@ fn look(module: &Module<'_>, no_return: &mut NoReturn, barred: &BTreeSet<u64>, j
     let drafts = &mut found.drafts;
     let mut services = Vec::new();
     let queried = calls::find(module, &body, &flow, drafts, &mut services);
+    found.relays = relays::place(module, &body, &flow, drafts);
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
     if shapes::possible(queried, drafts) {
         let own = 0..drafts.len();
         found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
-        found.windows = windows::place(module, &body, barred, drafts);
+        found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }
     // A question may be a part of a construct that the compiler computes itself.
     let calls = drafts.iter().filter(|d| d.entry.is_some());
@@ -269,6 +275,7 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
     let mut whole = Whole {
         drafts: orphans,
         windows: Vec::new(),
+        relays: Vec::new(),
     };
     let mut claims: FxHashMap<usize, usize> = FxHashMap::default();
     for &part in found.iter().flat_map(|f| &f.parts) {
@@ -320,6 +327,14 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
             }
             whole.drafts.push(d);
         }
+        for mut relay in f.relays {
+            let probed = |d: &usize| whole.drafts[*d].action.is_some();
+            relay.members = relay.members.into_iter().map(|d| number[d]).collect();
+            relay.members.retain(probed);
+            if !relay.members.is_empty() {
+                whole.relays.push(relay);
+            }
+        }
         let windows = f.windows.into_iter();
         whole.windows.extend(
             windows.map(|(window, members)| {
@@ -328,6 +343,7 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
         );
     }
     whole.windows.sort_by_key(|w| w.0.start);
+    whole.relays.sort_by_key(|r| r.loads.first().copied());
     let mut begins: FxHashMap<u64, usize> = FxHashMap::default();
     for (i, d) in whole.drafts.iter().enumerate() {
         if let Some(va) = d.outlined {

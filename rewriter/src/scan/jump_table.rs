@@ -68,6 +68,15 @@ pub(crate) fn resolve(
                 None => Indirect::Tail,
             }
         }
+        Mnemonic::Mov if def.op1_kind() == OpKind::Immediate64 && !in_body(def.immediate64()) => {
+            Indirect::Tail
+        }
+        Mnemonic::Lea if def.is_ip_rel_memory_operand() => {
+            match in_body(def.ip_rel_memory_address()) {
+                true => Indirect::Unknown,
+                false => Indirect::Tail,
+            }
+        }
         _ => Indirect::Unknown,
     }
 }

@@ -26,6 +26,7 @@ mod lsda;
 mod no_return;
 mod ops;
 mod regions;
+mod relays;
 mod search;
 mod shapes;
 mod slots;
@@ -36,7 +37,7 @@ mod windows;
 
 pub use error::ScanError;
 
-use crate::model::{Action, LinkVa, Scan, Site, Window};
+use crate::model::{Action, LinkVa, Relay, Scan, Site, Window};
 use draft::Draft;
 use dynamic::{Dynamic, Symbol};
 use entries::Entries;
@@ -164,6 +165,7 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
     let Whole {
         mut drafts,
         windows: placed,
+        relays,
     } = whole;
     atomics::add(module, &mut drafts);
     let debug = source::DebugSections::read(&module.image);
@@ -198,10 +200,19 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
             }
         })
         .collect();
+    let relays = relays
+        .into_iter()
+        .map(|relay| Relay {
+            target: relay.target,
+            loads: relay.loads.into_iter().map(LinkVa).collect(),
+            sites: relay.members.into_iter().map(|d| ids[d]).collect(),
+        })
+        .collect();
     Scan {
         binary,
         sites,
         windows,
+        relays,
         queries: queries(module),
     }
 }

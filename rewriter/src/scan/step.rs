@@ -147,7 +147,10 @@ impl<'m, 'a> Step<'m, 'a> {
                 state.regs.copy(usize::from(op.to), usize::from(op.a));
             }
             Kind::Move => {
-                let value = operand(state, op, op.a);
+                let value = match operand(state, op, op.a) {
+                    Value::Unknown if op.a == MEMORY => self.loaded(state, op),
+                    value => value,
+                };
                 self.write(state, op, value);
             }
             Kind::MoveNarrow => {
@@ -208,6 +211,17 @@ impl<'m, 'a> Step<'m, 'a> {
                     self.write(state, op, Value::Unknown);
                 }
             }
+        }
+    }
+
+    /// What a slot holds whose address is computed.
+    fn loaded(&self, state: &State, op: &Op) -> Value {
+        match address(state, op) {
+            Value::Const(at) if op.size == 8 => {
+                let slots = &self.module.entries.slots;
+                slots.get(&at).map_or(Value::Unknown, |&n| Value::Callee(n))
+            }
+            _ => Value::Unknown,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::Module;
 use super::cfg::Body;
 use super::draft::Draft;
+use super::relays::Relayed;
 use super::search::{self, Span};
 use super::shapes::{again, dealt};
 use crate::model::Action;
@@ -24,11 +25,12 @@ const MAX_BACK: usize = 8;
 pub(crate) type Placed = (Range<u64>, Vec<usize>);
 
 /// Chooses windows for the inline probes of a function. Where there is none, the whole construct loses its probes.
-/// `barred`: addresses that something outside of the function leads to.
+/// `barred`: addresses that something outside of the function leads to; `relays`: what must stay where it is.
 pub(crate) fn place(
     module: &Module<'_>,
     body: &Body,
     barred: &BTreeSet<u64>,
+    relays: &[Relayed],
     drafts: &mut [Draft],
 ) -> Vec<Placed> {
     let is_inline = |d: &Draft| matches!(d.action, Some(Action::Inline(_)));
@@ -39,6 +41,7 @@ pub(crate) fn place(
         module,
         body,
         targets: body.targets.iter().chain(barred).copied().collect(),
+        loads: relays.iter().flat_map(|r| &r.loads).copied().collect(),
     };
     let mut chosen = Vec::new();
     for d in 0..drafts.len() {
@@ -107,6 +110,8 @@ struct Finder<'x, 'a> {
     body: &'x Body,
     /// Addresses that something else than the instruction before leads to.
     targets: FxHashSet<u64>,
+    /// Addresses of instructions that are changed in place.
+    loads: FxHashSet<u64>,
 }
 
 impl Finder<'_, '_> {
@@ -172,6 +177,7 @@ impl Finder<'_, '_> {
                 || (inner && self.is_target(insn.ip()))
                 || (end > at && end - from >= NEEDED)
                 || !can_move(insn)
+                || self.loads.contains(&insn.ip())
             {
                 break;
             }

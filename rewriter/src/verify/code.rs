@@ -4,6 +4,7 @@ use super::cursor::{Cursor, LEA_R10, canonical, mismatch, same_form};
 use super::disassembler::{Disassembler, Insn};
 use super::error::VerifyError;
 use super::ledger::Ledger;
+use super::relay::Key;
 use super::tables::{SiteEntry, Tables, WindowEntry};
 use super::unwind::Place;
 use super::view::View;
@@ -35,12 +36,19 @@ pub(super) fn check(
         ledger,
         disassembler: Disassembler::new()?,
         calls: BTreeMap::new(),
+        relayed: BTreeMap::new(),
         probes: BTreeMap::new(),
         counts: Counts::default(),
     };
     checker.sort_sites()?;
     for window in &tables.windows {
         checker.window(window)?;
+    }
+    for relay in &tables.relays {
+        checker.relay(relay)?;
+    }
+    if let Some(site) = checker.relayed.values().next() {
+        return Err(site_error(site, "no relay leads to it"));
     }
     // What is left of the calls lies in no window.
     for call in std::mem::take(&mut checker.calls).into_values() {
@@ -59,17 +67,19 @@ pub(super) fn check(
     }
 }
 
-struct Checker<'a, 'd> {
-    old: &'a View<'d>,
-    new: &'a View<'d>,
-    tables: &'a Tables,
+pub(super) struct Checker<'a, 'd> {
+    pub(super) old: &'a View<'d>,
+    pub(super) new: &'a View<'d>,
+    pub(super) tables: &'a Tables,
     ledger: &'a mut Ledger,
     disassembler: Disassembler,
     /// Call sites that are still to be checked, by address.
     calls: BTreeMap<u64, SiteEntry>,
+    /// Sites that relays are still to lead to.
+    pub(super) relayed: BTreeMap<Key, SiteEntry>,
     /// Inline probes that are still to be found, by address.
     probes: BTreeMap<u64, BTreeSet<u32>>,
-    counts: Counts,
+    pub(super) counts: Counts,
 }
 
 impl Checker<'_, '_> {
@@ -83,7 +93,13 @@ impl Checker<'_, '_> {
                 }
                 Some(_) => {
                     self.counts.calls += 1;
-                    self.calls.insert(site.address, *site).is_some()
+                    match site.relayed {
+                        true => {
+                            let key = self.key(site)?;
+                            self.relayed.insert(key, *site).is_some()
+                        }
+                        false => self.calls.insert(site.address, *site).is_some(),
+                    }
                 }
             };
             if twice {
@@ -93,13 +109,13 @@ impl Checker<'_, '_> {
         Ok(())
     }
 
-    fn original(&self, at: u64) -> Result<Insn, VerifyError> {
+    pub(super) fn original(&self, at: u64) -> Result<Insn, VerifyError> {
         let code = self.old.code_at(at);
         let insn = code.and_then(|code| self.disassembler.decode(code, at));
         insn.ok_or_else(|| mismatch(at, "an instruction of the original", "none"))
     }
 
-    fn cursor(&self, at: u64) -> Cursor<'_> {
+    pub(super) fn cursor(&self, at: u64) -> Cursor<'_> {
         Cursor {
             disassembler: &self.disassembler,
             view: self.new,
@@ -143,7 +159,7 @@ impl Checker<'_, '_> {
     }
 
     /// The stub is the documented one.
-    fn stub(&mut self, site: &SiteEntry, at: u64) -> Result<(), VerifyError> {
+    pub(super) fn stub(&mut self, site: &SiteEntry, at: u64) -> Result<(), VerifyError> {
         let slot = self.tables.slot(site.probe.map_or(0, Probe::slot));
         let mut code = self.cursor(at);
         code.load_slot(slot)?;
@@ -330,7 +346,7 @@ impl Checker<'_, '_> {
         Ok((behind, was.ends() || was.verb == "call"))
     }
 
-    fn enter_code(
+    pub(super) fn enter_code(
         &mut self,
         of: &View<'_>,
         start: u64,
@@ -340,7 +356,7 @@ impl Checker<'_, '_> {
         let added = self.tables.loads[1].p_vaddr
             ..self.tables.loads[1].p_vaddr + self.tables.loads[1].p_filesz;
         let is_added = added.contains(&start) && end <= added.end;
-        let wants_added = matches!(what, "a stub" | "a trampoline");
+        let wants_added = matches!(what, "a stub" | "a trampoline" | "a relay");
         let len = end.checked_sub(start);
         let place = len.and_then(|len| Some((of.offset_of(start, len)?, len)));
         match place {
@@ -368,7 +384,7 @@ fn agrees(site: &SiteEntry, was: &Insn) -> Result<(), VerifyError> {
     Ok(())
 }
 
-fn site_error(site: &SiteEntry, what: &str) -> VerifyError {
+pub(super) fn site_error(site: &SiteEntry, what: &str) -> VerifyError {
     VerifyError::Site {
         site: site.id,
         at: site.address,

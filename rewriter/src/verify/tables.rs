@@ -3,13 +3,13 @@
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::view::View;
-use crate::describe::{NOTE_LEN, WINDOW_LEN, decode, sha256};
+use crate::describe::{NOTE_LEN, RELAY_LEN, WINDOW_LEN, decode, sha256};
 use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
-    ABI_VERSION, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_TAIL, FLAG_UNSIGNED, MODULE_MAGIC, ModuleHeader,
-    NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOT_NUM_THREADS, SLOT_THREAD_NUM, SLOTS,
-    SiteDesc,
+    ABI_VERSION, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED, MODULE_MAGIC,
+    ModuleHeader, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOT_NUM_THREADS, SLOT_THREAD_NUM,
+    SLOTS, SiteDesc,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
 use std::ops::Range;
@@ -26,6 +26,8 @@ pub(super) struct SiteEntry {
     pub target: u64,
     pub indirect: bool,
     pub tail: bool,
+    /// It stays as it is, and a relay leads to its stub.
+    pub relayed: bool,
     /// It has a trampoline rather than a stub.
     pub inline: bool,
     pub probe: Option<Probe>,
@@ -38,6 +40,13 @@ pub(super) struct WindowEntry {
     pub trampoline: Range<u64>,
 }
 
+/// A relay, and what leads to it.
+#[derive(Debug, Clone)]
+pub(super) struct RelayEntry {
+    pub code: Range<u64>,
+    pub loads: Vec<u64>,
+}
+
 /// The tables.
 #[derive(Debug)]
 pub(super) struct Tables {
@@ -48,9 +57,10 @@ pub(super) struct Tables {
     pub sites_va: u64,
     pub sites: Vec<SiteEntry>,
     pub windows: Vec<WindowEntry>,
+    pub relays: Vec<RelayEntry>,
     pub description: SelfDescription,
     text: Range<u64>,
-    /// First address behind the window table.
+    /// First address behind the relay table.
     pub tables_end: u64,
 }
 
@@ -86,6 +96,7 @@ impl Tables {
             sites_va: 0,
             sites: Vec::new(),
             windows: Vec::new(),
+            relays: Vec::new(),
             description,
             text,
             tables_end: 0,
@@ -93,6 +104,7 @@ impl Tables {
         let n_sites = tables.read_header(old, new)?;
         tables.read_sites(new, n_sites)?;
         tables.read_windows(new, n_sites)?;
+        tables.read_relays(new)?;
         Ok(tables)
     }
 
@@ -202,7 +214,7 @@ impl Tables {
         let allowed = match probe {
             None => 0,
             Some(_) if inline => FLAG_UNSIGNED | FLAG_CHUNKS,
-            Some(_) => FLAG_UNSIGNED | FLAG_CHUNKS | FLAG_INDIRECT | FLAG_TAIL,
+            Some(_) => FLAG_UNSIGNED | FLAG_CHUNKS | FLAG_INDIRECT | FLAG_TAIL | FLAG_RELAYED,
         };
         let empty = [word(0, 8), word(24, 8), word(45, 2), word(56, 8)] == [0; 4];
         let unused = probe.is_none() && !(empty && raw[48..56].iter().all(|&a| a == NO_ARG));
@@ -219,6 +231,7 @@ impl Tables {
             target: desc.wrapping_add(word(0, 8)),
             indirect: flags & FLAG_INDIRECT != 0,
             tail: flags & FLAG_TAIL != 0,
+            relayed: flags & FLAG_RELAYED != 0,
             inline,
             probe,
         })
@@ -242,6 +255,27 @@ impl Tables {
             }
             behind = window.end;
             self.windows.push(WindowEntry { window, trampoline });
+        }
+        Ok(())
+    }
+
+    fn read_relays(&mut self, new: &View<'_>) -> Result<(), VerifyError> {
+        let damaged = || VerifyError::damaged("the relay table is damaged");
+        let word = |raw: &[u8], at, len| number(raw, at, len).ok_or_else(damaged);
+        let count = word(self.in_read_only(new, self.tables_end, 8)?, 0, 8)?;
+        self.tables_end += 8;
+        for _ in 0..count {
+            let head = self.in_read_only(new, self.tables_end, RELAY_LEN)?;
+            let start = word(head, 0, 8)?;
+            let end = start.checked_add(word(head, 8, 4)?).ok_or_else(damaged)?;
+            let len = 8 * word(head, 12, 4)?;
+            let loads = self.in_read_only(new, self.tables_end + RELAY_LEN, len)?;
+            let loads: Result<_, _> = loads.chunks_exact(8).map(|l| word(l, 0, 8)).collect();
+            self.tables_end += RELAY_LEN + len;
+            self.relays.push(RelayEntry {
+                code: start..end,
+                loads: loads?,
+            });
         }
         Ok(())
     }

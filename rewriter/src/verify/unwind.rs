@@ -121,7 +121,13 @@ pub(super) fn check(
     let Some(hdr) = &moves.frames else {
         return Ok(());
     };
-    let stubs = STUB_LEN * code.calls as u64;
+    let stubs = code_range(tables).start + STUB_LEN * code.calls as u64;
+    // Relays stand behind the stubs, and control arrives at both in the same way.
+    let stubs_end = tables
+        .relays
+        .iter()
+        .map(|r| r.code.end)
+        .fold(stubs, u64::max);
     let Some((original, _)) = table(old) else {
         return damaged("the table of unwind information is damaged");
     };
@@ -140,7 +146,7 @@ pub(super) fn check(
         let entry = |(at, fde): (&u64, &usize)| (*at, start + *fde as u64);
         ours.copied().eq(rules.starts.iter().map(entry))
     });
-    if !in_table || !rules.cover(tables, stubs) {
+    if !in_table || !rules.cover(tables, stubs_end) {
         return damaged("the unwind information covers other code than the added");
     }
     let debug_frame = DebugFrame::new(debug.unwrap_or_default(), LittleEndian);
@@ -278,8 +284,8 @@ impl Rules {
         self.ends.get(start).filter(|end| at < **end).map(|_| *fde)
     }
 
-    /// They are for the stubs together, and for whole trampolines.
-    fn cover(&self, tables: &Tables, stubs: u64) -> bool {
+    /// They are for stubs and relays together, and for whole trampolines.
+    fn cover(&self, tables: &Tables, stubs_end: u64) -> bool {
         let code = code_range(tables);
         let trampolines: BTreeMap<u64, u64> = tables
             .windows
@@ -287,7 +293,7 @@ impl Rules {
             .map(|w| (w.trampoline.start, w.trampoline.end))
             .collect();
         self.ends.iter().all(|(&start, &end)| {
-            let is_stubs = start == code.start && end == code.start + stubs && stubs > 0;
+            let is_stubs = start == code.start && end == stubs_end && stubs_end > start;
             is_stubs || trampolines.get(&start) == Some(&end)
         })
     }

@@ -343,7 +343,7 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         (
             "window table: number",
             more(windows, 1),
-            "the dynamic string table",
+            "the window table is damaged",
         ),
         (
             "module header: magic",

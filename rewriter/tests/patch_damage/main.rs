@@ -3,6 +3,7 @@
 mod kinds;
 #[path = "../patch_support/mod.rs"]
 mod patch_support;
+mod relays;
 
 use ompfuse_rewriter::patch::{Patched, patch};
 use ompfuse_rewriter::plan::{PatchPlan, PlanOptions, plan};

@@ -174,6 +174,7 @@ fn call_action(i: &Instruction) -> Option<Action> {
     Some(Action::Call {
         len: i.len as u8,
         tail,
+        relayed: false,
         target,
         probe: spec(Probe::Barrier),
     })
@@ -241,6 +242,7 @@ pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
         binary,
         sites,
         windows,
+        relays: Vec::new(),
     }
 }
 

@@ -38,6 +38,7 @@ pub(crate) fn compile(source: &str, command: &str) -> Option<Program> {
     let suffix = match compiler {
         c if c.contains("++") => "cc",
         "gfortran" => "f90",
+        _ if source.starts_with(".globl") => "s",
         _ => "c",
     };
     let file = dir.path().join(format!("source.{suffix}"));
@@ -162,7 +163,22 @@ pub(crate) fn check(scan: &Scan) {
             assert!(placed.insert(id), "{id} is in two windows");
         }
     }
+    let mut relayed = BTreeSet::new();
+    for relay in &scan.relays {
+        assert!(!relay.loads.is_empty() && !relay.sites.is_empty());
+        assert!(relay.loads.is_sorted() && relay.sites.is_sorted());
+        for &id in &relay.sites {
+            assert!(relayed.insert(id), "{id} has two relays");
+        }
+    }
     for site in &scan.sites {
+        let is_relayed = matches!(site.action, Some(Action::Call { relayed: true, .. }));
+        assert_eq!(
+            is_relayed,
+            relayed.contains(&site.info.id),
+            "{:?}",
+            site.info
+        );
         let inline = matches!(site.action, Some(Action::Inline(_)));
         assert_eq!(inline, placed.contains(&site.info.id), "{:?}", site.info);
     }

@@ -30,6 +30,19 @@
 //!              jmp  back
 //! ```
 //!
+//! A call through a register or variable stays as it is. What makes the address that it calls, and nothing else uses,
+//! makes that of a relay instead, in the same registers and at the same depth of the stack:
+//!
+//! ```text
+//! load:        lea  rbx, [rip + relay]         ; was: mov rbx, [rip + GOT slot]
+//!              call rbx                        ; as it was
+//! behind_17:
+//! relay:       endbr64
+//!              lea  r11, [rip + behind_17] ; cmp [rsp], r11 ; je stub_17
+//!              ...further calls...
+//!              jmp  original_target            ; or the stub of the one jump among them
+//! ```
+//!
 //! All relative fields are `address of the target - address of the field`, so that nothing needs a relocation.
 
 /// Version of this interface; a runtime library leaves modules of another version alone.
@@ -162,6 +175,9 @@ pub const FLAG_UNSIGNED: u16 = 4;
 
 /// [`SiteDesc::flags`] of [`Probe::StaticInit`]: every chunk has a [`Probe::InlineNextChunk`].
 pub const FLAG_CHUNKS: u16 = 8;
+
+/// [`SiteDesc::flags`]: the call goes through a register or variable, and what makes the address leads to the stub.
+pub const FLAG_RELAYED: u16 = 16;
 
 /// What the runtime library needs to know of a site: 64 bytes in the read-only segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

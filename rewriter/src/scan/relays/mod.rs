@@ -1,0 +1,168 @@
+//! Calls through registers and variables. Two or three bytes leave no room for another call; what is changed instead is
+//! the instruction that makes the address: it makes that of a *relay*, which tells by the return address which of its
+//! sites a call came from. Nothing moves, and the return address stays in the original function.
+//!
+//! That is right if the address is called and nothing else: it must not be compared, stored where others find it, or
+//! handed on. [`track`] follows it on all paths.
+
+mod track;
+
+use super::Module;
+use super::calls;
+use super::cfg::Body;
+use super::dataflow::Flow;
+use super::draft::Draft;
+use super::image::Kind;
+use crate::model::{LinkVa, Target};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+use track::{ELSEWHERE, Made, Tracks};
+
+/// Sites that a relay serves, and the instructions that make the address which they call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Relayed {
+    pub target: Target,
+    /// Addresses of the instructions, ascending.
+    pub loads: Vec<u64>,
+    /// Drafts.
+    pub members: Vec<usize>,
+}
+
+/// Gives the calls of a function that go through registers or variables their probes, where that can be done.
+pub(crate) fn place(
+    module: &Module<'_>,
+    body: &Body,
+    flow: &Flow,
+    drafts: &mut [Draft],
+) -> Vec<Relayed> {
+    let wanted: FxHashMap<u64, usize> = (0..drafts.len())
+        .filter(|&d| drafts[d].reason.as_deref() == Some(calls::THROUGH))
+        .map(|d| (drafts[d].address, d))
+        .collect();
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    if let Some(trouble) = body.trouble {
+        for d in wanted.into_values() {
+            drafts[d].skip(because(trouble));
+        }
+        return Vec::new();
+    }
+    let tracks = Tracks::follow(module, body, flow);
+    let mut sites: Vec<u64> = wanted.keys().copied().collect();
+    sites.sort_unstable();
+    let mut out = Vec::new();
+    let mut done: FxHashSet<u64> = FxHashSet::default();
+    for site in sites {
+        if done.contains(&site) {
+            continue;
+        }
+        let group = Group::around(site, &tracks);
+        done.extend(&group.calls);
+        let members = group.calls.iter().filter_map(|c| wanted.get(c).copied());
+        let mut members: Vec<usize> = members.collect();
+        members.sort_unstable_by_key(|&d| drafts[d].address);
+        match group.target(module, &tracks, &wanted) {
+            Ok(target) => {
+                for &d in &members {
+                    calls::relay(body, target, &mut drafts[d]);
+                }
+                let loads = group.loads.iter().map(|&n| tracks.loads[n].at);
+                let mut loads: Vec<u64> = loads.collect();
+                loads.sort_unstable();
+                out.push(Relayed {
+                    target,
+                    loads,
+                    members,
+                });
+            }
+            Err(why) => {
+                for d in members {
+                    drafts[d].skip(because(why));
+                }
+            }
+        }
+    }
+    out
+}
+
+fn because(why: &str) -> String {
+    format!("{}: {why}", calls::THROUGH)
+}
+
+/// Calls that have the instructions in common which make the address, directly or by way of others.
+struct Group {
+    calls: BTreeSet<u64>,
+    loads: BTreeSet<usize>,
+}
+
+impl Group {
+    fn around(site: u64, tracks: &Tracks) -> Group {
+        let mut group = Group {
+            calls: BTreeSet::from([site]),
+            loads: BTreeSet::new(),
+        };
+        let mut work = vec![site];
+        while let Some(call) = work.pop() {
+            let made = tracks.calls.get(&call).into_iter().flatten();
+            for &n in made.filter(|&&n| n != ELSEWHERE) {
+                if group.loads.insert(n) {
+                    let others = tracks.loads[n].calls.iter().copied();
+                    work.extend(others.filter(|&c| group.calls.insert(c)));
+                }
+            }
+        }
+        group
+    }
+
+    /// What all of them call, or why the instructions can't be changed.
+    fn target(
+        &self,
+        module: &Module<'_>,
+        tracks: &Tracks,
+        wanted: &FxHashMap<u64, usize>,
+    ) -> Result<Target, &'static str> {
+        let from_elsewhere = |c: &u64| tracks.calls.get(c).is_none_or(|t| t.contains(&ELSEWHERE));
+        if self.loads.is_empty() || self.calls.iter().any(from_elsewhere) {
+            return Err("no single instruction makes the address");
+        }
+        if self.loads.iter().any(|&n| tracks.loads[n].escapes) {
+            return Err("the address may be used for more than calls");
+        }
+        if self.calls.iter().any(|c| !wanted.contains_key(c)) {
+            return Err("what else is called so isn't known");
+        }
+        let mut targets = self.calls.iter().map(|c| tracks.constants.get(c).copied());
+        let called = targets.next().flatten();
+        if targets.any(|t| t != called) {
+            return Err("the address isn't always the same");
+        }
+        let mut target = None;
+        for load in self.loads.iter().map(|&n| &tracks.loads[n]) {
+            let this = match (load.made, called) {
+                (Made::Slot(slot), _) => Target::Slot(LinkVa(slot)),
+                (Made::Address(va), Some(called)) if va == called => Target::Direct(LinkVa(va)),
+                // A number that isn't relative to anything is no address where the file may be loaded anywhere.
+                (Made::Number(n), Some(called))
+                    if n != called || module.image.kind == Kind::Executable =>
+                {
+                    Target::Direct(LinkVa(called))
+                }
+                _ => return Err("the address isn't always the same"),
+            };
+            if target.is_some_and(|t| t != this) {
+                return Err("the address isn't always the same");
+            }
+            target = Some(this);
+            if module.dynamic.writes_in(&(load.at..load.end)) {
+                return Err("the address is relocated");
+            }
+        }
+        let calls: Vec<u64> = self.calls.iter().copied().collect();
+        let tails = calls.iter().filter(|c| tracks.tails.contains(c)).count();
+        if tails > 1 {
+            return Err("several jumps lead through it");
+        }
+        target.ok_or("no single instruction makes the address")
+    }
+}

@@ -1,0 +1,149 @@
+//! Relays, and the changed instructions that lead to them, as capstone reads them.
+
+use super::code::{Checker, site_error};
+use super::cursor::{LEA_R10, canonical, mismatch};
+use super::error::VerifyError;
+use super::tables::{RelayEntry, SiteEntry, number};
+use super::unwind::Place;
+use ompfuse_format::abi::SiteDesc;
+
+/// `lea r11, [rip + ...]`.
+const LEA_R11: [u8; 3] = [0x4c, 0x8d, 0x1d];
+
+/// How a relay knows a site: a call by its return address, a jump by its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key {
+    Behind(u64),
+    Jump(u64),
+}
+
+impl Checker<'_, '_> {
+    /// How its relay knows a site.
+    pub(super) fn key(&self, site: &SiteEntry) -> Result<Key, VerifyError> {
+        let was = self.original(site.address)?;
+        let verb = if site.tail { "jmp" } else { "call" };
+        if was.verb != verb || was.to.is_some() || was.memory.is_some() {
+            let what = format!(
+                "the original's `{}` doesn't go through a register",
+                was.text
+            );
+            return Err(site_error(site, &what));
+        }
+        Ok(match site.tail {
+            true => Key::Jump(was.at),
+            false => Key::Behind(was.end()),
+        })
+    }
+
+    /// A relay tells its sites apart, and all that makes the address which they call makes that of the relay.
+    pub(super) fn relay(&mut self, entry: &RelayEntry) -> Result<(), VerifyError> {
+        let start = entry.code.start;
+        self.counts.places.push(Place {
+            at: start,
+            origin: None,
+            depth: 0,
+        });
+        let mut sites: Vec<SiteEntry> = Vec::new();
+        let mut code = self.cursor(start);
+        code.expect(&[0xf3, 0x0f, 0x1e, 0xfa], "endbr64")?;
+        let mut at = code.at;
+        let last = loop {
+            let mut code = self.cursor(at);
+            let insn = code.next()?;
+            let is_lea = insn.bytes.starts_with(&LEA_R11) && insn.bytes.len() == 7;
+            let Some(behind) = insn.memory.filter(|_| is_lea) else {
+                break insn;
+            };
+            code.expect(&[0x4c, 0x39, 0x1c, 0x24], "cmp qword ptr [rsp], r11")?;
+            let branch = code.next()?;
+            at = code.at;
+            let stub = branch
+                .to
+                .filter(|_| branch.verb == "je" && canonical(&branch));
+            let stub = stub.ok_or_else(|| mismatch(branch.at, "a jump to a stub", &branch.text))?;
+            let site = self.relayed.remove(&Key::Behind(behind));
+            let site = site.ok_or_else(|| mismatch(insn.at, "the end of a site", &insn.text))?;
+            self.stub(&site, stub)?;
+            sites.push(site);
+        };
+        let jumps = last.to.filter(|_| last.verb == "jmp" && canonical(&last));
+        let tail = jumps.and_then(|stub| Some((stub, self.site_of_stub(stub)?)));
+        let tail = tail.and_then(|(stub, at)| Some((stub, self.relayed.remove(&Key::Jump(at))?)));
+        if let Some((stub, site)) = tail {
+            self.stub(&site, stub)?;
+            sites.push(site);
+        }
+        let first = sites
+            .first()
+            .copied()
+            .ok_or_else(|| mismatch(start, "a relay", "one without sites"))?;
+        let target = (first.target, first.indirect);
+        if let Some(other) = sites.iter().find(|s| (s.target, s.indirect) != target) {
+            return Err(site_error(other, "its relay is another's"));
+        }
+        let passes = match (tail, target) {
+            (Some(_), _) => true,
+            (None, (to, false)) => jumps == Some(to),
+            (None, (slot, true)) => {
+                last.verb == "jmp"
+                    && last.bytes.starts_with(&[0xff, 0x25])
+                    && last.memory == Some(slot)
+            }
+        };
+        if !passes || last.end() != entry.code.end || entry.loads.is_empty() {
+            return Err(mismatch(
+                last.at,
+                "a jump to what is called, at the end",
+                &last.text,
+            ));
+        }
+        self.enter_code(self.new, start, entry.code.end, "a relay")?;
+        for &load in &entry.loads {
+            self.load(load, start, target)?;
+        }
+        Ok(())
+    }
+
+    /// The address of the site that a stub names.
+    fn site_of_stub(&self, stub: u64) -> Option<u64> {
+        let mut code = self.cursor(stub);
+        for _ in 0..3 {
+            code.next().ok()?;
+        }
+        let lea = code.next().ok()?;
+        let desc = lea.memory.filter(|_| lea.bytes.starts_with(&LEA_R10))?;
+        let id = desc.checked_sub(self.tables.sites_va)? / SiteDesc::LEN as u64;
+        Some(self.tables.sites.get(usize::try_from(id).ok()?)?.address)
+    }
+
+    /// An instruction that made the address of what is called makes the relay's, and nothing else of it changed.
+    fn load(&mut self, at: u64, relay: u64, target: (u64, bool)) -> Result<(), VerifyError> {
+        let was = self.original(at)?;
+        let is = self.cursor(at).next()?;
+        let (old, new) = (&was.bytes[..], &is.bytes[..]);
+        let (called, indirect) = target;
+        let relative = old.len() == 7
+            && new.len() == 7
+            && matches!(old[0], 0x48 | 0x4c)
+            && (old[0], old[2]) == (new[0], new[2])
+            && was.memory == Some(called)
+            && is.memory == Some(relay);
+        let number = |bytes| number(bytes, 2, 8).unwrap_or(0);
+        let right = match (old[1], indirect) {
+            (0x8b, true) | (0x8d, false) => relative && new[1] == 0x8d,
+            (0xb8..=0xbf, false) => {
+                old.len() == 10
+                    && new.len() == 10
+                    && matches!(old[0], 0x48 | 0x49)
+                    && old[..2] == new[..2]
+                    && number(new).wrapping_sub(number(old)) == relay.wrapping_sub(called)
+            }
+            _ => false,
+        };
+        if !right {
+            let expected = format!("what makes {relay:#x} instead of {called:#x}");
+            return Err(mismatch(at, &expected, &is.text));
+        }
+        self.enter_code(self.old, at, was.end(), "a load")
+    }
+}

@@ -1,0 +1,69 @@
+//! Damage to what leads calls through registers to probes.
+
+use super::patch_support::Lab;
+use super::{Case, PROGRAM, add};
+use ompfuse_rewriter::patch::{Patched, patch};
+use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::scan;
+
+/// A program of the large model: all its calls go through registers.
+fn case(flags: &str) -> Option<Case> {
+    let lab = Lab::new();
+    let command = format!("gcc -fopenmp -O2 -mcmodel=large {flags}");
+    let original = lab.compile("program", PROGRAM, &command)?;
+    let old = std::fs::read(&original).unwrap();
+    let scan = scan(&old, "program").unwrap();
+    assert!(!scan.relays.is_empty());
+    let Patched { bytes, plan, .. } = patch(&old, &scan, &PlanOptions::default()).unwrap();
+    Some(Case {
+        old,
+        new: bytes,
+        plan,
+    })
+}
+
+#[test]
+fn damaged_relays_are_rejected() {
+    for flags in ["-fno-pie -no-pie", "-fPIE -pie"] {
+        let Some(case) = case(flags) else { return };
+        let load = case.chunk("load");
+        let code = case.chunk("code");
+        let relay = case.new[code.clone()]
+            .windows(7)
+            .position(|w| w == [0xf3, 0x0f, 0x1e, 0xfa, 0x4c, 0x8d, 0x1d]);
+        let relay = code.start + relay.expect("a relay");
+        let tables = case.chunk("tables");
+        let n_sites = case.plan.description.as_ref().unwrap().sites.len();
+        // Note, sites, windows; the first of them is relayed.
+        let sites = tables.start + 56;
+        let windows = sites + 64 * n_sites;
+        let table = windows + 8 + 24 * case.plan.detours.len();
+        let first = case.plan.calls.iter().find(|c| c.relayed).unwrap().site;
+        let damages: &[(&str, usize, i32, &str)] = &[
+            ("load: number", load.start + 2, 1, "instead of"),
+            ("load: opcode", load.start + 1, 1, "instead of"),
+            ("relay: landing pad", relay, 1, "expected `endbr64`"),
+            ("relay: return address", relay + 7, 1, "the end of a site"),
+            ("relay: comparison", relay + 12, 8, "expected `cmp"),
+            ("relay: condition", relay + 16, 1, "a jump to a stub"),
+            ("relay: another stub", relay + 17, 32, "expected `"),
+            ("relay table: count", table, -1, ""),
+            ("relay table: address", table + 8, 16, ""),
+            ("relay table: length", table + 16, 1, ""),
+            ("relay table: loads", table + 20, 1, ""),
+            ("relay table: a load", table + 24, 1, ""),
+            (
+                "site: not relayed",
+                sites + 64 * first as usize + 42,
+                -16,
+                "",
+            ),
+        ];
+        for (kind, at, by, words) in damages {
+            match case.damaged(|b| add(b, *at, *by)) {
+                Err(e) => assert!(e.to_string().contains(words), "{kind}: {e}"),
+                Ok(()) => panic!("{kind}: accepted"),
+            }
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Calls through registers and variables: led to probes where everything is known of the address, listed otherwise.
+
+mod scan_support;
+
+use ompfuse_format::site::Outcome;
+use ompfuse_rewriter::model::{Action, Scan};
+use scan_support::{check, compile};
+
+/// A program whose `main` is this code. `r12` to `r15`, `rbx` and 32 bytes of the stack are free.
+fn program(code: &str, flags: &str) -> Option<(Vec<u8>, Scan)> {
+    let source = format!(
+        ".globl main
+main: push %r12; push %r13; push %r14; push %r15; push %rbx; sub $48, %rsp
+{code}
+  xor %eax, %eax
+out: add $48, %rsp; pop %rbx; pop %r15; pop %r14; pop %r13; pop %r12; ret
+.size main, .-main
+.type main, @function
+other: ret
+.size other, .-other
+.type other, @function
+.data
+variable: .quad 0
+.section .note.GNU-stack,\"\",@progbits
+"
+    );
+    let program = compile(&source, &format!("gcc -fopenmp -Wl,--no-relax {flags}"))?;
+    let scan = ompfuse_rewriter::scan(&program.bytes, "program").unwrap();
+    check(&scan);
+    Some((program.bytes, scan))
+}
+
+/// What the sites of a program say of themselves: nothing, or why they have no probe.
+fn said(scan: &Scan) -> Vec<&str> {
+    let said = |s: &ompfuse_rewriter::model::Site| match s.info.outcome {
+        Outcome::Skipped => s.info.reason.clone().unwrap_or_default(),
+        _ => String::new(),
+    };
+    let all = scan.sites.iter().map(said);
+    all.map(
+        |text| match text.strip_prefix("called through a register or variable: ") {
+            Some("the address may be used for more than calls") => "used",
+            Some("no single instruction makes the address") => "unknown",
+            Some("the address isn't always the same") => "differs",
+            Some("several jumps lead through it") => "jumps",
+            Some(_) => "else",
+            None if text.is_empty() => "",
+            None => "skipped",
+        },
+    )
+    .collect()
+}
+
+const LOAD: &str = "mov GOMP_barrier@GOTPCREL(%rip), %rbx\n";
+
+#[test]
+fn addresses_that_are_only_called() {
+    let cases = [
+        ("call *%rbx; call *%rbx", 2),
+        ("mov %rbx, %r14; call *%r14; call *%rbx", 2),
+        (
+            "mov %rbx, 24(%rsp); call *24(%rsp); mov 24(%rsp), %rax; call *%rax",
+            2,
+        ),
+        // Arguments on the stack would lie below.
+        (
+            "mov %rbx, 24(%rsp); call other; call *24(%rsp); call other",
+            1,
+        ),
+        ("mov %rbx, (%rsp); call other; call *(%rsp)", 1),
+        ("1: call *%rbx; dec %r12d; jne 1b", 1),
+        (
+            "test %edi, %edi; je 1f; mov GOMP_barrier@GOTPCREL(%rip), %rbx; 1: call *%rbx",
+            1,
+        ),
+        (
+            "mov %rbx, 24(%rsp); call *%rbx; mov 24(%rsp), %rax; add $48, %rsp; pop %rbx; pop %r15; pop %r14; pop %r13; pop %r12; jmp *%rax",
+            2,
+        ),
+        ("push %rbx; push %r12; call *8(%rsp); add $16, %rsp", 1),
+    ];
+    for (code, sites) in cases {
+        let Some((_, scan)) = program(&format!("{LOAD}{code}"), "") else {
+            return;
+        };
+        assert_eq!(said(&scan), vec![""; sites], "{code}");
+        assert_eq!(scan.relays.len(), 1, "{code}");
+        let loads = code.matches("GOTPCREL").count() + 1;
+        assert_eq!(scan.relays[0].loads.len(), loads, "{code}");
+    }
+}
+
+#[test]
+fn addresses_that_something_else_may_see() {
+    let cases = [
+        ("cmp %rbx, %r12; call *%rbx", "used"),
+        ("test %rbx, %rbx; je 1f; call *%rbx; 1:", "used"),
+        ("mov %rbx, variable(%rip); call *%rbx", "used"),
+        ("mov %rbx, (%r12); call *%rbx", "used"),
+        ("mov %rbx, %rdi; call other; call *%rbx", "used"),
+        (
+            "mov %rbx, %rdi; call *%rbx; mov %rbx, %rdi; jmp other",
+            "used",
+        ),
+        ("mov %rbx, (%rsp); call other; call *%rbx", "used"),
+        (
+            "push %rbx; call other; pop %r12; push %rbx; call other; pop %rax; call *%rbx",
+            "",
+        ),
+        ("push %rbx; call other; add $8, %rsp; call *%rbx", "used"),
+        ("lea 24(%rsp), %rdi; mov %rbx, 24(%rsp); call *%rbx", "used"),
+        ("call *%rbx; mov %rbx, %rax; jmp out", "used"),
+        ("movq %rbx, %xmm0; call *%rbx", "used"),
+        ("cmove %rbx, %r12; call *%rbx", "used"),
+        ("mov %rbx, 24(%rsp); mov 28(%rsp), %eax; call *%rbx", "used"),
+        (
+            "mov %rbx, 24(%rsp); movups 16(%rsp), %xmm0; call *%rbx",
+            "used",
+        ),
+        ("lea 1(%rbx), %r12; call *%rbx", "used"),
+        ("xchg %rbx, %r12; call *%rbx", "skipped"),
+        ("add $8, %rbx; sub $8, %rbx; call *%rbx", "skipped"),
+    ];
+    for (code, expected) in cases {
+        let Some((_, scan)) = program(&format!("{LOAD}{code}"), "") else {
+            return;
+        };
+        let said = said(&scan);
+        match expected {
+            // Not known to be the runtime's at all: not listed, or without probe.
+            "skipped" => assert!(said.iter().all(|s| !s.is_empty()), "{code}: {said:?}"),
+            _ => assert_eq!(said, [expected], "{code}"),
+        }
+    }
+}
+
+#[test]
+fn addresses_from_several_places() {
+    let cases = [
+        // A variable may hold anything.
+        (
+            "mov GOMP_barrier@GOTPCREL(%rip), %rbx; test %edi, %edi; je 1f; mov (%r12), %rbx; 1: call *%rbx",
+            vec![],
+        ),
+        ("lea GOMP_barrier@PLT(%rip), %rbx; call *%rbx", vec![""]),
+        (
+            "lea GOMP_barrier@PLT(%rip), %rbx; call *%rbx; lea GOMP_taskwait@PLT(%rip), %rbx; call *%rbx",
+            vec!["", ""],
+        ),
+        (
+            "mov $0, %ebx; 1: mov GOMP_barrier@GOTPCREL(%rip), %r13; call *%r13; cmp %rbx, %r12; jne 1b",
+            vec![""],
+        ),
+        (
+            "jne GOMP_barrier@PLT; mov GOMP_barrier@GOTPCREL(%rip), %rax; call *%rax",
+            vec!["skipped", ""],
+        ),
+        (
+            "mov GOMP_barrier@GOTPCREL(%rip), %rax; add $48, %rsp; pop %rbx; pop %r15; pop %r14; pop %r13; pop %r12; je 1f; jmp *%rax; 1: jmp *%rax",
+            vec!["jumps", "jumps"],
+        ),
+    ];
+    for (code, expected) in cases {
+        let Some((_, scan)) = program(code, "") else {
+            return;
+        };
+        assert_eq!(said(&scan), expected, "{code}");
+    }
+}
+
+#[test]
+fn numbers_that_addresses_are_made_of() {
+    let fixed = "movabs $GOMP_barrier, %rbx; call *%rbx; call *%rbx";
+    let relative = "1: lea 1b(%rip), %r13; movabs $_GLOBAL_OFFSET_TABLE_-1b, %r11; add %r11, %r13
+      movabs $GOMP_barrier@PLTOFF, %rax; mov %rax, 24(%rsp); add %r13, %rax; call *%rax
+      mov 24(%rsp), %rax; lea (%rax,%r13), %rbx; call *%rbx";
+    for (code, flags) in [
+        (fixed, "-no-pie"),
+        (relative, "-pie"),
+        (relative, "-no-pie"),
+    ] {
+        let Some((_, scan)) = program(code, flags) else {
+            return;
+        };
+        assert_eq!(said(&scan), ["", ""], "{flags} {code}");
+        assert_eq!(scan.relays.len(), 1, "{flags}");
+    }
+    // Where the file may be loaded anywhere, a number alone is no address; added twice it isn't the same any more.
+    let twice = "1: lea 1b(%rip), %r13; movabs $GOMP_taskwait@PLTOFF, %rax; movabs $_GLOBAL_OFFSET_TABLE_-1b, %r11
+      add %r11, %r13; add %rax, %r13; call *%r13; add %rax, %r12";
+    let Some((_, scan)) = program(twice, "-pie") else {
+        return;
+    };
+    assert_eq!(said(&scan), ["unknown"]);
+}
+
+#[test]
+fn calls_keep_their_instructions() {
+    let code = format!("{LOAD} call *%rbx; call *%rbx");
+    let Some((bytes, scan)) = program(&code, "") else {
+        return;
+    };
+    let options = ompfuse_rewriter::plan::PlanOptions::default();
+    let patched = ompfuse_rewriter::patch::patch(&bytes, &scan, &options).unwrap();
+    let changed: Vec<&str> = patched.plan.edits.iter().map(|e| e.what).collect();
+    assert_eq!(changed.iter().filter(|w| **w == "load").count(), 1);
+    assert!(!changed.contains(&"call site") && !changed.contains(&"window"));
+    assert_eq!(patched.plan.patched().len(), 2);
+    // One of two: the other is handed on.
+    let one = ompfuse_rewriter::plan::PlanOptions {
+        selected: Some([scan.sites[1].info.id].into()),
+        ..options
+    };
+    let patched = ompfuse_rewriter::patch::patch(&bytes, &scan, &one).unwrap();
+    assert_eq!(patched.plan.patched().len(), 1);
+    assert!(scan.sites.iter().all(|s| matches!(
+        s.action,
+        Some(Action::Call {
+            relayed: true,
+            len: 2,
+            ..
+        })
+    )));
+}
