@@ -156,7 +156,7 @@ fn addresses_from_several_places() {
             vec!["skipped", ""],
         ),
         (
-            "mov GOMP_barrier@GOTPCREL(%rip), %rax; add $48, %rsp; pop %rbx; pop %r15; pop %r14; pop %r13; pop %r12; je 1f; jmp *%rax; 1: jmp *%rax",
+            "mov GOMP_barrier@GOTPCREL(%rip), %rax; mov %rax, 24(%rsp); mov 24(%rsp), %rcx; mov 24(%rsp), %rax; add $48, %rsp; pop %rbx; pop %r15; pop %r14; pop %r13; pop %r12; je 1f; jmp *%rax; 1: jmp *%rcx",
             vec!["jumps", "jumps"],
         ),
     ];

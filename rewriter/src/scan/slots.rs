@@ -24,6 +24,11 @@ impl Slot {
         let offset = (self.0 & OFFSET).checked_add_signed(bytes)?;
         (offset <= OFFSET).then_some(Slot(self.0 & !OFFSET | offset))
     }
+
+    /// Whether it lies in the caller's frame: where the stack pointer is at the function's beginning, or higher.
+    pub(crate) fn is_callers(self) -> bool {
+        self.0 & !OFFSET == 0 && self.0 >= ZERO
+    }
 }
 
 /// A place whose value is known.

@@ -4,7 +4,8 @@ use super::super::Module;
 use super::super::calls;
 use super::super::cfg::Body;
 use super::super::dataflow::{Callee, Flow, callee, number, slot};
-use super::super::value::{Slot, State, Value};
+use super::super::slots::Slot;
+use super::super::value::{State, Value};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
@@ -89,10 +90,12 @@ impl Places {
     }
 
     /// Slots that hold something of these bytes.
-    fn overlapping(&self, (base, offset): Slot, size: i64) -> Vec<Slot> {
-        let from = (base, offset.saturating_sub(7));
-        let to = (base, offset.saturating_add(size));
-        self.slots.range(from..to).map(|s| *s.0).collect()
+    fn overlapping(&self, at: Slot, size: i64) -> Vec<Slot> {
+        let (from, to) = (at.plus(-7).unwrap_or(at), at.plus(size));
+        match to {
+            Some(to) => self.slots.range(from..to).map(|s| *s.0).collect(),
+            None => self.slots.range(from..).map(|s| *s.0).collect(),
+        }
     }
 }
 
@@ -222,20 +225,16 @@ fn written(module: &Module<'_>, body: &Body, flow: &Flow) -> FxHashSet<Slot> {
             if !used.iter().any(|m| writes(m.access())) {
                 return;
             }
-            let at = match (insn.mnemonic(), state.regs[4]) {
-                (Mnemonic::Push, Value::Stack { base, offset }) => {
-                    Some((base, offset.wrapping_sub(8)))
-                }
+            let at = match insn.mnemonic() {
+                Mnemonic::Push => state.regs.slot(4).and_then(|at| at.plus(-8)),
                 _ => slot(state, insn),
             };
-            let words = insn.memory_size().size().div_ceil(8).max(1);
-            let Some((base, offset)) = at else {
+            let Some(at) = at else {
                 return;
             };
             // Words that have bytes in common with it.
-            let bytes = i64::try_from(words * 8).unwrap_or(64);
-            out.extend((0..bytes).map(|n| (base, offset.wrapping_add(n))));
-            out.extend((1..8).map(|n| (base, offset.wrapping_sub(n))));
+            let size = i64::try_from(insn.memory_size().size().max(8)).unwrap_or(64);
+            out.extend((-7..size).filter_map(|n| at.plus(n)));
         });
     }
     out
@@ -328,19 +327,18 @@ impl Step<'_, '_> {
                 _ => return false,
             },
             Mnemonic::Push => {
-                let (Some(from), Value::Stack { base, offset }) = (register(0), self.state.regs[4])
-                else {
+                let below = self.state.regs.slot(4).and_then(|at| at.plus(-8));
+                let (Some(from), Some(below)) = (register(0), below) else {
                     return false;
                 };
                 let origins = places.regs[from].clone();
-                self.write(places, (base, offset.wrapping_sub(8)), origins);
+                self.write(places, below, origins);
             }
             Mnemonic::Pop => {
-                let (Some(to), Value::Stack { base, offset }) = (register(0), self.state.regs[4])
-                else {
+                let (Some(to), Some(top)) = (register(0), self.state.regs.slot(4)) else {
                     return false;
                 };
-                places.regs[to] = self.read(places, (base, offset));
+                places.regs[to] = self.read(places, top);
             }
             Mnemonic::Add => {
                 let (Some(to), Some(from)) = (register(0), register(1)) else {
@@ -410,9 +408,7 @@ impl Step<'_, '_> {
     /// Writes 8 bytes of the stack.
     fn write(&mut self, places: &mut Places, at: Slot, origins: Origins) {
         self.overwrite(places, at, 8);
-        // From here on upwards the stack is the caller's.
-        let is_own = at.0 != 0 || at.1 < 0;
-        if !is_own || self.flow.is_exposed(at) {
+        if at.is_callers() || self.flow.is_exposed(at) {
             self.tracks.escape(&origins);
         } else if !origins.is_empty() {
             let passed = BTreeSet::new();
@@ -424,7 +420,7 @@ impl Step<'_, '_> {
     fn overwrite(&mut self, places: &mut Places, at: Slot, size: i64) {
         for other in places.overlapping(at, size) {
             if let Some(spilled) = places.slots.remove(&other)
-                && (other.1 < at.1 || other.1 + 8 > at.1.saturating_add(size))
+                && (other < at || other.plus(8) > at.plus(size))
             {
                 self.tracks.escape(&spilled.origins);
             }
@@ -537,13 +533,8 @@ impl Step<'_, '_> {
 
     /// Whether there may be arguments on the stack: the first one lies where the stack pointer points.
     fn may_pass_on_stack(&self) -> bool {
-        match self.state.regs[4] {
-            Value::Stack { base, offset } => {
-                let first = (base, offset);
-                self.written.contains(&first) || self.flow.is_exposed(first)
-            }
-            _ => true,
-        }
+        let first = self.state.regs.slot(4);
+        first.is_none_or(|first| self.written.contains(&first) || self.flow.is_exposed(first))
     }
 
     /// How many integer arguments a callee takes: more than six if nobody knows.
@@ -580,7 +571,7 @@ impl Step<'_, '_> {
             self.tracks.tails.insert(at);
         }
         let value = match insn.op0_kind() {
-            OpKind::Register => number(insn.op0_register()).map(|r| self.state.regs[r]),
+            OpKind::Register => number(insn.op0_register()).map(|r| self.state.reg(r)),
             OpKind::Memory => {
                 let known = slot(self.state, insn).and_then(|at| self.state.slots.get(at));
                 known.map(|(value, _)| value)
