@@ -87,7 +87,7 @@ impl Slot {
         if self.word(self.at) != self.owner {
             return false;
         }
-        for (&event, value) in self.events[..len].iter().zip(out) {
+        for (&event, value) in self.events.iter().zip(out).take(len) {
             *value = self.word(self.at + 1 + usize::from(event));
         }
         true
