@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// qemu's user mode for x86-64.
 const QEMU: &str = "qemu-x86_64";
 /// What to do where there is no qemu, or one that is of no use.
-const REMEDY: &str = "apt-get install qemu-user (versions 5.2 to 8.2 can load the plugin)";
+const REMEDY: &str = "apt-get install qemu-user (versions 6.0 to 8.2 can load the plugin)";
 
 /// Options of every command that can simulate.
 #[derive(Debug, Clone, clap::Args)]
