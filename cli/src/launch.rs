@@ -49,7 +49,12 @@ pub(crate) struct Launch<'a> {
     pub(crate) env: Vec<(&'static str, OsString)>,
     /// Whether its standard output goes to standard error, because this command's own result goes to the former.
     pub(crate) output_to_stderr: bool,
+    /// Called now and then while the program runs.
+    pub(crate) meanwhile: Option<&'a dyn Fn()>,
 }
+
+/// How often that is, in nanoseconds.
+const MEANWHILE_NS: i64 = 100_000_000;
 
 /// A run that is over.
 #[derive(Debug, Clone, Copy)]
@@ -86,8 +91,8 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
             launch.file.display()
         )
     })?;
-    let status =
-        wait(&mut child, &hold).with_context(|| format!("lost track of process {}", child.id()))?;
+    let status = wait(&mut child, &hold, launch.meanwhile)
+        .with_context(|| format!("lost track of process {}", child.id()))?;
     Ok(Ended {
         exit: exit_of(status),
         started,
@@ -97,7 +102,11 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
 }
 
 /// Waits for the end of a child, handing on the signals that only this process got.
-fn wait(child: &mut Child, hold: &interrupt::Hold) -> std::io::Result<ExitStatus> {
+fn wait(
+    child: &mut Child,
+    hold: &interrupt::Hold,
+    meanwhile: Option<&dyn Fn()>,
+) -> std::io::Result<ExitStatus> {
     let pid = Pid::from_child(child);
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
         return child.wait(); // kernels before 5.3: signals are only noted
@@ -106,10 +115,14 @@ fn wait(child: &mut Child, hold: &interrupt::Hold) -> std::io::Result<ExitStatus
     loop {
         // A signal ends the poll at once, or, if it came just before it, is seen a second later.
         let second = Timespec {
-            tv_sec: 1,
-            tv_nsec: 0,
+            tv_sec: i64::from(meanwhile.is_none()),
+            tv_nsec: meanwhile.map_or(0, |_| MEANWHILE_NS),
         };
-        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&second)) {
+        let ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&second));
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
+        match ended {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             _ => return child.wait(),
         }
@@ -184,6 +197,7 @@ mod tests {
             args: &args,
             env,
             output_to_stderr: true,
+            meanwhile: None,
         };
         run(&launch).unwrap()
     }

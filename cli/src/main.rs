@@ -18,8 +18,10 @@ mod program;
 mod progress;
 mod recording;
 mod run_dir;
+mod running;
 mod select;
 mod simulate;
+mod watching;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -6,12 +6,16 @@ use crate::launch::{self, Ended, Launch};
 use crate::output::note;
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, Processes, Program};
+use crate::running::Reload;
 use crate::select::SelectArgs;
 use crate::simulate::{self, SimulateArgs, Simulated, Simulator};
 use crate::{counters, input, progress};
 use anyhow::{Result, bail};
+use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_format::run::{ENV_DIR, ENV_EVENTS, Exit, ModuleStatus, RunModule};
+use ompfuse_format::run::{
+    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule,
+};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -31,6 +35,12 @@ pub(crate) struct RecordingArgs {
     output: Option<PathBuf>,
     #[command(flatten)]
     sets: SetArgs,
+    /// Count all event sets in one run: each region goes on to the next set after every N of its instances on a thread
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rotate: Option<u32>,
+    /// File that the program's SIGUSR1 reads again, as `ompfuse ctl --reload`; not where the program handles that signal itself
+    #[arg(long, value_name = "FILE")]
+    control: Option<PathBuf>,
     #[command(flatten)]
     simulate: SimulateArgs,
     #[command(flatten)]
@@ -179,7 +189,22 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     if sets.is_empty() {
         sets.push(Vec::new()); // times can always be recorded
     }
+    let sets = args.rotate.map_or_else(
+        || sets.iter().map(|set| vec![set.clone()]).collect(),
+        |_| vec![sets.clone()],
+    );
+    for together in &sets {
+        if together.len() > MAX_SETS {
+            bail!(
+                "{} event sets can't take turns in one run, {MAX_SETS} can; name fewer events",
+                together.len()
+            );
+        }
+    }
+    let reload = args.control.as_deref().map(Reload::new).transpose()?;
     let mut recorder = Recorder {
+        rotate: args.rotate,
+        reload,
         program: Program {
             name,
             args: arguments,
@@ -200,7 +225,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let mut stdin = launch::Input::remember();
     for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
         stdin.rewind(at);
-        progress::announce(at + 1, total, set);
+        progress::announce(at + 1, total, &set.concat());
         if recorder.run(set)? == Then::Stop && at + 1 < total {
             note(format_args!(
                 "run {} of {total} was the last, the rest is left out",
@@ -221,6 +246,8 @@ enum Then {
 
 /// A recording in progress.
 struct Recorder<'a> {
+    rotate: Option<u32>,
+    reload: Option<Reload>,
     program: Program<'a>,
     prepared: Prepared,
     simulator: Option<Simulator>,
@@ -232,9 +259,10 @@ struct Recorder<'a> {
 
 impl Recorder<'_> {
     /// One run.
-    fn run(&mut self, set: &[String]) -> Result<Then> {
+    fn run(&mut self, sets: &[Vec<String>]) -> Result<Then> {
+        let set = &sets.concat();
         let path = run_dir::make_run(&self.recording.folder)?;
-        let ended = self.launch(&path, set).inspect_err(|_| {
+        let ended = self.launch(&path, sets).inspect_err(|_| {
             let _ = std::fs::remove_dir(&path); // nothing is in it
         })?;
         let processes = run_dir::read_processes(&path);
@@ -293,11 +321,17 @@ impl Recorder<'_> {
     }
 
     /// Runs the program to its end.
-    fn launch(&self, run: &Path, set: &[String]) -> Result<Ended> {
+    fn launch(&self, run: &Path, sets: &[Vec<String>]) -> Result<Ended> {
+        let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
         let mut env = vec![
             (ENV_DIR, run.as_os_str().to_owned()),
-            (ENV_EVENTS, set.join(",").into()),
+            (ENV_EVENTS, sets.join(";").into()),
         ];
+        env.extend(self.rotate.map(|n| (ENV_ROTATE, n.to_string().into())));
+        let control = self.reload.as_ref().map(|r| r.file.clone().into());
+        env.extend(control.map(|file| (ENV_CONTROL, file)));
+        let look = self.reload.as_ref().map(|r| || r.look(run));
+        let meanwhile = look.as_ref().map(|look| look as &dyn Fn());
         env.extend_from_slice(&self.prepared.env);
         let (file, name, args) = (
             self.prepared.file.as_path(),
@@ -317,6 +351,7 @@ impl Recorder<'_> {
                 args,
                 env: env.clone(),
                 output_to_stderr: self.quiet,
+                meanwhile,
             },
             None => Launch {
                 file,
@@ -324,6 +359,7 @@ impl Recorder<'_> {
                 args,
                 env,
                 output_to_stderr: self.quiet,
+                meanwhile,
             },
         };
         launch::run(&launch)

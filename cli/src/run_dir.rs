@@ -3,8 +3,10 @@
 use crate::atomic;
 use crate::launch::Ended;
 use anyhow::{Context, Result, bail};
+use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::run::{
-    ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, RunModule, module_file_process,
+    EventSet, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, RunModule,
+    events_file, module_file_process,
 };
 use serde::de::DeserializeOwned;
 use std::ffi::{OsStr, OsString};
@@ -190,6 +192,45 @@ pub(crate) fn read_processes(folder: &Path) -> Result<Processes> {
     }
     processes.headers.sort_by_key(|h| h.pid);
     Ok(processes)
+}
+
+/// The patched modules that a process has loaded. `key`: the process, as in the names of its files.
+pub(crate) fn modules_of(folder: &Path, key: &str) -> Result<Vec<ModuleStatus>> {
+    let mut modules = process_of(folder, key)?.map_or_else(Vec::new, |h| h.modules);
+    let listing =
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    for path in listing.filter_map(|e| Some(e.ok()?.path())) {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if module_file_process(name) == Some(key) {
+            modules.extend(read_json::<ModuleStatus>(&path)?);
+        }
+    }
+    Ok(modules)
+}
+
+/// The header of a process; `None`: it is not written yet.
+pub(crate) fn process_of(folder: &Path, key: &str) -> Result<Option<ProcessHeader>> {
+    read_json(&folder.join(format!("process-{key}.json")))
+}
+
+/// The event sets that a process knows by now, by number.
+pub(crate) fn sets_of(folder: &Path, key: &str) -> Result<Vec<(u8, Vec<EventStatus>)>> {
+    let header = process_of(folder, key)?;
+    let mut sets = Vec::new();
+    for header in header {
+        sets.push((0, header.events));
+        let further = header.sets.into_iter();
+        sets.extend(further.filter_map(|s| Some((s.set.try_into().ok()?, s.events))));
+    }
+    for set in 1..MAX_SETS as u8 {
+        let path = folder.join(events_file(key, u32::from(set)));
+        if path.is_file()
+            && let Some(further) = read_json::<EventSet>(&path)?
+        {
+            sets.push((set, further.events));
+        }
+    }
+    Ok(sets)
 }
 
 /// A JSON file; `None` where the process was killed before the file had contents.

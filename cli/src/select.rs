@@ -3,7 +3,7 @@
 mod filter;
 mod pattern;
 
-pub(crate) use filter::Filter;
+pub(crate) use filter::{Filter, line};
 pub(crate) use pattern::Pattern;
 
 use anyhow::{Result, bail};
@@ -30,18 +30,8 @@ pub(crate) struct SelectArgs {
 /// address names one of its sites; all its sites share its fate.
 pub(crate) fn selected(args: &SelectArgs, module: &str, sites: &[SiteInfo]) -> Result<Vec<bool>> {
     let regions = |pattern: &Pattern| -> Result<Vec<bool>> {
-        let mut is_meant = vec![false; sites.len()];
-        if !pattern.is_about(module) {
-            return Ok(is_meant);
-        }
-        for site in sites {
-            let begin = site.region as usize;
-            let by_address = pattern.is_address() && pattern.matches(site);
-            if by_address || sites.get(begin).is_some_and(|b| pattern.matches(b)) {
-                *is_meant.get_mut(begin).unwrap_or(&mut false) = true;
-            }
-        }
-        if !is_meant.contains(&true) {
+        let is_meant = regions(pattern, module, sites);
+        if pattern.is_about(module) && !is_meant.contains(&true) {
             let origin = pattern.origin.as_ref();
             bail!(
                 "nothing in {module} matches `{}`{}; `ompfuse scan` lists what there is",
@@ -77,6 +67,29 @@ pub(crate) fn selected(args: &SelectArgs, module: &str, sites: &[SiteInfo]) -> R
         .iter()
         .map(|s| chosen.get(s.region as usize).copied().unwrap_or(false))
         .collect())
+}
+
+/// For each site that begins a region, whether it is meant.
+fn regions(pattern: &Pattern, module: &str, sites: &[SiteInfo]) -> Vec<bool> {
+    let mut is_meant = vec![false; sites.len()];
+    if !pattern.is_about(module) {
+        return is_meant;
+    }
+    for site in sites {
+        let begin = site.region as usize;
+        let by_address = pattern.is_address() && pattern.matches(site);
+        if by_address || sites.get(begin).is_some_and(|b| pattern.matches(b)) {
+            *is_meant.get_mut(begin).unwrap_or(&mut false) = true;
+        }
+    }
+    is_meant
+}
+
+/// For each site of a module, whether its region is meant.
+pub(crate) fn meant(pattern: &Pattern, module: &str, sites: &[SiteInfo]) -> Vec<bool> {
+    let regions = regions(pattern, module, sites);
+    let of = |site: &SiteInfo| regions.get(site.region as usize).copied();
+    sites.iter().map(|s| of(s).unwrap_or(false)).collect()
 }
 
 /// Regions whose end is implied by another region's probe (a barrier's), and that region.

@@ -14,6 +14,7 @@
 //! * [`label`], [`table`]: XUs and their identity.
 //! * [`combine`]: strategies on tables.
 //! * [`evaluate`]: how good a combined profile is.
+//! * [`live`]: a run while it goes on.
 //! * [`summary`]: what reports need beside the XUs.
 //! * [`profile`]: XUs and summary together; the Parquet file.
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@
 pub mod combine;
 pub mod evaluate;
 pub mod label;
+pub mod live;
 pub mod plan;
 pub mod profile;
 pub mod run;

@@ -132,7 +132,7 @@ impl FakeThread {
         self.records
             .resize(at + Interval::LEN + 8 * counts.len(), 0);
         let words = &mut self.records[at..];
-        encode_interval(&head, &counts, |word, value| {
+        encode_interval(&head, 0, &counts, |word, value| {
             words[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
         });
     }
@@ -260,6 +260,7 @@ impl FakeRun {
                     bias: 0,
                 })
                 .collect(),
+            sets: vec![],
         };
         let json = serde_json::to_vec(&header).expect("plain data");
         self.files.push((format!("process-{pid}.json"), json));

@@ -147,6 +147,7 @@ fn accounting(summary: &Summary) -> Vec<ThreadCheck> {
             process: pid(summary, a.process).unwrap_or(0),
             thread: a.index,
             own_ticks: a.own_ticks,
+            unrecorded_ticks: a.unrecorded_ticks,
             total_ticks: a.total_ticks,
             own_counts: a.counts.iter().map(|c| (c.event.clone(), c.own)).collect(),
             total_counts: a

@@ -302,6 +302,8 @@ pub struct ThreadCheck {
     pub thread: u32,
     /// Sum of the exclusive ticks of all its intervals.
     pub own_ticks: u64,
+    /// Ticks in intervals that are not on record because they were switched off.
+    pub unrecorded_ticks: u64,
     /// Ticks between its begin and its end; null if it did not end in an orderly way.
     pub total_ticks: Option<u64>,
     /// Sum of the exclusive counts, per event.

@@ -154,6 +154,13 @@ impl Buffer {
         lost.store(lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
+    /// Counts time that is in no record.
+    pub(crate) fn leave_out(&self, ticks: u64) {
+        // SAFETY: as in commit.
+        let left_out = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).unrecorded_ticks) };
+        left_out.store(left_out.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
+    }
+
     /// Records lost so far.
     pub(crate) fn lost(&self) -> u64 {
         // SAFETY: as in commit.

@@ -262,6 +262,23 @@ impl Counters {
         true
     }
 
+    /// Stops counting; what has been counted stays.
+    pub(crate) fn stop(&self) {
+        self.tell(perf_event_open_sys::bindings::DISABLE);
+    }
+
+    /// Goes on counting.
+    pub(crate) fn start(&self) {
+        self.tell(perf_event_open_sys::bindings::ENABLE);
+    }
+
+    fn tell(&self, request: u32) {
+        const WHOLE_GROUP: usize = perf_event_open_sys::bindings::PERF_IOC_FLAG_GROUP as usize;
+        if self.len > 0 && self.simulated.is_none() {
+            syscall::control(self.fds[0], request as usize, WHOLE_GROUP);
+        }
+    }
+
     /// From now on another thread reads.
     pub(crate) fn hand_over(&self) {
         self.is_foreign.set(true);

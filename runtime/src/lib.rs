@@ -5,6 +5,8 @@
 //! * [`entry`]: where control arrives from the patched code, and the way on to the original target.
 //! * [`probes`]: what each kind of probe does, in terms of
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
+//! * [`program`], [`names`]: what the program itself asks for.
+//! * [`control`]: what is changed while the program runs.
 //! * [`buffer`], [`counters`] ([`simulated`] ones too), [`tls`], [`syscall`]: the ground that these stand on.
 //!
 //! Rules of a probe: no allocation, no lock, no libc call that could set `errno`, no panic, no unwinding. Everything
@@ -19,12 +21,15 @@
 #![no_builtins]
 
 mod buffer;
+mod control;
 mod counters;
 mod entry;
 mod host;
 mod modules;
+mod names;
 mod probes;
 mod process;
+mod program;
 mod rdpmc;
 mod simulated;
 mod syscall;

@@ -51,6 +51,12 @@ pub(crate) struct Module {
 }
 
 impl Module {
+    /// Number of its sites.
+    pub(crate) fn sites(&self) -> u32 {
+        // SAFETY: the header of a loaded module.
+        unsafe { (&raw const (*self.header).n_sites).read_volatile() }
+    }
+
     /// Writes the module's number and the thunks' addresses, then protects the page: nothing else may change them.
     pub(crate) fn switch_on(&self) {
         let page = (self.header as usize & !0xfff) as *const u8;

@@ -3,9 +3,10 @@
 use crate::buffer::Buffer;
 use crate::counters::{self, Counters, EventSet};
 use crate::thread::{Thread, now};
-use crate::{entry, host, modules, syscall, tls};
-use core::ffi::c_void;
+use crate::{control, entry, host, modules, names, program, syscall, tls};
+use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
 use ompfuse_format::run::{
     self, BoundaryCost, ClockPair, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader,
@@ -36,6 +37,41 @@ static NEXT_INDEX: AtomicU32 = AtomicU32::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 /// Ticks of so many boundaries as are measured together; 0: not measured.
 static BOUNDARY_TICKS: AtomicU64 = AtomicU64::new(0);
+/// Event sets besides the first, once a thread has found out what can be counted of them.
+static SETS: [AtomicPtr<FurtherSet>; MAX_SETS] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_SETS];
+/// Somebody finds that out.
+static SETS_CLAIMED: [AtomicBool; MAX_SETS] = [const { AtomicBool::new(false) }; MAX_SETS];
+
+struct FurtherSet {
+    chosen: EventSet,
+    status: run::EventSet,
+    /// Names of what is counted, in the order of the counters.
+    names: CString,
+}
+
+/// Names of what is counted, in the order of the counters, separated by commas.
+fn counted_names(status: &[EventStatus]) -> CString {
+    let counted = status.iter().filter(|s| s.column.is_some());
+    let names: Vec<&str> = counted.map(|s| s.name.as_str()).collect();
+    CString::new(names.join(",")).unwrap_or_default()
+}
+
+/// The names of an event set of which a thread counts so many events, and how many these are: all, or none.
+pub(crate) fn event_names(set: usize, counted: usize) -> Option<(*const c_char, usize)> {
+    // SAFETY: PROCESS and the sets are never freed.
+    let names = unsafe {
+        match set {
+            0 => &PROCESS.load(Ordering::Acquire).as_ref()?.names,
+            _ => &SETS.get(set)?.load(Ordering::Acquire).as_ref()?.names,
+        }
+    };
+    Some(match counted {
+        0 => (c"".as_ptr(), 0),
+        _ => (names.as_ptr(), counted),
+    })
+}
+
 /// What is fixed when recording begins.
 struct Process {
     directory: PathBuf,
@@ -43,6 +79,7 @@ struct Process {
     key: String,
     chosen: EventSet,
     status: Vec<EventStatus>,
+    names: CString,
     pthread_key: libc::pthread_key_t,
 }
 
@@ -91,7 +128,10 @@ fn measure(thread: &Thread) {
 /// What the environment asks for, as it is when the library is loaded: the program may change it later.
 struct Settings {
     directory: PathBuf,
-    events: String,
+    /// The event sets; at least one.
+    events: Vec<String>,
+    rotate: u32,
+    control: Option<String>,
 }
 
 fn settings() -> Option<&'static Settings> {
@@ -107,7 +147,15 @@ fn settings() -> Option<&'static Settings> {
         }
         Some(Settings {
             directory,
-            events: environment(run::ENV_EVENTS).unwrap_or_default(),
+            events: environment(run::ENV_EVENTS)
+                .unwrap_or_default()
+                .split(';')
+                .map(str::to_owned)
+                .collect(),
+            rotate: environment(run::ENV_ROTATE)
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(0),
+            control: environment(run::ENV_CONTROL),
         })
     };
     SETTINGS.get_or_init(read).as_ref()
@@ -151,8 +199,7 @@ fn start(settings: &Settings) {
     if found.is_empty() {
         return;
     }
-    let events = settings.events.split(',').filter(|e| !e.is_empty());
-    let (chosen, status) = counters::choose(events);
+    let (chosen, status) = counters::choose(split_set(&settings.events[0]));
     let mut pthread_key = 0;
     // SAFETY: the destructor has the right type and stays loaded with this library.
     if unsafe { libc::pthread_key_create(&mut pthread_key, Some(thread_ends)) } != 0 {
@@ -162,10 +209,16 @@ fn start(settings: &Settings) {
     let mut process = Process {
         directory: settings.directory.clone(),
         key: String::new(),
+        names: counted_names(&status),
         chosen,
         status,
         pthread_key,
     };
+    control::prepare(&control::Start {
+        sets: &settings.events,
+        rotate: settings.rotate,
+        reload: settings.control.as_deref(),
+    });
     let announced = process.announce();
     // Also where nothing can be written: it is tried, and said, once.
     PROCESS.store(Box::into_raw(Box::new(process)), Ordering::Release);
@@ -182,8 +235,87 @@ fn start(settings: &Settings) {
         measure(thread);
     }
     for module in &found {
-        module.switch_on();
+        switch_on(module);
     }
+    program::connect();
+}
+
+/// The names in an event set's text.
+fn split_set(set: &str) -> impl Iterator<Item = &str> {
+    set.split(',').filter(|e| !e.is_empty())
+}
+
+/// Switches on a module, after a table has been made for it in the control file.
+fn switch_on(module: &modules::Module) {
+    // SAFETY: set before the first module is switched on, and never freed.
+    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
+        control::add_module(
+            &process.control_file(),
+            module.status.module,
+            module.sites(),
+        );
+    }
+    module.switch_on();
+}
+
+/// Opens an event set for the calling thread, which records. `None`: nothing is known of it, or not yet.
+#[cold]
+pub(crate) fn open_set(set: usize) -> Option<Counters> {
+    // What follows allocates, and so may run probes of a patched allocator.
+    let word = tls::get();
+    tls::set(TLS_OFF);
+    // SAFETY: errno is this thread's own variable.
+    let errno = unsafe { *libc::__errno_location() };
+    let counters = further_set(set).map(|set| Counters::open(&set.chosen));
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+    tls::set(word);
+    counters
+}
+
+/// Another thread finds out what can be counted of a set, which takes it some microseconds.
+fn await_set(known: &AtomicPtr<FurtherSet>) -> Option<&'static FurtherSet> {
+    for _ in 0..MAX_YIELDS {
+        // SAFETY: never freed.
+        if let Some(known) = unsafe { known.load(Ordering::Acquire).as_ref() } {
+            return Some(known);
+        }
+        syscall::yield_now();
+    }
+    None // it has been stopped, or couldn't: nothing is counted with it
+}
+
+/// How often a thread gives way to another before it goes on with what it counts.
+const MAX_YIELDS: u32 = 20_000;
+
+fn further_set(set: usize) -> Option<&'static FurtherSet> {
+    let (known, claimed) = (SETS.get(set)?, SETS_CLAIMED.get(set)?);
+    // SAFETY: never freed.
+    if let Some(known) = unsafe { known.load(Ordering::Acquire).as_ref() } {
+        return Some(known);
+    }
+    let wanted = control::set_names(set)?;
+    if claimed.swap(true, Ordering::AcqRel) {
+        return await_set(known);
+    }
+    let (chosen, events) = counters::choose(split_set(&wanted));
+    let status = run::EventSet {
+        set: set as u32,
+        events,
+    };
+    // SAFETY: PROCESS is set before ACTIVE and never freed.
+    let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref()? };
+    if !process.announce_set(&status) {
+        return None; // records with it could not be read
+    }
+    let new = Box::into_raw(Box::new(FurtherSet {
+        names: counted_names(&status.events),
+        chosen,
+        status,
+    }));
+    known.store(new, Ordering::Release);
+    // SAFETY: as above.
+    unsafe { new.as_ref() }
 }
 
 /// Switches on what was loaded after the start.
@@ -194,9 +326,10 @@ fn extend() {
     };
     for module in modules::find() {
         if !module.new || process.announce_module(&module.status) {
-            module.switch_on();
+            switch_on(&module);
         }
     }
+    program::connect();
 }
 
 impl Process {
@@ -209,6 +342,12 @@ impl Process {
             begin: clock(),
             events: self.status.clone(),
             modules: modules::statuses(),
+            // SAFETY: never freed.
+            sets: SETS
+                .iter()
+                .filter_map(|s| unsafe { s.load(Ordering::Acquire).as_ref() })
+                .map(|s| s.status.clone())
+                .collect(),
         };
         let Ok(json) = serde_json::to_vec_pretty(&header) else {
             return false;
@@ -220,7 +359,12 @@ impl Process {
                 format!("{pid}.{attempt}")
             };
             match create(&self.directory.join(format!("process-{}.json", self.key))) {
-                Ok(mut file) => return file.write_all(&json).is_ok(),
+                Ok(mut file) => {
+                    let written = file.write_all(&json).is_ok();
+                    // Without it the recording can't be changed, that is all.
+                    let _ = written && control::share(&self.control_file());
+                    return written;
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
                     complain(&format!(
@@ -232,6 +376,22 @@ impl Process {
             }
         }
         false
+    }
+
+    fn control_file(&self) -> PathBuf {
+        self.directory
+            .join(ompfuse_format::control::file_name(&self.key))
+    }
+
+    /// Writes what can be counted of an event set.
+    fn announce_set(&self, status: &run::EventSet) -> bool {
+        let Ok(json) = serde_json::to_vec_pretty(status) else {
+            return false;
+        };
+        let name = run::events_file(&self.key, status.set);
+        create(&self.directory.join(name))
+            .and_then(|mut f| f.write_all(&json))
+            .is_ok()
     }
 
     /// Writes the description of a module that came after the header.
@@ -249,7 +409,7 @@ impl Process {
 }
 
 /// A new file for the owner only; an existing one or a link is an error.
-fn create(path: &Path) -> std::io::Result<File> {
+pub(crate) fn create(path: &Path) -> std::io::Result<File> {
     OpenOptions::new()
         .read(true)
         .write(true)
@@ -328,7 +488,7 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         lost: 0,
         counts_start: values,
         counts_end: [0; MAX_COUNTERS],
-        reserved: 0,
+        unrecorded_ticks: 0,
         flushed: 0,
         stage: Buffer::STAGE,
     };
@@ -351,7 +511,7 @@ fn new_thread<'a>() -> Option<&'a Thread> {
 
 /// About the stack pointer.
 #[inline(never)]
-fn here() -> usize {
+pub(crate) fn here() -> usize {
     let object = 0u8;
     core::hint::black_box(&raw const object) as usize
 }
@@ -456,6 +616,8 @@ pub(crate) fn finish() {
     ) {
         let _ = file.write_all(&json);
     }
+    // Nobody can change anything any more.
+    let _ = std::fs::remove_file(process.control_file());
     if let Some(stopped) = &end.stopped {
         complain(stopped);
     }
@@ -472,6 +634,10 @@ unsafe extern "C" fn after_fork_in_child() {
     LIST_LOCK.store(false, Ordering::Relaxed);
     THREADS.store(core::ptr::null_mut(), Ordering::Relaxed);
     NEXT_INDEX.store(0, Ordering::Relaxed);
+    names::after_fork();
+    for (known, claimed) in SETS.iter().zip(&SETS_CLAIMED) {
+        claimed.store(!known.load(Ordering::Relaxed).is_null(), Ordering::Relaxed);
+    }
     CALLS.store(0, Ordering::Relaxed); // of a thread that is not here any more
     LOST.store(0, Ordering::Relaxed);
     // SAFETY: only this thread exists here, and no reference is held.

@@ -69,6 +69,18 @@ pub(crate) fn map_file(fd: i32, offset: u64, len: usize) -> Option<*mut u8> {
     (at > 0).then_some(at as *mut u8)
 }
 
+/// Shared mapping of a file in the place of memory that is mapped already. False if the memory stays what it was.
+///
+/// # Safety
+/// The memory is whole pages of our own, and nobody minds that their contents are the file's from now on.
+pub(crate) unsafe fn map_over(fd: i32, offset: u64, at: *mut u8, len: usize) -> bool {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as usize;
+    let args = [at as usize, len, prot, flags, fd as usize, offset as usize];
+    // SAFETY: the caller's promise.
+    unsafe { raw(libc::SYS_mmap, args) == at as isize }
+}
+
 /// Read-only shared mapping of the first bytes of a file.
 pub(crate) fn map_file_read_only(fd: i32, len: usize) -> Option<*mut u8> {
     let (prot, flags) = (libc::PROT_READ as usize, libc::MAP_SHARED as usize);
@@ -221,6 +233,18 @@ pub(crate) fn move_up(fd: i32) -> i32 {
     }
     close(fd);
     new as i32
+}
+
+/// `ioctl` without memory.
+pub(crate) fn control(fd: i32, request: usize, argument: usize) {
+    // SAFETY: no memory is involved.
+    unsafe { raw(libc::SYS_ioctl, [fd as usize, request, argument, 0, 0, 0]) };
+}
+
+/// Lets other threads run.
+pub(crate) fn yield_now() {
+    // SAFETY: no memory is involved.
+    unsafe { raw(libc::SYS_sched_yield, [0; 6]) };
 }
 
 /// Kernel's number of this thread.

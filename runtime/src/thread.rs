@@ -9,6 +9,7 @@
 //! of their own that we could wrap; they are [`Work`] entries on a stack in the thread, and belong to the frame that
 //! was innermost when they began. Ranks for labels are counted where the children are created.
 
+mod choice;
 mod cost;
 mod frame;
 mod locks;
@@ -16,9 +17,11 @@ mod nest;
 mod recover;
 mod write;
 
+pub(crate) use choice::Choice;
 pub(crate) use cost::Cost;
 pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 
+use choice::Choices;
 use frame::Held;
 use locks::{Lock, MAX_LOCKS};
 use recover::{Entered, REMEMBERED, Stack};
@@ -43,7 +46,13 @@ const SHARES: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Thread {
     pub(crate) index: u32,
+    /// Of the first event set.
     counters: Counters,
+    choices: Choices,
+    /// Most counters that any set has had on this thread.
+    most: Cell<usize>,
+    /// The counters could not be read, or not all was in them: the next difference tells nothing.
+    stale: Cell<bool>,
     pub(crate) buffer: Buffer,
     /// Clock and counters at the last boundary.
     last: Cell<u64>,
@@ -106,6 +115,8 @@ impl Thread {
             (&raw mut (*at).root).write(Frame::new(Construct::Program, NO_SITE, node, place, 0, 1));
             &*at
         };
+        thread.choices.begin(&raw const thread.counters);
+        thread.most.set(thread.counters.len());
         thread.stack.find();
         thread.sequence.set(1);
         thread.frame.set(&raw const thread.root);
@@ -118,10 +129,10 @@ impl Thread {
         thread
     }
 
-    /// Number of counters.
+    /// Number of counters that an account can have.
     #[inline(always)]
     pub(crate) fn k(&self) -> usize {
-        self.counters.len()
+        self.most.get()
     }
 
     /// Clock at the last boundary, in ticks.
@@ -139,13 +150,13 @@ impl Thread {
     #[inline]
     fn read_counters(&self, mut add: impl FnMut(usize, u64)) {
         let mut values = [0; MAX_COUNTERS];
-        let is_known = self.counters.read(&mut values);
-        for (at, &value) in values.iter().enumerate().take(self.k()) {
-            if is_known {
-                add(at, value.wrapping_sub(self.last_counts[at].replace(value)));
-            } else {
-                add(at, NOT_COUNTED);
-            }
+        let counters = self.choices.counters();
+        let is_read = counters.read(&mut values);
+        let is_known = is_read && !self.stale.get();
+        self.stale.set(!is_read);
+        for (at, &value) in values.iter().enumerate().take(counters.len()) {
+            let passed = value.wrapping_sub(self.last_counts[at].replace(value));
+            add(at, if is_known { passed } else { NOT_COUNTED });
         }
     }
 
@@ -158,7 +169,10 @@ impl Thread {
         let passed = now.saturating_sub(self.last.get());
         account.ticks.set(account.ticks.get() + passed);
         self.last.set(self.last.get() + passed);
-        if self.k() > 0 {
+        if !account.bind(self.choices.set()) {
+            account.forget(); // counted with another set before: what is in it now is of neither
+        }
+        if self.choices.counters().len() > 0 {
             self.charge_counts(account);
         }
     }
@@ -180,10 +194,19 @@ impl Thread {
         self.turn(to)
     }
 
-    /// Makes `to` the current account, at a boundary that has charged already. Returns the former one.
+    /// Makes `to` the current account, at a boundary that has charged already, and the event set that it is counted with.
+    /// Returns the former one.
     #[inline(always)]
     pub(crate) fn turn(&self, to: *const Cost) -> *const Cost {
-        self.account.replace(to)
+        let before = self.account.replace(to);
+        // SAFETY: as in `charge`; nothing is around the root.
+        if let Some(account) = unsafe { to.as_ref() } {
+            let set = account.set.get();
+            if set != self.choices.set() && set != 0 {
+                self.change_set(account);
+            }
+        }
+        before
     }
 
     /// The account that is being charged.
@@ -242,19 +265,15 @@ impl Thread {
         // At exit the thread may be about to enter a region: it finds a place to charge, and nothing is written.
         self.frame.set(&raw const self.root);
         self.account.set(&raw const self.root.cost);
+        self.turn(&raw const self.root.cost);
         self.buffer
-            .finish(self.last.get(), &self.last_counts()[..self.k()]);
+            .finish(self.last.get(), &self.last_counts()[..self.counters.len()]);
     }
 
     /// As [`Thread::finish`], by another thread, while this one does nothing of ours.
     pub(crate) fn finish_from_outside(&self) {
-        self.counters.hand_over();
+        self.hand_over_counters();
         self.finish();
-    }
-
-    /// Closes the counters' descriptors.
-    pub(crate) fn close_counters(&self) {
-        self.counters.close();
     }
 }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+pub mod dialogue;
 pub mod fixture;
 pub mod hostile;
 pub mod matrix;

@@ -2,6 +2,7 @@
 
 mod combine;
 mod completions;
+mod ctl;
 mod evaluate;
 mod events;
 mod export;
@@ -14,6 +15,7 @@ mod record;
 mod report;
 mod scan;
 mod verify;
+mod watch;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -39,6 +41,8 @@ enum Command {
     Evaluate(evaluate::Args),
     Report(report::Args),
     Export(export::Args),
+    Watch(watch::Args),
+    Ctl(ctl::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -61,6 +65,8 @@ impl Cli {
             Command::Evaluate(args) => evaluate::run(&args).map(done),
             Command::Report(args) => report::run(&args).map(done),
             Command::Export(args) => export::run(&args).map(done),
+            Command::Watch(args) => watch::run(&args).map(done),
+            Command::Ctl(args) => ctl::run(&args).map(done),
             Command::Completions(args) => completions::run(&args).map(done),
             Command::Man(args) => man::run(&args).map(done),
             Command::PatchCached(args) => patch_cached::run(&args).map(done),

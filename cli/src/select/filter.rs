@@ -7,7 +7,6 @@
 //! ```
 
 use super::pattern::Pattern;
-use std::str::FromStr;
 
 /// The lines of a filter file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,24 +21,26 @@ pub(super) fn read(path: &str) -> Result<Filter, String> {
     parse(path, &text)
 }
 
+/// A line without its comment.
+pub(crate) fn line(line: &str) -> &str {
+    // Names of functions may hold a `#`, but not behind a blank.
+    let comment = line.find(" #").or_else(|| line.find("\t#"));
+    let line = line[..comment.unwrap_or(line.len())].trim();
+    if line.starts_with('#') { "" } else { line }
+}
+
 fn parse(path: &str, text: &str) -> Result<Filter, String> {
     let mut filter = Filter::default();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, text) in (1..).zip(text.lines()) {
         let error = |what: &str| Err(format!("{path}:{number}: {what}"));
-        // Names of functions may hold a `#`, but not behind a blank.
-        let comment = line.find(" #").or_else(|| line.find("\t#"));
-        let line = line[..comment.unwrap_or(line.len())].trim();
-        if line.is_empty() || line.starts_with('#') {
+        let line = line(text);
+        if line.is_empty() {
             continue;
         }
         let Some((word, rest)) = line.split_once([' ', '\t']) else {
             return error(&format!("`{line}` is neither `select S` nor `skip S`"));
         };
-        let mut pattern = match Pattern::from_str(rest.trim()) {
-            Ok(pattern) => pattern,
-            Err(what) => return error(&format!("`{}`: {what}", rest.trim())),
-        };
-        pattern.origin = Some(format!("{path}:{number}"));
+        let pattern = Pattern::of_line(rest.trim(), &format!("{path}:{number}"))?;
         match word {
             "select" => filter.select.push(pattern),
             "skip" => filter.skip.push(pattern),

@@ -100,7 +100,24 @@ fn is_source(name: &str) -> bool {
     ending.is_some_and(|e| SOURCES.contains(&e)) && !name.contains("::")
 }
 
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.origin {
+            Some(origin) => write!(f, "`{}` ({origin})", self.text),
+            None => write!(f, "`{}`", self.text),
+        }
+    }
+}
+
 impl Pattern {
+    /// Of a line in a file, `FILE:LINE`; an error names it.
+    pub(crate) fn of_line(text: &str, origin: &str) -> Result<Pattern, String> {
+        let pattern = Pattern::from_str(text);
+        let mut pattern = pattern.map_err(|what| format!("{origin}: `{text}`: {what}"))?;
+        pattern.origin = Some(origin.to_owned());
+        Ok(pattern)
+    }
+
     /// Whether it is about this module, by its path.
     pub(super) fn is_about(&self, module: &str) -> bool {
         let name = module.rsplit('/').next().unwrap_or(module);

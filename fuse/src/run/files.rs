@@ -3,7 +3,8 @@
 use super::health::Problem;
 use ompfuse_format::record::{RecordError, ThreadFile};
 use ompfuse_format::run::{
-    ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, module_file_process,
+    EventSet, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, events_file_process,
+    module_file_process,
 };
 use std::collections::BTreeMap;
 
@@ -67,6 +68,7 @@ impl<'a> RunFiles<'a> {
         let mut problems = Vec::new();
         let (mut begins, mut ends, mut threads) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let mut late: Vec<(&str, ModuleStatus)> = Vec::new();
+        let mut sets: Vec<(&str, EventSet)> = Vec::new();
         for (name, bytes) in &files {
             let name = name.as_ref();
             let mut broken = |error: serde_json::Error| {
@@ -93,6 +95,11 @@ impl<'a> RunFiles<'a> {
                     Ok(module) => late.push((key, module)),
                     Err(error) => broken(error),
                 }
+            } else if let Some(key) = events_file_process(name).filter(|k| is_key(k)) {
+                match serde_json::from_slice::<EventSet>(bytes) {
+                    Ok(set) => sets.push((key, set)),
+                    Err(error) => broken(error),
+                }
             } else if name.ends_with(".rec") {
                 threads.push((name, *bytes));
             }
@@ -113,6 +120,11 @@ impl<'a> RunFiles<'a> {
         for (key, module) in late {
             if let Some(process) = processes.get_mut(key) {
                 process.header.modules.push(module);
+            }
+        }
+        for (key, set) in sets {
+            if let Some(process) = processes.get_mut(key) {
+                process.header.sets.push(set);
             }
         }
         for (name, bytes) in threads {

@@ -67,6 +67,9 @@ pub struct ThreadAccount {
     pub lost: u64,
     /// Sum of the exclusive ticks of all its intervals.
     pub own_ticks: u64,
+    /// Ticks in intervals that are not on record because they were switched off.
+    #[serde(default)]
+    pub unrecorded_ticks: u64,
     /// Ticks between its begin and its end; `None` if it did not end in an orderly way.
     pub total_ticks: Option<u64>,
     /// Length of `total_ticks` in nanoseconds.
@@ -93,7 +96,7 @@ impl ThreadAccount {
     pub fn balanced(&self) -> Option<bool> {
         let total = self.total_ticks?;
         Some(
-            total == self.own_ticks
+            total == self.own_ticks.wrapping_add(self.unrecorded_ticks)
                 && self
                     .counts
                     .iter()

@@ -12,7 +12,10 @@ use super::sites::{SiteBook, module_map};
 use super::{EventInfo, ProcessInfo, Run, ThreadAccount};
 use crate::label::Labels;
 use crate::table::{ProcessId, XuTable};
-use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, Record, RecordError, ThreadFile, split_site};
+use ompfuse_format::record::{
+    MAX_COUNTERS, NO_SITE, Record, RecordError, ThreadFile, USER_MODULE, split_site,
+};
+use ompfuse_format::run::EventStatus;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,6 +24,8 @@ use std::sync::Arc;
 pub(super) struct Parsed<'a> {
     pub(super) file: ThreadFile<'a>,
     pub(super) nodes: Vec<NodeEntry>,
+    /// What the program calls regions of its own, by site.
+    names: Vec<(u32, String)>,
     pub(super) last_tsc: u64,
     pub(super) xus: usize,
     pub(super) intervals: usize,
@@ -53,6 +58,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, RecordError> {
     let mut parsed = Parsed {
         file,
         nodes: vec![],
+        names: vec![],
         last_tsc: file.header.tsc_end,
         xus: 0,
         intervals: 0,
@@ -70,6 +76,10 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, RecordError> {
                 index: n.index,
             }),
             Ok(Record::Node(_)) => {}
+            Ok(Record::Name(n)) => {
+                let text = String::from_utf8_lossy(n.text).into_owned();
+                parsed.names.push((n.site, text));
+            }
             Ok(Record::Interval(i)) => {
                 parsed.last_tsc = parsed.last_tsc.max(i.t1);
                 parsed.in_team |= i.construct.is_part();
@@ -174,30 +184,39 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
         });
 
         let modules = module_map(process, &header.modules, &mut health);
+        let names = parsed.iter().flat_map(|p| &p.names);
+        let names: BTreeMap<u32, &str> = names.map(|(s, n)| (*s, n.as_str())).collect();
         let mut place = |site: u32| {
-            let (module, site) = split_site(site);
-            book.place(*modules.get(&module)?, site as usize)
+            let (module, index) = split_site(site);
+            if module == USER_MODULE {
+                return names.get(&site).map(|name| book.user_place(name));
+            }
+            book.place(*modules.get(&module)?, index as usize)
         };
         let expected = parsed.iter().map(|p| p.nodes.len()).sum();
         let entries = parsed.iter().flat_map(|p| p.nodes.iter().copied());
         let index = add_nodes(&mut nodes, &mut labels, entries, expected, &mut place);
         rows.row_of_node.resize(nodes.len(), NONE);
-        let counter: Vec<Option<usize>> = counted
-            .iter()
-            .map(|name| {
-                let status = process.header.events.iter().find(|e| e.name == **name)?;
-                status
-                    .column
-                    .map(|c| c as usize)
-                    .filter(|&c| c < MAX_COUNTERS)
-            })
+        let counters_of = |set: &[EventStatus]| -> Vec<Option<usize>> {
+            let column = |name: &&str| {
+                let status = set.iter().find(|e| e.name == **name)?;
+                let column = status.column.map(|c| c as usize);
+                column.filter(|&c| c < MAX_COUNTERS)
+            };
+            counted.iter().map(column).collect()
+        };
+        let first = (0, counters_of(&process.header.events));
+        let further = process.header.sets.iter();
+        let counters: BTreeMap<u8, Vec<Option<usize>>> = further
+            .filter_map(|s| Some((u8::try_from(s.set).ok()?, counters_of(&s.events))))
+            .chain([first])
             .collect();
         let context = Context {
             process: number,
             clock,
             index: &index,
             nodes: &nodes,
-            counter: &counter,
+            counters: &counters,
         };
         let first_thread = threads.len();
         for parsed in parsed {
@@ -271,7 +290,13 @@ fn parse_threads<'a>(process: &ProcessFiles<'a>, health: &mut Health) -> Vec<Par
 
 /// The events that were asked for, then what processes have beyond them.
 fn event_infos(wanted: &[String], processes: &[&ProcessFiles<'_>]) -> Vec<EventInfo> {
-    let statuses = || processes.iter().flat_map(|p| &p.header.events);
+    let headers = || processes.iter().map(|p| &p.header);
+    let statuses = || {
+        headers().flat_map(|h| {
+            let further = h.sets.iter().flat_map(|s| &s.events);
+            h.events.iter().chain(further)
+        })
+    };
     let mut names: Vec<&str> = wanted.iter().map(String::as_str).collect();
     names.extend(statuses().map(|s| s.name.as_str()));
     let mut events: Vec<EventInfo> = Vec::new();

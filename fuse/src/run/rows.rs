@@ -8,6 +8,7 @@ use crate::label::{LabelId, Labels};
 use crate::table::{EventColumn, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record};
+use std::collections::BTreeMap;
 
 /// The rows under construction.
 pub(super) struct Rows {
@@ -27,8 +28,8 @@ pub(super) struct Context<'a> {
     pub(super) clock: Clock,
     pub(super) index: &'a NodeIndex,
     pub(super) nodes: &'a NodeTable,
-    /// Per event column of the run the counter in this process's records.
-    pub(super) counter: &'a [Option<usize>],
+    /// By event set: per event column of the run the counter in this process's records.
+    pub(super) counters: &'a BTreeMap<u8, Vec<Option<usize>>>,
 }
 
 impl Rows {
@@ -69,25 +70,30 @@ impl Rows {
     ) -> ThreadAccount {
         let header = &parsed.file.header;
         let (mut own_ticks, mut own_counts) = (0u64, [0u64; MAX_COUNTERS]);
-        // A thread can have fewer counters than its process: then it has none of that event.
-        let counter = |c: &Option<usize>| c.filter(|&c| c < header.counters as usize);
-        let counters: Vec<Option<usize>> = context.counter.iter().map(counter).collect();
+        let nothing = vec![None; events.len()];
+        let first = context.counters.get(&0).unwrap_or(&nothing);
+        let counters = |set: u8| context.counters.get(&set).unwrap_or(&nothing);
         let (mut counts, mut gaps) = ([0; MAX_COUNTERS], [0; MAX_COUNTERS]);
+        // Sums can be compared with the counters' readings if nothing was counted but by the first set's counters.
+        let mut is_whole = header.unrecorded_ticks == 0;
         for record in parsed.file.records() {
             let Ok(Record::Interval(interval)) = record else {
                 continue;
             };
             own_ticks = own_ticks.wrapping_add(interval.own_ticks);
+            is_whole &= interval.set == 0;
             for (at, count) in interval.counts.iter().enumerate() {
                 counts[at] = count;
-                if count == NOT_COUNTED {
-                    gaps[at] += 1;
-                } else {
-                    own_counts[at] = own_counts[at].wrapping_add(count);
+                match (interval.set, count) {
+                    (0, NOT_COUNTED) => gaps[at] += 1,
+                    (0, count) => own_counts[at] = own_counts[at].wrapping_add(count),
+                    _ => {} // of other events
                 }
             }
-            let known = |c: usize| (counts[c] != NOT_COUNTED).then_some(counts[c]);
-            let values = counters.iter().map(|c| c.and_then(known));
+            // A thread can have fewer counters than its process: then it has none of that event.
+            let len = interval.counts.iter().len();
+            let known = |c: usize| (c < len && counts[c] != NOT_COUNTED).then_some(counts[c]);
+            let values = counters(interval.set).iter().map(|c| c.and_then(known));
             let node = context.node(interval.node);
             if interval.construct.is_xu() {
                 let site = place(interval.site);
@@ -105,6 +111,7 @@ impl Rows {
             root: context.is_root(parsed),
             lost: header.lost,
             own_ticks,
+            unrecorded_ticks: header.unrecorded_ticks,
             total_ticks: ended.then(|| header.tsc_end.wrapping_sub(header.tsc_start)),
             total_ns: ended.then(|| {
                 context
@@ -113,14 +120,14 @@ impl Rows {
             }),
             counts: events
                 .iter()
-                .zip(&counters)
+                .zip(first)
                 .filter_map(|(event, c)| {
-                    let c = (*c)?;
+                    let c = c.filter(|&c| c < header.counters as usize)?;
                     let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
                     Some(CountAccount {
                         event: (*event).to_owned(),
                         own: own_counts[c],
-                        total: (ended && gaps[c] == 0).then_some(total),
+                        total: (ended && is_whole && gaps[c] == 0).then_some(total),
                         gaps: gaps[c],
                     })
                 })

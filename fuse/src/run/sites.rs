@@ -4,8 +4,9 @@ use super::files::ProcessFiles;
 use super::health::{Health, Problem};
 use super::nodes::NONE;
 use crate::table::Site;
+use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The places of all modules, entered as they are met.
@@ -15,6 +16,8 @@ pub(super) struct SiteBook<'a> {
     tag: Vec<u64>,
     /// Per module and site the position in `sites`.
     known: Vec<Vec<u32>>,
+    /// Per name of a region of the program's own the position in `sites`.
+    user: HashMap<String, u32>,
     pub(super) sites: Vec<Site>,
 }
 
@@ -26,6 +29,7 @@ impl<'a> SiteBook<'a> {
             modules,
             tag,
             known,
+            user: HashMap::new(),
             sites: Vec::new(),
         }
     }
@@ -54,6 +58,29 @@ impl<'a> SiteBook<'a> {
     }
 }
 
+impl SiteBook<'_> {
+    /// As [`SiteBook::place`], of a region that the program calls so. Its component in labels is made of the name.
+    pub(super) fn user_place(&mut self, name: &str) -> (u32, u64) {
+        let position = match self.user.get(name) {
+            Some(&known) => known,
+            None => {
+                let position = self.sites.len() as u32;
+                self.sites.push(Site {
+                    construct: Some(Construct::UserRegion),
+                    ..Site::named(name)
+                });
+                self.user.insert(name.to_owned(), position);
+                position
+            }
+        };
+        let hash = xxh3_64(name.as_bytes()) & ((1 << TAG_SHIFT) - 1);
+        (position, USER_TAG | hash)
+    }
+}
+
+/// In place of a module's tag, for regions that the program names itself.
+const USER_TAG: u64 = 0xffff << TAG_SHIFT;
+
 /// Bits of a label's component that tell modules apart: no address reaches them.
 const TAG_SHIFT: u32 = 48;
 
@@ -64,7 +91,7 @@ fn tags(modules: &[RunModule]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..modules.len()).collect();
     order.sort_by_key(|&m| (module_name(&modules[m]), &modules[m].binary.path));
     let mut tags = vec![0; modules.len()];
-    let mut taken = BTreeSet::from([0]);
+    let mut taken = BTreeSet::from([0, USER_TAG >> TAG_SHIFT]);
     for m in order {
         if programs == 1 && !is_library(m) {
             continue;

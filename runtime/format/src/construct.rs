@@ -91,6 +91,8 @@ constructs! {
     Service = 29, "service";
     /// One team's part of a `teams` region, from begin to end of its outlined function.
     Team = 30, "team";
+    /// A region that the program names itself (`include/ompfuse.h`).
+    UserRegion = 31, "user-region";
 }
 
 impl Construct {

@@ -2,6 +2,7 @@
 //!
 //! * [`abi`]: the interface between a patched module and the runtime library in its process.
 //! * [`record`]: the bytes of a thread's record file.
+//! * [`control`]: what is changed while the program runs.
 //! * [`construct`]: the OpenMP constructs, by their numbers and names.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
 //! * [`run`]: the JSON headers of a run folder.
@@ -10,6 +11,7 @@
 
 pub mod abi;
 pub mod construct;
+pub mod control;
 pub mod record;
 pub mod run;
 pub mod simulated;

@@ -18,7 +18,7 @@ use crate::construct::Construct;
 
 /// First bytes of a record file.
 pub const MAGIC: [u8; 8] = *b"OMPFXU01";
-/// Version of the layout. Version 1 had no stage.
+/// Version of the layout. Version 1 had one event set per file (0 where an interval's set is), and no stage.
 pub const VERSION: u32 = 2;
 /// The first version that can be read.
 pub const FIRST_VERSION: u32 = 1;
@@ -43,7 +43,7 @@ pub struct ThreadHeader {
     pub tid: u32,
     /// Thread's number in this run, from 0 in the order of first records.
     pub index: u32,
-    /// Number of counters per interval, at most [`MAX_COUNTERS`]; their events are in the process header.
+    /// Number of counters of event set 0, at most [`MAX_COUNTERS`]; their events are in the process header.
     pub counters: u32,
     /// Time stamp counter when recording began on this thread.
     pub tsc_start: u64,
@@ -53,12 +53,12 @@ pub struct ThreadHeader {
     pub committed: u64,
     /// Records that could not be written.
     pub lost: u64,
-    /// Counter values at `tsc_start`.
+    /// Values of set 0's counters at `tsc_start`.
     pub counts_start: [u64; MAX_COUNTERS],
-    /// Counter values at `tsc_end`.
+    /// Values of set 0's counters at `tsc_end`.
     pub counts_end: [u64; MAX_COUNTERS],
-    /// 0.
-    pub reserved: u64,
+    /// Ticks in intervals that were switched off, and are in no record.
+    pub unrecorded_ticks: u64,
     /// Bytes of records in the log; the rest is in the stage.
     pub flushed: u64,
     /// Length of the stage in bytes.
@@ -71,6 +71,15 @@ pub const KIND_NODE: u8 = 1;
 pub const KIND_INTERVAL: u8 = 2;
 /// First byte of padding: the second word holds its length in bytes (at least 16, not limited by `len`).
 pub const KIND_PAD: u8 = 3;
+
+/// First byte of a [`Name`] record.
+pub const KIND_NAME: u8 = 4;
+
+/// The number that stands for a module in the sites of regions that the program names itself; their names are in
+/// [`Name`] records.
+pub const USER_MODULE: u32 = 254;
+/// Longest name of such a region, in bytes.
+pub const MAX_NAME: usize = 255;
 
 /// How a node's label continues its parent's ([XU] section 4; the choices are in DESIGN.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -126,6 +135,22 @@ impl Node {
     pub const LEN: usize = 40;
 }
 
+/// The name of a site of [`USER_MODULE`], in the file of whichever thread used it first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Name<'a> {
+    /// The site.
+    pub site: u32,
+    /// Its name, as the program has it: most often UTF-8.
+    pub text: &'a [u8],
+}
+
+impl Name<'_> {
+    /// Encoded length in bytes.
+    pub const fn len_of(text: usize) -> usize {
+        16 + text.next_multiple_of(8)
+    }
+}
+
 /// In [`Interval::counts`]: how much happened is not known.
 pub const NOT_COUNTED: u64 = u64::MAX;
 
@@ -156,6 +181,8 @@ pub struct Interval<'a> {
     pub t1: u64,
     /// Exclusive time in ticks.
     pub own_ticks: u64,
+    /// Number of the event set that `counts` are of.
+    pub set: u8,
     /// Exclusive counts, one per counter, little-endian; [`NOT_COUNTED`] where the counter was not running all the time.
     pub counts: Counts<'a>,
 }
@@ -209,11 +236,12 @@ pub fn encode_node(out: &mut [u8; Node::LEN], n: &Node) {
     put(out, 32, n.index as u64);
 }
 
-/// The words of an interval record for `counts.len()` counters, written through `put(word index, value)`.
+/// The words of an interval record for the `counts.len()` counters of event set `set`, written through
+/// `put(word index, value)`.
 ///
 /// The record is `(Interval::LEN + 8 * counts.len())` bytes long.
 #[inline]
-pub fn encode_interval(i: &IntervalHead, counts: &[u64], mut put: impl FnMut(usize, u64)) {
+pub fn encode_interval(i: &IntervalHead, set: u8, counts: &[u64], mut put: impl FnMut(usize, u64)) {
     let len = (Interval::LEN + 8 * counts.len()) as u64;
     put(
         0,
@@ -221,7 +249,7 @@ pub fn encode_interval(i: &IntervalHead, counts: &[u64], mut put: impl FnMut(usi
     );
     put(1, i.node);
     put(2, i.parent);
-    put(3, i.step as u64 | (i.cpu as u64) << 16);
+    put(3, i.step as u64 | (set as u64) << 8 | (i.cpu as u64) << 16);
     put(4, i.index as u64);
     put(5, i.extent);
     put(6, i.t0);
@@ -232,7 +260,18 @@ pub fn encode_interval(i: &IntervalHead, counts: &[u64], mut put: impl FnMut(usi
     }
 }
 
-/// [`Interval`] without its counts, for writers.
+/// The words of a name's record, written through `put(word index, value)`. `text` is at most [`MAX_NAME`] bytes long.
+pub fn encode_name(site: u32, text: &[u8], mut put: impl FnMut(usize, u64)) {
+    let len = Name::len_of(text.len()) as u64;
+    put(0, KIND_NAME as u64 | len << 16 | (site as u64) << 32);
+    put(1, text.len() as u64);
+    for (at, bytes) in text.chunks(8).enumerate() {
+        let step = |word: u64, byte: &u8| word << 8 | u64::from(*byte);
+        put(2 + at, bytes.iter().rev().fold(0, step));
+    }
+}
+
+/// [`Interval`] without its event set and counts, for writers.
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "documented at Interval")]
 pub struct IntervalHead {
@@ -285,6 +324,65 @@ pub enum Record<'a> {
     Node(Node),
     /// A stretch of execution.
     Interval(Interval<'a>),
+    /// What the program calls a region.
+    Name(Name<'a>),
+}
+
+impl ThreadHeader {
+    /// Reads the header that a file begins with.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it is none of these versions.
+    pub fn parse(bytes: &[u8]) -> Result<ThreadHeader, RecordError> {
+        let header = bytes.get(..HEADER_LEN).ok_or(RecordError::NotRecords)?;
+        let word = |at: usize| get(header, at);
+        let half = |at: usize| (get(header, at & !7) >> (8 * (at & 7))) as u32;
+        if header[..8] != MAGIC {
+            return Err(RecordError::NotRecords);
+        }
+        let version = half(8);
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
+            return Err(RecordError::Version(version));
+        }
+        let counters = half(28);
+        if half(12) as usize != HEADER_LEN || counters as usize > MAX_COUNTERS {
+            return Err(RecordError::NotRecords);
+        }
+        let array = |at: usize| core::array::from_fn(|i| word(at + 8 * i));
+        Ok(ThreadHeader {
+            magic: MAGIC,
+            version,
+            header_len: HEADER_LEN as u32,
+            pid: half(16),
+            tid: half(20),
+            index: half(24),
+            counters,
+            tsc_start: word(32),
+            tsc_end: word(40),
+            committed: word(48),
+            lost: word(56),
+            counts_start: array(64),
+            counts_end: array(64 + 8 * MAX_COUNTERS),
+            unrecorded_ticks: word(64 + 16 * MAX_COUNTERS),
+            flushed: word(64 + 16 * MAX_COUNTERS + 8),
+            stage: word(64 + 16 * MAX_COUNTERS + 16),
+        })
+    }
+
+    /// Where the records behind the first `from` bytes of them lie in the file, in their order: ranges of offsets. Only for
+    /// the file as it is at the moment: a stage is used again once its records are in the log.
+    pub fn behind(&self, from: u64) -> [core::ops::Range<u64>; 2] {
+        let begin = HEADER_LEN as u64;
+        let (log, stage) = match (self.version, self.stage) {
+            (1, _) | (_, 0) => (self.committed, 0),
+            (_, stage) => (self.flushed.min(self.committed), stage),
+        };
+        let (from, end) = (from.min(self.committed), self.committed);
+        let in_log = from.min(log)..log;
+        let staged = from.max(log) - log..end - log;
+        let shift = |r: core::ops::Range<u64>, by| r.start + by..r.end + by;
+        [shift(in_log, begin + stage), shift(staged, begin)]
+    }
 }
 
 /// A thread's record file, read.
@@ -302,39 +400,7 @@ impl<'a> ThreadFile<'a> {
     /// # Errors
     /// [`RecordError`] for everything that is no record file of this version.
     pub fn parse(bytes: &'a [u8]) -> Result<ThreadFile<'a>, RecordError> {
-        let header = bytes.get(..HEADER_LEN).ok_or(RecordError::NotRecords)?;
-        let word = |at: usize| get(header, at);
-        let half = |at: usize| (get(header, at & !7) >> (8 * (at & 7))) as u32;
-        if header[..8] != MAGIC {
-            return Err(RecordError::NotRecords);
-        }
-        let version = half(8);
-        if !(FIRST_VERSION..=VERSION).contains(&version) {
-            return Err(RecordError::Version(version));
-        }
-        let counters = half(28);
-        if half(12) as usize != HEADER_LEN || counters as usize > MAX_COUNTERS {
-            return Err(RecordError::NotRecords);
-        }
-        let array = |at: usize| core::array::from_fn(|i| word(at + 8 * i));
-        let header = ThreadHeader {
-            magic: MAGIC,
-            version,
-            header_len: HEADER_LEN as u32,
-            pid: half(16),
-            tid: half(20),
-            index: half(24),
-            counters,
-            tsc_start: word(32),
-            tsc_end: word(40),
-            committed: word(48),
-            lost: word(56),
-            counts_start: array(64),
-            counts_end: array(64 + 8 * MAX_COUNTERS),
-            reserved: 0,
-            flushed: word(64 + 16 * MAX_COUNTERS + 8),
-            stage: word(64 + 16 * MAX_COUNTERS + 16),
-        };
+        let header = ThreadHeader::parse(bytes)?;
         let records = &bytes[HEADER_LEN..];
         let truncated = |claimed: u64| RecordError::Truncated {
             claimed,
@@ -345,7 +411,7 @@ impl<'a> ThreadFile<'a> {
             let range = usize::try_from(from).ok()?..usize::try_from(end).ok()?;
             records.get(range)
         };
-        let (log, staged) = if version == 1 || header.stage == 0 {
+        let (log, staged) = if header.version == 1 || header.stage == 0 {
             (part(0, header.committed), Some(&[][..]))
         } else {
             let staged = header.committed.wrapping_sub(header.flushed);
@@ -370,7 +436,6 @@ impl<'a> ThreadFile<'a> {
             bytes: self.log,
             next: self.staged,
             at: 0,
-            counters: self.header.counters as usize,
         }
     }
 }
@@ -382,7 +447,17 @@ pub struct Records<'a> {
     /// What comes after `bytes`.
     next: &'a [u8],
     at: usize,
-    counters: usize,
+}
+
+impl<'a> Records<'a> {
+    /// Of bytes that begin and end where records do.
+    pub fn of(bytes: &'a [u8]) -> Records<'a> {
+        Records {
+            bytes,
+            next: &[],
+            at: 0,
+        }
+    }
 }
 
 impl<'a> Iterator for Records<'a> {
@@ -399,7 +474,7 @@ impl<'a> Iterator for Records<'a> {
                 continue;
             }
             let at = self.at;
-            match parse_record(rest, self.counters) {
+            match parse_record(rest) {
                 Some((len, record)) => {
                     self.at += len;
                     if let Some(record) = record {
@@ -417,7 +492,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// Length of the first record in `bytes`, and the record unless it is of an unknown kind; `None` if malformed.
-fn parse_record(bytes: &[u8], counters: usize) -> Option<(usize, Option<Record<'_>>)> {
+fn parse_record(bytes: &[u8]) -> Option<(usize, Option<Record<'_>>)> {
     let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     let kind = head as u8;
     let len = if kind == KIND_PAD {
@@ -445,7 +520,7 @@ fn parse_record(bytes: &[u8], counters: usize) -> Option<(usize, Option<Record<'
             }))
         }
         KIND_INTERVAL => {
-            if len < Interval::LEN + 8 * counters {
+            if !(Interval::LEN..=Interval::LEN + 8 * MAX_COUNTERS).contains(&len) {
                 return None;
             }
             Some(Record::Interval(Interval {
@@ -455,13 +530,22 @@ fn parse_record(bytes: &[u8], counters: usize) -> Option<(usize, Option<Record<'
                 parent: get(body, 16),
                 step: Step::from_number(get(body, 24) as u8)?,
                 cpu: (get(body, 24) >> 16) as u16,
+                set: (get(body, 24) >> 8) as u8,
                 index: get(body, 32) as i64,
                 extent: get(body, 40),
                 t0: get(body, 48),
                 t1: get(body, 56),
                 own_ticks: get(body, 64),
-                counts: Counts(&body[Interval::LEN..Interval::LEN + 8 * counters]),
+                counts: Counts(&body[Interval::LEN..]),
             }))
+        }
+        KIND_NAME => {
+            let text = usize::try_from(get(body.get(..16)?, 8)).ok()?;
+            if text > MAX_NAME {
+                return None;
+            }
+            let text = body.get(16..16 + text)?;
+            Some(Record::Name(Name { site, text }))
         }
         _ => None,
     };
@@ -502,6 +586,7 @@ mod tests {
         assert_eq!(offset_of!(ThreadHeader, committed), 48);
         assert_eq!(offset_of!(ThreadHeader, counts_start), 64);
         assert_eq!(offset_of!(ThreadHeader, counts_end), 192);
+        assert_eq!(offset_of!(ThreadHeader, unrecorded_ticks), 320);
         assert_eq!(offset_of!(ThreadHeader, flushed), 328);
         assert_eq!(offset_of!(ThreadHeader, stage), 336);
         assert!(size_of::<ThreadHeader>() <= HEADER_LEN);
@@ -536,7 +621,7 @@ mod tests {
             own_ticks: 90,
         };
         let mut words = [0; 11];
-        encode_interval(&head, &[11, 22], |at, value| words[at] = value);
+        encode_interval(&head, 3, &[11, 22], |at, value| words[at] = value);
         words
             .iter()
             .for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()));
@@ -553,8 +638,8 @@ mod tests {
             panic!("{read:?}")
         };
         assert_eq!(
-            (i.index, i.own_ticks, i.cpu, i.step),
-            (-4, 90, 1, Step::Range)
+            (i.index, i.own_ticks, i.cpu, i.step, i.set),
+            (-4, 90, 1, Step::Range, 3)
         );
         assert_eq!(i.counts.iter().collect::<Vec<_>>(), [11, 22]);
     }
@@ -601,6 +686,37 @@ mod tests {
     }
 
     #[test]
+    fn fresh_records_are_in_the_log_or_in_the_stage() {
+        let header = |committed: u64, flushed: u64, stage: u64| {
+            let mut bytes = file(&[], 0);
+            for (at, word) in [(48, committed), (328, flushed), (336, stage)] {
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            ThreadHeader::parse(&bytes).unwrap()
+        };
+        assert_eq!(header(80, 0, 0).behind(16), [4112..4176, 4096..4096]);
+        assert_eq!(header(80, 0, 640).behind(16), [4736..4736, 4112..4176]);
+        assert_eq!(header(80, 48, 640).behind(16), [4752..4784, 4096..4128]);
+        assert_eq!(header(80, 48, 640).behind(64), [4784..4784, 4112..4128]);
+        assert_eq!(header(80, 48, 640).behind(999), [4784..4784, 4128..4128]);
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for text in ["", "a", "12345678", "a longer name"] {
+            let mut bytes = vec![0; Name::len_of(text.len())];
+            let site = site_ref(USER_MODULE, 3);
+            encode_name(site, text.as_bytes(), |at, word| {
+                bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
+            });
+            let bytes = file(&bytes, 0);
+            let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
+            let text = text.as_bytes();
+            assert_eq!(read, [Ok(Record::Name(Name { site, text }))]);
+        }
+    }
+
+    #[test]
     fn what_is_cut_off_is_an_error() {
         let mut bytes = file(&[1, 0, 40, 0, 0, 0, 0, 0], 0);
         assert_eq!(
@@ -625,7 +741,7 @@ mod tests {
             if let Ok(file) = ThreadFile::parse(&bytes) {
                 for record in file.records() {
                     if let Ok(Record::Interval(i)) = record {
-                        prop_assert_eq!(i.counts.iter().len(), counters as usize);
+                        prop_assert!(i.counts.iter().len() <= MAX_COUNTERS);
                     }
                 }
             }

@@ -5,6 +5,8 @@
 //!   run.json               RunHeader, written by the command that starts the program
 //!   process-<pid>.json     ProcessHeader, by the runtime library when recording begins in a process
 //!   module-<pid>-<n>.json  ModuleStatus of a module that was loaded later
+//!   events-<pid>-<n>.json  EventSet that was added while the process ran
+//!   <pid>.ctl              what can be changed while the process runs (see `control`)
 //!   process-<pid>.end.json ProcessEnd, by the runtime library at an orderly exit
 //!   <pid>-<index>.rec      a thread's records (see `record`)
 //! ```
@@ -14,8 +16,13 @@ use serde::{Deserialize, Serialize};
 
 /// Environment variable: absolute path of the run folder. Without it nothing is recorded.
 pub const ENV_DIR: &str = "OMPFUSE_DIR";
-/// Environment variable: names of the events to count, separated by commas (see [`EVENT_NAMES`]).
+/// Environment variable: names of the events to count, separated by commas (see [`EVENT_NAMES`]); several event sets are
+/// separated by semicolons.
 pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
+/// Environment variable: after how many instances of a region the next event set comes.
+pub const ENV_ROTATE: &str = "OMPFUSE_ROTATE";
+/// Environment variable: file that is read again when SIGUSR1 comes.
+pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 
 /// Environment variable: folder with what the auditing library needs, and what it has decided.
 pub const ENV_LIBRARIES: &str = "OMPFUSE_LIBRARIES";
@@ -44,6 +51,21 @@ pub fn module_file_process(name: &str) -> Option<&str> {
         .strip_suffix(".json")?
         .split_once('-')?;
     module.bytes().all(|b| b.is_ascii_digit()).then_some(key)
+}
+
+/// Name of the file that describes an event set which a process has besides its first. `key`: the process, as in the name
+/// of its header.
+pub fn events_file(key: &str, set: u32) -> String {
+    format!("events-{key}-{set}.json")
+}
+
+/// The process (`key`) that a file of a further event set belongs to; `None` for other files.
+pub fn events_file_process(name: &str) -> Option<&str> {
+    let (key, set) = name
+        .strip_prefix("events-")?
+        .strip_suffix(".json")?
+        .split_once('-')?;
+    set.bytes().all(|b| b.is_ascii_digit()).then_some(key)
 }
 
 /// Events that the runtime library knows, by perf's names: software first, then generic hardware events.
@@ -88,6 +110,15 @@ pub struct EventStatus {
     pub reason: Option<String>,
 }
 
+/// An event set that a process has besides its first, which is number 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventSet {
+    /// Number in the intervals.
+    pub set: u32,
+    /// The wanted events, and what became of them.
+    pub events: Vec<EventStatus>,
+}
+
 /// A patched module in a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleStatus {
@@ -112,6 +143,9 @@ pub struct ProcessHeader {
     pub events: Vec<EventStatus>,
     /// The patched modules that were there.
     pub modules: Vec<ModuleStatus>,
+    /// Further event sets; the files of those that came later say so themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<EventSet>,
 }
 
 /// What boundaries cost: each reads the clock and the counters once.

@@ -5,7 +5,7 @@ use super::sync;
 use super::taskloop::Bounds;
 use crate::entry::{self, Call, MAX_STACK_ALIGN};
 use crate::process;
-use crate::thread::{Cost, Frame, Place, Thread};
+use crate::thread::{Choice, Cost, Frame, Place, Thread};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 
@@ -273,6 +273,8 @@ pub(super) struct KmpTag {
     pub(super) tag: Tag,
     /// Children of the parts that an untied task has executed so far.
     rank: i64,
+    /// What was chosen when its first part began.
+    choice: Choice,
     /// What the tasks of a taskloop have in common.
     pub(super) bounds: Option<Bounds>,
 }
@@ -292,6 +294,7 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
         magic: MAGIC,
         tag: Tag::new(thread, entry::this(call.site()), regs[5]),
         rank: 0,
+        choice: Choice::NONE,
         bounds: None,
     };
     let before = thread.switch(&raw const thread.pending);
@@ -358,9 +361,11 @@ unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
             (frame, extent)
         }
     };
-    frame.resume(kept.rank);
+    frame.resume(kept.rank, kept.choice);
     let mut result = 0;
     run(thread, &frame, extent, || {
+        // SAFETY: the task has not executed anything of this part yet, so it is there, and this thread's.
+        unsafe { (*at).choice = frame.choice() };
         // SAFETY: with the runtime's own arguments.
         result = unsafe { function(gtid, task) };
     });

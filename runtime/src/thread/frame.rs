@@ -1,6 +1,6 @@
 //! Where in the program a thread is: task regions, open work-sharing constructs, held mutexes.
 
-use super::{Cost, SHARES, Thread};
+use super::{Choice, Cost, SHARES, Thread};
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
@@ -38,6 +38,8 @@ pub(crate) struct Frame {
     pub(super) before: Cell<*const Cost>,
     pub(super) work_base: Cell<usize>,
     pub(super) mutex_base: Cell<usize>,
+    /// Whether it is recorded, and how it is counted; a task region keeps that over its parts.
+    pub(super) choice: Cell<Choice>,
 }
 
 impl Frame {
@@ -67,14 +69,21 @@ impl Frame {
             before: Cell::new(core::ptr::null()),
             work_base: Cell::new(0),
             mutex_base: Cell::new(0),
+            choice: Cell::new(Choice::NONE),
         }
     }
 
     /// Continues a task region that has `rank` children from its earlier parts.
-    pub(crate) fn resume(&self, rank: i64) {
+    pub(crate) fn resume(&self, rank: i64, choice: Choice) {
         self.rank.set(rank);
+        self.choice.set(choice);
         // The first child has written the node.
         self.written.set(rank > 0);
+    }
+
+    /// What was chosen when it began.
+    pub(crate) fn choice(&self) -> Choice {
+        self.choice.get()
     }
 
     /// Rank of its last child.
@@ -139,6 +148,7 @@ pub(crate) struct Work {
     pub(crate) node: Cell<u64>,
     pub(super) place: Cell<Place>,
     pub(super) written: Cell<bool>,
+    pub(super) choice: Cell<Choice>,
     pub(super) rank: Cell<i64>,
     pub(super) t0: Cell<u64>,
     pub(crate) cost: Cost,

@@ -1,6 +1,6 @@
 //! Entering and leaving constructs, and the ranks of what is created in them.
 
-use super::{Frame, Place, Thread, Work};
+use super::{Choice, Frame, Place, Thread, Work};
 use crate::probes::started::Detached;
 use crate::{host, syscall};
 use ompfuse_format::Construct;
@@ -80,6 +80,11 @@ impl Thread {
         place: Place,
         extent: u64,
     ) -> Option<&Work> {
+        // A loop's ranges share its fate.
+        let choice = match (construct, self.work()) {
+            (Construct::Range | Construct::Section, Some(around)) => around.choice.get(),
+            _ => self.choose(site),
+        };
         let top = self.work_top.get();
         let Some(work) = self.work.get(top) else {
             self.work_lost.set(self.work_lost.get() + 1);
@@ -97,7 +102,9 @@ impl Thread {
         work.dispatch.clear(self.k());
         work.fetches.set(0);
         work.extent.set(extent);
-        self.account.set(&raw const work.cost);
+        work.choice.set(choice);
+        work.cost.set.set(choice.set());
+        self.turn(&raw const work.cost);
         Some(work)
     }
 
@@ -122,15 +129,15 @@ impl Thread {
             t1: self.last.get(),
             own_ticks: work.cost.ticks.get(),
         };
-        self.write_interval(&head, &work.cost);
+        self.write_chosen(work.choice.get(), &head, &work.cost);
         if work.fetches.get() > 0 {
             head.construct = Construct::Dispatch;
             (head.parent, head.node, head.step, head.index) = (work.node.get(), 0, Step::None, 0);
             (head.extent, head.own_ticks) = (work.fetches.get(), work.dispatch.ticks.get());
-            self.write_interval(&head, &work.dispatch);
+            self.write_chosen(work.choice.get(), &head, &work.dispatch);
         }
         self.work_top.set(self.work_top.get() - 1);
-        self.account.set(self.innermost_cost());
+        self.turn(self.innermost_cost());
     }
 
     /// A boundary, which closes every work entry of the current frame: what a barrier, the next work-sharing construct or
@@ -173,6 +180,10 @@ impl Thread {
 
     /// Enters a frame: its account is charged from now on.
     pub(crate) fn enter(&self, frame: &Frame) {
+        if frame.choice.get() == Choice::NONE {
+            frame.choice.set(self.choose(frame.site));
+        }
+        frame.cost.set.set(frame.choice.get().set());
         frame.before.set(self.switch(&raw const frame.cost));
         frame.t0.set(self.last.get());
         frame.up.set(self.frame.replace(frame));
@@ -235,9 +246,9 @@ impl Thread {
             t1: self.last.get(),
             own_ticks: frame.cost.ticks.get(),
         };
-        self.write_interval(&head, &frame.cost);
+        self.write_chosen(frame.choice.get(), &head, &frame.cost);
         self.frame.set(frame.up.get());
-        self.account.set(frame.before.get());
+        self.turn(frame.before.get());
     }
 
     /// Keeps a frame whose body the program runs between two calls. `None` without memory for it.

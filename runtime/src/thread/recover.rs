@@ -68,7 +68,7 @@ impl Thread {
             self.pop();
         }
         let account: *const Cost = self.innermost_cost();
-        self.account.set(account);
+        self.turn(account);
     }
 
     /// Remembers a frame that is entered; it is current already.
@@ -124,6 +124,6 @@ impl Thread {
         self.frame.set(frame);
         self.work_top.set(frame.work_base.get());
         self.mutex_top.set(frame.mutex_base.get());
-        self.account.set(&raw const frame.cost);
+        self.turn(&raw const frame.cost);
     }
 }

@@ -1,6 +1,6 @@
 //! Records, and the mutexes whose records come when they are released.
 
-use super::{Cost, Place, Thread};
+use super::{Choice, Cost, Place, Thread};
 use crate::host;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{self, IntervalHead, MAX_COUNTERS, Node, Step};
@@ -30,20 +30,60 @@ impl Thread {
         });
     }
 
-    /// Writes an interval.
+    /// Writes what the program calls a region.
+    pub(crate) fn write_name(&self, site: u32, name: &[u8]) {
+        if self.abandoned.get() {
+            return;
+        }
+        self.buffer.record(record::Name::len_of(name.len()), |out| {
+            record::encode_name(site, name, |at, word| {
+                // SAFETY: the encoder writes as many words as the buffer gives.
+                unsafe { out.add(at).write(word) };
+            });
+        });
+    }
+
+    /// Writes an interval, if its region is recorded at its end.
     #[inline]
     pub(crate) fn write_interval(&self, head: &IntervalHead, cost: &Cost) {
+        if self.is_off(head.site) {
+            return self.leave_out(cost);
+        }
+        self.write(head, cost);
+    }
+
+    /// Writes an interval, if that was chosen when it began.
+    #[inline]
+    pub(super) fn write_chosen(&self, choice: Choice, head: &IntervalHead, cost: &Cost) {
+        if choice.is_off() {
+            return self.leave_out(cost);
+        }
+        self.write(head, cost);
+    }
+
+    /// Counts the time of an interval that is not recorded: a thread's intervals add up to its time.
+    #[cold]
+    fn leave_out(&self, cost: &Cost) {
+        if !self.abandoned.get() {
+            self.buffer.leave_out(cost.ticks.get());
+        }
+    }
+
+    #[inline]
+    fn write(&self, head: &IntervalHead, cost: &Cost) {
         if self.abandoned.get() {
             return; // the mapping belongs to the process before the fork
         }
-        let k = self.k();
+        cost.bind(self.choices.set()); // one that was never charged
+        let set = cost.set.get();
+        let k = self.choices.len(set);
         let mut counts = [0; MAX_COUNTERS];
         for (to, from) in counts.iter_mut().zip(&cost.counts).take(k) {
             *to = from.get();
         }
         let counts = counts.get(..k).unwrap_or(&[]);
         self.buffer.record(record::Interval::LEN + 8 * k, |out| {
-            record::encode_interval(head, counts, |at, word| {
+            record::encode_interval(head, set - 1, counts, |at, word| {
                 // SAFETY: the encoder writes the 9 + k words that the buffer gives.
                 unsafe { out.add(at).write(word) };
             });

@@ -55,6 +55,7 @@ mod accounting;
 mod behaviour;
 mod cancel;
 mod combine;
+mod control;
 mod counts;
 mod damage;
 mod errors;

@@ -22,7 +22,7 @@ const ENTRIES: [&str; 10] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 11] = [
+const SLOW: [(&str, &str); 14] = [
     ("process::begin_thread", "a thread's first probe"),
     ("buffer::Buffer::flush", "once per some thousand records"),
     ("buffer::Buffer::lose", "no space for a record"),
@@ -51,6 +51,18 @@ const SLOW: [(&str, &str); 11] = [
     (
         "recover::<impl ompfuse_runtime::thread::Thread>::forget",
         "the program has jumped out of a construct",
+    ),
+    (
+        "choice::<impl ompfuse_runtime::thread::Thread>::choose_specially",
+        "regions are off, or sets take turns",
+    ),
+    (
+        "choice::<impl ompfuse_runtime::thread::Thread>::is_off_specially",
+        "the same",
+    ),
+    (
+        "choice::<impl ompfuse_runtime::thread::Thread>::change_set",
+        "another event set",
     ),
 ];
 

@@ -1,0 +1,178 @@
+//! `ompfuse ctl`.
+
+use crate::output;
+use crate::running::{self, Change, Changes, Running, event_set};
+use crate::select::Pattern;
+use anyhow::{Context, Result, ensure};
+use ompfuse_format::control::OFF;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Change what is recorded of a program while it runs
+///
+/// Switches regions off and on, and changes what is counted; each thread takes it over at its next execution unit. What
+/// is switched off is followed all the same: labels don't change, and its time is in no other region. Without any
+/// change it tells what holds at the moment.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A run's folder, the folder of `ompfuse record -o`, or the number of a process
+    #[arg(value_name = "DIR|PID")]
+    target: PathBuf,
+    /// Record nothing of these regions any more; as --select of `ompfuse patch`
+    #[arg(long, value_name = "S")]
+    disable: Vec<Pattern>,
+    /// Record these regions again; done after --disable
+    #[arg(long, value_name = "S")]
+    enable: Vec<Pattern>,
+    /// Count these events from now on (several times: these sets in turn, with --rotate); `default` are those that the
+    /// recording began with
+    #[arg(long, value_name = "LIST")]
+    events: Vec<String>,
+    /// Count the events of --events in these regions only
+    #[arg(long, value_name = "S", requires = "events")]
+    on: Vec<Pattern>,
+    /// Go on to the next event set after every N instances of a region on a thread; 0: no more
+    #[arg(long, value_name = "N")]
+    rotate: Option<u32>,
+    /// Take everything from a file: lines `disable S`, `enable S`, `events LIST`, `events LIST on S`, `rotate N`, or those of
+    /// a filter file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["disable", "enable", "events", "on", "rotate"])]
+    reload: Option<PathBuf>,
+    #[command(flatten)]
+    format: output::FormatArg,
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let processes = running::find(&args.target)?;
+    let changes = match &args.reload {
+        Some(file) => Some(Changes::read(file)?),
+        None => args.changes()?,
+    };
+    if let Some(changes) = changes {
+        changes.apply(&processes)?;
+    }
+    if let Some(file) = &args.reload {
+        let file = std::path::absolute(file).context("cannot find the current folder")?;
+        for process in &processes {
+            process.control.change(|c| c.reload_file(&file))?;
+        }
+    }
+    let states = processes
+        .iter()
+        .map(State::of)
+        .collect::<Result<Vec<_>>>()?;
+    if args.format.is_json() {
+        return output::print_json(&Answer { processes: states });
+    }
+    output::print(&states.iter().map(State::line).collect::<String>())
+}
+
+impl Args {
+    fn changes(&self) -> Result<Option<Changes>> {
+        let events = self.events.iter().map(|list| event_set(list));
+        let events = events.collect::<Result<Vec<_>>>()?;
+        let switch = |on| {
+            move |what: &Pattern| Change::Switch {
+                what: what.clone(),
+                on,
+            }
+        };
+        let off = self.disable.iter().map(switch(false));
+        let mut list: Vec<Change> = off.chain(self.enable.iter().map(switch(true))).collect();
+        let sets = if self.on.is_empty() {
+            let turns = self.rotate.is_some_and(|n| n > 0);
+            ensure!(
+                events.len() < 2 || turns,
+                "several event sets need --rotate N"
+            );
+            events
+        } else {
+            ensure!(events.len() == 1, "--on takes one --events");
+            list.extend(self.on.iter().map(|what| Change::OwnSet {
+                names: events[0].clone(),
+                what: what.clone(),
+            }));
+            Vec::new()
+        };
+        let is_nothing = list.is_empty() && sets.is_empty() && self.rotate.is_none();
+        Ok((!is_nothing).then(|| Changes {
+            list,
+            sets,
+            rotate: self.rotate,
+            ..Changes::default()
+        }))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    processes: Vec<State>,
+}
+
+/// What holds in a process.
+#[derive(Debug, Serialize)]
+struct State {
+    pid: u32,
+    folder: PathBuf,
+    /// Regions, and those that are off.
+    regions: usize,
+    regions_off: usize,
+    #[serde(flatten)]
+    control: crate::running::State,
+}
+
+impl State {
+    fn of(process: &Running) -> Result<State> {
+        let (mut regions, mut regions_off) = (0, 0);
+        for (number, module) in process.modules()? {
+            let Some((_, table)) = process.control.table(number)? else {
+                continue;
+            };
+            let begins = module.sites.iter().filter(|s| s.region == s.id);
+            for site in begins {
+                regions += 1;
+                let byte = table.get(site.id as usize).copied().unwrap_or(0);
+                regions_off += usize::from(byte & OFF != 0);
+            }
+        }
+        Ok(State {
+            pid: process.pid,
+            folder: process.folder.clone(),
+            regions,
+            regions_off,
+            control: process.control.state()?,
+        })
+    }
+
+    fn line(&self) -> String {
+        let name = |set: u32| match self.control.sets.get(set as usize) {
+            Some(names) if !names.is_empty() => names.clone(),
+            _ => "times only".to_owned(),
+        };
+        let sets = if self.control.rotate > 0 {
+            let sets: Vec<_> = self.control.rotating.iter().map(|&s| name(s)).collect();
+            format!(
+                "{} in turn, each for {} instances of a region",
+                sets.join(" and "),
+                self.control.rotate
+            )
+        } else {
+            name(self.control.set)
+        };
+        let off = match self.regions_off {
+            0 => String::new(),
+            off => format!(", {off} of {} regions off", self.regions),
+        };
+        let paused = if self.control.paused {
+            ", paused by the program"
+        } else {
+            ""
+        };
+        let folder: &Path = &self.folder;
+        format!(
+            "{} in {}: {sets}{off}{paused}\n",
+            self.pid,
+            folder.display()
+        )
+    }
+}

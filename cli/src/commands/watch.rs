@@ -1,0 +1,47 @@
+//! `ompfuse watch`.
+
+use crate::output;
+use crate::watching::{self, Watching};
+use anyhow::Result;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Show what a program does while it is being recorded: rate, time, imbalance and events of its regions
+///
+/// Read from what its threads have written; the program is not stopped. An execution unit is there when it has ended.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A run's folder, the folder of `ompfuse record -o`, or the number of a process
+    #[arg(value_name = "DIR|PID")]
+    target: PathBuf,
+    /// Print what has happened since the recording began, and end; so it is where there is no terminal, and for JSON
+    #[arg(long)]
+    once: bool,
+    /// Seconds between two pictures
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
+    interval: f64,
+    #[command(flatten)]
+    format: output::FormatArg,
+}
+
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds @ 0.05..=3600.0) => Ok(seconds),
+        _ => Err("a number of seconds from 0.05 to 3600 is needed".to_owned()),
+    }
+}
+
+pub(super) fn run(args: &Args) -> Result<()> {
+    let watching = Watching::new(&args.target)?;
+    if args.format.is_json() {
+        return output::print_json(&watching.picture(None));
+    }
+    if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return output::print(&watching.picture(None).text());
+    }
+    if let Some(ended) = watching::show(watching, Duration::from_secs_f64(args.interval))? {
+        output::note(ended);
+    }
+    Ok(())
+}

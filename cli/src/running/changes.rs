@@ -1,0 +1,239 @@
+//! What is to be changed in a running program: the options of `ompfuse ctl`, or the lines of a file.
+//!
+//! ```text
+//! # only the tasks, with two event sets in turn
+//! select task
+//! events instructions,cycles
+//! events cache-misses
+//! rotate 100
+//! events task-clock on lib:libsolve*
+//! ```
+//! Filter files (`select`, `skip`) are such files.
+
+use super::Running;
+use crate::counters;
+use crate::select::{self, Pattern};
+use anyhow::{Context, Result, bail, ensure};
+use ompfuse_format::run::RunModule;
+use std::path::Path;
+
+/// The word for the event set that the recording began with, or for that of regions without one of their own.
+const DEFAULT: &str = "default";
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Regions are recorded, or not any more.
+    Switch { what: Pattern, on: bool },
+    /// Regions get an event set of their own; without one: what all others have.
+    OwnSet {
+        names: Option<String>,
+        what: Pattern,
+    },
+}
+
+/// Changes that belong together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Everything else is as it was when the recording began.
+    pub(crate) reset: bool,
+    /// Nothing is recorded but what `list` switches on.
+    pub(crate) only: bool,
+    pub(crate) list: Vec<Change>,
+    /// The event sets of regions that have none of their own; `None` among them: the first.
+    pub(crate) sets: Vec<Option<String>>,
+    /// After how many instances the next of them comes.
+    pub(crate) rotate: Option<u32>,
+}
+
+/// An event set's names as they are kept; `None` for `default`.
+pub(crate) fn event_set(list: &str) -> Result<Option<String>> {
+    if list == DEFAULT {
+        return Ok(None);
+    }
+    let names = counters::parse_list(list)?;
+    let most = ompfuse_format::record::MAX_COUNTERS;
+    ensure!(
+        names.len() <= most,
+        "{list}: more than {most} events in one set"
+    );
+    Ok(Some(names.join(",")))
+}
+
+impl Changes {
+    /// Reads a file: it says all, what it doesn't mention is as it was when the recording began.
+    pub(crate) fn read(path: &Path) -> Result<Changes> {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        Changes::parse(&path.display().to_string(), &text)
+    }
+
+    fn parse(path: &str, text: &str) -> Result<Changes> {
+        let mut changes = Changes {
+            reset: true,
+            ..Changes::default()
+        };
+        let (mut selects, mut others) = (Vec::new(), Vec::new());
+        for (number, line) in (1..).zip(text.lines()) {
+            let origin = format!("{path}:{number}");
+            let line = select::line(line);
+            if line.is_empty() {
+                continue;
+            }
+            let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+            let rest = rest.trim();
+            let pattern = |text: &str| Pattern::of_line(text, &origin).map_err(anyhow::Error::msg);
+            let switch = |on| pattern(rest).map(|what| Change::Switch { what, on });
+            match word {
+                "select" => selects.push(switch(true)?),
+                "enable" => others.push(switch(true)?),
+                "skip" | "disable" => others.push(switch(false)?),
+                "events" => match rest.split_once(" on ") {
+                    Some((list, what)) => {
+                        let names = event_set(list.trim()).context(origin.clone())?;
+                        let what = pattern(what.trim())?;
+                        others.push(Change::OwnSet { names, what });
+                    }
+                    None => changes.sets.push(event_set(rest).context(origin)?),
+                },
+                "rotate" => {
+                    let number = rest.parse().ok();
+                    changes.rotate =
+                        Some(number.with_context(|| format!("{origin}: `{rest}` is no number"))?);
+                }
+                _ => bail!(
+                    "{origin}: `{line}` is none of select, skip, enable, disable, events, rotate"
+                ),
+            }
+        }
+        changes.only = !selects.is_empty();
+        changes.list = selects;
+        changes.list.extend(others);
+        ensure!(
+            changes.sets.len() < 2 || changes.rotate.is_some_and(|n| n > 0),
+            "{path}: several event sets need a line `rotate N`"
+        );
+        Ok(changes)
+    }
+
+    /// Makes the changes in every process. Nothing is changed if something that is named isn't there in any.
+    pub(crate) fn apply(&self, processes: &[Running]) -> Result<()> {
+        let mut modules = Vec::new();
+        for process in processes {
+            modules.push(process.modules()?);
+        }
+        for change in &self.list {
+            let (Change::Switch { what, .. } | Change::OwnSet { what, .. }) = change;
+            let is_in = |(_, m): &(u32, RunModule)| meant(what, m).contains(&true);
+            ensure!(
+                modules.iter().flatten().any(is_in),
+                "nothing that is loaded matches {what}; `ompfuse scan` lists what there is"
+            );
+        }
+        for (process, modules) in processes.iter().zip(&modules) {
+            process.control.change(|file| {
+                self.set_sets(file)?;
+                for (number, module) in modules {
+                    if self.reset {
+                        file.reset(*number)?;
+                    }
+                    if self.only {
+                        file.switch(*number, &vec![true; module.sites.len()], false)?;
+                    }
+                    for change in &self.list {
+                        match change {
+                            Change::Switch { what, on } => {
+                                file.switch(*number, &meant(what, module), *on)?;
+                            }
+                            Change::OwnSet { names, what } => {
+                                let set = names.as_deref().map(|n| file.set(n)).transpose()?;
+                                file.own_set(*number, &meant(what, module), set)?;
+                            }
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn set_sets(&self, file: &super::file::Changing<'_>) -> Result<()> {
+        let number = |names: &Option<String>| names.as_deref().map_or(Ok(0), |n| file.set(n));
+        let sets: Vec<u32> = self.sets.iter().map(number).collect::<Result<_>>()?;
+        if self.reset {
+            file.common_set(0)?;
+            file.rotate(0, &[])?;
+        }
+        if let Some(&first) = sets.first() {
+            file.common_set(first)?;
+            file.rotate(0, &[])?;
+        }
+        match self.rotate {
+            None => Ok(()),
+            Some(0) => file.rotate(0, &[]),
+            Some(instances) => {
+                let all = || (0..file.state().map_or(0, |s| s.sets.len() as u32)).collect();
+                let sets = if sets.is_empty() { all() } else { sets };
+                ensure!(
+                    sets.len() > 1,
+                    "there is one event set only; add others with --events"
+                );
+                file.rotate(instances, &sets)
+            }
+        }
+    }
+}
+
+/// By site, whether its region is meant.
+fn meant(what: &Pattern, module: &RunModule) -> Vec<bool> {
+    select::meant(what, &module.binary.path, &module.sites)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Changes> {
+        Changes::parse("f", text)
+    }
+
+    #[test]
+    fn lines() {
+        let changes = parse(
+            "# all\nskip task\nselect loop\nevents cycles, instructions\nevents default\nrotate 3\n\
+             events page-faults on lib:x*\nenable 0x10\n",
+        )
+        .unwrap();
+        assert!(changes.reset && changes.only);
+        assert_eq!(changes.rotate, Some(3));
+        assert_eq!(changes.sets, [Some("cycles,instructions".to_owned()), None]);
+        let ons: Vec<_> = changes
+            .list
+            .iter()
+            .map(|c| match c {
+                Change::Switch { on, .. } => Some(*on),
+                Change::OwnSet { .. } => None,
+            })
+            .collect();
+        assert_eq!(ons, [Some(true), Some(false), None, Some(true)]);
+        assert_eq!(parse("").unwrap().list, []);
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, message) in [
+            ("task", "f:1: `task` is none of"),
+            ("\nrotate x", "f:2: `x` is no number"),
+            ("skip 0xzz", "f:1: `0xzz`: no hexadecimal address"),
+            ("events cycle", "f:1: no event is called `cycle`"),
+            (
+                "events cycles\nevents page-faults",
+                "f: several event sets need",
+            ),
+        ] {
+            let error = format!("{:#}", parse(text).unwrap_err());
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What a recorded program does at the moment, read from the files that its threads map: nobody is stopped or asked.
+
+mod screen;
+
+pub(crate) use screen::show;
+
+use crate::output;
+use crate::run_dir;
+use crate::running::{self, Running};
+use anyhow::Result;
+use ompfuse_format::record::{HEADER_LEN, ThreadHeader, USER_MODULE, site_ref, split_site};
+use ompfuse_format::run::EventStatus;
+use ompfuse_format::site::{HexAddress, SiteInfo, Source};
+use ompfuse_fuse::live::{Live, LiveRegion, RegionKey};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The processes that are looked at, and all that they have recorded by now.
+pub(crate) struct Watching {
+    target: PathBuf,
+    processes: Vec<Known>,
+    live: Live,
+}
+
+/// A process that was seen.
+struct Known {
+    folder: PathBuf,
+    key: String,
+    pid: u32,
+    begin_ns: u64,
+    /// Module number to path and sites.
+    modules: BTreeMap<u32, (String, Vec<SiteInfo>)>,
+    /// Names of the counters, by event set.
+    sets: BTreeMap<u8, Vec<String>>,
+}
+
+/// The sums at a moment.
+#[derive(Clone, Default)]
+pub(crate) struct Sample {
+    ns: u64,
+    regions: BTreeMap<RegionKey, LiveRegion>,
+}
+
+/// What is shown.
+#[derive(Debug, Serialize)]
+pub(crate) struct Picture {
+    /// Processes that are being recorded.
+    processes: Vec<Process>,
+    /// Threads that have recorded, those that ended included.
+    threads: usize,
+    /// Seconds that the numbers are about.
+    seconds: f64,
+    /// Records that could not be written.
+    lost: u64,
+    /// Regions, the one with the most time first.
+    pub(crate) regions: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Process {
+    pid: u32,
+    folder: PathBuf,
+    seconds: f64,
+}
+
+/// A region.
+#[derive(Debug, Serialize)]
+pub(crate) struct Row {
+    pid: u32,
+    module: Option<String>,
+    address: Option<HexAddress>,
+    construct: Option<&'static str>,
+    function: Option<String>,
+    source: Option<Source>,
+    /// How often it was entered, by all threads together, and execution units.
+    entered: u64,
+    xus: u64,
+    /// The larger of the two, per second.
+    rate_per_s: f64,
+    /// Share of all recorded time, waiting and runtime library included.
+    share: f64,
+    /// Share of its own time that is waiting and runtime library.
+    wait_share: f64,
+    /// By how much the busiest thread's work is above the average, as a share of the former.
+    imbalance: f64,
+    /// Threads that worked in it.
+    threads: usize,
+    /// Own counts of the intervals for which they were counted.
+    events: BTreeMap<String, u64>,
+}
+
+fn now_ns() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+impl Watching {
+    /// Looks at a folder or process.
+    pub(crate) fn new(target: &Path) -> Result<Watching> {
+        let mut watching = Watching {
+            target: target.to_owned(),
+            processes: Vec::new(),
+            live: Live::default(),
+        };
+        watching.look()?;
+        Ok(watching)
+    }
+
+    /// Reads what has been recorded since the last time. An error: nothing is being recorded any more.
+    pub(crate) fn look(&mut self) -> Result<()> {
+        for process in running::find(&self.target)? {
+            let is_it = |k: &Known| (&k.folder, &k.key) == (&process.folder, &process.key);
+            let number = match self.processes.iter().position(is_it) {
+                Some(known) => known,
+                None => {
+                    self.processes.push(Known::new(&process)?);
+                    self.processes.len() - 1
+                }
+            };
+            self.read(number, &process)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, number: usize, process: &Running) -> Result<()> {
+        let known = &mut self.processes[number];
+        known.learn(process)?;
+        let (modules, sets) = (&known.modules, &known.sets);
+        let region = |site: u32| {
+            let (module, index) = split_site(site);
+            let sites = modules.get(&module).map(|(_, sites)| sites);
+            let info = sites.and_then(|s| s.get(index as usize));
+            info.map_or(site, |info| site_ref(module, info.region))
+        };
+        let start = format!("{}-", known.key);
+        for entry in std::fs::read_dir(&known.folder)?.filter_map(Result::ok) {
+            let name = entry.file_name();
+            let name = name.to_str().unwrap_or_default();
+            if name.starts_with(&start) && name.ends_with(".rec") {
+                // A file that has just been made is empty; what is damaged, `ompfuse report` tells.
+                let Some((header, fresh)) = fresh(&entry.path(), |h| self.live.offset(number, h))
+                else {
+                    continue;
+                };
+                let _ = self.live.read(number, &header, &fresh, sets, region);
+            }
+        }
+        Ok(())
+    }
+
+    /// The sums by now.
+    pub(crate) fn sample(&self) -> Sample {
+        Sample {
+            ns: now_ns(),
+            regions: self.live.regions.clone(),
+        }
+    }
+
+    /// What happened since an earlier sample; without one since the recording began.
+    pub(crate) fn picture(&self, before: Option<&Sample>) -> Picture {
+        let now = now_ns();
+        let begin = self.processes.iter().map(|p| p.begin_ns).min();
+        let from = before.map_or(begin.unwrap_or(now), |b| b.ns);
+        let seconds = now.saturating_sub(from) as f64 / 1e9;
+        let nothing = LiveRegion::default();
+        let since = |key: &RegionKey, region: &LiveRegion| {
+            let before = before.and_then(|b| b.regions.get(key));
+            region.since(before.unwrap_or(&nothing))
+        };
+        let regions = self.live.regions.iter();
+        let regions: Vec<_> = regions.map(|(key, r)| (*key, since(key, r))).collect();
+        let all: u64 = regions.iter().map(|(_, r)| r.ticks()).sum();
+        let mut rows: Vec<Row> = regions
+            .iter()
+            .filter(|(_, r)| r.entered + r.xus > 0 || r.ticks() > 0)
+            .map(|(key, region)| self.row(*key, region, all, seconds))
+            .collect();
+        rows.sort_by(|a, b| b.share.total_cmp(&a.share));
+        Picture {
+            processes: (self.processes.iter())
+                .map(|p| Process {
+                    pid: p.pid,
+                    folder: p.folder.clone(),
+                    seconds: now.saturating_sub(p.begin_ns) as f64 / 1e9,
+                })
+                .collect(),
+            threads: self.live.threads(),
+            seconds,
+            lost: self.live.lost(),
+            regions: rows,
+        }
+    }
+
+    fn row(&self, key: RegionKey, region: &LiveRegion, all: u64, seconds: f64) -> Row {
+        let process = &self.processes[key.0];
+        let (module, index) = split_site(key.1);
+        let known = process.modules.get(&module);
+        let info = known.and_then(|(_, sites)| sites.get(index as usize));
+        let name = self.live.names.get(&key);
+        let ratio = |part: u64, of: u64| {
+            if of == 0 {
+                0.0
+            } else {
+                part as f64 / of as f64
+            }
+        };
+        let per_s = region.entered.max(region.xus) as f64;
+        Row {
+            pid: process.pid,
+            module: known.map(|(path, _)| path.clone()),
+            address: info.map(|i| i.address),
+            construct: match (info, module) {
+                (Some(info), _) => Some(info.construct.name()),
+                (None, USER_MODULE) => Some(ompfuse_format::Construct::UserRegion.name()),
+                (None, _) => None,
+            },
+            function: name.cloned().or_else(|| info?.function.clone()),
+            source: info.and_then(|i| i.source.clone()),
+            entered: region.entered,
+            xus: region.xus,
+            rate_per_s: if seconds > 0.0 { per_s / seconds } else { 0.0 },
+            share: ratio(region.ticks(), all),
+            wait_share: ratio(region.wait, region.ticks()),
+            imbalance: region.imbalance(),
+            threads: region.work.len(),
+            events: region.counts.clone(),
+        }
+    }
+}
+
+/// The records of a thread behind an offset; the thread goes on writing meanwhile. `None`: there is no file to read.
+fn fresh(path: &Path, from: impl Fn(&ThreadHeader) -> u64) -> Option<(ThreadHeader, Vec<u8>)> {
+    let file = File::open(path).ok()?;
+    let header = || {
+        let mut bytes = vec![0; HEADER_LEN];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        ThreadHeader::parse(&bytes).ok()
+    };
+    for _ in 0..ATTEMPTS {
+        let before = header()?;
+        let mut fresh = Vec::new();
+        for part in before.behind(from(&before)) {
+            let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
+            file.read_exact_at(&mut bytes, part.start).ok()?;
+            fresh.append(&mut bytes);
+        }
+        let after = header()?;
+        // What was read of the stage may be later records if it has been emptied since.
+        if (after.flushed, after.stage) == (before.flushed, before.stage) {
+            return Some((before, fresh));
+        }
+    }
+    None // a thread that is faster than this command: next time
+}
+
+/// How often a file is read again that has changed meanwhile.
+const ATTEMPTS: usize = 100;
+
+impl Known {
+    fn new(process: &Running) -> Result<Known> {
+        Ok(Known {
+            folder: process.folder.clone(),
+            key: process.key.clone(),
+            pid: process.pid,
+            begin_ns: run_dir::process_of(&process.folder, &process.key)?.map_or(0, |h| h.begin.ns),
+            modules: BTreeMap::new(),
+            sets: BTreeMap::new(),
+        })
+    }
+
+    /// Takes in modules and event sets that have come.
+    fn learn(&mut self, process: &Running) -> Result<()> {
+        let numbers = run_dir::modules_of(&self.folder, &self.key)?;
+        if numbers
+            .iter()
+            .any(|m| !self.modules.contains_key(&m.module))
+        {
+            for (number, module) in process.modules()? {
+                self.modules
+                    .insert(number, (module.binary.path, module.sites));
+            }
+        }
+        if self.sets.len() < process.control.state()?.sets.len() {
+            for (number, events) in run_dir::sets_of(&self.folder, &self.key)? {
+                self.sets.insert(number, columns(&events));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The names of what is counted, in the order of the counters.
+fn columns(events: &[EventStatus]) -> Vec<String> {
+    let mut counted: Vec<_> = events.iter().filter(|e| e.column.is_some()).collect();
+    counted.sort_by_key(|e| e.column);
+    counted.iter().map(|e| e.name.clone()).collect()
+}
+
+impl Picture {
+    /// One line about the whole.
+    pub(crate) fn title(&self) -> String {
+        let processes: Vec<String> = self.processes.iter().map(|p| p.pid.to_string()).collect();
+        let lost = match self.lost {
+            0 => String::new(),
+            lost => format!(" · {lost} records lost"),
+        };
+        format!(
+            "{} · {} threads · {:.1} s{lost}",
+            processes.join(", "),
+            self.threads,
+            self.seconds
+        )
+    }
+
+    /// The events that any region has.
+    pub(crate) fn events(&self) -> Vec<&str> {
+        let mut events: Vec<&str> = Vec::new();
+        for name in self.regions.iter().flat_map(|r| r.events.keys()) {
+            if !events.contains(&name.as_str()) {
+                events.push(name);
+            }
+        }
+        events
+    }
+
+    /// Heads of the table's columns.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        let fixed = [
+            "share", "wait", "per s", "entered", "XUs", "imbal.", "threads",
+        ];
+        let fixed = fixed.into_iter().map(str::to_owned);
+        let events = self.events().into_iter().map(str::to_owned);
+        let place = ["construct", "location"].map(str::to_owned);
+        fixed.chain(events).chain(place).collect()
+    }
+
+    /// Cells of a region.
+    pub(crate) fn cells(&self, row: &Row) -> Vec<String> {
+        let percent = |x: f64| format!("{:.1}%", 100.0 * x);
+        let number = |n: u64| if n == 0 { String::new() } else { n.to_string() };
+        let mut cells = vec![
+            percent(row.share),
+            percent(row.wait_share),
+            format!("{:.0}", row.rate_per_s),
+            number(row.entered),
+            number(row.xus),
+            if row.threads > 1 {
+                percent(row.imbalance)
+            } else {
+                String::new()
+            },
+            row.threads.to_string(),
+        ];
+        let count = |e: &str| row.events.get(e).map_or_else(String::new, u64::to_string);
+        cells.extend(self.events().into_iter().map(count));
+        cells.push(row.construct.unwrap_or("unknown").to_owned());
+        cells.push(row.location());
+        cells
+    }
+
+    /// As text.
+    pub(crate) fn text(&self) -> String {
+        let heads = self.heads();
+        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
+        let mut table = output::table(&heads);
+        for row in &self.regions {
+            table.add_row(self.cells(row));
+        }
+        format!("{}\n{}", self.title(), output::lines(&table))
+    }
+}
+
+impl Row {
+    fn location(&self) -> String {
+        match (&self.source, &self.function, self.address) {
+            (Some(source), ..) => {
+                let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+                format!("{file}:{}", source.line)
+            }
+            (None, Some(function), _) => function.clone(),
+            (None, None, Some(address)) => address.to_string(),
+            (None, None, None) => "?".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The table on a terminal.
+
+use super::{Picture, Watching};
+use anyhow::{Context, Result};
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Cell, Row, Table};
+use ratatui::{DefaultTerminal, Frame};
+use std::time::{Duration, Instant};
+
+/// Shows the table until the user has seen enough, or nothing is recorded any more; that is said then.
+pub(crate) fn show(mut watching: Watching, interval: Duration) -> Result<Option<String>> {
+    let mut terminal = ratatui::try_init().context("cannot prepare the terminal")?;
+    let ended = run(&mut terminal, &mut watching, interval);
+    ratatui::restore();
+    ended
+}
+
+fn run(
+    terminal: &mut DefaultTerminal,
+    watching: &mut Watching,
+    interval: Duration,
+) -> Result<Option<String>> {
+    let mut total = false;
+    let mut before = watching.sample();
+    let mut picture = watching.picture(None);
+    loop {
+        let draw = terminal.draw(|frame| draw(frame, &picture, total));
+        draw.context("cannot write to the terminal")?;
+        let next = Instant::now() + interval;
+        loop {
+            let left = next.saturating_duration_since(Instant::now());
+            if !event::poll(left).context("cannot read from the terminal")? {
+                break;
+            }
+            match event::read().context("cannot read from the terminal")? {
+                Event::Key(key) if key.kind == KeyEventKind::Press => match key.code {
+                    KeyCode::Char('q') | KeyCode::Esc => return Ok(None),
+                    KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+                        return Ok(None);
+                    }
+                    KeyCode::Char('t') => {
+                        total = !total;
+                        break;
+                    }
+                    _ => {}
+                },
+                Event::Resize(..) => {
+                    let draw = terminal.draw(|frame| self::draw(frame, &picture, total));
+                    draw.context("cannot write to the terminal")?;
+                }
+                _ => {}
+            }
+        }
+        if let Err(ended) = watching.look() {
+            return Ok(Some(format!("{ended:#}")));
+        }
+        picture = watching.picture((!total).then_some(&before));
+        before = watching.sample();
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, picture: &Picture, total: bool) {
+    let layout = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ]);
+    let [title, table, help] = layout.areas(frame.area());
+    let about = if total {
+        "since the begin"
+    } else {
+        "since the last picture"
+    };
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    frame.render_widget(
+        Line::styled(format!("{} {about}", picture.title()), bold),
+        title,
+    );
+    let heads = picture.heads();
+    let rows: Vec<Vec<String>> = picture.regions.iter().map(|r| picture.cells(r)).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|r| r.get(column));
+        let longest = cells
+            .chain(heads.get(column))
+            .map(|c| c.chars().count())
+            .max();
+        Constraint::Length(longest.unwrap_or(0) as u16)
+    };
+    let widths: Vec<Constraint> = (0..heads.len()).map(width).collect();
+    let row = |cells: Vec<String>| Row::new(cells.into_iter().map(Cell::from));
+    let drawn = Table::new(rows.clone().into_iter().map(row), widths)
+        .header(row(heads.clone()).style(bold))
+        .column_spacing(2);
+    frame.render_widget(drawn, table);
+    frame.render_widget(
+        Line::from("q: end   t: since the begin, or the last picture"),
+        help,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    #[test]
+    fn a_picture_without_regions_is_drawn() {
+        let picture = Picture {
+            processes: Vec::new(),
+            threads: 3,
+            seconds: 1.5,
+            lost: 2,
+            regions: Vec::new(),
+        };
+        let mut terminal = Terminal::new(TestBackend::new(60, 5)).unwrap();
+        terminal.draw(|frame| draw(frame, &picture, true)).unwrap();
+        let text = format!("{}", terminal.backend());
+        assert!(
+            text.contains("3 threads · 1.5 s · 2 records lost since the begin"),
+            "{text}"
+        );
+        assert!(text.contains("share") && text.contains("q: end"), "{text}");
+    }
+}

@@ -1,0 +1,421 @@
+//! What is changed while a program runs: `ompfuse ctl`, event sets in turn, SIGUSR1.
+
+use ompfuse_tests::dialogue::Dialogue;
+use ompfuse_tests::process::{self, Output};
+use ompfuse_tests::table::{self, Xu};
+use ompfuse_tests::{command, repository, skip};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Of the fixture: iterations and tasks of a round.
+const ITERATIONS: u64 = 64;
+const TASKS: u64 = 4;
+
+const COMPILERS: [&str; 2] = ["gcc", "clang-19"];
+
+/// The fixture, built, and a folder for its recordings.
+struct Steady {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Steady {
+    fn new(compiler: &str) -> Option<Steady> {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            skip(&format!("{compiler} is not installed"));
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let program = folder.path().join("steady");
+        let mut compile = Command::new(compiler);
+        compile
+            .args(["-O2", "-g", "-fopenmp"])
+            .arg(repository().join("fixtures/behaviour/steady.c"))
+            .arg("-o");
+        process::run(compile.arg(&program)).ok("the compiler");
+        Some(Steady { folder, program })
+    }
+
+    fn all() -> impl Iterator<Item = Steady> {
+        COMPILERS.into_iter().filter_map(Steady::new)
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// Starts it under `record`.
+    fn record(&self, threads: usize, flags: &[&str], args: &[&str]) -> Dialogue {
+        let _ = std::fs::remove_dir_all(self.out());
+        let mut record = command::with_threads(threads);
+        record.arg("record").args(flags).arg("-o").arg(self.out());
+        record.arg("--").arg(&self.program).args(args);
+        let mut dialogue = Dialogue::start(&mut record);
+        assert_eq!(dialogue.hear(), "ready");
+        dialogue
+    }
+
+    /// The recording's process and settings.
+    fn ctl(&self, args: &[&str]) -> Value {
+        let mut all = vec!["ctl".into(), self.out().into_os_string()];
+        all.extend(args.iter().map(Into::into));
+        all.extend(["--format".into(), "json".into()]);
+        let answer = command::json(all);
+        assert_eq!(answer["processes"].as_array().map(Vec::len), Some(1));
+        answer["processes"][0].clone()
+    }
+
+    /// Ends it; it must have said what it says without us. The result are its XUs.
+    fn end(&self, dialogue: Dialogue, threads: usize, input: &[&str]) -> (Output, Vec<Xu>) {
+        let recorded = dialogue.end();
+        let mut alone = Dialogue::start(process::clean(&mut Command::new(&self.program), threads));
+        assert_eq!(alone.hear(), "ready");
+        input.iter().for_each(|line| alone.tell(line));
+        let alone = alone.end();
+        assert_eq!(
+            (recorded.status, recorded.text()),
+            (0, alone.text()),
+            "{recorded:?}"
+        );
+        let runs = table::runs(&self.out());
+        assert_eq!(runs.len(), 1, "{recorded:?}");
+        (recorded, table::export(&runs[0]))
+    }
+}
+
+/// The round that an XU belongs to: the rank of its parallel region in the program.
+fn round(xu: &Xu) -> u64 {
+    let rank = xu.label.split('.').nth(1).and_then(|r| r.parse().ok());
+    rank.unwrap_or_else(|| panic!("no rank in {}", xu.label))
+}
+
+/// Number of regions that are off.
+fn off(state: &Value) -> u64 {
+    state["regions_off"].as_u64().expect("a number")
+}
+
+fn iterations(xus: &[Xu]) -> u64 {
+    of(xus, "range").map(|x| x.number("iterations")).sum()
+}
+
+fn of<'a>(xus: &'a [Xu], construct: &'a str) -> impl Iterator<Item = &'a Xu> {
+    xus.iter().filter(move |x| x.construct == construct)
+}
+
+#[test]
+fn regions_are_switched_off_and_on() {
+    for steady in Steady::all() {
+        let mut all = steady.record(2, &table::ONE_EVENT, &[]);
+        all.ask("40");
+        let (_, expected) = steady.end(all, 2, &["40"]);
+
+        let mut changed = steady.record(2, &table::ONE_EVENT, &[]);
+        changed.ask("10");
+        assert!(off(&steady.ctl(&["--disable", "task"])) > 0);
+        changed.ask("10");
+        let state = steady.ctl(&["--disable", "lib:steady:loop", "--enable", "task"]);
+        assert_eq!(off(&state), 1, "{state}");
+        changed.ask("10");
+        assert_eq!(off(&steady.ctl(&["--enable", "loop"])), 0);
+        changed.ask("10");
+        let (_, xus) = steady.end(changed, 2, &["10", "10", "10", "10"]);
+
+        // What is recorded has the labels that it always has.
+        let labels = |xus: &[Xu], construct: &str, off: u64| -> BTreeSet<String> {
+            let kept = of(xus, construct).filter(|x| (round(x) - 1) / 10 != off);
+            kept.map(|x| x.label.clone()).collect()
+        };
+        for (construct, off, count) in [("task", 1, 30 * TASKS), ("range", 2, 30 * ITERATIONS / 16)]
+        {
+            let recorded = labels(&xus, construct, 9);
+            assert_eq!(recorded, labels(&expected, construct, off), "{construct}");
+            assert_eq!(recorded.len() as u64, count, "{construct}");
+        }
+        // And nothing else takes the others' time.
+        let run = &table::runs(&steady.out())[0];
+        let report = command::json([
+            "report".as_ref(),
+            run.as_os_str(),
+            "--format".as_ref(),
+            "json".as_ref(),
+        ]);
+        let accounts = report["accounting"]
+            .as_array()
+            .expect("a list of threads")
+            .clone();
+        assert!(
+            accounts.iter().all(|a| a["balanced"] == true),
+            "{accounts:?}"
+        );
+        let left_out = accounts
+            .iter()
+            .any(|a| a["unrecorded_ticks"].as_u64() > Some(0));
+        assert!(left_out, "{accounts:?}");
+    }
+}
+
+/// The events that an XU has counts of.
+fn counted(xu: &Xu) -> Vec<&str> {
+    let events = ["task-clock", "page-faults", "minor-faults"];
+    let has = |e: &&str| xu.columns.get(*e).is_some_and(|c| !c.is_empty());
+    events.into_iter().filter(has).collect()
+}
+
+#[test]
+fn event_sets_take_turns() {
+    const N: u64 = 3;
+    let sets = ["task-clock", "page-faults"];
+    let flags = [
+        "--events",
+        "task-clock,page-faults",
+        "--slots",
+        "1",
+        "--rotate",
+        "3",
+    ];
+    for steady in Steady::all() {
+        for threads in [1, 2] {
+            let mut dialogue = steady.record(threads, &flags, &[]);
+            dialogue.ask("12");
+            let (_, xus) = steady.end(dialogue, threads, &["12"]);
+            assert_eq!(iterations(&xus), 12 * ITERATIONS);
+            assert_eq!(of(&xus, "task").count() as u64, 12 * TASKS);
+            // Every thread is in every loop, so the loop's instances on it are the rounds.
+            for range in of(&xus, "range") {
+                let set = (round(range) - 1) / N % 2;
+                assert_eq!(counted(range), [sets[set as usize]], "{}", range.label);
+            }
+            let mut tasks: Vec<&Xu> = of(&xus, "task").collect();
+            assert!(tasks.iter().all(|t| counted(t).len() == 1));
+            if threads == 1 {
+                tasks.sort_by_key(|t| t.number("start_ns"));
+                for (at, task) in (0..).zip(tasks) {
+                    assert_eq!(
+                        counted(task),
+                        [sets[(at / N % 2) as usize]],
+                        "{}",
+                        task.label
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn event_sets_are_changed_everywhere_or_in_some_regions() {
+    for steady in Steady::all() {
+        let mut dialogue = steady.record(2, &table::ONE_EVENT, &[]);
+        dialogue.ask("4");
+        steady.ctl(&["--events", "page-faults", "--on", "loop"]);
+        dialogue.ask("4");
+        let state = steady.ctl(&["--events", "minor-faults"]);
+        let sets = ["task-clock", "page-faults", "minor-faults"];
+        assert_eq!(state["sets"], serde_json::json!(sets));
+        dialogue.ask("4");
+        let state = steady.ctl(&["--events", "default", "--on", "loop"]);
+        assert_eq!(state["set"], 2, "{state}");
+        dialogue.ask("4");
+        let state = steady.ctl(&["--events", "default"]);
+        assert_eq!(state["set"], 0, "{state}");
+        dialogue.ask("4");
+        let (_, xus) = steady.end(dialogue, 2, &["4"; 5]);
+        for (construct, expected) in [("range", [0, 1, 1, 2, 0]), ("task", [0, 0, 2, 2, 0])] {
+            assert!(of(&xus, construct).count() > 40);
+            for xu in of(&xus, construct) {
+                let part = (round(xu) - 1) / 4;
+                assert_eq!(counted(xu), [sets[expected[part as usize]]], "{}", xu.label);
+            }
+        }
+    }
+}
+
+fn send_usr1(pid: &Value) {
+    process::run(Command::new("kill").args(["-USR1", &pid.to_string()])).ok("kill");
+}
+
+#[test]
+fn a_signal_reloads_unless_it_is_the_programs() {
+    let Some(steady) = Steady::new("gcc") else {
+        return;
+    };
+    let file = steady.folder.path().join("control");
+    let write = |text: &str| std::fs::write(&file, text).expect("a file can be written");
+    let flags = [
+        "--events",
+        "task-clock",
+        "--control",
+        file.to_str().expect("text"),
+    ];
+
+    write("# nothing yet\n");
+    let mut dialogue = steady.record(2, &flags, &[]);
+    dialogue.ask("5");
+    write("select task\n");
+    let pid = steady.ctl(&[])["pid"].clone();
+    send_usr1(&pid);
+    let started = Instant::now();
+    while steady.ctl(&[])["regions_off"] == 0 {
+        assert!(started.elapsed() < process::LIMIT, "nobody reloads");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    dialogue.ask("5");
+    let (output, xus) = steady.end(dialogue, 2, &["5", "5"]);
+    assert_eq!(of(&xus, "task").count() as u64, 10 * TASKS);
+    assert_eq!(iterations(&xus), 5 * ITERATIONS);
+    assert!(
+        output.errors().contains("control holds from now on"),
+        "{output:?}"
+    );
+
+    // The program handles the signal: it gets it, and nothing is reloaded.
+    let mut dialogue = steady.record(2, &flags, &["own"]);
+    send_usr1(&steady.ctl(&[])["pid"]);
+    assert!(dialogue.ask("5").ends_with(" 1 signals"));
+    assert_eq!(steady.ctl(&[])["regions_off"], 0);
+    dialogue.ask("5");
+    let output = dialogue.end();
+    let xus = table::export(&table::runs(&steady.out())[0]);
+    assert_eq!(
+        of(&xus, "range").count() as u64,
+        10 * ITERATIONS / 16,
+        "{output:?}"
+    );
+
+    // Nobody has asked for it: the signal ends the program, as it does without us.
+    let dialogue = steady.record(2, &table::ONE_EVENT, &[]);
+    send_usr1(&steady.ctl(&[])["pid"]);
+    assert_eq!(dialogue.end().status, 128 + 10);
+}
+
+/// Anything, at any moment: the program doesn't notice, and what is recorded is right.
+#[test]
+fn changes_at_random_moments() {
+    for steady in Steady::all() {
+        let rounds = "4000";
+        let flags = ["--events", "task-clock"];
+        let mut dialogue = steady.record(2, &flags, &[]);
+        dialogue.tell(rounds);
+        let options: [&[&str]; 10] = [
+            &["--disable", "task"],
+            &["--enable", "task"],
+            &["--disable", "loop", "--disable", "parallel"],
+            &["--enable", "parallel", "--enable", "loop"],
+            &["--events", "page-faults"],
+            &["--events", "default"],
+            &[
+                "--events",
+                "task-clock",
+                "--events",
+                "minor-faults",
+                "--rotate",
+                "2",
+            ],
+            &["--events", "page-faults,minor-faults", "--on", "task"],
+            &["--events", "default", "--on", "task"],
+            &["--rotate", "0"],
+        ];
+        let (mut random, mut changes) = (12345u64, 0);
+        let deadline = Instant::now() + Duration::from_secs(4);
+        while Instant::now() < deadline && !dialogue.has_ended() {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let option = options[(random >> 33) as usize % options.len()];
+            let mut ctl = command::with_threads(1);
+            ctl.arg("ctl").arg(steady.out()).args(option);
+            let output = process::run(&mut ctl);
+            changes += usize::from(output.status == 0);
+            std::thread::sleep(Duration::from_millis(random >> 60));
+        }
+        assert!(changes > 10, "{changes} changes");
+        dialogue.hear();
+        let (_, xus) = steady.end(dialogue, 2, &[rounds]);
+        let labels: BTreeSet<&str> = xus.iter().map(|x| x.label.as_str()).collect();
+        assert_eq!(labels.len(), xus.len(), "every label is there once");
+        assert!(!labels.contains(""), "every XU has one");
+        for (construct, most) in [("task", 4000 * TASKS), ("range", 4000 * ITERATIONS / 16)] {
+            let recorded = of(&xus, construct).count() as u64;
+            assert!((1..=most).contains(&recorded), "{construct}: {recorded}");
+        }
+        // Each count belongs to one of the sets that there were.
+        let sets: [&[&str]; 4] = [
+            &["task-clock"],
+            &["page-faults"],
+            &["minor-faults"],
+            &["page-faults", "minor-faults"],
+        ];
+        for xu in &xus {
+            let counted = counted(xu);
+            assert!(sets.contains(&&counted[..]), "{}: {counted:?}", xu.label);
+        }
+        let run = &table::runs(&steady.out())[0];
+        let profile = steady.folder.path().join("all.parquet");
+        command::ok([
+            "combine".as_ref(),
+            run.as_os_str(),
+            "-o".as_ref(),
+            profile.as_os_str(),
+        ]);
+        accounts_balance(run);
+    }
+}
+
+fn accounts_balance(run: &Path) {
+    let report = command::json([
+        "report".as_ref(),
+        run.as_os_str(),
+        "--format".as_ref(),
+        "json".as_ref(),
+    ]);
+    let accounts = report["accounting"]
+        .as_array()
+        .expect("a list of threads")
+        .clone();
+    assert!(
+        !accounts.is_empty() && accounts.iter().all(|a| a["balanced"] == true),
+        "{accounts:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_changed_is_said() {
+    let Some(steady) = Steady::new("gcc") else {
+        return;
+    };
+    let folder = steady.folder.path().to_str().expect("text").to_owned();
+    let refused = |args: &[&str]| {
+        let output = command::run(std::iter::once("ctl").chain(args.iter().copied()));
+        assert_eq!(output.status, 1, "{args:?}: {output:?}");
+        output.errors()
+    };
+    assert!(refused(&[&folder]).contains("nothing is being recorded in"));
+    let own = std::process::id().to_string();
+    assert!(refused(&[&own]).contains("is not being recorded"));
+    let dialogue = steady.record(2, &table::ONE_EVENT, &[]);
+    let out = steady.out();
+    let out = out.to_str().expect("text");
+    let nothing = refused(&[out, "--disable", "nowhere*"]);
+    assert!(
+        nothing.contains("nothing that is loaded matches `nowhere*`"),
+        "{nothing}"
+    );
+    assert!(refused(&[out, "--events", "cycle"]).contains("no event is called `cycle`"));
+    let several = refused(&[out, "--events", "task-clock", "--events", "page-faults"]);
+    assert!(several.contains("need --rotate"), "{several}");
+    assert!(refused(&[out, "--rotate", "3"]).contains("one event set only"));
+    assert!(refused(&[out, "--reload", "/nonexistent"]).contains("cannot read /nonexistent"));
+    // By its number, and through a file.
+    let pid = steady.ctl(&[])["pid"].to_string();
+    let file = steady.folder.path().join("f");
+    std::fs::write(&file, "skip loop\nevents page-faults on task\n")
+        .expect("a file can be written");
+    let file = file.to_str().expect("text");
+    let output = command::ok(["ctl", &pid, "--reload", file]);
+    assert!(output.text().contains("1 of "), "{output:?}");
+    drop(dialogue.end());
+    assert!(refused(&[out]).contains("nothing is being recorded in"));
+}
