@@ -3,7 +3,9 @@
 use crate::input::{self, Input};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::RUN_FILE;
-use ompfuse_fuse::{Combiner, Profile, Run, RunFiles, Strategy, Summary, XuTable};
+use ompfuse_fuse::{
+    Combiner, Profile, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
+};
 use std::path::{Path, PathBuf};
 
 /// Name of the profile in the output folder of `ompfuse profile`.
@@ -55,6 +57,19 @@ pub(crate) fn combined(paths: &[PathBuf], strategy: Strategy) -> Result<Profile>
         }
     }
     combiner.finish()?.context("nothing to combine")
+}
+
+/// The event sets of one run, combined.
+pub(crate) fn instances(path: &Path) -> Result<Profile> {
+    let found = runs(path)?;
+    let [folder] = &found[..] else {
+        bail!(
+            "{} holds {} runs; name one of them",
+            path.display(),
+            found.len()
+        );
+    };
+    Ok(combine_instances(&name(folder), read(folder)?))
 }
 
 /// A profile or a foreign table.

@@ -5,12 +5,14 @@
 
 mod bc;
 mod ctc;
+mod instances;
 mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
+pub use instances::{INSTANCES, combine_instances};
 
 use crate::label::{HashIsKey, LabelId};
 use crate::table::{EventColumn, Site, XuTable, gather};

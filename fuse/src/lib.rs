@@ -33,7 +33,7 @@ pub mod testing;
 
 pub use combine::{
     BcError, CellOrder, Combined, LglJoin, Reason, Relax, Unmatched, combine_bc, combine_ctc,
-    combine_lgl,
+    combine_instances, combine_lgl,
 };
 pub use evaluate::{Evaluation, EvaluationError, References};
 pub use label::{Label, LabelHash, LabelId, Labels};

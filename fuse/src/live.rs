@@ -16,7 +16,7 @@ pub type RegionKey = (usize, u32);
 /// Sums of a region.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LiveRegion {
-    /// Intervals that are neither waiting nor execution units: how often it was entered, by all threads together.
+    /// How often it was entered, by all threads together; a parallel region by whom it was forked.
     pub entered: u64,
     /// Execution units (their parts, where they have several).
     pub xus: u64,
@@ -30,21 +30,23 @@ pub struct LiveRegion {
 
 impl LiveRegion {
     fn add(&mut self, thread: usize, i: &Interval<'_>, events: &[String]) {
-        let waited = match i.construct {
-            c if c.is_wait() || c == Construct::Dispatch || c == Construct::TaskCreate => {
-                i.own_ticks
+        let own = i.own_ticks;
+        match i.construct {
+            c if c.is_wait() || matches!(c, Construct::Dispatch | Construct::TaskCreate) => {
+                self.wait += own;
             }
-            c if c.is_exclusive() => i.extent.min(i.own_ticks),
-            _ => 0,
-        };
-        self.wait += waited;
-        if waited == 0 || i.construct.is_exclusive() {
-            if i.construct.is_xu() {
-                self.xus += 1;
-            } else {
-                self.entered += 1;
+            c => {
+                let waited = if c.is_exclusive() {
+                    i.extent.min(own)
+                } else {
+                    0
+                };
+                self.wait += waited;
+                *self.work.entry(thread).or_default() += own - waited;
+                self.xus += u64::from(c.is_xu());
+                // A thread's part of a region is not another entry.
+                self.entered += u64::from(!c.is_xu() && !c.is_part());
             }
-            *self.work.entry(thread).or_default() += i.own_ticks - waited;
         }
         for (name, count) in events.iter().zip(i.counts.iter()) {
             if count != NOT_COUNTED {

@@ -1,7 +1,7 @@
 //! `ompfuse combine`.
 
 use crate::{atomic, load, output, progress};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use ompfuse_fuse::Profile;
 use serde::Serialize;
@@ -42,6 +42,9 @@ pub(crate) enum Strategy {
     BcUnlabelled,
     /// By type and time
     Ctc,
+    /// One run whose event sets took turns (record --rotate): each set's k-th instance of a region with the k-th ones of the
+    /// other sets; the run of an event is its set
+    Instances,
 }
 
 /// See [`ompfuse_fuse::Relax`].
@@ -68,7 +71,7 @@ impl Strategy {
             Relax::Halve => ompfuse_fuse::Relax::Halve,
         };
         match self {
-            Strategy::Default => ompfuse_fuse::Strategy::default(),
+            Strategy::Default | Strategy::Instances => ompfuse_fuse::Strategy::default(),
             Strategy::Lgl => ompfuse_fuse::Strategy::Lgl,
             Strategy::Ctc => ompfuse_fuse::Strategy::Ctc,
             Strategy::Bc => ompfuse_fuse::Strategy::Bc(relax),
@@ -89,7 +92,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let strategy = args.strategy.with(args.relax, args.seed);
     let profile = {
         let _spinner = progress::spinner("combining");
-        let profile = load::combined(&args.inputs, strategy)?;
+        let profile = match (args.strategy, &args.inputs[..]) {
+            (Strategy::Instances, [run]) => load::instances(run)?,
+            (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
+            _ => load::combined(&args.inputs, strategy)?,
+        };
         write(&profile, &args.output)?;
         profile
     };

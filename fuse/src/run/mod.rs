@@ -166,6 +166,8 @@ pub struct Run {
     pub xu_node: Vec<u32>,
     /// Node that each XU was executed in (its label's parent), or [`NONE`].
     pub xu_parent: Vec<u32>,
+    /// The event set that each XU was counted with; `None`: its parts were counted with several.
+    pub xu_set: Vec<Option<u8>>,
     /// All other intervals.
     pub intervals: IntervalTable,
     /// Construct instances and XUs as a tree.

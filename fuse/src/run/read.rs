@@ -236,6 +236,7 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
         mut xus,
         xu_node,
         xu_parent,
+        xu_set,
         intervals,
         ..
     } = rows;
@@ -254,6 +255,7 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
         xus,
         xu_node,
         xu_parent,
+        xu_set,
         intervals,
         nodes,
         health,

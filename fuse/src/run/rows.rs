@@ -15,6 +15,7 @@ pub(super) struct Rows {
     pub(super) xus: XuTable,
     pub(super) xu_node: Vec<u32>,
     pub(super) xu_parent: Vec<u32>,
+    pub(super) xu_set: Vec<Option<u8>>,
     /// Exclusive ticks of this process's XUs; nanoseconds are made of the sum over an XU's parts.
     pub(super) xu_ticks: Vec<u64>,
     pub(super) intervals: IntervalTable,
@@ -49,6 +50,7 @@ impl Rows {
             },
             xu_node: Vec::with_capacity(xus),
             xu_parent: Vec::with_capacity(xus),
+            xu_set: Vec::with_capacity(xus),
             xu_ticks: Vec::with_capacity(xus),
             intervals: IntervalTable {
                 events: columns(intervals),
@@ -155,6 +157,9 @@ impl Rows {
             let ticks = &mut self.xu_ticks[row - xus.own_ns.len()];
             *ticks = ticks.wrapping_add(i.own_ticks);
             xus.parts[row] += 1;
+            if self.xu_set[row] != Some(i.set) {
+                self.xu_set[row] = None;
+            }
             for (column, value) in xus.events.iter_mut().zip(values) {
                 column.add(row, value);
             }
@@ -190,6 +195,7 @@ impl Rows {
         self.xu_ticks.push(i.own_ticks);
         self.xu_node.push(node);
         self.xu_parent.push(context.node(i.parent));
+        self.xu_set.push(Some(i.set));
     }
 
     fn add_interval(

@@ -67,6 +67,7 @@ impl SiteBook<'_> {
                 let position = self.sites.len() as u32;
                 self.sites.push(Site {
                     construct: Some(Construct::UserRegion),
+                    function: Some(name.to_owned()),
                     ..Site::named(name)
                 });
                 self.user.insert(name.to_owned(), position);

@@ -77,3 +77,4 @@ mod scan;
 mod select;
 mod simulated;
 mod taskcalls;
+mod user;

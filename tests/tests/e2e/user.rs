@@ -1,0 +1,113 @@
+//! What a program says through `include/ompfuse.h`, and that it costs nothing where nobody listens.
+
+use ompfuse_tests::process;
+use ompfuse_tests::table::{self, Xu};
+use ompfuse_tests::{command, repository, skip};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Compilers with flags: another language, and optimisers that see the whole program.
+const FORMS: [(&str, &[&str]); 5] = [
+    ("gcc", &["-O2", "-std=c99", "-pedantic"]),
+    ("gcc", &["-O2", "-flto", "-no-pie"]),
+    ("g++", &["-O0", "-x", "c++"]),
+    ("clang-19", &["-O2"]),
+    ("clang-19", &["-O2", "-x", "c++", "-s"]),
+];
+
+fn build(folder: &Path, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
+    if Command::new(compiler).arg("--version").output().is_err() {
+        skip(&format!("{compiler} is not installed"));
+        return None;
+    }
+    let program = folder.join("user");
+    let mut compile = Command::new(compiler);
+    compile
+        .args(["-Wall", "-Wextra", "-Werror", "-fopenmp", "-I"])
+        .arg(repository().join("include"));
+    compile
+        .args(flags)
+        .arg(repository().join("fixtures/behaviour/user.c"));
+    process::run(compile.arg("-o").arg(&program)).ok("the compiler");
+    Some(program)
+}
+
+/// The labels of a run, which must be those of rounds 1, 2 and 4: the third was paused.
+fn labels(xus: &[Xu], what: &str) -> BTreeSet<String> {
+    let labels: BTreeSet<String> = xus.iter().map(|x| x.label.clone()).collect();
+    let component = |at: usize| -> BTreeSet<&str> {
+        labels.iter().filter_map(|l| l.split('.').nth(at)).collect()
+    };
+    assert_eq!(
+        component(1),
+        BTreeSet::from(["1", "2", "4"]),
+        "{what}: {labels:?}"
+    );
+    assert_eq!(component(2).len(), 1, "{what}: {labels:?}");
+    labels
+}
+
+#[test]
+fn regions_pauses_and_counters() {
+    const THREADS: usize = 2;
+    for (compiler, flags) in FORMS {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let Some(program) = build(folder.path(), compiler, flags) else {
+            continue;
+        };
+        let what = format!("{compiler} {flags:?}");
+        let alone = process::run(process::clean(&mut Command::new(&program), THREADS)).ok(&what);
+        assert_eq!(alone.errors(), "recording 0\n", "{what}");
+        let patched = folder.path().join("patched");
+        command::ok([Path::new("patch"), &program, Path::new("-o"), &patched]);
+        let quiet = process::run(process::clean(&mut Command::new(&patched), THREADS));
+        assert_eq!(quiet.outcome(), alone.outcome(), "{what}, patched");
+
+        let out = folder.path().join("out");
+        let flags = ["--events", "task-clock", "--repeat", "2"];
+        let recorded = table::record(&program, &[], THREADS, &out, &flags);
+        assert_eq!(
+            (recorded.status, recorded.text()),
+            (0, alone.text()),
+            "{what}: {recorded:?}"
+        );
+        let says = "recording 1: 1 of task-clock, 1 1\n";
+        assert_eq!(
+            recorded.errors().matches(says).count(),
+            2,
+            "{what}: {recorded:?}"
+        );
+        let runs = table::runs(&out);
+        let xus = table::export(&runs[0]);
+        // Three rounds: a range per thread, and a task.
+        assert_eq!(xus.len(), 3 * (THREADS + 1), "{what}");
+        assert_eq!(
+            labels(&xus, &what),
+            labels(&table::export(&runs[1]), &what),
+            "{what}"
+        );
+
+        let report = command::json([
+            "report".as_ref(),
+            runs[0].as_os_str(),
+            "--format".as_ref(),
+            "json".as_ref(),
+        ]);
+        let regions = report["regions"].as_array().expect("a list of regions");
+        let of = |name: &str| {
+            let is_it =
+                |r: &&serde_json::Value| r["construct"] == "user-region" && r["function"] == name;
+            let found: Vec<_> = regions.iter().filter(is_it).collect();
+            assert_eq!(found.len(), 1, "{what}: {name} in {regions:?}");
+            found[0]["executions"].as_u64()
+        };
+        assert_eq!(of("steps"), Some(3), "{what}");
+        assert_eq!(of("part"), Some(3 * THREADS as u64), "{what}");
+        let accounts = report["accounting"].as_array().expect("a list of threads");
+        assert!(
+            accounts.iter().all(|a| a["balanced"] == true),
+            "{what}: {accounts:?}"
+        );
+    }
+}
