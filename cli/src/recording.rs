@@ -66,6 +66,13 @@ impl RecordingArgs {
     }
 }
 
+impl RecordingArgs {
+    /// Whether the event sets take turns in each run.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.rotate.is_some()
+    }
+}
+
 /// Hardware events per set where it can't be found out: what any processor of the last ten years has.
 const USUAL_SLOTS: usize = 4;
 
@@ -188,6 +195,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let mut sets = args.sets.plan(&events);
     if sets.is_empty() {
         sets.push(Vec::new()); // times can always be recorded
+    }
+    if args.rotate.is_some() && sets.len() == 1 {
+        note("one run counts all of these events at once: --rotate changes nothing");
     }
     let sets = args.rotate.map_or_else(
         || sets.iter().map(|set| vec![set.clone()]).collect(),

@@ -215,9 +215,8 @@ pub(crate) fn process_of(folder: &Path, key: &str) -> Result<Option<ProcessHeade
 
 /// The event sets that a process knows by now, by number.
 pub(crate) fn sets_of(folder: &Path, key: &str) -> Result<Vec<(u8, Vec<EventStatus>)>> {
-    let header = process_of(folder, key)?;
     let mut sets = Vec::new();
-    for header in header {
+    if let Some(header) = process_of(folder, key)? {
         sets.push((0, header.events));
         let further = header.sets.into_iter();
         sets.extend(further.filter_map(|s| Some((s.set.try_into().ok()?, s.events))));

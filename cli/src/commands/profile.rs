@@ -29,7 +29,10 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let profile = {
         let _spinner = progress::spinner("combining");
         let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
-        let profile = load::combined(&runs, Strategy::default())?;
+        let profile = match &runs[..] {
+            [run] if args.recording.takes_turns() => load::instances(run)?,
+            _ => load::combined(&runs, Strategy::default())?,
+        };
         super::combine::write(&profile, &recording.folder.join(PROFILE_NAME))?;
         profile
     };

@@ -67,7 +67,6 @@ impl SiteBook<'_> {
                 let position = self.sites.len() as u32;
                 self.sites.push(Site {
                     construct: Some(Construct::UserRegion),
-                    function: Some(name.to_owned()),
                     ..Site::named(name)
                 });
                 self.user.insert(name.to_owned(), position);
