@@ -1,24 +1,22 @@
 //! Where an inlined construct ends: at the post-dominator of the branch that enters it, or implied by what follows.
 
-use super::{Analysis, NaturalLoop, end_probe, master};
-use crate::model::Action;
+use super::{Analysis, NaturalLoop, master};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
 use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::Edge;
 use std::collections::BTreeSet;
 
 /// Instructions that are looked at behind a construct for something that implies its end.
 const LEAD: usize = 24;
 
 /// The construct whose end is looked for.
-struct Own {
-    construct: Construct,
+pub(super) struct Own {
+    pub construct: Construct,
     /// Address of the division that computes its bounds, for loops.
-    division: Option<u64>,
+    pub division: Option<u64>,
 }
 
 /// How a construct ends.
@@ -45,7 +43,7 @@ pub(super) struct Ways {
 impl Analysis<'_, '_> {
     /// The end of the construct that everything behind the branch of `block` belongs to; `fork`: the branch that
     /// passes it by.
-    fn end_of(&self, block: usize, fork: usize, own: &Own, drafts: &[Draft]) -> End {
+    pub(super) fn end_of(&self, block: usize, fork: usize, own: &Own, drafts: &[Draft]) -> End {
         let join = self
             .post
             .parent(block)
@@ -233,27 +231,13 @@ impl Analysis<'_, '_> {
             .map_or(last.ip(), Instruction::ip)
     }
 
-    /// Adds the end of the construct begun by draft `begin` ([`Analysis::end_of`]); without a place for it the begin
-    /// loses its probe too.
-    pub(crate) fn add_end(&self, begin: usize, block: usize, fork: usize, drafts: &mut Vec<Draft>) {
-        let own = self.own(begin, drafts);
-        let end = self.end_of(block, fork, &own, drafts);
-        self.place_end(begin, end, drafts);
-    }
-
-    /// Adds the end of a loop that begins at each of these places and has cycles with these headers.
-    pub(crate) fn add_end_behind(
+    pub(super) fn end_behind(
         &self,
-        begin: usize,
         places: &[u64],
         headers: &[usize],
-        drafts: &mut Vec<Draft>,
-    ) {
-        let end = self.end_behind(places, headers, &self.own(begin, drafts), drafts);
-        self.place_end(begin, end, drafts);
-    }
-
-    fn end_behind(&self, places: &[u64], headers: &[usize], own: &Own, drafts: &[Draft]) -> End {
+        own: &Own,
+        drafts: &[Draft],
+    ) -> End {
         let reach = self.reach(places, drafts);
         if self.holds_others(&reach.blocks, own) {
             return End::Nowhere("other constructs follow before its paths meet again");
@@ -297,71 +281,6 @@ impl Analysis<'_, '_> {
             }
         }
         End::Nowhere("its paths don't meet again")
-    }
-
-    /// What a construct is that a draft begins.
-    fn own(&self, begin: usize, drafts: &[Draft]) -> Own {
-        let division = match &drafts[begin].action {
-            Some(Action::Inline(p)) if p.probe == Probe::InlineLoopAgain => {
-                usize::try_from(p.param)
-                    .ok()
-                    .and_then(|d| drafts.get(d))
-                    .map(|d| d.address)
-            }
-            // Behind a barrier, which knows what computed its bounds.
-            None => drafts
-                .iter()
-                .filter_map(|d| d.begins)
-                .find(|b| b.0 == begin)
-                .map(|b| drafts[b.1].address),
-            _ => Some(drafts[begin].address),
-        };
-        Own {
-            construct: drafts[begin].construct,
-            division: division.map(|at| self.flow.name(at)),
-        }
-    }
-
-    fn place_end(&self, begin: usize, end_at: End, drafts: &mut Vec<Draft>) {
-        let root = drafts[begin].region.unwrap_or(begin);
-        let construct = drafts[begin].construct;
-        let end = |address: u64, drafts: &mut Vec<Draft>| {
-            let mut draft = Draft::new(address, construct, Edge::End);
-            draft.function = self.function();
-            draft.region = Some(root);
-            draft.detail = drafts[begin].detail.clone();
-            drafts.push(draft);
-        };
-        match end_at {
-            End::Implied(places, reason) => {
-                for d in places.iter().filter_map(|at| self.calls.get(at)) {
-                    if construct != Construct::Master && drafts[*d].construct == Construct::Barrier
-                    {
-                        drafts[*d].construct = Construct::ImplicitBarrier;
-                        drafts[*d].region.get_or_insert(begin);
-                    }
-                }
-                let Some(&at) = places.first() else { return };
-                end(at, drafts);
-                let implied_by = places
-                    .iter()
-                    .filter_map(|at| self.calls.get(at).copied())
-                    .collect();
-                if let Some(draft) = drafts.last_mut() {
-                    draft.imply(reason);
-                    draft.implied_by = implied_by;
-                }
-            }
-            End::Probes(places) => {
-                for at in places {
-                    end(at, drafts);
-                    if let Some(draft) = drafts.last_mut() {
-                        draft.inline(end_probe());
-                    }
-                }
-            }
-            End::Nowhere(why) => drafts[begin].skip(format!("no end: {why}")),
-        }
     }
 }
 

@@ -1,0 +1,225 @@
+//! Divisions by the number of threads, and what is done with their results.
+
+use super::{Analysis, Decision, NaturalLoop};
+use crate::model::ProbeSpec;
+use crate::scan::dataflow;
+use crate::scan::draft::Draft;
+use crate::scan::value::Value;
+use iced_x86::{Instruction, Mnemonic, OpKind};
+use ompfuse_format::Construct;
+use ompfuse_format::abi::{NO_ARG, Probe};
+use ompfuse_format::site::Edge;
+use ompfuse_patterns::Query;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A division by the number of threads or teams.
+pub(super) struct Division {
+    pub insn: Instruction,
+    pub block: usize,
+    /// What it divides by.
+    pub by: Query,
+    /// Width of the operands in bytes.
+    pub size: usize,
+}
+
+/// The own number among what is counted.
+pub(super) fn rank(by: Query) -> Query {
+    match by {
+        Query::NumTeams => Query::TeamNum,
+        _ => Query::ThreadNum,
+    }
+}
+
+/// Divisions by the number of threads, by address; of twins only the first.
+pub(super) fn divisions(a: &Analysis<'_, '_>) -> BTreeMap<u64, Division> {
+    let mut out = BTreeMap::new();
+    for block in 0..a.body.blocks.len() {
+        a.visit(block, |_, insn, state| {
+            if !matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv) || a.flow.is_twin(insn) {
+                return;
+            }
+            let size = match insn.op0_kind() {
+                OpKind::Register => insn.op0_register().size(),
+                _ => insn.memory_size().size(),
+            };
+            if let Value::Query(by @ (Query::NumThreads | Query::NumTeams)) =
+                dataflow::operand(state, insn, 0)
+            {
+                out.insert(
+                    insn.ip(),
+                    Division {
+                        insn: *insn,
+                        block,
+                        by,
+                        size,
+                    },
+                );
+            }
+        });
+    }
+    out
+}
+
+/// Every pair of values that the function compares, with block and address.
+pub(super) fn comparisons<'x>(
+    a: &'x Analysis<'_, '_>,
+) -> impl Iterator<Item = (usize, u64, (Value, Value))> + 'x {
+    (0..a.body.blocks.len()).flat_map(move |block| {
+        let mut out = Vec::new();
+        a.visit(block, |_, insn, state| {
+            if insn.mnemonic() == Mnemonic::Cmp {
+                let values = (
+                    dataflow::operand(state, insn, 0),
+                    dataflow::operand(state, insn, 1),
+                );
+                out.push((block, insn.ip(), values));
+            }
+        });
+        out
+    })
+}
+
+/// Blocks that end in a branch on an order of values of this division, other than the comparison with the remainder;
+/// in an order in which dominating ones come first.
+pub(super) fn diverging<'x>(
+    a: &'x Analysis<'_, '_>,
+    id: u64,
+    block: usize,
+    rank: Query,
+) -> impl Iterator<Item = usize> + 'x {
+    let succs: Vec<&[usize]> = a.body.blocks.iter().map(|b| &b.succs[..]).collect();
+    let mut order = crate::scan::dom::post_order(&succs, block);
+    order.reverse();
+    order.into_iter().filter(move |&b| {
+        let Some(decision) = a.decisions.get(&b) else {
+            return false;
+        };
+        let (x, y) = decision.values;
+        let related = |v: Value| v.division() == Some(id);
+        let other = |v: Value| related(v) || matches!(v, Value::Const(0));
+        // Where nothing can overflow, the range is empty when the quotient is 0.
+        let asks_zero = matches!(decision.branch.mnemonic(), Mnemonic::Je | Mnemonic::Jne)
+            && (x == Value::Const(0) || y == Value::Const(0));
+        (decision.is_ordering() || asks_zero)
+            && (related(x) && other(y) || related(y) && other(x))
+            && x != Value::Query(rank)
+            && y != Value::Query(rank)
+            && a.dom.dominates(block, b)
+            && (b != block || a.body.insns[decision.compare].ip() > id)
+    })
+}
+
+/// Why the division doesn't stand right before its loop, if the compiler moved it away.
+pub(super) fn displaced(
+    a: &Analysis<'_, '_>,
+    division: &Division,
+    first: usize,
+) -> Option<&'static str> {
+    let once = |l: &NaturalLoop| !l.blocks.contains(&first) || l.blocks.contains(&division.block);
+    if !a.cycles.iter().all(once) {
+        return Some("its division is hoisted out of a cycle that the loop is in");
+    }
+    let compare = a
+        .decisions
+        .get(&first)
+        .map_or(0, |d| a.body.insns[d.compare].ip());
+    let mut seen = BTreeSet::new();
+    let mut work = vec![division.block];
+    while let Some(block) = work.pop() {
+        if !seen.insert(block) {
+            continue;
+        }
+        let between = |ip: u64| {
+            (block != division.block || ip > division.insn.ip()) && (block != first || ip < compare)
+        };
+        let calls = a.body.block_insns(block).iter().map(Instruction::ip);
+        if calls
+            .filter(|&ip| between(ip))
+            .any(|ip| a.calls.contains_key(&ip))
+        {
+            return Some("another construct stands between its division and the loop");
+        }
+        if block != first {
+            work.extend(
+                a.body.blocks[block]
+                    .succs
+                    .iter()
+                    .filter(|s| a.dom.dominates(division.block, **s)),
+            );
+        }
+    }
+    None
+}
+
+pub(super) fn add_begin(
+    a: &Analysis<'_, '_>,
+    division: &Division,
+    drafts: &mut Vec<Draft>,
+) -> usize {
+    let insn = &division.insn;
+    let construct = match division.by {
+        Query::NumTeams => Construct::Distribute,
+        _ => Construct::Loop,
+    };
+    let mut draft = Draft::new(insn.ip(), construct, Edge::Begin);
+    draft.function = a.function();
+    draft.detail = Some("static".to_owned());
+    draft.line_at = query_call(a, division).unwrap_or(insn.ip());
+    let mut args = [NO_ARG; 8];
+    let width = division.size;
+    if insn.op0_kind() == OpKind::Register {
+        args[0] = insn.op0_register().full_register().number() as u8;
+    }
+    draft.inline(ProbeSpec {
+        probe: Probe::InlineLoopBegin,
+        args,
+        nargs: 0,
+        width: width as u8,
+        unsigned: insn.mnemonic() == Mnemonic::Div,
+        param: 0,
+        second: 0,
+        chunks: false,
+    });
+    drafts.push(draft);
+    drafts.len() - 1
+}
+
+/// The last call of a query function before the division in its block: it has the loop's line.
+fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
+    let mut found = None;
+    a.visit(division.block, |_, insn, state| {
+        if insn.ip() < division.insn.ip()
+            && let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state))
+            && a.module.entries.callees[n].query().is_some()
+        {
+            found = Some(insn.ip());
+        }
+    });
+    found
+}
+
+/// Whether the division is hoisted out of a cycle that asks for the remainder in every round: gcc multiplies before it asks
+/// then, so that the product doesn't tell; code written by hand has its range before the cycle.
+pub(super) fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64, first: usize) -> bool {
+    let rank = Value::Query(rank(division.by));
+    let asks = |d: &Decision| {
+        d.values == (rank, Value::Remainder(id)) || d.values == (Value::Remainder(id), rank)
+    };
+    a.cycles.iter().any(|c| {
+        c.blocks.contains(&first)
+            && !c.blocks.contains(&division.block)
+            && a.decisions
+                .iter()
+                .any(|(b, d)| c.blocks.contains(b) && asks(d))
+    })
+}
+
+/// Whether a block's branch leaves a cycle behind the division's block.
+pub(super) fn leaves_cycle(a: &Analysis<'_, '_>, branch: usize, division: usize) -> bool {
+    let succs = &a.body.blocks[branch].succs;
+    a.cycles.iter().any(|c| {
+        c.blocks.contains(&branch)
+            && !c.blocks.contains(&division)
+            && succs.iter().any(|s| !c.blocks.contains(s))
+    })
+}

@@ -1,0 +1,205 @@
+//! Code that is none of the constructs that compilers inline, and code that must stay where it is.
+
+use super::scan_support::{self, HEADER, begins, compile, complete};
+use super::{LEVELS, windows_are_sound};
+use ompfuse_format::Construct;
+use ompfuse_format::site::{Mechanism, Outcome};
+use ompfuse_rewriter::model::Site;
+
+/// Ordinary code that uses the same functions and instructions.
+const NEGATIVES: &str = r"
+int block(int n, int *lo, int *hi) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  *lo = n / nt * tid;
+  *hi = tid == nt - 1 ? n : n / nt * (tid + 1);
+  return *hi - *lo;
+}
+double slice(int n) {
+  double s = 0;
+  int chunk = (n + omp_get_num_threads() - 1) / omp_get_num_threads();
+  int from = chunk * omp_get_thread_num(), to = from + chunk;
+  if (to > n) to = n;
+  for (int i = from; i < to; i++) s += g(i);
+  return s;
+}
+int average(int n) { return n / omp_get_num_threads(); }
+int rest(int n) { return n % omp_get_num_threads(); }
+int less(int n) { return omp_get_thread_num() < n; }
+int both(int n) {
+  int q = n / omp_get_num_threads(), r = n % omp_get_num_threads();
+  if (q < r) return q;
+  for (int i = 0; i < r; i++) pre();
+  return r;
+}
+int any(int n, int m) { return n / m + n % m; }
+void ranges(int n, int *from, int *to) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  *from = (int)((long)n * tid / nt);
+  *to = (int)((long)n * (tid + 1) / nt);
+}
+double remainders(int n) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  int base = n / nt, extra = n % nt;
+  int from = tid * base + (tid < extra ? tid : extra), to = from + base + (tid < extra);
+  double s = 0;
+  for (int i = from; i < to; i++) s += g(i);
+  return s;
+}
+double first_extra(int n) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  int base = n / nt, extra = n % nt;
+  double s = 0;
+  if (tid < extra) s += g(nt * base + tid);
+  for (int i = tid * base; i < (tid + 1) * base; i++) s += g(i);
+  return s;
+}
+unsigned long larger_first(unsigned long n, unsigned long *from) {
+  unsigned long nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  unsigned long base = n / nt, extra = n % nt, to;
+  if (tid < extra) *from = tid * (base + 1), to = *from + base + 1;
+  else *from = extra * (base + 1) + (tid - extra) * base, to = *from + base;
+  for (unsigned long i = *from; i < to; i++) a[i & 1023] += g(i);
+  return to;
+}
+double extras(int n) {
+  int nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  int base = n / nt, extra = n % nt;
+  double s = 0;
+  for (int i = tid * base; i < (tid + 1) * base; i++) s += g(i);
+  if (tid < extra) s += g(nt * base + tid);
+  return s;
+}
+int neighbour(int n) { return (omp_get_thread_num() + 1) % omp_get_num_threads() + n; }
+int halves(int n) {
+  int tid = omp_get_thread_num();
+  if (tid < omp_get_num_threads() / 2) pre(); else post();
+  return n / (tid + 1);
+}
+int last(void) { return omp_get_thread_num() == omp_get_num_threads() - 1 ? 3 : 4; }
+void grid(int n, int rows, int *r, int *c) {
+  int tid = omp_get_thread_num(), columns = omp_get_num_threads() / rows;
+  *r = tid / columns;
+  *c = tid % columns;
+  for (int i = *r; i < n / columns; i++) pre();
+}
+int blocks(int n) {
+  int nt = omp_get_num_threads(), size = (n + nt - 1) / nt, done = 0;
+  for (int b = 0; b < nt; b++)
+    for (int i = b * size; i < (b + 1) * size && i < n; i++) done++;
+  return done;
+}
+void main_thread_waits(void) {
+#pragma omp barrier
+}
+";
+
+#[test]
+fn ordinary_code_has_no_inlined_loops() {
+    let source = format!("{HEADER}{NEGATIVES} int main(void) {{}}");
+    for level in LEVELS {
+        let compilers = ["gcc-11", "gcc-12", "clang-19"];
+        for command in compilers.map(|c| format!("{c} -fopenmp {level}")) {
+            let Some(program) = compile(&source, &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let loops: Vec<_> = begins(&scan, Construct::Loop)
+                .iter()
+                .map(|s| &s.info)
+                .collect();
+            assert!(loops.is_empty(), "{command}: {loops:?}");
+            assert!(begins(&scan, Construct::Single).is_empty(), "{command}");
+            assert!(begins(&scan, Construct::Distribute).is_empty(), "{command}");
+            assert!(begins(&scan, Construct::Master).is_empty(), "{command}");
+        }
+    }
+}
+
+#[test]
+fn exceptions_and_jump_tables_keep_their_targets() {
+    let source = r"
+double a[1024];
+void may(int);
+int main(int n, char **v) {
+#pragma omp parallel
+  {
+#pragma omp for nowait
+    for (int i = 0; i < n; i++) {
+      try { may(i); } catch (int e) { a[e & 7] += 1; }
+      switch (i) { case 0: a[1]=2; break; case 1: may(3); break; case 2: may(4); break; case 3: may(9); break;
+        case 4: may(11); break; case 5: a[6]=7; break; case 6: may(2); }
+    }
+#pragma omp master
+    { try { may(7); } catch (...) { a[0] = 0; } }
+  }
+}
+void may(int i) { if (i & 1) throw i; a[i & 7] += i; }
+";
+    for level in ["-O0", "-O1", "-O2", "-O3", "-O2 -s"] {
+        let command = format!("g++ -fopenmp {level}");
+        let Some(program) = compile(source, &command) else {
+            continue;
+        };
+        let scan = program.scan();
+        assert_eq!(complete(&scan, Construct::Loop), 1, "{command}");
+        assert_eq!(complete(&scan, Construct::Master), 1, "{command}");
+        windows_are_sound(&scan, &program.objdump(), &command);
+    }
+}
+
+#[test]
+fn atomics_and_fences_are_listed() {
+    let source = "
+int x; double d; long y[4];
+int main(int n, char **v) {
+#pragma omp parallel
+  {
+#pragma omp atomic
+    x++;
+#pragma omp atomic
+    d *= 1.5;
+#pragma omp atomic capture
+    y[0] = y[1]++;
+  }
+#pragma omp parallel
+  {
+    x = n;
+#pragma omp flush
+    n = x;
+  }
+}
+__attribute__((noinline)) int elsewhere(int *p) { return __atomic_fetch_add(p, 3, __ATOMIC_SEQ_CST); }
+";
+    for command in [
+        "gcc -fopenmp -O0",
+        "gcc -fopenmp -O2",
+        "gcc -fopenmp -O2 -s",
+    ] {
+        let Some(program) = compile(source, command) else {
+            continue;
+        };
+        let scan = program.scan();
+        let of = |c: Construct| -> Vec<&Site> {
+            scan.sites
+                .iter()
+                .filter(|s| s.info.construct == c)
+                .collect()
+        };
+        // The function that no construct hands over isn't looked at.
+        let locked = |l: &scan_support::Line| l.text.starts_with("lock");
+        let all = program.objdump().iter().filter(|l| locked(l)).count();
+        let (atomics, flushes) = (of(Construct::Atomic), of(Construct::Flush));
+        assert_eq!(atomics.len(), 3, "{command}");
+        assert_eq!(atomics.len() + flushes.len() + 1, all, "{command}");
+        assert_eq!(flushes.len(), 1, "{command}");
+        for site in atomics.into_iter().chain(flushes) {
+            assert_eq!(site.info.outcome, Outcome::Skipped, "{command}");
+            assert_eq!(site.info.mechanism, Mechanism::Inline, "{command}");
+            assert_eq!(
+                site.info.detail.as_deref(),
+                Some("or equivalent"),
+                "{command}"
+            );
+        }
+    }
+}
