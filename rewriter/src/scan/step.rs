@@ -283,8 +283,8 @@ impl<'m, 'a> Step<'m, 'a> {
                 _ => None,
             },
         };
+        // Even the result's register may keep its value: gcc knows functions that have none.
         state.regs.forget_all(op.mask);
-        state.regs.forget(0);
         if let Some(n) = callee {
             let result = match entries.callees[n].query() {
                 Some(query) => Value::Query(query),

@@ -89,3 +89,36 @@ int main(void) {{}}"
         }
     }
 }
+
+/// gcc 11 keeps a range in the registers of results and arguments while it calls what leaves them alone; its test is in a
+/// cycle around the loop.
+#[test]
+fn ranges_survive_calls_that_leave_them_alone() {
+    let source = ".globl main
+leaf: pxor %xmm0, %xmm0; ret
+.size leaf, .-leaf
+.type leaf, @function
+main: push %rbp; push %rbx; sub $8, %rsp; mov %edi, %ebp
+  call omp_get_num_threads@PLT; mov %eax, %ebx
+  call omp_get_thread_num@PLT; mov $3, %r9d; mov %eax, %ecx
+  lea 2(%rbp), %eax; cltd; idiv %ebx
+  cmp %edx, %ecx; lea 1(%rax), %esi; cmovl %esi, %eax
+  mov %eax, %r10d; imul %ecx, %r10d
+  cmp %edx, %ecx; lea (%r10,%rdx), %esi; cmovge %esi, %r10d
+  add %r10d, %eax; lea 1(%r10), %ebx; lea (%rax,%rax,2), %r11d
+1: cmp %r10d, %eax; jg 3f; nop
+2: sub $1, %r9d; jne 1b
+  add $8, %rsp; pop %rbx; pop %rbp; xor %eax, %eax; ret
+3: mov %ebx, %edx
+4: add $3, %edx; call leaf; cmp %edx, %r11d; jge 4b
+  jmp 2b
+.size main, .-main
+.type main, @function
+.section .note.GNU-stack,\"\",@progbits
+";
+    let Some(program) = compile(source, "gcc -fopenmp") else {
+        return;
+    };
+    let scan = program.scan();
+    assert_eq!(complete(&scan, Construct::Loop), 1, "{:?}", scan.sites);
+}

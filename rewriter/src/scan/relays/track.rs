@@ -479,7 +479,6 @@ impl Step<'_, '_> {
                 places.regs[r] = Origins::new();
             }
         }
-        places.regs[0] = Origins::new();
     }
 
     /// A jump through a register or memory: to another function, or to a jump table's target.
