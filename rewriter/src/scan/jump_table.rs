@@ -68,11 +68,14 @@ pub(crate) fn resolve(
                 None => Indirect::Tail,
             }
         }
-        Mnemonic::Mov if def.op1_kind() == OpKind::Immediate64 && !in_body(def.immediate64()) => {
-            Indirect::Tail
-        }
-        Mnemonic::Lea if def.is_ip_rel_memory_operand() => {
-            match in_body(def.ip_rel_memory_address()) {
+        // An address itself.
+        Mnemonic::Mov | Mnemonic::Lea => {
+            let to = match def.op1_kind() {
+                OpKind::Immediate64 => def.immediate64(),
+                OpKind::Memory if def.is_ip_rel_memory_operand() => def.ip_rel_memory_address(),
+                _ => return Indirect::Unknown,
+            };
+            match in_body(to) && !module.entries.stubs.contains(&to) {
                 true => Indirect::Unknown,
                 false => Indirect::Tail,
             }
