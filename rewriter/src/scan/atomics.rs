@@ -6,29 +6,41 @@ use super::draft::Draft;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Edge, Mechanism};
-use std::collections::BTreeSet;
+use rayon::prelude::*;
 
 /// Adds those in the functions that the drafts hand over.
 pub(crate) fn add(module: &Module<'_>, drafts: &mut Vec<Draft>) {
-    let outlined: BTreeSet<u64> = drafts.iter().filter_map(|d| d.outlined).collect();
-    for start in outlined {
-        let function = module.functions.at(start).map(|i| module.functions.get(i));
-        let (Some(function), Some(code)) = (function, module.image.rest(start)) else {
-            continue;
-        };
-        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-        while decoder.can_decode() && decoder.ip() < function.end {
-            let insn = decoder.decode();
-            if let Some(construct) = construct(&insn) {
-                let mut draft = Draft::new(insn.ip(), construct, Edge::Encloses);
-                draft.function = function.base_name().map(str::to_owned);
-                draft.detail = Some("or equivalent".to_owned());
-                draft.skip("a probe would cost more than the instruction; listed only");
-                draft.mechanism = Mechanism::Inline;
-                drafts.push(draft);
-            }
+    let mut outlined: Vec<u64> = drafts.iter().filter_map(|d| d.outlined).collect();
+    outlined.sort_unstable();
+    outlined.dedup();
+    let found: Vec<Vec<Draft>> = outlined
+        .par_iter()
+        .map(|&start| of_function(module, start))
+        .collect();
+    drafts.extend(found.into_iter().flatten());
+}
+
+/// Those from an address to the end of its function.
+fn of_function(module: &Module<'_>, start: u64) -> Vec<Draft> {
+    let mut out = Vec::new();
+    let function = module.functions.at(start).map(|i| module.functions.get(i));
+    let (Some(function), Some(code)) = (function, module.image.rest(start)) else {
+        return out;
+    };
+    let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let mut insn = Instruction::default();
+    while decoder.can_decode() && decoder.ip() < function.end {
+        decoder.decode_out(&mut insn);
+        if let Some(construct) = construct(&insn) {
+            let mut draft = Draft::new(insn.ip(), construct, Edge::Encloses);
+            draft.function = function.base_name().map(str::to_owned);
+            draft.detail = Some("or equivalent".to_owned());
+            draft.skip("a probe would cost more than the instruction; listed only");
+            draft.mechanism = Mechanism::Inline;
+            out.push(draft);
         }
     }
+    out
 }
 
 fn construct(insn: &Instruction) -> Option<Construct> {

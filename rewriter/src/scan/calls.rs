@@ -5,6 +5,7 @@ use super::cfg::Body;
 use super::dataflow::{Callee, Flow, callee};
 use super::draft::Draft;
 use super::ident::Ident;
+use super::nearby::Nearby;
 use super::value::{State, Value};
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
 use iced_x86::{FlowControl, Instruction, OpKind};
@@ -28,83 +29,155 @@ const SCHEDULE_ARG: u8 = 2;
 const IDENT_WORK_DISTRIBUTE: u32 = 0x800;
 
 /// Prefix of the variables that gcc and clang make for named critical sections.
-const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
+pub(super) const CRITICAL_PREFIX: &str = ".gomp_critical_user_";
+
+/// Registers of the first integer arguments, by x86 number.
+const REGISTERS: [usize; 6] = [7, 6, 2, 1, 8, 9];
 
 /// What is known of an integer argument in a register.
 pub(crate) fn argument(state: &State, position: u8) -> Value {
-    const REGISTERS: [usize; 6] = [7, 6, 2, 1, 8, 9];
-    REGISTERS
-        .get(usize::from(position))
-        .map_or(Value::Unknown, |&r| state.reg(r))
+    let register = REGISTERS.get(usize::from(position));
+    register.map_or(Value::Unknown, |&r| state.reg(r))
 }
 
-fn constant(state: &State, position: u8) -> Option<u64> {
-    match argument(state, position) {
-        Value::Const(c) => Some(c),
-        _ => None,
+/// What is known before a call.
+enum Facts<'x, 'm, 'a> {
+    /// Everything that the data flow tells.
+    State(&'x State),
+    /// What the instructions before tell; with the call's number and block.
+    Nearby(&'x Nearby<'x, 'm, 'a>, usize, usize),
+}
+
+impl Facts<'_, '_, '_> {
+    /// What is known of an integer argument in a register.
+    fn argument(&self, position: u8) -> Value {
+        match self {
+            Facts::State(state) => argument(state, position),
+            Facts::Nearby(nearby, insn, block) => REGISTERS
+                .get(usize::from(position))
+                .map_or(Value::Unknown, |&r| nearby.register(*insn, *block, r)),
+        }
+    }
+
+    fn constant(&self, position: u8) -> Option<u64> {
+        match self.argument(position) {
+            Value::Const(c) => Some(c),
+            _ => None,
+        }
+    }
+
+    /// Where a call or jump leads.
+    fn callee(&self, module: &Module<'_>, insn: &Instruction) -> Callee {
+        match self {
+            Facts::State(state) => callee(module, insn, Some(state)),
+            Facts::Nearby(..) => callee(module, insn, None),
+        }
     }
 }
 
-/// Adds the runtime calls of a function to `drafts`, and those that are no part of a construct to `services`. Returns whether
-/// it asks the runtime for numbers that shapes are built on.
-pub(crate) fn find(
-    module: &Module<'_>,
-    body: &Body,
-    flow: &Flow,
-    drafts: &mut Vec<Draft>,
-    services: &mut Vec<Draft>,
-) -> bool {
-    let mut add = |draft: Draft| {
+/// Sites of a function.
+#[derive(Default)]
+pub(crate) struct Calls {
+    /// Parts of constructs.
+    pub drafts: Vec<Draft>,
+    /// Calls that are no part of a construct.
+    pub services: Vec<Draft>,
+    /// The function asks the runtime for numbers that shapes are built on.
+    pub queried: bool,
+}
+
+impl Calls {
+    fn add(&mut self, draft: Option<Draft>) {
+        let Some(draft) = draft else { return };
         if draft.construct == Construct::Service && draft.outcome == Outcome::Service {
-            services.push(draft);
+            self.services.push(draft);
         } else {
-            drafts.push(draft);
+            self.drafts.push(draft);
+        }
+    }
+}
+
+/// The runtime calls of a function, if the instructions near them tell everything that is to be known of them: it calls
+/// nothing through registers, and asks for no numbers.
+pub(crate) fn find_nearby(module: &Module<'_>, body: &Body) -> Option<Calls> {
+    let is_plain = |&i: &usize| {
+        let insn = &body.insns[i];
+        match callee(module, insn, None) {
+            Callee::Runtime(n) => module.entries.callees[n].query().is_none(),
+            Callee::Other => false,
         }
     };
-    let mut queried = false;
-    let mut leads = &body.leads[..];
-    for (number, block) in body.blocks.iter().enumerate() {
-        let own = leads.partition_point(|&i| i < block.insns.end);
-        let (here, rest) = leads.split_at(own);
-        leads = rest;
-        if here.is_empty() {
-            continue;
+    if !body.leads.iter().all(is_plain) {
+        return None;
+    }
+    let mut calls = Calls::default();
+    let nearby = Nearby::new(module, body);
+    for (block, here) in leads(body) {
+        for &i in here {
+            let facts = Facts::Nearby(&nearby, i, block);
+            calls.add(site(module, body, &body.insns[i], &facts));
+            if nearby.is_unclear() {
+                return None;
+            }
         }
+    }
+    Some(calls)
+}
+
+/// Blocks with instructions that may lead to the runtime, and these.
+fn leads(body: &Body) -> impl Iterator<Item = (usize, &[usize])> {
+    let mut leads = &body.leads[..];
+    std::iter::from_fn(move || {
+        let &first = leads.first()?;
+        let block = body.blocks.partition_point(|b| b.insns.end <= first);
+        let end = body.blocks.get(block)?.insns.end;
+        let (here, rest) = leads.split_at(leads.partition_point(|&i| i < end));
+        leads = rest;
+        Some((block, here))
+    })
+}
+
+/// The runtime calls of a function.
+pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow) -> Calls {
+    let mut calls = Calls::default();
+    for (block, here) in leads(body) {
         let mut seen = false;
-        flow.visit(module, body, number, |i, insn, state| {
+        flow.visit(module, body, block, |i, insn, state| {
             seen = true;
             if here.contains(&i) {
-                queried |= is_query(module, insn, state);
-                site(module, body, insn, state)
-                    .into_iter()
-                    .for_each(&mut add);
+                let facts = Facts::State(state);
+                calls.queried |= is_query(module, insn, &facts);
+                calls.add(site(module, body, insn, &facts));
             }
         });
         if !seen {
             let state = State::unknown();
             for &i in here {
-                site(module, body, &body.insns[i], &state)
-                    .into_iter()
-                    .for_each(&mut add);
+                calls.add(site(module, body, &body.insns[i], &Facts::State(&state)));
             }
         }
     }
-    queried
+    calls
 }
 
-fn is_query(module: &Module<'_>, insn: &Instruction, state: &State) -> bool {
-    match callee(module, insn, Some(state)) {
+fn is_query(module: &Module<'_>, insn: &Instruction, facts: &Facts<'_, '_, '_>) -> bool {
+    match facts.callee(module, insn) {
         Callee::Runtime(number) => module.entries.callees[number].query().is_some(),
         Callee::Other => false,
     }
 }
 
-fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> Option<Draft> {
+fn site(
+    module: &Module<'_>,
+    body: &Body,
+    insn: &Instruction,
+    facts: &Facts<'_, '_, '_>,
+) -> Option<Draft> {
     let control = insn.flow_control();
     if matches!(control, FlowControl::Next | FlowControl::Return) {
         return None;
     }
-    let Callee::Runtime(number) = callee(module, insn, Some(state)) else {
+    let Callee::Runtime(number) = facts.callee(module, insn) else {
         return None;
     };
     let callee = &module.entries.callees[number];
@@ -132,20 +205,20 @@ fn site(module: &Module<'_>, body: &Body, insn: &Instruction, state: &State) -> 
     draft.record = Some(entry);
     draft.tail = tail;
     draft.detail = entry.detail.clone();
-    describe(module, entry, state, &mut draft);
+    describe(module, entry, facts, &mut draft);
     place(insn, entry, &mut draft);
     Some(draft)
 }
 
 /// Fills in what constant arguments tell.
-fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft) {
+fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft: &mut Draft) {
     draft.outlined = entry
         .outlined_arg
-        .and_then(|a| constant(state, a))
+        .and_then(|a| facts.constant(a))
         .filter(|&va| module.image.is_code(va));
     let is_kmpc = entry.symbol.starts_with("__kmpc_");
     let ident = if is_kmpc {
-        constant(state, 0).and_then(|va| Ident::read(module, va))
+        facts.constant(0).and_then(|va| Ident::read(module, va))
     } else {
         None
     };
@@ -153,7 +226,7 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
     draft.source = ident.and_then(|i| i.source);
     match entry.probe {
         Some(Probe::StaticInit | Probe::DispatchInit) => {
-            if let Some(schedule) = constant(state, SCHEDULE_ARG) {
+            if let Some(schedule) = facts.constant(SCHEDULE_ARG) {
                 draft.detail = kmpc_schedule(schedule as u32).map(str::to_owned);
             }
             if flags & IDENT_WORK_SECTIONS != 0 {
@@ -170,7 +243,7 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
             draft.construct = Construct::Distribute;
         }
         // Without a place for the first range it only registers the reductions of a loop that the program divides itself.
-        Some(Probe::LoopStart) if constant(state, entry.args[2]) == Some(0) => {
+        Some(Probe::LoopStart) if facts.constant(entry.args[2]) == Some(0) => {
             draft.construct = Construct::Reduction;
             draft.edge = Edge::Encloses;
         }
@@ -187,16 +260,17 @@ fn describe(module: &Module<'_>, entry: &Entry, state: &State, draft: &mut Draft
             | Probe::TaskCompleteIf0
             | Probe::TaskloopPattern,
         ) => {
-            if let Value::Result(call) = argument(state, entry.args[0]) {
+            if let Value::Result(call) = facts.argument(entry.args[0]) {
                 draft.argument_of = Some(call);
             }
         }
         Some(Probe::LoopStart) if draft.is_doacross() => {
-            draft.dimensions = constant(state, 0);
+            draft.dimensions = facts.constant(0);
         }
         Some(Probe::MutexEnter | Probe::MutexExit) => {
             draft.detail = (0..entry.nargs)
-                .filter_map(|a| constant(state, a))
+                .filter(|_| module.has_criticals())
+                .filter_map(|a| facts.constant(a))
                 .find_map(|va| critical_name(module, va));
         }
         _ => {}

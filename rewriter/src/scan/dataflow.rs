@@ -168,10 +168,17 @@ impl Flow {
             false => FxHashMap::default(),
         };
         let mut names = twins.clone();
-        let mut exposed = Exposed::default();
+        let mut guess = ops.exposed(body);
+        let mut exposed = Exposed::new(guess.clone());
         loop {
             let mut step = Step::new(module, exposed, &names);
+            step.guessed = std::mem::take(&mut guess);
             let (starts, merged) = Flow::pass(body, &ops, &mut step);
+            if !step.guessed.is_empty() {
+                // Paths with different stack pointers: only what is found by following values counts.
+                exposed = Exposed::default();
+                continue;
+            }
             exposed = step.exposed.clone();
             if let Some((first, second)) = merged {
                 // One loop behind two divisions, each on its own path: their results have one name.

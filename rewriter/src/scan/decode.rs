@@ -8,6 +8,8 @@ use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::ops::Range;
 
 /// A function with more moved parts than this is no function.
@@ -25,6 +27,28 @@ struct Flow {
     pads: Targets,
 }
 
+/// What a thread keeps from function to function: answers, and memory to use again.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    no_return: NoReturn,
+    insns: Vec<Instruction>,
+    flow_of: Vec<u32>,
+    bytes: Vec<Vec<u32>>,
+}
+
+impl Scratch {
+    /// Takes the memory of a function that nobody needs any more.
+    pub(crate) fn recycle(&mut self, body: Body) {
+        self.insns = body.insns;
+        if self.insns.capacity() > MAX_KEPT {
+            self.insns = Vec::new();
+        }
+    }
+}
+
+/// The most instructions that memory is kept for.
+const MAX_KEPT: usize = 1 << 14;
+
 /// The instructions decoded so far, in the order in which they were.
 #[derive(Default)]
 pub(crate) struct Decoded {
@@ -37,6 +61,8 @@ pub(crate) struct Decoded {
     runs: Vec<Range<usize>>,
     /// Instructions that may lead to the runtime.
     leads: Vec<usize>,
+    /// Addresses where blocks begin, if there are instructions.
+    leaders: Vec<u64>,
 }
 
 impl Decoded {
@@ -55,9 +81,45 @@ impl Decoded {
         &self.insns
     }
 
+    /// Says that a block begins at an address; tells whether that is new.
+    fn lead(&mut self, va: u64) -> bool {
+        let new = self.grid.lead(va);
+        if new {
+            self.leaders.push(va);
+        }
+        new
+    }
+
+    /// Whether the instructions are in order, and none overlaps another: each run begins behind the one before.
+    fn in_order(&self) -> bool {
+        self.runs.windows(2).all(|pair| {
+            let [before, behind] = pair else { return true };
+            self.insns[before.end - 1].next_ip() <= self.insns[behind.start].ip()
+        })
+    }
+
+    /// Numbers of the instructions that begin blocks, if the instructions are in order.
+    fn starts(&mut self) -> Vec<usize> {
+        let grid = &self.grid;
+        let insns = self.leaders.iter().filter_map(|&va| grid.insn(va));
+        let mut out: Vec<usize> = insns.collect();
+        out.sort_unstable();
+        out
+    }
+
+    /// As `starts`, for any order; the instructions are sorted then.
+    fn starts_slowly(&self) -> Vec<usize> {
+        let begins = |i: usize| {
+            i == 0
+                || self.flow_of[i - 1] != 0
+                || self.insns[i - 1].next_ip() != self.insns[i].ip()
+                || self.grid.leads(self.insns[i].ip())
+        };
+        (0..self.insns.len()).filter(|&i| begins(i)).collect()
+    }
+
     /// Sorts by address. Runs don't interleave but where instructions overlap.
     fn sort(&mut self) {
-        self.runs.retain(|r| !r.is_empty());
         self.runs.sort_unstable_by_key(|r| self.insns[r.start].ip());
         let mut order: Vec<usize> = self.runs.iter().cloned().flatten().collect();
         if !order.is_sorted_by_key(|&i| self.insns[i].ip()) {
@@ -84,7 +146,8 @@ struct Builder<'m, 'a> {
     pads: Vec<Pad>,
     pads_sorted: bool,
     decoded: Decoded,
-    work: Vec<u64>,
+    /// Addresses to decode from, the lowest first: so most functions are decoded from beginning to end.
+    work: BinaryHeap<Reverse<u64>>,
     /// Indirect jumps: looked at when everything before them is decoded.
     pending: Vec<Instruction>,
     trouble: Option<&'static str>,
@@ -94,19 +157,27 @@ impl Body {
     /// Decodes a function. `candidates`: addresses that must be covered, even if no branch leads to them.
     pub(crate) fn build(
         module: &Module<'_>,
-        no_return: &mut NoReturn,
+        scratch: &mut Scratch,
         function: usize,
         candidates: &[u64],
     ) -> Body {
         let start = module.functions.get(function).start;
+        let mut decoded = Decoded {
+            insns: std::mem::take(&mut scratch.insns),
+            flow_of: std::mem::take(&mut scratch.flow_of),
+            ..Decoded::default()
+        };
+        decoded.insns.clear();
+        decoded.flow_of.clear();
+        decoded.grid.reuse(&mut scratch.bytes);
         let mut b = Builder {
             module,
-            no_return,
+            no_return: &mut scratch.no_return,
             parts: Vec::new(),
             pads: Vec::new(),
             pads_sorted: true,
-            decoded: Decoded::default(),
-            work: Vec::new(),
+            decoded,
+            work: BinaryHeap::new(),
             pending: Vec::new(),
             trouble: None,
         };
@@ -121,7 +192,10 @@ impl Body {
                 b.follow(from);
             }
         }
-        b.finish(function, &roots)
+        let (body, mut grid, flow_of) = b.finish(function, &roots);
+        scratch.flow_of = flow_of;
+        grid.give_back(&mut scratch.bytes);
+        body
     }
 }
 
@@ -175,13 +249,14 @@ impl Builder<'_, '_> {
     }
 
     fn follow(&mut self, from: u64) {
-        self.decoded.grid.lead(from);
-        self.work.push(from);
+        self.decoded.lead(from);
+        self.work.push(Reverse(from));
         loop {
-            while let Some(at) = self.work.pop() {
+            while let Some(Reverse(at)) = self.work.pop() {
                 self.decode_run(at);
             }
-            let Some(jump) = self.pending.pop() else {
+            let lowest = (0..self.pending.len()).min_by_key(|&i| self.pending[i].ip());
+            let Some(jump) = lowest.map(|i| self.pending.swap_remove(i)) else {
                 return;
             };
             let flow = self.indirect(&jump);
@@ -199,16 +274,22 @@ impl Builder<'_, '_> {
         let len = usize::try_from(end - start)
             .unwrap_or(usize::MAX)
             .min(code.len());
-        let mut decoder = Decoder::with_ip(64, &code[..len], start, DecoderOptions::NONE);
         let first = self.decoded.insns.len();
+        if self.decoded.grid.insn(start).is_some() {
+            return;
+        }
+        let mut decoder = Decoder::with_ip(64, &code[..len], start, DecoderOptions::NONE);
         let mut insn = Instruction::default();
-        while decoder.can_decode() && self.decoded.grid.insn(decoder.ip()).is_none() {
-            decoder.decode_out(&mut insn);
-            if insn.is_invalid() {
+        while decoder.can_decode() {
+            let number = self.decoded.insns.len();
+            if !self.decoded.grid.begin(decoder.ip(), number) {
                 break;
             }
-            let number = self.decoded.insns.len();
-            self.decoded.grid.set_insn(insn.ip(), number);
+            decoder.decode_out(&mut insn);
+            if insn.is_invalid() {
+                self.decoded.grid.unset_insn(insn.ip());
+                break;
+            }
             self.decoded.insns.push(insn);
             self.decoded.flow_of.push(0);
             let control = insn.flow_control();
@@ -226,16 +307,19 @@ impl Builder<'_, '_> {
             if !falls {
                 break;
             }
-            self.decoded.grid.lead(insn.next_ip());
+            self.decoded.lead(insn.next_ip());
         }
-        self.decoded.runs.push(first..self.decoded.insns.len());
+        if first < self.decoded.insns.len() {
+            self.decoded.runs.push(first..self.decoded.insns.len());
+        }
     }
 
     fn add_flow(&mut self, insn: &Instruction, flow: Flow) {
         let decoded = &mut self.decoded;
         for &target in flow.targets.iter().chain(&flow.pads) {
-            if decoded.grid.lead(target) || decoded.grid.insn(target).is_none() {
-                self.work.push(target);
+            decoded.lead(target);
+            if decoded.grid.insn(target).is_none() {
+                self.work.push(Reverse(target));
             }
         }
         decoded.flows.push(flow);
@@ -363,8 +447,18 @@ impl Builder<'_, '_> {
         })
     }
 
-    fn finish(mut self, function: usize, roots: &[u64]) -> Body {
-        self.decoded.sort();
+    fn finish(mut self, function: usize, roots: &[u64]) -> (Body, Grid, Vec<u32>) {
+        let starts = if self.decoded.in_order() {
+            self.decoded.starts()
+        } else {
+            self.decoded.sort();
+            let mut pairs = self.decoded.insns.windows(2);
+            if pairs.any(|w| w[1].ip() < w[0].next_ip()) {
+                self.trouble
+                    .get_or_insert("it has overlapping instructions");
+            }
+            self.decoded.starts_slowly()
+        };
         let Decoded {
             insns,
             mut grid,
@@ -373,28 +467,19 @@ impl Builder<'_, '_> {
             leads,
             ..
         } = self.decoded;
-        if insns.windows(2).any(|w| w[1].ip() < w[0].next_ip()) {
-            self.trouble
-                .get_or_insert("it has overlapping instructions");
-        }
-        let mut blocks: Vec<Block> = Vec::new();
-        for (i, insn) in insns.iter().enumerate() {
-            let continues = i > 0
-                && flow_of[i - 1] == 0
-                && insns[i - 1].next_ip() == insn.ip()
-                && !grid.leads(insn.ip());
-            match blocks.last_mut() {
-                Some(block) if continues => block.insns.end = i + 1,
-                _ => blocks.push(Block {
-                    start: insn.ip(),
-                    insns: i..i + 1,
-                    succs: Blocks::new(),
-                    preds: Blocks::new(),
-                    pads: Blocks::new(),
-                    exit: Exit::None,
-                }),
-            }
-        }
+        let ends = starts.iter().skip(1).copied().chain([insns.len()]);
+        let mut blocks: Vec<Block> = starts
+            .iter()
+            .zip(ends)
+            .map(|(&start, end)| Block {
+                start: insns[start].ip(),
+                insns: start..end,
+                succs: Blocks::new(),
+                preds: Blocks::new(),
+                pads: Blocks::new(),
+                exit: Exit::None,
+            })
+            .collect();
         grid.set_blocks(blocks.iter().map(|b| b.start));
         let falls_on = Flow {
             falls: true,
@@ -432,7 +517,7 @@ impl Builder<'_, '_> {
         let jumps = flows.iter().flat_map(|f| f.targets.iter().chain(&f.pads));
         let targets = roots.iter().chain(jumps).copied().collect();
         let roots = roots.iter().filter_map(|&r| grid.block(r)).collect();
-        Body {
+        let body = Body {
             function,
             parts: self.parts,
             insns,
@@ -441,6 +526,7 @@ impl Builder<'_, '_> {
             targets,
             leads,
             trouble: self.trouble,
-        }
+        };
+        (body, grid, flow_of)
     }
 }

@@ -5,10 +5,10 @@ use super::calls;
 use super::candidates;
 use super::cfg::Body;
 use super::dataflow::Flow;
+use super::decode::Scratch;
 use super::draft::Draft;
 use super::entries;
 use super::functions::Function;
-use super::no_return::NoReturn;
 use super::relays::{self, Relayed};
 use super::windows::{self, Placed};
 use super::{Module, regions, shapes};
@@ -148,8 +148,8 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
     let (parts, wholes): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(is_part);
     let all: Vec<Found> = wholes
         .into_par_iter()
-        .map_init(NoReturn::default, |no_return, job| {
-            look(module, no_return, &BTreeSet::new(), job)
+        .map_init(Scratch::default, |scratch, job| {
+            look(module, scratch, &BTreeSet::new(), job)
         })
         .collect();
     let mut done: FxHashSet<usize> = FxHashSet::default();
@@ -160,7 +160,7 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
             out.push(found);
         }
     }
-    let mut no_return = NoReturn::default();
+    let mut scratch = Scratch::default();
     for job in parts {
         if done.contains(&job.function) {
             continue;
@@ -175,7 +175,7 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
                 outlined: seems_outlined(module.functions.get(function)),
                 trouble: None,
             };
-            look(module, &mut no_return, &none, job)
+            look(module, &mut scratch, &none, job)
         });
         if found
             .as_ref()
@@ -183,7 +183,7 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
         {
             let trouble = Some("it is a part of an unknown function");
             let job = Job { trouble, ..job };
-            found = Some(look(module, &mut no_return, &none, job));
+            found = Some(look(module, &mut scratch, &none, job));
         }
         if let Some(found) = found {
             done.extend(&found.parts);
@@ -194,8 +194,8 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
 }
 
 /// Looks at a function.
-fn look(module: &Module<'_>, no_return: &mut NoReturn, barred: &BTreeSet<u64>, job: Job) -> Found {
-    let mut body = Body::build(module, no_return, job.function, &job.candidates);
+fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job: Job) -> Found {
+    let mut body = Body::build(module, scratch, job.function, &job.candidates);
     if let Some(trouble) = job.trouble {
         body.trouble.get_or_insert(trouble);
     }
@@ -209,23 +209,35 @@ fn look(module: &Module<'_>, no_return: &mut NoReturn, barred: &BTreeSet<u64>, j
         job,
     };
     if body.leads.is_empty() {
+        scratch.recycle(body);
         return found;
     }
-    let flow = Flow::compute(module, &body);
+    let mut flow: Option<Flow> = None;
+    let calls = calls::find_nearby(module, &body).unwrap_or_else(|| {
+        let flow = flow.insert(Flow::compute(module, &body));
+        calls::find(module, &body, flow)
+    });
+    found.drafts = calls.drafts;
     let drafts = &mut found.drafts;
-    let mut services = Vec::new();
-    let queried = calls::find(module, &body, &flow, drafts, &mut services);
-    found.relays = relays::place(module, &body, &flow, drafts);
+    if let Some(flow) = &flow {
+        found.relays = relays::place(module, &body, flow, drafts);
+    }
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
-    if shapes::possible(queried, drafts) {
+    if shapes::possible(calls.queried, drafts) {
+        let flow = flow.unwrap_or_else(|| Flow::compute(module, &body));
         let own = 0..drafts.len();
         found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }
     // A question may be a part of a construct that the compiler computes itself.
-    let calls = drafts.iter().filter(|d| d.entry.is_some());
-    let known: FxHashSet<u64> = calls.map(|d| d.address).collect();
-    drafts.extend(services.into_iter().filter(|d| !known.contains(&d.address)));
+    let named = drafts.iter().filter(|d| d.entry.is_some());
+    let known: FxHashSet<u64> = named.map(|d| d.address).collect();
+    drafts.extend(
+        calls
+            .services
+            .into_iter()
+            .filter(|d| !known.contains(&d.address)),
+    );
     found
 }
 
@@ -242,8 +254,8 @@ fn again(
         .collect();
     wanted
         .par_iter_mut()
-        .for_each_init(NoReturn::default, |no_return, f| {
-            **f = look(module, no_return, barred, f.job.clone());
+        .for_each_init(Scratch::default, |scratch, f| {
+            **f = look(module, scratch, barred, f.job.clone());
         });
 }
 

@@ -15,13 +15,21 @@ pub(crate) struct Grid {
     /// The ranges, disjoint, in the order in which they were added.
     pub ranges: Vec<Range<u64>>,
     bytes: Vec<Vec<u32>>,
+    /// Memory to use.
+    spare: Vec<Vec<u32>>,
 }
+
+/// The longest range that memory is kept for, in bytes.
+const MAX_KEPT: usize = 1 << 16;
 
 impl Grid {
     /// Takes a range in.
     pub(crate) fn add(&mut self, range: Range<u64>) {
         let len = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
-        self.bytes.push(vec![0; len]);
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.resize(len, 0);
+        self.bytes.push(bytes);
         self.ranges.push(range);
     }
 
@@ -49,11 +57,36 @@ impl Grid {
         }
     }
 
-    /// Says which instruction begins at an address.
-    pub(crate) fn set_insn(&mut self, va: u64, number: usize) {
-        if let Some(byte) = self.byte_mut(va) {
-            *byte = *byte & LEADER | (number as u32 + 1) & NUMBER;
+    /// Says which instruction begins at an address; tells whether none was known to.
+    pub(crate) fn begin(&mut self, va: u64, number: usize) -> bool {
+        let Some(byte) = self.byte_mut(va) else {
+            return false;
+        };
+        let new = *byte & NUMBER == 0;
+        if new {
+            *byte |= (number as u32 + 1) & NUMBER;
         }
+        new
+    }
+
+    /// Takes back that an instruction begins at an address.
+    pub(crate) fn unset_insn(&mut self, va: u64) {
+        if let Some(byte) = self.byte_mut(va) {
+            *byte &= LEADER;
+        }
+    }
+
+    /// Takes memory that another grid gave back.
+    pub(crate) fn reuse(&mut self, bytes: &mut Vec<Vec<u32>>) {
+        self.spare.append(bytes);
+    }
+
+    /// Gives its memory back.
+    pub(crate) fn give_back(&mut self, bytes: &mut Vec<Vec<u32>>) {
+        bytes.append(&mut self.bytes);
+        bytes.append(&mut self.spare);
+        bytes.retain(|b| b.capacity() <= MAX_KEPT);
+        bytes.truncate(2);
     }
 
     /// Says that a block begins at an address; tells whether that is new.
@@ -110,8 +143,10 @@ mod tests {
         grid.add(0x100..0x110);
         grid.add(0x40..0x50);
         assert!(grid.lead(0x104) && !grid.lead(0x104) && !grid.lead(0x110));
-        grid.set_insn(0x100, 0);
-        grid.set_insn(0x104, 1);
+        assert!(grid.begin(0x100, 0) && !grid.begin(0x100, 7));
+        assert!(grid.begin(0x108, 2));
+        grid.unset_insn(0x108);
+        assert!(grid.begin(0x104, 1));
         assert_eq!(
             (grid.insn(0x100), grid.insn(0x101), grid.insn(0x104)),
             (Some(0), None, Some(1))

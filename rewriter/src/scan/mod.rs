@@ -23,6 +23,7 @@ mod ident;
 mod image;
 mod jump_table;
 mod lsda;
+mod nearby;
 mod no_return;
 mod ops;
 mod regions;
@@ -62,6 +63,8 @@ pub(crate) struct Module<'a> {
     entries: Entries<'a>,
     clobbers: clobbers::Clobbers,
     objects: OnceLock<FxHashMap<u64, &'a str>>,
+    /// There are variables of named critical sections.
+    criticals: OnceLock<bool>,
 }
 
 impl Module<'_> {
@@ -76,6 +79,14 @@ impl Module<'_> {
             objects
         });
         objects.get(&va).copied()
+    }
+
+    /// Whether the file has variables of named critical sections.
+    fn has_criticals(&self) -> bool {
+        *self.criticals.get_or_init(|| {
+            let mut all = self.symbols.iter().chain(&self.dynamic.symbols);
+            all.any(|s| s.defined && s.name.starts_with(calls::CRITICAL_PREFIX))
+        })
     }
 
     /// Whether an instruction other than a plain one may call, or jump to, the runtime.
@@ -155,6 +166,7 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
         entries,
         clobbers: clobbers::Clobbers::default(),
         objects: OnceLock::new(),
+        criticals: OnceLock::new(),
     };
     let whole = function::find_all(&module);
     Ok(assemble(&module, whole, binary))

@@ -15,12 +15,19 @@ const MAX_DEPTH: u32 = 3;
 pub(crate) struct NoReturn {
     /// By address and depth.
     known: FxHashMap<(u64, u32), bool>,
+    /// By address: for most questions that is all.
+    answers: FxHashMap<u64, bool>,
 }
 
 impl NoReturn {
     /// Whether a call to this address never comes back.
     pub(crate) fn check(&mut self, module: &Module<'_>, target: u64) -> bool {
-        self.check_at(module, target, 0)
+        if let Some(&known) = self.answers.get(&target) {
+            return known;
+        }
+        let answer = self.check_at(module, target, 0);
+        self.answers.insert(target, answer);
+        answer
     }
 
     fn check_at(&mut self, module: &Module<'_>, target: u64, depth: u32) -> bool {

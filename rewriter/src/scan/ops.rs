@@ -4,10 +4,12 @@
 use super::Module;
 use super::cfg::Body;
 use super::dataflow::number;
+use super::slots::Slot;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
     Register,
 };
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// Registers that a call may change: rax, rcx, rdx, rsi, rdi, r8 ... r11.
@@ -78,6 +80,13 @@ pub(super) struct Op {
     pub value: u64,
 }
 
+impl Op {
+    /// Whether it hands out the address of a place relative to this register.
+    fn exposes(&self, base: u8) -> bool {
+        self.kind == Kind::Lea && self.b == MEMORY && (self.base, self.index) == (base, NONE)
+    }
+}
+
 /// The ops of a function.
 #[derive(Debug)]
 pub(super) struct Ops {
@@ -96,11 +105,7 @@ impl Ops {
             first: Vec::with_capacity(body.blocks.len() + 1),
             divides: false,
         };
-        let mut reducer = Reducer {
-            module,
-            info: None,
-            bases: 0,
-        };
+        let mut reducer = Reducer::new(module);
         for block in &body.blocks {
             out.first.push(out.list.len() as u32);
             for i in block.insns.clone() {
@@ -115,6 +120,70 @@ impl Ops {
         out
     }
 
+    /// Slots whose addresses are taken in ways that are seen without following values: most of them. Stack and frame
+    /// pointer are followed along the first way to each block only.
+    pub(super) fn exposed(&self, body: &Body) -> FxHashSet<Slot> {
+        let mut out = FxHashSet::default();
+        let mut starts: Vec<Option<[Option<Slot>; 2]>> = vec![None; body.blocks.len()];
+        if let Some(&root) = body.roots.first() {
+            starts[root] = Some([Some(Slot::base(0)), None]);
+        }
+        for (block, insns) in body.blocks.iter().enumerate() {
+            let Some([mut top, mut frame]) = starts[block] else {
+                continue;
+            };
+            for op in self.of_block(block) {
+                for (register, at) in [(4, top), (5, frame)] {
+                    if op.exposes(register) {
+                        out.extend(at.and_then(|at| at.plus(op.disp)));
+                    }
+                }
+                let constant = match (op.kind, op.b) {
+                    (Kind::Add, CONST) => Some(op.value.cast_signed()),
+                    (Kind::Sub, CONST) => op.value.cast_signed().checked_neg(),
+                    (Kind::Lea, _) => Some(op.disp),
+                    _ => None,
+                };
+                let moved = |from: Option<Slot>| from?.plus(constant?);
+                match op.kind {
+                    Kind::Push => top = top.and_then(|at| at.plus(-8)),
+                    Kind::Pop => {
+                        top = top.and_then(|at| at.plus(8));
+                        frame = frame.filter(|_| op.to != 5);
+                    }
+                    Kind::Leave => {
+                        top = frame.and_then(|at| at.plus(8));
+                        frame = None;
+                    }
+                    Kind::Realign => top = Some(Slot::base(op.value as u16)),
+                    Kind::Move if op.to == 5 && op.a == 4 && !op.half => frame = top,
+                    Kind::Move if op.to == 4 && op.a == 5 && !op.half => top = frame,
+                    Kind::Add | Kind::Sub if op.to == 4 => top = moved(top),
+                    Kind::Add | Kind::Sub if op.to == 5 => frame = moved(frame),
+                    Kind::Lea if matches!(op.to, 4 | 5) => {
+                        let from = match (op.base, op.index) {
+                            (4, NONE) => moved(top),
+                            (5, NONE) => moved(frame),
+                            _ => None,
+                        };
+                        match op.to {
+                            4 => top = from,
+                            _ => frame = from,
+                        }
+                    }
+                    _ => {
+                        top = top.filter(|_| op.to != 4 && op.mask >> 4 & 1 == 0);
+                        frame = frame.filter(|_| op.to != 5 && op.mask >> 5 & 1 == 0);
+                    }
+                }
+            }
+            for &to in insns.succs.iter().chain(&insns.pads) {
+                starts[to].get_or_insert([top, frame]);
+            }
+        }
+        out
+    }
+
     /// Those of a block.
     pub(super) fn of_block(&self, block: usize) -> &[Op] {
         let range = self.range(block);
@@ -126,7 +195,8 @@ impl Ops {
     }
 }
 
-struct Reducer<'m, 'a> {
+/// Reduces instructions.
+pub(super) struct Reducer<'m, 'a> {
     module: &'m Module<'a>,
     info: Option<InstructionInfoFactory>,
     /// Realignments of the stack pointer so far.
@@ -152,9 +222,17 @@ fn written(register: Register) -> Written {
     }
 }
 
-impl Reducer<'_, '_> {
-    /// `None`: nothing that is followed.
-    fn reduce(&mut self, insn: &Instruction, number: u32) -> Option<Op> {
+impl<'m, 'a> Reducer<'m, 'a> {
+    pub(super) fn new(module: &'m Module<'a>) -> Self {
+        Reducer {
+            module,
+            info: None,
+            bases: 0,
+        }
+    }
+
+    /// What an instruction does; `None`: nothing that is followed.
+    pub(super) fn reduce(&mut self, insn: &Instruction, number: u32) -> Option<Op> {
         let (first, second) = (insn.op0_kind(), insn.op1_kind());
         // Most instructions of numerical code.
         if first == OpKind::Register && is_vector(insn.op0_register()) && !sets_rcx(insn) {

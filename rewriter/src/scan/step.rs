@@ -16,6 +16,8 @@ pub(crate) struct Step<'m, 'a> {
     module: &'m Module<'a>,
     /// Grows.
     pub(crate) exposed: Exposed,
+    /// Slots that were taken to be exposed beforehand, as long as nothing has exposed them.
+    pub(crate) guessed: FxHashSet<Slot>,
     /// Slots that held a value.
     used: FxHashSet<Slot>,
     /// A slot that held a value was exposed afterwards.
@@ -95,6 +97,7 @@ impl<'m, 'a> Step<'m, 'a> {
         Step {
             module,
             exposed,
+            guessed: FxHashSet::default(),
             used: FxHashSet::default(),
             late: false,
             divides: false,
@@ -113,6 +116,7 @@ impl<'m, 'a> Step<'m, 'a> {
     }
 
     fn expose(&mut self, at: Slot) {
+        self.guessed.remove(&at);
         if !self.exposed.contains(&at) {
             Rc::make_mut(&mut self.exposed).insert(at);
             self.late |= self.used.contains(&at);

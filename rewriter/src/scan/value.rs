@@ -41,6 +41,14 @@ impl Value {
         }
     }
 
+    /// Whether it is the result of a query, or computed from one.
+    pub(crate) fn is_queried(self) -> bool {
+        self.is_from_thread()
+            || self.is_from_threads()
+            || self.division().is_some()
+            || matches!(self, Value::Query(_))
+    }
+
     /// Whether it is the thread's number, or computed from it without a division.
     pub(crate) fn is_from_thread(self) -> bool {
         matches!(

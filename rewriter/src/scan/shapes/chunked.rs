@@ -17,9 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Adds the chunked static loops of a function to `drafts`.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut found = BTreeMap::new();
-    for block in 0..a.body.blocks.len() {
-        let mut stride = false;
-        a.visit(block, |_, insn, state| stride |= adds_stride(insn, state));
+    for &block in &a.noticed.strides {
         // The cycles that it is in, innermost first: of the iterations, of the chunks.
         let mut cycles: Vec<&NaturalLoop> = a
             .cycles
@@ -27,8 +25,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             .filter(|l| l.blocks.contains(&block))
             .collect();
         cycles.sort_by_key(|l| l.blocks.len());
-        if stride
-            && let Some(cycle) = cycles.first()
+        if let Some(cycle) = cycles.first()
             && let Some((at, unscaled)) = bound_check(a, cycle)
             && (unscaled || has_minimum(a, cycle))
         {
@@ -207,7 +204,7 @@ fn leads_into(a: &Analysis<'_, '_>, branch: usize, side: usize, cycle: &NaturalL
 }
 
 /// Whether a multiple of the number of threads is added to something that changes.
-fn adds_stride(insn: &Instruction, state: &State) -> bool {
+pub(super) fn adds_stride(insn: &Instruction, state: &State) -> bool {
     match insn.mnemonic() {
         Mnemonic::Add | Mnemonic::Sub | Mnemonic::Imul => (0..insn.op_count().min(2))
             .any(|op| dataflow::operand(state, insn, op).is_from_threads()),

@@ -4,16 +4,17 @@ use super::{Analysis, Decision, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
-use crate::scan::value::Value;
+use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A division by the number of threads or teams.
-pub(super) struct Division {
+#[derive(Debug, Clone)]
+pub(crate) struct Division {
     pub insn: Instruction,
     pub block: usize,
     /// What it divides by.
@@ -22,61 +23,33 @@ pub(super) struct Division {
     pub size: usize,
 }
 
+impl Division {
+    /// The division, if it is one by such a number.
+    pub(super) fn of(block: usize, insn: &Instruction, state: &State) -> Option<Division> {
+        let Value::Query(by @ (Query::NumThreads | Query::NumTeams)) =
+            dataflow::operand(state, insn, 0)
+        else {
+            return None;
+        };
+        let size = match insn.op0_kind() {
+            OpKind::Register => insn.op0_register().size(),
+            _ => insn.memory_size().size(),
+        };
+        Some(Division {
+            insn: *insn,
+            block,
+            by,
+            size,
+        })
+    }
+}
+
 /// The own number among what is counted.
 pub(super) fn rank(by: Query) -> Query {
     match by {
         Query::NumTeams => Query::TeamNum,
         _ => Query::ThreadNum,
     }
-}
-
-/// Divisions by the number of threads, by address; of twins only the first.
-pub(super) fn divisions(a: &Analysis<'_, '_>) -> BTreeMap<u64, Division> {
-    let mut out = BTreeMap::new();
-    for block in 0..a.body.blocks.len() {
-        a.visit(block, |_, insn, state| {
-            if !matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv) || a.flow.is_twin(insn) {
-                return;
-            }
-            let size = match insn.op0_kind() {
-                OpKind::Register => insn.op0_register().size(),
-                _ => insn.memory_size().size(),
-            };
-            if let Value::Query(by @ (Query::NumThreads | Query::NumTeams)) =
-                dataflow::operand(state, insn, 0)
-            {
-                out.insert(
-                    insn.ip(),
-                    Division {
-                        insn: *insn,
-                        block,
-                        by,
-                        size,
-                    },
-                );
-            }
-        });
-    }
-    out
-}
-
-/// Every pair of values that the function compares, with block and address.
-pub(super) fn comparisons<'x>(
-    a: &'x Analysis<'_, '_>,
-) -> impl Iterator<Item = (usize, u64, (Value, Value))> + 'x {
-    (0..a.body.blocks.len()).flat_map(move |block| {
-        let mut out = Vec::new();
-        a.visit(block, |_, insn, state| {
-            if insn.mnemonic() == Mnemonic::Cmp {
-                let values = (
-                    dataflow::operand(state, insn, 0),
-                    dataflow::operand(state, insn, 1),
-                );
-                out.push((block, insn.ip(), values));
-            }
-        });
-        out
-    })
 }
 
 /// Blocks that end in a branch on an order of values of this division, other than the comparison with the remainder;

@@ -7,9 +7,7 @@
 //! if (s0 >= e0) goto end;                      the diverging branch
 //! ```
 
-use super::division::{
-    add_begin, asks_again, comparisons, displaced, diverging, divisions, leaves_cycle, rank,
-};
+use super::division::{Division, add_begin, asks_again, displaced, diverging, leaves_cycle, rank};
 use super::{Analysis, again, shares};
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
@@ -39,7 +37,8 @@ const NOT_OURS: &str = "a loop divided by hand, or in a form that is not gcc's";
 /// Adds the static loops of a function to `drafts`.
 pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut shapes: Vec<Shape> = Vec::new();
-    let divisions = divisions(a);
+    let all = a.noticed.divisions.iter();
+    let divisions: BTreeMap<u64, Division> = all.map(|d| (d.insn.ip(), d.clone())).collect();
     // Divisions on different paths may have the code behind them in common: all are behind this block.
     let mut over: BTreeMap<u64, usize> = BTreeMap::new();
     let mut over_count: BTreeMap<u64, usize> = BTreeMap::new();
@@ -173,7 +172,8 @@ fn shape(
         let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
         is(x, y) || is(y, x)
     };
-    let asked: Vec<(usize, u64)> = comparisons(a)
+    let compared = a.noticed.comparisons.iter();
+    let asked: Vec<(usize, u64)> = compared
         .filter(|c| asks_remainder(c.2))
         .map(|c| (c.0, c.1))
         .collect();

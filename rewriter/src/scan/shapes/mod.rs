@@ -40,8 +40,21 @@ pub(crate) struct Analysis<'m, 'a> {
     pub calls: BTreeMap<u64, usize>,
     /// Conditional branches by block, with the comparison that decides.
     pub decisions: BTreeMap<usize, Decision>,
+    /// What else was noticed when every instruction was looked at once.
+    pub noticed: Noticed,
     /// Cycles of blocks.
     pub cycles: Vec<NaturalLoop>,
+}
+
+/// Instructions that shapes are built on.
+#[derive(Debug, Default)]
+pub(crate) struct Noticed {
+    /// Divisions by the number of threads or teams, ascending; of twins only the first.
+    pub divisions: Vec<division::Division>,
+    /// Pairs of compared values of which one comes from a query, with block and address, ascending.
+    pub comparisons: Vec<(usize, u64, (Value, Value))>,
+    /// Blocks in which a multiple of the number of threads is added to something, ascending.
+    pub strides: Vec<usize>,
 }
 
 /// A conditional branch at a block's end and the comparison that it depends on.
@@ -100,6 +113,16 @@ pub(crate) fn find(
     own: std::ops::Range<usize>,
     drafts: &mut Vec<Draft>,
 ) -> bool {
+    let (decisions, noticed) = look(module, body, flow);
+    // Nothing of it can be there: most functions only ask for numbers.
+    let asks = |d: &Decision| master::filter(d).is_some();
+    let nothing = noticed.divisions.is_empty()
+        && noticed.strides.is_empty()
+        && !decisions.values().any(asks)
+        && !possible(false, &drafts[own.clone()]);
+    if nothing {
+        return false;
+    }
     let mut analysis = Analysis {
         module,
         body,
@@ -109,10 +132,10 @@ pub(crate) fn find(
         outlined,
         asked: Cell::new(false),
         calls: own.map(|i| (drafts[i].address, i)).collect(),
-        decisions: BTreeMap::new(),
+        decisions,
+        noticed,
         cycles: Vec::new(),
     };
-    analysis.decisions = analysis.find_decisions();
     analysis.cycles = analysis.natural_loops();
     loops::find(&mut analysis, drafts);
     chunked::find(&analysis, drafts);
@@ -122,77 +145,96 @@ pub(crate) fn find(
     analysis.asked.get()
 }
 
-impl Analysis<'_, '_> {
-    /// Whether its return ends what is open: its address is handed over as an outlined function.
-    fn is_outlined(&self) -> bool {
-        self.asked.set(true);
-        self.outlined
-    }
-
-    fn find_decisions(&self) -> BTreeMap<usize, Decision> {
-        let mut out = BTreeMap::new();
-        for block in 0..self.body.blocks.len() {
-            let Some(branch) = self.body.last(block) else {
-                continue;
+/// Looks at every instruction once.
+fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decision>, Noticed) {
+    let mut decisions = BTreeMap::new();
+    let mut noticed = Noticed::default();
+    for block in 0..body.blocks.len() {
+        let branch = body
+            .last(block)
+            .filter(|b| b.flow_control() == FlowControl::ConditionalBranch);
+        let compare = branch.and_then(|_| compare_before(body, block));
+        let mut strides = false;
+        flow.visit(module, body, block, |i, insn, state| {
+            let values = || {
+                let value = |op| dataflow::operand(state, insn, op);
+                (value(0), value(1))
             };
-            if branch.flow_control() != FlowControl::ConditionalBranch {
-                continue;
-            }
-            let Some(compare) = self.compare_before(block) else {
-                continue;
-            };
-            let mut values = None;
-            self.visit(block, |i, insn, state| {
-                if i == compare {
-                    values = Some((
-                        dataflow::operand(state, insn, 0),
-                        dataflow::operand(state, insn, 1),
-                    ));
-                }
-            });
-            if let Some(mut values) = values {
-                let insn = &self.body.insns[compare];
-                if insn.mnemonic() == Mnemonic::Test {
-                    if insn.op0_kind() != insn.op1_kind()
-                        || insn.op0_register() != insn.op1_register()
-                    {
-                        continue;
+            match insn.mnemonic() {
+                Mnemonic::Cmp => {
+                    let (x, y) = values();
+                    if x.is_queried() || y.is_queried() {
+                        noticed.comparisons.push((block, insn.ip(), (x, y)));
                     }
-                    values.1 = Value::Const(0);
                 }
-                if insn.mnemonic() == Mnemonic::Dec {
-                    values.1 = Value::Const(1);
+                Mnemonic::Div | Mnemonic::Idiv if !flow.is_twin(insn) => {
+                    let division = division::Division::of(block, insn, state);
+                    noticed.divisions.extend(division);
                 }
-                out.insert(
+                Mnemonic::Add | Mnemonic::Sub | Mnemonic::Imul | Mnemonic::Lea => {
+                    strides = strides || chunked::adds_stride(insn, state);
+                }
+                _ => {}
+            }
+            if Some(i) == compare
+                && let Some(branch) = branch
+                && let Some(values) = compared(insn, values())
+            {
+                decisions.insert(
                     block,
                     Decision {
-                        compare,
+                        compare: i,
                         values,
                         branch: *branch,
                     },
                 );
             }
+        });
+        if strides {
+            noticed.strides.push(block);
         }
-        out
     }
+    (decisions, noticed)
+}
 
-    /// The comparison whose flags the branch at the block's end reads.
-    fn compare_before(&self, block: usize) -> Option<usize> {
-        let range = self.body.blocks[block].insns.clone();
-        let last = range.end.checked_sub(1)?;
-        let source = (range.start..last)
-            .rev()
-            .find(|&i| self.body.insns[i].rflags_modified() != 0 || is_call(&self.body.insns[i]))?;
-        let equality = matches!(
-            self.body.insns[last].mnemonic(),
-            Mnemonic::Je | Mnemonic::Jne
-        );
-        match self.body.insns[source].mnemonic() {
-            Mnemonic::Cmp | Mnemonic::Test => Some(source),
-            // Shorter ways to compare with a constant, when the value isn't needed any more.
-            Mnemonic::Dec | Mnemonic::Sub if equality => Some(source),
-            _ => None,
+/// The values that a comparing instruction with these operands compares.
+fn compared(insn: &Instruction, mut values: (Value, Value)) -> Option<(Value, Value)> {
+    match insn.mnemonic() {
+        Mnemonic::Test => {
+            let same =
+                insn.op0_kind() == insn.op1_kind() && insn.op0_register() == insn.op1_register();
+            values.1 = Value::Const(0);
+            same.then_some(values)
         }
+        Mnemonic::Dec => {
+            values.1 = Value::Const(1);
+            Some(values)
+        }
+        _ => Some(values),
+    }
+}
+
+/// The comparison whose flags the branch at the block's end reads.
+fn compare_before(body: &Body, block: usize) -> Option<usize> {
+    let range = body.blocks[block].insns.clone();
+    let last = range.end.checked_sub(1)?;
+    let source = (range.start..last)
+        .rev()
+        .find(|&i| body.insns[i].rflags_modified() != 0 || is_call(&body.insns[i]))?;
+    let equality = matches!(body.insns[last].mnemonic(), Mnemonic::Je | Mnemonic::Jne);
+    match body.insns[source].mnemonic() {
+        Mnemonic::Cmp | Mnemonic::Test => Some(source),
+        // Shorter ways to compare with a constant, when the value isn't needed any more.
+        Mnemonic::Dec | Mnemonic::Sub if equality => Some(source),
+        _ => None,
+    }
+}
+
+impl Analysis<'_, '_> {
+    /// Whether its return ends what is open: its address is handed over as an outlined function.
+    fn is_outlined(&self) -> bool {
+        self.asked.set(true);
+        self.outlined
     }
 
     fn visit(&self, block: usize, f: impl FnMut(usize, &Instruction, &State)) {
