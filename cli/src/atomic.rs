@@ -2,7 +2,7 @@
 
 use crate::interrupt;
 use anyhow::{Context, Result};
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -12,14 +12,19 @@ const BLOCK: usize = 4096;
 
 /// Writes a file beside its destination, forces it to the disk and renames it. `mode`: permission bits.
 pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
-    write_with(path, mode, |file| write_sparse(file, bytes))
+    write_with(path, mode, |file| {
+        let mut holes = Holes::new(file);
+        holes.write(bytes)?;
+        holes.finish()?;
+        Ok(())
+    })
 }
 
 /// As [`write`], with the contents written by `fill`.
 pub(crate) fn write_with(
     path: &Path,
     mode: u32,
-    fill: impl FnOnce(&mut std::fs::File) -> std::io::Result<()>,
+    fill: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     // A signal in between would leave the temporary file behind.
@@ -29,7 +34,11 @@ pub(crate) fn write_with(
         .tempfile_in(parent(path))
         .with_context(cannot)?;
     let file = temporary.as_file_mut();
-    fill(file).with_context(cannot)?;
+    fill(file).map_err(|e| match e.is::<std::io::Error>() {
+        true => e.context(cannot()),
+        // What the writer itself finds wrong says where.
+        false => e,
+    })?;
     file.set_permissions(Permissions::from_mode(mode))
         .with_context(cannot)?;
     file.sync_all().with_context(cannot)?;
@@ -58,28 +67,48 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Leaves holes for blocks of zeros: segments are appended at aligned offsets, often far behind the original's end.
-fn write_sparse(file: &mut std::fs::File, bytes: &[u8]) -> std::io::Result<()> {
-    let is_hole = |block: &[u8]| block.len() == BLOCK && block.iter().all(|&b| b == 0);
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let hole = rest
-            .chunks(BLOCK)
-            .take_while(|b| is_hole(b))
-            .map(<[u8]>::len)
-            .sum::<usize>();
-        if hole > 0 {
-            file.seek(SeekFrom::Current(hole as i64))?;
-        }
-        let data = rest[hole..]
-            .chunks(BLOCK)
-            .take_while(|b| !is_hole(b))
-            .map(<[u8]>::len)
-            .sum::<usize>();
-        file.write_all(&rest[hole..hole + data])?;
-        rest = &rest[hole + data..];
+/// Writes a file from its beginning to its end, with holes for blocks of zeros: segments are appended at aligned offsets,
+/// often far behind the original's end.
+pub(crate) struct Holes<'a> {
+    file: &'a mut File,
+    len: u64,
+}
+
+impl<'a> Holes<'a> {
+    /// Into an empty file.
+    pub(crate) fn new(file: &'a mut File) -> Holes<'a> {
+        Holes { file, len: 0 }
     }
-    file.set_len(bytes.len() as u64)
+
+    /// What comes next.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        let is_hole = |block: &[u8]| block.len() == BLOCK && block.iter().all(|&b| b == 0);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let hole = rest
+                .chunks(BLOCK)
+                .take_while(|b| is_hole(b))
+                .map(<[u8]>::len)
+                .sum::<usize>();
+            if hole > 0 {
+                self.file.seek(SeekFrom::Current(hole as i64))?;
+            }
+            let data = rest[hole..]
+                .chunks(BLOCK)
+                .take_while(|b| !is_hole(b))
+                .map(<[u8]>::len)
+                .sum::<usize>();
+            self.file.write_all(&rest[hole..hole + data])?;
+            rest = &rest[hole + data..];
+        }
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// A hole at the end counts too.
+    pub(crate) fn finish(self) -> std::io::Result<()> {
+        self.file.set_len(self.len)
+    }
 }
 
 #[cfg(test)]
@@ -128,8 +157,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out");
         write(&path, b"one", 0o600).unwrap();
-        let error = write_with(&path, 0o600, |_| Err(std::io::Error::other("no"))).unwrap_err();
+        let no = || Err(std::io::Error::other("no").into());
+        let error = write_with(&path, 0o600, |_| no()).unwrap_err();
         assert!(format!("{error:#}").starts_with("cannot write "));
+        let error = write_with(&path, 0o600, |_| anyhow::bail!("not that")).unwrap_err();
+        assert_eq!(format!("{error:#}"), "not that");
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }

@@ -1,15 +1,19 @@
 //! The rewriter, as the commands use it.
 
+use crate::atomic::Holes;
+use crate::input::Input;
 use crate::select::{self, SelectArgs};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_rewriter::model::Scan;
-use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::plan::{self, PatchPlan, PlanOptions};
 use ompfuse_rewriter::reproduce::reproduce;
 use ompfuse_rewriter::scan::{ScanError, scan as scan_bytes, self_description};
-use ompfuse_rewriter::{patch, verify};
+use ompfuse_rewriter::verify::VerifyError;
+use ompfuse_rewriter::{patch, verify, write};
 use serde::Serialize;
+use std::fs::File;
 use std::path::Path;
 
 /// A binary, examined.
@@ -64,81 +68,84 @@ pub(crate) fn examine(path: &Path, bytes: &[u8]) -> Result<Binary> {
     })
 }
 
-/// A patched file, not written yet.
-pub(crate) struct Patched {
-    /// Its bytes.
-    pub(crate) bytes: Vec<u8>,
-    /// What it says of itself.
-    pub(crate) description: SelfDescription,
-}
-
-/// Patches the selected regions and verifies the result.
-pub(crate) fn patch(
+/// Plans a patch of the selected regions.
+pub(crate) fn plan(
     bytes: &[u8],
-    scan: &Scan,
+    scan: Scan,
     selection: &SelectArgs,
     dormant: bool,
-) -> Result<Patched> {
-    let path = &scan.binary.path;
+) -> Result<PatchPlan> {
+    let path = scan.binary.path.clone();
     if scan.sites.is_empty() {
         bail!("nothing to patch in {path}: no call of an OpenMP runtime was found");
     }
-    if selection.leaves_out(path) {
+    if selection.leaves_out(&path) {
         bail!("nothing to patch in {path}: --select, --skip or --filter leave the whole file out");
     }
-    let sites: Vec<SiteInfo> = scan.sites.iter().map(|s| s.info.clone()).collect();
-    let chosen = select::selected(selection, path, &sites)?;
-    let selected = Some(
-        sites
-            .iter()
-            .zip(chosen)
-            .filter(|(_, chosen)| *chosen)
-            .map(|(s, _)| s.id)
-            .collect(),
-    );
-    let patched = patch::patch(
-        bytes,
-        scan,
-        &PlanOptions {
-            dormant,
-            selected,
-            ..PlanOptions::default()
-        },
-    )?;
-    let description = patched.plan.description;
-    let description = description.with_context(|| {
-        format!(
-            "nothing to patch in {path}: of {} sites none has or gets a probe{}",
-            sites.len(),
+    let selected = match selection.is_empty() {
+        true => None,
+        false => {
+            let chosen = select::selected(selection, &path, &scan.sites)?;
+            let ids = (0..).zip(chosen).filter(|(_, chosen)| *chosen);
+            Some(ids.map(|(id, _)| id).collect())
+        }
+    };
+    let sites = scan.sites.len();
+    let options = PlanOptions {
+        dormant,
+        selected,
+        ..PlanOptions::default()
+    };
+    let plan = plan::plan(bytes, scan, &options)?;
+    if plan.description.is_none() {
+        bail!(
+            "nothing to patch in {path}: of {sites} sites none has or gets a probe{}",
             match selection.is_empty() {
                 true => "",
                 false => " (--select, --skip and --filter decide)",
             }
-        )
+        );
+    }
+    Ok(plan)
+}
+
+/// Carries a plan out into a new file, and reads that again: what isn't accepted is not left there.
+pub(crate) fn write(original: &Input, plan: &PatchPlan, file: &mut File) -> Result<()> {
+    let mut holes = Holes::new(file);
+    write::write_to(original, plan, |bytes| -> Result<()> {
+        Ok(holes.write(bytes)?)
     })?;
-    Ok(Patched {
-        bytes: patched.bytes,
-        description,
-    })
+    holes.finish()?;
+    let written = Input::of(file)?;
+    let release = || {
+        original.release();
+        written.release();
+    };
+    release();
+    patch::accept(original, &written, plan, &release)?;
+    Ok(())
 }
 
 /// Compares a patched file with its original. Returns whether it could be made again, and compared byte by byte: if this
 /// version of ompfuse made it.
 pub(crate) fn verify(
-    original: (&Path, &[u8]),
-    patched: (&Path, &[u8]),
+    original: (&Path, &Input),
+    patched: (&Path, &Input),
     description: &SelfDescription,
 ) -> Result<bool> {
-    if crate::cache::sha256(original.1) != description.original_sha256 {
-        bail!(
-            "{} was not made from {}: its description names another original (SHA-256 {})",
+    let release = || {
+        original.1.release();
+        patched.1.release();
+    };
+    let rejected = || format!("{} is rejected", patched.0.display());
+    match verify::verify_with(original.1, patched.1, None, &release) {
+        Err(VerifyError::OtherOriginal { expected }) => bail!(
+            "{} was not made from {}: its description names another original (SHA-256 {expected})",
             patched.0.display(),
             original.0.display(),
-            description.original_sha256
-        );
-    }
-    let rejected = || format!("{} is rejected", patched.0.display());
-    verify::verify(original.1, patched.1, None).with_context(rejected)?;
+        ),
+        judged => judged.with_context(rejected)?,
+    };
     let library = PlanOptions::default().runtime_library;
     reproduce(original.1, patched.1, description, &library).with_context(rejected)
 }

@@ -13,7 +13,8 @@ use anyhow::{Context, Result};
 use ompfuse_format::run::AUDIT_LIBRARY;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
@@ -149,19 +150,27 @@ pub(crate) fn own_libraries() -> Result<Entry> {
         options: "",
         origin: None,
     };
-    get_or_make_in(nameable.as_deref(), &key, || Ok(embedded::AUDIT.to_vec()))
+    get_or_make_in(nameable.as_deref(), &key, || Ok(bytes(embedded::AUDIT)))
 }
 
-/// The cached program, made by `make` if it isn't there.
-pub(crate) fn get_or_make(key: &Key<'_>, make: impl FnOnce() -> Result<Vec<u8>>) -> Result<Entry> {
+/// Fills a file with bytes.
+fn bytes(bytes: &[u8]) -> impl FnOnce(&mut File) -> Result<()> {
+    |file| Ok(file.write_all(bytes)?)
+}
+
+/// The cached program, made by `make` if it isn't there: what that gives back fills the file.
+pub(crate) fn get_or_make<F: FnOnce(&mut File) -> Result<()>>(
+    key: &Key<'_>,
+    make: impl FnOnce() -> Result<F>,
+) -> Result<Entry> {
     get_or_make_in(folder().as_deref(), key, make)
 }
 
 /// The same in another cache folder.
-pub(crate) fn get_or_make_in(
+pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
     cache: Option<&Path>,
     key: &Key<'_>,
-    make: impl FnOnce() -> Result<Vec<u8>>,
+    make: impl FnOnce() -> Result<F>,
 ) -> Result<Entry> {
     let cached = |entry: &Path| {
         let program = entry.join(key.file());
@@ -184,7 +193,7 @@ pub(crate) fn get_or_make_in(
     if let Some(found) = cache.and_then(|c| cached(&c.canonicalize().ok()?.join(key.folder()))) {
         return Ok(found);
     }
-    let patched = make()?;
+    let fill = make()?;
     let hold = crate::interrupt::hold();
     // A read-only home folder is no reason to give up.
     let (cache, temporary) = match cache.map(private) {
@@ -201,7 +210,7 @@ pub(crate) fn get_or_make_in(
         let made = origin.lay_out(temporary.path(), place);
         made.with_context(|| format!("cannot make folders in {}", place.display()))?;
     }
-    atomic::write(&program, &patched, 0o700)?;
+    atomic::write_with(&program, 0o700, fill)?;
     embedded::place(temporary.path())?;
     hold.check()?;
     let Some(entry) = cache.map(|c| c.join(key.folder())) else {
@@ -227,6 +236,10 @@ pub(crate) fn get_or_make_in(
 mod tests {
     use super::*;
 
+    fn never() -> Result<fn(&mut File) -> Result<()>> {
+        panic!("not needed")
+    }
+
     fn key<'a>(name: &'a str, options: &'a str) -> Key<'a> {
         Key {
             name: OsStr::new(name),
@@ -240,8 +253,7 @@ mod tests {
     fn an_entry_is_made_once_and_keyed_by_everything() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("deep/ompfuse");
-        let make =
-            |k: &Key<'_>| get_or_make_in(Some(&cache), k, || Ok(b"patched".to_vec())).unwrap();
+        let make = |k: &Key<'_>| get_or_make_in(Some(&cache), k, || Ok(bytes(b"patched"))).unwrap();
         let first = make(&key("a", ""));
         assert_eq!(std::fs::read(&first.program).unwrap(), b"patched");
         assert!(
@@ -250,7 +262,7 @@ mod tests {
                 .with_file_name("libompfuse_runtime.so")
                 .is_file()
         );
-        let again = get_or_make_in(Some(&cache), &key("a", ""), || panic!("not needed")).unwrap();
+        let again = get_or_make_in(Some(&cache), &key("a", ""), never).unwrap();
         assert_eq!(again.program, first.program);
         assert_ne!(
             make(&key("a", "x")).program.parent(),
@@ -270,7 +282,7 @@ mod tests {
                 s.spawn(|| {
                     let entry = get_or_make_in(Some(&cache), &key("a", ""), || {
                         barrier.wait();
-                        Ok(b"patched".to_vec())
+                        Ok(bytes(b"patched"))
                     });
                     assert_eq!(std::fs::read(entry.unwrap().program).unwrap(), b"patched");
                 });
@@ -291,7 +303,7 @@ mod tests {
         let plain = key.folder();
         key.origin = Some(origin);
         assert_ne!(key.folder(), plain);
-        let entry = get_or_make_in(Some(dir.path()), &key, || Ok(vec![1])).unwrap();
+        let entry = get_or_make_in(Some(dir.path()), &key, || Ok(bytes(&[1]))).unwrap();
         let top = dir.path().canonicalize().unwrap().join(key.folder());
         assert_eq!(entry.program, top.join("o/o/a.so"));
         assert!(top.join("x.libs").is_dir() && top.join("o/o/sub").is_dir());
@@ -299,21 +311,27 @@ mod tests {
             std::fs::read_link(top.join("origin")).unwrap(),
             origin.folder
         );
-        let again = get_or_make_in(Some(dir.path()), &key, || panic!("not needed")).unwrap();
+        let again = get_or_make_in(Some(dir.path()), &key, never).unwrap();
         assert_eq!(again.program, entry.program);
     }
 
     #[test]
     fn without_a_cache_the_program_lives_as_long_as_the_entry() {
-        let entry = get_or_make_in(None, &key("a", ""), || Ok(vec![1])).unwrap();
+        let entry = get_or_make_in(None, &key("a", ""), || Ok(bytes(&[1]))).unwrap();
         let path = entry.program.clone();
         assert!(path.is_file());
         drop(entry);
         assert!(!path.exists());
         let unwritable = get_or_make_in(Some(Path::new("/proc/ompfuse")), &key("a", ""), || {
-            Ok(vec![1])
+            Ok(bytes(&[1]))
         });
         assert!(unwritable.unwrap().program.is_file());
-        assert!(get_or_make_in(None, &key("a", ""), || anyhow::bail!("no")).is_err());
+        assert!(
+            get_or_make_in(None, &key("a", ""), || match true {
+                true => anyhow::bail!("no"),
+                false => Ok(bytes(b"")),
+            })
+            .is_err()
+        );
     }
 }

@@ -16,6 +16,27 @@ impl Deref for Input {
     }
 }
 
+impl Input {
+    /// Maps a file that this command has just written.
+    pub(crate) fn of(file: &File) -> std::io::Result<Input> {
+        map_file(file).map(|map| Input(Some(map)))
+    }
+
+    /// Gives the memory of its pages back; they are read again when they are needed again.
+    #[expect(
+        unsafe_code,
+        reason = "for private memory with changes, which this isn't, pages would be lost"
+    )]
+    pub(crate) fn release(&self) {
+        if let Some(map) = &self.0 {
+            // SAFETY: a read-only mapping of a file: its pages have the file's contents again.
+            let released = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            // A kernel that doesn't want to needs more memory, that is all.
+            let _ = released;
+        }
+    }
+}
+
 /// Maps a regular file.
 pub(crate) fn map(path: &Path) -> Result<Input> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -36,7 +57,7 @@ pub(crate) fn map(path: &Path) -> Result<Input> {
     })?)))
 }
 
-/// The one unsafe call of this crate: binaries and record files are up to gigabytes large and read in parts.
+/// Binaries and record files are up to gigabytes large and read in parts.
 #[expect(
     unsafe_code,
     reason = "mapping a file is unsafe in Rust: another process may change it"
@@ -57,7 +78,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         std::fs::write(&path, b"abc").unwrap();
-        assert_eq!(&*map(&path).unwrap(), b"abc");
+        let input = map(&path).unwrap();
+        assert_eq!(&*input, b"abc");
+        input.release();
+        assert_eq!(&*input, b"abc");
         std::fs::write(&path, b"").unwrap();
         assert_eq!(&*map(&path).unwrap(), b"");
         let error = |p: &Path| format!("{:#}", map(p).err().unwrap());

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{ENV_LIBRARIES, library_key};
-use ompfuse_format::site::SiteInfo;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -121,8 +121,8 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     if key != library_key(dev, ino, size, metadata.mtime(), metadata.mtime_nsec()) {
         bail!("{} has changed meanwhile", file.display());
     }
-    let bytes = input::map(file)?;
-    if binary::description(file, &bytes)?.is_some() {
+    let bytes = &input::map(file)?;
+    if binary::description(file, bytes)?.is_some() {
         return Ok(None);
     }
     let selection = selection(folder)?;
@@ -143,10 +143,10 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     let entry = cache::get_or_make_in(Some(&cache), &key, || {
         let scan =
             binary::scan(&file, &bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
-        let sites: Vec<SiteInfo> = scan.sites.iter().map(|s| s.info.clone()).collect();
-        match selection.for_library(&scan.binary.path, &sites) {
-            Some(own) if !sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
-                binary::patch(&bytes, &scan, &own, false).map(|p| p.bytes)
+        match selection.for_library(&scan.binary.path, &scan.sites) {
+            Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
+                let plan = binary::plan(&bytes, scan, &own, false)?;
+                Ok(move |file: &mut File| binary::write(bytes, &plan, file))
             }
             _ => {
                 nothing = true;

@@ -1,6 +1,7 @@
 //! The program that is to be recorded, patched.
 
 use crate::cache::{self, Entry, Key};
+use crate::input::Input;
 use crate::libraries::{self, Libraries};
 use crate::output::note;
 use crate::select::SelectArgs;
@@ -10,6 +11,7 @@ use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::SelfDescription;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -100,7 +102,7 @@ impl Prepared {
     }
 
     /// Takes the patched copy in the cache, made if it isn't there; or the original, if that doesn't use OpenMP itself.
-    fn patch(&mut self, file: &Path, bytes: &[u8], selection: &SelectArgs) -> Result<()> {
+    fn patch(&mut self, file: &Path, bytes: &Input, selection: &SelectArgs) -> Result<()> {
         let name = file.file_name().context("a program's file has a name")?;
         let options = selection.fingerprint();
         let key = Key {
@@ -114,7 +116,8 @@ impl Prepared {
             let scan =
                 binary::scan(file, bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
             nothing = scan.sites.is_empty() || selection.leaves_out(&scan.binary.path);
-            binary::patch(bytes, &scan, selection, false).map(|p| p.bytes)
+            let plan = binary::plan(bytes, scan, selection, false)?;
+            Ok(move |file: &mut File| binary::write(bytes, &plan, file))
         });
         if nothing && loader::is_dynamic(bytes) {
             return Ok(());

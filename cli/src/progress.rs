@@ -13,6 +13,13 @@ impl Drop for Spinner {
     }
 }
 
+impl Spinner {
+    /// Another thing goes on now.
+    pub(crate) fn say(&self, what: &'static str) {
+        self.0.set_message(what);
+    }
+}
+
 /// A turning sign beside a word, if standard error is a terminal.
 pub(crate) fn spinner(what: &'static str) -> Spinner {
     let bar = if std::io::stderr().is_terminal() {

@@ -28,7 +28,11 @@ pub(crate) struct SelectArgs {
 
 /// For each site of a module, given by its path, whether it is to be patched. A region is meant if its begin is, or if an
 /// address names one of its sites; all its sites share its fate.
-pub(crate) fn selected(args: &SelectArgs, module: &str, sites: &[SiteInfo]) -> Result<Vec<bool>> {
+pub(crate) fn selected(
+    args: &SelectArgs,
+    module: &str,
+    sites: &[impl AsRef<SiteInfo>],
+) -> Result<Vec<bool>> {
     let regions = |pattern: &Pattern| -> Result<Vec<bool>> {
         let is_meant = regions(pattern, module, sites);
         if pattern.is_about(module) && !is_meant.contains(&true) {
@@ -60,25 +64,29 @@ pub(crate) fn selected(args: &SelectArgs, module: &str, sites: &[SiteInfo]) -> R
             .for_each(|(&meant, chosen)| *chosen &= !meant);
     }
     // ... and where that isn't wanted, the region's numbers would be wrong.
-    while let Some(&(region, _)) = needs.iter().find(|(r, end)| chosen[*r] && !chosen[*end]) {
-        chosen[region] = false;
-    }
+    while needs
+        .iter()
+        .map(|&(region, end)| chosen[region] && !chosen[end] && std::mem::take(&mut chosen[region]))
+        .fold(false, |changed, now| changed | now)
+    {}
     Ok(sites
         .iter()
+        .map(AsRef::as_ref)
         .map(|s| chosen.get(s.region as usize).copied().unwrap_or(false))
         .collect())
 }
 
 /// For each site that begins a region, whether it is meant.
-fn regions(pattern: &Pattern, module: &str, sites: &[SiteInfo]) -> Vec<bool> {
+fn regions(pattern: &Pattern, module: &str, sites: &[impl AsRef<SiteInfo>]) -> Vec<bool> {
     let mut is_meant = vec![false; sites.len()];
     if !pattern.is_about(module) {
         return is_meant;
     }
-    for site in sites {
+    for site in sites.iter().map(AsRef::as_ref) {
         let begin = site.region as usize;
         let by_address = pattern.is_address() && pattern.matches(site);
-        if by_address || sites.get(begin).is_some_and(|b| pattern.matches(b)) {
+        let region = sites.get(begin).map(AsRef::as_ref);
+        if by_address || region.is_some_and(|b| pattern.matches(b)) {
             *is_meant.get_mut(begin).unwrap_or(&mut false) = true;
         }
     }
@@ -93,12 +101,10 @@ pub(crate) fn meant(pattern: &Pattern, module: &str, sites: &[SiteInfo]) -> Vec<
 }
 
 /// Regions whose end is implied by another region's probe (a barrier's), and that region.
-fn needs(sites: &[SiteInfo]) -> Vec<(usize, usize)> {
-    let at: HashMap<_, _> = sites
-        .iter()
-        .map(|s| (s.address, s.region as usize))
-        .collect();
-    let implied = sites.iter().filter(|s| s.mechanism == Mechanism::Implied);
+fn needs(sites: &[impl AsRef<SiteInfo>]) -> Vec<(usize, usize)> {
+    let all = || sites.iter().map(AsRef::as_ref);
+    let at: HashMap<_, _> = all().map(|s| (s.address, s.region as usize)).collect();
+    let implied = all().filter(|s| s.mechanism == Mechanism::Implied);
     let pairs = implied.filter_map(|site| {
         // The end stands at the first of the sites that imply it.
         let end = *at
@@ -143,7 +149,11 @@ impl SelectArgs {
     }
 
     /// What of a whole program's selection is about a library that it has loaded; `None`: nothing in it is selected.
-    pub(crate) fn for_library(&self, module: &str, sites: &[SiteInfo]) -> Option<SelectArgs> {
+    pub(crate) fn for_library(
+        &self,
+        module: &str,
+        sites: &[impl AsRef<SiteInfo>],
+    ) -> Option<SelectArgs> {
         let fits = |pattern: &&Pattern| {
             let alone = SelectArgs {
                 select: vec![(*pattern).clone()],

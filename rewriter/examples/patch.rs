@@ -1,8 +1,13 @@
-//! Scans, patches and verifies, for debugging: `cargo run -p ompfuse-rewriter --example patch -- IN OUT [--dormant]`.
+//! Scans, patches and verifies, and tells what each step took, for debugging: `cargo run --release -p ompfuse-rewriter
+//! --example patch -- IN OUT [--dormant]`.
 
-use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::patch::accept;
+use ompfuse_rewriter::patch_error::PatchError;
+use ompfuse_rewriter::plan::{PlanOptions, plan};
+use ompfuse_rewriter::write::write_to;
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
+use std::time::Instant;
 
 fn run() -> Result<(), String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -14,11 +19,30 @@ fn run() -> Result<(), String> {
         ..PlanOptions::default()
     };
     let bytes = std::fs::read(input).map_err(|e| format!("cannot read {input}: {e}"))?;
+    let mut times = Vec::new();
+    let mut begin = Instant::now();
+    let mut lap = |what| {
+        times.push(format!(
+            "{what} {:.0} ms",
+            begin.elapsed().as_secs_f64() * 1e3
+        ));
+        begin = Instant::now();
+    };
     let scan = ompfuse_rewriter::scan(&bytes, input).map_err(|e| e.to_string())?;
-    let patched =
-        ompfuse_rewriter::patch::patch(&bytes, &scan, &options).map_err(|e| e.to_string())?;
-    println!("{:?} {:?}", patched.plan.tactic, patched.report);
-    let written = std::fs::write(output, &patched.bytes)
+    lap("scan");
+    let plan = plan(&bytes, scan, &options).map_err(|e| e.to_string())?;
+    lap("plan");
+    let mut new = Vec::with_capacity(plan.len as usize);
+    let written = write_to(&bytes, &plan, |part| -> Result<(), PatchError> {
+        new.extend_from_slice(part);
+        Ok(())
+    });
+    written.map_err(|e| e.to_string())?;
+    lap("write");
+    let report = accept(&bytes, &new, &plan, &|| ()).map_err(|e| e.to_string())?;
+    lap("verify");
+    println!("{:?} {report:?}\n{}", plan.tactic, times.join(", "));
+    let written = std::fs::write(output, &new)
         .and_then(|()| std::fs::set_permissions(output, std::fs::Permissions::from_mode(0o755)));
     written.map_err(|e| format!("cannot write {output}: {e}"))
 }

@@ -1,23 +1,25 @@
 //! From a draft to a plan: places for everything that is added, then its bytes.
 
 use crate::describe::{
-    NOTE_LEN, WINDOW_LEN, description, encode, note, relay_table, relay_table_len, site_table,
-    window_table,
+    NOTE_LEN, SiteTable, WINDOW_LEN, description, encode, identity, note, relay_table,
+    relay_table_len, window_table,
 };
 use crate::draft::Draft;
 use crate::dynamic::Needed;
 use crate::image::{Image, Section};
 use crate::layout::{HeaderTactic, Layout, Placed, Sizes};
-use crate::model::{Action, LinkVa};
+use crate::model::{Action, LinkVa, Scan};
 use crate::patch_error::PatchError;
 use crate::plan::{Chunk, PatchPlan};
 use crate::sections::{NewSection, section_table};
-use crate::stubs::{STUB_LEN, UNREACHABLE, redirected, stub};
+use crate::stubs::{Redirect, STUB_LEN, UNREACHABLE, WAY_LEN, Way, redirected, stub, way, ways};
 use crate::trampoline::{Anchors, Detour, Mark, Trampoline};
 use crate::unwind::{Function, debug_frame, eh_frame, eh_frame_len, table, table_len};
 use ompfuse_format::abi::{
-    ABI_VERSION, ModuleHeader, NoteDesc, SLOT_INLINE, SLOT_NUM_THREADS, SLOT_THREAD_NUM, SiteDesc,
+    ABI_VERSION, ModuleHeader, NoteDesc, SLOT_CALL, SLOT_INLINE, SLOT_NUM_THREADS, SLOT_THREAD_NUM,
+    SiteDesc,
 };
+use std::borrow::Cow;
 
 /// Offset of the dynamic table in the data segment, where it has to move there.
 const DYNAMIC_AT: u64 = (ModuleHeader::LEN as u64).next_multiple_of(16);
@@ -38,10 +40,21 @@ struct Places {
     dynamic: Placed,
     /// Addresses of the relays, which stand behind the stubs.
     relays: Vec<LinkVa>,
+    /// What the site table will hold.
+    table: SiteTable,
+    /// The ways, which the code begins with, and the number of each call's.
+    ways: (Vec<Way>, Vec<u32>),
     /// Offsets of the trampolines in the code segment.
     trampolines: Vec<u64>,
     /// Unwind information; none when the original's can't be added to.
     functions: Vec<Function>,
+}
+
+impl Places {
+    /// Address of the first stub.
+    fn stubs_va(&self) -> u64 {
+        self.layout.code.va + WAY_LEN * self.ways.0.len() as u64
+    }
 }
 
 /// What changes elsewhere in the file: segments and sections (by index) with new places, edits, section names.
@@ -62,17 +75,23 @@ fn chunk(what: &'static str, offset: u64, bytes: Vec<u8>) -> Chunk {
 
 impl Draft<'_> {
     /// Fixes every place and every byte.
-    pub(crate) fn assemble(mut self) -> Result<PatchPlan, PatchError> {
+    pub(crate) fn assemble(mut self, original_sha256: String) -> Result<PatchPlan, PatchError> {
         let places = self.places()?;
         let layout = places.layout;
         let mut changes = Changes::default();
         for (call, n) in self.calls.iter_mut().zip(0..) {
-            call.stub = LinkVa(layout.code.va + STUB_LEN * n);
+            call.stub = LinkVa(places.stubs_va() + STUB_LEN * n);
         }
         let code = self.code(&places, &mut changes)?;
         let detours = self.detours(&places);
 
-        let json = description(self.image.bytes, self.scan, &self.selected, self.options);
+        let queries = self.scan.queries;
+        let json = description(
+            original_sha256,
+            std::mem::replace(&mut self.scan, Cow::Owned(Scan::default())),
+            &self.selected,
+            self.options,
+        );
         let text = encode(&json).map_err(|e| {
             self.image
                 .format_error(format!("its description can't be encoded: {e}"))
@@ -82,8 +101,11 @@ impl Draft<'_> {
             va: 0,
             len: text.len() as u64,
         };
-        let read_only = self.read_only(&places, text_at, &detours, &mut changes)?;
-        let data = self.data(&places, &mut changes);
+        let (at, header) = (LinkVa(places.tables.va), LinkVa(layout.data.va));
+        let sites = places.table.encode(at, header).map_err(self.too_far(at))?;
+        let identity = identity(&json.original_sha256, &sites);
+        let read_only = self.read_only(&places, text_at, sites, &detours, &mut changes)?;
+        let data = self.data(&places, identity, queries, &mut changes);
 
         let mut end = text_at.end();
         let mut new_sections = vec![
@@ -163,7 +185,9 @@ impl Draft<'_> {
     }
 
     fn places(&self) -> Result<Places, PatchError> {
-        let mut code = STUB_LEN * self.calls.len() as u64;
+        let table = SiteTable::new(&self.scan, &self.selected);
+        let ways = ways(self.calls.iter().map(|call| self.way(call)));
+        let mut code = WAY_LEN * ways.0.len() as u64 + STUB_LEN * self.calls.len() as u64;
         let mut relays = Vec::new();
         for r in &self.relays {
             let start = code.next_multiple_of(16);
@@ -178,7 +202,7 @@ impl Draft<'_> {
             code = start + t.len() as u64;
         }
         let functions = self.functions(stubs_len, &trampolines);
-        let tables_len = SiteDesc::LEN as u64 * self.scan.sites.len() as u64
+        let tables_len = table.len()
             + 8
             + WINDOW_LEN * self.trampolines.len() as u64
             + relay_table_len(&self.relays);
@@ -221,9 +245,20 @@ impl Draft<'_> {
                 .map(|at| LinkVa(layout.code.va + at))
                 .collect(),
             layout,
+            table,
+            ways,
             trampolines,
             functions,
         })
+    }
+
+    /// What a call has in common with others of its target.
+    fn way(&self, call: &Redirect) -> Way {
+        let slot = match &self.scan.sites[call.site as usize].action {
+            Some(Action::Call { probe, .. } | Action::Inline(probe)) => probe.probe.slot(),
+            None => SLOT_CALL,
+        };
+        (slot, call.target)
     }
 
     /// Unwind information for the added code, as far as the original's says enough.
@@ -256,6 +291,7 @@ impl Draft<'_> {
         &self,
         places: &Places,
         text: Placed,
+        sites: Vec<u8>,
         detours: &[Detour],
         changes: &mut Changes,
     ) -> Result<Vec<u8>, PatchError> {
@@ -268,12 +304,7 @@ impl Draft<'_> {
             description_len: text.len,
         });
         out.resize(SITES_AT as usize, 0);
-        out.extend(site_table(
-            self.scan,
-            &self.selected,
-            LinkVa(places.tables.va),
-            header,
-        ));
+        out.extend(sites);
         out.extend(window_table(detours));
         out.extend(relay_table(&self.relays, &places.relays));
         if let Some(needed) = &self.needed {
@@ -304,10 +335,16 @@ impl Draft<'_> {
     }
 
     /// The data segment's bytes; and the change of the dynamic table, which may move there.
-    fn data(&self, places: &Places, changes: &mut Changes) -> Vec<u8> {
+    fn data(
+        &self,
+        places: &Places,
+        identity: u64,
+        queries: Option<[LinkVa; 2]>,
+        changes: &mut Changes,
+    ) -> Vec<u8> {
         let (header, sites) = (places.layout.data.va, places.tables.va);
-        let mut out = ModuleHeader::encode(header, sites, self.scan.sites.len() as u32).to_vec();
-        if let Some(queries) = self.scan.queries {
+        let mut out = ModuleHeader::encode(header, sites, places.table.count(), identity).to_vec();
+        if let Some(queries) = queries {
             for (slot, to) in [SLOT_THREAD_NUM, SLOT_NUM_THREADS].into_iter().zip(queries) {
                 let at = ModuleHeader::SLOTS_OFFSET + 8 * slot;
                 out[at..at + 8].copy_from_slice(&to.0.wrapping_sub(header).to_le_bytes());
@@ -342,15 +379,24 @@ impl Draft<'_> {
         let mut put = |offset: u64, bytes: &[u8]| {
             code[offset as usize..][..bytes.len()].copy_from_slice(bytes);
         };
-        for (call, n) in self.calls.iter().zip(0..) {
-            let site = &self.scan.sites[call.site as usize];
-            let Some(Action::Call { probe, .. }) = &site.action else {
+        let way_at = |n: u32| layout.code.va + WAY_LEN * u64::from(n);
+        let mut first = vec![LinkVa(0); places.ways.0.len()];
+        for (call, &way) in self.calls.iter().zip(&places.ways.1).rev() {
+            first[way as usize] = call.at;
+        }
+        for ((&(thunk, target), n), call) in places.ways.0.iter().zip(0..).zip(first) {
+            let at = LinkVa(way_at(n));
+            let bytes = way(at, slot(thunk), target).map_err(self.too_far(call))?;
+            put(at.0 - layout.code.va, &bytes);
+        }
+        let sites: Vec<u32> = self.selected.iter().copied().collect();
+        for (call, &way) in self.calls.iter().zip(&places.ways.1) {
+            let Ok(entry) = sites.binary_search(&call.site) else {
                 continue;
             };
-            let desc = places.tables.va + SiteDesc::LEN as u64 * u64::from(call.site);
-            let bytes = stub(call.stub, slot(probe.probe.slot()), desc, call.target)
-                .map_err(self.too_far(call.at))?;
-            put(STUB_LEN * n, &bytes);
+            let desc = places.tables.va + (SiteDesc::LEN * entry) as u64;
+            let bytes = stub(call.stub, desc, way_at(way)).map_err(self.too_far(call.at))?;
+            put(call.stub.0 - layout.code.va, &bytes);
             if !call.relayed && !self.inside.contains(&call.site) {
                 let bytes = redirected(call).map_err(self.too_far(call.at))?;
                 changes
@@ -360,7 +406,7 @@ impl Draft<'_> {
         }
         for (relay, &at) in self.relays.iter().zip(&places.relays) {
             let first = relay.loads.first().copied().unwrap_or(at);
-            let bytes = relay.encode(at, layout.code.va);
+            let bytes = relay.encode(at, places.stubs_va());
             put(at.0 - layout.code.va, &bytes.map_err(self.too_far(first))?);
             for &load in &relay.loads {
                 let bytes = relay.load(self.image, load, at)?;
@@ -370,7 +416,7 @@ impl Draft<'_> {
         let anchors = Anchors {
             inline_slot: slot(SLOT_INLINE),
             sites: places.tables.va,
-            stubs: layout.code.va,
+            stubs: places.stubs_va(),
         };
         for (t, &start) in self.trampolines.iter().zip(&places.trampolines) {
             let at = LinkVa(layout.code.va + start);

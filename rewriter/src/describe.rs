@@ -6,11 +6,12 @@ use crate::relay::RelayCode;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::{
-    FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED, NO_ARG, NOTE_NAME,
+    Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED, NOTE_NAME,
     NOTE_TYPE, NoteDesc, Probe, SiteDesc, encode_followers, followers,
 };
-use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
+use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Read, Write};
 
@@ -41,83 +42,134 @@ pub(crate) fn note(desc: NoteDesc) -> Vec<u8> {
     out
 }
 
-/// The table's entry for a site; those without a probe have probe number 0, so that indices are the scan's.
-pub(crate) fn site_desc(site: &Site, patched: bool, at: LinkVa, header: LinkVa) -> SiteDesc {
-    let mut desc = SiteDesc {
-        target_rel: 0,
-        header_rel: header.0.wrapping_sub(at.0 + 8) as i64,
-        address: site.info.address.0,
-        param: 0,
-        site: site.info.id,
-        region: site.info.region,
-        probe: 0,
-        flags: 0,
-        construct: site.info.construct as u8,
-        nargs: 0,
-        width: 0,
-        reserved: 0,
-        args: [NO_ARG; 8],
-        second: 0,
-    };
-    let Some(action) = site.action.as_ref().filter(|_| patched) else {
-        return desc;
-    };
-    let probe = match action {
-        Action::Inline(probe) => probe,
-        Action::Call {
-            tail,
-            relayed,
-            target,
-            probe,
-            ..
-        } => {
-            let (Target::Direct(to) | Target::Slot(to)) = *target;
-            desc.target_rel = to.0.wrapping_sub(at.0) as i64;
-            if matches!(target, Target::Slot(_)) {
-                desc.flags |= FLAG_INDIRECT;
-            }
-            if *tail {
-                desc.flags |= FLAG_TAIL;
-            }
-            if *relayed {
-                desc.flags |= FLAG_RELAYED;
-            }
-            probe
-        }
-    };
-    if probe.unsigned {
-        desc.flags |= FLAG_UNSIGNED;
-    }
-    if probe.chunks {
-        desc.flags |= FLAG_CHUNKS;
-    }
-    desc.second = probe.second;
-    desc.probe = probe.probe as u16;
-    desc.param = probe.param;
-    desc.nargs = probe.nargs;
-    desc.width = probe.width;
-    desc.args = probe.args;
-    desc
+/// A site's entry in the table, before places are known.
+struct Entry {
+    desc: SiteDesc,
+    /// Where the original call leads, or its slot.
+    target: Option<LinkVa>,
+    constants: Constants,
 }
 
-/// The site table.
-pub(crate) fn site_table(
-    scan: &Scan,
-    patched: &BTreeSet<u32>,
-    at: LinkVa,
-    header: LinkVa,
-) -> Vec<u8> {
-    let mut out = Vec::with_capacity(scan.sites.len() * SiteDesc::LEN);
-    let uncounted = uncounted(scan, patched);
-    for site in &scan.sites {
-        let at = LinkVa(at.0 + out.len() as u64);
-        let mut desc = site_desc(site, patched.contains(&site.info.id), at, header);
-        if !uncounted.is_empty() {
-            leave_out(&mut desc, &uncounted);
+impl Entry {
+    fn new(site: &Site, action: &Action) -> Entry {
+        let (probe, target, flags) = match action {
+            Action::Inline(probe) => (probe, None, 0),
+            Action::Call {
+                tail,
+                relayed,
+                target,
+                probe,
+                ..
+            } => {
+                let tail = if *tail { FLAG_TAIL } else { 0 };
+                let relayed = if *relayed { FLAG_RELAYED } else { 0 };
+                let (to, indirect) = match *target {
+                    Target::Direct(to) => (to, 0),
+                    Target::Slot(to) => (to, FLAG_INDIRECT),
+                };
+                (probe, Some(to), tail | relayed | indirect)
+            }
+        };
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        Entry {
+            desc: SiteDesc {
+                target_rel: 0,
+                header_rel: 0,
+                site: site.info.id,
+                region: site.info.region,
+                probe: probe.probe as u8,
+                construct: site.info.construct as u8,
+                flags: flags
+                    | flag(probe.unsigned, FLAG_UNSIGNED)
+                    | flag(probe.chunks, FLAG_CHUNKS),
+                sizes: SiteDesc::encode_sizes(probe.width, probe.nargs),
+                args: probe.args,
+                constants_rel: 0,
+            },
+            target,
+            constants: Constants {
+                param: probe.param,
+                second: probe.second,
+            },
         }
-        out.extend_from_slice(&desc.to_bytes());
     }
-    out
+
+    fn has_constants(&self) -> bool {
+        self.constants != Constants::default()
+    }
+}
+
+/// The site table: what the runtime library has to know of the sites with a probe.
+pub(crate) struct SiteTable {
+    entries: Vec<Entry>,
+    with_constants: usize,
+}
+
+impl SiteTable {
+    /// `patched`: sites with an action, ascending, as the entries will be.
+    pub(crate) fn new(scan: &Scan, patched: &BTreeSet<u32>) -> SiteTable {
+        let uncounted = uncounted(scan, patched);
+        let sites = patched.iter().map(|&id| &scan.sites[id as usize]);
+        let entries: Vec<Entry> = sites
+            .filter_map(|site| {
+                let mut entry = Entry::new(site, site.action.as_ref()?);
+                if !uncounted.is_empty() {
+                    leave_out(&mut entry, &uncounted);
+                }
+                Some(entry)
+            })
+            .collect();
+        SiteTable {
+            with_constants: entries.iter().filter(|e| e.has_constants()).count(),
+            entries,
+        }
+    }
+
+    /// Number of entries.
+    pub(crate) fn count(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
+    /// Length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        (self.entries.len() * SiteDesc::LEN + self.with_constants * Constants::LEN) as u64
+    }
+
+    /// The bytes for an address; what an entry can't reach otherwise.
+    pub(crate) fn encode(&self, at: LinkVa, header: LinkVa) -> Result<Vec<u8>, LinkVa> {
+        let mut out = Vec::with_capacity(self.len() as usize);
+        let mut constants = Vec::with_capacity(self.with_constants * Constants::LEN);
+        let constants_at = at.0 + (self.entries.len() * SiteDesc::LEN) as u64;
+        for entry in &self.entries {
+            let here = at.0 + out.len() as u64;
+            let relative = |to: u64, field: usize| {
+                let distance = to.wrapping_sub(here + field as u64) as i64;
+                i32::try_from(distance).map_err(|_| LinkVa(to))
+            };
+            let mut desc = entry.desc;
+            if let Some(target) = entry.target {
+                desc.target_rel = relative(target.0, 0)?;
+            }
+            desc.header_rel = relative(header.0, SiteDesc::HEADER_REL_OFFSET)?;
+            if entry.has_constants() {
+                let to = constants_at + constants.len() as u64;
+                desc.constants_rel = relative(to, SiteDesc::CONSTANTS_REL_OFFSET)?;
+                constants.extend_from_slice(&entry.constants.to_bytes());
+            }
+            out.extend_from_slice(&desc.to_bytes());
+        }
+        out.extend(constants);
+        Ok(out)
+    }
+}
+
+/// What [`ompfuse_format::abi::ModuleHeader::identity`] holds: made of the original's hash and of the site table.
+pub(crate) fn identity(original_sha256: &str, site_table: &[u8]) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(original_sha256);
+    hash.update(site_table);
+    let first = hash.finalize();
+    first.iter().take(8).fold(0, |n, &b| n << 8 | u64::from(b))
 }
 
 /// Loops that would begin behind barriers, some of which have no probe: on no thread they are counted.
@@ -149,15 +201,17 @@ fn told_elsewhere(scan: &Scan, patched: &BTreeSet<u32>) -> BTreeSet<u32> {
 }
 
 /// Takes them out of what a site tells of them.
-fn leave_out(desc: &mut SiteDesc, uncounted: &BTreeSet<u32>) {
-    let probe = Probe::from_number(desc.probe);
-    if probe == Some(Probe::Barrier) && uncounted.contains(&(desc.param as u32)) {
-        (desc.param, desc.second) = (0, 0);
+fn leave_out(entry: &mut Entry, uncounted: &BTreeSet<u32>) {
+    let constants = &mut entry.constants;
+    let probe = Probe::from_number(entry.desc.probe);
+    if probe == Some(Probe::Barrier) && uncounted.contains(&(constants.param as u32)) {
+        *constants = Constants::default();
     }
     if matches!(probe, Some(Probe::InlineLoopBegin | Probe::InlineLoopAgain)) {
-        let all = followers(desc.site, desc.second);
+        let site = entry.desc.site;
+        let all = followers(site, constants.second);
         let left: Vec<u32> = all.filter(|f| !uncounted.contains(f)).collect();
-        desc.second = encode_followers(desc.site, &left).unwrap_or(0);
+        constants.second = encode_followers(site, &left).unwrap_or(0);
     }
 }
 
@@ -173,24 +227,39 @@ pub(crate) fn window_table(detours: &[Detour]) -> Vec<u8> {
     out
 }
 
-/// SHA-256 in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect()
+/// So many bytes are read before `release` is called.
+const BETWEEN_RELEASES: usize = 8 << 20;
+
+/// SHA-256 in hexadecimal. `release`: called where the bytes up to there aren't needed any more.
+pub(crate) fn sha256(bytes: &[u8], release: &dyn Fn()) -> String {
+    let mut hash = Sha256::new();
+    for part in bytes.chunks(BETWEEN_RELEASES) {
+        hash.update(part);
+        release();
+    }
+    let hash = hash.finalize();
+    hash.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The self-description.
 pub(crate) fn description(
-    bytes: &[u8],
-    scan: &Scan,
+    original_sha256: String,
+    scan: Cow<'_, Scan>,
     patched: &BTreeSet<u32>,
     options: &PlanOptions,
 ) -> SelfDescription {
-    let told = told_elsewhere(scan, patched);
-    let sites = scan.sites.iter().map(|site| {
-        let mut info = site.info.clone();
+    let told = told_elsewhere(&scan, patched);
+    let (binary, mut sites): (_, Vec<SiteInfo>) = match scan {
+        Cow::Owned(scan) => (
+            scan.binary,
+            scan.sites.into_iter().map(|s| s.info).collect(),
+        ),
+        Cow::Borrowed(scan) => {
+            let sites = scan.sites.iter().map(|s| s.info.clone());
+            (scan.binary.clone(), sites.collect())
+        }
+    };
+    for info in &mut sites {
         if patched.contains(&info.id) {
             info.outcome = Outcome::Patched;
             info.reason = None;
@@ -200,13 +269,12 @@ pub(crate) fn description(
         if is_implied && (patched.contains(&info.region) || told.contains(&info.region)) {
             info.outcome = Outcome::Patched;
         }
-        info
-    });
+    }
     SelfDescription {
         version: options.version.clone(),
-        binary: scan.binary.clone(),
-        original_sha256: sha256(bytes),
-        sites: sites.collect(),
+        binary,
+        original_sha256,
+        sites,
     }
 }
 
@@ -215,7 +283,7 @@ pub(crate) fn encode(description: &SelfDescription) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), zstd::DEFAULT_COMPRESSION_LEVEL)?;
     encoder.include_checksum(true)?;
     let mut text = BufWriter::with_capacity(1 << 16, &mut encoder);
-    serde_json::to_writer(&mut text, description)?;
+    description.write_json(&mut text)?;
     text.flush()?;
     drop(text);
     encoder.finish()
@@ -223,17 +291,24 @@ pub(crate) fn encode(description: &SelfDescription) -> io::Result<Vec<u8>> {
 
 /// Reads a self-description, compressed or not.
 pub(crate) fn decode(bytes: &[u8]) -> io::Result<SelfDescription> {
+    Ok(SelfDescription::from_json(&text(bytes)?)?)
+}
+
+/// Whether this is what a description is encoded as.
+pub(crate) fn encodes(bytes: &[u8], description: &SelfDescription) -> io::Result<bool> {
+    Ok(description.is_written_in(&text(bytes)?)?)
+}
+
+/// Its text.
+fn text(bytes: &[u8]) -> io::Result<Cow<'_, [u8]>> {
+    if !bytes.starts_with(&ZSTD) {
+        return Ok(Cow::Borrowed(bytes));
+    }
     let mut text = Vec::new();
-    let json = match bytes.starts_with(&ZSTD) {
-        true => {
-            zstd::Decoder::new(bytes)?
-                .take(MAX_TEXT)
-                .read_to_end(&mut text)?;
-            &text[..]
-        }
-        false => bytes,
-    };
-    Ok(serde_json::from_slice(json)?)
+    zstd::Decoder::new(bytes)?
+        .take(MAX_TEXT)
+        .read_to_end(&mut text)?;
+    Ok(Cow::Owned(text))
 }
 
 /// Stub numbers by the address of the call, of those that lead to their stubs themselves.

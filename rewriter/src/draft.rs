@@ -8,14 +8,15 @@ use crate::patch_error::PatchError;
 use crate::plan::PlanOptions;
 use crate::relay::{self, RelayCode};
 use crate::stubs::{Redirect, check_site};
-use crate::trampoline::Trampoline;
+use crate::trampoline::{Placing, Trampoline};
 use crate::unwind::Frames;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is patched, taken apart.
 pub(crate) struct Draft<'a> {
     pub image: &'a Image<'a>,
-    pub scan: &'a Scan,
+    pub scan: Cow<'a, Scan>,
     pub options: &'a PlanOptions,
     pub selected: BTreeSet<u32>,
     /// Stubs and redirected calls; their addresses are filled in by `assemble`.
@@ -33,7 +34,7 @@ pub(crate) struct Draft<'a> {
 impl<'a> Draft<'a> {
     pub(crate) fn new(
         image: &'a Image<'a>,
-        scan: &'a Scan,
+        scan: Cow<'a, Scan>,
         options: &'a PlanOptions,
         selected: BTreeSet<u32>,
     ) -> Result<Draft<'a>, PatchError> {
@@ -64,9 +65,6 @@ impl<'a> Draft<'a> {
         for &id in &self.selected {
             let site = &self.scan.sites[id as usize];
             let at = LinkVa(site.info.address.0);
-            if site.info.id != id {
-                return Err(self.site_error(at, "its number isn't its place in the list"));
-            }
             let Some(Action::Call {
                 len,
                 tail,
@@ -100,6 +98,7 @@ impl<'a> Draft<'a> {
 
     fn take_windows(&mut self) -> Result<(), PatchError> {
         let stubs = stub_numbers(&self.calls);
+        let entries: Vec<u32> = self.selected.iter().copied().collect();
         let mut placed = BTreeSet::new();
         let mut end = 0;
         for window in &self.scan.windows {
@@ -107,7 +106,13 @@ impl<'a> Draft<'a> {
                 .sites
                 .iter()
                 .filter(|id| self.is_inline(**id))
-                .map(|&id| (id, LinkVa(self.scan.sites[id as usize].info.address.0)))
+                .filter_map(|&id| {
+                    Some(Placing {
+                        site: id,
+                        entry: entries.binary_search(&id).ok()? as u32,
+                        at: LinkVa(self.scan.sites[id as usize].info.address.0),
+                    })
+                })
                 .collect();
             if probes.is_empty() {
                 continue;
@@ -126,7 +131,7 @@ impl<'a> Draft<'a> {
                     return Err(self.site_error(at, "a window begins within its instruction"));
                 }
             }
-            placed.extend(probes.iter().map(|p| p.0));
+            placed.extend(probes.iter().map(|p| p.site));
             self.trampolines.push(trampoline);
         }
         let lost = self

@@ -3,6 +3,7 @@
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Address in the module as linked (no bias).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,7 +20,7 @@ impl std::fmt::Display for LinkVa {
 pub struct FileOffset(pub u64);
 
 /// Everything that `scan` found in a binary.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Scan {
     /// The binary.
     pub binary: BinaryInfo,
@@ -65,7 +66,7 @@ pub enum Action {
 }
 
 /// Where a call leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Target {
     /// To this address (a PLT stub or a local function).
     Direct(LinkVa),
@@ -110,6 +111,24 @@ pub struct Relay {
     pub loads: Vec<LinkVa>,
     /// The calls, in the order of their addresses; at most one of them is a jump.
     pub sites: Vec<u32>,
+}
+
+impl AsRef<SiteInfo> for Site {
+    fn as_ref(&self) -> &SiteInfo {
+        &self.info
+    }
+}
+
+impl From<Scan> for Cow<'_, Scan> {
+    fn from(scan: Scan) -> Self {
+        Cow::Owned(scan)
+    }
+}
+
+impl<'a> From<&'a Scan> for Cow<'a, Scan> {
+    fn from(scan: &'a Scan) -> Self {
+        Cow::Borrowed(scan)
+    }
 }
 
 /// Numbers over a scan's sites.

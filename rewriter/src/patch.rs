@@ -3,8 +3,9 @@
 use crate::model::{LinkVa, Scan};
 use crate::patch_error::PatchError;
 use crate::plan::{PatchPlan, PlanOptions, plan};
-use crate::verify::{VerifyError, VerifyReport, verify};
+use crate::verify::{VerifyError, VerifyReport, verify_with};
 use crate::write::write;
+use std::borrow::Cow;
 
 /// A patched file that was accepted.
 #[derive(Debug)]
@@ -17,16 +18,30 @@ pub struct Patched {
     pub report: VerifyReport,
 }
 
-/// Patches a binary. An output that fails its verification is not returned.
-pub fn patch(bytes: &[u8], scan: &Scan, options: &PlanOptions) -> Result<Patched, PatchError> {
+/// Patches a binary, in memory. An output that fails its verification is not returned.
+pub fn patch<'s>(
+    bytes: &[u8],
+    scan: impl Into<Cow<'s, Scan>>,
+    options: &PlanOptions,
+) -> Result<Patched, PatchError> {
     let plan = plan(bytes, scan, options)?;
     let out = write(bytes, &plan)?;
-    let report = verify(bytes, &out, Some(&plan)).map_err(|e| rejected(&plan, e))?;
+    let report = accept(bytes, &out, &plan, &|| ())?;
     Ok(Patched {
         bytes: out,
         plan,
         report,
     })
+}
+
+/// Verifies what was written according to a plan. `release`: as [`verify_with`] calls it.
+pub fn accept(
+    bytes: &[u8],
+    written: &[u8],
+    plan: &PatchPlan,
+    release: &dyn Fn(),
+) -> Result<VerifyReport, PatchError> {
+    verify_with(bytes, written, Some(plan), release).map_err(|e| rejected(plan, e))
 }
 
 /// A relocation in the code is the input's doing, everything else ours.

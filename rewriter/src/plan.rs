@@ -1,14 +1,16 @@
 //! The plan of a patch: every address, size and byte that it adds or changes.
 
+use crate::describe::sha256;
 use crate::draft::Draft;
 use crate::image::Image;
 use crate::layout::{HeaderTactic, Placed};
-use crate::model::Scan;
+use crate::model::{LinkVa, Scan};
 use crate::patch_error::PatchError;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::site::SelfDescription;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -122,19 +124,25 @@ impl PatchPlan {
     }
 }
 
-/// Plans the patch of a binary. Nothing selected: the output is the input.
-pub fn plan(bytes: &[u8], scan: &Scan, options: &PlanOptions) -> Result<PatchPlan, PatchError> {
-    let image = Image::read(bytes, &scan.binary.path)?;
+/// Plans the patch of a binary. Nothing selected: the output is the input. A scan that is given away needn't be copied.
+pub fn plan<'s>(
+    bytes: &[u8],
+    scan: impl Into<Cow<'s, Scan>>,
+    options: &PlanOptions,
+) -> Result<PatchPlan, PatchError> {
+    let scan = scan.into();
+    let path = scan.binary.path.clone();
+    let image = Image::read(bytes, &path)?;
     if image.is_patched() {
-        return Err(PatchError::AlreadyPatched {
-            path: image.path.into(),
-        });
+        return Err(PatchError::AlreadyPatched { path });
     }
-    let selected = selected(&image, scan, options)?;
+    let selected = selected(&image, &scan, options)?;
     if selected.is_empty() {
         return Ok(PatchPlan::unchanged(&image));
     }
-    Draft::new(&image, scan, options, selected)?.assemble()
+    let draft = || Draft::new(&image, scan, options, selected);
+    let (hash, draft) = rayon::join(|| sha256(bytes, &|| ()), draft);
+    draft?.assemble(hash)
 }
 
 /// The selected sites that have an action.
@@ -151,6 +159,14 @@ fn selected(
             path: image.path.into(),
             id,
             sites,
+        });
+    }
+    let mut numbered = scan.sites.iter().zip(0..);
+    if let Some((site, _)) = numbered.find(|(site, id)| site.info.id != *id) {
+        return Err(PatchError::Site {
+            path: image.path.into(),
+            at: LinkVa(site.info.address.0),
+            what: "its number isn't its place in the list".into(),
         });
     }
     let wanted = |id: u32| options.selected.as_ref().is_none_or(|s| s.contains(&id));

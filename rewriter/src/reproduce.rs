@@ -5,7 +5,7 @@ use crate::image::Image;
 use crate::patch_error::PatchError;
 use crate::plan::{PatchPlan, PlanOptions, plan};
 use crate::scan::{ScanError, scan};
-use crate::write::write;
+use crate::write::write_to;
 use object::elf::DT_NEEDED;
 use ompfuse_format::site::{Outcome, SelfDescription};
 use thiserror::Error;
@@ -55,18 +55,34 @@ pub fn reproduce(
             .map(|(_, id)| id)
             .collect(),
     );
-    let plan = plan(old, &scan(old, path)?, &options)?;
-    let expected = write(old, &plan)?;
-    if expected == new {
-        return Ok(true);
+    let plan = plan(old, scan(old, path)?, &options)?;
+    match difference(old, new, &plan) {
+        None => Ok(true),
+        Some(offset) => Err(ReproduceError::Other {
+            offset,
+            what: place(&plan, offset),
+            version: options.version,
+        }),
     }
-    let differs = expected.iter().zip(new).position(|(a, b)| a != b);
-    let offset = differs.unwrap_or(expected.len().min(new.len())) as u64;
-    Err(ReproduceError::Other {
-        offset,
-        what: place(&plan, offset),
-        version: options.version,
-    })
+}
+
+/// The first byte that isn't as planned.
+fn difference(old: &[u8], new: &[u8], plan: &PatchPlan) -> Option<u64> {
+    let mut at = 0;
+    let mut first = None;
+    let compared = write_to(old, plan, |part| -> Result<(), PatchError> {
+        let here = new.get(at..).unwrap_or_default();
+        if first.is_none() && !here.starts_with(part) {
+            let same = part.iter().zip(here).take_while(|(a, b)| a == b).count();
+            first = Some((at + same) as u64);
+        }
+        at += part.len();
+        Ok(())
+    });
+    match compared {
+        Ok(()) => first.or((at != new.len()).then_some(at as u64)),
+        Err(_) => Some(0),
+    }
 }
 
 /// What the plan has at an offset.

@@ -1,12 +1,16 @@
-//! Call sites: the changed call instruction and its stub, as `ompfuse_format::abi` documents them.
+//! Call sites: the changed call instruction, its stub and its way, as `ompfuse_format::abi` documents them.
 
 use crate::image::Image;
 use crate::model::{LinkVa, Target};
 use crate::patch_error::PatchError;
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind, Register};
+use rustc_hash::FxHashMap;
 
-/// Distance between stubs: two to a cache line, and a jump target is aligned.
-pub(crate) const STUB_LEN: u64 = 32;
+/// Length of a stub; they stand one behind the other.
+pub(crate) const STUB_LEN: u64 = 12;
+
+/// Distance between ways: two to a cache line, and a jump target is aligned.
+pub(crate) const WAY_LEN: u64 = 32;
 
 /// A direct branch with a 32-bit displacement, the only kind that we change or write.
 pub(crate) const JUMP_LEN: u32 = 5;
@@ -96,15 +100,39 @@ pub(crate) fn load_site(code: &mut Code64, desc: u64) {
     code.relative(&[0x4c, 0x8d, 0x15], desc);
 }
 
+/// What calls of the same target have in common: the slot of their thunk, and the target.
+pub(crate) type Way = (usize, Target);
+
+/// Every way of the calls, in the order of their first use, and the number of each call's.
+pub(crate) fn ways(calls: impl Iterator<Item = Way>) -> (Vec<Way>, Vec<u32>) {
+    let mut numbers = FxHashMap::default();
+    let mut all = Vec::new();
+    let of_calls = calls.map(|way| {
+        *numbers.entry(way).or_insert_with(|| {
+            all.push(way);
+            all.len() as u32 - 1
+        })
+    });
+    let of_calls = of_calls.collect();
+    (all, of_calls)
+}
+
 /// The stub of a call site.
-pub(crate) fn stub(at: LinkVa, slot: u64, desc: u64, target: Target) -> Result<Vec<u8>, LinkVa> {
+pub(crate) fn stub(at: LinkVa, desc: u64, way: u64) -> Result<Vec<u8>, LinkVa> {
+    let mut code = Code64::new(at);
+    load_site(&mut code, desc);
+    code.relative(&[0xe9], way);
+    code.finish()
+}
+
+/// To the thunk whose address is in `slot`, or to the target.
+pub(crate) fn way(at: LinkVa, slot: u64, target: Target) -> Result<Vec<u8>, LinkVa> {
     let mut code = Code64::new(at);
     load_slot(&mut code, slot);
     match target {
         Target::Direct(to) => code.relative(&[0x0f, 0x84], to.0), // jz target
-        Target::Slot(_) => code.raw(&[0x74, 10]),                 // jz behind `jmp r11`
+        Target::Slot(_) => code.raw(&[0x74, 3]),                  // jz behind `jmp r11`
     }
-    load_site(&mut code, desc);
     code.raw(&[0x41, 0xff, 0xe3]); // jmp r11
     if let Target::Slot(got) = target {
         code.relative(&[0xff, 0x25], got.0); // jmp [got]
@@ -215,32 +243,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn direct_stub_is_the_documented_one() {
-        let code = stub(
-            LinkVa(0x1000),
-            0x3010,
-            0x2040,
-            Target::Direct(LinkVa(0x500)),
-        )
-        .unwrap();
+    fn stubs_and_ways_are_the_documented_ones() {
+        let code = stub(LinkVa(0x1000), 0x2040, 0x1100).unwrap();
+        assert_eq!(
+            code,
+            [
+                0x4c, 0x8d, 0x15, 0x39, 0x10, 0, 0, // lea r10, [rip + 0x1039]
+                0xe9, 0xf4, 0, 0, 0, // jmp 0x1100
+            ]
+        );
+        assert_eq!(code.len() as u64, STUB_LEN);
+        let code = way(LinkVa(0x1000), 0x3010, Target::Direct(LinkVa(0x500))).unwrap();
         assert_eq!(
             code,
             [
                 0x4c, 0x8b, 0x1d, 0x09, 0x20, 0, 0, // mov r11, [rip + 0x2009]
                 0x4d, 0x85, 0xdb, // test r11, r11
                 0x0f, 0x84, 0xf0, 0xf4, 0xff, 0xff, // jz 0x500
-                0x4c, 0x8d, 0x15, 0x29, 0x10, 0, 0, // lea r10, [rip + 0x1029]
                 0x41, 0xff, 0xe3, // jmp r11
             ]
         );
     }
 
     #[test]
-    fn slot_stub_steps_over_the_thunk() {
-        let code = stub(LinkVa(0x1000), 0x3010, 0x2040, Target::Slot(LinkVa(0x4000))).unwrap();
-        assert_eq!(code[10..12], [0x74, 10]);
-        assert_eq!(code[22..28], [0xff, 0x25, 0xe4, 0x2f, 0, 0]);
-        assert!(code.len() as u64 <= STUB_LEN);
+    fn ways_through_a_slot_step_over_the_thunk() {
+        let code = way(LinkVa(0x1000), 0x3010, Target::Slot(LinkVa(0x4000))).unwrap();
+        assert_eq!(code[10..12], [0x74, 3]);
+        assert_eq!(code[15..21], [0xff, 0x25, 0xeb, 0x2f, 0, 0]);
+        assert!(code.len() as u64 <= WAY_LEN);
+    }
+
+    #[test]
+    fn calls_of_one_target_share_their_way() {
+        let way = |slot, to| (slot, Target::Direct(LinkVa(to)));
+        let calls = [way(0, 1), way(0, 2), way(0, 1), way(1, 1)];
+        let (all, of_calls) = ways(calls.into_iter());
+        assert_eq!(all, [way(0, 1), way(0, 2), way(1, 1)]);
+        assert_eq!(of_calls, [0, 1, 0, 2]);
     }
 
     fn redirect(len: u32, tail: bool) -> Redirect {
@@ -275,9 +314,6 @@ mod tests {
     #[test]
     fn distances_beyond_two_gib_are_an_error() {
         let far = LinkVa(0x1_0000_0000);
-        assert_eq!(
-            stub(LinkVa(0x1000), 0x3010, 0x2040, Target::Direct(far)),
-            Err(far)
-        );
+        assert_eq!(way(LinkVa(0x1000), 0x3010, Target::Direct(far)), Err(far));
     }
 }

@@ -32,9 +32,19 @@ enum To {
     Stub(u32),
 }
 
+/// An inline probe to be placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placing {
+    pub site: u32,
+    /// Number of its entry in the site table.
+    pub entry: u32,
+    pub at: LinkVa,
+}
+
 /// A part of a trampoline, in the order of execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
+    /// The probe of this entry of the site table.
     Probe(u32),
     /// The same bytes do the same anywhere.
     Verbatim(Vec<u8>),
@@ -45,10 +55,7 @@ enum Step {
         tail: Vec<u8>,
     },
     /// A direct branch in its long form.
-    Branch {
-        opcode: Vec<u8>,
-        to: To,
-    },
+    Branch { opcode: Vec<u8>, to: To },
     /// Pushes the original's return address: unwinding and `setjmp` see the original.
     PushReturn(u64),
 }
@@ -77,15 +84,15 @@ pub(crate) struct Anchors {
 }
 
 impl Trampoline {
-    /// Takes a window apart. `probes`: sites to place, with their addresses; `calls`: addresses of call sites whose
+    /// Takes a window apart. `probes`: sites to place; `calls`: addresses of call sites whose
     /// call leads to the stub of this number.
     pub(crate) fn new(
         image: &Image<'_>,
         window: &Window,
-        probes: &[(u32, LinkVa)],
+        probes: &[Placing],
         calls: &BTreeMap<LinkVa, u32>,
     ) -> Result<Trampoline, PatchError> {
-        let first = probes.first().map_or(window.start, |p| p.1);
+        let first = probes.first().map_or(window.start, |p| p.at);
         let error = |what: String| PatchError::Site {
             path: image.path.into(),
             at: first,
@@ -102,7 +109,7 @@ impl Trampoline {
         let mut trampoline = Trampoline {
             window: window.start,
             window_len: window.len,
-            sites: probes.iter().map(|p| p.0).collect(),
+            sites: probes.iter().map(|p| p.site).collect(),
             steps: Vec::new(),
             origins: Vec::new(),
             back: Some(end),
@@ -126,8 +133,8 @@ impl Trampoline {
                 at += len;
                 continue;
             }
-            while let Some(&(site, _)) = pending.next_if(|p| p.1.0 == at) {
-                trampoline.push(Step::Probe(site), at);
+            while let Some(probe) = pending.next_if(|p| p.at.0 == at) {
+                trampoline.push(Step::Probe(probe.entry), at);
             }
             trampoline
                 .displace(&decoded, calls.get(&LinkVa(at)).copied())
@@ -136,7 +143,7 @@ impl Trampoline {
         }
         match pending.next() {
             None => Ok(trampoline),
-            Some((_, at)) => Err(error(format!(
+            Some(Placing { at, .. }) => Err(error(format!(
                 "{at} is not the start of an instruction in its window"
             ))),
         }
@@ -321,7 +328,7 @@ impl Trampoline {
 
 fn emit_step(code: &mut Code64, step: &Step, anchors: &Anchors) {
     match step {
-        Step::Probe(site) => probe(code, *site, anchors),
+        Step::Probe(entry) => probe(code, *entry, anchors),
         Step::Verbatim(bytes) => code.raw(bytes),
         Step::RipRelative { head, target, tail } => code.relative_with(head, *target, tail),
         Step::Branch { opcode, to } => {
@@ -360,13 +367,16 @@ const PROBE_DEPTHS: [(u32, u32); 9] = [
 const PUSH_DEPTHS: [(u32, u32); 4] = [(0, 0), (5, 8), (7, 16), (21, 8)];
 
 /// The probe block of `ompfuse_format::abi`.
-fn probe(code: &mut Code64, site: u32, anchors: &Anchors) {
+fn probe(code: &mut Code64, entry: u32, anchors: &Anchors) {
     use ompfuse_format::abi::SiteDesc;
     code.raw(&[0x48, 0x8d, 0x64, 0x24, 0x80]); // lea rsp, [rsp - 128]
     code.raw(&[0x9c, 0x41, 0x53, 0x41, 0x52]); // pushfq; push r11; push r10
     load_slot(code, anchors.inline_slot);
     code.raw(&[0x74, 10]); // jz skip
-    load_site(code, anchors.sites + SiteDesc::LEN as u64 * u64::from(site));
+    load_site(
+        code,
+        anchors.sites + SiteDesc::LEN as u64 * u64::from(entry),
+    );
     code.raw(&[0x41, 0xff, 0xd3]); // call r11
     code.raw(&[0x41, 0x5a, 0x41, 0x5b, 0x9d]); // skip: pop r10; pop r11; popfq
     code.raw(&[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]); // lea rsp, [rsp + 128]

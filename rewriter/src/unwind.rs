@@ -14,6 +14,7 @@ use gimli::{
     UnwindContext, UnwindSection,
 };
 use object::elf::PT_GNU_EH_FRAME;
+use std::cell::RefCell;
 
 /// DWARF's number of the stack pointer.
 const RSP: u16 = 7;
@@ -87,6 +88,8 @@ pub(crate) struct Frames<'d> {
     pub segment: usize,
     /// First address and rules' address of each function, ascending.
     pub entries: Vec<(u64, u64)>,
+    /// Room for gimli, many kilobytes.
+    context: RefCell<UnwindContext<usize>>,
 }
 
 impl<'d> Frames<'d> {
@@ -107,6 +110,7 @@ impl<'d> Frames<'d> {
             table_va: s.va,
             segment,
             entries,
+            context: RefCell::new(UnwindContext::new()),
         })
     }
 
@@ -121,7 +125,7 @@ impl<'d> Frames<'d> {
             EhFrame::cie_from_offset,
         );
         let fde = fde.ok().filter(|f| f.contains(at))?;
-        let mut context = UnwindContext::new();
+        let mut context = self.context.borrow_mut();
         let row = fde
             .unwind_info_for_address(&self.section, &self.bases, &mut context, at)
             .ok()?;

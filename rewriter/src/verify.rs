@@ -17,6 +17,7 @@ mod segments;
 mod tables;
 mod unwind;
 mod view;
+mod windows;
 
 pub use error::VerifyError;
 
@@ -50,6 +51,17 @@ pub fn verify(
     new: &[u8],
     plan: Option<&PatchPlan>,
 ) -> Result<VerifyReport, VerifyError> {
+    verify_with(old, new, plan, &|| ())
+}
+
+/// As [`verify`]. `release` is called whenever much of the two files was read that isn't read again soon: memory that holds
+/// pages of them can be given back.
+pub fn verify_with(
+    old: &[u8],
+    new: &[u8],
+    plan: Option<&PatchPlan>,
+    release: &dyn Fn(),
+) -> Result<VerifyReport, VerifyError> {
     if plan.is_some_and(PatchPlan::is_empty) || plan.is_none() && old == new {
         return match old == new {
             true => Ok(VerifyReport::default()),
@@ -66,18 +78,20 @@ pub fn verify(
     }
     let old = View::parse(old, "original")?;
     let new = View::parse(new, "patched file")?;
-    let tables = Tables::read(&old, &new)?;
+    let planned = plan.and_then(|p| p.description.as_ref());
+    let tables = Tables::read(&old, &new, planned, release)?;
     let mut ledger = Ledger::default();
     tables.enter(&mut ledger)?;
     let mut moves = dynamic::check(&old, &new, &tables, &mut ledger)?;
     moves.frames = unwind::place(&old, &new, &tables, &moves, &mut ledger)?;
     segments::check(&old, &new, &tables, &moves, &mut ledger)?;
     let debug = sections::check(&old, &new, &tables, &moves, &mut ledger)?;
-    let code = code::check(&old, &new, &tables, &mut ledger)?;
+    let code = code::check(&old, &new, &tables, &mut ledger, release)?;
     unwind::check(&old, &new, &tables, &moves, debug, &code)?;
     overlay::check(&old, &new, &mut ledger)?;
-    let changed = ledger.close(&old, &new, tables.code())?;
+    let changed = ledger.close(&old, &new, tables.code(), release)?;
     dynamic::check_relocations(&old, &changed)?;
+    tables.check_identity(&new)?;
     if let Some(plan) = plan {
         compare(plan, &new, &tables)?;
     }
@@ -93,7 +107,7 @@ pub fn verify(
 }
 
 /// The file is what was planned.
-fn compare(plan: &PatchPlan, new: &View<'_>, tables: &Tables) -> Result<(), VerifyError> {
+fn compare(plan: &PatchPlan, new: &View<'_>, tables: &Tables<'_>) -> Result<(), VerifyError> {
     let error = |what, offset| Err(VerifyError::NotThePlan { what, offset });
     if plan.len != new.bytes.len() as u64 {
         return error("the length", plan.len);
@@ -103,15 +117,7 @@ fn compare(plan: &PatchPlan, new: &View<'_>, tables: &Tables) -> Result<(), Veri
             return error(chunk.what, chunk.offset);
         }
     }
-    if plan.description.as_ref() != Some(&tables.description) {
-        return error("the description", 0);
-    }
-    let patched = tables
-        .sites
-        .iter()
-        .filter(|s| s.probe.is_some())
-        .map(|s| s.id);
-    if !patched.eq(plan.patched()) {
+    if !tables.sites.iter().map(|s| s.id).eq(plan.patched()) {
         return error("the set of patched sites", 0);
     }
     Ok(())

@@ -104,7 +104,8 @@ fn patched_files_are_told_and_describe_themselves() {
         original_sha256: "00".into(),
         sites: vec![],
     };
-    let json = serde_json::to_vec(&description).unwrap();
+    let mut json = Vec::new();
+    description.write_json(&mut json).unwrap();
     let note = NoteDesc {
         abi_version: ABI_VERSION,
         reserved: 0,

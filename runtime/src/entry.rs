@@ -8,7 +8,7 @@
 use crate::{probes, process};
 use core::arch::global_asm;
 use core::ptr::addr_of;
-use ompfuse_format::abi::{FLAG_INDIRECT, FLAG_UNSIGNED, ModuleHeader, SiteDesc};
+use ompfuse_format::abi::{Constants, FLAG_INDIRECT, FLAG_UNSIGNED, ModuleHeader, SiteDesc};
 use ompfuse_format::record::site_ref;
 
 // At entry: rsp = return address; r10 = site. Pushes build a `Call`; after 8 + 1 of them rsp is a multiple of 16.
@@ -372,7 +372,7 @@ impl Call {
         // SAFETY: the target is the function that the program called; integer arguments that it doesn't take are
         // ignored by it, and reading stack words above a call's arguments reads the caller's frame, which exists.
         unsafe {
-            match self.site().nargs {
+            match self.site().nargs() {
                 0..=6 => {
                     core::mem::transmute::<usize, F0>(target)(r[0], r[1], r[2], r[3], r[4], r[5])
                 }
@@ -411,6 +411,18 @@ fn module(site: &SiteDesc) -> u32 {
     unsafe { (*header).module }
 }
 
+/// The constants of a site's probe.
+#[inline(always)]
+pub(crate) fn constants(site: &SiteDesc) -> Constants {
+    if site.constants_rel == 0 {
+        return Constants::default();
+    }
+    let at = (addr_of!(site.constants_rel) as usize).wrapping_add(site.constants_rel as usize)
+        as *const Constants;
+    // SAFETY: the rewriter's relative address of this site's constants, in the same table.
+    unsafe { at.read_unaligned() }
+}
+
 /// A site as records name it.
 #[inline(always)]
 pub(crate) fn this(site: &SiteDesc) -> u32 {
@@ -426,7 +438,7 @@ pub(crate) fn region(site: &SiteDesc) -> u32 {
 /// A loop bound of the program, sign- or zero-extended from the site's width.
 #[inline(always)]
 pub(crate) fn bound(site: &SiteDesc, value: u64) -> i64 {
-    match (site.width, site.flags & FLAG_UNSIGNED != 0) {
+    match (site.width(), site.flags & FLAG_UNSIGNED != 0) {
         (4, false) => i64::from(value as i32),
         (4, true) => i64::from(value as u32),
         _ => value as i64,
@@ -441,7 +453,7 @@ pub(crate) fn bound(site: &SiteDesc, value: u64) -> i64 {
 pub(crate) unsafe fn bound_at(site: &SiteDesc, pointer: u64) -> i64 {
     // SAFETY: the caller's promise.
     unsafe {
-        if site.width == 4 {
+        if site.width() == 4 {
             bound(site, u64::from((pointer as *const u32).read_unaligned()))
         } else {
             (pointer as *const i64).read_unaligned()

@@ -8,10 +8,10 @@
 //! Nothing is done when a library is closed: records and frames hold numbers of sites, never their addresses. A library
 //! that is opened again gets the number that it had.
 
-use crate::{entry, host, syscall};
+use crate::{entry, host, process, syscall};
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use ompfuse_format::abi::{self, ModuleHeader, NoteDesc};
 use ompfuse_format::run::ModuleStatus;
 
 /// Modules of a process; their numbers have 8 bits in records, the last of which stands for "none".
@@ -20,7 +20,7 @@ const MAX_MODULES: usize = 254;
 /// What is known of a module: kept for ever, so that the number of a site leads to it at any time.
 struct Known {
     status: ModuleStatus,
-    /// Hash of its sites: another file under the same path is another module.
+    /// As its header tells: another file under the same path is another module.
     identity: u64,
 }
 
@@ -91,6 +91,9 @@ impl Module {
     }
 }
 
+/// Whether a module of another version was complained about.
+static OTHER_TOLD: AtomicBool = AtomicBool::new(false);
+
 /// A module as the loader tells it.
 struct Seen {
     header: *mut ModuleHeader,
@@ -117,8 +120,8 @@ fn enter(seen: Seen, maps: &str) -> Option<Module> {
         Some(path) => path.to_owned(),
         None => seen.name.to_string_lossy().into_owned(),
     };
-    // SAFETY: a module's header and sites, which its note leads to.
-    let identity = unsafe { identity(seen.header) };
+    // SAFETY: a module's header, which its note leads to.
+    let identity = unsafe { (*seen.header).identity };
     let again = known().find(|k| k.status.path == path && k.identity == identity);
     let number = again.map_or(COUNT.load(Ordering::Acquire), |k| k.status.module as usize);
     let place = KNOWN.get(number)?;
@@ -141,21 +144,6 @@ fn enter(seen: Seen, maps: &str) -> Option<Module> {
         status,
         new: again.is_none(),
     })
-}
-
-/// FNV-1a of a module's site table.
-///
-/// # Safety
-/// The header must be that of a loaded module.
-unsafe fn identity(header: *const ModuleHeader) -> u64 {
-    // SAFETY: the caller's promise; `verify` has seen that the table is where the header says.
-    let bytes = unsafe {
-        let field = &raw const (*header).sites_rel;
-        let sites = (field as *const u8).wrapping_offset((*header).sites_rel as isize);
-        core::slice::from_raw_parts(sites, (*header).n_sites as usize * SiteDesc::LEN)
-    };
-    let step = |hash: u64, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 /// The file that is mapped at an address. The loader may know it under another name (the original's, if an auditing
@@ -197,6 +185,24 @@ unsafe extern "C" fn visit_module(
         let Some(desc) = find_note(bytes) else {
             continue;
         };
+        if desc.abi_version != abi::ABI_VERSION {
+            if !OTHER_TOLD.swap(true, Ordering::Relaxed) {
+                // SAFETY: the loader's string.
+                let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
+                let name = if name.is_empty() {
+                    "the program"
+                } else {
+                    &name
+                };
+                process::complain(&format!(
+                    "{name} was patched by another version of ompfuse (interface {}, not {}) and isn't recorded; patch \
+                     the original again",
+                    desc.abi_version,
+                    abi::ABI_VERSION
+                ));
+            }
+            continue;
+        }
         let header = (info.dlpi_addr + desc.header_va) as *mut ModuleHeader;
         // SAFETY: `verify` has seen that the note leads to a header in a mapped segment; the magic is checked here.
         let wanted = unsafe {
@@ -225,8 +231,7 @@ fn find_note(mut bytes: &[u8]) -> Option<NoteDesc> {
         let desc_at = 12 + name_len.checked_next_multiple_of(4)?;
         let end = desc_at.checked_add(desc_len.checked_next_multiple_of(4)?)?;
         if kind as u32 == abi::NOTE_TYPE && bytes.get(12..12 + name_len)? == abi::NOTE_NAME {
-            return NoteDesc::from_bytes(bytes.get(desc_at..desc_at + desc_len)?)
-                .filter(|d| d.abi_version == abi::ABI_VERSION);
+            return NoteDesc::from_bytes(bytes.get(desc_at..desc_at + desc_len)?);
         }
         bytes = bytes.get(end..)?;
     }

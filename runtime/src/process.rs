@@ -84,7 +84,7 @@ struct Process {
 }
 
 /// One line to the user; the program goes on.
-fn complain(message: &str) {
+pub(crate) fn complain(message: &str) {
     let _ = writeln!(std::io::stderr(), "ompfuse: {message}");
 }
 

@@ -1,9 +1,11 @@
 //! How long scanning, patching and verifying take, and how much memory: `cargo bench -p ompfuse-tests --bench rewriting
 //! [-- FILE...]`. Without a file: a library that is made of the fixtures, every object many times.
 //!
-//! Beside them, in turn, what any tool would need at least: a copy of the file, the code decoded once by iced-x86 on one
-//! thread, objdump. Times are medians, of whole processes but for the decoder; memory is the largest resident set, pages of
-//! the mapped file included, by GNU time. Environment: `OMPFUSE_BENCH_ROUNDS` (default 5).
+//! Beside them, in turn, what any tool would need at least: a copy of the file, with and without forcing it to the disk (a
+//! patch does that), the code decoded once by iced-x86 on one thread, objdump. Times are medians, of whole processes but for
+//! the decoder: by the clock, and of the processors (all of them together; on a busy machine these are the ones to compare).
+//! Memory is the largest resident set, pages of the mapped file included, by GNU time. Last, what the patched file has more
+//! than the original, by part. Environment: `OMPFUSE_BENCH_ROUNDS` (default 5).
 
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use object::{Object, ObjectSection};
@@ -53,6 +55,16 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
     let json = [Path::new("--format"), Path::new("json")];
     let steps = [
         step("cp", Path::new("cp"), &[file, &copy]),
+        step(
+            "cp, fsync",
+            Path::new("sh"),
+            &[
+                Path::new("-c"),
+                Path::new(r#"cp "$0" "$1" && sync "$1""#),
+                file,
+                &copy,
+            ],
+        ),
         step("objdump -d", Path::new("objdump"), &[Path::new("-d"), file]),
         step(
             "scan",
@@ -74,14 +86,14 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
         step("verify", &ompfuse, &[Path::new("verify"), file, &patched]),
     ];
     let bytes = std::fs::read(file).expect("the file can be read");
-    let mut decoding = Vec::new();
-    let mut times: Vec<Vec<f64>> = vec![Vec::new(); steps.len()];
+    let mut decoding = Times::default();
+    let mut times: Vec<Times> = steps.iter().map(|_| Times::default()).collect();
     let mut memory = vec![None; steps.len()];
     for _ in 0..rounds {
         decoding.push(decode(&bytes));
         for (at, step) in steps.iter().enumerate() {
-            let (ms, peak) = run(step);
-            times[at].push(ms);
+            let (time, peak) = run(step);
+            times[at].push(time);
             memory[at] = memory[at].max(peak);
         }
     }
@@ -97,14 +109,12 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
         100.0 * (new as f64 / bytes.len() as f64 - 1.0)
     );
     println!(
-        "{:<14}{:>10}{:>10}{:>12}{:>10}",
-        "", "ms", "x decode", "peak MB", "x file"
+        "{:<14}{:>10}{:>10}{:>10}{:>10}{:>10}{:>8}",
+        "", "ms", "x decode", "CPU ms", "x decode", "peak MB", "x file"
     );
-    let unit = median(decoding);
-    println!("{:<14}{unit:>10.0}{:>10.1}", "linear decode", 1.0);
-    for (at, step) in steps.iter().enumerate() {
-        let ms = median(std::mem::take(&mut times[at]));
-        let (peak, of_file) = match memory[at] {
+    let unit = decoding.medians();
+    let row = |name: &str, time: Time, peak: Option<u64>| {
+        let (peak, of_file) = match peak {
             Some(kb) => (
                 format!("{:.0}", kb as f64 / 1e3),
                 format!("{:.1}", kb as f64 * 1e3 / bytes.len() as f64),
@@ -112,25 +122,86 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
             None => ("?".to_owned(), "?".to_owned()),
         };
         println!(
-            "{:<14}{ms:>10.0}{:>10.1}{peak:>12}{of_file:>10}",
-            step.name,
-            ms / unit
+            "{name:<14}{:>10.0}{:>10.1}{:>10.0}{:>10.1}{peak:>10}{of_file:>8}",
+            time.clock,
+            time.clock / unit.clock,
+            time.processors,
+            time.processors / unit.processors,
+        );
+    };
+    row("linear decode", unit, None);
+    for ((step, times), peak) in steps.iter().zip(times).zip(memory) {
+        row(step.name, times.medians(), peak);
+    }
+    let patched = std::fs::read(&patched).expect("the patched file can be read");
+    println!("{:<24}{:>10}{:>10}", "added", "bytes", "% of file");
+    for (part, len) in added(bytes.len() as u64, &patched) {
+        println!(
+            "{part:<24}{len:>10}{:>10.2}",
+            100.0 * len as f64 / bytes.len() as f64
         );
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// The bytes behind the original's end, by section.
+fn added(original: u64, patched: &[u8]) -> Vec<(String, u64)> {
+    let file = object::File::parse(patched).expect("an ELF file");
+    let mut parts: Vec<(String, u64)> = file
+        .sections()
+        .filter_map(|section| {
+            let (offset, len) = section.file_range()?;
+            let name = section.name().unwrap_or("?").to_owned();
+            (offset >= original).then_some((name, len))
+        })
+        .collect();
+    let named: u64 = parts.iter().map(|(_, len)| len).sum();
+    let all = patched.len() as u64 - original;
+    parts.push(("headers and filler".to_owned(), all.saturating_sub(named)));
+    parts.push(("together".to_owned(), all));
+    parts
 }
 
-/// Milliseconds of a process, and its largest resident set in kB, if GNU time is there to tell.
-fn run(step: &Step) -> (f64, Option<u64>) {
+/// Milliseconds.
+#[derive(Clone, Copy)]
+struct Time {
+    clock: f64,
+    /// On all processors.
+    processors: f64,
+}
+
+/// Several of the same thing.
+#[derive(Default)]
+struct Times {
+    clock: Vec<f64>,
+    processors: Vec<f64>,
+}
+
+impl Times {
+    fn push(&mut self, time: Time) {
+        self.clock.push(time.clock);
+        self.processors.push(time.processors);
+    }
+
+    fn medians(&self) -> Time {
+        let median = |values: &[f64]| {
+            let mut values = values.to_vec();
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+        };
+        Time {
+            clock: median(&self.clock),
+            processors: median(&self.processors),
+        }
+    }
+}
+
+/// Times of a process, and its largest resident set in kB; what only GNU time tells is missing where it isn't there.
+fn run(step: &Step) -> (Time, Option<u64>) {
     let counter = Path::new("/usr/bin/time");
     let mut command = match counter.is_file() {
         true => {
             let mut command = Command::new(counter);
-            command.args(["-f", "%M"]).arg(&step.program);
+            command.args(["-f", "%M %U %S"]).arg(&step.program);
             command
         }
         false => Command::new(&step.program),
@@ -141,18 +212,34 @@ fn run(step: &Step) -> (f64, Option<u64>) {
         .stderr(Stdio::piped());
     let begin = Instant::now();
     let output = command.output().expect("a tool can be started");
-    let ms = begin.elapsed().as_secs_f64() * 1e3;
+    let clock = begin.elapsed().as_secs_f64() * 1e3;
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", step.name);
-    (ms, said.lines().last().and_then(|l| l.trim().parse().ok()))
+    let last = said.lines().last().unwrap_or_default();
+    let numbers: Vec<f64> = last
+        .split(' ')
+        .filter_map(|word| word.parse().ok())
+        .collect();
+    let (peak, processors) = match numbers[..] {
+        [peak, user, system] => (Some(peak as u64), 1e3 * (user + system)),
+        _ => (None, f64::NAN),
+    };
+    (Time { clock, processors }, peak)
 }
 
-/// Milliseconds for the code, instruction by instruction.
-fn decode(bytes: &[u8]) -> f64 {
+/// Milliseconds that this thread has been on a processor.
+fn on_processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split(' ').next().and_then(|n| n.parse::<f64>().ok());
+    first.map_or(f64::NAN, |nanoseconds| nanoseconds / 1e6)
+}
+
+/// Times for the code, instruction by instruction.
+fn decode(bytes: &[u8]) -> Time {
     let file = object::File::parse(bytes).expect("an ELF file");
     let text = file.section_by_name(".text").expect("a file with code");
     let code = text.data().expect("code in the file");
-    let begin = Instant::now();
+    let (begin, before) = (Instant::now(), on_processor());
     let mut decoder = Decoder::with_ip(64, code, text.address(), DecoderOptions::NONE);
     let mut insn = Instruction::default();
     let mut end = 0;
@@ -161,7 +248,10 @@ fn decode(bytes: &[u8]) -> f64 {
         end = std::hint::black_box(insn.next_ip());
     }
     assert!(end >= text.address());
-    begin.elapsed().as_secs_f64() * 1e3
+    Time {
+        clock: begin.elapsed().as_secs_f64() * 1e3,
+        processors: on_processor() - before,
+    }
 }
 
 /// Compiles the fixtures in C, hides their names, and links every object many times.

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(path) => atomic::write_with(path, 0o644, |file| {
             let mut buffered = std::io::BufWriter::new(file);
             csv(&xus, &mut buffered)?;
-            buffered.flush()
+            Ok(buffered.flush()?)
         }),
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());

@@ -1,10 +1,12 @@
 //! `ompfuse patch`.
 
 use crate::binary::{self, Binary, Totals};
+use crate::input::Input;
 use crate::select::SelectArgs;
-use crate::{atomic, embedded, input, launch, output};
+use crate::{atomic, embedded, input, launch, output, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::site::{Outcome, SiteInfo};
+use ompfuse_rewriter::plan::PatchPlan;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -74,6 +76,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             args.binary.display()
         );
     }
+    let spinner = progress::spinner("scanning");
     let scan = match binary::examine(&args.binary, &bytes)? {
         Binary::Original(scan) => scan,
         Binary::Patched(_) => bail!(
@@ -81,19 +84,36 @@ pub(super) fn run(args: &Args) -> Result<()> {
             args.binary.display()
         ),
     };
-    let patched = binary::patch(&bytes, &scan, &args.selection, args.dormant)?;
+    spinner.say("patching");
+    let plan = binary::plan(&bytes, *scan, &args.selection, args.dormant)?;
+    spinner.say("writing and verifying");
     let library = if args.dormant || args.dry_run {
         None
     } else {
         Some(embedded::place(atomic::parent(&out))?)
     };
-    if !args.dry_run {
+    if args.dry_run {
+        rehearse(&bytes, &plan)?;
+    } else {
         // Not more than the original's owner allowed, and no set-user-id bits for what we made.
-        atomic::write(&out, &patched.bytes, metadata.permissions().mode() & 0o777)?;
+        let mode = metadata.permissions().mode() & 0o777;
+        atomic::write_with(&out, mode, |file| binary::write(&bytes, &plan, file))?;
     }
-    let mut answer = Answer::new(&out, &patched.description.sites, args.dry_run);
+    drop(spinner);
+    let mut answer = Answer::new(&out, sites(&plan), args.dry_run);
     answer.runtime_library = library.as_deref();
     answer.print(&args.format)
+}
+
+/// Whether the patched file would be accepted.
+fn rehearse(original: &Input, plan: &PatchPlan) -> Result<()> {
+    let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
+    binary::write(original, plan, &mut file)
+}
+
+/// Every site, with what becomes of it.
+fn sites(plan: &PatchPlan) -> &[SiteInfo] {
+    plan.description.as_ref().map_or(&[], |d| &d.sites)
 }
 
 /// What recording a command would patch: nothing is written, nothing is run.
@@ -104,19 +124,26 @@ pub(super) fn dry_run(
 ) -> Result<()> {
     let found = launch::find(command)?;
     let bytes = input::map(&found)?;
+    let spinner = progress::spinner("scanning");
+    let planned;
+    let described;
     let sites = match binary::examine(&found, &bytes)? {
         Binary::Patched(_) if !selection.is_empty() => bail!(
             "{} is patched already: --select, --skip and --filter need the original",
             found.display()
         ),
-        Binary::Patched(description) => description.sites,
+        Binary::Patched(description) => {
+            described = description;
+            &described.sites
+        }
         Binary::Original(scan) => {
-            binary::patch(&bytes, &scan, selection, false)?
-                .description
-                .sites
+            planned = binary::plan(&bytes, *scan, selection, false)?;
+            rehearse(&bytes, &planned)?;
+            sites(&planned)
         }
     };
-    Answer::new(&found, &sites, true).print(format)
+    drop(spinner);
+    Answer::new(&found, sites, true).print(format)
 }
 
 impl<'a> Answer<'a> {

@@ -1,7 +1,7 @@
 //! `ompfuse scan`.
 
 use crate::binary::{self, Binary, Totals};
-use crate::{input, output};
+use crate::{input, output, progress};
 use anyhow::Result;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use ompfuse_report::names::readable;
@@ -30,7 +30,9 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let bytes = input::map(&args.binary)?;
+    let spinner = progress::spinner("scanning");
     let binary = binary::examine(&args.binary, &bytes)?;
+    drop(spinner);
     let sites = binary.sites();
     // A patched file describes its original; the path is still that of the file at hand.
     let path = args.binary.to_string_lossy().into_owned();

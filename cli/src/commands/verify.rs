@@ -1,7 +1,7 @@
 //! `ompfuse verify`.
 
 use crate::binary::{self, Binary, Totals};
-use crate::{input, output};
+use crate::{input, output, progress};
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,7 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let (old, new) = (input::map(&args.original)?, input::map(&args.patched)?);
+    let spinner = progress::spinner("verifying");
     let Binary::Patched(description) = binary::examine(&args.patched, &new)? else {
         bail!(
             "{} is not patched; give the original first, then what `ompfuse patch` made of it",
@@ -36,6 +37,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         );
     };
     let reproduced = binary::verify((&args.original, &old), (&args.patched, &new), &description)?;
+    drop(spinner);
     let totals = Totals::count(&description.sites);
     let answer = Answer {
         original: &args.original,

@@ -173,7 +173,11 @@ fn probes_stand_before_their_instruction() {
         len: 5,
         sites: vec![3],
     };
-    let probes = [(3, LinkVa(CODE + 2))];
+    let probes = [Placing {
+        site: 5,
+        entry: 3,
+        at: LinkVa(CODE + 2),
+    }];
     let trampoline = Trampoline::new(&image, &window, &probes, &BTreeMap::new()).unwrap();
     let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
     assert_eq!((bytes.len(), trampoline.len()), (5 + 45 + 5, 55));
@@ -188,7 +192,7 @@ fn probes_stand_before_their_instruction() {
     );
     assert_eq!(
         bytes[24..31],
-        leads(AT + 24, &[0x4c, 0x8d, 0x15], ANCHORS.sites + 3 * 64)
+        leads(AT + 24, &[0x4c, 0x8d, 0x15], ANCHORS.sites + 3 * 32)
     );
     assert_eq!(bytes[47..50], code[2..]);
     let depths: Vec<_> = trampoline
@@ -201,7 +205,11 @@ fn probes_stand_before_their_instruction() {
         trampoline.window_bytes(LinkVa(AT)).unwrap(),
         leads(CODE, &[0xe9], AT)
     );
-    let wrong = [(3, LinkVa(CODE + 1))];
+    let wrong = [Placing {
+        site: 0,
+        entry: 3,
+        at: LinkVa(CODE + 1),
+    }];
     let text = Trampoline::new(&image, &window, &wrong, &BTreeMap::new()).unwrap_err();
     assert!(
         text.to_string().contains("not the start of an instruction"),

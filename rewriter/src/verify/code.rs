@@ -1,383 +1,324 @@
-//! Call sites, stubs, windows and trampolines, as capstone reads them.
+//! Call sites, stubs, ways and windows, as capstone reads them: many at a time, on every processor.
 
-use super::cursor::{Cursor, LEA_R10, canonical, mismatch, same_form};
-use super::disassembler::{Disassembler, Insn};
+use super::cursor::{Cursor, LEA_R10, mismatch};
+use super::disassembler::{Disassembler, Insn, Reader};
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::relay::Key;
-use super::tables::{SiteEntry, Tables, WindowEntry};
+use super::tables::{SiteEntry, Tables};
 use super::unwind::Place;
 use super::view::View;
 use crate::stubs::UNREACHABLE;
-use ompfuse_format::abi::{Probe, SLOT_INLINE, SiteDesc};
+use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Sites that are checked together.
+const PART: usize = 256;
+
+/// They stand everywhere in the code: so many of them touch a part of it only.
+const BETWEEN_RELEASES: usize = 16 * PART;
 
 /// How much was checked.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub calls: usize,
+    pub ways: usize,
     pub probes: usize,
     pub displaced: usize,
-    /// Places at which the unwinder has to find the caller's frame.
+    /// Places at which the unwinder has to find the caller's frame, ascending.
     pub places: Vec<Place>,
+}
+
+/// The sites with a probe, by address; without those that relays lead to.
+pub(super) struct Sorted<'a> {
+    pub calls: Vec<&'a SiteEntry>,
+    pub probes: Vec<&'a SiteEntry>,
+}
+
+impl<'a> Sorted<'a> {
+    fn new(tables: &'a Tables<'_>) -> Result<Sorted<'a>, VerifyError> {
+        let (mut probes, mut calls): (Vec<&SiteEntry>, Vec<_>) = tables
+            .sites
+            .iter()
+            .filter(|s| !s.relayed)
+            .partition(|s| s.inline);
+        probes.sort_by_key(|s| s.address);
+        calls.sort_by_key(|s| s.address);
+        let mut pairs = calls.windows(2);
+        match pairs.find(|pair| pair[0].address == pair[1].address) {
+            Some(pair) => Err(site_error(pair[1], "it is listed twice")),
+            None => Ok(Sorted { calls, probes }),
+        }
+    }
+
+    /// Index of the call at an address.
+    pub(super) fn call_at(&self, at: u64) -> Option<usize> {
+        self.calls.binary_search_by_key(&at, |s| s.address).ok()
+    }
+
+    /// The probes before the instruction at an address.
+    pub(super) fn probes_at(&self, at: u64) -> &[&'a SiteEntry] {
+        let start = self.probes.partition_point(|s| s.address < at);
+        let len = self.probes[start..].partition_point(|s| s.address == at);
+        &self.probes[start..start + len]
+    }
+}
+
+/// What a way does: slot, target, and whether that is a slot too.
+type Way = (u64, u64, bool);
+
+/// What was found in a part of the code.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// File ranges that were checked.
+    entries: Vec<(u64, u64, &'static str)>,
+    pub places: Vec<Place>,
+    pub displaced: usize,
+    /// Calls that were found in windows, by index.
+    pub calls: Vec<usize>,
+    /// Addresses whose probes were found.
+    pub probes: Vec<u64>,
+    ways: BTreeSet<(u64, Way)>,
 }
 
 /// Checks every site with a probe, and that there is no other changed or added code.
 pub(super) fn check(
     old: &View<'_>,
     new: &View<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     ledger: &mut Ledger,
+    release: &dyn Fn(),
 ) -> Result<Counts, VerifyError> {
-    let mut checker = Checker {
+    let sites = Sorted::new(tables)?;
+    let mut counts = Counts {
+        calls: tables.sites.len() - sites.probes.len(),
+        probes: sites.probes.len(),
+        ..Counts::default()
+    };
+    let part = Part {
         old,
         new,
         tables,
-        ledger,
-        disassembler: Disassembler::new()?,
-        calls: BTreeMap::new(),
-        relayed: BTreeMap::new(),
-        probes: BTreeMap::new(),
-        counts: Counts::default(),
+        sites: &sites,
     };
-    checker.sort_sites()?;
-    for window in &tables.windows {
-        checker.window(window)?;
+    let mut all = Vec::new();
+    for some in tables.windows.chunks(4 * PART) {
+        all.extend(part.each(some, |checker, window| checker.window(window))?);
+        release();
     }
-    for relay in &tables.relays {
-        checker.relay(relay)?;
-    }
-    if let Some(site) = checker.relayed.values().next() {
-        return Err(site_error(site, "no relay leads to it"));
+    all.extend(part.each(&[()], |checker, ()| checker.relays())?);
+    let found: BTreeSet<u64> = all.iter().flat_map(|f| &f.probes).copied().collect();
+    if let Some(lost) = sites.probes.iter().find(|s| !found.contains(&s.address)) {
+        return Err(site_error(lost, "it has no trampoline"));
     }
     // What is left of the calls lies in no window.
-    for call in std::mem::take(&mut checker.calls).into_values() {
-        checker.call(call)?;
+    let inside: BTreeSet<usize> = all.iter().flat_map(|f| &f.calls).copied().collect();
+    let outside: Vec<&SiteEntry> = (0..)
+        .zip(&sites.calls)
+        .filter(|(index, _)| !inside.contains(index))
+        .map(|(_, &call)| call)
+        .collect();
+    for some in outside.chunks(BETWEEN_RELEASES) {
+        all.extend(part.each(some, |checker, call| checker.call(call))?);
+        release();
     }
-    match checker.probes.values().flatten().next() {
-        None => Ok(checker.counts),
-        Some(&id) => {
-            let at = tables.sites[id as usize].address;
-            Err(VerifyError::Site {
-                site: id,
-                at,
-                what: "it has no trampoline".into(),
-            })
+    let ways: BTreeSet<(u64, Way)> = all.iter().flat_map(|f| &f.ways).copied().collect();
+    let ways: Vec<_> = ways.into_iter().collect();
+    counts.ways = ways.len();
+    all.extend(part.each(&ways, |checker, &(at, way)| checker.way(at, way))?);
+    for findings in all {
+        counts.displaced += findings.displaced;
+        counts.places.extend(findings.places);
+        for (offset, len, what) in findings.entries {
+            ledger.enter(offset, len, what)?;
         }
     }
+    counts.places.sort_unstable_by_key(|p| p.at);
+    Ok(counts)
 }
 
-pub(super) struct Checker<'a, 'd> {
-    pub(super) old: &'a View<'d>,
-    pub(super) new: &'a View<'d>,
-    pub(super) tables: &'a Tables,
-    ledger: &'a mut Ledger,
-    disassembler: Disassembler,
-    /// Call sites that are still to be checked, by address.
-    calls: BTreeMap<u64, SiteEntry>,
-    /// Sites that relays are still to lead to.
-    pub(super) relayed: BTreeMap<Key, SiteEntry>,
-    /// Inline probes that are still to be found, by address.
-    probes: BTreeMap<u64, BTreeSet<u32>>,
-    pub(super) counts: Counts,
+/// What is given to each part of the work.
+#[derive(Clone, Copy)]
+struct Part<'a, 'd> {
+    old: &'a View<'d>,
+    new: &'a View<'d>,
+    tables: &'a Tables<'a>,
+    sites: &'a Sorted<'a>,
 }
 
-impl Checker<'_, '_> {
-    fn sort_sites(&mut self) -> Result<(), VerifyError> {
-        for site in &self.tables.sites {
-            let twice = match site.probe {
-                None => false,
-                Some(_) if site.inline => {
-                    self.counts.probes += 1;
-                    !self.probes.entry(site.address).or_default().insert(site.id)
-                }
-                Some(_) => {
-                    self.counts.calls += 1;
-                    match site.relayed {
-                        true => {
-                            let key = self.key(site)?;
-                            self.relayed.insert(key, *site).is_some()
-                        }
-                        false => self.calls.insert(site.address, *site).is_some(),
-                    }
-                }
+impl<'a, 'd> Part<'a, 'd> {
+    /// Checks all of the things; of several errors the first is told.
+    fn each<T: Sync>(
+        self,
+        things: &[T],
+        check: impl Fn(&mut Checker<'a, '_, 'd>, &T) -> Result<(), VerifyError> + Sync,
+    ) -> Result<Vec<Findings>, VerifyError> {
+        let part = |part: &[T]| -> Result<Findings, VerifyError> {
+            let disassembler = Disassembler::new()?;
+            let mut checker = Checker {
+                old: self.old,
+                new: self.new,
+                tables: self.tables,
+                sites: self.sites,
+                reader: disassembler.reader()?,
+                relayed: BTreeMap::new(),
+                found: Findings::default(),
             };
-            if twice {
-                return Err(site_error(site, "it is listed twice"));
-            }
-        }
-        Ok(())
+            part.iter()
+                .try_for_each(|thing| check(&mut checker, thing))?;
+            Ok(checker.found)
+        };
+        let all: Vec<_> = things.par_chunks(PART).map(part).collect();
+        all.into_iter().collect()
     }
+}
 
-    pub(super) fn original(&self, at: u64) -> Result<Insn, VerifyError> {
+/// Checks one thing after the other.
+pub(super) struct Checker<'a, 'c, 'd> {
+    pub old: &'a View<'d>,
+    pub new: &'a View<'d>,
+    pub tables: &'a Tables<'a>,
+    pub sites: &'a Sorted<'a>,
+    reader: Reader<'c, 'd>,
+    /// Sites that relays are still to lead to.
+    pub relayed: BTreeMap<Key, SiteEntry>,
+    pub found: Findings,
+}
+
+impl<'c, 'd> Checker<'_, 'c, 'd> {
+    pub(super) fn original(&mut self, at: u64) -> Result<Insn, VerifyError> {
         let code = self.old.code_at(at);
-        let insn = code.and_then(|code| self.disassembler.decode(code, at));
+        let insn = code.and_then(|code| self.reader.decode(code, at));
         insn.ok_or_else(|| mismatch(at, "an instruction of the original", "none"))
     }
 
-    pub(super) fn cursor(&self, at: u64) -> Cursor<'_> {
+    pub(super) fn cursor(&mut self, at: u64) -> Cursor<'_, 'c, 'd> {
         Cursor {
-            disassembler: &self.disassembler,
+            reader: &mut self.reader,
             view: self.new,
             at,
         }
     }
 
     /// An instruction at its place leads to its stub.
-    fn call(&mut self, site: SiteEntry) -> Result<(), VerifyError> {
+    fn call(&mut self, site: &SiteEntry) -> Result<(), VerifyError> {
         let was = self.original(site.address)?;
-        agrees(&site, &was)?;
+        agrees(site, &was)?;
         let code = self.new.code_at(site.address);
-        let is = code.and_then(|code| self.disassembler.decode(code, site.address));
-        let is = is.ok_or_else(|| site_error(&site, "it holds no instruction"))?;
-        let head: &[u8] = match (site.tail, was.bytes.len()) {
+        let is = code.and_then(|code| self.reader.decode(code, site.address));
+        let is = is.ok_or_else(|| site_error(site, "it holds no instruction"))?;
+        let head: &[u8] = match (site.tail, was.bytes().len()) {
             (true, _) => &[0xe9],
             (false, 6) => &[0x67, 0xe8],
             (false, _) => &[0xe8],
         };
-        let form = is.bytes.len() == head.len() + 4 && is.bytes.starts_with(head);
-        let Some(stub) = is.to.filter(|_| is.verb == was.verb && form) else {
+        let form = is.bytes().len() == head.len() + 4 && is.bytes().starts_with(head);
+        let Some(stub) = is.to.filter(|_| is.verb() == was.verb() && form) else {
+            let verb = String::from_utf8_lossy(was.verb());
             return Err(mismatch(
                 site.address,
-                &format!("{} to a stub", was.verb),
-                &is.text,
+                &format!("{verb} to a stub"),
+                &is.text(),
             ));
         };
         // A call must end where it ended: its return address is the original's.
         if !site.tail && is.end() != was.end() {
-            return Err(site_error(&site, "its return address changed"));
+            return Err(site_error(site, "its return address changed"));
         }
-        let rest = was
-            .end()
-            .checked_sub(is.end())
-            .and_then(|n| self.new.at_va(is.end(), n));
-        if rest.is_none_or(|r| r.iter().any(|&b| b != UNREACHABLE)) {
-            return Err(site_error(&site, "its instruction has another length"));
+        if !self.is_filled(is.end()..was.end()) {
+            return Err(site_error(site, "its instruction has another length"));
         }
-        self.enter_code(self.old, site.address, was.end(), "a call site")?;
-        self.stub(&site, stub)
+        self.enter_code(self.old, site.address..was.end(), "a call site")?;
+        self.stub(site, stub)
+    }
+
+    /// What an instruction left of the bytes of its predecessor is never executed.
+    pub(super) fn is_filled(&self, rest: Range<u64>) -> bool {
+        let len = rest.end.checked_sub(rest.start);
+        let rest = len.and_then(|len| self.new.at_va(rest.start, len));
+        rest.is_some_and(|r| r.iter().all(|&b| b == UNREACHABLE))
     }
 
     /// The stub is the documented one.
     pub(super) fn stub(&mut self, site: &SiteEntry, at: u64) -> Result<(), VerifyError> {
-        let slot = self.tables.slot(site.probe.map_or(0, Probe::slot));
+        let mut code = self.cursor(at);
+        code.expect_at(&LEA_R10, "lea r10, [@]", site.desc)?;
+        let jump = code.next()?;
+        let end = code.at;
+        let form = matches!(jump.bytes(), [0xe9, _, _, _, _]);
+        let Some(way) = jump.to.filter(|_| form) else {
+            return Err(mismatch(jump.at, "jmp to a way", &jump.text()));
+        };
+        let slot = self.tables.slot(site.probe.slot());
+        let does = (slot, site.target, site.indirect);
+        self.found.ways.insert((way, does));
+        self.enter_added(at..end, "a stub")
+    }
+
+    /// The way is the documented one.
+    fn way(&mut self, at: u64, (slot, target, indirect): Way) -> Result<(), VerifyError> {
         let mut code = self.cursor(at);
         code.load_slot(slot)?;
-        if site.indirect {
-            code.expect(&[0x74, 10], &format!("je {:#x}", code.at + 12))?;
+        if indirect {
+            let to = code.at + 5;
+            code.expect_short(&[0x74, 3], "je @", to)?;
         } else {
-            code.expect(&[0x0f, 0x84], &format!("je {:#x}", site.target))?;
+            code.expect_at(&[0x0f, 0x84], "je @", target)?;
         }
-        code.expect(&LEA_R10, &format!("lea r10, [{:#x}]", site.desc))?;
         code.expect(&[0x41, 0xff, 0xe3], "jmp r11")?;
-        if site.indirect {
-            code.expect(
-                &[0xff, 0x25],
-                &format!("jmp qword ptr [{:#x}]", site.target),
-            )?;
+        if indirect {
+            code.expect_at(&[0xff, 0x25], "jmp qword ptr [@]", target)?;
         }
         let end = code.at;
-        self.counts.places.push(Place {
-            at,
+        self.enter_added(at..end, "a way")
+    }
+
+    /// Added code that is entered like a function.
+    fn enter_added(&mut self, range: Range<u64>, what: &'static str) -> Result<(), VerifyError> {
+        self.found.places.push(Place {
+            at: range.start,
             origin: None,
             depth: 0,
         });
-        self.enter_code(self.new, at, end, "a stub")
-    }
-
-    /// The window leads to its trampoline, which does what the window did.
-    fn window(&mut self, entry: &WindowEntry) -> Result<(), VerifyError> {
-        let (window, trampoline) = (entry.window.clone(), entry.trampoline.clone());
-        let mut jump = self.cursor(window.start);
-        let jump = jump.expect(&[0xe9], &format!("jmp {:#x}", trampoline.start))?;
-        let rest = window
-            .end
-            .checked_sub(jump.end())
-            .and_then(|n| self.new.at_va(jump.end(), n));
-        if rest.is_none_or(|r| r.iter().any(|&b| b != UNREACHABLE)) {
-            return Err(mismatch(
-                jump.end(),
-                "int3 up to the window's end",
-                "something else",
-            ));
-        }
-        self.enter_code(self.old, window.start, window.end, "a window")?;
-        self.enter_code(self.new, trampoline.start, trampoline.end, "a trampoline")?;
-        let mut ended = false;
-        let mut at = window.start;
-        let mut to = trampoline.start;
-        while at < window.end {
-            let was = self.original(at)?;
-            if was.end() > window.end {
-                return Err(mismatch(at, "an instruction within its window", &was.text));
-            }
-            if ended {
-                if !matches!(was.verb.as_str(), "nop" | "int3") {
-                    return Err(mismatch(
-                        at,
-                        "padding behind the last instruction",
-                        &was.text,
-                    ));
-                }
-            } else {
-                to = self.probes_before(at, to)?;
-                (to, ended) = self.displaced(&was, to, window.end)?;
-                self.counts.displaced += 1;
-            }
-            at = was.end();
-        }
-        if !ended {
-            self.counts.places.push(Place {
-                at: to,
-                origin: Some(window.end),
-                depth: 0,
-            });
-            to = self
-                .cursor(to)
-                .expect(&[0xe9], &format!("jmp {:#x}", window.end))?
-                .end();
-        }
-        match to == trampoline.end {
-            true => Ok(()),
-            false => Err(mismatch(to, "the end of the trampoline", "more code")),
-        }
-    }
-
-    /// Every probe of the instruction at `site`, once. Returns the address behind them.
-    fn probes_before(&mut self, site: u64, mut to: u64) -> Result<u64, VerifyError> {
-        let mut wanted = self.probes.remove(&site).unwrap_or_default();
-        while !wanted.is_empty() {
-            let slot = self.tables.slot(SLOT_INLINE);
-            let mut code = self.cursor(to);
-            let mut marks = vec![(to, 0)];
-            code.expect(&[0x48, 0x8d, 0x64, 0x24, 0x80], "lea rsp, [rsp - 0x80]")?;
-            marks.push((code.at, 128));
-            code.expect(&[0x9c], "pushfq")?;
-            marks.push((code.at, 136));
-            code.expect(&[0x41, 0x53], "push r11")?;
-            marks.push((code.at, 144));
-            code.expect(&[0x41, 0x52], "push r10")?;
-            marks.push((code.at, 152));
-            code.load_slot(slot)?;
-            code.expect(&[0x74, 10], &format!("je {:#x}", code.at + 12))?;
-            let lea = code.next()?;
-            let desc = lea.memory.unwrap_or(0);
-            let id = desc.wrapping_sub(self.tables.sites_va) / SiteDesc::LEN as u64;
-            let known = u32::try_from(id).ok().and_then(|id| wanted.take(&id));
-            let entry = known.and_then(|id| self.tables.sites.get(id as usize));
-            if !lea.bytes.starts_with(&LEA_R10) || entry.is_none_or(|e| e.desc != desc) {
-                return Err(mismatch(
-                    lea.at,
-                    &format!("a probe of the site at {site:#x}"),
-                    &lea.text,
-                ));
-            }
-            code.expect(&[0x41, 0xff, 0xd3], "call r11")?;
-            marks.push((code.at, 152));
-            code.expect(&[0x41, 0x5a], "pop r10")?;
-            marks.push((code.at, 144));
-            code.expect(&[0x41, 0x5b], "pop r11")?;
-            marks.push((code.at, 136));
-            code.expect(&[0x9d], "popfq")?;
-            marks.push((code.at, 128));
-            code.expect(
-                &[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0],
-                "lea rsp, [rsp + 0x80]",
-            )?;
-            to = code.at;
-            let place = |(at, depth)| Place {
-                at,
-                origin: Some(site),
-                depth,
-            };
-            self.counts.places.extend(marks.into_iter().map(place));
-        }
-        Ok(to)
-    }
-
-    /// The instruction at `to` does what `was` did. Returns the address behind it, and whether control ends there.
-    fn displaced(&mut self, was: &Insn, to: u64, end: u64) -> Result<(u64, bool), VerifyError> {
-        let call = self.calls.remove(&was.at);
-        if let Some(site) = &call {
-            agrees(site, was)?;
-        }
-        let mut code = self.cursor(to);
-        if was.verb == "call" {
-            // A call returns to the original code, so that it must be the window's last instruction.
-            if was.end() != end {
-                return Err(mismatch(was.at, "a call at the window's end", &was.text));
-            }
-            code.expect(&[0x48, 0x8d, 0x64, 0x24, 0xf8], "lea rsp, [rsp - 8]")?;
-            code.expect(&[0x41, 0x53], "push r11")?;
-            code.expect(&[0x4c, 0x8d, 0x1d], &format!("lea r11, [{end:#x}]"))?;
-            code.expect(
-                &[0x4c, 0x89, 0x5c, 0x24, 0x08],
-                "mov qword ptr [rsp + 8], r11",
-            )?;
-            code.expect(&[0x41, 0x5b], "pop r11")?;
-        }
-        let is = code.next()?;
-        let behind = code.at;
-        let depth = if was.verb == "call" { 8 } else { 0 };
-        self.counts.places.push(Place {
-            at: is.at,
-            origin: Some(was.at),
-            depth,
-        });
-        if let Some(site) = call {
-            let stub = is.to.filter(|_| is.verb == "jmp" && canonical(&is));
-            let stub = stub.ok_or_else(|| mismatch(is.at, "a jump to a stub", &is.text))?;
-            self.stub(&site, stub)?;
-            return Ok((behind, true));
-        }
-        let expected = match was.verb.as_str() {
-            "call" => was.text.replacen("call", "jmp", 1),
-            _ => was.text.clone(),
-        };
-        let form = match was.verb.as_str() {
-            "call" if was.is_branch() => canonical(&is),
-            // The form of an indirect jump for that of an indirect call: the text says all.
-            "call" => is.bytes.len() == was.bytes.len(),
-            _ => same_form(was, &is),
-        };
-        if is.text != expected || !form {
-            return Err(mismatch(is.at, &expected, &is.text));
-        }
-        Ok((behind, was.ends() || was.verb == "call"))
+        self.enter_code(self.new, range, what)
     }
 
     pub(super) fn enter_code(
         &mut self,
         of: &View<'_>,
-        start: u64,
-        end: u64,
+        range: Range<u64>,
         what: &'static str,
     ) -> Result<(), VerifyError> {
-        let added = self.tables.loads[1].p_vaddr
-            ..self.tables.loads[1].p_vaddr + self.tables.loads[1].p_filesz;
-        let is_added = added.contains(&start) && end <= added.end;
-        let wants_added = matches!(what, "a stub" | "a trampoline" | "a relay");
-        let len = end.checked_sub(start);
-        let place = len.and_then(|len| Some((of.offset_of(start, len)?, len)));
+        let code = &self.tables.loads[1];
+        let added = code.p_vaddr..code.p_vaddr + code.p_filesz;
+        let is_added = added.contains(&range.start) && range.end <= added.end;
+        let wants_added = std::ptr::eq(of, self.new);
+        let len = range.end.checked_sub(range.start);
+        let place = len.and_then(|len| Some((of.offset_of(range.start, len)?, len)));
         match place {
-            Some((offset, len)) if is_added == wants_added => self.ledger.enter(offset, len, what),
+            Some((offset, len)) if is_added == wants_added => {
+                self.found.entries.push((offset, len, what));
+                Ok(())
+            }
             _ => Err(VerifyError::damaged(format!(
-                "{what} at {start:#x} isn't where it belongs"
+                "{what} at {:#x} isn't where it belongs",
+                range.start
             ))),
         }
     }
 }
 
 /// The site table says of the original's instruction what capstone says.
-fn agrees(site: &SiteEntry, was: &Insn) -> Result<(), VerifyError> {
-    let verb = if site.tail { "jmp" } else { "call" };
+pub(super) fn agrees(site: &SiteEntry, was: &Insn) -> Result<(), VerifyError> {
+    let verb: &[u8] = if site.tail { b"jmp" } else { b"call" };
     let target = if site.indirect { was.memory } else { was.to };
-    if was.verb != verb || target != Some(site.target) || site.indirect && was.to.is_some() {
+    if was.verb() != verb || target != Some(site.target) || site.indirect && was.to.is_some() {
         return Err(site_error(
             site,
             &format!(
                 "the original's `{}` isn't what the site table says",
-                was.text
+                was.text()
             ),
         ));
     }

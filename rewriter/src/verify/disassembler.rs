@@ -1,19 +1,24 @@
-//! Capstone, and a text form of instructions in which addresses are absolute.
+//! Capstone, and a form of instructions in which addresses are apart from the text.
 
 use super::error::VerifyError;
+use capstone::DisasmIter;
 use capstone::arch::x86::ArchMode;
-use capstone::arch::x86::X86OperandType;
 use capstone::prelude::*;
+use smallvec::SmallVec;
+
+/// Stands in a shape where the instruction has an address.
+const ADDRESS: u8 = b'@';
 
 /// A decoded instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Insn {
     pub at: u64,
-    pub bytes: Vec<u8>,
-    /// Without prefixes: `jmp`, `call`, `ret`.
-    pub verb: String,
-    /// Mnemonic and operands; rip-relative ones as absolute addresses.
-    pub text: String,
+    bytes: SmallVec<[u8; 15]>,
+    /// Mnemonic and operands, with `@` for the destination of a direct branch and for the address of an operand that is
+    /// relative to rip.
+    shape: SmallVec<[u8; 32]>,
+    /// Where the mnemonic stands in it without prefixes: `jmp`, `call`, `ret`.
+    verb: (u8, u8),
     /// Destination of a direct branch.
     pub to: Option<u64>,
     /// Address of a rip-relative operand.
@@ -21,8 +26,30 @@ pub(super) struct Insn {
 }
 
 impl Insn {
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     pub(super) fn end(&self) -> u64 {
         self.at + self.bytes.len() as u64
+    }
+
+    pub(super) fn verb(&self) -> &[u8] {
+        &self.shape[usize::from(self.verb.0)..usize::from(self.verb.1)]
+    }
+
+    pub(super) fn shape(&self) -> &[u8] {
+        &self.shape
+    }
+
+    /// Destination or operand's address.
+    pub(super) fn address(&self) -> Option<u64> {
+        self.to.or(self.memory)
+    }
+
+    /// With the address in its place.
+    pub(super) fn text(&self) -> String {
+        text(&self.shape, self.address())
     }
 
     /// Whether control never continues behind it.
@@ -30,10 +57,10 @@ impl Insn {
         const LAST: [&str; 10] = [
             "ret", "jmp", "retf", "retfq", "iret", "iretd", "iretq", "ud0", "ud1", "ud2",
         ];
-        LAST.contains(&self.verb.as_str())
+        LAST.iter().any(|last| last.as_bytes() == self.verb())
     }
 
-    /// Places in `bytes` of a 32-bit displacement that leads to the rip-relative operand.
+    /// Places in the bytes of a 32-bit displacement that leads to the rip-relative operand.
     pub(super) fn displacements(&self) -> Option<Vec<usize>> {
         let displacement = self.memory?.wrapping_sub(self.end()) as u32;
         let fields = self.bytes.windows(4).enumerate();
@@ -46,77 +73,99 @@ impl Insn {
     }
 }
 
+/// A shape with an address in its place.
+pub(super) fn text(shape: &[u8], address: Option<u64>) -> String {
+    let shape = String::from_utf8_lossy(shape);
+    match address {
+        Some(address) => shape.replacen(ADDRESS as char, &format!("{address:#x}"), 1),
+        None => shape.into_owned(),
+    }
+}
+
 /// Decodes one instruction at a time.
 pub(super) struct Disassembler(Capstone);
 
 impl Disassembler {
     pub(super) fn new() -> Result<Disassembler, VerifyError> {
+        // Without details, which take most of its time: the text says all.
         let built = Capstone::new()
             .x86()
             .mode(ArchMode::Mode64)
-            .detail(true)
+            .detail(false)
             .build();
         let failed = |e| VerifyError::damaged(format!("capstone doesn't start: {e}"));
         Ok(Disassembler(built.map_err(failed)?))
     }
 
-    /// The instruction at the start of `code`, which lies at `at`.
-    pub(super) fn decode(&self, code: &[u8], at: u64) -> Option<Insn> {
-        let decoded = self
-            .0
-            .disasm_count(&code[..code.len().min(15)], at, 1)
-            .ok()?;
-        let insn = decoded.iter().next()?;
-        let detail = self.0.insn_detail(insn).ok()?;
-        let arch = detail.arch_detail();
-        let x86 = arch.x86()?;
-        let mnemonic = insn.mnemonic()?;
-        let verb = mnemonic.split(' ').next_back()?.to_string();
-        let operands = insn.op_str().unwrap_or_default();
-        let branches = verb.starts_with('j') || verb == "call" || verb.starts_with("loop");
-        let to = x86.operands().find_map(|o| match o.op_type {
-            X86OperandType::Imm(to) if branches => Some(to as u64),
-            _ => None,
-        });
-        let bytes = insn.bytes().to_vec();
-        let end = at + bytes.len() as u64;
-        let (operands, memory) = absolute(operands, end);
-        let text = format!("{mnemonic} {operands}").trim_end().to_string();
-        Some(Insn {
-            at,
-            bytes,
-            verb,
-            text,
-            to,
-            memory,
-        })
+    pub(super) fn reader<'d>(&self) -> Result<Reader<'_, 'd>, VerifyError> {
+        let failed = |e| VerifyError::damaged(format!("capstone doesn't start: {e}"));
+        Ok(Reader(self.0.disasm_iter(&[], 0).map_err(failed)?))
     }
 }
 
-/// Replaces `[rip + x]` by the address that it means.
-fn absolute(operands: &str, end: u64) -> (String, Option<u64>) {
-    let Some((before, rest)) = operands.split_once("[rip") else {
-        return (operands.to_string(), None);
+/// Reads with a buffer of its own.
+pub(super) struct Reader<'c, 'd>(DisasmIter<'c, 'd>);
+
+impl<'d> Reader<'_, 'd> {
+    /// The instruction at the start of `code`, which lies at `at`.
+    pub(super) fn decode(&mut self, code: &'d [u8], at: u64) -> Option<Insn> {
+        self.0.reset(&code[..code.len().min(15)], at);
+        let insn = self.0.next()?;
+        let mnemonic = insn.mnemonic()?;
+        let verb = mnemonic.split(' ').next_back()?;
+        let verb = ((mnemonic.len() - verb.len()) as u8, mnemonic.len() as u8);
+        let operands = insn.op_str().unwrap_or_default();
+        let mut decoded = Insn {
+            at,
+            bytes: SmallVec::from_slice(insn.bytes()),
+            shape: SmallVec::from_slice(mnemonic.as_bytes()),
+            verb,
+            to: None,
+            memory: None,
+        };
+        if operands.is_empty() {
+            return Some(decoded);
+        }
+        decoded.shape.push(b' ');
+        let name = decoded.verb();
+        let branches = name.starts_with(b"j") || name == b"call" || name.starts_with(b"loop");
+        decoded.to = number(operands).filter(|_| branches);
+        if decoded.is_branch() {
+            decoded.shape.push(ADDRESS);
+            return Some(decoded);
+        }
+        match absolute(operands, decoded.end()) {
+            Some((before, address, after)) => {
+                decoded.memory = Some(address);
+                decoded.shape.extend_from_slice(before.as_bytes());
+                decoded.shape.push(ADDRESS);
+                decoded.shape.extend_from_slice(after.as_bytes());
+            }
+            None => decoded.shape.extend_from_slice(operands.as_bytes()),
+        }
+        Some(decoded)
+    }
+}
+
+/// What stands before and behind the address of `[rip + x]`, and the address.
+fn absolute(operands: &str, end: u64) -> Option<(&str, u64, &str)> {
+    let at = operands.find("[rip")?;
+    let rest = &operands[at + 4..];
+    let close = rest.find(']')?;
+    let offset = rest[..close].trim();
+    let address = match offset.strip_prefix("- ") {
+        Some(text) => end.wrapping_sub(number(text)?),
+        None if offset.is_empty() => end,
+        None => end.wrapping_add(number(offset.strip_prefix("+ ")?)?),
     };
-    let Some((offset, after)) = rest.split_once(']') else {
-        return (operands.to_string(), None);
-    };
-    let number = |text: &str| match text.strip_prefix("0x") {
+    Some((&operands[..=at], address, &rest[close..]))
+}
+
+/// A number as capstone writes it: small ones decimal.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16).ok(),
         None => text.parse().ok(),
-    };
-    let offset = offset.trim();
-    let address = match offset.strip_prefix("- ") {
-        Some(text) => number(text).map(|n| end.wrapping_sub(n)),
-        None if offset.is_empty() => Some(end),
-        None => offset
-            .strip_prefix("+ ")
-            .and_then(number)
-            .map(|n| end.wrapping_add(n)),
-    };
-    match address {
-        Some(a) => (format!("{before}[{a:#x}]{after}"), Some(a)),
-        None => (operands.to_string(), None),
     }
 }
 
@@ -125,23 +174,26 @@ mod tests {
     use super::*;
 
     fn decode(bytes: &[u8]) -> Insn {
-        Disassembler::new().unwrap().decode(bytes, 0x1000).unwrap()
+        let disassembler = Disassembler::new().unwrap();
+        let mut reader = disassembler.reader().unwrap();
+        reader.decode(bytes, 0x1000).unwrap()
     }
 
     #[test]
     fn addresses_are_absolute() {
         let insn = decode(&[0x48, 0x83, 0x3d, 0x08, 0, 0, 0, 7, 0x90]);
-        assert_eq!(insn.text, "cmp qword ptr [0x1010], 7");
+        assert_eq!(insn.text(), "cmp qword ptr [0x1010], 7");
+        assert_eq!(insn.shape(), b"cmp qword ptr [@], 7");
         assert_eq!(
             (insn.memory, insn.displacements()),
             (Some(0x1010), Some(vec![3]))
         );
         assert_eq!(
-            decode(&[0x8b, 0x05, 0xfa, 0xff, 0xff, 0xff]).text,
+            decode(&[0x8b, 0x05, 0xfa, 0xff, 0xff, 0xff]).text(),
             "mov eax, dword ptr [0x1000]"
         );
         assert_eq!(
-            decode(&[0x8b, 0x05, 0, 0, 0, 0]).text,
+            decode(&[0x8b, 0x05, 0, 0, 0, 0]).text(),
             "mov eax, dword ptr [0x1006]"
         );
     }
@@ -150,11 +202,29 @@ mod tests {
     fn prefixed_calls_are_calls() {
         let insn = decode(&[0x67, 0xe8, 0xfa, 0x0e, 0, 0]);
         assert_eq!(
-            (insn.verb.as_str(), insn.to, insn.bytes.len()),
-            ("call", Some(0x1f00), 6)
+            (insn.verb(), insn.to, insn.bytes().len()),
+            (&b"call"[..], Some(0x1f00), 6)
         );
+        assert_eq!(insn.text(), "call 0x1f00");
         let insn = decode(&[0xff, 0x15, 0xfa, 0x0e, 0, 0]);
         assert_eq!((insn.to, insn.memory), (None, Some(0x1f00)));
+    }
+
+    #[test]
+    fn branches_near_zero_lead_somewhere() {
+        // Capstone writes what is below 10 without 0x.
+        let insn = decode(&[0xe9, 0x00, 0xf0, 0xff, 0xff]);
+        assert_eq!((insn.to, insn.shape()), (Some(5), &b"jmp @"[..]));
+        let insn = decode(&[0xe9, 0x00, 0xe0, 0xff, 0xff]);
+        assert_eq!(insn.to, Some(0xffff_ffff_ffff_f005));
+    }
+
+    #[test]
+    fn numbers_of_other_instructions_are_no_destinations() {
+        let insn = decode(&[0x68, 0x34, 0x12, 0, 0]); // push 0x1234
+        assert_eq!((insn.to, insn.shape()), (None, &b"push 0x1234"[..]));
+        let insn = decode(&[0xff, 0xe0]); // jmp rax
+        assert_eq!((insn.to, insn.shape()), (None, &b"jmp rax"[..]));
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn damaged<T>(what: impl Into<String>) -> Result<T, VerifyError> {
 pub(super) fn check(
     old: &View<'_>,
     new: &View<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     ledger: &mut Ledger,
 ) -> Result<Moves, VerifyError> {
     let (before, after) = (old.dynamic_entries(), new.dynamic_entries());

@@ -4,6 +4,9 @@ use super::error::VerifyError;
 use super::view::View;
 use std::ops::Range;
 
+/// So many bytes are compared before memory is given back.
+const STEP: u64 = 8 << 20;
+
 /// File ranges whose content was checked.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
@@ -33,10 +36,11 @@ impl Ledger {
         old: &View<'_>,
         new: &View<'_>,
         code: Range<u64>,
+        release: &dyn Fn(),
     ) -> Result<Vec<Range<u64>>, VerifyError> {
         let old_len = old.bytes.len() as u64;
         let new_len = new.bytes.len() as u64;
-        self.entries.sort_by_key(|(r, _)| (r.start, r.end));
+        self.entries.sort_unstable_by_key(|(r, _)| (r.start, r.end));
         for pair in self.entries.windows(2) {
             let ((a, first), (b, second)) = (&pair[0], &pair[1]);
             if a.end > b.start {
@@ -47,7 +51,7 @@ impl Ledger {
                 });
             }
         }
-        let mut at = 0;
+        let (mut at, mut released) = (0, 0);
         let ends = std::iter::once((new_len..new_len, "end"));
         for (range, what) in self.entries.iter().cloned().chain(ends) {
             if range.end > new_len {
@@ -60,7 +64,15 @@ impl Ledger {
                     "{what} crosses the original's end"
                 )));
             }
-            unchanged(old, new, at..range.start, &code)?;
+            while at < range.start {
+                let part = at..range.start.min(at + STEP);
+                at = part.end;
+                unchanged(old, new, part, &code)?;
+                if at - released >= STEP {
+                    release();
+                    released = at;
+                }
+            }
             at = range.end;
         }
         Ok(self

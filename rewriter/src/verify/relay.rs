@@ -17,15 +17,32 @@ pub(super) enum Key {
     Jump(u64),
 }
 
-impl Checker<'_, '_> {
+impl Checker<'_, '_, '_> {
+    /// Every relay; of the sites that they are for, each has one.
+    pub(super) fn relays(&mut self) -> Result<(), VerifyError> {
+        for site in self.tables.sites.iter().filter(|s| s.relayed) {
+            let key = self.key(site)?;
+            if self.relayed.insert(key, *site).is_some() {
+                return Err(site_error(site, "it is listed twice"));
+            }
+        }
+        for relay in &self.tables.relays {
+            self.relay(relay)?;
+        }
+        match self.relayed.values().next() {
+            None => Ok(()),
+            Some(site) => Err(site_error(site, "no relay leads to it")),
+        }
+    }
+
     /// How its relay knows a site.
-    pub(super) fn key(&self, site: &SiteEntry) -> Result<Key, VerifyError> {
+    fn key(&mut self, site: &SiteEntry) -> Result<Key, VerifyError> {
         let was = self.original(site.address)?;
-        let verb = if site.tail { "jmp" } else { "call" };
-        if was.verb != verb || was.to.is_some() || was.memory.is_some() {
+        let verb: &[u8] = if site.tail { b"jmp" } else { b"call" };
+        if was.verb() != verb || was.to.is_some() || was.memory.is_some() {
             let what = format!(
                 "the original's `{}` doesn't go through a register",
-                was.text
+                was.text()
             );
             return Err(site_error(site, &what));
         }
@@ -36,9 +53,9 @@ impl Checker<'_, '_> {
     }
 
     /// A relay tells its sites apart, and all that makes the address which they call makes that of the relay.
-    pub(super) fn relay(&mut self, entry: &RelayEntry) -> Result<(), VerifyError> {
+    fn relay(&mut self, entry: &RelayEntry) -> Result<(), VerifyError> {
         let start = entry.code.start;
-        self.counts.places.push(Place {
+        self.found.places.push(Place {
             at: start,
             origin: None,
             depth: 0,
@@ -50,7 +67,7 @@ impl Checker<'_, '_> {
         let last = loop {
             let mut code = self.cursor(at);
             let insn = code.next()?;
-            let is_lea = insn.bytes.starts_with(&LEA_R11) && insn.bytes.len() == 7;
+            let is_lea = insn.bytes().starts_with(&LEA_R11) && insn.bytes().len() == 7;
             let Some(behind) = insn.memory.filter(|_| is_lea) else {
                 break insn;
             };
@@ -59,17 +76,23 @@ impl Checker<'_, '_> {
             at = code.at;
             let stub = branch
                 .to
-                .filter(|_| branch.verb == "je" && canonical(&branch));
-            let stub = stub.ok_or_else(|| mismatch(branch.at, "a jump to a stub", &branch.text))?;
+                .filter(|_| branch.verb() == b"je" && canonical(&branch));
+            let stub =
+                stub.ok_or_else(|| mismatch(branch.at, "a jump to a stub", &branch.text()))?;
             let site = self.relayed.remove(&Key::Behind(behind));
-            let site = site.ok_or_else(|| mismatch(insn.at, "the end of a site", &insn.text))?;
+            let site = site.ok_or_else(|| mismatch(insn.at, "the end of a site", &insn.text()))?;
             self.stub(&site, stub)?;
             sites.push(site);
         };
-        let jumps = last.to.filter(|_| last.verb == "jmp" && canonical(&last));
-        let tail = jumps.and_then(|stub| Some((stub, self.site_of_stub(stub)?)));
-        let tail = tail.and_then(|(stub, at)| Some((stub, self.relayed.remove(&Key::Jump(at))?)));
-        if let Some((stub, site)) = tail {
+        let jumps = last
+            .to
+            .filter(|_| last.verb() == b"jmp" && canonical(&last));
+        let mut tail = None;
+        if let Some(stub) = jumps
+            && let Some(at) = self.site_of_stub(stub)
+            && let Some(site) = self.relayed.remove(&Key::Jump(at))
+        {
+            tail = Some(stub);
             self.stub(&site, stub)?;
             sites.push(site);
         }
@@ -85,8 +108,8 @@ impl Checker<'_, '_> {
             (Some(_), _) => true,
             (None, (to, false)) => jumps == Some(to),
             (None, (slot, true)) => {
-                last.verb == "jmp"
-                    && last.bytes.starts_with(&[0xff, 0x25])
+                last.verb() == b"jmp"
+                    && last.bytes().starts_with(&[0xff, 0x25])
                     && last.memory == Some(slot)
             }
         };
@@ -94,10 +117,10 @@ impl Checker<'_, '_> {
             return Err(mismatch(
                 last.at,
                 "a jump to what is called, at the end",
-                &last.text,
+                &last.text(),
             ));
         }
-        self.enter_code(self.new, start, entry.code.end, "a relay")?;
+        self.enter_code(self.new, entry.code.clone(), "a relay")?;
         for &load in &entry.loads {
             self.load(load, start, target)?;
         }
@@ -105,13 +128,9 @@ impl Checker<'_, '_> {
     }
 
     /// The address of the site that a stub names.
-    fn site_of_stub(&self, stub: u64) -> Option<u64> {
-        let mut code = self.cursor(stub);
-        for _ in 0..3 {
-            code.next().ok()?;
-        }
-        let lea = code.next().ok()?;
-        let desc = lea.memory.filter(|_| lea.bytes.starts_with(&LEA_R10))?;
+    fn site_of_stub(&mut self, stub: u64) -> Option<u64> {
+        let lea = self.cursor(stub).next().ok()?;
+        let desc = lea.memory.filter(|_| lea.bytes().starts_with(&LEA_R10))?;
         let id = desc.checked_sub(self.tables.sites_va)? / SiteDesc::LEN as u64;
         Some(self.tables.sites.get(usize::try_from(id).ok()?)?.address)
     }
@@ -120,7 +139,7 @@ impl Checker<'_, '_> {
     fn load(&mut self, at: u64, relay: u64, target: (u64, bool)) -> Result<(), VerifyError> {
         let was = self.original(at)?;
         let is = self.cursor(at).next()?;
-        let (old, new) = (&was.bytes[..], &is.bytes[..]);
+        let (old, new) = (was.bytes(), is.bytes());
         let (called, indirect) = target;
         let relative = old.len() == 7
             && new.len() == 7
@@ -142,8 +161,8 @@ impl Checker<'_, '_> {
         };
         if !right {
             let expected = format!("what makes {relay:#x} instead of {called:#x}");
-            return Err(mismatch(at, &expected, &is.text));
+            return Err(mismatch(at, &expected, &is.text()));
         }
-        self.enter_code(self.old, at, was.end(), "a load")
+        self.enter_code(self.old, at..was.end(), "a load")
     }
 }

@@ -30,7 +30,7 @@ const ADDED: [&str; 7] = [
 pub(super) fn check<'d>(
     old: &View<'_>,
     new: &View<'d>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     moves: &Moves,
     ledger: &mut Ledger,
 ) -> Result<Option<&'d [u8]>, VerifyError> {
@@ -137,7 +137,7 @@ fn section(kind: u32, flags: u32, va: u64, offset: u64, len: u64, align: u64) ->
     }
 }
 
-fn note(tables: &Tables) -> SectionHeader {
+fn note(tables: &Tables<'_>) -> SectionHeader {
     let note = &tables.note;
     section(
         SHT_NOTE,
@@ -149,14 +149,14 @@ fn note(tables: &Tables) -> SectionHeader {
     )
 }
 
-fn site_table(tables: &Tables) -> SectionHeader {
+fn site_table(tables: &Tables<'_>) -> SectionHeader {
     let read_only = &tables.loads[0];
     let offset = read_only.p_offset + (tables.sites_va - read_only.p_vaddr);
     let len = tables.tables_end - tables.sites_va;
     section(SHT_PROGBITS, SHF_ALLOC, tables.sites_va, offset, len, 8)
 }
 
-fn code(tables: &Tables) -> SectionHeader {
+fn code(tables: &Tables<'_>) -> SectionHeader {
     let code = &tables.loads[1];
     let flags = SHF_ALLOC | SHF_EXECINSTR;
     section(
@@ -169,7 +169,7 @@ fn code(tables: &Tables) -> SectionHeader {
     )
 }
 
-fn data(tables: &Tables) -> SectionHeader {
+fn data(tables: &Tables<'_>) -> SectionHeader {
     let data = &tables.loads[2];
     let len = ModuleHeader::LEN as u64;
     section(
@@ -182,13 +182,13 @@ fn data(tables: &Tables) -> SectionHeader {
     )
 }
 
-fn description(tables: &Tables) -> SectionHeader {
+fn description(tables: &Tables<'_>) -> SectionHeader {
     let text = tables.text();
     section(SHT_PROGBITS, 0, 0, text.start, text.end - text.start, 1)
 }
 
 /// From the first multiple of 8 behind the strings up to the table that leads to it.
-fn eh_frame(tables: &Tables, moves: &Moves, hdr_offset: u64, hdr_va: u64) -> SectionHeader {
+fn eh_frame(tables: &Tables<'_>, moves: &Moves, hdr_offset: u64, hdr_va: u64) -> SectionHeader {
     let start = frames_start(tables, moves);
     let len = hdr_va.saturating_sub(start);
     section(
@@ -202,7 +202,7 @@ fn eh_frame(tables: &Tables, moves: &Moves, hdr_offset: u64, hdr_va: u64) -> Sec
 }
 
 /// Address of the added `.eh_frame`.
-pub(super) fn frames_start(tables: &Tables, moves: &Moves) -> u64 {
+pub(super) fn frames_start(tables: &Tables<'_>, moves: &Moves) -> u64 {
     let end = moves.strings.map_or(tables.tables_end, |m| m.va + m.len);
     end.next_multiple_of(8)
 }

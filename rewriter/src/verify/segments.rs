@@ -17,7 +17,7 @@ const PAGE: u64 = 0x1000;
 pub(super) fn check(
     old: &View<'_>,
     new: &View<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     moves: &Moves,
     ledger: &mut Ledger,
 ) -> Result<(), VerifyError> {
@@ -41,7 +41,7 @@ fn damaged<T>(what: impl Into<String>) -> Result<T, VerifyError> {
 fn check_entries(
     old: &View<'_>,
     new: &View<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     moves: &Moves,
     table: (u64, u64),
 ) -> Result<(), VerifyError> {
@@ -152,7 +152,7 @@ fn check_placement(new: &View<'_>, (offset, len): (u64, u64)) -> Result<(), Veri
 }
 
 /// Loads ascend, share no page with a new one, and agree with their place in the file.
-fn check_loads(new: &View<'_>, tables: &Tables) -> Result<(), VerifyError> {
+fn check_loads(new: &View<'_>, tables: &Tables<'_>) -> Result<(), VerifyError> {
     let mut end = 0;
     let mut alone = false;
     for p in new.loads() {

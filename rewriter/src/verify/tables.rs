@@ -3,18 +3,19 @@
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::view::View;
-use crate::describe::{NOTE_LEN, RELAY_LEN, WINDOW_LEN, decode, sha256};
+use crate::describe::{NOTE_LEN, RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256};
 use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
-    ABI_VERSION, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED, MODULE_MAGIC,
-    ModuleHeader, NO_ARG, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOT_NUM_THREADS, SLOT_THREAD_NUM,
-    SLOTS, SiteDesc,
+    ABI_VERSION, Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED,
+    MODULE_MAGIC, ModuleHeader, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOT_NUM_THREADS,
+    SLOT_THREAD_NUM, SLOTS, SiteDesc,
 };
-use ompfuse_format::site::{Mechanism, Outcome, SelfDescription};
+use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
+use std::borrow::Cow;
 use std::ops::Range;
 
-/// A checked entry of the site table.
+/// A checked entry of the site table: a site with a probe.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SiteEntry {
     pub id: u32,
@@ -30,7 +31,7 @@ pub(super) struct SiteEntry {
     pub relayed: bool,
     /// It has a trampoline rather than a stub.
     pub inline: bool,
-    pub probe: Option<Probe>,
+    pub probe: Probe,
 }
 
 /// A window and its trampoline.
@@ -49,7 +50,7 @@ pub(super) struct RelayEntry {
 
 /// The tables.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct Tables<'p> {
     /// The new segments: read-only, code, data.
     pub loads: [ProgramHeader; 3],
     pub note: ProgramHeader,
@@ -58,10 +59,13 @@ pub(super) struct Tables {
     pub sites: Vec<SiteEntry>,
     pub windows: Vec<WindowEntry>,
     pub relays: Vec<RelayEntry>,
-    pub description: SelfDescription,
+    pub description: Cow<'p, SelfDescription>,
     text: Range<u64>,
+    /// First address behind the site table and its constants.
+    sites_end: u64,
     /// First address behind the relay table.
     pub tables_end: u64,
+    identity: u64,
 }
 
 /// Little-endian number at a place in bytes.
@@ -70,23 +74,41 @@ pub(super) fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
     Some(raw.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b)))
 }
 
-impl Tables {
-    pub(super) fn read(old: &View<'_>, new: &View<'_>) -> Result<Tables, VerifyError> {
+impl<'p> Tables<'p> {
+    /// `planned`: the description that the file should have, if that is known.
+    pub(super) fn read(
+        old: &View<'_>,
+        new: &View<'_>,
+        planned: Option<&'p SelfDescription>,
+        release: &dyn Fn(),
+    ) -> Result<Tables<'p>, VerifyError> {
         let damaged = |what: &str| VerifyError::damaged(what);
         let (note, desc) = find_note(new)?;
         if desc.abi_version != ABI_VERSION || desc.reserved != 0 {
-            return Err(damaged("the note is of another version"));
+            return Err(VerifyError::damaged(format!(
+                "the note is of another version of the interface ({}, not {ABI_VERSION})",
+                desc.abi_version
+            )));
         }
         let loads = new_loads(old, new)?;
         let text_end = desc.description_offset.checked_add(desc.description_len);
         let text = desc.description_offset..text_end.unwrap_or(0);
         let json = new.at_offset(desc.description_offset, desc.description_len);
         let json = json.ok_or_else(|| damaged("the self-description lies outside the file"))?;
-        let description = decode(json).map_err(|e| {
-            VerifyError::damaged(format!("the self-description can't be read: {e}"))
-        })?;
-        if description.original_sha256 != sha256(old.bytes) {
-            let expected = description.original_sha256;
+        let unreadable =
+            |e| VerifyError::damaged(format!("the self-description can't be read: {e}"));
+        let description = match planned {
+            None => Cow::Owned(decode(json).map_err(unreadable)?),
+            Some(planned) if encodes(json, planned).map_err(unreadable)? => Cow::Borrowed(planned),
+            Some(_) => {
+                return Err(VerifyError::NotThePlan {
+                    what: "the description",
+                    offset: desc.description_offset,
+                });
+            }
+        };
+        if description.original_sha256 != sha256(old.bytes, release) {
+            let expected = description.into_owned().original_sha256;
             return Err(VerifyError::OtherOriginal { expected });
         }
         let mut tables = Tables {
@@ -99,11 +121,12 @@ impl Tables {
             relays: Vec::new(),
             description,
             text,
+            sites_end: 0,
             tables_end: 0,
+            identity: 0,
         };
         let n_sites = tables.read_header(old, new)?;
         tables.read_sites(new, n_sites)?;
-        tables.read_windows(new, n_sites)?;
         tables.read_relays(new)?;
         Ok(tables)
     }
@@ -157,78 +180,94 @@ impl Tables {
             return Err(damaged());
         }
         self.sites_va = (self.header_va + rel_at as u64).wrapping_add(word(rel_at, 8)?);
+        self.identity = word(ModuleHeader::IDENTITY_OFFSET, 8)?;
         Ok(word(12, 4)? as usize)
     }
 
     fn read_sites(&mut self, new: &View<'_>, count: usize) -> Result<(), VerifyError> {
-        if count != self.description.sites.len() {
-            return Err(VerifyError::damaged(
-                "the site table and the self-description differ in length",
-            ));
-        }
         let table = self.in_read_only(new, self.sites_va, (count * SiteDesc::LEN) as u64)?;
-        for (id, raw) in (0..).zip(table.chunks_exact(SiteDesc::LEN)) {
-            let entry = self.site(id, raw)?;
+        let mut constants = self.sites_va + table.len() as u64;
+        self.sites.reserve(count);
+        for (raw, at) in table
+            .chunks_exact(SiteDesc::LEN)
+            .zip((self.sites_va..).step_by(SiteDesc::LEN))
+        {
+            let entry = self.site(new, raw, at, &mut constants)?;
             self.sites.push(entry);
         }
-        Ok(())
+        let probed =
+            |s: &&SiteInfo| s.outcome == Outcome::Patched && s.mechanism != Mechanism::Implied;
+        let probed = self.description.sites.iter().filter(probed).map(|s| s.id);
+        if !probed.eq(self.sites.iter().map(|s| s.id)) {
+            return Err(VerifyError::damaged(
+                "the self-description and the site table disagree about the sites with a probe",
+            ));
+        }
+        self.read_windows(new, constants)
     }
 
-    /// Decodes and checks an entry. `raw` has the right length.
-    fn site(&self, id: u32, raw: &[u8]) -> Result<SiteEntry, VerifyError> {
-        let info = &self.description.sites[id as usize];
+    /// Decodes and checks an entry. `raw` has the right length; `constants`: where those of the next site that has some are.
+    fn site(
+        &self,
+        new: &View<'_>,
+        raw: &[u8],
+        desc: u64,
+        constants: &mut u64,
+    ) -> Result<SiteEntry, VerifyError> {
+        let word = |at, len| number(raw, at, len).unwrap_or(0);
+        let relative = |at: usize| {
+            let distance = word(at, 4) as u32 as i32;
+            (desc + at as u64).wrapping_add_signed(i64::from(distance))
+        };
+        let id = word(8, 4) as u32;
+        let info = self.description.sites.get(id as usize);
+        let info = info.ok_or_else(|| {
+            VerifyError::damaged(format!("the site table has an entry for site {id}"))
+        })?;
         let error = |what: &str| VerifyError::Site {
             site: id,
             at: info.address.0,
             what: what.into(),
         };
-        let word = |at, len| number(raw, at, len).unwrap_or(0);
-        let desc = self.sites_va + (SiteDesc::LEN as u64) * u64::from(id);
-        let flags = word(42, 2) as u16;
-        let probe = Probe::from_number(word(40, 2) as u16);
-        let identity = word(16, 8) == info.address.0
-            && word(32, 4) == u64::from(id)
-            && info.id == id
-            && word(36, 4) == u64::from(info.region)
+        let [probe, construct, flags, sizes] = [raw[16], raw[17], raw[18], raw[19]];
+        let identity = info.id == id
+            && word(12, 4) == u64::from(info.region)
             && (info.region as usize) < self.description.sites.len()
-            && Construct::from_number(raw[44]) == Some(info.construct);
+            && Construct::from_number(construct) == Some(info.construct);
         if !identity {
             return Err(error(
                 "its entry in the site table isn't that of the self-description",
             ));
         }
-        let header_rel = self.header_va.wrapping_sub(desc + 8);
-        if word(8, 8) != header_rel || raw[47] != 0 {
+        if relative(SiteDesc::HEADER_REL_OFFSET) != self.header_va || sizes & 0xf > 8 {
             return Err(error("its entry in the site table is damaged"));
         }
-        if probe.is_none() && word(40, 2) != 0 {
-            return Err(error("its probe is unknown"));
-        }
-        let is_told = info.mechanism == Mechanism::Implied;
-        if probe.is_some() != (info.outcome == Outcome::Patched && !is_told) {
-            return Err(error(
-                "the self-description and the site table disagree about its probe",
-            ));
-        }
-        let inline = info.mechanism == Mechanism::Inline || probe.is_some_and(Probe::is_inline);
-        let allowed = match probe {
-            None => 0,
-            Some(_) if inline => FLAG_UNSIGNED | FLAG_CHUNKS,
-            Some(_) => FLAG_UNSIGNED | FLAG_CHUNKS | FLAG_INDIRECT | FLAG_TAIL | FLAG_RELAYED,
+        let probe = Probe::from_number(probe).ok_or_else(|| error("its probe is unknown"))?;
+        let inline = info.mechanism == Mechanism::Inline || probe.is_inline();
+        let allowed = match inline {
+            true => FLAG_UNSIGNED | FLAG_CHUNKS,
+            false => FLAG_UNSIGNED | FLAG_CHUNKS | FLAG_INDIRECT | FLAG_TAIL | FLAG_RELAYED,
         };
-        let empty = [word(0, 8), word(24, 8), word(45, 2), word(56, 8)] == [0; 4];
-        let unused = probe.is_none() && !(empty && raw[48..56].iter().all(|&a| a == NO_ARG));
-        let wild = inline && word(0, 8) != 0;
-        if flags & !allowed != 0 || unused || wild {
+        let wild = inline && word(0, 4) != 0;
+        if flags & !allowed != 0 || wild {
             return Err(error(
                 "its entry in the site table holds what its probe doesn't have",
             ));
+        }
+        if word(SiteDesc::CONSTANTS_REL_OFFSET, 4) != 0 {
+            let len = Constants::LEN as u64;
+            let own = self.in_read_only(new, *constants, len)?;
+            let here = relative(SiteDesc::CONSTANTS_REL_OFFSET) == *constants;
+            if !here || own.iter().all(|&b| b == 0) {
+                return Err(error("its constants are misplaced"));
+            }
+            *constants += len;
         }
         Ok(SiteEntry {
             id,
             desc,
             address: info.address.0,
-            target: desc.wrapping_add(word(0, 8)),
+            target: relative(0),
             indirect: flags & FLAG_INDIRECT != 0,
             tail: flags & FLAG_TAIL != 0,
             relayed: flags & FLAG_RELAYED != 0,
@@ -237,9 +276,10 @@ impl Tables {
         })
     }
 
-    fn read_windows(&mut self, new: &View<'_>, n_sites: usize) -> Result<(), VerifyError> {
+    /// `at`: behind the site table.
+    fn read_windows(&mut self, new: &View<'_>, at: u64) -> Result<(), VerifyError> {
         let damaged = || VerifyError::damaged("the window table is damaged");
-        let at = self.sites_va + (SiteDesc::LEN * n_sites) as u64;
+        self.sites_end = at;
         let count = number(self.in_read_only(new, at, 8)?, 0, 8).ok_or_else(damaged)?;
         let len = count.checked_mul(WINDOW_LEN).ok_or_else(damaged)?;
         let table = self.in_read_only(new, at + 8, len)?;
@@ -278,6 +318,17 @@ impl Tables {
             });
         }
         Ok(())
+    }
+
+    /// The module's identity is that of the original and of the site table.
+    pub(super) fn check_identity(&self, new: &View<'_>) -> Result<(), VerifyError> {
+        let table = self.in_read_only(new, self.sites_va, self.sites_end - self.sites_va)?;
+        match identity(&self.description.original_sha256, table) == self.identity {
+            true => Ok(()),
+            false => Err(VerifyError::damaged(
+                "the module's identity isn't that of its site table",
+            )),
+        }
     }
 
     fn in_read_only<'d>(&self, new: &View<'d>, va: u64, len: u64) -> Result<&'d [u8], VerifyError> {

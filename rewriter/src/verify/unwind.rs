@@ -8,7 +8,7 @@ use super::moves::{Move, Moves};
 use super::sections::frames_start;
 use super::tables::Tables;
 use super::view::View;
-use crate::stubs::STUB_LEN;
+use crate::stubs::{STUB_LEN, WAY_LEN};
 use crate::unwind::{Cfa, Row, Rule, parse_table, read_row};
 use gimli::{
     BaseAddresses, CieOrFde, DebugFrame, EhFrame, EhFrameOffset, EndianSlice, LittleEndian,
@@ -67,7 +67,7 @@ fn table<'d>(view: &View<'d>) -> Option<(Table<'d>, Move)> {
 pub(super) fn place(
     old: &View<'_>,
     new: &View<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     moves: &Moves,
     ledger: &mut Ledger,
 ) -> Result<Option<Move>, VerifyError> {
@@ -104,7 +104,7 @@ pub(super) fn place(
     }))
 }
 
-fn code_range(tables: &Tables) -> Range<u64> {
+fn code_range(tables: &Tables<'_>) -> Range<u64> {
     let code = &tables.loads[1];
     code.p_vaddr..code.p_vaddr + code.p_filesz
 }
@@ -113,7 +113,7 @@ fn code_range(tables: &Tables) -> Range<u64> {
 pub(super) fn check(
     old: &View<'_>,
     new: &View<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
     moves: &Moves,
     debug: Option<&[u8]>,
     code: &Counts,
@@ -121,7 +121,8 @@ pub(super) fn check(
     let Some(hdr) = &moves.frames else {
         return Ok(());
     };
-    let stubs = code_range(tables).start + STUB_LEN * code.calls as u64;
+    let stubs =
+        code_range(tables).start + WAY_LEN * code.ways as u64 + STUB_LEN * code.calls as u64;
     // Relays stand behind the stubs, and control arrives at both in the same way.
     let stubs_end = tables
         .relays
@@ -159,25 +160,52 @@ pub(super) fn check(
         }
         sets.push((Lookup::DebugFrame(&debug_frame, &no_bases), rules));
     }
+    let mut expected = Expected {
+        original,
+        last: None,
+    };
+    let mut context = UnwindContext::new();
     for (lookup, rules) in &sets {
+        // Many places are of one entry: its rows are made once.
+        let mut of_entry = None;
         for place in &code.places {
             let Some(fde) = rules.find(place.at) else {
                 continue;
             };
-            let expected = match place.origin {
-                None => Some(entered()),
-                Some(origin) => original
-                    .row(origin)
-                    .and_then(|row| deeper(row, place.depth)),
-            };
-            let found = lookup.row(fde, place.at);
-            if found.is_none() || found != expected {
+            if of_entry.as_ref().is_none_or(|(entry, _)| *entry != fde) {
+                of_entry = Some((fde, lookup.rows(fde, &mut context)));
+            }
+            let rows = of_entry.as_ref().and_then(|(_, rows)| rows.as_ref());
+            let mut rows = rows.into_iter().flatten();
+            let found = rows.find(|(range, _)| range.contains(&place.at));
+            let found = found.map(|(_, row)| row);
+            if found.is_none() || found != expected.at(place, &mut context).as_ref() {
                 let what = format!("the unwind information at {:#x} is wrong", place.at);
                 return damaged(&what);
             }
         }
     }
     Ok(())
+}
+
+/// What the original says, and what follows from it.
+struct Expected<'d> {
+    original: Table<'d>,
+    /// Most places are those of a probe, with one origin.
+    last: Option<(u64, Option<Row>)>,
+}
+
+impl Expected<'_> {
+    fn at(&mut self, place: &Place, context: &mut UnwindContext<usize>) -> Option<Row> {
+        let Some(origin) = place.origin else {
+            return Some(entered());
+        };
+        if self.last.as_ref().is_none_or(|(at, _)| *at != origin) {
+            self.last = Some((origin, self.original.row(origin, context)));
+        }
+        let row = self.last.as_ref()?.1.clone();
+        row.and_then(|row| deeper(row, place.depth))
+    }
 }
 
 /// The rules at a function's first instruction.
@@ -196,13 +224,20 @@ fn deeper(mut row: Row, depth: i64) -> Option<Row> {
 }
 
 impl Table<'_> {
-    fn row(&self, at: u64) -> Option<Row> {
+    fn row(&self, at: u64, context: &mut UnwindContext<usize>) -> Option<Row> {
         let next = self.entries.partition_point(|(start, _)| *start <= at);
         let (_, fde) = self.entries.get(next.checked_sub(1)?)?;
         let bases = BaseAddresses::default().set_eh_frame(self.frames_va);
         let section = EhFrame::from(self.frames);
-        let fde = usize::try_from(fde.checked_sub(self.frames_va)?).ok()?;
-        Lookup::EhFrame(&section, &bases).row(fde, at)
+        let offset = EhFrameOffset(usize::try_from(fde.checked_sub(self.frames_va)?).ok()?);
+        let fde = section
+            .fde_from_offset(&bases, offset, EhFrame::cie_from_offset)
+            .ok()
+            .filter(|f| f.contains(at))?;
+        let row = fde
+            .unwind_info_for_address(&section, &bases, context, at)
+            .ok()?;
+        read_row(row, &section)
     }
 }
 
@@ -212,35 +247,43 @@ enum Lookup<'a, 'd> {
     DebugFrame(&'a DebugFrame<Bytes<'d>>, &'a BaseAddresses),
 }
 
+/// Rules with the addresses that they are for.
+type Rows = Vec<(Range<u64>, Row)>;
+
 impl Lookup<'_, '_> {
-    /// The rules at an address, by the entry at this offset.
-    fn row(&self, fde: usize, at: u64) -> Option<Row> {
-        let mut context = UnwindContext::new();
-        match self {
+    /// The rules of the entry at this offset.
+    fn rows(&self, fde: usize, context: &mut UnwindContext<usize>) -> Option<Rows> {
+        match *self {
             Lookup::EhFrame(section, bases) => {
                 let offset = EhFrameOffset(fde);
-                let fde = section
-                    .fde_from_offset(bases, offset, EhFrame::cie_from_offset)
-                    .ok()?;
-                let fde = Some(fde).filter(|f| f.contains(at))?;
-                let row = fde
-                    .unwind_info_for_address(*section, bases, &mut context, at)
-                    .ok()?;
-                read_row(row, *section)
+                let fde = section.fde_from_offset(bases, offset, EhFrame::cie_from_offset);
+                rows(section, bases, &fde.ok()?, context)
             }
             Lookup::DebugFrame(section, bases) => {
                 let offset = gimli::DebugFrameOffset(fde);
-                let fde = section
-                    .fde_from_offset(bases, offset, DebugFrame::cie_from_offset)
-                    .ok()?;
-                let fde = Some(fde).filter(|f| f.contains(at))?;
-                let row = fde
-                    .unwind_info_for_address(*section, bases, &mut context, at)
-                    .ok()?;
-                read_row(row, *section)
+                let fde = section.fde_from_offset(bases, offset, DebugFrame::cie_from_offset);
+                rows(section, bases, &fde.ok()?, context)
             }
         }
     }
+}
+
+fn rows<'d, S>(
+    section: &S,
+    bases: &BaseAddresses,
+    fde: &gimli::FrameDescriptionEntry<Bytes<'d>>,
+    context: &mut UnwindContext<usize>,
+) -> Option<Rows>
+where
+    S: UnwindSection<Bytes<'d>>,
+{
+    let mut table = fde.rows(section, bases, context).ok()?;
+    let mut rows = Rows::new();
+    while let Some(row) = table.next_row().ok()? {
+        let range = row.start_address()..row.end_address();
+        rows.push((range, read_row(row, section)?));
+    }
+    Some(rows)
 }
 
 /// Which code has rules: start, end and entry.
@@ -285,7 +328,7 @@ impl Rules {
     }
 
     /// They are for stubs and relays together, and for whole trampolines.
-    fn cover(&self, tables: &Tables, stubs_end: u64) -> bool {
+    fn cover(&self, tables: &Tables<'_>, stubs_end: u64) -> bool {
         let code = code_range(tables);
         let trampolines: BTreeMap<u64, u64> = tables
             .windows

@@ -74,9 +74,11 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
     let trampoline = code + trampoline as usize;
     let tables = case.chunk("tables").start;
     let sites = tables + 56;
-    let n_sites = case.plan.description.as_ref().unwrap().sites.len();
-    let own_site = sites + 64 * call.site as usize;
-    let windows = sites + 64 * n_sites;
+    let patched = case.plan.patched();
+    let own_site = sites + 32 * patched.iter().position(|&id| id == call.site).unwrap();
+    let windows = sites + 32 * patched.len();
+    let way = i32::from_le_bytes(new[stub + 8..stub + 12].try_into().unwrap());
+    let way = (stub + 12).wrapping_add_signed(way as isize);
     let header = case.chunk("data").start;
     let text = case.chunk("description");
     let frames = section(new, b".ompfuse.eh_frame");
@@ -96,6 +98,7 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         .unwrap() as usize;
     let load = |from_end| program_header(new, PT_LOAD, from_end);
     let flip = |at: usize| -> Act<'static> { Box::new(move |b| b[at] ^= 1) };
+    let flip_high = |at: usize| -> Act<'static> { Box::new(move |b| b[at] ^= 0x40) };
     let more = |at: usize, n: i32| -> Act<'static> { Box::new(move |b| add(b, at, n)) };
     let zero =
         |at: usize, len: usize| -> Act<'static> { Box::new(move |b| b[at..at + len].fill(0)) };
@@ -105,12 +108,12 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         (
             "call: displacement off by one",
             more(call_end - 4, 1),
-            "expected `mov r11",
+            "expected `lea r10",
         ),
         (
             "call: leads to another stub",
-            more(call_end - 4, 32),
-            "expected `",
+            more(call_end - 4, 12),
+            "expected `lea r10",
         ),
         (
             "call: opcode",
@@ -119,18 +122,39 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         ),
         ("call: the byte behind it", flip(neighbour), changed),
         (
-            "stub: another slot",
-            more(stub + 3, 8),
-            "expected `mov r11, qword ptr [0x",
-        ),
-        (
             "stub: another site",
-            more(stub + if direct { 19 } else { 15 }, 64),
+            more(stub + 3, 32),
             "expected `lea r10",
         ),
         (
-            "stub: jumps elsewhere",
-            flip(stub + if direct { 25 } else { 21 }),
+            "stub: another register",
+            flip(stub + 2),
+            "expected `lea r10",
+        ),
+        (
+            "stub: calls its way",
+            flip(stub + 7),
+            "expected `jmp to a way`",
+        ),
+        ("stub: another way", more(stub + 8, 32), "expected `"),
+        (
+            "stub: into the middle of its way",
+            more(stub + 8, 3),
+            "expected `mov r11",
+        ),
+        (
+            "way: another slot",
+            more(way + 3, 8),
+            "expected `mov r11, qword ptr [0x",
+        ),
+        (
+            "way: tests another register",
+            flip(way + 9),
+            "expected `test r11, r11`",
+        ),
+        (
+            "way: jumps elsewhere",
+            flip(way + if direct { 16 } else { 12 }),
             "expected `jmp r11`",
         ),
         (
@@ -151,7 +175,7 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         ),
         (
             "trampoline: another site",
-            more(trampoline + 25, 64),
+            more(trampoline + 25, 32),
             "expected `a probe of the site",
         ),
         (
@@ -263,7 +287,7 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         (
             "note: version",
             flip(tables + 20),
-            "the note is of another version",
+            "the note is of another version of the interface (",
         ),
         (
             "note: address of the header",
@@ -282,28 +306,53 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         ),
         (
             "site table: number",
-            more(sites + 64 + 32, 1),
-            "site 1 at 0x",
-        ),
-        (
-            "site table: address",
-            more(own_site + 16, 1),
+            more(sites + 32 + 8, 1),
             "isn't that of the self-description",
         ),
         (
+            "site table: no such number",
+            Box::new(move |b| b[own_site + 11] = 0x7f),
+            "has an entry for site",
+        ),
+        (
+            "site table: an entry twice",
+            Box::new(move |b| b.copy_within(sites + 8..sites + 16, sites + 40)),
+            "site table",
+        ),
+        (
             "site table: region",
-            more(own_site + 36, 1),
+            more(own_site + 12, 1),
             "isn't that of the self-description",
         ),
         (
             "site table: construct",
-            flip(own_site + 44),
+            flip(own_site + 17),
             "isn't that of the self-description",
         ),
         (
             "site table: header",
-            more(own_site + 8, 8),
+            more(own_site + 4, 8),
             "its entry in the site table is damaged",
+        ),
+        (
+            "site table: width",
+            Box::new(move |b| b[own_site + 19] |= 0xf),
+            "its entry in the site table is damaged",
+        ),
+        (
+            "site table: number of arguments",
+            flip_high(own_site + 19),
+            "the module's identity",
+        ),
+        (
+            "site table: what a probe reads",
+            flip(own_site + 20),
+            "the module's identity",
+        ),
+        (
+            "site table: constants of a site that has none",
+            more(own_site + 28, 8),
+            "its constants are misplaced",
         ),
         (
             "site table: target",
@@ -312,24 +361,20 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         ),
         (
             "site table: no such probe",
-            Box::new(move |b| b[own_site + 41] = 0xee),
+            Box::new(move |b| b[own_site + 16] = 0xee),
             "its probe is unknown",
         ),
         (
             "site table: no probe",
-            zero(own_site + 40, 2),
-            "disagree about its probe",
+            zero(own_site + 16, 1),
+            "its probe is unknown",
         ),
         (
             "site table: flags",
-            flip(own_site + 42),
+            flip(own_site + 18),
             "isn't what the site table says",
         ),
-        (
-            "window table: start",
-            more(windows + 8, 1),
-            "expected `jmp 0x",
-        ),
+        ("window table: start", more(windows + 8, 1), "code at 0x"),
         (
             "window table: trampoline",
             more(windows + 16, 1),
@@ -362,13 +407,18 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         ),
         (
             "module header: where the sites are",
-            more(header + 16 + 8 * 16 + 8, 64),
-            "isn't that of the self-description",
+            more(header + 16 + 8 * 16 + 8, 32),
+            "site table",
         ),
         (
             "module header: number of sites",
             more(header + 12, -1),
-            "differ in length",
+            "disagree about the sites with a probe",
+        ),
+        (
+            "module header: identity",
+            flip(header + 168),
+            "the module's identity",
         ),
         (
             "module header: number of the module",
@@ -452,21 +502,17 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
     ];
     if direct {
         all.push((
-            "stub: another original target",
-            more(stub + 12, 16),
+            "way: another original target",
+            more(way + 12, 16),
             "expected `je 0x",
         ));
     } else {
         all.push((
-            "stub: another GOT slot",
-            more(stub + 24, 8),
+            "way: another GOT slot",
+            more(way + 17, 8),
             "expected `jmp qword ptr [0x",
         ));
-        all.push((
-            "stub: the way past the thunk",
-            flip(stub + 11),
-            "expected `je 0x",
-        ));
+        all.push(("way: past the thunk", flip(way + 11), "expected `je 0x"));
     }
     all
 }

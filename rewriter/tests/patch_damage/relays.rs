@@ -33,12 +33,16 @@ fn damaged_relays_are_rejected() {
             .position(|w| w == [0xf3, 0x0f, 0x1e, 0xfa, 0x4c, 0x8d, 0x1d]);
         let relay = code.start + relay.expect("a relay");
         let tables = case.chunk("tables");
-        let n_sites = case.plan.description.as_ref().unwrap().sites.len();
-        // Note, sites, windows; the first of them is relayed.
+        let patched = case.plan.patched();
+        // Note, sites and their constants, windows; the first of them is relayed.
         let sites = tables.start + 56;
-        let windows = sites + 64 * n_sites;
+        let with_constants = (0..patched.len())
+            .filter(|n| case.new[sites + 32 * n + 28..sites + 32 * n + 32] != [0; 4])
+            .count();
+        let windows = sites + 32 * patched.len() + 16 * with_constants;
         let table = windows + 8 + 24 * case.plan.detours.len();
         let first = case.plan.calls.iter().find(|c| c.relayed).unwrap().site;
+        let first = patched.iter().position(|&id| id == first).unwrap();
         let damages: &[(&str, usize, i32, &str)] = &[
             ("load: number", load.start + 2, 1, "instead of"),
             ("load: opcode", load.start + 1, 1, "instead of"),
@@ -46,18 +50,13 @@ fn damaged_relays_are_rejected() {
             ("relay: return address", relay + 7, 1, "the end of a site"),
             ("relay: comparison", relay + 12, 8, "expected `cmp"),
             ("relay: condition", relay + 16, 1, "a jump to a stub"),
-            ("relay: another stub", relay + 17, 32, "expected `"),
+            ("relay: another stub", relay + 17, 12, "expected `"),
             ("relay table: count", table, -1, ""),
             ("relay table: address", table + 8, 16, ""),
             ("relay table: length", table + 16, 1, ""),
             ("relay table: loads", table + 20, 1, ""),
             ("relay table: a load", table + 24, 1, ""),
-            (
-                "site: not relayed",
-                sites + 64 * first as usize + 42,
-                -16,
-                "",
-            ),
+            ("site: not relayed", sites + 32 * first + 18, -16, ""),
         ];
         for (kind, at, by, words) in damages {
             match case.damaged(|b| add(b, *at, *by)) {

@@ -13,8 +13,8 @@ __asm__(
     ".globl thunk_call, thunk_inline\n.hidden thunk_call, thunk_inline\n"
     "thunk_call:\n"
     "  lock incq calls(%rip)\n"
-    "  mov (%r10), %r11\n  add %r10, %r11\n"
-    "  testb $1, 42(%r10)\n  jz 1f\n  mov (%r11), %r11\n"
+    "  movslq (%r10), %r11\n  add %r10, %r11\n"
+    "  testb $1, 18(%r10)\n  jz 1f\n  mov (%r11), %r11\n"
     "1: xor %r10d, %r10d\n  jmp *%r11\n"
     // As rude as it may be.
     "thunk_inline:\n"

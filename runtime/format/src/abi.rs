@@ -1,17 +1,18 @@
 //! The interface between a patched module and the runtime library in its process.
 //!
 //! The rewriter appends three segments to a module: a read-only one (site table, note), an executable one
-//! (a stub per site) and a writable one that starts with a [`ModuleHeader`]. The runtime library finds the
-//! header through the note, writes its addresses into the header's slots, and from then on the stubs lead to it.
-//! A slot that holds 0 makes its stubs pass through: the module behaves as the original.
+//! (a stub per call site, a *way* per target of theirs) and a writable one that starts with a [`ModuleHeader`]. The runtime
+//! library finds the header through the note, writes its addresses into the header's slots, and from then on the stubs lead
+//! to it. A slot that holds 0 makes its stubs pass through: the module behaves as the original.
 //!
 //! ```text
 //! call site:   call stub_17                       ; was: call GOMP_barrier@plt
-//! stub_17:     mov  r11, [rip + header.slots[s]]  ; 0 without the runtime library
+//! stub_17:     lea  r10, [rip + site_17]          ; -> SiteDesc
+//!              jmp  way_3
+//! way_3:       mov  r11, [rip + header.slots[s]]  ; 0 without the runtime library
 //!              test r11, r11
-//!              jz   original_target               ; indirect sites: jmp [original GOT slot]
-//!              lea  r10, [rip + site_17]          ; -> SiteDesc
-//!              jmp  r11
+//!              jz   original_target               ; indirect sites: jz +3, behind the next
+//!              jmp  r11                           ; indirect sites: jmp [original GOT slot] follows
 //! ```
 //!
 //! At a thunk's entry `r10` holds the address of the [`SiteDesc`], everything else is as the original callee
@@ -45,8 +46,9 @@
 //!
 //! All relative fields are `address of the target - address of the field`, so that nothing needs a relocation.
 
-/// Version of this interface; a runtime library leaves modules of another version alone.
-pub const ABI_VERSION: u32 = 1;
+/// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
+/// site, and stubs that did what ways do.
+pub const ABI_VERSION: u32 = 2;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
 pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";
@@ -127,7 +129,7 @@ pub struct ModuleHeader {
     pub magic: [u8; 8],
     /// [`ABI_VERSION`].
     pub abi_version: u32,
-    /// Number of [`SiteDesc`]s.
+    /// Number of [`SiteDesc`]s: one for every site with a probe.
     pub n_sites: u32,
     /// Run-time addresses of the thunks, 0 in the file; the last two as [`SLOT_THREAD_NUM`] says.
     pub slots: [u64; SLOTS],
@@ -139,18 +141,22 @@ pub struct ModuleHeader {
     pub module: u32,
     /// 0.
     pub reserved: u32,
+    /// Tells this file from every other: a hash of the original and of the site table.
+    pub identity: u64,
 }
 
 impl ModuleHeader {
     /// Length in bytes.
-    pub const LEN: usize = 8 + 8 + 8 * SLOTS + 8 + 8 + 8;
+    pub const LEN: usize = 8 + 8 + 8 * SLOTS + 8 + 8 + 8 + 8;
     /// Offset of [`ModuleHeader::slots`] in bytes.
     pub const SLOTS_OFFSET: usize = 16;
     /// Offset of [`ModuleHeader::sites_rel`] in bytes.
     pub const SITES_REL_OFFSET: usize = 16 + 8 * SLOTS + 8;
+    /// Offset of [`ModuleHeader::identity`] in bytes.
+    pub const IDENTITY_OFFSET: usize = Self::SITES_REL_OFFSET + 8 + 8;
 
     /// The header as it stands in the file. `sites_va`: link-time address of the first [`SiteDesc`].
-    pub fn encode(header_va: u64, sites_va: u64, n_sites: u32) -> [u8; Self::LEN] {
+    pub fn encode(header_va: u64, sites_va: u64, n_sites: u32, identity: u64) -> [u8; Self::LEN] {
         let mut out = [0; Self::LEN];
         out[0..8].copy_from_slice(&MODULE_MAGIC);
         out[8..12].copy_from_slice(&ABI_VERSION.to_le_bytes());
@@ -159,6 +165,7 @@ impl ModuleHeader {
         out[at..at + 8].copy_from_slice(&header_va.to_le_bytes());
         let rel = sites_va.wrapping_sub(header_va + Self::SITES_REL_OFFSET as u64);
         out[at + 8..at + 16].copy_from_slice(&rel.to_le_bytes());
+        out[Self::IDENTITY_OFFSET..].copy_from_slice(&identity.to_le_bytes());
         out
     }
 }
@@ -167,73 +174,104 @@ impl ModuleHeader {
 pub const NO_ARG: u8 = 0xff;
 
 /// [`SiteDesc::flags`]: `target_rel` leads to an 8-byte slot (GOT) that holds the target's address.
-pub const FLAG_INDIRECT: u16 = 1;
+pub const FLAG_INDIRECT: u8 = 1;
 /// [`SiteDesc::flags`]: the site is a jump, not a call.
-pub const FLAG_TAIL: u16 = 2;
+pub const FLAG_TAIL: u8 = 2;
 /// [`SiteDesc::flags`]: the values of `width` bytes are unsigned.
-pub const FLAG_UNSIGNED: u16 = 4;
+pub const FLAG_UNSIGNED: u8 = 4;
 
 /// [`SiteDesc::flags`] of [`Probe::StaticInit`]: every chunk has a [`Probe::InlineNextChunk`].
-pub const FLAG_CHUNKS: u16 = 8;
+pub const FLAG_CHUNKS: u8 = 8;
 
 /// [`SiteDesc::flags`]: the call goes through a register or variable, and what makes the address leads to the stub.
-pub const FLAG_RELAYED: u16 = 16;
+pub const FLAG_RELAYED: u8 = 16;
 
-/// What the runtime library needs to know of a site: 64 bytes in the read-only segment.
+/// What the runtime library needs to know of a site with a probe: 32 bytes in the read-only segment, ascending by site.
+/// The [`Constants`] of those that have some stand behind the last one, in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct SiteDesc {
     /// Address of the original target (or of its slot, [`FLAG_INDIRECT`]) - address of this field. 0 for inline sites.
-    pub target_rel: i64,
+    pub target_rel: i32,
     /// Address of the [`ModuleHeader`] - address of this field.
-    pub header_rel: i64,
-    /// Link-time address of the site (call instruction, or the instruction before which an inline probe stands).
-    pub address: u64,
-    /// A constant of the probe: the filter of [`Probe::InlineMaster`].
-    pub param: i64,
-    /// Index of this site in the module's table.
+    pub header_rel: i32,
+    /// Number of this site among all of the module, as the self-description counts them.
     pub site: u32,
-    /// Index of the site that began the construct (itself at a begin): the region.
+    /// Number of the site that began the construct (itself at a begin): the region.
     pub region: u32,
     /// A [`Probe`]'s number.
-    pub probe: u16,
-    /// `FLAG_*`.
-    pub flags: u16,
+    pub probe: u8,
     /// A [`crate::Construct`]'s number.
     pub construct: u8,
-    /// How many integer arguments the target takes (those from the seventh on are on the stack).
-    pub nargs: u8,
-    /// Width in bytes of the values behind pointers or in registers (4 or 8).
-    pub width: u8,
-    /// 0.
-    pub reserved: u8,
+    /// `FLAG_*`.
+    pub flags: u8,
+    /// [`SiteDesc::width`] and [`SiteDesc::nargs`].
+    pub sizes: u8,
     /// Positions of the arguments that the probe reads; their order is documented at each [`Probe`].
     pub args: [u8; 8],
-    /// Another constant of the probe ([`Probe::InlineChunk`]).
+    /// Address of the site's [`Constants`] - address of this field; 0 where both are 0.
+    pub constants_rel: i32,
+}
+
+/// Constants of a probe, where it has any: 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct Constants {
+    /// The filter of [`Probe::InlineMaster`], the other site of [`Probe::InlineLoopAgain`].
+    pub param: i64,
+    /// The offset of [`Probe::InlineChunk`], loops that follow ([`followers`]).
     pub second: i64,
+}
+
+impl Constants {
+    /// Length in bytes.
+    pub const LEN: usize = 16;
+
+    /// Encodes the two.
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut out = [0; Self::LEN];
+        out[..8].copy_from_slice(&self.param.to_le_bytes());
+        out[8..].copy_from_slice(&self.second.to_le_bytes());
+        out
+    }
 }
 
 impl SiteDesc {
     /// Length in bytes.
-    pub const LEN: usize = 64;
+    pub const LEN: usize = 32;
+    /// Offset of [`SiteDesc::header_rel`] in bytes.
+    pub const HEADER_REL_OFFSET: usize = 4;
+    /// Offset of [`SiteDesc::constants_rel`] in bytes.
+    pub const CONSTANTS_REL_OFFSET: usize = 28;
+
+    /// Width in bytes of the values behind pointers or in registers (up to 8).
+    #[inline(always)]
+    pub const fn width(&self) -> u8 {
+        self.sizes & 0xf
+    }
+
+    /// How many integer arguments the target takes, up to 15 (those from the seventh on are on the stack).
+    #[inline(always)]
+    pub const fn nargs(&self) -> u8 {
+        self.sizes >> 4
+    }
+
+    /// Encodes [`SiteDesc::sizes`]; no entry point has values that don't fit.
+    pub const fn encode_sizes(width: u8, nargs: u8) -> u8 {
+        let nargs = if nargs > 15 { 15 } else { nargs };
+        width & 0xf | nargs << 4
+    }
 
     /// Encodes the site.
     pub fn to_bytes(self) -> [u8; Self::LEN] {
         let mut out = [0; Self::LEN];
-        out[0..8].copy_from_slice(&self.target_rel.to_le_bytes());
-        out[8..16].copy_from_slice(&self.header_rel.to_le_bytes());
-        out[16..24].copy_from_slice(&self.address.to_le_bytes());
-        out[24..32].copy_from_slice(&self.param.to_le_bytes());
-        out[32..36].copy_from_slice(&self.site.to_le_bytes());
-        out[36..40].copy_from_slice(&self.region.to_le_bytes());
-        out[40..42].copy_from_slice(&self.probe.to_le_bytes());
-        out[42..44].copy_from_slice(&self.flags.to_le_bytes());
-        out[44] = self.construct;
-        out[45] = self.nargs;
-        out[46] = self.width;
-        out[47] = self.reserved;
-        out[48..56].copy_from_slice(&self.args);
-        out[56..64].copy_from_slice(&self.second.to_le_bytes());
+        out[0..4].copy_from_slice(&self.target_rel.to_le_bytes());
+        out[4..8].copy_from_slice(&self.header_rel.to_le_bytes());
+        out[8..12].copy_from_slice(&self.site.to_le_bytes());
+        out[12..16].copy_from_slice(&self.region.to_le_bytes());
+        out[16..20].copy_from_slice(&[self.probe, self.construct, self.flags, self.sizes]);
+        out[20..28].copy_from_slice(&self.args);
+        out[28..32].copy_from_slice(&self.constants_rel.to_le_bytes());
         out
     }
 }
@@ -243,7 +281,7 @@ macro_rules! probes {
         /// What a probe does. Numbers are never reused, those from 40 to 59 are for inline probes; names are those of
         /// the pattern files.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        #[repr(u16)]
+        #[repr(u8)]
         pub enum Probe {
             $($(#[$doc])* $name = $number,)*
         }
@@ -256,7 +294,7 @@ macro_rules! probes {
             }
             /// The probe with this number.
             #[inline]
-            pub const fn from_number(number: u16) -> Option<Probe> {
+            pub const fn from_number(number: u8) -> Option<Probe> {
                 match number { $($number => Some(Probe::$name),)* _ => None }
             }
         }
@@ -385,10 +423,10 @@ probes! {
     ParallelEnd = 79, "parallel-end";
 }
 
-/// How many loops [`SiteDesc::second`] can name.
+/// How many loops [`Constants::second`] can name.
 pub const MAX_FOLLOWERS: usize = 4;
 
-/// Encodes the sites that follow site `own` for [`SiteDesc::second`]; `None` if they are too many or too far away.
+/// Encodes the sites that follow site `own` for [`Constants::second`]; `None` if they are too many or too far away.
 pub fn encode_followers(own: u32, sites: &[u32]) -> Option<i64> {
     if sites.len() > MAX_FOLLOWERS {
         return None;
@@ -413,7 +451,7 @@ pub fn followers(own: u32, second: i64) -> impl Iterator<Item = u32> {
 impl Probe {
     /// Whether control reaches it from a trampoline rather than from a call site.
     pub const fn is_inline(self) -> bool {
-        matches!(self as u16, 40..60)
+        matches!(self as u8, 40..60)
     }
 
     /// The slot that its stub uses.
@@ -443,7 +481,40 @@ mod tests {
             core::mem::offset_of!(ModuleHeader, slots),
             ModuleHeader::SLOTS_OFFSET
         );
-        assert_eq!(core::mem::offset_of!(SiteDesc, args), 48);
+        assert_eq!(
+            core::mem::offset_of!(ModuleHeader, identity),
+            ModuleHeader::IDENTITY_OFFSET
+        );
+        assert_eq!(core::mem::offset_of!(SiteDesc, args), 20);
+        assert_eq!(
+            core::mem::offset_of!(SiteDesc, header_rel),
+            SiteDesc::HEADER_REL_OFFSET
+        );
+        assert_eq!(
+            core::mem::offset_of!(SiteDesc, constants_rel),
+            SiteDesc::CONSTANTS_REL_OFFSET
+        );
+        assert_eq!(size_of::<Constants>(), Constants::LEN);
+    }
+
+    #[test]
+    fn sizes_round_trip() {
+        let mut site = SiteDesc {
+            target_rel: 0,
+            header_rel: 0,
+            site: 0,
+            region: 0,
+            probe: 0,
+            construct: 0,
+            flags: 0,
+            sizes: 0,
+            args: [NO_ARG; 8],
+            constants_rel: 0,
+        };
+        for (width, nargs) in [(0, 0), (8, 12), (4, 15), (2, 1)] {
+            site.sizes = SiteDesc::encode_sizes(width, nargs);
+            assert_eq!((site.width(), site.nargs()), (width, nargs));
+        }
     }
 
     #[test]

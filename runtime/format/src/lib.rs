@@ -4,6 +4,7 @@
 //! * [`record`]: the bytes of a thread's record file.
 //! * [`control`]: what is changed while the program runs.
 //! * [`construct`]: the OpenMP constructs, by their numbers and names.
+//! * [`description`]: what a patched file says of itself, as it is written.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
 //! * [`run`]: the JSON headers of a run folder.
 //! * [`simulated`]: the events of the simulated PMU, and where their counts are.
@@ -12,6 +13,7 @@
 pub mod abi;
 pub mod construct;
 pub mod control;
+pub mod description;
 pub mod record;
 pub mod run;
 pub mod simulated;

@@ -85,7 +85,7 @@ pub struct Source {
 /// A place in machine code where something of OpenMP happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteInfo {
-    /// Index in the module's table.
+    /// Number among the module's sites, by address.
     pub id: u32,
     /// Link-time address.
     pub address: HexAddress,
@@ -113,8 +113,14 @@ pub struct SiteInfo {
     pub reason: Option<String>,
 }
 
+impl AsRef<SiteInfo> for SiteInfo {
+    fn as_ref(&self) -> &SiteInfo {
+        self
+    }
+}
+
 /// What was scanned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BinaryInfo {
     /// Path as given.
     pub path: String,
@@ -128,8 +134,8 @@ pub struct BinaryInfo {
     pub runtimes: Vec<String>,
 }
 
-/// What a patched file says of itself (in its `.ompfuse` section).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What a patched file says of itself (in its `.ompfuse` section; [`crate::description`] writes and reads it).
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SelfDescription {
     /// Version of ompfuse that patched it.
     pub version: String,
@@ -137,7 +143,7 @@ pub struct SelfDescription {
     pub binary: BinaryInfo,
     /// SHA-256 of the original's bytes, in hexadecimal.
     pub original_sha256: String,
-    /// Every site, in the order of the site table's indices.
+    /// Every site; `sites[i].id == i`.
     pub sites: Vec<SiteInfo>,
 }
 

@@ -67,14 +67,14 @@ fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &Si
         (_, false) => i128::from(value as i64),
     };
     // A division by a byte divides the two bytes of ax.
-    let n = number(registers[RAX], site.width.max(2)).max(0) as u64;
+    let n = number(registers[RAX], site.width().max(2)).max(0) as u64;
     let of_teams = site.construct == Construct::Distribute as u8;
     let asked = || match of_teams {
         true => Question::NUM_TEAMS.ask(entry::this(site)),
         false => Question::NUM_THREADS.ask(entry::this(site)),
     };
     let threads = divisor
-        .map(|value| number(value, site.width))
+        .map(|value| number(value, site.width()))
         .filter(|&t| t > 0)
         .map_or_else(|| asked().max(1) as u64, |t| t as u64);
     let tid = match of_teams {
@@ -105,9 +105,10 @@ fn begin(thread: &Thread, site: &SiteDesc, this: u32, share: Share) {
     let construct = loop_construct(site);
     let range = (share.count > 0).then_some((share.first, share.count));
     loops::open(thread, construct, this, 0, 1, range);
-    if share.count == 0 && site.second != 0 {
+    let second = entry::constants(site).second;
+    if share.count == 0 && second != 0 {
         let (module, _) = split_site(this);
-        for follower in abi::followers(site.site, site.second) {
+        for follower in abi::followers(site.site, second) {
             thread.close_all();
             let follower = site_ref(module, follower);
             loops::open(thread, construct, follower, 0, 1, None);
@@ -122,7 +123,7 @@ fn loop_construct(site: &SiteDesc) -> Construct {
 /// A static loop with the bounds of another, which the same execution of the function has computed.
 fn loop_again(thread: &Thread, stack: u64, site: &SiteDesc) {
     let this = entry::region(site);
-    match thread.share(sibling(site, site.param), stack) {
+    match thread.share(sibling(site, entry::constants(site).param), stack) {
         Some(share) => begin(thread, site, this, share),
         None => begin_unknown(thread, loop_construct(site), this),
     }
@@ -131,8 +132,9 @@ fn loop_again(thread: &Thread, stack: u64, site: &SiteDesc) {
 /// As [`loop_again`], behind the barrier of a site. Only threads with iterations get there.
 #[cold]
 pub(crate) fn loop_behind(thread: &Thread, stack: u64, barrier: &SiteDesc) {
-    let this = sibling(barrier, barrier.param);
-    match thread.share(sibling(barrier, barrier.second - 1), stack) {
+    let constants = entry::constants(barrier);
+    let this = sibling(barrier, constants.param);
+    match thread.share(sibling(barrier, constants.second - 1), stack) {
         Some(share) => {
             thread.end_all();
             let range = (share.count > 0).then_some((share.first, share.count));
@@ -179,7 +181,9 @@ fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
         value.map(|value| entry::bound(site, value))
     };
     let Some(start) = value(0) else { return };
-    let end = value(1).unwrap_or(0).saturating_add(site.second);
+    let end = value(1)
+        .unwrap_or(0)
+        .saturating_add(entry::constants(site).second);
     if innermost_loop(thread) == Some(region) {
         thread.charge();
         loops::end_chunk(thread, start, end);
@@ -207,7 +211,7 @@ fn master(thread: &Thread, register: Option<u64>, site: &SiteDesc) {
         || thread_number(thread, site),
         |value| i64::from(value as i32),
     );
-    if number == site.param {
+    if number == entry::constants(site).param {
         thread.charge();
         thread.open(Construct::Master, entry::this(site), place, 0);
     }

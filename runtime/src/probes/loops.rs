@@ -211,7 +211,7 @@ pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
     let first = bound(site, call.known(0).unwrap_or(0));
     // The increment is signed, of unsigned loops too.
     let step = call.known(2).unwrap_or(1);
-    let step = if site.width == 4 {
+    let step = if site.width() == 4 {
         i64::from(step as i32)
     } else {
         step as i64
@@ -267,7 +267,7 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     if lower == 0 || upper == 0 {
         return call.forward();
     }
-    let step = if site.width == 4 {
+    let step = if site.width() == 4 {
         i64::from(known(5) as i32)
     } else {
         known(5) as i64

@@ -144,7 +144,7 @@ pub(crate) fn gomp(
         return call.forward();
     }
     let data = regs[data_at];
-    let first_word = if call.site().probe == Probe::ParallelReductions as u16 {
+    let first_word = if call.site().probe == Probe::ParallelReductions as u8 {
         // SAFETY: the runtime would read it as well.
         unsafe { (data as *const u64).read_unaligned() }
     } else {

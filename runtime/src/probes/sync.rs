@@ -45,7 +45,7 @@ pub(crate) fn barrier(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
     let result = wait_from_here(thread, call, construct);
     let site = call.site();
-    if site.second != 0 {
+    if entry::constants(site).second != 0 {
         // The return address is popped by then.
         inline::loop_behind(thread, call.stack_pointer() as u64 + 8, site);
     }
@@ -114,7 +114,7 @@ pub(crate) fn master_start(thread: &Thread, call: &Call) -> u64 {
 /// gcc's `master`, where the thread number is asked for right before the test.
 #[inline(never)]
 pub(crate) fn master_query(thread: &Thread, call: &Call) -> u64 {
-    let filter = call.site().param;
+    let filter = entry::constants(call.site()).param;
     block_start(thread, call, |result| i64::from(result as i32) == filter)
 }
 

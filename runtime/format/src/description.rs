@@ -1,0 +1,299 @@
+//! The self-description of a patched file as it is written: JSON with a column per property of the sites, and every text
+//! once. A file may have a hundred thousand sites, and is read whenever it is recorded. The first version had a row
+//! (an object) per site: it stays readable.
+
+use crate::construct::Construct;
+use crate::site::{
+    BinaryInfo, Edge, HexAddress, Mechanism, Outcome, SelfDescription, SiteInfo, Source,
+};
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Write;
+
+/// What stands in the file.
+#[derive(Serialize, Deserialize)]
+struct Written<'a> {
+    version: Cow<'a, str>,
+    binary: Cow<'a, BinaryInfo>,
+    original_sha256: Cow<'a, str>,
+    /// The first version's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sites: Vec<SiteInfo>,
+    #[serde(default)]
+    columns: Columns<'a>,
+}
+
+type Kind = (Construct, Edge, Mechanism, Outcome);
+
+/// The n-th entry of each column is that of site n.
+#[derive(Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Columns<'a> {
+    texts: Vec<Cow<'a, str>>,
+    kinds: Vec<Kind>,
+    /// Distance from the site before.
+    address: Vec<i64>,
+    /// Index in `kinds`.
+    kind: Vec<u32>,
+    /// Distance to the region's site.
+    region: Vec<i64>,
+    /// Index in `texts` from 1, or 0 for none; so are the others.
+    function: Vec<u32>,
+    entry: Vec<u32>,
+    detail: Vec<u32>,
+    reason: Vec<u32>,
+    file: Vec<u32>,
+    /// Line in the file, 0 without one.
+    line: Vec<u32>,
+    /// Distance of the outlined function from the site.
+    outlined: Vec<Option<i64>>,
+}
+
+/// Numbers things in the order of their first use.
+struct Numbers<T>(HashMap<T, u32>);
+
+impl<T: std::hash::Hash + Eq> Numbers<T> {
+    fn of(&mut self, thing: T, add: impl FnOnce()) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(thing).or_insert_with(|| {
+            add();
+            next
+        })
+    }
+}
+
+impl<'a> Columns<'a> {
+    fn new(sites: &'a [SiteInfo]) -> Columns<'a> {
+        let mut columns = Columns::default();
+        let mut numbers = Numbers(HashMap::new());
+        let mut kinds = Numbers(HashMap::new());
+        let mut before = 0;
+        for site in sites {
+            let texts = &mut columns.texts;
+            let mut text = |text: Option<&'a str>| match text {
+                Some(text) => 1 + numbers.of(text, || texts.push(Cow::Borrowed(text))),
+                None => 0,
+            };
+            columns.function.push(text(site.function.as_deref()));
+            columns.entry.push(text(site.entry.as_deref()));
+            columns.detail.push(text(site.detail.as_deref()));
+            columns.reason.push(text(site.reason.as_deref()));
+            let source = site.source.as_ref();
+            columns.file.push(text(source.map(|s| s.file.as_str())));
+            columns.line.push(source.map_or(0, |s| s.line));
+            let kind = (site.construct, site.edge, site.mechanism, site.outcome);
+            let all = &mut columns.kinds;
+            columns.kind.push(kinds.of(kind, || all.push(kind)));
+            let address = site.address.0;
+            columns.address.push(distance(before, address));
+            before = address;
+            let region = i64::from(site.region) - i64::from(site.id);
+            columns.region.push(region);
+            let outlined = site.outlined.map(|to| distance(address, to.0));
+            columns.outlined.push(outlined);
+        }
+        columns
+    }
+
+    /// The rows; `None` if the columns contradict each other.
+    fn rows(&self) -> Option<Vec<SiteInfo>> {
+        let text = |column: &[u32], row: usize| -> Option<Option<String>> {
+            match column.get(row)?.checked_sub(1) {
+                Some(number) => Some(Some(self.texts.get(number as usize)?.clone().into_owned())),
+                None => Some(None),
+            }
+        };
+        let mut address = 0u64;
+        let mut row = |at: usize| {
+            address = address.wrapping_add_signed(*self.address.get(at)?);
+            let kind = *self.kind.get(at)? as usize;
+            let (construct, edge, mechanism, outcome) = *self.kinds.get(kind)?;
+            let id = u32::try_from(at).ok()?;
+            let line = *self.line.get(at)?;
+            let outlined = *self.outlined.get(at)?;
+            let region = i64::from(id).checked_add(*self.region.get(at)?)?;
+            Some(SiteInfo {
+                id,
+                address: HexAddress(address),
+                function: text(&self.function, at)?,
+                construct,
+                edge,
+                region: u32::try_from(region).ok()?,
+                entry: text(&self.entry, at)?,
+                mechanism,
+                outlined: outlined.map(|to| HexAddress(address.wrapping_add_signed(to))),
+                source: text(&self.file, at)?.map(|file| Source { file, line }),
+                detail: text(&self.detail, at)?,
+                outcome,
+                reason: text(&self.reason, at)?,
+            })
+        };
+        (0..self.address.len()).map(&mut row).collect()
+    }
+}
+
+fn distance(from: u64, to: u64) -> i64 {
+    to.wrapping_sub(from).cast_signed()
+}
+
+impl SelfDescription {
+    /// Writes it as JSON. Sites are told by their place: `sites[i].id == i`.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write_json(&self, to: impl Write) -> serde_json::Result<()> {
+        serde_json::to_writer(
+            to,
+            &Written {
+                version: Cow::Borrowed(&self.version),
+                binary: Cow::Borrowed(&self.binary),
+                original_sha256: Cow::Borrowed(&self.original_sha256),
+                sites: Vec::new(),
+                columns: Columns::new(&self.sites),
+            },
+        )
+    }
+
+    /// Whether [`SelfDescription::write_json`] wrote this, without another copy of the sites in memory.
+    ///
+    /// # Errors
+    /// It is no JSON of that form.
+    pub fn is_written_in(&self, json: &[u8]) -> serde_json::Result<bool> {
+        let written: Written<'_> = serde_json::from_slice(json)?;
+        Ok(written.version == self.version
+            && *written.binary == self.binary
+            && written.original_sha256 == self.original_sha256
+            && written.sites.is_empty()
+            && written.columns == Columns::new(&self.sites))
+    }
+
+    /// Reads what [`SelfDescription::write_json`], or the first version, wrote.
+    ///
+    /// # Errors
+    /// It is no JSON of that form, or contradicts itself.
+    pub fn from_json(json: &[u8]) -> serde_json::Result<SelfDescription> {
+        let written: Written<'_> = serde_json::from_slice(json)?;
+        let columns = written.columns.rows();
+        let columns = columns
+            .ok_or_else(|| serde_json::Error::custom("the columns of sites don't fit together"))?;
+        Ok(SelfDescription {
+            version: written.version.into_owned(),
+            binary: written.binary.into_owned(),
+            original_sha256: written.original_sha256.into_owned(),
+            sites: if columns.is_empty() {
+                written.sites
+            } else {
+                columns
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(id: u32, address: u64) -> SiteInfo {
+        SiteInfo {
+            id,
+            address: HexAddress(address),
+            function: None,
+            construct: Construct::Barrier,
+            edge: Edge::Encloses,
+            region: id,
+            entry: None,
+            mechanism: Mechanism::CallSite,
+            outlined: None,
+            source: None,
+            detail: None,
+            outcome: Outcome::Patched,
+            reason: None,
+        }
+    }
+
+    fn description() -> SelfDescription {
+        let text = |t: &str| Some(t.to_owned());
+        let begin = SiteInfo {
+            function: text("main"),
+            entry: text("GOMP_parallel"),
+            construct: Construct::Parallel,
+            edge: Edge::Begin,
+            mechanism: Mechanism::Closure,
+            outlined: Some(HexAddress(0x40_1000)),
+            source: Some(Source {
+                file: "a \"b\".c".into(),
+                line: 7,
+            }),
+            ..site(0, 0x40_2000)
+        };
+        let end = SiteInfo {
+            region: 0,
+            function: text("main"),
+            outcome: Outcome::Skipped,
+            reason: text("a name\\that needs more than ASCII: \u{fc}"),
+            detail: text("main"),
+            // Below the one before.
+            ..site(1, 0x40_1ff0)
+        };
+        SelfDescription {
+            version: "1.2".into(),
+            binary: BinaryInfo {
+                path: "lu.x".into(),
+                build_id: None,
+                kind: "pie".into(),
+                stripped: true,
+                runtimes: vec!["libgomp.so.1".into()],
+            },
+            original_sha256: "00".into(),
+            sites: vec![begin, end, site(2, u64::MAX), site(3, 5)],
+        }
+    }
+
+    #[test]
+    fn descriptions_round_trip() {
+        let mut json = Vec::new();
+        description().write_json(&mut json).unwrap();
+        assert_eq!(SelfDescription::from_json(&json).unwrap(), description());
+        assert!(description().is_written_in(&json).unwrap());
+        let mut other = description();
+        other.sites[2].outcome = Outcome::Skipped;
+        assert!(!other.is_written_in(&json).unwrap());
+        let text = String::from_utf8(json).unwrap();
+        assert_eq!(text.matches("main").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn rows_are_readable() {
+        let description = description();
+        let rows = serde_json::json!({
+            "version": description.version,
+            "binary": description.binary,
+            "original_sha256": description.original_sha256,
+            "sites": description.sites,
+        });
+        let read = SelfDescription::from_json(rows.to_string().as_bytes()).unwrap();
+        assert_eq!(read, description);
+    }
+
+    #[test]
+    fn columns_that_contradict_each_other_are_errors() {
+        let mut json = Vec::new();
+        description().write_json(&mut json).unwrap();
+        let mut value: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        for column in ["kind", "function", "line", "outlined", "region"] {
+            let mut damaged = value.clone();
+            let entries = damaged["columns"][column].as_array_mut().unwrap();
+            entries.pop();
+            let error = SelfDescription::from_json(damaged.to_string().as_bytes()).unwrap_err();
+            assert!(error.to_string().contains("don't fit together"), "{error}");
+        }
+        for (column, wrong) in [("kind", 99), ("reason", 99), ("region", -1)] {
+            let before = value["columns"][column][0].take();
+            value["columns"][column][0] = wrong.into();
+            assert!(SelfDescription::from_json(value.to_string().as_bytes()).is_err());
+            value["columns"][column][0] = before;
+        }
+    }
+}
