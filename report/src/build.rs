@@ -7,7 +7,8 @@ use crate::model::{
 };
 use crate::overhead::overheads;
 use ompfuse_format::Construct;
-use ompfuse_fuse::combine::{Reason, Unmatched};
+use ompfuse_fuse::combine::{INSTANCES, Reason, Unmatched};
+use ompfuse_fuse::run::ThreadAccount;
 use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
 use region::{event_totals, region};
 
@@ -228,6 +229,23 @@ fn notes(summary: &Summary) -> Vec<String> {
             ));
         }
         notes.extend(health.problems.iter().map(|p| format!("{which}{p}")));
+    }
+    let sum = |ticks: fn(&ThreadAccount) -> u64| summary.accounts.iter().map(ticks).sum::<u64>();
+    let (own, off) = (sum(|a| a.own_ticks), sum(|a| a.unrecorded_ticks));
+    if off > 0 {
+        notes.push(format!(
+            "{:.1}% of the threads' time is in no region here: regions were switched off meanwhile, or the program paused the \
+             recording",
+            100.0 * off as f64 / (own + off) as f64
+        ));
+    }
+    let strategy = summary.matching.as_ref().map(|m| m.strategy.as_str());
+    if strategy == Some(INSTANCES) {
+        notes.push(
+            "event sets took turns in one run: the counts of one row are those of several executions of the same region, one \
+             for each set"
+                .to_owned(),
+        );
     }
     let unbalanced = summary
         .accounts

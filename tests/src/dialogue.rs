@@ -82,11 +82,6 @@ impl Dialogue {
         self.hear()
     }
 
-    /// Whether it has ended.
-    pub fn has_ended(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(_)))
-    }
-
     /// Ends its input, and waits for its end.
     #[track_caller]
     pub fn end(mut self) -> Output {

@@ -154,6 +154,8 @@ fn regions_are_switched_off_and_on() {
             .iter()
             .any(|a| a["unrecorded_ticks"].as_u64() > Some(0));
         assert!(left_out, "{accounts:?}");
+        let notes = report["notes"].to_string();
+        assert!(notes.contains("regions were switched off"), "{notes}");
     }
 }
 
@@ -307,10 +309,13 @@ fn a_signal_reloads_unless_it_is_the_programs() {
 #[test]
 fn changes_at_random_moments() {
     for steady in Steady::all() {
-        let rounds = "4000";
-        let flags = ["--events", "task-clock"];
-        let mut dialogue = steady.record(2, &flags, &[]);
-        dialogue.tell(rounds);
+        let mut dialogue = steady.record(2, &table::ONE_EVENT, &[]);
+        // As many rounds as a change takes.
+        let started = Instant::now();
+        dialogue.ask("40");
+        let each = started.elapsed().as_secs_f64() / 40.0;
+        let some = ((0.02 / each) as u64).clamp(20, 2000);
+        let mut input = vec!["40".to_owned()];
         let options: [&[&str]; 10] = [
             &["--disable", "task"],
             &["--enable", "task"],
@@ -331,25 +336,29 @@ fn changes_at_random_moments() {
             &["--rotate", "0"],
         ];
         let (mut random, mut changes) = (12345u64, 0);
-        let deadline = Instant::now() + Duration::from_secs(4);
-        while Instant::now() < deadline && !dialogue.has_ended() {
+        for _ in 0..40 {
+            input.push(some.to_string());
+            dialogue.tell(&input[input.len() - 1]);
             random = random
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let option = options[(random >> 33) as usize % options.len()];
             let mut ctl = command::with_threads(1);
             ctl.arg("ctl").arg(steady.out()).args(option);
-            let output = process::run(&mut ctl);
-            changes += usize::from(output.status == 0);
-            std::thread::sleep(Duration::from_millis(random >> 60));
+            changes += u64::from(process::run(&mut ctl).status == 0);
+            dialogue.hear();
         }
         assert!(changes > 10, "{changes} changes");
-        dialogue.hear();
-        let (_, xus) = steady.end(dialogue, 2, &[rounds]);
+        let rounds = 40 + 40 * some;
+        let input: Vec<&str> = input.iter().map(String::as_str).collect();
+        let (_, xus) = steady.end(dialogue, 2, &input);
         let labels: BTreeSet<&str> = xus.iter().map(|x| x.label.as_str()).collect();
         assert_eq!(labels.len(), xus.len(), "every label is there once");
         assert!(!labels.contains(""), "every XU has one");
-        for (construct, most) in [("task", 4000 * TASKS), ("range", 4000 * ITERATIONS / 16)] {
+        for (construct, most) in [
+            ("task", rounds * TASKS),
+            ("range", rounds * ITERATIONS / 16),
+        ] {
             let recorded = of(&xus, construct).count() as u64;
             assert!((1..=most).contains(&recorded), "{construct}: {recorded}");
         }
@@ -414,7 +423,7 @@ fn a_running_program_is_watched() {
             of_this.filter_map(|r| r[field].as_u64()).sum()
         };
         let mut rounds = 0;
-        for more in [3, 500, 40] {
+        for more in [3, 100, 40] {
             dialogue.ask(&more.to_string());
             rounds += more;
             let picture = picture();
@@ -447,7 +456,7 @@ fn a_running_program_is_watched() {
             "{text}"
         );
         // While it is at work, and in no state in particular.
-        dialogue.tell("3000");
+        dialogue.tell("600");
         let mut before = 0;
         for _ in 0..10 {
             let tasks = sum(&picture(), "task", "xus");
@@ -455,7 +464,7 @@ fn a_running_program_is_watched() {
             before = tasks;
         }
         dialogue.hear();
-        steady.end(dialogue, 2, &["3", "500", "40", "3000"]);
+        steady.end(dialogue, 2, &["3", "100", "40", "600"]);
         let out = steady.out();
         let output = command::run(["watch".as_ref(), out.as_os_str(), "--once".as_ref()]);
         assert_eq!(output.status, 1, "{output:?}");

@@ -13,7 +13,7 @@ const FORMS: [(&str, &[&str]); 5] = [
     ("gcc", &["-O2", "-flto", "-no-pie"]),
     ("g++", &["-O0", "-x", "c++"]),
     ("clang-19", &["-O2"]),
-    ("clang-19", &["-O2", "-x", "c++", "-s"]),
+    ("clang++-19", &["-O2", "-x", "c++", "-s"]),
 ];
 
 fn build(folder: &Path, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
@@ -110,4 +110,69 @@ fn regions_pauses_and_counters() {
             "{what}: {accounts:?}"
         );
     }
+}
+
+/// A library that is opened late, closed, and opened again has a variable of its own each time.
+#[test]
+fn regions_of_libraries() {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let make = |name: &str, text: &str, flags: &[&str]| -> PathBuf {
+        let source = folder.path().join(name).with_extension("c");
+        std::fs::write(&source, text).expect("a file can be written");
+        let out = folder.path().join(name);
+        let mut compile = Command::new("gcc");
+        compile
+            .args(["-O2", "-fopenmp", "-I"])
+            .arg(repository().join("include"))
+            .args(flags);
+        compile.arg(&source).arg("-o").arg(&out).arg("-ldl");
+        process::run(&mut compile).ok("the compiler");
+        out
+    };
+    let library = "#include <ompfuse.h>
+        long work(long n) {
+            long sum = 0;
+            ompfuse_region_begin(\"late\");
+            #pragma omp parallel for reduction(+ : sum) schedule(dynamic, 8)
+            for (long i = 0; i < n; i++) sum += i;
+            ompfuse_region_end();
+            return sum;
+        }";
+    let library = make("libwork.so", library, &["-shared", "-fPIC"]);
+    let program = "#include <dlfcn.h>
+        #include <stdio.h>
+        int main(int argc, char **argv) {
+            long sum = argc;
+            #pragma omp parallel for reduction(+ : sum)
+            for (long i = 0; i < 10; i++) sum += i;
+            for (int time = 0; time < 3; time++) {
+                void *library = dlopen(argv[1], RTLD_NOW);
+                sum += ((long (*)(long))dlsym(library, \"work\"))(64);
+                dlclose(library);
+            }
+            printf(\"%ld\\n\", sum);
+            return 0;
+        }";
+    let program = make("opens", program, &[]);
+    let out = folder.path().join("out");
+    let library = library.to_str().expect("text");
+    table::record(&program, &[library], 2, &out, &table::ONE_EVENT).ok("record");
+    let run = &table::runs(&out)[0];
+    let report = command::json([
+        "report".as_ref(),
+        run.as_os_str(),
+        "--format".as_ref(),
+        "json".as_ref(),
+    ]);
+    let regions = report["regions"].as_array().expect("a list of regions");
+    let late = regions.iter().find(|r| r["name"] == "late");
+    let late = late.unwrap_or_else(|| panic!("no region in {regions:?}"));
+    assert_eq!(
+        (&late["construct"], &late["executions"]),
+        (&"user-region".into(), &3.into())
+    );
+    let ranges = table::export(run);
+    let inside = ranges.iter().filter(|x| x.label.split('.').count() > 6);
+    let iterations: u64 = inside.map(|x| x.number("iterations")).sum();
+    assert_eq!(iterations, 3 * 64);
 }
