@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -43,7 +43,11 @@ impl std::error::Error for ReaderGone {}
 /// Prints bytes.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    written(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+fn written(result: std::io::Result<()>) -> Result<()> {
+    match result {
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Err(ReaderGone.into()),
         result => result.context("cannot write to standard output"),
     }
@@ -59,9 +63,14 @@ pub(crate) fn print(text: &str) -> Result<()> {
     print_bytes(format!("{text}{line_break}").as_bytes())
 }
 
-/// Prints a value as indented JSON.
+/// Prints a value as indented JSON, piece by piece: a large library's sites are as long as its code.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
-    print(&serde_json::to_string_pretty(value).context("cannot encode the result as JSON")?)
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    match serde_json::to_writer_pretty(&mut out, value) {
+        Err(e) if !e.is_io() => Err(e).context("cannot encode the result as JSON"),
+        Err(e) => written(Err(e.into())),
+        Ok(()) => written(out.write_all(b"\n").and_then(|()| out.flush())),
+    }
 }
 
 /// One line on standard error: progress, warnings, the final error.

@@ -1,8 +1,9 @@
 //! Finding every OpenMP construct in a compiled program: bytes in, a [`Scan`] out.
 //!
 //! Ways into the runtime (`entries`) give candidates, found in the bytes at memory speed; only functions with a
-//! candidate are decoded (`decode`), and values are propagated through them (`dataflow`) to know arguments, calls
-//! through registers, and the shapes that compilers inline (`shapes`).
+//! candidate are decoded (`decode`). Most arguments stand right before their calls (`nearby`); for the rest, calls
+//! through registers, and the shapes that compilers inline (`shapes`), values are propagated through whole functions
+//! (`dataflow`, over the instructions' effects in `ops`).
 
 mod atomics;
 mod calls;
