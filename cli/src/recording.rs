@@ -14,7 +14,8 @@ use anyhow::{Result, bail};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{
-    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule,
+    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, ENV_SAMPLE, ENV_THROTTLE, Exit, ModuleStatus,
+    RunModule,
 };
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +42,13 @@ pub(crate) struct RecordingArgs {
     /// File that the program's SIGUSR1 reads again, as `ompfuse ctl --reload`; not where the program handles that signal itself
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
+    /// Record one in N tasks, ranges and waits (the same tasks and ranges in every run), and count the others
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    sample: Option<u32>,
+    /// Record fewer instances of what is so short that its probes cost more than this percentage of its time, and count the
+    /// others; which ones depends on times, so runs have fewer XUs in common
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
+    throttle: Option<u32>,
     #[command(flatten)]
     simulate: SimulateArgs,
     #[command(flatten)]
@@ -214,6 +222,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let reload = args.control.as_deref().map(Reload::new).transpose()?;
     let mut recorder = Recorder {
         rotate: args.rotate,
+        sample: [(ENV_SAMPLE, args.sample), (ENV_THROTTLE, args.throttle)],
         reload,
         program: Program {
             name,
@@ -257,6 +266,8 @@ enum Then {
 /// A recording in progress.
 struct Recorder<'a> {
     rotate: Option<u32>,
+    /// How much is left out, as variables of the environment.
+    sample: [(&'static str, Option<u32>); 2],
     reload: Option<Reload>,
     program: Program<'a>,
     prepared: Prepared,
@@ -338,6 +349,8 @@ impl Recorder<'_> {
             (ENV_EVENTS, sets.join(";").into()),
         ];
         env.extend(self.rotate.map(|n| (ENV_ROTATE, n.to_string().into())));
+        let sample = self.sample.iter();
+        env.extend(sample.filter_map(|(name, n)| Some((*name, n.as_ref()?.to_string().into()))));
         let control = self.reload.as_ref().map(|r| r.file.clone().into());
         env.extend(control.map(|file| (ENV_CONTROL, file)));
         let look = self.reload.as_ref().map(|r| || r.look(run));

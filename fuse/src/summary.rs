@@ -5,7 +5,7 @@ mod collect;
 mod parallel;
 
 use crate::combine::Unmatched;
-use crate::run::{EventInfo, Health, ProcessInfo, ThreadAccount};
+use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, ThreadAccount};
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
 use ompfuse_format::run::Exit;
@@ -48,6 +48,9 @@ pub struct Summary {
     pub processes: Vec<ProcessId>,
     /// The threads of the first run.
     pub accounts: Vec<ThreadAccount>,
+    /// What was executed and not recorded, of the first run.
+    #[serde(default)]
+    pub left_out: Vec<LeftOut>,
     /// How the runs were combined, if they were.
     pub matching: Option<Matching>,
 }

@@ -89,6 +89,21 @@ pub struct EventState {
     pub reason: Option<String>,
 }
 
+/// What is on record only in part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InPart {
+    /// Kind: `task`, `range`, a wait.
+    pub construct: &'static str,
+    /// Instances that are on record.
+    pub recorded: u64,
+    /// All instances.
+    pub executed: u64,
+    /// At last one in so many was recorded, on some thread.
+    pub one_in: u32,
+    /// Because probes would have cost more than they were allowed to.
+    pub throttled: bool,
+}
+
 /// One construct at one place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Region {
@@ -116,6 +131,10 @@ pub struct Region {
     pub executions: u64,
     /// Execution units: ranges, sections or tasks. 0 for constructs that have none.
     pub xus: u64,
+    /// Where one in so many was recorded: how many were executed, and how many of them are on record. All else that is told
+    /// of the region, but `executions`, is of those on record.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_part: Vec<InPart>,
     /// Parallel regions: fork to join, all executions.
     pub wall_s: Option<f64>,
     /// Own time: code directly in this construct (its XUs' too), waits and runtime library included; all threads. The own times

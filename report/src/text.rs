@@ -40,6 +40,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     };
     let paint = Paint { on: options.colour };
     let mut sections = vec![sections::header(report, paint)];
+    sections.extend(sections::in_part(report, paint));
     sections.extend(sections::regions(report, options));
     sections.extend(events::events(report, options));
     sections.extend(sections::overheads(report, options));

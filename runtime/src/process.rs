@@ -2,7 +2,7 @@
 
 use crate::buffer::Buffer;
 use crate::counters::{self, Counters, EventSet};
-use crate::thread::{Thread, now};
+use crate::thread::{Thread, now, sample};
 use crate::{control, entry, host, modules, names, program, syscall, tls};
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -122,7 +122,9 @@ fn measure(thread: &Thread) {
         (0..boundaries).for_each(|_| thread.charge());
         now() - begin
     });
-    BOUNDARY_TICKS.store(ticks.min().unwrap_or(0), Ordering::Relaxed);
+    let ticks = ticks.min().unwrap_or(0);
+    BOUNDARY_TICKS.store(ticks, Ordering::Relaxed);
+    sample::set_boundary(ticks / boundaries);
 }
 
 /// What the environment asks for, as it is when the library is loaded: the program may change it later.
@@ -132,10 +134,14 @@ struct Settings {
     events: Vec<String>,
     rotate: u32,
     control: Option<String>,
+    /// See [`sample::prepare`].
+    one_in: u32,
+    share: u32,
 }
 
 fn settings() -> Option<&'static Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
+    let number = |name| environment(name).and_then(|n| n.parse().ok()).unwrap_or(0);
     let read = || {
         let directory = PathBuf::from(environment(run::ENV_DIR)?);
         if !directory.is_absolute() {
@@ -156,6 +162,8 @@ fn settings() -> Option<&'static Settings> {
                 .and_then(|n| n.parse().ok())
                 .unwrap_or(0),
             control: environment(run::ENV_CONTROL),
+            one_in: number(run::ENV_SAMPLE),
+            share: number(run::ENV_THROTTLE),
         })
     };
     SETTINGS.get_or_init(read).as_ref()
@@ -226,6 +234,7 @@ fn start(settings: &Settings) {
         return;
     }
     host::find_rseq();
+    sample::prepare(settings.one_in, settings.share);
     entry::prepare();
     // SAFETY: the handlers are plain functions that stay loaded with this library.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };

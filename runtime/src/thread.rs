@@ -15,6 +15,7 @@ mod frame;
 mod locks;
 mod nest;
 mod recover;
+pub(crate) mod sample;
 mod write;
 
 pub(crate) use choice::Choice;
@@ -25,6 +26,7 @@ use choice::Choices;
 use frame::Held;
 use locks::{Lock, MAX_LOCKS};
 use recover::{Entered, REMEMBERED, Stack};
+use sample::Tally;
 
 use crate::buffer::Buffer;
 use crate::counters::Counters;
@@ -53,6 +55,8 @@ pub(crate) struct Thread {
     most: Cell<usize>,
     /// The counters could not be read, or not all was in them: the next difference tells nothing.
     stale: Cell<bool>,
+    /// What is left out, by region; null: nothing yet.
+    tallies: Cell<*mut Tally>,
     pub(crate) buffer: Buffer,
     /// Clock and counters at the last boundary.
     last: Cell<u64>,
@@ -105,6 +109,7 @@ impl Thread {
             parent: 0,
             step: Step::Root,
             index: 0,
+            path: 0,
         };
         // SAFETY: the caller's promise. All-zero bytes are valid for the arrays and cells that are not written here
         // (null pointers, false, Construct::Program, Step::Root).
@@ -261,6 +266,7 @@ impl Thread {
                 break;
             }
         }
+        self.tell_left_out();
         self.abandoned.set(true);
         // At exit the thread may be about to enter a region: it finds a place to charge, and nothing is written.
         self.frame.set(&raw const self.root);

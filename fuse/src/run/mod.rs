@@ -78,6 +78,23 @@ pub struct ThreadAccount {
     pub counts: Vec<CountAccount>,
 }
 
+/// Instances of a region that were executed and are in no table, all threads together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// Position in the sites.
+    pub site: u32,
+    /// Kind.
+    pub construct: Construct,
+    /// How many.
+    pub count: u64,
+    /// Their own time in nanoseconds.
+    pub own_ns: u64,
+    /// At last one in so many was recorded, on some thread.
+    pub one_in: u32,
+    /// Because probes would have cost more than they were allowed to.
+    pub throttled: bool,
+}
+
 /// See [`ThreadAccount::counts`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountAccount {
@@ -172,6 +189,8 @@ pub struct Run {
     pub intervals: IntervalTable,
     /// Construct instances and XUs as a tree.
     pub nodes: NodeTable,
+    /// What was executed and not recorded, since one in so many was to be.
+    pub left_out: Vec<LeftOut>,
     /// What was lost or broken.
     pub health: Health,
 }

@@ -9,11 +9,11 @@ use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeEntry, NodeTable, add_nodes};
 use super::rows::{Context, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
-use super::{EventInfo, ProcessInfo, Run, ThreadAccount};
+use super::{EventInfo, LeftOut, ProcessInfo, Run, ThreadAccount};
 use crate::label::Labels;
 use crate::table::{ProcessId, XuTable};
 use ompfuse_format::record::{
-    MAX_COUNTERS, NO_SITE, Record, RecordError, ThreadFile, USER_MODULE, split_site,
+    self, MAX_COUNTERS, NO_SITE, Record, RecordError, ThreadFile, USER_MODULE, split_site,
 };
 use ompfuse_format::run::EventStatus;
 use rayon::prelude::*;
@@ -26,6 +26,7 @@ pub(super) struct Parsed<'a> {
     pub(super) nodes: Vec<NodeEntry>,
     /// What the program calls regions of its own, by site.
     names: Vec<(u32, String)>,
+    left_out: Vec<record::LeftOut>,
     pub(super) last_tsc: u64,
     pub(super) xus: usize,
     pub(super) intervals: usize,
@@ -59,6 +60,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, RecordError> {
         file,
         nodes: vec![],
         names: vec![],
+        left_out: vec![],
         last_tsc: file.header.tsc_end,
         xus: 0,
         intervals: 0,
@@ -76,6 +78,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, RecordError> {
                 index: n.index,
             }),
             Ok(Record::Node(_)) => {}
+            Ok(Record::LeftOut(l)) => parsed.left_out.push(l),
             Ok(Record::Name(n)) => {
                 let text = String::from_utf8_lossy(n.text).into_owned();
                 parsed.names.push((n.site, text));
@@ -132,7 +135,7 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
     let mut rows = Rows::new(&counted, total(|p| p.xus), total(|p| p.intervals));
     let mut book = SiteBook::new(&header.modules);
     let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
-    let (mut infos, mut threads) = (Vec::new(), Vec::new());
+    let (mut infos, mut threads, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (process, parsed)) in processes.iter().zip(&parsed).enumerate() {
         let pid = process.header.pid;
         let number = number as u16;
@@ -218,6 +221,12 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
             nodes: &nodes,
             counters: &counters,
         };
+        for of_thread in parsed.iter().flat_map(|p| &p.left_out) {
+            if let Some(site) = place(of_thread.site) {
+                let own_ns = clock.length(of_thread.ticks);
+                add_left_out(&mut left_out, site.0, of_thread, own_ns);
+            }
+        }
         let first_thread = threads.len();
         for parsed in parsed {
             let account = rows.add_thread(&context, parsed, &counted, |site| {
@@ -258,8 +267,32 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
         xu_set,
         intervals,
         nodes,
+        left_out,
         health,
     }
+}
+
+fn add_left_out(all: &mut Vec<LeftOut>, site: u32, of_thread: &record::LeftOut, own_ns: u64) {
+    let construct = of_thread.construct;
+    let known = all
+        .iter()
+        .position(|l| (l.site, l.construct) == (site, construct));
+    let at = known.unwrap_or_else(|| {
+        all.push(LeftOut {
+            site,
+            construct,
+            count: 0,
+            own_ns: 0,
+            one_in: 1,
+            throttled: false,
+        });
+        all.len() - 1
+    });
+    let entry = &mut all[at];
+    entry.count += of_thread.count;
+    entry.own_ns += own_ns;
+    entry.one_in = entry.one_in.max(of_thread.one_in);
+    entry.throttled |= of_thread.throttled;
 }
 
 /// First pass over a process's threads.

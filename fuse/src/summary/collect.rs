@@ -41,6 +41,7 @@ impl Summary {
             parallel: super::parallel::parallel_stats(run),
             processes: run.xus.processes.clone(),
             accounts: run.threads.clone(),
+            left_out: run.left_out.clone(),
             matching: None,
         }
     }

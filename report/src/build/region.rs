@@ -1,8 +1,9 @@
 //! One region: everything that happened at one site.
 
 use super::{NS, pid};
-use crate::model::{Region, RegionThread, Spread};
+use crate::model::{InPart, Region, RegionThread, Spread};
 use ompfuse_format::Construct;
+use ompfuse_fuse::run::LeftOut;
 use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +119,14 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         function: at.function.clone(),
         source: at.source.clone(),
         detail: at.detail.clone(),
-        executions: executions(construct, &stats),
+        executions: executions(construct, &stats)
+            + left_out(summary, site)
+                .filter(|l| Some(l.construct) == construct)
+                .map(|l| l.count)
+                .sum::<u64>(),
+        in_part: left_out(summary, site)
+            .map(|l| in_part(l, &stats))
+            .collect(),
         xus: xus.count,
         wall_s: construct
             .is_some_and(Construct::is_fork)
@@ -191,6 +199,24 @@ fn combined_with(construct: Option<Construct>, stats: &[&RegionStat]) -> Option<
         .then(|| inner.into_iter().find(recorded))
         .flatten()
         .map(Construct::name)
+}
+
+fn left_out(summary: &Summary, site: u32) -> impl Iterator<Item = &LeftOut> {
+    summary.left_out.iter().filter(move |l| l.site == site)
+}
+
+fn in_part(left_out: &LeftOut, stats: &[&RegionStat]) -> InPart {
+    let same = stats
+        .iter()
+        .filter(|s| s.construct == Some(left_out.construct));
+    let recorded = same.map(|s| s.count()).sum();
+    InPart {
+        construct: left_out.construct.name(),
+        recorded,
+        executed: recorded + left_out.count,
+        one_in: left_out.one_in,
+        throttled: left_out.throttled,
+    }
 }
 
 /// Instances of the construct itself; where only its XUs or parts are recorded, those.

@@ -64,6 +64,42 @@ pub(super) fn header(report: &Report, paint: Paint) -> String {
     text
 }
 
+/// Most lines about what is on record in part.
+const IN_PART: usize = 12;
+
+/// What is on record only in part, with the exact numbers.
+pub(super) fn in_part(report: &Report, paint: Paint) -> Option<String> {
+    let parts: Vec<_> = report
+        .regions
+        .iter()
+        .flat_map(|r| r.in_part.iter().map(move |p| (r, p)))
+        .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let mut text = paint.warn("recorded in part; times and counts below are of what is on record:");
+    for (region, part) in parts.iter().take(IN_PART) {
+        let why = if part.throttled {
+            ", since its probes would cost too much"
+        } else {
+            ""
+        };
+        text.push_str(&format!(
+            "\n  {} {}: {} of {} on record (one in {}{why})",
+            part.construct,
+            location(region),
+            count(part.recorded),
+            count(part.executed),
+            part.one_in,
+        ));
+    }
+    if parts.len() > IN_PART {
+        text.push_str(&format!("\n  and {} more", parts.len() - IN_PART));
+    }
+    text.push('\n');
+    Some(text)
+}
+
 /// The regions by own time.
 pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };

@@ -75,6 +75,43 @@ pub const KIND_PAD: u8 = 3;
 /// First byte of a [`Name`] record.
 pub const KIND_NAME: u8 = 4;
 
+/// First byte of a [`LeftOut`] record.
+pub const KIND_LEFT_OUT: u8 = 5;
+
+/// Instances of a region that a thread has executed and not recorded, since it last said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What they are.
+    pub construct: Construct,
+    /// `module << 24 | site`.
+    pub site: u32,
+    /// How many.
+    pub count: u64,
+    /// Their own time in ticks.
+    pub ticks: u64,
+    /// One in so many was recorded at last.
+    pub one_in: u32,
+    /// Because their probes would have cost too much.
+    pub throttled: bool,
+}
+
+impl LeftOut {
+    /// Encoded length in bytes.
+    pub const LEN: usize = 32;
+}
+
+/// The words of such a record, written through `put(word index, value)`.
+pub fn encode_left_out(l: &LeftOut, mut put: impl FnMut(usize, u64)) {
+    let len = LeftOut::LEN as u64;
+    put(
+        0,
+        KIND_LEFT_OUT as u64 | (l.construct as u64) << 8 | len << 16 | (l.site as u64) << 32,
+    );
+    put(1, l.count);
+    put(2, l.ticks);
+    put(3, l.one_in as u64 | (l.throttled as u64) << 32);
+}
+
 /// The number that stands for a module in the sites of regions that the program names itself; their names are in
 /// [`Name`] records.
 pub const USER_MODULE: u32 = 254;
@@ -326,6 +363,8 @@ pub enum Record<'a> {
     Interval(Interval<'a>),
     /// What the program calls a region.
     Name(Name<'a>),
+    /// What a thread has left out.
+    LeftOut(LeftOut),
 }
 
 impl ThreadHeader {
@@ -547,6 +586,19 @@ fn parse_record(bytes: &[u8]) -> Option<(usize, Option<Record<'_>>)> {
             let text = body.get(16..16 + text)?;
             Some(Record::Name(Name { site, text }))
         }
+        KIND_LEFT_OUT => {
+            if len < LeftOut::LEN {
+                return None;
+            }
+            Some(Record::LeftOut(LeftOut {
+                construct: Construct::from_number((head >> 8) as u8)?,
+                site,
+                count: get(body, 8),
+                ticks: get(body, 16),
+                one_in: get(body, 24) as u32,
+                throttled: get(body, 24) >> 32 & 1 != 0,
+            }))
+        }
         _ => None,
     };
     Some((len, record))
@@ -714,6 +766,25 @@ mod tests {
             let text = text.as_bytes();
             assert_eq!(read, [Ok(Record::Name(Name { site, text }))]);
         }
+    }
+
+    #[test]
+    fn what_is_left_out_round_trips() {
+        let left_out = LeftOut {
+            construct: Construct::Task,
+            site: site_ref(2, 5),
+            count: 7 << 40,
+            ticks: 9,
+            one_in: 16,
+            throttled: true,
+        };
+        let mut bytes = vec![0; LeftOut::LEN];
+        encode_left_out(&left_out, |at, word| {
+            bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
+        });
+        let bytes = file(&bytes, 0);
+        let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
+        assert_eq!(read, [Ok(Record::LeftOut(left_out))]);
     }
 
     #[test]

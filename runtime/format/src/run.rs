@@ -21,6 +21,10 @@ pub const ENV_DIR: &str = "OMPFUSE_DIR";
 pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
 /// Environment variable: after how many instances of a region the next event set comes.
 pub const ENV_ROTATE: &str = "OMPFUSE_ROTATE";
+/// Environment variable: one in so many tasks, ranges and waits is recorded.
+pub const ENV_SAMPLE: &str = "OMPFUSE_SAMPLE";
+/// Environment variable: percentage of a region's time that its probes may cost before fewer of its instances are recorded.
+pub const ENV_THROTTLE: &str = "OMPFUSE_THROTTLE";
 /// Environment variable: file that is read again when SIGUSR1 comes.
 pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 

@@ -37,6 +37,7 @@ fn open_range(thread: &Thread, index: i64, extent: u64) {
         parent: work.node.get(),
         step: Step::Range,
         index,
+        path: work.place().child(work.site.get(), index),
     };
     let construct = if work.construct.get() == Construct::Sections {
         Construct::Section

@@ -72,6 +72,7 @@ impl Forked {
             parent,
             step,
             index,
+            ..
         } = self.place;
         let head = IntervalHead {
             construct: self.construct,
@@ -126,6 +127,7 @@ impl Forked {
             parent: self.node,
             step: Step::None,
             index: tid,
+            path: self.place.path,
         };
         Frame::new(construct, self.site, self.node, place, tid, size)
     }

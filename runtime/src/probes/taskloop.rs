@@ -67,6 +67,7 @@ struct Common {
     function: u64,
     /// The taskloop's node.
     node: u64,
+    place: Place,
     loop_: Iterations,
     /// The program's block, for the copy function.
     block: u64,
@@ -160,6 +161,7 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
         common: Common {
             function,
             node,
+            place,
             loop_: Iterations::new(start, step, down),
             block: data,
             copy,
@@ -289,6 +291,7 @@ unsafe extern "C-unwind" fn enter(header: *mut Header) {
         parent: common.node,
         step: Step::Range,
         index: common.loop_.index(start),
+        path: common.place.child(common.site, common.loop_.index(start)),
     };
     let frame = Frame::new(Construct::Task, common.site, thread.new_node(), place, 0, 1);
     tasks::run(thread, &frame, common.loop_.count(start, end), body);

@@ -21,6 +21,7 @@ pub(super) struct Tag {
     pub(super) node: u64,
     pub(super) parent: u64,
     pub(super) index: i64,
+    path: u64,
     pub(super) site: u32,
     ranked_by_tid: bool,
 }
@@ -34,6 +35,7 @@ impl Tag {
             node: thread.new_node(),
             parent: place.parent,
             index: place.index,
+            path: place.path,
             site,
             ranked_by_tid: place.step == Step::TidRanked,
         }
@@ -49,6 +51,7 @@ impl Tag {
             parent: self.parent,
             step,
             index: self.index,
+            path: self.path,
         }
     }
 
@@ -356,6 +359,7 @@ unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
                 parent: tag.parent,
                 step: Step::Range,
                 index,
+                path: tag.place().child(tag.site, index),
             };
             let frame = Frame::new(Construct::Task, tag.site, tag.node, place, 0, 1);
             (frame, extent)

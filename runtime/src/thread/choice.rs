@@ -24,7 +24,17 @@ impl Choice {
     /// Whether there is no record of it.
     #[inline(always)]
     pub(crate) fn is_off(self) -> bool {
-        self.0 & OFF != 0
+        self.0 & (OFF | LEFT_OUT) != 0
+    }
+
+    /// The same, but it is one of those that are left out where one in so many is recorded.
+    pub(super) fn left_out(self) -> Choice {
+        Choice(self.0 | LEFT_OUT)
+    }
+
+    /// Whether it is one of these.
+    pub(super) fn is_left_out(self) -> bool {
+        self.0 & LEFT_OUT != 0
     }
 
     /// As [`Cost::set`].
@@ -33,6 +43,9 @@ impl Choice {
         self.0 & OWN_SET
     }
 }
+
+/// The bit of [`Choice::left_out`].
+const LEFT_OUT: u8 = 0x40;
 
 /// Places for the regions of a thread whose sets rotate; a power of two.
 const ROTATIONS: usize = 4096;
@@ -255,6 +268,7 @@ impl Thread {
 
     /// Closes the counters' descriptors.
     pub(crate) fn close_counters(&self) {
+        self.release_tallies();
         self.choices.groups().for_each(Counters::close);
         for group in self.choices.groups.iter().skip(1) {
             let memory = group.replace(core::ptr::null());

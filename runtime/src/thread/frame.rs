@@ -11,6 +11,8 @@ pub(crate) struct Place {
     pub(crate) parent: u64,
     pub(crate) step: Step,
     pub(crate) index: i64,
+    /// See [`Place::child`].
+    pub(crate) path: u64,
 }
 
 /// A task region; a team's part of a `teams` region is one too.
@@ -177,6 +179,11 @@ pub(super) struct Held {
 }
 
 impl Work {
+    /// Where it stands.
+    pub(crate) fn place(&self) -> Place {
+        self.place.get()
+    }
+
     /// Range: its first iteration.
     pub(crate) fn index(&self) -> i64 {
         self.place.get().index

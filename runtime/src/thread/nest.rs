@@ -33,6 +33,7 @@ impl Thread {
                 parent: frame.node,
                 step: Step::TidRanked,
                 index,
+                path: frame.place.child(frame.site, index),
             };
         }
         self.place_ranked()
@@ -41,7 +42,7 @@ impl Thread {
     /// Place of a new work-sharing construct here, or of a task where tasks are ranked in the order of creation.
     #[inline]
     pub(crate) fn place_ranked(&self) -> Place {
-        let (node, written, rank) = match self.work() {
+        let (node, written, rank, place, site) = match self.work() {
             Some(work) => {
                 if !work.written.replace(true) {
                     self.write_node(
@@ -51,12 +52,15 @@ impl Thread {
                         work.place.get(),
                     );
                 }
-                (work.node.get(), true, &work.rank)
+                let (place, site) = (work.place.get(), work.site.get());
+                (work.node.get(), true, &work.rank, place, site)
             }
             None => (
                 self.frame().node,
                 self.frame().written.replace(true),
                 &self.frame().rank,
+                self.frame().place,
+                self.frame().site,
             ),
         };
         if !written {
@@ -68,6 +72,7 @@ impl Thread {
             parent: node,
             step: Step::Ranked,
             index: rank.get(),
+            path: place.child(site, rank.get()),
         }
     }
 
@@ -82,7 +87,9 @@ impl Thread {
     ) -> Option<&Work> {
         // A loop's ranges share its fate.
         let choice = match (construct, self.work()) {
-            (Construct::Range | Construct::Section, Some(around)) => around.choice.get(),
+            (Construct::Range | Construct::Section, Some(around)) => {
+                self.sample(around.choice.get(), construct, site, place.path)
+            }
             _ => self.choose(site),
         };
         let top = self.work_top.get();
@@ -115,6 +122,7 @@ impl Thread {
             parent,
             step,
             index,
+            ..
         } = work.place.get();
         let mut head = IntervalHead {
             construct: work.construct.get(),
@@ -181,7 +189,13 @@ impl Thread {
     /// Enters a frame: its account is charged from now on.
     pub(crate) fn enter(&self, frame: &Frame) {
         if frame.choice.get() == Choice::NONE {
-            frame.choice.set(self.choose(frame.site));
+            let choice = self.choose(frame.site);
+            frame.choice.set(match frame.construct {
+                Construct::Task => {
+                    self.sample(choice, Construct::Task, frame.site, frame.place.path)
+                }
+                _ => choice,
+            });
         }
         frame.cost.set.set(frame.choice.get().set());
         frame.before.set(self.switch(&raw const frame.cost));

@@ -15,6 +15,7 @@ impl Thread {
             parent,
             step,
             index,
+            ..
         } = place;
         let node = Node {
             construct,
@@ -55,8 +56,14 @@ impl Thread {
     /// Writes an interval, if that was chosen when it began.
     #[inline]
     pub(super) fn write_chosen(&self, choice: Choice, head: &IntervalHead, cost: &Cost) {
+        if choice.is_left_out() {
+            return self.add_left_out(head.construct, head.site, cost);
+        }
         if choice.is_off() {
             return self.leave_out(cost);
+        }
+        if head.construct.is_xu() {
+            self.judge(head.construct, head.site, head.own_ticks);
         }
         self.write(head, cost);
     }
@@ -113,6 +120,13 @@ impl Thread {
         extent: u64,
         cost: &Cost,
     ) {
+        if self.is_off(site) {
+            return self.leave_out(cost);
+        }
+        if self.skips(construct, site, cost) {
+            return;
+        }
+        self.judge(construct, site, cost.ticks.get());
         let head = IntervalHead {
             construct,
             site,
@@ -126,7 +140,7 @@ impl Thread {
             t1,
             own_ticks: cost.ticks.get(),
         };
-        self.write_interval(&head, cost);
+        self.write(&head, cost);
     }
 
     /// Charges the innermost construct with what has no interval of its own.

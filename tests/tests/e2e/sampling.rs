@@ -1,0 +1,123 @@
+//! One in N is recorded: the same ones in every run, with the labels that they have when all are; the rest is counted.
+
+use ompfuse_tests::fixture::{Build, Fixture};
+use ompfuse_tests::{command, table};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A recording with these options: the run, and what the report says.
+fn record(patched: &Path, threads: usize, out: &Path, options: &[&str]) -> (PathBuf, Value) {
+    let flags: Vec<&str> = table::ONE_EVENT.iter().chain(options).copied().collect();
+    table::record(patched, &[], threads, out, &flags).ok(&format!("{options:?}"));
+    let run = table::runs(out).pop().expect("a run was recorded");
+    let json = [Path::new("--format"), Path::new("json")];
+    let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+    (run, report)
+}
+
+/// XUs on record, and executions, by a region's construct; and the number of tasks that are said to be executed.
+fn totals(report: &Value) -> (BTreeMap<String, [u64; 2]>, u64) {
+    let mut totals: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    let mut executed = 0;
+    for region in report["regions"].as_array().expect("a list of regions") {
+        let name = region["construct"].as_str().expect("a kind").to_owned();
+        let number = |key: &str| region[key].as_u64().expect("a number");
+        let total = totals.entry(name).or_default();
+        total[0] += number("xus");
+        total[1] += number("executions");
+        for part in region["in_part"].as_array().into_iter().flatten() {
+            if part["construct"] == "task" {
+                assert_eq!(part["recorded"], region["xus"], "{region}");
+                executed += part["executed"].as_u64().expect("a number");
+            }
+        }
+    }
+    (totals, executed)
+}
+
+fn builds(name: &str) -> Vec<Build> {
+    let fixture = Fixture::open(name);
+    let compilers = ["gcc", "clang"].iter();
+    compilers.flat_map(|c| fixture.ordinary_builds(c)).collect()
+}
+
+#[test]
+fn samples_are_the_same_in_every_run() {
+    for (name, tasks) in [("knapsack", true), ("taskloop", false), ("loops", false)] {
+        for build in builds(name) {
+            let folder = tempfile::tempdir().expect("there is room for a program");
+            let patched = table::patch(&build, folder.path(), &[]);
+            let run = |threads, at: &str, options: &[&str]| {
+                let (run, report) = record(&patched, threads, &folder.path().join(at), options);
+                for account in report["accounting"].as_array().expect("a list of threads") {
+                    assert_ne!(
+                        account["balanced"],
+                        Value::Bool(false),
+                        "{build}: {account}"
+                    );
+                }
+                (table::export(&run), report)
+            };
+            let (all, full) = run(2, "all", &[]);
+            let (one, report) = run(2, "one", &["--sample", "8"]);
+            let (two, _) = run(2, "two", &["--sample", "8"]);
+            let labels = table::labels(&one);
+            assert_eq!(labels, table::labels(&two), "{build}: two runs");
+            assert!(
+                !one.is_empty() && one.len() < all.len() / 2,
+                "{build}: {} of {}",
+                one.len(),
+                all.len()
+            );
+            let whole = table::labels(&all);
+            let is_strange = |l: &&String| whole.binary_search(l).is_err();
+            let strange: Vec<_> = labels.iter().filter(is_strange).collect();
+            assert!(strange.is_empty(), "{build}: {strange:?}");
+            // What was executed is told exactly.
+            let ((full, _), (part, executed)) = (totals(&full), totals(&report));
+            for (construct, [_, executions]) in &full {
+                assert_eq!(part[construct][1], *executions, "{build}: {construct}");
+            }
+            if tasks {
+                assert_eq!(executed, full["task"][0], "{build}");
+                let (four, _) = run(4, "four", &["--sample", "8"]);
+                assert_eq!(
+                    labels,
+                    table::labels(&four),
+                    "{build}: another number of threads"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_throttle_says_how_many_there_were() {
+    for build in builds("knapsack") {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let patched = table::patch(&build, folder.path(), &[]);
+        let (_, full) = record(&patched, 1, &folder.path().join("all"), &[]);
+        // The event costs a system call per boundary, and the tasks are shorter than a hundred of these.
+        let throttle = ["--throttle", "1"];
+        let (run, report) = record(&patched, 1, &folder.path().join("part"), &throttle);
+        let ((full, _), (part, executed)) = (totals(&full), totals(&report));
+        let regions = report["regions"].as_array().expect("a list of regions");
+        let parts = regions.iter().filter_map(|r| r["in_part"].as_array());
+        let of_tasks: Vec<&Value> = parts
+            .flatten()
+            .filter(|p| p["construct"] == "task")
+            .collect();
+        let [tasks] = of_tasks[..] else {
+            panic!("{build}: {report}")
+        };
+        assert_eq!(tasks["throttled"], Value::Bool(true), "{build}: {tasks}");
+        assert!(tasks["one_in"].as_u64() > Some(1), "{build}: {tasks}");
+        assert_eq!(executed, full["task"][0], "{build}");
+        assert_eq!(part["task"][1], full["task"][1], "{build}");
+        assert!(part["task"][0] < full["task"][0], "{build}: {part:?}");
+        let text = command::ok([Path::new("report"), &run]).text();
+        let said = format!("{} of {executed} on record", part["task"][0]);
+        assert!(text.contains(&said), "{build}: no `{said}` in\n{text}");
+    }
+}

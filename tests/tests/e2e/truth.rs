@@ -1,0 +1,94 @@
+//! Times, against a program that measures its own tasks and chunks with its own clock (`fixtures/behaviour/truth.c`). Only
+//! ratios are compared: what the program measures lies inside of what is recorded, and is nearly all of it.
+
+use ompfuse_tests::table::{self, Xu};
+use ompfuse_tests::{command, process, repository, skip};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// What the program measures: nanoseconds by kind (`chunk`, `task`, `child`) and number.
+type Truth = BTreeMap<(String, u64), f64>;
+
+fn truth(text: &str) -> Truth {
+    let line = |line: &str| {
+        let mut words = line.split_whitespace();
+        let key = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+        Some((key, words.next()?.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// The program's name for an XU, from its label: ranges by their first iteration, tasks by their rank in the `single`.
+fn key(xu: &Xu) -> (String, u64) {
+    let parts: Vec<u64> = xu
+        .label
+        .split('.')
+        .map(|p| p.parse().expect("labels are numbers"))
+        .collect();
+    // 0, (rank, parallel), (rank, single), (rank, task), (rank, child)
+    match (xu.construct.as_str(), parts.len()) {
+        ("range", n) => ("chunk".to_owned(), parts[n - 1]),
+        ("task", 7) => ("task".to_owned(), parts[5]),
+        ("task", 9) => ("child".to_owned(), parts[5]),
+        _ => panic!("{xu:?}"),
+    }
+}
+
+#[test]
+fn times_are_those_that_the_program_measures() {
+    for compiler in ["gcc", "clang-19"] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            skip(&format!("{compiler} is not installed"));
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let (original, patched) = (folder.path().join("truth"), folder.path().join("patched"));
+        let source = repository().join("fixtures/behaviour/truth.c");
+        let mut compile = Command::new(compiler);
+        compile.args(["-O2", "-g", "-fopenmp"]).arg(source);
+        process::run(compile.arg("-o").arg(&original)).ok("the compiler");
+        command::ok([Path::new("patch"), &original, Path::new("-o"), &patched]);
+        for threads in [1, 3] {
+            let what = format!("{compiler}, {threads} threads");
+            let out = folder.path().join(format!("runs-{threads}"));
+            let output = table::record(&patched, &[], threads, &out, &[]).ok(&what);
+            let truth = truth(&output.text());
+            let run = table::runs(&out).pop().expect("a run was recorded");
+            let xus = table::export(&run);
+            assert_eq!(xus.len(), truth.len(), "{what}");
+            let mut ratios = Vec::new();
+            for xu in &xus {
+                let own = truth[&key(xu)];
+                let recorded = xu.number("duration_ns") as f64;
+                // The scale of the clock is measured too.
+                assert!(recorded > 0.99 * own - 2e3, "{what}: {own} ns of {xu:?}");
+                ratios.push(recorded / own);
+            }
+            ratios.sort_by(f64::total_cmp);
+            let median = ratios[ratios.len() / 2];
+            assert!(median < 1.1, "{what}: {ratios:?}");
+            if threads == 1 {
+                tasks_in_a_wait_are_no_waiting(&run, &truth, &what);
+            }
+        }
+    }
+}
+
+/// One thread executes all tasks inside of `taskwait`, or of the barrier behind it.
+fn tasks_in_a_wait_are_no_waiting(run: &Path, truth: &Truth, what: &str) {
+    let json = [Path::new("--format"), Path::new("json")];
+    let report = command::json([Path::new("report"), run].into_iter().chain(json));
+    let regions = report["regions"].as_array().expect("a list of regions");
+    let waited: f64 = regions.iter().filter_map(|r| r["wait_s"].as_f64()).sum();
+    let is_task = |(kind, _): &&(String, u64)| kind != "chunk";
+    let tasks: f64 = truth.keys().filter(is_task).map(|key| truth[key]).sum();
+    assert!(
+        regions.iter().any(|r| r["construct"] == "taskwait"),
+        "{what}: {report}"
+    );
+    assert!(
+        waited * 1e9 < tasks / 5.0,
+        "{what}: {waited} s of waiting, {tasks} ns of tasks"
+    );
+}
