@@ -21,7 +21,7 @@ use std::process::Command;
 /// Threads of the programs of loops.
 const THREADS: usize = 2;
 /// Programs of loops, with sizes that take long enough for processor time, which is told in steps of some milliseconds.
-const LOOPS: [(&str, &str); 3] = [("cg", "1000"), ("mg", "20"), ("mandelbrot", "800")];
+const LOOPS: [(&str, &str); 3] = [("cg", "1000"), ("mg", "11"), ("mandelbrot", "800")];
 /// The measure of all: `fixtures/probecost`.
 const BASE: &str = "rdtsc2+store64";
 /// Constructs whose probes are one pair (`barrier`, `single`), or two (`critical`, `parallel`, `task`), or three.
@@ -90,8 +90,11 @@ fn measured(command: &mut Command) -> BTreeMap<String, f64> {
     output.lines().filter_map(number).collect()
 }
 
+/// Nanoseconds by construct: of the original, recorded, with the tool and its two time stamps.
+type Times = [BTreeMap<String, f64>; 4];
+
 /// One round: the original, recorded, and under the tool with either time stamp. The last number: bytes of records.
-fn round(build: &Build, patched: &Path, tools: &[PathBuf; 2]) -> ([BTreeMap<String, f64>; 4], u64) {
+fn round(build: &Build, patched: &Path, tools: &[PathBuf; 2]) -> (Times, u64) {
     let folder = tempfile::tempdir().expect("there is room for a recording");
     let start = |program: &Path| {
         let mut command = Command::new(program);
@@ -123,7 +126,7 @@ fn constructs(build: &Build, rounds: usize, pairs: bool, with_tools: bool) {
     let rounds: Vec<_> = (0..rounds)
         .map(|_| round(build, &patched, &tools))
         .collect();
-    let of = |value: &dyn Fn(&[BTreeMap<String, f64>; 4]) -> f64| {
+    let of = |value: &dyn Fn(&Times) -> f64| {
         median(rounds.iter().map(|(times, _)| value(times)).collect())
     };
     let ns = |which: usize, name: &str| of(&|times| times[which][name]);
