@@ -15,10 +15,29 @@ impl Thread {
         u64::from(self.index + 1) << 40 | sequence
     }
 
-    /// Node of the innermost construct, whose record need not exist yet: for what is told by its parent only.
+    /// Node of the innermost construct, whose record need not exist yet: for what is told by its parent only. Where there will
+    /// be none, the node's is written.
     #[inline]
     pub(crate) fn here(&self) -> u64 {
+        let (choice, written) = match self.work() {
+            Some(work) => (work.choice.get(), &work.written),
+            None => (self.frame().choice(), &self.frame().written),
+        };
+        if choice.is_off() && !written.replace(true) {
+            self.write_here();
+        }
         self.work().map_or(self.frame().node, |w| w.node.get())
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_here(&self) {
+        let frame = self.frame();
+        let (node, construct, site, place) = match self.work() {
+            Some(w) => (w.node.get(), w.construct.get(), w.site.get(), w.place.get()),
+            None => (frame.node, frame.construct, frame.site, frame.place),
+        };
+        self.write_node(node, construct, site, place);
     }
 
     /// Place of a new task or parallel construct created here ([XU] section 4, combination.md section 1).

@@ -106,8 +106,11 @@ impl Thread {
         extent: u64,
         cost: &Cost,
     ) {
+        if self.leaves_out(construct, site, cost) {
+            return;
+        }
         let span = (t0, self.last.get());
-        self.write_span(construct, site, self.here(), span, extent, cost);
+        self.write_kept(construct, site, self.here(), span, extent, cost);
     }
 
     /// Writes a wait that happened in `parent`, from when to when.
@@ -120,12 +123,30 @@ impl Thread {
         extent: u64,
         cost: &Cost,
     ) {
+        if !self.leaves_out(construct, site, cost) {
+            self.write_kept(construct, site, parent, (t0, t1), extent, cost);
+        }
+    }
+
+    /// Whether a wait is not recorded, in which case it is counted.
+    #[inline]
+    fn leaves_out(&self, construct: Construct, site: u32, cost: &Cost) -> bool {
         if self.is_off(site) {
-            return self.leave_out(cost);
+            self.leave_out(cost);
+            return true;
         }
-        if self.skips(construct, site, cost) {
-            return;
-        }
+        self.skips(construct, site, cost)
+    }
+
+    fn write_kept(
+        &self,
+        construct: Construct,
+        site: u32,
+        parent: u64,
+        (t0, t1): (u64, u64),
+        extent: u64,
+        cost: &Cost,
+    ) {
         self.judge(construct, site, cost.ticks.get());
         let head = IntervalHead {
             construct,

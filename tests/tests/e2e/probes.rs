@@ -22,7 +22,11 @@ const ENTRIES: [&str; 10] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 14] = [
+const SLOW: [(&str, &str); 15] = [
+    (
+        "make_tallies",
+        "the first instance of anything, where one in so many is recorded",
+    ),
     ("process::begin_thread", "a thread's first probe"),
     ("buffer::Buffer::flush", "once per some thousand records"),
     ("buffer::Buffer::lose", "no space for a record"),
