@@ -119,11 +119,7 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         function: at.function.clone(),
         source: at.source.clone(),
         detail: at.detail.clone(),
-        executions: executions(construct, &stats)
-            + left_out(summary, site)
-                .filter(|l| Some(l.construct) == construct)
-                .map(|l| l.count)
-                .sum::<u64>(),
+        executions: executed(construct, &stats, left_out(summary, site)),
         in_part: left_out(summary, site)
             .map(|l| in_part(l, &stats))
             .collect(),
@@ -216,6 +212,22 @@ fn in_part(left_out: &LeftOut, stats: &[&RegionStat]) -> InPart {
         executed: recorded + left_out.count,
         one_in: left_out.one_in,
         throttled: left_out.throttled,
+    }
+}
+
+/// As [`executions`], with what is not on record: then no other number stands for the construct's own.
+fn executed<'a>(
+    construct: Option<Construct>,
+    stats: &[&RegionStat],
+    left_out: impl Iterator<Item = &'a LeftOut>,
+) -> u64 {
+    let own = left_out.filter(|l| Some(l.construct) == construct);
+    match own.map(|l| l.count).sum::<u64>() {
+        0 => executions(construct, stats),
+        left_out => {
+            let own = stats.iter().filter(|s| s.construct == construct);
+            own.map(|s| s.instances).sum::<u64>() + left_out
+        }
     }
 }
 

@@ -104,7 +104,7 @@ fn a_throttle_says_how_many_there_were() {
             .chain(["--throttle", "5"])
             .collect();
         // The event costs a system call per boundary, which is longer than such a task.
-        let output = table::record(&patched, &["1600", "fib-task"], 2, &out, &flags);
+        let output = table::record(&patched, &["1600", "fib-task", "12"], 2, &out, &flags);
         let text = output.ok(&build.to_string()).text();
         let wanted = text.lines().find_map(|l| l.strip_prefix("fib-tasks "));
         let wanted: u64 = wanted
