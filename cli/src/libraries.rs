@@ -128,11 +128,11 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     let selection = selection(folder)?;
     let file = std::path::absolute(file)?;
     let cache = std::fs::read_link(folder.join("cache"))?;
-    let searched = loader::searched(&bytes);
+    let searched = loader::searched(bytes);
     let options = selection.fingerprint();
     let key = Key {
         name: file.file_name().unwrap_or(OsStr::new("library")),
-        original: &bytes,
+        original: bytes,
         options: &options,
         origin: Some(Origin {
             folder: atomic::parent(&file),
@@ -141,11 +141,10 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     };
     let mut nothing = false;
     let entry = cache::get_or_make_in(Some(&cache), &key, || {
-        let scan =
-            binary::scan(&file, &bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
+        let scan = binary::scan(&file, bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
-                let plan = binary::plan(&bytes, scan, &own, false)?;
+                let plan = binary::plan(bytes, scan, &own, false)?;
                 Ok(move |file: &mut File| binary::write(bytes, &plan, file))
             }
             _ => {

@@ -21,8 +21,8 @@ fn dormant() -> PlanOptions {
 
 fn patch_file(file: &Path, inline: bool, options: &PlanOptions) -> Patched {
     let bytes = std::fs::read(file).unwrap();
-    let patched = patch(&bytes, &scan(file, inline), options).unwrap();
-    let again = patch(&bytes, &scan(file, inline), options).unwrap();
+    let patched = patch(&bytes, scan(file, inline), options).unwrap();
+    let again = patch(&bytes, scan(file, inline), options).unwrap();
     assert!(
         patched.bytes == again.bytes,
         "the same input gives the same bytes"
@@ -167,7 +167,7 @@ fn arrays_beyond_the_reach_of_branches() {
         return;
     };
     let bytes = std::fs::read(&original).unwrap();
-    let error = patch(&bytes, &scan(&original, false), &dormant())
+    let error = patch(&bytes, scan(&original, false), &dormant())
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("cannot patch site 0x1"), "{error}");
@@ -247,7 +247,7 @@ fn nothing_selected_changes_nothing() {
         selected: Some(Default::default()),
         ..PlanOptions::default()
     };
-    let patched = patch(&bytes, &scan(&original, true), &options).unwrap();
+    let patched = patch(&bytes, scan(&original, true), &options).unwrap();
     assert!(patched.plan.is_empty() && patched.bytes == bytes);
 }
 

@@ -30,7 +30,7 @@ fn check(source: &str, command: &str, moved: bool) {
         lab.compile("libompfuse_runtime.so", RUNTIME, library)
             .unwrap();
         let bytes = std::fs::read(&original).unwrap();
-        let patched = patch(&bytes, &scan(&original, inline), &PlanOptions::default()).unwrap();
+        let patched = patch(&bytes, scan(&original, inline), &PlanOptions::default()).unwrap();
         let out = lab.write("patched", &patched.bytes);
         assert_same(&original, &out);
         let counted = lab.path("counts");
@@ -103,7 +103,7 @@ fn libraries() {
         .unwrap();
     let before = patch_support::run(&program);
     let bytes = std::fs::read(&library).unwrap();
-    let patched = patch(&bytes, &scan(&library, true), &PlanOptions::default()).unwrap();
+    let patched = patch(&bytes, scan(&library, true), &PlanOptions::default()).unwrap();
     lab.write("libwork.so", &patched.bytes);
     let counted = lab.path("counts");
     let mut command = Command::new(&program);
@@ -125,7 +125,7 @@ fn stacks_are_walked_through_trampolines() {
         lab.compile("libompfuse_runtime.so", RUNTIME, "gcc -O2 -g -shared -fPIC")
             .unwrap();
         let bytes = std::fs::read(&original).unwrap();
-        let patched = patch(&bytes, &scan(&original, true), &PlanOptions::default()).unwrap();
+        let patched = patch(&bytes, scan(&original, true), &PlanOptions::default()).unwrap();
         let out = lab.write("patched", &patched.bytes);
         let counted = lab.path("counts");
         let mut command = Command::new(&out);

@@ -160,7 +160,7 @@ fn patching_twice_is_refused() {
     let Some(case) = case("") else { return };
     let lab = Lab::new();
     let patched = lab.write("patched", &case.new);
-    let error = plan(&case.new, &scan(&patched, false), &PlanOptions::default()).unwrap_err();
+    let error = plan(&case.new, scan(&patched, false), &PlanOptions::default()).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot patch patched: it is patched already; start from the original"
