@@ -246,6 +246,7 @@ pub(crate) fn add_module(path: &Path, module: u32, sites: u32) {
         .map_or(0, |m| m.len())
         .next_multiple_of(PAGE as u64);
     let len = (sites as usize).next_multiple_of(PAGE);
+    let sites = len as u32; // all of the pages
     if at < HEADER_LEN as u64 || !syscall::allocate(file.as_raw_fd(), at, len as u64) {
         return;
     }

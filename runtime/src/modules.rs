@@ -11,7 +11,7 @@
 use crate::{entry, host, process, syscall};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use ompfuse_format::abi::{self, ModuleHeader, NoteDesc};
+use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
 use ompfuse_format::run::ModuleStatus;
 
 /// Modules of a process; their numbers have 8 bits in records, the last of which stands for "none".
@@ -51,10 +51,17 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// Number of its sites.
+    /// Numbers of sites with probes are below this.
     pub(crate) fn sites(&self) -> u32 {
-        // SAFETY: the header of a loaded module.
-        unsafe { (&raw const (*self.header).n_sites).read_volatile() }
+        // SAFETY: the header of a loaded module; its table is where the header says, has so many entries, and they ascend.
+        unsafe {
+            let Some(last) = (*self.header).n_sites.checked_sub(1) else {
+                return 0;
+            };
+            let field = &raw const (*self.header).sites_rel;
+            let first = (field as *const u8).wrapping_offset((*self.header).sites_rel as isize);
+            (*first.cast::<SiteDesc>().add(last as usize)).site + 1
+        }
     }
 
     /// Writes the module's number and the thunks' addresses, then protects the page: nothing else may change them.
