@@ -6,6 +6,7 @@
 mod bc;
 mod ctc;
 mod instances;
+mod joint;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ mod tests;
 pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
 pub use instances::{INSTANCES, combine_instances};
+pub use joint::{JointJoin, combine_joint};
 
 use crate::label::{HashIsKey, LabelId};
 use crate::table::{EventColumn, Site, XuTable, gather};
@@ -32,6 +34,8 @@ pub struct Combined {
     pub origins: Vec<u16>,
     /// Per run, for each combined XU the row in that run's table.
     pub sources: Vec<Vec<u32>>,
+    /// Per event column the row in its run's table, for each combined XU; `None` where `sources` says so for all of a run.
+    pub column_sources: Option<Vec<Vec<u32>>>,
     /// XUs that are not in the table, by run, type and reason.
     pub unmatched: Vec<Unmatched>,
 }
@@ -244,6 +248,7 @@ impl LglJoin {
             table,
             origins,
             sources,
+            column_sources: None,
             unmatched,
         }
     }

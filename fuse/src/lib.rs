@@ -15,12 +15,14 @@
 //! * [`combine`]: strategies on tables.
 //! * [`evaluate`]: how good a combined profile is.
 //! * [`live`]: a run while it goes on.
+//! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
 //! * [`summary`]: what reports need beside the XUs.
 //! * [`profile`]: XUs and summary together; the Parquet file.
 #![forbid(unsafe_code)]
 
 pub mod combine;
 pub mod evaluate;
+pub mod experiment;
 pub mod label;
 pub mod live;
 pub mod plan;
@@ -32,12 +34,12 @@ pub mod table;
 pub mod testing;
 
 pub use combine::{
-    BcError, CellOrder, Combined, LglJoin, Reason, Relax, Unmatched, combine_bc, combine_ctc,
-    combine_instances, combine_lgl,
+    BcError, CellOrder, Combined, JointJoin, LglJoin, Reason, Relax, Unmatched, combine_bc,
+    combine_ctc, combine_instances, combine_joint, combine_lgl,
 };
 pub use evaluate::{Evaluation, EvaluationError, References};
 pub use label::{Label, LabelHash, LabelId, Labels};
-pub use plan::{plan_bc, plan_lgl};
+pub use plan::{plan_bc, plan_joint, plan_lgl};
 pub use profile::{Combiner, Profile, ProfileError, Strategy};
 pub use run::{Health, Problem, Run, RunError, RunFiles};
 pub use summary::Summary;

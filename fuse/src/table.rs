@@ -141,6 +141,9 @@ pub struct XuTable {
     pub own_ns: Vec<u64>,
     /// Number of parts that it was executed in.
     pub parts: Vec<u32>,
+    /// In a combined table: how sure it is, in percent, that the counts of other runs are what the first run's XU would have
+    /// had. `None` where the strategy does not say.
+    pub confidence: Option<Vec<u8>>,
     /// Counts, exclusive.
     pub events: Vec<EventColumn>,
 }
@@ -175,6 +178,30 @@ impl XuTable {
     /// The column of an event.
     pub fn event(&self, name: &str) -> Option<&EventColumn> {
         self.events.iter().find(|e| e.name == name)
+    }
+
+    /// Everything but the counts.
+    #[must_use]
+    pub fn without_events(&self) -> XuTable {
+        XuTable {
+            labels: Arc::clone(&self.labels),
+            sites: Arc::clone(&self.sites),
+            processes: self.processes.clone(),
+            label: self.label.clone(),
+            site: self.site.clone(),
+            construct: self.construct.clone(),
+            process: self.process.clone(),
+            thread: self.thread.clone(),
+            cpu: self.cpu.clone(),
+            first: self.first.clone(),
+            iterations: self.iterations.clone(),
+            t0_ns: self.t0_ns.clone(),
+            t1_ns: self.t1_ns.clone(),
+            own_ns: self.own_ns.clone(),
+            parts: self.parts.clone(),
+            confidence: self.confidence.clone(),
+            events: vec![],
+        }
     }
 
     /// What identifies the XU in every run; `None` without a label.
@@ -233,6 +260,7 @@ impl XuTable {
             t1_ns: gather(&self.t1_ns, rows),
             own_ns: gather(&self.own_ns, rows),
             parts: gather(&self.parts, rows),
+            confidence: self.confidence.as_ref().map(|c| gather(c, rows)),
             events: self.events.par_iter().map(|e| e.gather(rows)).collect(),
         }
     }

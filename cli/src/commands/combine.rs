@@ -32,8 +32,10 @@ pub(crate) struct Args {
 /// The strategies of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// The best there is: lgl
+    /// The best there is: joint, or lgl where runs share no event
     Default,
+    /// By label and behaviour together: runs share events with the first
+    Joint,
     /// By label
     Lgl,
     /// By behaviour: runs in a chain, each shares events with those before it
@@ -72,6 +74,7 @@ impl Strategy {
         };
         match self {
             Strategy::Default | Strategy::Instances => ompfuse_fuse::Strategy::default(),
+            Strategy::Joint => ompfuse_fuse::Strategy::Joint,
             Strategy::Lgl => ompfuse_fuse::Strategy::Lgl,
             Strategy::Ctc => ompfuse_fuse::Strategy::Ctc,
             Strategy::Bc => ompfuse_fuse::Strategy::Bc(relax),

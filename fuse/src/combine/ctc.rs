@@ -60,6 +60,7 @@ pub fn combine_ctc(runs: &[&XuTable]) -> Combined {
         table,
         origins,
         sources,
+        column_sources: None,
         unmatched: Tally::list([tally]),
     }
 }

@@ -15,6 +15,7 @@
 //! | `start_ns`, `end_ns` | integer | since the run's begin |
 //! | `duration_ns` | integer | exclusive: the XU's own code |
 //! | `parts` | integer | stretches that it was executed in |
+//! | `confidence` | number from 0 to 1, null if not stated | how sure the counts of further runs are this XU's own |
 //! | *event* | unsigned integer, null if not counted | exclusive count |
 //! | `run:`*event* | integer | run that the counts come from, from 0 |
 //!
@@ -59,6 +60,7 @@ const FIXED: &[&str] = &[
     "end_ns",
     "duration_ns",
     "parts",
+    "confidence",
 ];
 
 /// What is wrong with a profile's bytes.

@@ -309,6 +309,7 @@ impl Chain {
             table,
             origins: self.events.iter().map(|&(run, _)| run as u16).collect(),
             sources: self.sources,
+            column_sources: None,
             unmatched: Tally::list([self.tally]),
         }
     }
@@ -328,7 +329,7 @@ fn ranks(labels: &Labels, ids: &[LabelId]) -> Vec<u64> {
 }
 
 /// Rows of each type, ascending. Types are told apart by [`Site::sort_key`].
-fn rows_by_type(
+pub(super) fn rows_by_type(
     sites: &[Site],
     len: usize,
     site: impl Fn(usize) -> u32,

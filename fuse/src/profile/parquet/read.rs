@@ -8,7 +8,7 @@ use crate::label::{LabelHash, LabelId, Labels, parse_into};
 use crate::summary::Summary;
 use crate::table::{EventColumn, ProcessId, XuTable};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{Float32Type, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use arrow_select::concat::concat_batches;
@@ -107,6 +107,12 @@ fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), 
         .as_primitive::<Int64Type>()
         .values()
         .to_vec();
+    if batch.column_by_name("confidence").is_some() {
+        let shares = get(batch, "confidence", &DataType::Float32)?;
+        let shares = shares.as_primitive::<Float32Type>();
+        let percent = |share: Option<f32>| (share.unwrap_or(0.0) * 100.0).round() as u8;
+        xus.confidence = Some(shares.iter().map(percent).collect());
+    }
     let iterations = u64s("iterations")?;
     xus.iterations = iterations
         .as_primitive::<UInt64Type>()

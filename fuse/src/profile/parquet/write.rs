@@ -9,8 +9,8 @@ use crate::table::Site;
 use arrow_array::builder::{FixedSizeBinaryBuilder, StringBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array,
-    UInt64Array,
+    ArrayRef, DictionaryArray, Float32Array, Int64Array, RecordBatch, StringArray, UInt16Array,
+    UInt32Array, UInt64Array,
 };
 use arrow_buffer::NullBuffer;
 use arrow_schema::{Field, Schema};
@@ -155,6 +155,14 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
         column("duration_ns", UInt64Array::from(xus.own_ns.clone()), false),
         column("parts", UInt32Array::from(xus.parts.clone()), false),
     ];
+    if let Some(percent) = &xus.confidence {
+        let shares = percent.iter().map(|&p| f32::from(p) / 100.0);
+        columns.push(column(
+            "confidence",
+            Float32Array::from_iter_values(shares),
+            true,
+        ));
+    }
     for (event, &origin) in xus.events.iter().zip(&profile.origins) {
         let nulls = event.present.as_ref().map(|p| NullBuffer::from(p.clone()));
         let values = UInt64Array::new(event.values.clone().into(), nulls);

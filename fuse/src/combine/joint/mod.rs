@@ -1,0 +1,257 @@
+//! By label and behaviour together: our own strategy.
+//!
+//! Every XU of the first run gets, of each further run, counts that are most likely to be what it would have shown itself.
+//! What is likely is learnt from the further run and from the events that both counted (see [`model`]): where labels fix what
+//! an XU does, labels decide; where it depends on the schedule, behaviour does; where runs share no event, labels are all
+//! there is. Each count is given to one XU, so that the counts keep their distribution; an XU can get those of one run from
+//! several XUs of its type. The confidence is stated for each XU.
+
+mod alike;
+mod model;
+#[cfg(test)]
+mod tests;
+
+use super::bc::rows_by_type;
+use super::tally::Tally;
+use super::{Combined, Reason, keys};
+use crate::label::HashIsKey;
+use crate::table::{EventColumn, XuTable, gather};
+use model::{Counts, Match};
+use rayon::prelude::*;
+use std::collections::HashMap;
+
+const NONE: u32 = u32::MAX;
+
+/// Combines runs by label and behaviour. Rows are in the first run's order and keep its labels.
+pub fn combine_joint(runs: &[&XuTable]) -> Combined {
+    let mut runs = runs.iter();
+    let mut join = JointJoin::new(
+        runs.next()
+            .map_or_else(XuTable::default, |&first| first.clone()),
+    );
+    runs.for_each(|table| join.add(table));
+    join.finish()
+}
+
+/// See [`combine_joint`]. Takes one run after the other, so that not all need to be in memory together.
+#[derive(Debug)]
+pub struct JointJoin {
+    first: XuTable,
+    /// Per run the row of each combined XU; [`NONE`] in runs that had nothing to add.
+    sources: Vec<Vec<u32>>,
+    /// The counts of each event, a row per combined XU, the run, and the row there.
+    columns: Vec<(EventColumn, u16, Vec<u32>)>,
+    confidence: Vec<f32>,
+    /// What identifies the first run's XU in every run.
+    keys: Vec<Option<u128>>,
+    tally: Tally,
+    /// XUs of later runs whose counterpart in the first was given up: by the first run's sites.
+    given_up: Tally,
+}
+
+impl JointJoin {
+    /// Starts with the first run.
+    pub fn new(mut first: XuTable) -> JointJoin {
+        let rows: Vec<u32> = (0..first.len() as u32).collect();
+        JointJoin {
+            columns: std::mem::take(&mut first.events)
+                .into_iter()
+                .map(|column| (column, 0, rows.clone()))
+                .collect(),
+            sources: vec![rows],
+            confidence: vec![1.0; first.len()],
+            keys: keys(&first),
+            first,
+            tally: Tally::default(),
+            given_up: Tally::default(),
+        }
+    }
+
+    /// Joins the next run.
+    pub fn add(&mut self, cur: &XuTable) {
+        let step = self.sources.len();
+        let (mut common, mut new) = (vec![], vec![]);
+        for theirs in &cur.events {
+            match self.columns.iter().find(|(c, ..)| c.name == theirs.name) {
+                Some((ours, ..)) => common.push((ours, theirs)),
+                None => new.push(theirs),
+            }
+        }
+        if new.is_empty() {
+            // It has nothing to add.
+            self.sources.push(vec![NONE; self.confidence.len()]);
+            return;
+        }
+        let is_counted = |p: u32| common.iter().all(|(e, _)| e.get(p as usize).is_some());
+        let is_counted_cur = |row: u32| {
+            let mut events = common.iter().map(|(_, e)| e).chain(&new);
+            events.all(|e| e.get(row as usize).is_some())
+        };
+        let prev_types = rows_by_type(&self.first.sites, self.confidence.len(), |p| {
+            self.first.site[self.sources[0][p] as usize]
+        });
+        let cur_types = rows_by_type(&cur.sites, cur.len(), |row| cur.site[row]);
+        let cur_keys = keys(cur);
+        let mut types: Vec<_> = prev_types.keys().copied().collect();
+        types.sort_unstable();
+        let matched: Vec<Match> = types
+            .par_iter()
+            .map(|key| {
+                let theirs = cur_types.get(key).map_or(&[][..], Vec::as_slice);
+                let prev: Vec<u32> = prev_types[key]
+                    .iter()
+                    .copied()
+                    .filter(|&p| is_counted(p))
+                    .collect();
+                let rows: Vec<u32> = theirs
+                    .iter()
+                    .copied()
+                    .filter(|&r| is_counted_cur(r))
+                    .collect();
+                let of = |e: &EventColumn, rows: &[u32]| -> Vec<f64> {
+                    rows.iter().map(|&r| e.values[r as usize] as f64).collect()
+                };
+                let counts = Counts {
+                    common: common
+                        .iter()
+                        .map(|(ours, theirs)| (of(ours, &prev), of(theirs, &rows)))
+                        .collect(),
+                    new: new.iter().map(|e| of(e, &rows)).collect(),
+                };
+                match_type(&prev, &rows, &counts, &self.keys, &cur_keys)
+            })
+            .collect();
+
+        let n = self.confidence.len();
+        let mut is_matched = vec![false; n];
+        let mut of_event = vec![vec![NONE; n]; new.len()];
+        let mut is_used = vec![false; cur.len()];
+        for of_type in matched {
+            for (&p, &confidence) in of_type.prev.iter().zip(&of_type.confidence) {
+                is_matched[p as usize] = true;
+                let known = &mut self.confidence[p as usize];
+                *known = known.min(confidence);
+            }
+            for (sources, rows) in of_event.iter_mut().zip(&of_type.cur) {
+                for (&p, &row) in of_type.prev.iter().zip(rows) {
+                    sources[p as usize] = row;
+                    is_used[row as usize] = true;
+                }
+            }
+        }
+        let why = |is_counted: bool, run: usize| match is_counted {
+            true if common.is_empty() => Reason::Absent { run: run as u16 },
+            true => Reason::Surplus { run: run as u16 },
+            false => Reason::Uncounted,
+        };
+        for row in (0..cur.len() as u32).filter(|&r| !is_used[r as usize]) {
+            let reason = why(is_counted_cur(row), 0);
+            self.tally.add(step as u16, cur, row as usize, reason);
+        }
+        let (kept, lost): (Vec<u32>, Vec<u32>) =
+            (0..n as u32).partition(|&p| is_matched[p as usize]);
+        for &p in &lost {
+            let reason = why(is_counted(p), step);
+            let row = self.sources[0][p as usize] as usize;
+            self.tally.add(0, &self.first, row, reason);
+            for (run, rows) in (1..).zip(&self.sources[1..]) {
+                if rows[p as usize] != NONE {
+                    self.given_up.add(run, &self.first, row, reason);
+                }
+            }
+        }
+        self.sources.push(of_event[0].clone());
+        let added: Vec<_> = new
+            .into_par_iter()
+            .zip(of_event)
+            .map(|(event, sources)| (event, gather(&sources, &kept)))
+            .map(|(event, sources)| (event.gather(&sources), step as u16, sources))
+            .collect();
+        if !lost.is_empty() {
+            for rows in &mut self.sources {
+                *rows = gather(rows, &kept);
+            }
+            for (column, _, sources) in &mut self.columns {
+                *column = column.gather(&kept);
+                *sources = gather(sources, &kept);
+            }
+            self.confidence = gather(&self.confidence, &kept);
+            self.keys = gather(&self.keys, &kept);
+        }
+        self.columns.extend(added);
+    }
+
+    /// The result.
+    pub fn finish(self) -> Combined {
+        let mut table = self.first.gather(&self.sources[0]);
+        let percent = |c: &f32| (c * 100.0).round() as u8;
+        table.confidence = Some(self.confidence.iter().map(percent).collect());
+        let (mut origins, mut of_column) = (vec![], vec![]);
+        for (column, run, sources) in self.columns {
+            table.events.push(column);
+            origins.push(run);
+            of_column.push(sources);
+        }
+        Combined {
+            table,
+            origins,
+            sources: self.sources,
+            column_sources: Some(of_column),
+            unmatched: Tally::list([self.tally, self.given_up]),
+        }
+    }
+}
+
+/// Pairs the XUs of one type: positions in prev, rows of cur.
+fn match_type(
+    prev: &[u32],
+    cur: &[u32],
+    counts: &Counts,
+    prev_keys: &[Option<u128>],
+    cur_keys: &[Option<u128>],
+) -> Match {
+    if prev.is_empty() || cur.is_empty() {
+        return Match::default();
+    }
+    let mut by_key: HashMap<u128, u32, HashIsKey> =
+        HashMap::with_capacity_and_hasher(cur.len(), HashIsKey);
+    for (at, &row) in cur.iter().enumerate() {
+        if let Some(key) = cur_keys[row as usize] {
+            // Of several with one label none is the one.
+            by_key
+                .entry(key)
+                .and_modify(|e| *e = NONE)
+                .or_insert(at as u32);
+        }
+    }
+    let mut times: HashMap<u128, u32, HashIsKey> = HashMap::default();
+    for key in prev.iter().filter_map(|&p| prev_keys[p as usize]) {
+        *times.entry(key).or_default() += 1;
+    }
+    let partner: Vec<Option<u32>> = prev
+        .iter()
+        .map(|&p| {
+            let key = prev_keys[p as usize]?;
+            let at = *by_key.get(&key)?;
+            (at != NONE && times.get(&key) == Some(&1)).then_some(at)
+        })
+        .collect();
+    if counts.common.is_empty() {
+        let with_partner: Vec<(u32, u32)> = (0u32..)
+            .zip(&partner)
+            .filter_map(|(p, c)| Some((prev[p as usize], cur[(*c)? as usize])))
+            .collect();
+        let (prev, rows): (Vec<u32>, Vec<u32>) = with_partner.into_iter().unzip();
+        return Match {
+            confidence: vec![1.0; prev.len()],
+            prev,
+            cur: vec![rows; counts.new.len()],
+        };
+    }
+    let found = model::matched(counts, &partner, cur.len());
+    Match {
+        prev: gather(prev, &found.prev),
+        cur: found.cur.iter().map(|rows| gather(cur, rows)).collect(),
+        confidence: found.confidence,
+    }
+}

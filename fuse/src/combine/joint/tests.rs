@@ -1,0 +1,135 @@
+//! Tests of the joint strategy.
+
+use super::*;
+use crate::combine::combine_lgl;
+use crate::experiment::{hidden_error, mask};
+use crate::testing::programs::{Shape, execute};
+
+fn names(list: &str) -> Vec<String> {
+    list.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Four runs of a program, of which only some events are shown, and all of the first.
+fn shown(shape: Shape) -> (XuTable, Vec<XuTable>) {
+    let sets = [
+        "CYC L1_DCM INS",
+        "CYC LD SR",
+        "L1_DCM CYC L2_TCM",
+        "L1_DCM CYC STL_BE",
+    ];
+    let runs: Vec<XuTable> = (0..4).map(|run| execute(shape, 1500, 3, run)).collect();
+    let masked = runs
+        .iter()
+        .zip(sets)
+        .map(|(r, s)| mask(r, &names(s)))
+        .collect();
+    (runs.into_iter().next().unwrap(), masked)
+}
+
+#[test]
+fn every_count_was_counted_and_is_given_once() {
+    for shape in [Shape::Tree, Shape::Guided] {
+        let (_, runs) = shown(shape);
+        let combined = combine_joint(&runs.iter().collect::<Vec<_>>());
+        let sources = combined.column_sources.as_ref().unwrap();
+        for ((column, rows), &run) in combined
+            .table
+            .events
+            .iter()
+            .zip(sources)
+            .zip(&combined.origins)
+        {
+            let from = &runs[run as usize];
+            let mut seen = vec![false; from.len()];
+            for (at, &row) in rows.iter().enumerate() {
+                let first = combined.sources[0][at] as usize;
+                assert_eq!(
+                    column.get(at),
+                    from.event(&column.name).unwrap().get(row as usize)
+                );
+                assert_eq!(from.site[row as usize], runs[0].site[first]);
+                assert!(
+                    !std::mem::replace(&mut seen[row as usize], true),
+                    "{}",
+                    column.name
+                );
+            }
+        }
+        let smallest = runs.iter().map(XuTable::len).min().unwrap();
+        assert_eq!(combined.table.len(), smallest);
+        let left_out: u64 = combined.unmatched.iter().map(|u| u.count).sum();
+        let all: usize = runs.iter().map(XuTable::len).sum();
+        assert_eq!(left_out, (all - runs.len() * smallest) as u64);
+    }
+}
+
+#[test]
+fn labels_decide_what_they_fix_and_behaviour_the_rest() {
+    let (truth, runs) = shown(Shape::Tree);
+    let runs: Vec<&XuTable> = runs.iter().collect();
+    let (joint, lgl) = (combine_joint(&runs), combine_lgl(&runs));
+    let error = |combined: &Combined, name: &str| {
+        let others: Vec<String> = truth
+            .events
+            .iter()
+            .map(|e| e.name.clone())
+            .filter(|n| n != name)
+            .collect();
+        hidden_error(combined, &truth, &others.iter().collect::<Vec<_>>()).0
+    };
+    for exact in ["LD", "SR"] {
+        assert_eq!(error(&joint, exact), 0.0);
+    }
+    for of_schedule in ["L2_TCM", "STL_BE"] {
+        let (ours, theirs) = (error(&joint, of_schedule), error(&lgl, of_schedule));
+        assert!(ours < 0.8 * theirs, "{of_schedule}: {ours} {theirs}");
+    }
+}
+
+#[test]
+fn confidence_tells_good_from_bad() {
+    let mean = |shape| {
+        let (_, runs) = shown(shape);
+        let combined = combine_joint(&runs.iter().collect::<Vec<_>>());
+        let percent = combined.table.confidence.unwrap();
+        percent.iter().map(|&p| f64::from(p)).sum::<f64>() / percent.len() as f64
+    };
+    let (rows, lottery) = (mean(Shape::Rows), mean(Shape::Lottery));
+    assert!(rows > 80.0 && lottery < rows - 10.0, "{rows} {lottery}");
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let (_, runs) = shown(Shape::Guided);
+    let runs: Vec<&XuTable> = runs.iter().collect();
+    let with = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .unwrap();
+        pool.install(|| combine_joint(&runs))
+    };
+    assert_eq!(with(1), with(3));
+}
+
+#[test]
+fn runs_without_common_events_are_joined_by_label() {
+    let csv = |text: &str| XuTable::from_csv(text.as_bytes()).unwrap();
+    let a = csv(
+        "type,label,thread,t0_ns,t1_ns,A\n1,0.1,0,0,1,5\n1,0.2,0,0,1,6\n1,0.2,0,0,1,7\n1,,0,0,1,8\n2,0.3,0,0,1,9\n",
+    );
+    let b =
+        csv("type,label,thread,t0_ns,t1_ns,B\n1,0.2,0,0,1,50\n1,0.1,0,0,1,60\n2,0.4,0,0,1,70\n");
+    let combined = combine_joint(&[&a, &b]);
+    assert_eq!(combined.table.len(), 1);
+    assert_eq!(combined.table.event("B").unwrap().values, [60]);
+    assert_eq!(combine_joint(&[]).table.len(), 0);
+}
+
+#[test]
+fn a_run_with_nothing_new_leaves_all_as_it_is() {
+    let (_, runs) = shown(Shape::Tiles);
+    let one = combine_joint(&[&runs[0]]);
+    let again = combine_joint(&[&runs[0], &runs[0]]);
+    assert_eq!(one.table, again.table);
+}

@@ -1,0 +1,347 @@
+//! How good the strategies are: complete runs pose as runs that counted only a few events each.
+//!
+//! Of every run only an event set is shown to a strategy; what it puts together is compared with the complete runs that it
+//! never saw (EPD, Correlation Error), and with what the first run really had (the hidden truth). Hardware multiplexing is
+//! simulated from the complete first run (see [`hem`]).
+
+pub mod hem;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+pub use statistics::{Estimate, estimate};
+
+use crate::combine::{
+    BcError, CellOrder, Combined, Relax, combine_bc, combine_ctc, combine_joint, combine_lgl,
+};
+use crate::evaluate::{EvaluationError, References};
+use crate::plan::{Correlations, plan_bc, plan_joint, plan_lgl};
+use crate::table::XuTable;
+use serde::{Deserialize, Serialize};
+
+/// A way to counts of all events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Method {
+    /// By type and time.
+    Ctc,
+    /// By label.
+    Lgl,
+    /// By behaviour, then label.
+    Bc,
+    /// By behaviour alone.
+    BcUnlabelled,
+    /// By label and behaviour together.
+    Joint,
+    /// One run, whose events take turns on the counters.
+    Hem,
+}
+
+impl Method {
+    /// All of them.
+    pub const ALL: [Method; 6] = [
+        Method::Ctc,
+        Method::Lgl,
+        Method::Bc,
+        Method::BcUnlabelled,
+        Method::Joint,
+        Method::Hem,
+    ];
+
+    /// Name in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Method::Ctc => "ctc",
+            Method::Lgl => "lgl",
+            Method::Bc => "bc",
+            Method::BcUnlabelled => "bc-unlabelled",
+            Method::Joint => "joint",
+            Method::Hem => "hem",
+        }
+    }
+}
+
+/// How the experiment is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Events that a run may show at most.
+    pub slots: usize,
+    /// Time after which the next group of events has its turn, for hardware multiplexing, in nanoseconds.
+    pub period_ns: u64,
+    /// How many complete runs are kept for comparison.
+    pub references: usize,
+    /// How often it is done, each time with another choice of runs.
+    pub repetitions: usize,
+    /// The methods.
+    pub methods: Vec<Method>,
+}
+
+/// One method's result in one repetition.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Score {
+    /// See [`crate::Evaluation::epd`].
+    pub epd: f64,
+    /// See [`crate::Evaluation::correlation_error`].
+    pub correlation_error: f64,
+    /// Sum of |count - hidden count| / sum of hidden counts, over the XUs and the events that no method's first run
+    /// shows.
+    pub hidden_error: f64,
+    /// The same per event, averaged over the events.
+    pub hidden_error_by_event: f64,
+    /// Share of the first run's XUs that are in the result.
+    pub matched: f64,
+}
+
+/// One method's results.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MethodResult {
+    /// The method.
+    pub method: Method,
+    /// Runs that it needs.
+    pub runs: usize,
+    /// Per repetition; `None` where it gave no XU at all.
+    pub scores: Vec<Option<Score>>,
+    /// Mean and confidence interval of the EPD, over the repetitions that gave a result.
+    pub epd: Option<Estimate>,
+    /// Of the Correlation Error.
+    pub correlation_error: Option<Estimate>,
+    /// Of the hidden-truth error.
+    pub hidden_error: Option<Estimate>,
+    /// Of the hidden-truth error per event.
+    pub hidden_error_by_event: Option<Estimate>,
+    /// Of the share of XUs.
+    pub matched: Option<Estimate>,
+}
+
+/// The experiment's result.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Experiment {
+    /// Runs that were given.
+    pub runs: usize,
+    /// XUs of the first one.
+    pub xus: usize,
+    /// Events.
+    pub events: usize,
+    /// EPDs of complete runs against the others: differences within them mean nothing.
+    pub fresh: Option<Estimate>,
+    /// Whether some run had to show more than one event set, since there were too few.
+    pub reused: bool,
+    /// Per method.
+    pub methods: Vec<MethodResult>,
+}
+
+/// Why there is no experiment.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExperimentError {
+    /// Too few runs.
+    #[error(
+        "{given} complete runs given, at least {needed} are needed: {references} to compare with, and two to combine"
+    )]
+    Runs {
+        /// That were given.
+        given: usize,
+        /// That are needed.
+        needed: usize,
+        /// To compare with.
+        references: usize,
+    },
+    /// The runs can't be compared.
+    #[error(transparent)]
+    Evaluation(#[from] EvaluationError),
+    /// BC has no chain of events.
+    #[error(transparent)]
+    Bc(#[from] BcError),
+}
+
+/// A run that shows only these events.
+#[must_use]
+pub fn mask(complete: &XuTable, events: &[String]) -> XuTable {
+    let shown = |name: &String| complete.event(name).cloned();
+    XuTable {
+        events: events.iter().filter_map(shown).collect(),
+        ..complete.without_events()
+    }
+}
+
+/// The error against what the first run really had: over all counts, and per event. Of the events in `known`, and those that
+/// come from the first run, nothing is hidden.
+pub fn hidden_error(combined: &Combined, first: &XuTable, known: &[&String]) -> (f64, f64) {
+    let (mut error, mut sum, mut by_event, mut events) = (0.0, 0.0, 0.0, 0usize);
+    for (column, _) in combined
+        .table
+        .events
+        .iter()
+        .zip(&combined.origins)
+        .filter(|(column, origin)| **origin > 0 && !known.contains(&&column.name))
+    {
+        let Some(truth) = first.event(&column.name) else {
+            continue;
+        };
+        let (mut difference, mut total) = (0.0, 0.0);
+        for (row, &source) in combined.sources[0].iter().enumerate() {
+            if let (Some(found), Some(hidden)) = (column.get(row), truth.get(source as usize)) {
+                difference += found.abs_diff(hidden) as f64;
+                total += hidden as f64;
+            }
+        }
+        error += difference;
+        sum += total;
+        if total > 0.0 {
+            by_event += difference / total;
+            events += 1;
+        }
+    }
+    (error / sum.max(1.0), by_event / events.max(1) as f64)
+}
+
+/// Does the experiment. `progress` is told after each method of each repetition.
+///
+/// # Errors
+/// [`ExperimentError`] says what is missing.
+pub fn experiment(
+    complete: &[&XuTable],
+    setting: &Setting,
+    progress: &dyn Fn(),
+) -> Result<Experiment, ExperimentError> {
+    let needed = setting.references + 2;
+    if complete.len() < needed {
+        return Err(ExperimentError::Runs {
+            given: complete.len(),
+            needed,
+            references: setting.references,
+        });
+    }
+    let events: Vec<String> = complete[0].events.iter().map(|e| e.name.clone()).collect();
+    let mut results: Vec<MethodResult> = setting.methods.iter().map(|&m| empty(m)).collect();
+    let (mut fresh, mut reused) = (vec![], false);
+    for repetition in 0..setting.repetitions {
+        let n = complete.len();
+        // Each time other runs are shown, and compared with: the order turns.
+        let turn = repetition * n / setting.repetitions;
+        let order: Vec<&XuTable> = (0..n).map(|at| complete[(at + turn) % n]).collect();
+        let (shown, kept) = order.split_at(n - setting.references);
+        let references = References::new(kept, complete[0])?;
+        fresh.extend(references.spread().iter().map(|e| e.epd));
+        let planned = Plans::new(&events, setting.slots, kept[0]);
+        for result in &mut results {
+            let score = score(result.method, shown, &planned, setting, &references)?;
+            let sets = planned.of(result.method);
+            result.runs = sets.map_or(1, <[_]>::len);
+            reused |= result.runs > shown.len();
+            result.scores.push(score);
+            progress();
+        }
+    }
+    for result in &mut results {
+        let of = |f: fn(&Score) -> f64| {
+            estimate(&result.scores.iter().flatten().map(f).collect::<Vec<_>>())
+        };
+        result.epd = of(|s| s.epd);
+        result.correlation_error = of(|s| s.correlation_error);
+        result.hidden_error = of(|s| s.hidden_error);
+        result.hidden_error_by_event = of(|s| s.hidden_error_by_event);
+        result.matched = of(|s| s.matched);
+    }
+    Ok(Experiment {
+        runs: complete.len(),
+        xus: complete[0].len(),
+        events: events.len(),
+        fresh: estimate(&fresh),
+        reused,
+        methods: results,
+    })
+}
+
+fn empty(method: Method) -> MethodResult {
+    MethodResult {
+        method,
+        runs: 0,
+        scores: vec![],
+        epd: None,
+        correlation_error: None,
+        hidden_error: None,
+        hidden_error_by_event: None,
+        matched: None,
+    }
+}
+
+/// The event sets of each method, planned with what a complete run tells about the events.
+struct Plans {
+    lgl: Vec<Vec<String>>,
+    bc: Vec<Vec<String>>,
+    joint: Vec<Vec<String>>,
+}
+
+impl Plans {
+    fn new(events: &[String], slots: usize, measured: &XuTable) -> Plans {
+        let known = Correlations::of(measured);
+        let correlation = |a: &str, b: &str| known.get(a, b);
+        let any = |_: &[&str]| true;
+        Plans {
+            lgl: plan_lgl(events, slots, any),
+            bc: plan_bc(events, slots, any, correlation),
+            joint: plan_joint(events, slots, slots / 2, any, correlation),
+        }
+    }
+
+    /// What some method's first run shows: methods are compared by the other events.
+    fn first_sets(&self) -> Vec<&String> {
+        let sets = [&self.lgl, &self.bc, &self.joint];
+        sets.iter().filter_map(|s| s.first()).flatten().collect()
+    }
+
+    fn of(&self, method: Method) -> Option<&[Vec<String>]> {
+        match method {
+            Method::Ctc | Method::Lgl => Some(&self.lgl),
+            Method::Bc | Method::BcUnlabelled => Some(&self.bc),
+            Method::Joint => Some(&self.joint),
+            Method::Hem => None,
+        }
+    }
+}
+
+fn score(
+    method: Method,
+    shown: &[&XuTable],
+    plans: &Plans,
+    setting: &Setting,
+    references: &References,
+) -> Result<Option<Score>, ExperimentError> {
+    let first = shown[0];
+    let combined = match plans.of(method) {
+        None => hem::multiplexed(first, setting.slots, setting.period_ns),
+        Some(sets) => {
+            // The first run is the truth: where runs are too few the others are shown again.
+            let others = shown.len() - 1;
+            let masked: Vec<XuTable> = sets
+                .iter()
+                .enumerate()
+                .map(|(at, set)| {
+                    let run = if at == 0 { 0 } else { 1 + (at - 1) % others };
+                    mask(shown[run], set)
+                })
+                .collect();
+            let masked: Vec<&XuTable> = masked.iter().collect();
+            match method {
+                Method::Ctc => combine_ctc(&masked),
+                Method::Lgl => combine_lgl(&masked),
+                Method::Bc => combine_bc(&masked, Relax::Halve, CellOrder::Label)?,
+                Method::BcUnlabelled => combine_bc(&masked, Relax::Halve, CellOrder::Shuffled(1))?,
+                _ => combine_joint(&masked),
+            }
+        }
+    };
+    if combined.table.is_empty() {
+        return Ok(None);
+    }
+    let (evaluation, _) = references.evaluate(&combined.table)?;
+    let (hidden_error, hidden_error_by_event) = hidden_error(&combined, first, &plans.first_sets());
+    Ok(Some(Score {
+        epd: evaluation.epd,
+        correlation_error: evaluation.correlation_error,
+        hidden_error,
+        hidden_error_by_event,
+        matched: combined.table.len() as f64 / first.len().max(1) as f64,
+    }))
+}

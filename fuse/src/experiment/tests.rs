@@ -1,0 +1,81 @@
+use super::*;
+use crate::testing::programs::{Shape, execute};
+
+fn runs(shape: Shape, n: u64) -> Vec<XuTable> {
+    (0..n).map(|run| execute(shape, 400, 5, run)).collect()
+}
+
+fn setting(methods: &[Method]) -> Setting {
+    Setting {
+        slots: 5,
+        period_ns: 100_000,
+        references: 3,
+        repetitions: 2,
+        methods: methods.to_vec(),
+    }
+}
+
+#[test]
+fn a_masked_run_shows_its_set_only() {
+    let run = execute(Shape::Tree, 50, 1, 0);
+    let masked = mask(&run, &["CYC".to_owned(), "INS".to_owned()]);
+    assert_eq!(masked.events.len(), 2);
+    assert_eq!(masked.len(), run.len());
+    assert_eq!(masked.event("CYC"), run.event("CYC"));
+}
+
+#[test]
+fn the_hidden_truth_of_a_run_against_itself_is_no_error() {
+    let run = execute(Shape::Tree, 200, 1, 0);
+    let (a, b): (Vec<String>, Vec<String>) = (vec!["INS".into()], vec!["INS".into(), "CYC".into()]);
+    let masked = [mask(&run, &a), mask(&run, &b)];
+    let all: Vec<&XuTable> = masked.iter().collect();
+    for combined in [combine_lgl(&all), combine_joint(&all)] {
+        assert_eq!(hidden_error(&combined, &run, &[]), (0.0, 0.0));
+    }
+}
+
+#[test]
+fn every_method_is_scored_in_every_repetition() {
+    let runs = runs(Shape::Tiles, 9);
+    let runs: Vec<&XuTable> = runs.iter().collect();
+    let told = std::cell::Cell::new(0);
+    let result = experiment(&runs, &setting(&Method::ALL), &|| told.set(told.get() + 1)).unwrap();
+    assert_eq!((result.runs, result.events, told.get()), (9, 33, 12));
+    for method in &result.methods {
+        assert_eq!(method.scores.iter().flatten().count(), 2, "{method:?}");
+        assert!(method.epd.unwrap().mean > 0.5);
+    }
+    // Interpolating is worse than combining.
+    let error = |m| {
+        result
+            .methods
+            .iter()
+            .find(|r| r.method == m)
+            .unwrap()
+            .hidden_error
+            .unwrap()
+            .mean
+    };
+    assert!(error(Method::Hem) > error(Method::Lgl));
+    let few = experiment(&runs[..4], &setting(&Method::ALL), &|| {});
+    assert!(
+        few.unwrap_err()
+            .to_string()
+            .starts_with("4 complete runs given, at least 5")
+    );
+}
+
+#[test]
+fn labels_that_no_two_runs_share_leave_lgl_nothing() {
+    let runs = runs(Shape::Guided, 6);
+    let runs: Vec<&XuTable> = runs.iter().collect();
+    let result = experiment(&runs, &setting(&[Method::Lgl, Method::Joint]), &|| {}).unwrap();
+    let matched = |at: usize| result.methods[at].matched.map_or(0.0, |m| m.mean);
+    assert!(
+        matched(0) < 0.7 && matched(1) > 0.7,
+        "{} {}",
+        matched(0),
+        matched(1)
+    );
+}

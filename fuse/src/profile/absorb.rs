@@ -1,0 +1,76 @@
+//! A summary takes over another one's.
+
+use crate::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
+use crate::table::Site;
+use ompfuse_format::Construct;
+use std::collections::HashMap;
+
+/// What identifies a region's sums in every run.
+type RegionKey = (
+    Option<(String, String)>,
+    Option<Construct>,
+    Option<(String, String)>,
+);
+
+fn region_key(sites: &[Site], stat: &RegionStat) -> RegionKey {
+    let key = |site: Option<u32>| {
+        let (module, name) = sites.get(site? as usize)?.key();
+        Some((module.to_owned(), name.to_owned()))
+    };
+    (key(stat.site), stat.construct, key(stat.parallel))
+}
+
+impl Summary {
+    /// Takes over what another input's summary has beyond this one: events and their totals per region, and its runs,
+    /// which get numbers from `base`.
+    pub(super) fn absorb(&mut self, other: Summary, base: u16) {
+        for module in other.modules {
+            let name = |m: &ModuleSummary| m.build_id.clone().unwrap_or_else(|| m.path.clone());
+            let known = |m: &ModuleSummary| name(m) == name(&module);
+            if !self.modules.iter().any(known) {
+                self.modules.push(module);
+            }
+        }
+        let mut new_events = vec![];
+        for (at, event) in other.events.iter().enumerate() {
+            let run = event.run.map(|run| run + base);
+            match self.events.iter_mut().find(|e| e.name == event.name) {
+                Some(known) if known.run.is_none() && run.is_some() => {
+                    known.run = run;
+                    new_events.push(at);
+                }
+                Some(_) => {}
+                None => {
+                    self.events.push(EventOrigin {
+                        run,
+                        ..event.clone()
+                    });
+                    new_events.push(at);
+                }
+            }
+        }
+        for stat in &mut self.regions {
+            stat.counts.resize(self.events.len(), None);
+        }
+        let theirs: HashMap<RegionKey, &RegionStat> = other
+            .regions
+            .iter()
+            .map(|stat| (region_key(&other.sites, stat), stat))
+            .collect();
+        for stat in &mut self.regions {
+            let Some(their) = theirs.get(&region_key(&self.sites, stat)) else {
+                continue;
+            };
+            for &at in &new_events {
+                let name = &other.events[at].name;
+                let column = self
+                    .events
+                    .iter()
+                    .position(|e| e.name == *name)
+                    .expect("entered above");
+                stat.counts[column] = their.counts.get(at).copied().flatten();
+            }
+        }
+        self.runs.extend(other.runs);
+    }
+}

@@ -1,0 +1,150 @@
+//! Several profiles become one.
+
+use super::{Profile, Strategy};
+use crate::combine::{
+    BcError, CellOrder, Combined, JointJoin, LglJoin, Unmatched, combine_bc, combine_ctc,
+};
+use crate::summary::{Matching, Summary};
+use crate::table::{EventColumn, XuTable};
+
+/// Combines profiles, one after the other.
+#[derive(Debug)]
+pub struct Combiner {
+    strategy: Strategy,
+    /// The only input so far.
+    first: Option<Profile>,
+    state: Option<State>,
+}
+
+/// With two inputs or more.
+#[derive(Debug)]
+struct State {
+    summary: Summary,
+    /// Position in the result's runs of each input's first run.
+    run_base: Vec<u16>,
+    tables: Tables,
+}
+
+#[derive(Debug)]
+enum Tables {
+    Lgl(Box<LglJoin>),
+    Joint(Box<JointJoin>),
+    /// The other strategies need all of them at once.
+    All(Vec<XuTable>),
+}
+
+impl Combiner {
+    /// Nothing yet.
+    pub fn new(strategy: Strategy) -> Combiner {
+        Combiner {
+            strategy,
+            first: None,
+            state: None,
+        }
+    }
+
+    /// Adds the next input. The first one gives times, threads and everything else but the counts.
+    pub fn add(&mut self, profile: Profile) {
+        if let Some(Profile { xus, summary, .. }) = self.first.take() {
+            if self.strategy == Strategy::Best {
+                let is_shared = |e: &EventColumn| profile.xus.event(&e.name).is_some();
+                let shares = xus.events.iter().any(is_shared);
+                self.strategy = if shares {
+                    Strategy::Joint
+                } else {
+                    Strategy::Lgl
+                };
+            }
+            let tables = match self.strategy {
+                Strategy::Joint => Tables::Joint(Box::new(JointJoin::new(xus))),
+                Strategy::Lgl => Tables::Lgl(Box::new(LglJoin::new(xus))),
+                _ => Tables::All(vec![xus]),
+            };
+            self.state = Some(State {
+                summary,
+                run_base: vec![0],
+                tables,
+            });
+        }
+        let Some(state) = &mut self.state else {
+            self.first = Some(profile);
+            return;
+        };
+        let base = state.summary.runs.len() as u16;
+        state.run_base.push(base);
+        state.summary.absorb(profile.summary, base);
+        match &mut state.tables {
+            Tables::Lgl(join) => join.add(&profile.xus),
+            Tables::Joint(join) => join.add(&profile.xus),
+            Tables::All(tables) => tables.push(profile.xus),
+        }
+    }
+
+    /// The combined profile; `None` if nothing was added. One input alone is handed back as it is.
+    ///
+    /// # Errors
+    /// [`BcError`] if the strategy is BC and the runs don't share events as it needs.
+    pub fn finish(self) -> Result<Option<Profile>, BcError> {
+        let Some(State {
+            mut summary,
+            run_base,
+            tables,
+        }) = self.state
+        else {
+            return Ok(self.first);
+        };
+        let Combined {
+            table,
+            origins: inputs,
+            unmatched,
+            ..
+        } = match tables {
+            Tables::Lgl(join) => join.finish(),
+            Tables::Joint(join) => join.finish(),
+            Tables::All(tables) => {
+                let runs: Vec<&XuTable> = tables.iter().collect();
+                match self.strategy {
+                    Strategy::Bc(relax) => combine_bc(&runs, relax, CellOrder::Label)?,
+                    Strategy::BcUnlabelled { relax, seed } => {
+                        combine_bc(&runs, relax, CellOrder::Shuffled(seed))?
+                    }
+                    _ => combine_ctc(&runs),
+                }
+            }
+        };
+        // An input may itself be several runs combined: the summary knows which of them an event comes from.
+        let origin = |name: &str, input: u16| {
+            let known = summary
+                .events
+                .iter()
+                .find(|e| e.name == name)
+                .and_then(|e| e.run);
+            known.unwrap_or(run_base[input as usize])
+        };
+        let origins = inputs
+            .iter()
+            .zip(&table.events)
+            .map(|(&input, e)| origin(&e.name, input))
+            .collect();
+        let run = |input: u16| run_base[input as usize];
+        let unmatched = unmatched
+            .into_iter()
+            .map(|u| Unmatched {
+                run: run(u.run),
+                reason: u.reason.with_runs(run),
+                ..u
+            })
+            .collect();
+        let matched = table.len() as u64;
+        summary.matching = Some(Matching {
+            strategy: self.strategy.name().to_owned(),
+            matched,
+            unmatched,
+        });
+        Ok(Some(Profile {
+            xus: table,
+            origins,
+            summary,
+        }))
+    }
+}

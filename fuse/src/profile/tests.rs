@@ -1,0 +1,149 @@
+//! Tests of profiles.
+
+use super::*;
+use crate::summary::RegionStat;
+use crate::testing::{BEGIN, listing, listing_threads};
+use ompfuse_format::Construct;
+
+fn profile(name: &str, events: &[&str], swap: bool) -> Profile {
+    Profile::of_run(name, listing(events, swap).read())
+}
+
+fn combined() -> Profile {
+    let mut combiner = Combiner::new(Strategy::Lgl);
+    combiner.add(profile("run-0001", &["cycles"], false));
+    combiner.add(profile("run-0002", &["instructions", "cycles"], true));
+    combiner.finish().unwrap().unwrap()
+}
+
+#[test]
+fn one_input_is_handed_back() {
+    assert_eq!(Combiner::new(Strategy::Lgl).finish(), Ok(None));
+    let mut combiner = Combiner::new(Strategy::Lgl);
+    combiner.add(profile("a", &["cycles"], false));
+    assert_eq!(
+        combiner.finish().unwrap().unwrap(),
+        profile("a", &["cycles"], false)
+    );
+}
+
+#[test]
+fn regions_get_the_counts_of_later_runs() {
+    let profile = combined();
+    assert_eq!(profile.origins, [0, 1]);
+    let names: Vec<_> = profile
+        .summary
+        .events
+        .iter()
+        .map(|e| (e.name.as_str(), e.run))
+        .collect();
+    assert_eq!(names, [("cycles", Some(0)), ("instructions", Some(1))]);
+    let task = |r: &&RegionStat| r.construct == Some(Construct::Task) && r.count() == 8;
+    let region = profile.summary.regions.iter().find(task).unwrap();
+    // Two counts per tick for the first counter of each run.
+    assert_eq!(
+        region.counts,
+        [Some(2 * region.own_ns()), Some(2 * region.own_ns())]
+    );
+    let matching = profile.summary.matching.unwrap();
+    assert_eq!(
+        (
+            matching.strategy.as_str(),
+            matching.matched,
+            matching.unmatched.len()
+        ),
+        ("lgl", 16, 0)
+    );
+    assert_eq!(profile.summary.runs.len(), 2);
+}
+
+#[test]
+fn combining_a_combined_profile_keeps_the_runs_apart() {
+    let mut combiner = Combiner::new(Strategy::Lgl);
+    combiner.add(combined());
+    let mut third = combined();
+    third.xus.events[1].name = "branches".to_owned();
+    third.summary.events[1].name = "branches".to_owned();
+    combiner.add(third);
+    let profile = combiner.finish().unwrap().unwrap();
+    assert_eq!(profile.summary.runs.len(), 4);
+    assert_eq!(profile.origins, [0, 1, 3]);
+}
+
+#[test]
+fn parquet_round_trips() {
+    let mut fake = listing(&["cycles", "thread", "run:x"], false);
+    fake.process(
+        78,
+        BEGIN + 10_000,
+        listing_threads(3, false, BEGIN + 10_000),
+        true,
+    );
+    let mut profile = Profile::of_run("run", fake.read()).in_label_order();
+    profile.xus.events[0].present = Some((0..32).map(|row| row % 3 > 0).collect());
+    for row in (0..32).filter(|row| row % 3 == 0) {
+        profile.xus.events[0].values[row] = 0;
+    }
+    let bytes = profile.to_parquet().unwrap();
+    assert_eq!(bytes, profile.to_parquet().unwrap());
+    let again = Profile::from_parquet(bytes.clone()).unwrap();
+    assert_eq!(again.summary, profile.summary);
+    assert_eq!(again.origins, profile.origins);
+    // Labels are kept in another shape; everything else is equal.
+    for row in 0..32 {
+        assert_eq!(
+            again.xus.label_text(row, 99),
+            profile.xus.label_text(row, 99)
+        );
+        assert_eq!(again.xus.key(row), profile.xus.key(row));
+    }
+    let same = XuTable {
+        labels: profile.xus.labels.clone(),
+        label: profile.xus.label.clone(),
+        ..again.xus
+    };
+    assert_eq!(same, profile.xus);
+    assert_eq!(
+        Profile::summary_from_parquet(bytes).unwrap(),
+        profile.summary
+    );
+}
+
+#[test]
+fn a_profile_without_xus_is_one_too() {
+    let table = XuTable::from_csv(b"type,label,thread,t0_ns,t1_ns,INS\n").unwrap();
+    let profile = Profile::of_table("none", table);
+    let again = Profile::from_parquet(profile.to_parquet().unwrap()).unwrap();
+    assert!(again.xus.is_empty());
+    assert_eq!((again.xus.events.len(), again.origins), (1, vec![0]));
+}
+
+#[test]
+fn other_bytes_are_refused() {
+    let text = |bytes: Vec<u8>| Profile::from_parquet(bytes).unwrap_err().to_string();
+    assert!(text(b"PAR1 no".to_vec()).starts_with("not a readable Parquet file"));
+    let mut bytes = combined().to_parquet().unwrap();
+    bytes.truncate(bytes.len() / 2);
+    assert!(text(bytes).starts_with("not a readable Parquet file"));
+}
+
+#[test]
+fn the_best_strategy_is_by_label_where_nothing_is_shared() {
+    for (events, name) in [
+        (["cycles", "branches"], "joint"),
+        (["branches", "misses"], "lgl"),
+    ] {
+        let mut combiner = Combiner::new(Strategy::Best);
+        combiner.add(profile("a", &["cycles"], false));
+        combiner.add(profile("b", &events, true));
+        let combined = combiner.finish().unwrap().unwrap();
+        let matching = combined.summary.matching.as_ref().unwrap();
+        assert_eq!((matching.strategy.as_str(), matching.matched), (name, 16));
+        assert_eq!(combined.xus.confidence.is_some(), name == "joint");
+        let again = Profile::from_parquet(combined.to_parquet().unwrap()).unwrap();
+        assert_eq!(
+            again.xus.confidence,
+            combined.in_label_order().xus.confidence
+        );
+    }
+}
