@@ -225,6 +225,24 @@ pub(crate) fn hardware_slots() -> usize {
         .count()
 }
 
+/// Whether these hardware events count when they are counted together.
+pub(crate) fn count_together(names: &[String]) -> bool {
+    let counts = || -> io::Result<bool> {
+        let mut group = Group::new()?;
+        let members = names.iter().filter_map(|n| event(n)).map(|e| {
+            let mut builder = Builder::new();
+            builder.kind(e).exclude_kernel(true);
+            builder.group(&mut group).build()
+        });
+        let members = members.collect::<io::Result<Vec<_>>>()?;
+        group.enable()?;
+        work();
+        let counts = group.read()?;
+        Ok(members.iter().all(|m| counts[m] > 0))
+    };
+    counts().unwrap_or(false)
+}
+
 /// Splits `--events LIST`; `all` is every known event. Unknown names are an error.
 pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
     let mut names = Vec::new();

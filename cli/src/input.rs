@@ -37,6 +37,12 @@ impl Input {
     }
 }
 
+impl AsRef<[u8]> for Input {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 /// Maps a regular file.
 pub(crate) fn map(path: &Path) -> Result<Input> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;

@@ -1,10 +1,12 @@
 //! Runs, profiles and foreign tables.
 
 use crate::input::{self, Input};
+use crate::progress;
 use anyhow::{Context, Result, bail};
+use bytes::Bytes;
 use ompfuse_format::run::RUN_FILE;
 use ompfuse_fuse::{
-    Combiner, Profile, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
+    Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
 use std::path::{Path, PathBuf};
 
@@ -22,9 +24,16 @@ pub(crate) fn profile(path: &Path) -> Result<Profile> {
 /// As [`profile`], but without the execution units, of which there may be many millions.
 pub(crate) fn summary(path: &Path) -> Result<Summary> {
     let path = profile_in(path);
-    if path.is_file() && input::map(&path)?.starts_with(PARQUET_MAGIC) {
-        return Profile::summary_from_parquet(read_file(&path)?)
-            .with_context(|| format!("cannot read {}", path.display()));
+    if path.is_file() {
+        let bytes = Bytes::from_owner(input::map(&path)?);
+        if bytes.starts_with(PARQUET_MAGIC) {
+            match Profile::summary_from_parquet(bytes) {
+                Err(ProfileError::NoSummary) => {} // another recorder's table
+                summary => {
+                    return summary.with_context(|| format!("cannot read {}", path.display()));
+                }
+            }
+        }
     }
     Ok(profile(&path)?.summary)
 }
@@ -39,22 +48,27 @@ fn profile_in(path: &Path) -> PathBuf {
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
 /// Combines everything that the paths mean, in order. Each is read and handed over before the next, so that not all
 /// need to be in memory together.
 pub(crate) fn combined(paths: &[PathBuf], strategy: Strategy) -> Result<Profile> {
     let mut combiner = Combiner::new(strategy);
+    let mut inputs = vec![];
     for path in paths {
         if path.is_dir() {
-            for folder in runs(path)? {
-                combiner.add(Profile::of_run(&name(&folder), read(&folder)?));
-            }
+            inputs.extend(runs(path)?.into_iter().map(|folder| (folder, true)));
         } else {
-            combiner.add(file(path)?);
+            inputs.push((path.clone(), false));
         }
+    }
+    // The last step is what the strategy does when it has everything.
+    let bar = (inputs.len() > 1).then(|| progress::bar("combining", inputs.len() + 1));
+    for (path, is_run) in inputs {
+        combiner.add(if is_run {
+            Profile::of_run(&name(&path), read(&path)?)
+        } else {
+            file(&path)?
+        });
+        bar.iter().for_each(progress::Bar::step);
     }
     combiner.finish()?.context("nothing to combine")
 }
@@ -77,7 +91,14 @@ fn file(path: &Path) -> Result<Profile> {
     let bytes = input::map(path)?;
     let cannot = || format!("cannot read {}", path.display());
     if bytes.starts_with(PARQUET_MAGIC) {
-        return Profile::from_parquet(read_file(path)?).with_context(cannot);
+        let bytes = Bytes::from_owner(bytes);
+        return match Profile::from_parquet(bytes.clone()) {
+            Err(ProfileError::NoSummary) => Ok(Profile::of_table(
+                &name(path),
+                XuTable::from_parquet(bytes).with_context(cannot)?,
+            )),
+            profile => profile.with_context(cannot),
+        };
     }
     Ok(Profile::of_table(
         &name(path),

@@ -18,7 +18,8 @@ use ompfuse_format::run::{
     RunModule,
 };
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -91,6 +92,9 @@ pub(crate) struct SetArgs {
     /// processor's counters)
     #[arg(long, value_name = "N", value_parser = parse_slots)]
     pub(crate) slots: Option<usize>,
+    /// Event sets at most; the events of further ones are left out, and named
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_runs: Option<u32>,
 }
 
 fn parse_slots(text: &str) -> Result<usize, String> {
@@ -106,16 +110,52 @@ impl SetArgs {
         ompfuse_fuse::plan_lgl(&owned(events), self.slots(), compatible())
     }
 
+    /// Event sets that share events with the first one, for the joint strategy; as for lgl where one set is enough, or a set
+    /// is too small to share anything.
+    pub(crate) fn plan_joint(
+        &self,
+        events: &[&str],
+        correlation: impl Fn(&str, &str) -> f64,
+    ) -> Vec<Vec<String>> {
+        let plain = self.plan(events);
+        let hardware = events.iter().filter(|e| counters::is_hardware(e)).count();
+        let at_once = match hardware {
+            0 => self.slots(),
+            _ => self.slots().min(hardware_slots()),
+        };
+        if plain.len() < 2 || at_once < 2 {
+            return plain;
+        }
+        let events = owned(&by_behaviour(events));
+        ompfuse_fuse::plan_joint(
+            &events,
+            self.slots(),
+            at_once / 2,
+            compatible(),
+            correlation,
+        )
+    }
+
+    /// The sets that may be recorded, and the events that are in none of them.
+    pub(crate) fn limited(&self, mut sets: Vec<Vec<String>>) -> (Vec<Vec<String>>, Vec<String>) {
+        let most = self.max_runs.map_or(usize::MAX, |n| n as usize);
+        let rest = sets.split_off(most.min(sets.len()));
+        let mut left_out: Vec<String> = vec![];
+        for event in rest.into_iter().flatten() {
+            if !sets.iter().flatten().chain(&left_out).any(|e| *e == event) {
+                left_out.push(event);
+            }
+        }
+        (sets, left_out)
+    }
+
     /// Event sets that overlap, for bc. `correlation`: of two events.
     pub(crate) fn plan_overlapping(
         &self,
         events: &[&str],
         correlation: impl Fn(&str, &str) -> f64,
     ) -> Vec<Vec<String>> {
-        // What tells most of an execution unit's behaviour goes into the first set ([Fuse] section 3).
-        let rank = |event: &&str| BEHAVIOUR.iter().position(|b| b == event);
-        let mut events = events.to_vec();
-        events.sort_by_key(|e| rank(e).unwrap_or(BEHAVIOUR.len()));
+        let events = by_behaviour(events);
         ompfuse_fuse::plan_bc(&owned(&events), self.slots(), compatible(), correlation)
     }
 
@@ -133,17 +173,47 @@ const BEHAVIOUR: &[&str] = &[
     "instructions",
 ];
 
+/// What tells most of an execution unit's behaviour comes first ([Fuse] section 3).
+fn by_behaviour<'e>(events: &[&'e str]) -> Vec<&'e str> {
+    let rank = |event: &&str| BEHAVIOUR.iter().position(|b| b == event);
+    let mut events = events.to_vec();
+    events.sort_by_key(|e| rank(e).unwrap_or(BEHAVIOUR.len()));
+    events
+}
+
 fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|&n| n.to_owned()).collect()
 }
 
-/// Whether events can be counted together on this processor.
-fn compatible() -> impl Fn(&[&str]) -> bool {
-    let hardware = match counters::hardware_slots() {
+/// Hardware events that one set can have.
+fn hardware_slots() -> usize {
+    match counters::hardware_slots() {
         0 => USUAL_SLOTS, // planning for another machine
         here => here,
-    };
-    move |set| set.iter().filter(|e| counters::is_hardware(e)).count() <= hardware
+    }
+}
+
+/// Whether events can be counted together on this processor: found by trying, where it has counters.
+fn compatible() -> impl Fn(&[&str]) -> bool {
+    let has_counters = counters::hardware_slots() > 0;
+    let hardware = hardware_slots();
+    let tried: RefCell<HashMap<Vec<String>, bool>> = RefCell::default();
+    move |set| {
+        let mut wanted: Vec<String> = set
+            .iter()
+            .filter(|e| counters::is_hardware(e))
+            .map(|&e| e.to_owned())
+            .collect();
+        wanted.sort_unstable();
+        // Fixed counters take some events beside the others.
+        if !has_counters || wanted.len() < 2 {
+            return wanted.len() <= hardware;
+        }
+        let mut tried = tried.borrow_mut();
+        *tried
+            .entry(wanted)
+            .or_insert_with_key(|wanted| counters::count_together(wanted))
+    }
 }
 
 /// A run that was recorded.
@@ -200,7 +270,14 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     if simulator.is_some() {
         simulate::check_program(&prepared.file, &input::map(&prepared.file)?)?;
     }
-    let mut sets = args.sets.plan(&events);
+    let (mut sets, left_out) = args.sets.limited(args.sets.plan_joint(&events, |_, _| 0.0));
+    if !left_out.is_empty() {
+        note(format_args!(
+            "not counted, as --max-runs is {}: {}",
+            sets.len(),
+            left_out.join(", ")
+        ));
+    }
     if sets.is_empty() {
         sets.push(Vec::new()); // times can always be recorded
     }
@@ -244,7 +321,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let mut stdin = launch::Input::remember();
     for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
         stdin.rewind(at);
-        progress::announce(at + 1, total, &set.concat());
+        let done: f64 = recorder.recording.runs.iter().map(|r| r.duration_s).sum();
+        let left = (at > 0).then(|| done / at as f64 * (total - at) as f64);
+        progress::announce(at + 1, total, &set.concat(), left);
         if recorder.run(set)? == Then::Stop && at + 1 < total {
             note(format_args!(
                 "run {} of {total} was the last, the rest is left out",
@@ -473,12 +552,47 @@ fn refusals(missing: &[EventCheck]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    fn sets(slots: Option<usize>) -> SetArgs {
+        SetArgs {
+            slots,
+            max_runs: None,
+        }
+    }
+
+    #[test]
+    fn sets_share_events_where_they_can() {
+        let events = ["task-clock", "page-faults", "minor-faults", "major-faults"];
+        let none = |_: &str, _: &str| 0.0;
+        assert_eq!(
+            sets(None).plan_joint(&events, none),
+            sets(None).plan(&events)
+        );
+        assert_eq!(
+            sets(Some(1)).plan_joint(&events, none),
+            sets(Some(1)).plan(&events)
+        );
+        let shared = sets(Some(2)).plan_joint(&events, none);
+        assert_eq!(shared.len(), 3);
+        assert!(
+            shared[1..]
+                .iter()
+                .all(|s| s.iter().any(|e| shared[0].contains(e)))
+        );
+        let two = SetArgs {
+            max_runs: Some(2),
+            ..sets(Some(2))
+        };
+        let (kept, left_out) = two.limited(shared.clone());
+        assert_eq!((&kept[..], left_out.len()), (&shared[..2], 1));
+        assert!(!kept.iter().flatten().any(|e| *e == left_out[0]));
+    }
+
     #[test]
     fn software_events_share_a_run_and_slots_limit_it() {
         let events = ["task-clock", "page-faults", "minor-faults"];
-        assert_eq!(SetArgs { slots: None }.plan(&events).len(), 1);
+        assert_eq!(sets(None).plan(&events).len(), 1);
         assert_eq!(
-            SetArgs { slots: Some(2) }.plan(&events),
+            sets(Some(2)).plan(&events),
             [vec!["task-clock", "page-faults"], vec!["minor-faults"]]
         );
         assert!(

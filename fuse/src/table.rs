@@ -4,6 +4,7 @@
 //! work on tables and know nothing of where they come from.
 
 mod csv;
+mod parquet;
 
 pub use self::csv::TableError;
 

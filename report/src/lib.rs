@@ -11,6 +11,7 @@ pub mod filter;
 mod model;
 pub mod names;
 mod overhead;
+pub mod pictures;
 #[cfg(test)]
 mod tests;
 pub mod text;

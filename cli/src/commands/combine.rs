@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Combine runs into one profile in which every execution unit has a count for every event
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run folders, folders of runs, profiles, or CSV tables of another recorder; the first one gives the times
+    /// Run folders, folders of runs, profiles, or tables (CSV, Parquet) of another recorder; the first one gives the times
     #[arg(required = true, value_name = "RUN|TABLE")]
     inputs: Vec<PathBuf>,
     /// How execution units of different runs are matched
@@ -93,16 +93,12 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let strategy = args.strategy.with(args.relax, args.seed);
-    let profile = {
-        let _spinner = progress::spinner("combining");
-        let profile = match (args.strategy, &args.inputs[..]) {
-            (Strategy::Instances, [run]) => load::instances(run)?,
-            (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
-            _ => load::combined(&args.inputs, strategy)?,
-        };
-        write(&profile, &args.output)?;
-        profile
+    let profile = match (args.strategy, &args.inputs[..]) {
+        (Strategy::Instances, [run]) => load::instances(run)?,
+        (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
+        _ => load::combined(&args.inputs, strategy)?,
     };
+    write(&profile, &args.output)?;
     let answer = Answer {
         output: &args.output,
         xus: profile.xus.len(),
@@ -133,6 +129,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 
 /// Writes a profile.
 pub(super) fn write(profile: &Profile, path: &Path) -> Result<()> {
+    let _spinner = progress::spinner("writing the profile");
     let bytes = profile
         .to_parquet()
         .with_context(|| format!("cannot encode {}", path.display()))?;

@@ -1,9 +1,12 @@
 //! `ompfuse evaluate`.
 
-use crate::{load, output, progress};
+mod experiment;
+
+use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result};
 use ompfuse_fuse::evaluate::PairDistance;
 use ompfuse_fuse::{Evaluation, Profile, References, XuTable};
+use ompfuse_report::pictures::{self, PairPicture};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -11,16 +14,25 @@ use std::path::PathBuf;
 ///
 /// Every reference is one run (or table) that counted all events together. The EPD (execution profile dissimilarity) of a
 /// perfect profile is about 1, as is that of a fresh run against the others.
+///
+/// With --mask there is no profile: the complete runs themselves pose as runs that counted a few events each, every strategy
+/// combines them, and the results are compared with what was hidden. It says which strategy suits a program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The profile
-    profile: PathBuf,
+    #[arg(required_unless_present = "mask", conflicts_with = "mask")]
+    profile: Option<PathBuf>,
     /// Complete runs or tables, two at least
     #[arg(long, required = true, num_args = 1.., value_name = "RUN|TABLE")]
     reference: Vec<PathBuf>,
     /// Event pairs to show, those with the highest TMD
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+    /// Write pictures of these pairs' distributions, as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    masked: experiment::MaskArgs,
     #[command(flatten)]
     format: output::FormatArg,
 }
@@ -40,20 +52,29 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let (evaluation, incomplete, references, xus) = {
+    let runs: Vec<Profile> = {
+        let bar = progress::bar("reading", args.reference.len());
+        let read = |path| load::profile(path).inspect(|_| bar.step());
+        args.reference.iter().map(read).collect::<Result<_>>()?
+    };
+    let runs: Vec<&XuTable> = runs.iter().map(|r| &r.xus).collect();
+    let Some(profile) = &args.profile else {
+        return experiment::run(&args.masked, &runs, &args.format);
+    };
+    let cannot = || format!("cannot evaluate {}", profile.display());
+    let target = load::profile(profile)?.xus;
+    let (evaluation, incomplete, references) = {
         let _spinner = progress::spinner("evaluating");
-        let target = load::profile(&args.profile)?.xus;
-        let runs: Vec<Profile> = args
-            .reference
-            .iter()
-            .map(|path| load::profile(path))
-            .collect::<Result<_>>()?;
-        let runs: Vec<&XuTable> = runs.iter().map(|r| &r.xus).collect();
-        let cannot = || format!("cannot evaluate {}", args.profile.display());
         let references = References::new(&runs, &target).with_context(cannot)?;
         let (evaluation, incomplete) = references.evaluate(&target).with_context(cannot)?;
-        (evaluation, incomplete, references, target.len())
+        (evaluation, incomplete, references)
     };
+    if let Some(path) = &args.html {
+        let title = format!("{} against complete runs", profile.display());
+        let pictures =
+            pictures(&evaluation, &references, &target, args.top).with_context(cannot)?;
+        atomic::write(path, pictures::page(&title, &pictures).as_bytes(), 0o644)?;
+    }
     let spread = {
         let _spinner = progress::spinner("evaluating the references");
         references.spread()
@@ -64,7 +85,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         correlation_error: evaluation.correlation_error,
         reference_epds: column(|e| e.epd),
         reference_correlation_errors: column(|e| e.correlation_error),
-        xus,
+        xus: target.len(),
         incomplete,
         reference_incomplete: references.incomplete(),
         pairs: &evaluation.pairs,
@@ -73,6 +94,40 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return output::print_json(&answer);
     }
     output::print(&text(&answer, args.top))
+}
+
+/// The pairs, those with the highest TMD first.
+fn worst(pairs: &[PairDistance]) -> Vec<&PairDistance> {
+    let mut pairs: Vec<&PairDistance> = pairs.iter().collect();
+    pairs.sort_by(|a, b| b.tmd.total_cmp(&a.tmd));
+    pairs
+}
+
+/// The distributions of the worst pairs: the profile's, and two references'.
+fn pictures(
+    evaluation: &Evaluation,
+    references: &References,
+    target: &XuTable,
+    top: usize,
+) -> Result<Vec<PairPicture>> {
+    let picture = |pair: &PairDistance| {
+        let grids = references.distributions(target, &pair.x, &pair.y)?;
+        let names = ["profile", "reference 1", "reference 2"].map(str::to_owned);
+        Ok(PairPicture {
+            x: pair.x.clone(),
+            y: pair.y.clone(),
+            caption: format!(
+                "TMD {:.2}: {:.4} bins to the references, which are {:.4} bins from each other",
+                pair.tmd, pair.uncalibrated, pair.calibration
+            ),
+            grids: names.into_iter().zip(grids).collect(),
+        })
+    };
+    worst(&evaluation.pairs)
+        .into_iter()
+        .take(top)
+        .map(picture)
+        .collect()
 }
 
 fn range(values: &[f64]) -> String {
@@ -100,8 +155,7 @@ fn text(answer: &Answer<'_>, top: usize) -> String {
             answer.incomplete, answer.xus, answer.reference_incomplete
         );
     }
-    let mut pairs: Vec<&PairDistance> = answer.pairs.iter().collect();
-    pairs.sort_by(|a, b| b.tmd.total_cmp(&a.tmd));
+    let pairs = worst(answer.pairs);
     let header = [
         "event",
         "event",

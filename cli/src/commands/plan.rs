@@ -1,9 +1,10 @@
 //! `ompfuse plan`.
 
+use super::combine::Strategy;
 use crate::recording::{self, SetArgs};
 use crate::{counters, load, output};
 use anyhow::Result;
-use ompfuse_fuse::XuTable;
+use ompfuse_fuse::plan::Correlations;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -14,9 +15,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
     /// How runs will be combined
-    #[arg(long, value_enum, default_value_t = super::combine::Strategy::Default)]
-    strategy: super::combine::Strategy,
-    /// For bc: a run or profile whose counts say which events predict which others
+    #[arg(long, value_enum, default_value_t = Strategy::Default)]
+    strategy: Strategy,
+    /// A run or profile whose counts say which events predict which others, and whose time says how long the runs will take
     #[arg(long, value_name = "RUN|PROFILE")]
     from: Option<PathBuf>,
     #[command(flatten)]
@@ -28,6 +29,12 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct Answer {
     sets: Vec<Vec<String>>,
+    /// Runs that are needed.
+    runs: usize,
+    /// How long they will take, if each takes as long as the one given by `--from`.
+    seconds: Option<f64>,
+    /// Events that are in no set, as there may be no more sets.
+    left_out: Vec<String>,
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
@@ -35,26 +42,35 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(list) => counters::parse_list(list)?,
         None => recording::countable(None)?,
     };
-    let sets = if args.strategy.needs_overlap() {
-        let measured = args.from.as_deref().map(load::profile).transpose()?;
-        let measured = measured.map(|p| p.xus);
-        args.sets
-            .plan_overlapping(&events, |a, b| correlation(measured.as_ref(), a, b))
-    } else {
-        args.sets.plan(&events)
+    let measured = args.from.as_deref().map(load::profile).transpose()?;
+    let known = measured.as_ref().map(|p| Correlations::of(&p.xus));
+    let known = known.unwrap_or_default();
+    let correlation = |a: &str, b: &str| known.get(a, b);
+    let sets = match args.strategy {
+        s if s.needs_overlap() => args.sets.plan_overlapping(&events, correlation),
+        Strategy::Default | Strategy::Joint => args.sets.plan_joint(&events, correlation),
+        _ => args.sets.plan(&events),
+    };
+    let (sets, left_out) = args.sets.limited(sets);
+    let runs = measured.iter().flat_map(|p| &p.summary.runs);
+    let lengths: Vec<f64> = runs.filter_map(|r| r.duration_s).collect();
+    let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
+    let answer = Answer {
+        runs: sets.len(),
+        seconds: (!lengths.is_empty()).then_some(mean * sets.len() as f64),
+        sets,
+        left_out,
     };
     if args.output.is_json() {
-        return output::print_json(&Answer { sets });
+        return output::print_json(&answer);
     }
     let line = |(n, set): (usize, &Vec<String>)| format!("run {}: {}\n", n + 1, set.join(","));
-    output::print(&sets.iter().enumerate().map(line).collect::<String>())
-}
-
-/// How well one event predicts another, 0 where it is not known.
-fn correlation(measured: Option<&XuTable>, a: &str, b: &str) -> f64 {
-    let column = |name| measured?.event(name);
-    match (column(a), column(b)) {
-        (Some(a), Some(b)) => ompfuse_fuse::plan::correlation(a, b),
-        _ => 0.0,
+    let mut text: String = answer.sets.iter().enumerate().map(line).collect();
+    if let Some(seconds) = answer.seconds {
+        text += &format!("{} runs, about {seconds:.1} s\n", answer.runs);
     }
+    if !answer.left_out.is_empty() {
+        text += &format!("left out: {}\n", answer.left_out.join(","));
+    }
+    output::print(&text)
 }

@@ -1,8 +1,8 @@
 //! `ompfuse profile`.
 
 use crate::load::{self, PROFILE_NAME};
+use crate::output;
 use crate::recording::{self, RecordingArgs};
-use crate::{output, progress};
 use anyhow::Result;
 use ompfuse_fuse::Strategy;
 use std::path::PathBuf;
@@ -26,16 +26,12 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     if recording.runs.is_empty() {
         return Ok(recording.status());
     }
-    let profile = {
-        let _spinner = progress::spinner("combining");
-        let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
-        let profile = match &runs[..] {
-            [run] if args.recording.takes_turns() => load::instances(run)?,
-            _ => load::combined(&runs, Strategy::default())?,
-        };
-        super::combine::write(&profile, &recording.folder.join(PROFILE_NAME))?;
-        profile
+    let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
+    let profile = match &runs[..] {
+        [run] if args.recording.takes_turns() => load::instances(run)?,
+        _ => load::combined(&runs, Strategy::default())?,
     };
+    super::combine::write(&profile, &recording.folder.join(PROFILE_NAME))?;
     super::report::print(&profile.summary, &args.report)?;
     output::note(format_args!(
         "runs and profile are in {}",

@@ -70,6 +70,16 @@ impl Histogram {
         }
     }
 
+    /// The share of the XUs in each bin, rows by `x`.
+    pub(super) fn shares(x: &Scaled, y: &Scaled) -> Vec<Vec<f64>> {
+        let mut cells = vec![vec![0.0; ALL]; ALL];
+        let one = (x.bin.len().max(1) as f64).recip();
+        for (&x, &y) in x.bin.iter().zip(&y.bin) {
+            cells[usize::from(x)][usize::from(y)] += one;
+        }
+        cells
+    }
+
     /// The earth mover's distance in bins: the mean distance that the share of an XU moves.
     pub(super) fn distance(&self, other: &Histogram) -> f64 {
         if self == other {

@@ -47,6 +47,7 @@ pub struct References {
     names: Vec<String>,
     /// Per run, per event.
     counts: Vec<Counts>,
+    prepared: Prepared,
     incomplete: usize,
 }
 
@@ -118,6 +119,7 @@ impl References {
         }
         Ok(References {
             names: names.into_iter().map(str::to_owned).collect(),
+            prepared: Prepared::new(&counts.iter().collect::<Vec<_>>()),
             counts,
             incomplete,
         })
@@ -144,8 +146,34 @@ impl References {
         if values[0].is_empty() {
             return Err(EvaluationError::Empty("the profile".to_owned()));
         }
-        let all: Vec<&Counts> = self.counts.iter().collect();
-        Ok((evaluate(&values, &all, &names), left_out))
+        Ok((self.prepared.evaluate(&values, &names), left_out))
+    }
+
+    /// The distribution of two events as shares of the XUs, in the bins of the evaluation (one more on each side): of a profile,
+    /// and of each reference. Rows are bins of `x`.
+    ///
+    /// # Errors
+    /// [`EvaluationError::Events`] if one of them is missing.
+    pub fn distributions(
+        &self,
+        target: &XuTable,
+        x: &str,
+        y: &str,
+    ) -> Result<Vec<Vec<Vec<f64>>>, EvaluationError> {
+        let at = |name: &str| self.names.iter().position(|n| n == name);
+        let (Some(x), Some(y)) = (at(x), at(y)) else {
+            return Err(EvaluationError::Events(0));
+        };
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        let (values, _) = complete(target, &names);
+        let grid = |table: &Counts| {
+            let of = |e: usize| Scaled::new(&table[e], self.prepared.bounds[e]);
+            Histogram::shares(&of(x), &of(y))
+        };
+        Ok(std::iter::once(&values)
+            .chain(&self.counts)
+            .map(grid)
+            .collect())
     }
 
     /// The evaluation of each run against the others: differences within their spread mean nothing. Nothing with fewer than
@@ -159,76 +187,113 @@ impl References {
             .map(|at| {
                 let mut others: Vec<&Counts> = self.counts.iter().collect();
                 let fresh = others.remove(at);
-                evaluate(fresh, &others, &names)
+                Prepared::new(&others).evaluate(fresh, &names)
             })
             .collect()
     }
 }
 
-fn evaluate(target: &Counts, references: &[&Counts], names: &[&str]) -> Evaluation {
-    let events = 0..names.len();
-    let bounds: Vec<(u64, u64)> = events
-        .clone()
-        .map(|e| {
-            let all = || references.iter().flat_map(|r| &r[e]).copied();
-            (all().min().unwrap_or(0), all().max().unwrap_or(0))
-        })
-        .collect();
-    let scale = |table: &Counts| -> Vec<Scaled> {
-        table
-            .par_iter()
-            .zip(&bounds)
-            .map(|(values, &bounds)| Scaled::new(values, bounds))
-            .collect()
-    };
-    let rank = |table: &Counts| -> Vec<Ranked> {
-        table.par_iter().map(|values| Ranked::new(values)).collect()
-    };
-    let (scaled, ranked) = (scale(target), rank(target));
-    let reference_scaled: Vec<_> = references.iter().map(|r| scale(r)).collect();
-    let reference_ranked: Vec<_> = references.iter().map(|r| rank(r)).collect();
-    let pairs: Vec<(usize, usize)> = events
-        .clone()
-        .flat_map(|x| (x + 1..names.len()).map(move |y| (x, y)))
-        .collect();
-    let measured: Vec<(PairDistance, f64)> = pairs
-        .par_iter()
-        .map(|&(x, y)| {
-            let of_target = Histogram::new(&scaled[x], &scaled[y]);
-            let of_references: Vec<Histogram> = reference_scaled
-                .iter()
-                .map(|r| Histogram::new(&r[x], &r[y]))
-                .collect();
-            let mut distances: Vec<f64> = of_references
-                .iter()
-                .map(|r| of_target.distance(r))
-                .collect();
-            let mut between: Vec<f64> = (0..of_references.len())
-                .flat_map(|a| (a + 1..of_references.len()).map(move |b| (a, b)))
-                .map(|(a, b)| of_references[a].distance(&of_references[b]))
-                .collect();
-            let (uncalibrated, calibration) = (median(&mut distances), median(&mut between));
-            let rho: f64 = reference_ranked
-                .iter()
-                .map(|r| r[x].correlation(&r[y]))
-                .sum::<f64>()
-                / references.len() as f64;
-            let pair = PairDistance {
-                x: names[x].to_owned(),
-                y: names[y].to_owned(),
-                uncalibrated,
-                calibration,
-                tmd: uncalibrated.max(FLOOR) / calibration.max(FLOOR),
-            };
-            (pair, (ranked[x].correlation(&ranked[y]) - rho).abs())
-        })
-        .collect();
-    let n = measured.len() as f64;
-    Evaluation {
-        epd: (measured.iter().map(|(p, _)| p.tmd.ln()).sum::<f64>() / n).exp(),
-        correlation_error: measured.iter().map(|(_, e)| e).sum::<f64>() / n,
-        pairs: measured.into_iter().map(|(p, _)| p).collect(),
+/// References, prepared: bounds, positions, ranks, and per pair of events the histograms and the calibration.
+#[derive(Debug)]
+struct Prepared {
+    bounds: Vec<(u64, u64)>,
+    pairs: Vec<PreparedPair>,
+}
+
+#[derive(Debug)]
+struct PreparedPair {
+    x: usize,
+    y: usize,
+    histograms: Vec<Histogram>,
+    /// Median of the distances between the references.
+    calibration: f64,
+    /// Mean of their correlations.
+    rho: f64,
+}
+
+impl Prepared {
+    fn new(references: &[&Counts]) -> Prepared {
+        let events = 0..references.first().map_or(0, |r| r.len());
+        let bounds: Vec<(u64, u64)> = events
+            .clone()
+            .into_par_iter()
+            .map(|e| {
+                let all = || references.iter().flat_map(|r| &r[e]).copied();
+                (all().min().unwrap_or(0), all().max().unwrap_or(0))
+            })
+            .collect();
+        let scaled: Vec<_> = references.iter().map(|r| scale(r, &bounds)).collect();
+        let ranked: Vec<_> = references.iter().map(|r| rank(r)).collect();
+        let pairs: Vec<(usize, usize)> = events
+            .clone()
+            .flat_map(|x| (x + 1..events.end).map(move |y| (x, y)))
+            .collect();
+        let pairs = pairs
+            .into_par_iter()
+            .map(|(x, y)| {
+                let histograms: Vec<Histogram> = scaled
+                    .iter()
+                    .map(|r| Histogram::new(&r[x], &r[y]))
+                    .collect();
+                let mut between: Vec<f64> = (0..histograms.len())
+                    .flat_map(|a| (a + 1..histograms.len()).map(move |b| (a, b)))
+                    .map(|(a, b)| histograms[a].distance(&histograms[b]))
+                    .collect();
+                let sum: f64 = ranked.iter().map(|r| r[x].correlation(&r[y])).sum();
+                PreparedPair {
+                    x,
+                    y,
+                    calibration: median(&mut between),
+                    rho: sum / references.len() as f64,
+                    histograms,
+                }
+            })
+            .collect();
+        Prepared { bounds, pairs }
     }
+
+    fn evaluate(&self, target: &Counts, names: &[&str]) -> Evaluation {
+        let (scaled, ranked) = (scale(target, &self.bounds), rank(target));
+        let measured: Vec<(PairDistance, f64)> = self
+            .pairs
+            .par_iter()
+            .map(|pair| {
+                let (x, y) = (pair.x, pair.y);
+                let of_target = Histogram::new(&scaled[x], &scaled[y]);
+                let distance = |r: &Histogram| of_target.distance(r);
+                let mut distances: Vec<f64> = pair.histograms.iter().map(distance).collect();
+                let uncalibrated = median(&mut distances);
+                let distance = PairDistance {
+                    x: names[x].to_owned(),
+                    y: names[y].to_owned(),
+                    uncalibrated,
+                    calibration: pair.calibration,
+                    tmd: uncalibrated.max(FLOOR) / pair.calibration.max(FLOOR),
+                };
+                (
+                    distance,
+                    (ranked[x].correlation(&ranked[y]) - pair.rho).abs(),
+                )
+            })
+            .collect();
+        let n = measured.len() as f64;
+        Evaluation {
+            epd: (measured.iter().map(|(p, _)| p.tmd.ln()).sum::<f64>() / n).exp(),
+            correlation_error: measured.iter().map(|(_, e)| e).sum::<f64>() / n,
+            pairs: measured.into_iter().map(|(p, _)| p).collect(),
+        }
+    }
+}
+
+fn scale(table: &Counts, bounds: &[(u64, u64)]) -> Vec<Scaled> {
+    let columns = table.par_iter().zip(bounds);
+    columns
+        .map(|(values, &bounds)| Scaled::new(values, bounds))
+        .collect()
+}
+
+fn rank(table: &Counts) -> Vec<Ranked> {
+    table.par_iter().map(|values| Ranked::new(values)).collect()
 }
 
 #[cfg(test)]

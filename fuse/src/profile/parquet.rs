@@ -108,16 +108,18 @@ impl Profile {
     ///
     /// # Errors
     /// [`ProfileError`] says what it is instead.
-    pub fn from_parquet(bytes: Vec<u8>) -> Result<Profile, ProfileError> {
-        read::from_parquet(bytes)
+    pub fn from_parquet(bytes: impl Into<bytes::Bytes>) -> Result<Profile, ProfileError> {
+        read::from_parquet(bytes.into())
     }
 
     /// Reads only the summary, which is all that a report needs.
     ///
     /// # Errors
     /// [`ProfileError`] says what it is instead.
-    pub fn summary_from_parquet(bytes: Vec<u8>) -> Result<crate::Summary, ProfileError> {
-        read::summary_from_parquet(bytes)
+    pub fn summary_from_parquet(
+        bytes: impl Into<bytes::Bytes>,
+    ) -> Result<crate::Summary, ProfileError> {
+        read::summary_from_parquet(bytes.into())
     }
 }
 

@@ -126,6 +126,17 @@ pub enum TableError {
         /// The value.
         text: String,
     },
+    /// A column of another type.
+    #[error("column {column} holds {found}, whole numbers are needed")]
+    Type {
+        /// Name of the column.
+        column: String,
+        /// Its type.
+        found: String,
+    },
+    /// It is no Parquet file, or a broken one.
+    #[error("not a readable Parquet file: {0}")]
+    Parquet(#[source] Box<::parquet::errors::ParquetError>),
     /// It is no CSV file.
     #[error("not a table of comma-separated values: {0}")]
     Csv(#[source] Box<::csv::Error>),

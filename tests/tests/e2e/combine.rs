@@ -195,3 +195,111 @@ fn foreign_tables_are_combined_and_evaluated() {
         assert_eq!(answer["reference_epds"].as_array().map(Vec::len), Some(5));
     }
 }
+
+/// Complete runs pose as incomplete ones, and the strategies are compared.
+#[test]
+fn strategies_are_compared_on_complete_runs() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
+    let references = (1..=5).map(|i| data.join(format!("a_ref_{i}.csv")));
+    let mut evaluate = command::with_threads(2);
+    evaluate
+        .args([
+            "evaluate",
+            "--mask",
+            "6",
+            "--keep",
+            "3",
+            "--repetitions",
+            "2",
+        ])
+        .args([
+            "--methods",
+            "lgl,joint,hem",
+            "--format",
+            "json",
+            "--reference",
+        ])
+        .args(references);
+    let answer = process::run(&mut evaluate).ok("evaluate");
+    let answer: serde_json::Value =
+        serde_json::from_slice(&answer.stdout).expect("JSON was asked for");
+    let methods = answer["methods"].as_array().expect("a list");
+    let error = |at: usize| {
+        methods[at]["hidden_error"]["mean"]
+            .as_f64()
+            .expect("a number")
+    };
+    assert_eq!(methods.len(), 3);
+    assert!(methods[1]["method"] == "joint" && answer["reused"] == true);
+    assert_eq!(methods[0]["scores"].as_array().map(Vec::len), Some(2));
+    assert!(error(1) <= error(0) && error(0) < error(2), "{answer}");
+}
+
+/// The default strategy uses what runs share, and the pictures of an evaluation are one page.
+#[test]
+fn overlapping_tables_are_combined_with_confidence_and_pictures() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
+    let folder = tempfile::tempdir().expect("there is room for a profile");
+    let (profile, page) = (
+        folder.path().join("p.parquet"),
+        folder.path().join("p.html"),
+    );
+    let mut combine = command::with_threads(2);
+    combine
+        .arg("combine")
+        .args((1..=15).map(|i| data.join(format!("a_bc_in_{i:02}.csv"))))
+        .arg("-o")
+        .arg(&profile);
+    process::run(&mut combine).ok("combine");
+    let mut evaluate = command::with_threads(2);
+    evaluate
+        .args(["evaluate", "--format", "json", "--top", "3", "--html"])
+        .arg(&page)
+        .arg(&profile)
+        .arg("--reference")
+        .args((1..=5).map(|i| data.join(format!("a_ref_{i}.csv"))));
+    let answer = process::run(&mut evaluate).ok("evaluate");
+    let answer: serde_json::Value =
+        serde_json::from_slice(&answer.stdout).expect("JSON was asked for");
+    let epd = answer["epd"].as_f64().expect("a number");
+    // The golden outputs of bc have 1.18 to 1.21.
+    assert!(epd < 1.19, "{epd}");
+    let page = std::fs::read_to_string(page).expect("it was written");
+    assert_eq!(page.matches("<svg").count(), 9);
+}
+
+/// An interrupted command leaves a whole profile or none, and nothing else.
+#[test]
+fn interruption_leaves_no_half_profile() {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
+    let folder = tempfile::tempdir().expect("there is room for a profile");
+    let profile = folder.path().join("p.parquet");
+    for delay in [0, 2, 5, 10, 20, 40, 80] {
+        let mut combine = command::with_threads(2);
+        combine
+            .args(["combine", "--strategy", "bc"])
+            .args((1..=15).map(|i| data.join(format!("a_bc_in_{i:02}.csv"))))
+            .arg("-o")
+            .arg(&profile);
+        let mut child = combine
+            .stderr(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(delay));
+        let pid = child.id().to_string();
+        let _ = std::process::Command::new("kill")
+            .args(["-INT", &pid])
+            .status();
+        child.wait().expect("it ends");
+        let left: Vec<_> = std::fs::read_dir(folder.path())
+            .expect("a folder")
+            .filter_map(|e| Some(e.ok()?.file_name()))
+            .collect();
+        assert!(left.is_empty() || left == ["p.parquet"], "{left:?}");
+        if profile.exists() {
+            assert_eq!(table::export(&profile).len(), 600);
+            std::fs::remove_file(&profile).expect("it is there");
+        }
+    }
+}

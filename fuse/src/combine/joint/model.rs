@@ -123,12 +123,13 @@ impl Pairs {
         }
     }
 
-    /// What goes with the differences: per common event the coefficient `2b`. `None` if it is not told from chance.
-    fn slope(&self, y: &[f64]) -> Option<Vec<f64>> {
+    /// What goes with the differences: per common event the coefficient `2b`, `None` if it is not told from chance; and the
+    /// share of the variance that stays unexplained.
+    fn slope(&self, y: &[f64]) -> (Option<Vec<f64>>, f64) {
         let k = self.differences.len();
         let n = y.len();
         if k == 0 || n < FEW * 2 * k {
-            return None;
+            return (None, 1.0);
         }
         let centred = |column: &[f64]| -> Vec<f64> {
             let m = mean(column);
@@ -146,12 +147,14 @@ impl Pairs {
             .map(|r| predict(differences, b, r).powi(2))
             .sum::<f64>();
         let by_chance = k as f64 * unexplained / n as f64;
+        let all = y.iter().map(|v| v * v).sum::<f64>();
+        let share = if all > 0.0 { unexplained / all } else { 0.0 };
         // Rounding alone leaves something of nothing.
         if explained <= BELIEVED * by_chance || explained <= 1e-9 * n as f64 {
-            return None;
+            return (None, share);
         }
         let trust = 1.0 - by_chance / explained;
-        Some(b.iter().map(|b| 2.0 * b * trust).collect())
+        (Some(b.iter().map(|b| 2.0 * b * trust).collect()), share)
     }
 
     /// How well the method tells the common events, each from the others: the squared error as a share of what blind pairing
@@ -174,7 +177,7 @@ impl Pairs {
             // The count in cur.
             let means = self.means[at].iter();
             let y: Vec<f64> = means.zip(difference).map(|(m, d)| m + d / 2.0).collect();
-            let slope = rest.slope(&y).unwrap_or_default();
+            let slope = rest.slope(&y).0.unwrap_or_default();
             let error = (0..n)
                 .map(|r| (difference[r] - predict(&rest.differences, &slope, r)).powi(2))
                 .sum::<f64>()
@@ -219,7 +222,7 @@ pub(super) fn matched(counts: &Counts, partner: &[Option<u32>], cur_len: usize) 
     let pairs: Vec<(u32, u32)> = labelled.iter().chain(&alike).copied().collect();
     let pool: Vec<u32> = pairs.iter().map(|p| p.1).collect();
     let mut missed = vec![0.0; pairs.len()];
-    let mut varying = 0;
+    let (mut varying, mut unexplained) = (0, 0.0);
     let mut rows = vec![];
     for (y, within) in new.iter().zip(&within) {
         let Some(y) = y else {
@@ -228,7 +231,8 @@ pub(super) fn matched(counts: &Counts, partner: &[Option<u32>], cur_len: usize) 
         };
         varying += 1;
         let of_pairs: Vec<f64> = labelled.iter().map(|&(_, c)| y[c as usize]).collect();
-        let slope = of_label.slope(&of_pairs);
+        let (slope, share) = of_label.slope(&of_pairs);
+        unexplained += share;
         if slope.is_none() && alike.is_empty() {
             rows.push(pool.clone());
             continue;
@@ -247,7 +251,13 @@ pub(super) fn matched(counts: &Counts, partner: &[Option<u32>], cur_len: usize) 
         }
         rows.push(found);
     }
-    let noise = of_label.noise(&prev);
+    // Two upper limits: what the label leaves open of the common events, and what those leave open of the new ones.
+    let open = unexplained / f64::from(varying.max(1));
+    let noise = if varying > 0 {
+        of_label.noise(&prev).min(open)
+    } else {
+        0.0
+    };
     let blind = 2.0 * f64::from(varying.max(1));
     let confidence = |missed: &f64| (1.0 - noise - missed / blind).clamp(0.0, 1.0) as f32;
     Match {

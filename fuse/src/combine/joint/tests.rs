@@ -88,14 +88,16 @@ fn labels_decide_what_they_fix_and_behaviour_the_rest() {
 
 #[test]
 fn confidence_tells_good_from_bad() {
-    let mean = |shape| {
-        let (_, runs) = shown(shape);
-        let combined = combine_joint(&runs.iter().collect::<Vec<_>>());
-        let percent = combined.table.confidence.unwrap();
+    let mean = |shape, sets: [&str; 2], runs: [u64; 2]| {
+        let run = |at: usize| mask(&execute(shape, 1500, 3, runs[at]), &names(sets[at]));
+        let percent = combine_joint(&[&run(0), &run(1)]).table.confidence.unwrap();
         percent.iter().map(|&p| f64::from(p)).sum::<f64>() / percent.len() as f64
     };
-    let (rows, lottery) = (mean(Shape::Rows), mean(Shape::Lottery));
-    assert!(rows > 80.0 && lottery < rows - 10.0, "{rows} {lottery}");
+    // The same run again; another run of the same work; work that is drawn anew, and an event that tells nothing of it.
+    assert_eq!(mean(Shape::Tree, ["CYC", "CYC LD"], [0, 0]), 100.0);
+    let good = mean(Shape::Tree, ["CYC L1_DCM", "CYC L1_DCM LD"], [0, 1]);
+    let bad = mean(Shape::Lottery, ["L1_ICM", "L1_ICM FP"], [0, 1]);
+    assert!(good > 75.0 && bad < 25.0, "{good} {bad}");
 }
 
 #[test]

@@ -21,9 +21,8 @@ use parquet::file::metadata::FileMetaData;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(super) fn summary_from_parquet(bytes: Vec<u8>) -> Result<Summary, ProfileError> {
-    let metadata =
-        ArrowReaderMetadata::load(&bytes::Bytes::from(bytes), ArrowReaderOptions::new())?;
+pub(super) fn summary_from_parquet(bytes: bytes::Bytes) -> Result<Summary, ProfileError> {
+    let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
     summary(metadata.metadata().file_metadata())
 }
 
@@ -42,8 +41,8 @@ fn summary(metadata: &FileMetaData) -> Result<Summary, ProfileError> {
     }
 }
 
-pub(super) fn from_parquet(bytes: Vec<u8>) -> Result<Profile, ProfileError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes))?;
+pub(super) fn from_parquet(bytes: bytes::Bytes) -> Result<Profile, ProfileError> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
     let summary = summary(builder.metadata().file_metadata())?;
     let schema = Arc::clone(builder.schema());
     let batches = builder

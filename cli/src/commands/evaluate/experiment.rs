@@ -1,0 +1,131 @@
+//! `ompfuse evaluate --mask`: complete runs pose as incomplete ones.
+
+use crate::{output, progress};
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use ompfuse_fuse::XuTable;
+use ompfuse_fuse::experiment::{self, Estimate, Experiment, Setting};
+
+/// The options.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MaskArgs {
+    /// Let every complete run show only N events
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..))]
+    mask: Option<u8>,
+    /// With --mask: complete runs that are kept to compare with
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
+    keep: u32,
+    /// With --mask: how often it is done, each time with another choice of runs
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    repetitions: u32,
+    /// With --mask: how long a group of events has the counters, for hardware multiplexing (hem), in microseconds
+    #[arg(long, value_name = "US", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    period: u64,
+    /// With --mask: only these methods
+    #[arg(long, value_enum, value_delimiter = ',')]
+    methods: Vec<Method>,
+}
+
+/// See [`experiment::Method`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Method {
+    Ctc,
+    Lgl,
+    Bc,
+    BcUnlabelled,
+    Joint,
+    Hem,
+}
+
+impl Method {
+    fn method(self) -> experiment::Method {
+        match self {
+            Method::Ctc => experiment::Method::Ctc,
+            Method::Lgl => experiment::Method::Lgl,
+            Method::Bc => experiment::Method::Bc,
+            Method::BcUnlabelled => experiment::Method::BcUnlabelled,
+            Method::Joint => experiment::Method::Joint,
+            Method::Hem => experiment::Method::Hem,
+        }
+    }
+}
+
+pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], format: &output::FormatArg) -> Result<()> {
+    let methods = match args.methods.is_empty() {
+        true => experiment::Method::ALL.to_vec(),
+        false => args.methods.iter().map(|m| m.method()).collect(),
+    };
+    let setting = Setting {
+        slots: args.mask.map_or(0, usize::from),
+        period_ns: args.period.saturating_mul(1000),
+        references: args.keep as usize,
+        repetitions: args.repetitions as usize,
+        methods,
+    };
+    let result = {
+        let bar = progress::bar("evaluating", setting.repetitions * setting.methods.len());
+        experiment::experiment(runs, &setting, &|| bar.step())
+            .context("cannot compare the strategies")?
+    };
+    if format.is_json() {
+        return output::print_json(&result);
+    }
+    output::print(&text(&result, &setting))
+}
+
+fn number(estimate: Option<Estimate>) -> String {
+    match estimate {
+        None => "-".to_owned(),
+        Some(Estimate {
+            mean,
+            margin: Some(margin),
+            ..
+        }) => format!("{mean:.3} +-{margin:.3}"),
+        Some(Estimate { mean, .. }) => format!("{mean:.3}"),
+    }
+}
+
+fn text(result: &Experiment, setting: &Setting) -> String {
+    let mut out = format!(
+        "{} complete runs of {} execution units, {} events, {} at a time; {} repetitions, {} runs kept\n",
+        result.runs,
+        result.xus,
+        result.events,
+        setting.slots,
+        setting.repetitions,
+        setting.references
+    );
+    if let Some(fresh) = result.fresh {
+        out += &format!(
+            "EPD of fresh complete runs: {:.3} to {:.3}\n",
+            fresh.min, fresh.max
+        );
+    }
+    if result.reused {
+        out += "There are fewer runs than event sets: some runs show several\n";
+    }
+    let header = [
+        "method",
+        "runs",
+        "EPD",
+        "Correlation Error",
+        "hidden error",
+        "by event",
+        "XUs",
+    ];
+    let mut table = output::table(&header);
+    for method in &result.methods {
+        table.add_row([
+            method.method.name().to_owned(),
+            method.runs.to_string(),
+            number(method.epd),
+            number(method.correlation_error),
+            number(method.hidden_error),
+            number(method.hidden_error_by_event),
+            method
+                .matched
+                .map_or("none".to_owned(), |m| format!("{:.1} %", 100.0 * m.mean)),
+        ]);
+    }
+    out + "\n" + &output::lines(&table)
+}

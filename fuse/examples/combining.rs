@@ -1,0 +1,235 @@
+//! How long combining and evaluating takes, and how much memory: `cargo run --release -p ompfuse-fuse --features test-support
+//! --example combining [-- XUS [RUNS [FOLDER]]]`. Default: 1,000,000 XUs, 15 runs, 33 events.
+//!
+//! The runs are a made-up program's, in memory; each shows the event set that the strategy wants. Times are wall-clock
+//! seconds, and processor seconds of all threads, of the combination alone. With a folder the tables are also written there
+//! as Parquet, for `combining.py`, which does the same with NumPy, SciPy, pyemd and POT.
+
+use ompfuse_fuse::evaluate::transport::minimum_cost;
+use ompfuse_fuse::experiment::mask;
+use ompfuse_fuse::plan::Correlations;
+use ompfuse_fuse::testing::programs::{EVENTS, Shape, execute};
+use ompfuse_fuse::{
+    CellOrder, JointJoin, LglJoin, Profile, References, Relax, XuTable, combine_bc, plan_bc,
+    plan_joint, plan_lgl,
+};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+const SEED: u64 = 1;
+
+/// Processor time of this process, in hundredths of a second.
+fn processor() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or("")
+        .split_whitespace()
+        .collect();
+    let ticks = |at: usize| {
+        fields
+            .get(at)
+            .and_then(|f| f.parse::<u64>().ok())
+            .unwrap_or(0)
+    };
+    Duration::from_millis(10 * (ticks(11) + ticks(12)))
+}
+
+/// Largest resident set so far, in MB.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+    line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok())
+        .unwrap_or(0)
+        / 1024
+}
+
+/// Adds up what is measured.
+#[derive(Default)]
+struct Clock {
+    wall: Duration,
+    processor: Duration,
+}
+
+impl Clock {
+    fn time<T>(&mut self, what: impl FnOnce() -> T) -> T {
+        let (wall, busy) = (Instant::now(), processor());
+        let result = what();
+        self.wall += wall.elapsed();
+        self.processor += processor() - busy;
+        result
+    }
+
+    fn tell(&self, what: &str, detail: &str) {
+        println!(
+            "{what:28} {:8.2} s  {:8.2} s of processors  {detail}",
+            self.wall.as_secs_f64(),
+            self.processor.as_secs_f64()
+        );
+    }
+}
+
+/// Run `number`, with only `events`.
+fn shown(xus: usize, number: usize, events: &[String]) -> XuTable {
+    mask(&execute(Shape::Bushes, xus, SEED, number as u64), events)
+}
+
+fn write(table: &XuTable, folder: Option<&Path>, name: &str) {
+    if let Some(folder) = folder {
+        let bytes = Profile::of_table(name, table.clone())
+            .to_parquet()
+            .expect("equal columns");
+        std::fs::write(folder.join(format!("{name}.parquet")), bytes).expect("a writable folder");
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: usize| {
+        args.get(at)
+            .map_or(default, |a| a.parse().expect("a number"))
+    };
+    let (xus, runs) = (number(0, 1_000_000), number(1, 15));
+    let folder = args.get(2).map(PathBuf::from);
+    let folder = folder.as_deref();
+    let names: Vec<String> = EVENTS.iter().map(|&e| e.to_owned()).collect();
+    let known = Correlations::of(&execute(Shape::Bushes, 20_000, SEED, 99));
+    let any = |_: &[&str]| true;
+
+    // As many sets as runs: the smallest that do, as in the papers' tables.
+    let slots = EVENTS.len().div_ceil(runs).max(2);
+    let sets = plan_lgl(&names, slots, any);
+    let mut clock = Clock::default();
+    let mut join: Option<LglJoin> = None;
+    for at in 0..runs {
+        let table = shown(xus, at, sets.get(at).map_or(&[][..], Vec::as_slice));
+        write(&table, folder, &format!("lgl-{at:02}"));
+        join = Some(clock.time(|| match join.take() {
+            None => LglJoin::new(table),
+            Some(mut join) => {
+                join.add(&table);
+                join
+            }
+        }));
+    }
+    let combined = clock.time(|| join.expect("runs").finish());
+    clock.tell(
+        "lgl",
+        &format!(
+            "{runs} runs, {} XUs, {} events",
+            combined.table.len(),
+            combined.table.events.len()
+        ),
+    );
+    drop(combined);
+
+    let correlation = |a: &str, b: &str| known.get(a, b);
+    let sets = plan_joint(&names, 5, 2, any, correlation);
+    let mut clock = Clock::default();
+    let mut join: Option<JointJoin> = None;
+    for (at, set) in sets.iter().enumerate() {
+        let table = shown(xus, at, set);
+        write(&table, folder, &format!("joint-{at:02}"));
+        join = Some(clock.time(|| match join.take() {
+            None => JointJoin::new(table),
+            Some(mut join) => {
+                join.add(&table);
+                join
+            }
+        }));
+    }
+    let combined = clock.time(|| join.expect("runs").finish());
+    clock.tell(
+        "joint",
+        &format!(
+            "{} runs, {} XUs, {} events",
+            sets.len(),
+            combined.table.len(),
+            combined.table.events.len()
+        ),
+    );
+    println!("memory so far: {} MB", memory());
+    drop(combined);
+
+    let sets = plan_bc(&names, 5, any, correlation);
+    let tables: Vec<XuTable> = (0..runs)
+        .map(|at| {
+            // More runs than sets: the last sets again.
+            let table = shown(xus, at, &sets[at.min(sets.len() - 1)]);
+            write(&table, folder, &format!("bc-{at:02}"));
+            table
+        })
+        .collect();
+    let tables: Vec<&XuTable> = tables.iter().collect();
+    let mut clock = Clock::default();
+    let combined = clock
+        .time(|| combine_bc(&tables, Relax::Halve, CellOrder::Label))
+        .expect("a chain of events");
+    clock.tell(
+        "bc (halve)",
+        &format!(
+            "{runs} runs, {} XUs, {} events",
+            combined.table.len(),
+            combined.table.events.len()
+        ),
+    );
+    println!("memory so far: {} MB", memory());
+    drop((combined, tables));
+
+    let references: Vec<XuTable> = (0..5)
+        .map(|at| shown(60_000.min(xus), 100 + at, &names))
+        .collect();
+    for (at, table) in references.iter().enumerate() {
+        write(table, folder, &format!("reference-{at}"));
+    }
+    let target = shown(60_000.min(xus), 200, &names);
+    write(&target, folder, "target");
+    let mut clock = Clock::default();
+    let epd = clock.time(|| {
+        let runs: Vec<&XuTable> = references.iter().collect();
+        let references = References::new(&runs, &target).expect("five runs");
+        references.evaluate(&target).expect("all events").0.epd
+    });
+    clock.tell(
+        "epd",
+        &format!(
+            "528 pairs, 5 references of {} XUs: {epd:.12}",
+            references[0].len()
+        ),
+    );
+
+    // Two full histograms of 10 x 10 bins; the same numbers are drawn in combining.py.
+    let mut state = 7u64;
+    let mut draw = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % 1000 + 1
+    };
+    let mut weights = || (0..100).map(|_| draw()).collect::<Vec<u64>>();
+    let (a, b) = (weights(), weights());
+    let (total_a, total_b) = (a.iter().sum::<u64>(), b.iter().sum::<u64>());
+    let supply: Vec<u64> = a.iter().map(|w| w * total_b).collect();
+    let demand: Vec<u64> = b.iter().map(|w| w * total_a).collect();
+    let place = |at: usize| ((at / 10) as f64, (at % 10) as f64);
+    let cost: Vec<f64> = (0..100 * 100)
+        .map(|at| {
+            let (p, q) = (place(at / 100), place(at % 100));
+            f64::hypot(p.0 - q.0, p.1 - q.1)
+        })
+        .collect();
+    let mut times: Vec<Duration> = (0..200)
+        .map(|_| {
+            let begin = Instant::now();
+            std::hint::black_box(minimum_cost(&supply, &demand, &cost));
+            begin.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    println!(
+        "emd of two 10 x 10 histograms: {:.1} us (median of 200), {:.12}",
+        times[100].as_secs_f64() * 1e6,
+        minimum_cost(&supply, &demand, &cost) / (total_a as f64 * total_b as f64)
+    );
+}
