@@ -230,9 +230,9 @@ pub(crate) fn count_together(names: &[String]) -> bool {
     let counts = || -> io::Result<bool> {
         let mut group = Group::new()?;
         let members = names.iter().filter_map(|n| event(n)).map(|e| {
-            let mut builder = Builder::new();
-            builder.kind(e).exclude_kernel(true);
-            builder.group(&mut group).build()
+            let mut builder = Builder::new().group(&mut group).kind(e);
+            builder.exclude_kernel(true);
+            builder.build()
         });
         let members = members.collect::<io::Result<Vec<_>>>()?;
         group.enable()?;

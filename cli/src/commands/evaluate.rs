@@ -54,7 +54,7 @@ struct Answer<'a> {
 pub(super) fn run(args: &Args) -> Result<()> {
     let runs: Vec<Profile> = {
         let bar = progress::bar("reading", args.reference.len());
-        let read = |path| load::profile(path).inspect(|_| bar.step());
+        let read = |path: &PathBuf| load::profile(path).inspect(|_| bar.step());
         args.reference.iter().map(read).collect::<Result<_>>()?
     };
     let runs: Vec<&XuTable> = runs.iter().map(|r| &r.xus).collect();

@@ -96,7 +96,7 @@ fn confidence_tells_good_from_bad() {
     // The same run again; another run of the same work; work that is drawn anew, and an event that tells nothing of it.
     assert_eq!(mean(Shape::Tree, ["CYC", "CYC LD"], [0, 0]), 100.0);
     let good = mean(Shape::Tree, ["CYC L1_DCM", "CYC L1_DCM LD"], [0, 1]);
-    let bad = mean(Shape::Lottery, ["L1_ICM", "L1_ICM FP"], [0, 1]);
+    let bad = mean(Shape::Lottery, ["PF", "PF FP"], [0, 1]);
     assert!(good > 75.0 && bad < 25.0, "{good} {bad}");
 }
 
