@@ -7,6 +7,7 @@ mod cache;
 mod commands;
 mod counters;
 mod embedded;
+mod event_sets;
 mod input;
 mod interrupt;
 mod launch;

@@ -2,6 +2,7 @@
 
 use crate::binary::Totals;
 use crate::counters::EventCheck;
+use crate::event_sets::SetArgs;
 use crate::launch::{self, Ended, Launch};
 use crate::output::note;
 use crate::program::{self, Prepared};
@@ -12,14 +13,12 @@ use crate::simulate::{self, SimulateArgs, Simulated, Simulator};
 use crate::{counters, input, progress};
 use anyhow::{Result, bail};
 use ompfuse_format::control::MAX_SETS;
-use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{
     ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, ENV_SAMPLE, ENV_THROTTLE, Exit, ModuleStatus,
     RunModule,
 };
 use serde::Serialize;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -82,140 +81,6 @@ impl RecordingArgs {
     }
 }
 
-/// Hardware events per set where it can't be found out: what any processor of the last ten years has.
-const USUAL_SLOTS: usize = 4;
-
-/// How events are distributed over runs.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SetArgs {
-    /// Events that one run counts at most (default: software events are free, hardware events are limited by the
-    /// processor's counters)
-    #[arg(long, value_name = "N", value_parser = parse_slots)]
-    pub(crate) slots: Option<usize>,
-    /// Event sets at most; the events of further ones are left out, and named
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) max_runs: Option<u32>,
-}
-
-fn parse_slots(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n @ 1..=MAX_COUNTERS) => Ok(n),
-        _ => Err(format!("a number from 1 to {MAX_COUNTERS} is needed")),
-    }
-}
-
-impl SetArgs {
-    /// The event sets: one run each. More hardware events than this processor can count together are never in one.
-    pub(crate) fn plan(&self, events: &[&str]) -> Vec<Vec<String>> {
-        ompfuse_fuse::plan_lgl(&owned(events), self.slots(), compatible())
-    }
-
-    /// Event sets that share events with the first one, for the joint strategy; as for lgl where one set is enough, or a set
-    /// is too small to share anything.
-    pub(crate) fn plan_joint(
-        &self,
-        events: &[&str],
-        correlation: impl Fn(&str, &str) -> f64,
-    ) -> Vec<Vec<String>> {
-        let plain = self.plan(events);
-        let hardware = events.iter().filter(|e| counters::is_hardware(e)).count();
-        let at_once = match hardware {
-            0 => self.slots(),
-            _ => self.slots().min(hardware_slots()),
-        };
-        if plain.len() < 2 || at_once < 2 {
-            return plain;
-        }
-        let events = owned(&by_behaviour(events));
-        ompfuse_fuse::plan_joint(
-            &events,
-            self.slots(),
-            at_once / 2,
-            compatible(),
-            correlation,
-        )
-    }
-
-    /// The sets that may be recorded, and the events that are in none of them.
-    pub(crate) fn limited(&self, mut sets: Vec<Vec<String>>) -> (Vec<Vec<String>>, Vec<String>) {
-        let most = self.max_runs.map_or(usize::MAX, |n| n as usize);
-        let rest = sets.split_off(most.min(sets.len()));
-        let mut left_out: Vec<String> = vec![];
-        for event in rest.into_iter().flatten() {
-            if !sets.iter().flatten().chain(&left_out).any(|e| *e == event) {
-                left_out.push(event);
-            }
-        }
-        (sets, left_out)
-    }
-
-    /// Event sets that overlap, for bc. `correlation`: of two events.
-    pub(crate) fn plan_overlapping(
-        &self,
-        events: &[&str],
-        correlation: impl Fn(&str, &str) -> f64,
-    ) -> Vec<Vec<String>> {
-        let events = by_behaviour(events);
-        ompfuse_fuse::plan_bc(&owned(&events), self.slots(), compatible(), correlation)
-    }
-
-    fn slots(&self) -> usize {
-        self.slots.unwrap_or(MAX_COUNTERS)
-    }
-}
-
-/// Data cache, instruction supply, branch and cycle events.
-const BEHAVIOUR: &[&str] = &[
-    "cache-misses",
-    "stalled-cycles-frontend",
-    "branch-misses",
-    "cycles",
-    "instructions",
-];
-
-/// What tells most of an execution unit's behaviour comes first ([Fuse] section 3).
-fn by_behaviour<'e>(events: &[&'e str]) -> Vec<&'e str> {
-    let rank = |event: &&str| BEHAVIOUR.iter().position(|b| b == event);
-    let mut events = events.to_vec();
-    events.sort_by_key(|e| rank(e).unwrap_or(BEHAVIOUR.len()));
-    events
-}
-
-fn owned(names: &[&str]) -> Vec<String> {
-    names.iter().map(|&n| n.to_owned()).collect()
-}
-
-/// Hardware events that one set can have.
-fn hardware_slots() -> usize {
-    match counters::hardware_slots() {
-        0 => USUAL_SLOTS, // planning for another machine
-        here => here,
-    }
-}
-
-/// Whether events can be counted together on this processor: found by trying, where it has counters.
-fn compatible() -> impl Fn(&[&str]) -> bool {
-    let has_counters = counters::hardware_slots() > 0;
-    let hardware = hardware_slots();
-    let tried: RefCell<HashMap<Vec<String>, bool>> = RefCell::default();
-    move |set| {
-        let mut wanted: Vec<String> = set
-            .iter()
-            .filter(|e| counters::is_hardware(e))
-            .map(|&e| e.to_owned())
-            .collect();
-        wanted.sort_unstable();
-        // Fixed counters take some events beside the others.
-        if !has_counters || wanted.len() < 2 {
-            return wanted.len() <= hardware;
-        }
-        let mut tried = tried.borrow_mut();
-        *tried
-            .entry(wanted)
-            .or_insert_with_key(|wanted| counters::count_together(wanted))
-    }
-}
-
 /// A run that was recorded.
 #[derive(Debug, Serialize)]
 pub(crate) struct Run {
@@ -270,7 +135,12 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     if simulator.is_some() {
         simulate::check_program(&prepared.file, &input::map(&prepared.file)?)?;
     }
-    let (mut sets, left_out) = args.sets.limited(args.sets.plan_joint(&events, |_, _| 0.0));
+    // Sets that take turns in one run are combined by instance: they need not share events.
+    let planned = match args.rotate {
+        Some(_) => args.sets.plan(&events),
+        None => args.sets.plan_joint(&events, |_, _| 0.0),
+    };
+    let (mut sets, left_out) = args.sets.limited(planned);
     if !left_out.is_empty() {
         note(format_args!(
             "not counted, as --max-runs is {}: {}",
@@ -551,54 +421,6 @@ fn refusals(missing: &[EventCheck]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sets(slots: Option<usize>) -> SetArgs {
-        SetArgs {
-            slots,
-            max_runs: None,
-        }
-    }
-
-    #[test]
-    fn sets_share_events_where_they_can() {
-        let events = ["task-clock", "page-faults", "minor-faults", "major-faults"];
-        let none = |_: &str, _: &str| 0.0;
-        assert_eq!(
-            sets(None).plan_joint(&events, none),
-            sets(None).plan(&events)
-        );
-        assert_eq!(
-            sets(Some(1)).plan_joint(&events, none),
-            sets(Some(1)).plan(&events)
-        );
-        let shared = sets(Some(2)).plan_joint(&events, none);
-        assert_eq!(shared.len(), 3);
-        assert!(
-            shared[1..]
-                .iter()
-                .all(|s| s.iter().any(|e| shared[0].contains(e)))
-        );
-        let two = SetArgs {
-            max_runs: Some(2),
-            ..sets(Some(2))
-        };
-        let (kept, left_out) = two.limited(shared.clone());
-        assert_eq!((&kept[..], left_out.len()), (&shared[..2], 1));
-        assert!(!kept.iter().flatten().any(|e| *e == left_out[0]));
-    }
-
-    #[test]
-    fn software_events_share_a_run_and_slots_limit_it() {
-        let events = ["task-clock", "page-faults", "minor-faults"];
-        assert_eq!(sets(None).plan(&events).len(), 1);
-        assert_eq!(
-            sets(Some(2)).plan(&events),
-            [vec!["task-clock", "page-faults"], vec!["minor-faults"]]
-        );
-        assert!(
-            parse_slots("0").is_err() && parse_slots("17").is_err() && parse_slots("16") == Ok(16)
-        );
-    }
 
     #[test]
     fn events_with_one_reason_share_a_line() {

@@ -1,7 +1,8 @@
 //! `ompfuse plan`.
 
 use super::combine::Strategy;
-use crate::recording::{self, SetArgs};
+use crate::event_sets::SetArgs;
+use crate::recording;
 use crate::{counters, load, output};
 use anyhow::Result;
 use ompfuse_fuse::plan::Correlations;

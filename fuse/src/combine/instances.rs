@@ -54,6 +54,7 @@ pub fn combine_instances(name: &str, run: Run) -> Profile {
         origins,
         sources,
         unmatched,
+        ..
     }) = combined
     else {
         return Profile::of_run(name, run);
