@@ -166,7 +166,8 @@ impl Thread {
             tally.judged_ticks.get() / u64::from(JUDGED),
             SHARE.load(Ordering::Relaxed),
         );
-        (tally.judged.set(0), tally.judged_ticks.set(0));
+        tally.judged.set(0);
+        tally.judged_ticks.set(0);
         let allowed = mean * u64::from(share);
         let cost = COST.load(Ordering::Relaxed) * 100;
         while tally.one_in.get() < MOST && allowed * u64::from(tally.one_in.get()) < cost {
