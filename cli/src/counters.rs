@@ -243,8 +243,11 @@ pub(crate) fn count_together(names: &[String]) -> bool {
     counts().unwrap_or(false)
 }
 
-/// Splits `--events LIST`; `all` is every known event. Unknown names are an error.
+/// Splits `--events LIST`; `all` is every known event, `none` is no event. Unknown names are an error.
 pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
+    if list.trim() == "none" {
+        return Ok(Vec::new());
+    }
     let mut names = Vec::new();
     for name in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
         if name == "all" {
@@ -298,6 +301,7 @@ mod tests {
         );
         assert_eq!(parse_list("all").unwrap(), EVENT_NAMES);
         assert!(parse_list("").is_err());
+        assert_eq!(parse_list("none").unwrap(), Vec::<&str>::new());
         assert!(
             format!("{}", parse_list("cycle").unwrap_err())
                 .starts_with("no event is called `cycle`; known are ")

@@ -15,6 +15,7 @@ mod libraries;
 mod load;
 mod loader;
 mod output;
+mod privileges;
 mod program;
 mod progress;
 mod recording;

@@ -5,7 +5,7 @@ use crate::input::Input;
 use crate::libraries::{self, Libraries};
 use crate::output::note;
 use crate::select::SelectArgs;
-use crate::{binary, input, launch, loader};
+use crate::{binary, input, launch, loader, privileges};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::RunModule;
@@ -19,6 +19,11 @@ use std::process::{Command, Stdio};
 const PRELOAD: &str = "LD_PRELOAD";
 /// Variable with folders where the loader looks for libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+/// Variable with the C library's settings.
+const TUNABLES: &str = "GLIBC_TUNABLES";
+/// With an auditing library thread-local variables of libraries lie in spare room, of which there is little: so many bytes
+/// of every thread's stack are enough for an allocator's (jemalloc's 2.6 KB).
+const ROOM: &str = "glibc.rtld.optional_static_tls=4096";
 
 /// A program, ready to record.
 pub(crate) struct Prepared {
@@ -41,6 +46,7 @@ impl Prepared {
         let file = found
             .canonicalize()
             .with_context(|| format!("cannot find {}", found.display()))?;
+        privileges::refuse_to_record(&file)?;
         let bytes = input::map(&file)?;
         let libraries = Libraries::prepare(selection)?;
         let mut prepared = Prepared {
@@ -51,6 +57,7 @@ impl Prepared {
             _made: None,
         };
         if bytes.starts_with(b"#!") {
+            prepared.make_room();
             return Ok(prepared);
         }
         match binary::description(&file, &bytes)? {
@@ -67,24 +74,15 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Has the loader load everything, and not run it: with an auditing library, thread-local variables may find no room.
+    /// Makes sure that the program starts with an auditing library.
     fn try_audit(&mut self, bytes: &[u8]) -> Result<()> {
         if !loader::is_glibcs(bytes) {
             return Ok(());
         }
-        let trace = [
-            ("LD_TRACE_LOADED_OBJECTS", "1"),
-            ("LD_WARN", "yes"),
-            ("LD_BIND_NOW", "yes"),
-        ];
-        let mut command = Command::new(&self.file);
-        command
-            .envs(trace)
-            .envs(self.env.iter().map(|(k, v)| (k, v)));
-        let Ok(output) = command.stdin(Stdio::null()).output() else {
-            return Ok(()); // it is told when the program itself can't be started
-        };
-        if !String::from_utf8_lossy(&output.stderr).contains("static TLS block") {
+        if self.module.is_none() {
+            self.make_room(); // for what it starts
+        }
+        if self.finds_room() || self.make_room() && self.finds_room() {
             return Ok(());
         }
         let program = self.file.display();
@@ -97,8 +95,42 @@ impl Prepared {
         note(format_args!(
             "libraries of {program} are not recorded: no room for thread-local variables; {remedy}"
         ));
-        self.env.retain(|(name, _)| *name != libraries::AUDIT);
+        self.env
+            .retain(|(name, _)| ![libraries::AUDIT, TUNABLES].contains(name));
         Ok(())
+    }
+
+    /// Asks the loader for room for thread-local variables. False if the user or an earlier call has.
+    fn make_room(&mut self) -> bool {
+        let users = std::env::var_os(TUNABLES).unwrap_or_default();
+        let asked = users.to_string_lossy().contains("optional_static_tls");
+        if asked || self.env.iter().any(|(name, _)| *name == TUNABLES) {
+            return false;
+        }
+        let mut value = users;
+        if !value.is_empty() {
+            value.push(":");
+        }
+        value.push(ROOM);
+        self.env.push((TUNABLES, value));
+        true
+    }
+
+    /// Whether thread-local variables of all libraries find room: the loader loads everything, and runs nothing.
+    fn finds_room(&self) -> bool {
+        let trace = [
+            ("LD_TRACE_LOADED_OBJECTS", "1"),
+            ("LD_WARN", "yes"),
+            ("LD_BIND_NOW", "yes"),
+        ];
+        let mut command = Command::new(&self.file);
+        command
+            .envs(trace)
+            .envs(self.env.iter().map(|(k, v)| (k, v)));
+        let Ok(output) = command.stdin(Stdio::null()).output() else {
+            return true; // it is told when the program itself can't be started
+        };
+        !String::from_utf8_lossy(&output.stderr).contains("static TLS block")
     }
 
     /// Takes the patched copy in the cache, made if it isn't there; or the original, if that doesn't use OpenMP itself.

@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 /// The options of every command that records.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
-    /// Events to count, separated by commas, or `all`; without it everything that can be counted here
+    /// Events to count, separated by commas, or `all`, or `none` (labels and times only); without it everything that can be
+    /// counted here
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
     /// Record every event set this many times

@@ -72,9 +72,13 @@ impl Site {
 pub struct ProcessId {
     /// Its number in the operating system.
     pub pid: u32,
+    /// Its MPI rank, if it has one.
+    #[serde(default)]
+    pub mpi_rank: Option<u32>,
     /// What tells it apart from the others in the same run when XUs are matched: its position among processes that ran
     /// one after the other with the same modules. Processes that overlap in time share one number, since the order of
-    /// their starts may differ between runs; a label that several of them have is ambiguous.
+    /// their starts may differ between runs; a label that several of them have is ambiguous. MPI ranks are told apart
+    /// by their rank in the upper half.
     pub ordinal: u32,
 }
 

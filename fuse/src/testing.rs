@@ -246,6 +246,7 @@ impl FakeRun {
         let header = ProcessHeader {
             version: "0".to_owned(),
             pid,
+            mpi_rank: None,
             begin: ClockPair {
                 tsc: begin,
                 ns: begin + 5_000_000_000,

@@ -168,8 +168,8 @@ impl Buffer {
     }
 
     /// Stores the totals and cuts the file to what is committed. The mapping stays, so a late record does no harm; it is
-    /// removed with the process, or by [`Buffer::release`].
-    pub(crate) fn finish(&self, tsc_end: u64, counts_end: &[u64]) {
+    /// removed with the process, or by [`Buffer::release`]. Without `trim` the file keeps its length.
+    pub(crate) fn finish(&self, tsc_end: u64, counts_end: &[u64], trim: bool) {
         // SAFETY: the header stays mapped as long as self; only this thread (or the one that ends the process) writes it.
         unsafe {
             let end = &mut (*self.header).counts_end;
@@ -178,17 +178,19 @@ impl Buffer {
                 .for_each(|(slot, &count)| *slot = count);
             (&raw mut (*self.header).tsc_end).write(tsc_end);
         }
-        let end = if self.flushed.get() == 0 {
-            // Nothing but the stage: from now on it is all the records.
-            // SAFETY: as in `record`.
-            unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }
-                .store(0, Ordering::Release);
-            HEADER_LEN + self.at.get()
-        } else {
-            HEADER_LEN + STAGE + self.flushed.get() as usize
-        };
-        if let Some(fd) = self.own_file() {
-            syscall::truncate(fd, end as u64);
+        if trim {
+            let end = if self.flushed.get() == 0 {
+                // Nothing but the stage: from now on it is all the records.
+                // SAFETY: as in `record`.
+                unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }
+                    .store(0, Ordering::Release);
+                HEADER_LEN + self.at.get()
+            } else {
+                HEADER_LEN + STAGE + self.flushed.get() as usize
+            };
+            if let Some(fd) = self.own_file() {
+                syscall::truncate(fd, end as u64);
+            }
         }
         // Stores behind the new end would raise SIGBUS, hence no further record can fit.
         self.full.set(true);

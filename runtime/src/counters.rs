@@ -6,6 +6,7 @@ use crate::rdpmc::CounterPage;
 use crate::simulated::{self, Slot};
 use crate::syscall;
 use core::cell::Cell;
+use core::mem::MaybeUninit;
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::EventStatus;
 use perf_event::events::{Event, Hardware, Software};
@@ -289,16 +290,20 @@ impl Counters {
     #[inline(never)]
     fn read_by_kernel(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
         // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
-        let mut words = [0; 3 + 2 * (MAX_COUNTERS + 1)];
+        // Not zeroed: the C library's `memset` changes registers that inline probes don't save.
+        let mut words = MaybeUninit::<[u64; 3 + 2 * (MAX_COUNTERS + 1)]>::uninit();
         let expected = 3 + 2 * (self.len + 1);
-        if syscall::read(self.fds[0], &mut words) != (8 * expected) as isize {
+        let Some(words) = syscall::read_words(self.fds[0], &mut words, expected) else {
             return false;
-        }
-        for (at, value) in out.iter_mut().enumerate().take(self.len) {
-            *value = words[5 + 2 * at];
+        };
+        for (words, value) in words.iter().skip(5).step_by(2).zip(out.iter_mut()) {
+            *value = *words;
         }
         // Somebody else had the processor's counters for a while: what happened then is not in the counts.
-        let gap = words[1].saturating_sub(words[2]);
+        let &[_, enabled, running, ..] = words else {
+            return false;
+        };
+        let gap = enabled.saturating_sub(running);
         gap <= self.gap.replace(gap) + TOLERANCE_NS
     }
 

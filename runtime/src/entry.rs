@@ -470,7 +470,9 @@ unsafe extern "C-unwind" fn handle_call(call: *const Call) -> u64 {
     match process::current() {
         Some(thread) => {
             thread.recover(call.stack_pointer());
-            probes::call(thread, call)
+            let result = probes::call(thread, call);
+            thread.rest();
+            result
         }
         None => call.forward(),
     }
@@ -482,7 +484,9 @@ unsafe extern "C-unwind" fn handle_task(call: *const Call, block: *mut u8) -> u6
     match process::current() {
         Some(thread) => {
             thread.recover(call.stack_pointer());
-            probes::task(thread, call, block)
+            let result = probes::task(thread, call, block);
+            thread.rest();
+            result
         }
         None => call.forward(),
     }
@@ -502,6 +506,7 @@ unsafe extern "C" fn handle_inline(registers: *const [u64; 16], site: *const Sit
     if let Some(thread) = thread {
         thread.recover(registers[RSP] as usize);
         probes::inline::inline(thread, registers, site);
+        thread.rest();
     }
 }
 

@@ -1,16 +1,23 @@
 //! Start and end of a recording, modules that come and go, threads, and fork.
 
+mod end;
+mod orphan;
+
+pub(crate) use end::finish;
+
 use crate::buffer::Buffer;
 use crate::counters::{self, Counters, EventSet};
+<<<<<<< HEAD
 use crate::thread::{Thread, now, sample};
+=======
+use crate::thread::{Thread, now, state};
+>>>>>>> 9d34e8f (Records are closed by who has taken the thread; clone() children, ranks, privileges, room for thread-local variables)
 use crate::{control, entry, host, modules, names, program, syscall, tls};
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
-use ompfuse_format::run::{
-    self, BoundaryCost, ClockPair, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader,
-};
+use ompfuse_format::run::{self, ClockPair, EventStatus, ModuleStatus, ProcessHeader};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -75,6 +82,8 @@ pub(crate) fn event_names(set: usize, counted: usize) -> Option<(*const c_char, 
 /// What is fixed when recording begins.
 struct Process {
     directory: PathBuf,
+    /// The process that records: the child of a fork that no handler was told of has another number.
+    pid: u32,
     /// Distinguishes the processes of a run: the pid, with a suffix after exec.
     key: String,
     chosen: EventSet,
@@ -85,7 +94,8 @@ struct Process {
 
 /// One line to the user; the program goes on.
 pub(crate) fn complain(message: &str) {
-    let _ = writeln!(std::io::stderr(), "ompfuse: {message}");
+    // Not through std: its thread-local variables may be gone, if this thread is about to end.
+    syscall::write(2, format!("ompfuse: {message}\n").as_bytes());
 }
 
 fn clock() -> ClockPair {
@@ -216,6 +226,7 @@ fn start(settings: &Settings) {
     }
     let mut process = Process {
         directory: settings.directory.clone(),
+        pid: 0,
         key: String::new(),
         names: counted_names(&status),
         chosen,
@@ -242,6 +253,7 @@ fn start(settings: &Settings) {
     // The main thread's account begins here, so that what precedes its first construct is in it.
     if let Some(thread) = current() {
         measure(thread);
+        thread.rest();
     }
     for module in &found {
         switch_on(module);
@@ -345,9 +357,13 @@ impl Process {
     /// Writes the process header under a name that nobody has.
     fn announce(&mut self) -> bool {
         let pid = std::process::id();
+        self.pid = pid;
         let header = ProcessHeader {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid,
+            mpi_rank: run::RANK_VARIABLES
+                .iter()
+                .find_map(|name| environment(name)?.parse().ok()),
             begin: clock(),
             events: self.status.clone(),
             modules: modules::statuses(),
@@ -443,8 +459,12 @@ pub(crate) fn current<'a>() -> Option<&'a Thread> {
 #[inline(always)]
 pub(crate) fn known<'a>() -> Option<&'a Thread> {
     let word = tls::get();
+    if word <= TLS_OFF {
+        return None;
+    }
     // SAFETY: set by begin_thread, and reset before the memory goes.
-    (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) })
+    let thread = unsafe { &*(word as *const Thread) };
+    thread.wake().then_some(thread)
 }
 
 /// Whether this thread, which does not record, may begin to.
@@ -453,14 +473,33 @@ pub(crate) fn may_begin() -> bool {
     tls::get() != TLS_OFF && ACTIVE.load(Ordering::Relaxed)
 }
 
+/// Whether this is the process that records, and no child of it that was made by a system call of the program's own.
+fn is_own_process() -> bool {
+    // SAFETY: PROCESS is set before ACTIVE and never freed.
+    let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() };
+    process.is_some_and(|p| p.pid == std::process::id())
+}
+
 /// A thread's first probe.
 #[cold]
 #[inline(never)]
 fn begin_thread<'a>() -> Option<&'a Thread> {
+    let before = tls::get();
     tls::set(TLS_OFF); // what follows may allocate, and so run probes of a patched allocator
     // SAFETY: errno is this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
-    let thread = new_thread();
+    let thread = if is_own_process() {
+        end::be_told();
+        new_thread().inspect(|thread| {
+            if before > TLS_OFF {
+                // SAFETY: this thread's own, whose records were closed when the program began to exit; never freed.
+                thread.follow(unsafe { &*(before as *const Thread) });
+            }
+        })
+    } else {
+        orphan::stop();
+        None
+    };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     match thread {
@@ -503,8 +542,8 @@ fn new_thread<'a>() -> Option<&'a Thread> {
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let buffer = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header)?;
-    let memory = syscall::map_memory(size_of::<Thread>())?.cast::<Thread>();
-    // SAFETY: fresh zeroed pages, aligned, large enough, not shared with anybody yet.
+    let memory = state::map()?;
+    // SAFETY: just mapped, not shared with anybody yet.
     let thread: &Thread = unsafe { Thread::init(memory, index, counters, buffer) };
     thread
         .buffer
@@ -530,7 +569,7 @@ fn with_list(change: impl FnOnce()) {
         .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
         .is_err()
     {
-        core::hint::spin_loop();
+        syscall::yield_now(); // whoever has it may be waiting for this processor
     }
     change();
     LIST_LOCK.store(false, Ordering::Release);
@@ -545,10 +584,12 @@ unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     tls::set(0); // another destructor may still run constructs: they make a new record file
     // SAFETY: set by new_thread for this thread, and not released yet.
     let thread = unsafe { &*memory };
-    // With the lock, since `finish` may be closing this thread at the moment.
-    with_list(|| {
+    if thread.wake() {
         thread.recover(here());
         thread.finish();
+    }
+    // Whoever is closing this thread has the lock until that is done.
+    with_list(|| {
         LOST.fetch_add(thread.buffer.lost(), Ordering::Relaxed);
         let mut head = THREADS.load(Ordering::Relaxed).cast_const();
         if core::ptr::eq(head, memory) {
@@ -567,68 +608,7 @@ unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     // SAFETY: neither the list nor TLS leads here any more.
     unsafe {
         thread.buffer.release();
-        syscall::unmap(memory.cast(), size_of::<Thread>());
-    }
-}
-
-/// Ends the recording at the process's orderly exit. Called by the loader.
-pub(crate) fn finish() {
-    if !ACTIVE.swap(false, Ordering::AcqRel) {
-        return;
-    }
-    // SAFETY: as in new_thread.
-    let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else {
-        return;
-    };
-    let own = tls::get();
-    let mut lost = LOST.load(Ordering::Relaxed);
-    // The lock is kept: a thread that ends meanwhile (libgomp's pool may) waits for it before its memory goes.
-    with_list(|| {
-        let mut head = THREADS.load(Ordering::Relaxed).cast_const();
-        while !head.is_null() {
-            // SAFETY: listed threads are alive.
-            let thread = unsafe { &*head };
-            // A thread at work can't be closed from here: what it committed stays, its last part is missing.
-            if head as usize == own {
-                thread.recover(here());
-                thread.finish();
-            } else if thread.is_idle() {
-                thread.finish_from_outside();
-            }
-            lost += thread.buffer.lost();
-            head = thread.next.get();
-        }
-    });
-    if own > TLS_OFF {
-        tls::set(TLS_OFF);
-    }
-    let end = ProcessEnd {
-        end: clock(),
-        threads: NEXT_INDEX.load(Ordering::Relaxed),
-        lost,
-        stopped: (lost > 0)
-            .then(|| format!("{lost} records or threads did not fit (disk full, or a limit)")),
-        boundary: Some(BOUNDARY_TICKS.load(Ordering::Relaxed))
-            .filter(|&ticks| ticks > 0)
-            .map(|ticks| BoundaryCost {
-                boundaries: MEASURED.0,
-                ticks,
-            }),
-    };
-    if let (Ok(json), Ok(mut file)) = (
-        serde_json::to_vec_pretty(&end),
-        create(
-            &process
-                .directory
-                .join(format!("process-{}.end.json", process.key)),
-        ),
-    ) {
-        let _ = file.write_all(&json);
-    }
-    // Nobody can change anything any more.
-    let _ = std::fs::remove_file(process.control_file());
-    if let Some(stopped) = &end.stopped {
-        complain(stopped);
+        state::unmap(memory);
     }
 }
 
@@ -637,7 +617,7 @@ unsafe extern "C" fn after_fork_in_child() {
     let word = tls::get();
     if word > TLS_OFF {
         // SAFETY: the child's copy of the thread that forked.
-        unsafe { &*(word as *const Thread) }.abandoned.set(true);
+        unsafe { &*(word as *const Thread) }.give_up();
     }
     tls::set(0);
     LIST_LOCK.store(false, Ordering::Relaxed);
@@ -647,6 +627,7 @@ unsafe extern "C" fn after_fork_in_child() {
     for (known, claimed) in SETS.iter().zip(&SETS_CLAIMED) {
         claimed.store(!known.load(Ordering::Relaxed).is_null(), Ordering::Relaxed);
     }
+    end::start_again();
     CALLS.store(0, Ordering::Relaxed); // of a thread that is not here any more
     LOST.store(0, Ordering::Relaxed);
     // SAFETY: only this thread exists here, and no reference is held.

@@ -76,6 +76,7 @@ extern "C" fn region_end() {
         thread.leave(&detached.frame, 0);
         thread.reattach(detached);
     }
+    thread.rest();
 }
 
 extern "C" fn pause() {
@@ -93,6 +94,7 @@ unsafe extern "C" fn read(counts: *mut Counts) -> c_int {
     };
     thread.charge();
     let values = thread.last_counts();
+    thread.rest();
     let Some((names, events)) = process::event_names(set, thread.counted()) else {
         return 0;
     };

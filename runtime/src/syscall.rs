@@ -2,6 +2,7 @@
 
 use core::arch::asm;
 use core::ffi::CStr;
+use core::mem::MaybeUninit;
 
 /// Raw system call; a negative result is `-errno`.
 ///
@@ -21,23 +22,21 @@ pub(crate) unsafe fn raw(number: libc::c_long, args: [usize; 6]) -> isize {
     result
 }
 
-/// Reads into `out`; the number of bytes or `-errno`.
+/// Reads so many words; `None` if the kernel gives fewer, or none.
 #[inline(always)]
-pub(crate) fn read(fd: i32, out: &mut [u64]) -> isize {
-    // SAFETY: the kernel writes at most the given length into the borrowed slice.
-    unsafe {
-        raw(
-            libc::SYS_read,
-            [
-                fd as usize,
-                out.as_mut_ptr() as usize,
-                size_of_val(out),
-                0,
-                0,
-                0,
-            ],
-        )
+pub(crate) fn read_words<const N: usize>(
+    fd: i32,
+    out: &mut MaybeUninit<[u64; N]>,
+    wanted: usize,
+) -> Option<&[u64]> {
+    let args = [fd as usize, out.as_mut_ptr() as usize, 8 * N, 0, 0, 0];
+    // SAFETY: the kernel writes at most the given length into the borrowed array.
+    let read = unsafe { raw(libc::SYS_read, args) };
+    if wanted > N || read != (8 * wanted) as isize {
+        return None;
     }
+    // SAFETY: the kernel has written so many words.
+    Some(unsafe { core::slice::from_raw_parts(out.as_ptr().cast(), wanted) })
 }
 
 /// Private anonymous memory, zeroed; `None` if there is none. The length is rounded up to pages by the kernel.
@@ -47,6 +46,13 @@ pub(crate) fn map_memory(len: usize) -> Option<*mut u8> {
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
     let at = unsafe { raw(libc::SYS_mmap, [0, len, prot, flags, usize::MAX, 0]) };
     (at > 0).then_some(at as *mut u8)
+}
+
+/// Has the child of a fork find zeros in these pages. Without that (before Linux 4.14) it finds what its parent had there.
+pub(crate) fn wipe_on_fork(at: *mut u8, len: usize) {
+    let advice = libc::MADV_WIPEONFORK as usize;
+    // SAFETY: changes nothing in this process.
+    unsafe { raw(libc::SYS_madvise, [at as usize, len, advice, 0, 0, 0]) };
 }
 
 /// Shared mapping of a file, its pages present at once: one call instead of a page fault per page on a probe's path.
@@ -176,6 +182,22 @@ pub(crate) fn open(path: &CStr) -> Option<i32> {
     // SAFETY: the kernel reads the string.
     let fd = unsafe { raw(libc::SYS_open, [path, flags, 0, 0, 0, 0]) };
     i32::try_from(fd).ok().filter(|&fd| fd >= 0)
+}
+
+/// Makes a file for the owner only, which must not exist, to write; `None` if that is not to be had.
+pub(crate) fn create(path: &CStr) -> Option<i32> {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let args = [path.as_ptr() as usize, flags as usize, 0o600, 0, 0, 0];
+    // SAFETY: the kernel reads the string.
+    let fd = unsafe { raw(libc::SYS_open, args) };
+    i32::try_from(fd).ok().filter(|&fd| fd >= 0)
+}
+
+/// Writes what fits.
+pub(crate) fn write(fd: i32, bytes: &[u8]) {
+    let args = [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
+    // SAFETY: the kernel reads the slice.
+    unsafe { raw(libc::SYS_write, args) };
 }
 
 /// Device and inode number of an open file; `None` if the descriptor is not open.

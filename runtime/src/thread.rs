@@ -15,7 +15,11 @@ mod frame;
 mod locks;
 mod nest;
 mod recover;
+<<<<<<< HEAD
 pub(crate) mod sample;
+=======
+pub(crate) mod state;
+>>>>>>> 9d34e8f (Records are closed by who has taken the thread; clone() children, ranks, privileges, room for thread-local variables)
 mod write;
 
 pub(crate) use choice::Choice;
@@ -67,8 +71,6 @@ pub(crate) struct Thread {
     sequence: Cell<u64>,
     work: [Work; MAX_WORK],
     work_top: Cell<usize>,
-    /// Work-sharing constructs that found the stack full.
-    work_lost: Cell<usize>,
     mutexes: [Held; MAX_MUTEXES],
     mutex_top: Cell<usize>,
     mutex_lost: Cell<usize>,
@@ -82,8 +84,6 @@ pub(crate) struct Thread {
     detached: Cell<*mut Detached>,
     detached_free: Cell<*mut Detached>,
     detached_lost: Cell<usize>,
-    /// Left over from before a fork: nothing is recorded on it any more.
-    pub(crate) abandoned: Cell<bool>,
     stack: Stack,
     /// The frames that were entered, as far as there is room; and how many they are.
     entered: [Entered; REMEMBERED],
@@ -97,7 +97,7 @@ impl Thread {
     /// large for a stack of unknown size.
     ///
     /// # Safety
-    /// `at` points to zeroed memory of this size that nobody else uses.
+    /// `at` comes from [`state::map`], and nobody else uses it.
     pub(crate) unsafe fn init<'a>(
         at: *mut Thread,
         index: u32,
@@ -132,6 +132,11 @@ impl Thread {
         thread.write_node(node, Construct::Program, NO_SITE, place);
         thread.root.written.set(true);
         thread
+    }
+
+    /// Goes on where this thread's records were closed too early: ranks are counted on.
+    pub(crate) fn follow(&self, before: &Thread) {
+        self.root.follow(&before.root);
     }
 
     /// Number of counters that an account can have.
@@ -229,7 +234,9 @@ impl Thread {
 
     /// Whether the thread is outside everything.
     pub(crate) fn is_idle(&self) -> bool {
-        core::ptr::eq(self.frame.get(), &raw const self.root) && self.work_top.get() == 0
+        core::ptr::eq(self.frame.get(), &raw const self.root)
+            && core::ptr::eq(self.account.get(), &raw const self.root.cost)
+            && self.work_top.get() == 0
     }
 
     /// Innermost open work entry of the current frame.
@@ -253,7 +260,11 @@ impl Thread {
 
     /// Ends the thread's recording: everything that is open is closed, up to the root.
     pub(crate) fn finish(&self) {
-        if self.abandoned.get() {
+        self.finish_and(true);
+    }
+
+    fn finish_and(&self, trim: bool) {
+        if self.is_gone() {
             return;
         }
         self.pending.drain_into(&self.root.cost, self.k());
@@ -266,20 +277,29 @@ impl Thread {
                 break;
             }
         }
+<<<<<<< HEAD
         self.tell_left_out();
         self.abandoned.set(true);
         // At exit the thread may be about to enter a region: it finds a place to charge, and nothing is written.
+=======
+        self.give_up();
+        // In the midst of something it goes on, finds a place to charge, and writes nothing.
+>>>>>>> 9d34e8f (Records are closed by who has taken the thread; clone() children, ranks, privileges, room for thread-local variables)
         self.frame.set(&raw const self.root);
         self.account.set(&raw const self.root.cost);
         self.turn(&raw const self.root.cost);
-        self.buffer
-            .finish(self.last.get(), &self.last_counts()[..self.counters.len()]);
+        self.buffer.finish(
+            self.last.get(),
+            &self.last_counts()[..self.counters.len()],
+            trim,
+        );
     }
 
-    /// As [`Thread::finish`], by another thread, while this one does nothing of ours.
-    pub(crate) fn finish_from_outside(&self) {
+    /// As [`Thread::finish`], by another thread, which has taken this one ([`Thread::close`]).
+    /// `trim`: its file is cut.
+    pub(crate) fn finish_from_outside(&self, trim: bool) {
         self.hand_over_counters();
-        self.finish();
+        self.finish_and(trim);
     }
 }
 

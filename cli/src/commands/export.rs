@@ -67,8 +67,11 @@ fn csv(xus: &XuTable, out: impl Write) -> std::io::Result<()> {
         "duration_ns",
     ];
     let events = xus.events.iter().map(|e| e.name.as_str());
+    // Of MPI programs only.
+    let has_ranks = xus.processes.iter().any(|p| p.mpi_rank.is_some());
+    let rank = has_ranks.then_some("mpi_rank");
     writer
-        .write_record(fixed.into_iter().chain(events))
+        .write_record(fixed.into_iter().chain(rank).chain(events))
         .map_err(io_error)?;
     for row in 0..xus.len() {
         let site = xus.sites.get(xus.site[row] as usize);
@@ -95,8 +98,11 @@ fn csv(xus: &XuTable, out: impl Write) -> std::io::Result<()> {
             .events
             .iter()
             .map(|e| e.get(row).map(|c| c.to_string()).unwrap_or_default());
+        let process = xus.processes.get(xus.process[row] as usize);
+        let rank = process.and_then(|p| p.mpi_rank);
+        let rank = has_ranks.then(|| rank.map(|r| r.to_string()).unwrap_or_default());
         writer
-            .write_record(cells.into_iter().chain(counts))
+            .write_record(cells.into_iter().chain(rank).chain(counts))
             .map_err(io_error)?;
     }
     writer.flush()

@@ -3,7 +3,7 @@
 use crate::binary::{self, Binary, Totals};
 use crate::input::Input;
 use crate::select::SelectArgs;
-use crate::{atomic, embedded, input, launch, output, progress};
+use crate::{atomic, embedded, input, launch, output, privileges, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::site::{Outcome, SiteInfo};
 use ompfuse_rewriter::plan::PatchPlan;
@@ -76,6 +76,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             args.binary.display()
         );
     }
+    privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let spinner = progress::spinner("scanning");
     let scan = match binary::examine(&args.binary, &bytes)? {
         Binary::Original(scan) => scan,

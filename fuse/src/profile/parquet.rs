@@ -52,6 +52,7 @@ const FIXED: &[&str] = &[
     "source",
     "process",
     "process_number",
+    "mpi_rank",
     "thread",
     "cpu",
     "rank",

@@ -117,6 +117,13 @@ impl<'a> RunFiles<'a> {
                 )
             })
             .collect();
+        // A process that only says why it is not recorded.
+        for (key, end) in ends {
+            let pid = key.split('.').next().and_then(|pid| pid.parse().ok());
+            if let (Some(pid), Some(reason)) = (pid, end.stopped) {
+                problems.push(Problem::Stopped { pid, reason });
+            }
+        }
         for (key, module) in late {
             if let Some(process) = processes.get_mut(key) {
                 process.header.modules.push(module);

@@ -358,14 +358,16 @@ fn match_processes(
 ) -> Vec<ProcessId> {
     let mut ids: Vec<ProcessId> = infos
         .iter()
-        .map(|p| ProcessId {
+        .zip(files)
+        .map(|(p, files)| ProcessId {
             pid: p.pid,
-            ordinal: 0,
+            mpi_rank: files.header.mpi_rank,
+            ordinal: files.header.mpi_rank.map_or(0, |rank| (rank + 1) << 16),
         })
         .collect();
     let mut has_xus = vec![false; infos.len()];
     xus.process.iter().for_each(|&p| has_xus[p as usize] = true);
-    let mut groups: BTreeMap<Vec<&str>, Vec<usize>> = BTreeMap::new();
+    let mut groups: BTreeMap<(Option<u32>, Vec<&str>), Vec<usize>> = BTreeMap::new();
     for process in (0..infos.len()).filter(|&p| has_xus[p]) {
         let mut modules: Vec<&str> = files[process]
             .header
@@ -374,7 +376,8 @@ fn match_processes(
             .map(|m| m.path.as_str())
             .collect();
         modules.sort_unstable();
-        groups.entry(modules).or_default().push(process);
+        let rank = files[process].header.mpi_rank;
+        groups.entry((rank, modules)).or_default().push(process);
     }
     for group in groups.into_values() {
         // In the order of their begin, as `infos` is.
@@ -389,7 +392,7 @@ fn match_processes(
             group
                 .iter()
                 .enumerate()
-                .for_each(|(ordinal, &p)| ids[p].ordinal = ordinal as u32);
+                .for_each(|(ordinal, &p)| ids[p].ordinal |= ordinal as u32);
         }
     }
     ids

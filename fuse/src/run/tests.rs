@@ -273,6 +273,22 @@ fn processes_one_after_the_other_differ_and_overlapping_ones_do_not() {
         run.health.problems,
         [Problem::OverlappingProcesses { count: 3 }]
     );
+
+    // Of an MPI program each has a rank.
+    for (pid, rank) in [(77, 2), (78, 0), (79, 1)] {
+        let name = format!("process-{pid}.json");
+        let (_, json) = fake.files.iter_mut().find(|f| f.0 == name).unwrap();
+        let mut header: ompfuse_format::run::ProcessHeader = serde_json::from_slice(json).unwrap();
+        header.mpi_rank = Some(rank);
+        *json = serde_json::to_vec(&header).unwrap();
+    }
+    let run = fake.read();
+    let ids = run.xus.processes.iter().map(|p| (p.mpi_rank, p.ordinal));
+    assert_eq!(
+        ids.collect::<Vec<_>>(),
+        [(Some(2), 3 << 16), (Some(0), 1 << 16), (Some(1), 2 << 16)]
+    );
+    assert!(run.health.is_good());
 }
 
 #[test]
@@ -330,6 +346,19 @@ fn a_range_needs_no_node_of_its_own() {
     let run = fake.read();
     assert_eq!(label_texts(&run), ["0.1.5.8", "-"]);
     assert_eq!((run.xus.first[0], run.xus.iterations[0]), (8, 4));
+}
+
+#[test]
+fn a_process_that_only_says_why_it_has_no_records_is_a_problem() {
+    let mut fake = listing(&[], false);
+    let json = br#"{"end":{"tsc":1,"ns":2},"threads":0,"lost":0,"stopped":"a clone"}"#;
+    fake.files
+        .push(("process-78.end.json".to_owned(), json.to_vec()));
+    let problems = fake.read().health.problems;
+    assert!(
+        matches!(&problems[..], [Problem::Stopped { pid: 78, reason }] if reason == "a clone"),
+        "{problems:?}"
+    );
 }
 
 #[test]

@@ -29,7 +29,11 @@ impl XuTable {
             .collect();
 
         let mut table = XuTable {
-            processes: vec![ProcessId { pid: 0, ordinal: 0 }],
+            processes: vec![ProcessId {
+                pid: 0,
+                mpi_rank: None,
+                ordinal: 0,
+            }],
             ..XuTable::default()
         };
         table.events = event_at
@@ -192,7 +196,11 @@ mod tests {
         let csv = "type,label,thread,t0_ns,t1_ns\n1,0.1,0,0,0\n1,0.1,0,0,0\n";
         let mut table = XuTable::from_csv(csv.as_bytes()).unwrap();
         assert_eq!(table.key(0), table.key(1));
-        table.processes.push(ProcessId { pid: 9, ordinal: 1 });
+        table.processes.push(ProcessId {
+            pid: 9,
+            mpi_rank: None,
+            ordinal: 1,
+        });
         table.process[1] = 1;
         assert_ne!(table.key(0), table.key(1));
         assert_eq!(table.label_hash(0), table.label_hash(1));

@@ -31,6 +31,16 @@ pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 /// Environment variable: folder with what the auditing library needs, and what it has decided.
 pub const ENV_LIBRARIES: &str = "OMPFUSE_LIBRARIES";
 
+/// Environment variables by which launchers of MPI programs (PMIx, Open MPI, MPICH, MVAPICH, Slurm) tell a process its
+/// rank; the first that holds a number counts.
+pub const RANK_VARIABLES: &[&str] = &[
+    "PMIX_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "SLURM_PROCID",
+];
+
 /// File name of the auditing library.
 pub const AUDIT_LIBRARY: &str = "libompfuse_audit.so";
 
@@ -141,6 +151,9 @@ pub struct ProcessHeader {
     pub version: String,
     /// Process.
     pub pid: u32,
+    /// Its MPI rank, if it has one (see [`RANK_VARIABLES`]).
+    #[serde(default)]
+    pub mpi_rank: Option<u32>,
     /// When recording began.
     pub begin: ClockPair,
     /// The wanted events, and what became of them.

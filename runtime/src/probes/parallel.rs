@@ -99,6 +99,7 @@ impl Forked {
         thread.enter(&frame);
         body(Some(thread));
         thread.leave(&frame, frame.tid as u64);
+        thread.rest();
     }
 
     /// The frame of the member that asks.

@@ -65,6 +65,7 @@ pub(super) fn run(thread: &Thread, frame: &Frame, extent: u64, body: impl FnOnce
     thread.enter(frame);
     body();
     thread.leave(frame, extent);
+    thread.rest();
 }
 
 /// In front of GOMP's argument block. `arg_size` grows by the header (rounded up to the alignment), so the runtime copies

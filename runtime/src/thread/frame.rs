@@ -83,6 +83,12 @@ impl Frame {
         self.written.set(rank > 0);
     }
 
+    /// Counts its children as those of `before`.
+    pub(super) fn follow(&self, before: &Frame) {
+        self.rank.set(before.rank.get());
+        self.calls.set(before.calls.get());
+    }
+
     /// What was chosen when it began.
     pub(crate) fn choice(&self) -> Choice {
         self.choice.get()

@@ -113,7 +113,7 @@ impl Thread {
         };
         let top = self.work_top.get();
         let Some(work) = self.work.get(top) else {
-            self.work_lost.set(self.work_lost.get() + 1);
+            self.buffer.lose();
             return None;
         };
         self.work_top.set(top + 1);
@@ -229,13 +229,13 @@ impl Thread {
     /// [`record::Interval::extent`].
     pub(crate) fn leave(&self, frame: &Frame, extent: u64) {
         if !core::ptr::eq(self.frame.get(), frame) {
-            if self.abandoned.get() {
+            if self.is_gone() {
                 return; // forked away in between, or finished
             }
             self.return_to(frame);
         }
         self.depth.set(self.depth.get().saturating_sub(1));
-        if self.abandoned.get() {
+        if self.is_gone() {
             // Nothing is written, but the frame's memory goes.
             self.work_top.set(frame.work_base.get());
             self.mutex_top.set(frame.mutex_base.get());

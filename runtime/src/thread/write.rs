@@ -8,7 +8,7 @@ use ompfuse_format::record::{self, IntervalHead, MAX_COUNTERS, Node, Step};
 impl Thread {
     /// Writes the identity of a node.
     pub(crate) fn write_node(&self, node: u64, construct: Construct, site: u32, place: Place) {
-        if self.abandoned.get() {
+        if self.is_gone() {
             return;
         }
         let Place {
@@ -33,7 +33,7 @@ impl Thread {
 
     /// Writes what the program calls a region.
     pub(crate) fn write_name(&self, site: u32, name: &[u8]) {
-        if self.abandoned.get() {
+        if self.is_gone() {
             return;
         }
         self.buffer.record(record::Name::len_of(name.len()), |out| {
@@ -71,14 +71,14 @@ impl Thread {
     /// Counts the time of an interval that is not recorded: a thread's intervals add up to its time.
     #[cold]
     fn leave_out(&self, cost: &Cost) {
-        if !self.abandoned.get() {
+        if !self.is_gone() {
             self.buffer.leave_out(cost.ticks.get());
         }
     }
 
     #[inline]
     fn write(&self, head: &IntervalHead, cost: &Cost) {
-        if self.abandoned.get() {
+        if self.is_gone() {
             return; // the mapping belongs to the process before the fork
         }
         cost.bind(self.choices.set()); // one that was never charged

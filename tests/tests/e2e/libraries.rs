@@ -274,6 +274,38 @@ fn thread_local_variables_come_first() {
     assert_eq!(table::export(&at("helped")).len(), 10);
 }
 
+/// An allocator that is preloaded, for the command or in what it starts, has the room that it needs.
+#[test]
+fn preloaded_libraries_with_thread_local_variables() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let (Some(main), Some(room)) = (
+        compile("gcc", "main.c", &at("main"), &["-fopenmp"]),
+        compile("gcc", "room.c", &at("room.so"), &["-fPIC", "-shared"]),
+    ) else {
+        return;
+    };
+    let preload = format!("LD_PRELOAD={}", text(&room));
+    record(&at("inner"), &["env", &preload, text(&main)], &[], 1);
+    assert_eq!(table::export(&at("inner")).len(), 4);
+    let env = [("LD_PRELOAD", text(&room))];
+    let said = record(&at("outer"), &[text(&main)], &env, 1);
+    assert_eq!(table::export(&at("outer")).len(), 4);
+    assert!(!said.errors().contains("GLIBC_TUNABLES"), "{said:?}");
+    // What the user has set is kept.
+    let env = [("GLIBC_TUNABLES", "glibc.malloc.perturb=1")];
+    let command = ["sh", "-c", "echo ${GLIBC_TUNABLES%%:*}; $0", text(&main)];
+    let mut recorder = ompfuse_tests::command::with_threads(2);
+    recorder
+        .args(["record", "--events", "none", "-o"])
+        .arg(at("kept"));
+    let kept = process::run(recorder.envs(env).arg("--").args(command)).ok("a script");
+    assert!(
+        kept.text().starts_with("glibc.malloc.perturb=1\n"),
+        "{kept:?}"
+    );
+}
+
 /// Libraries are patched by a process of its own: the program sees nothing of it, neither a signal nor a child.
 #[test]
 fn no_child_is_seen() {

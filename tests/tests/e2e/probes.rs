@@ -22,7 +22,7 @@ const ENTRIES: [&str; 10] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 15] = [
+const SLOW: [(&str, &str); 16] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
@@ -68,7 +68,14 @@ const SLOW: [(&str, &str); 15] = [
         "choice::<impl ompfuse_runtime::thread::Thread>::change_set",
         "another event set",
     ),
+    (
+        "state::<impl ompfuse_runtime::thread::Thread>::take",
+        "an outermost construct begins, and nobody may close the thread's records meanwhile",
+    ),
 ];
+
+/// Those of them that save all registers around what they do.
+const SAVING: [&str; 2] = ["process::begin_thread", "entry::protected"];
 
 /// What may be called in other libraries: copies of memory, and what runs while an exception passes.
 const IMPORTS: [&str; 5] = ["memcpy", "memmove", "memset", "bcmp", "_Unwind_Resume"];
@@ -182,6 +189,9 @@ struct Walk<'a> {
     open: Vec<u64>,
     seen: BTreeSet<u64>,
     slow: BTreeSet<&'static str>,
+    /// Functions that may be slow; on the way of an inline probe they too leave alone what isn't saved.
+    lenient: BTreeSet<u64>,
+    is_lenient: bool,
     wrong: Vec<String>,
     /// Whether all registers of the program are live: no vector instruction but those that leave the upper halves alone.
     is_inline: bool,
@@ -194,6 +204,8 @@ impl<'a> Walk<'a> {
             open: Vec::new(),
             seen: BTreeSet::new(),
             slow: BTreeSet::new(),
+            lenient: BTreeSet::new(),
+            is_lenient: false,
             wrong: Vec::new(),
             is_inline,
         }
@@ -216,8 +228,20 @@ impl<'a> Walk<'a> {
                 .push(format!("{from}: calls {target:#x}, which is no function"));
             return;
         };
+        if self.is_lenient {
+            // Who panics ends the program, and needs no registers.
+            if !name.contains("panic") && !name.contains("_fail") && self.seen.insert(target) {
+                self.lenient.insert(target);
+                self.open.push(target);
+            }
+            return;
+        }
         if let Some((slow, _)) = SLOW.iter().find(|(slow, _)| is_function(name, slow)) {
             self.slow.insert(slow);
+            if self.is_inline && !SAVING.contains(slow) && self.seen.insert(target) {
+                self.lenient.insert(target);
+                self.open.push(target);
+            }
         } else if name.contains("panicking")
             || name.contains("_fail")
             || name.contains("handle_error")
@@ -241,6 +265,7 @@ impl<'a> Walk<'a> {
         self.open.extend(&found);
         while let Some(start) = self.open.pop() {
             let (len, name) = &self.code.functions[&start];
+            self.is_lenient = self.lenient.contains(&start);
             for instruction in self.code.instructions(start, *len) {
                 self.look(name, start, start + len, &instruction);
             }
@@ -251,6 +276,7 @@ impl<'a> Walk<'a> {
         let complain =
             |what: &str| format!("{name}: {what} at {:#x}: {instruction:?}", instruction.ip());
         match instruction.mnemonic() {
+            _ if self.is_lenient => {}
             Mnemonic::Div | Mnemonic::Idiv | Mnemonic::Fdiv => {
                 self.wrong.push(complain("division"))
             }
@@ -268,7 +294,8 @@ impl<'a> Walk<'a> {
         }
         let has_memory =
             (0..instruction.op_count()).any(|n| instruction.op_kind(n) == OpKind::Memory);
-        if instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg && has_memory {
+        let is_exchange = instruction.mnemonic() == Mnemonic::Xchg && has_memory;
+        if !self.is_lenient && (instruction.has_lock_prefix() || is_exchange) {
             self.wrong.push(complain("lock"));
         }
         if self.is_inline && is_foreign(instruction) {

@@ -152,7 +152,11 @@ fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), 
         .zip(&xus.process)
     {
         while xus.processes.len() <= number as usize {
-            xus.processes.push(ProcessId { pid, ordinal: 0 });
+            xus.processes.push(ProcessId {
+                pid,
+                mpi_rank: None,
+                ordinal: 0,
+            });
         }
     }
 

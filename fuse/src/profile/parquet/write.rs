@@ -106,6 +106,10 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
         .process
         .iter()
         .map(|&p| xus.processes.get(p as usize).map_or(0, |p| p.pid));
+    let ranks = xus
+        .process
+        .iter()
+        .map(|&p| xus.processes.get(p as usize).and_then(|p| p.mpi_rank));
     let known_cpu = |&cpu: &u16| (cpu != u16::MAX).then_some(cpu);
     let is_range = |construct: &Option<Construct>| *construct == Some(Construct::Range);
     let iterations = xus.construct.iter().zip(&xus.iterations);
@@ -136,6 +140,7 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             UInt16Array::from(xus.process.clone()),
             false,
         ),
+        column("mpi_rank", ranks.collect::<UInt32Array>(), true),
         column("thread", UInt32Array::from(xus.thread.clone()), false),
         column(
             "cpu",

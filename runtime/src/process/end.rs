@@ -1,0 +1,141 @@
+//! The end of a recording, at the process's orderly exit.
+//!
+//! Two moments: an exit handler is called while the OpenMP runtime is in order yet, and this library's destructor when the
+//! runtime's has been called. Threads that the program left running go on until the very end; what they do after the
+//! runtime's destructor may crash, hence no time is spent there that can be spent before. Constructs in the program's
+//! own destructors come in between: they are recorded.
+
+use super::{
+    ACTIVE, BOUNDARY_TICKS, LOST, MEASURED, NEXT_INDEX, PROCESS, Process, THREADS, TLS_OFF, clock,
+    complain, create, here, is_own_process, with_list,
+};
+use crate::thread::Thread;
+use crate::tls;
+use core::sync::atomic::{AtomicBool, Ordering};
+use ompfuse_format::run::{BoundaryCost, ProcessEnd};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The exit handler is registered.
+static WAITING: AtomicBool = AtomicBool::new(false);
+/// The end was written when the program began to exit.
+static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// At a thread's first probe: has the exit handler called. The C library calls handlers before destructors if they are
+/// registered after its own start, which is past when there is a second thread.
+pub(super) fn be_told() {
+    // SAFETY: the number of this thread, and of the process.
+    let first = unsafe { libc::gettid() == libc::getpid() };
+    if !first && !WAITING.swap(true, Ordering::Relaxed) {
+        // SAFETY: a plain function, which stays loaded with this library.
+        unsafe { libc::atexit(prepare) };
+    }
+}
+
+/// In the child of a fork: nothing of its end is written.
+pub(super) fn start_again() {
+    WRITTEN.store(false, Ordering::Relaxed);
+}
+
+/// The program begins to exit.
+extern "C" fn prepare() {
+    // SAFETY: PROCESS is set before ACTIVE and never freed.
+    let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() };
+    let Some(process) = process.filter(|_| ACTIVE.load(Ordering::Acquire) && is_own_process())
+    else {
+        return;
+    };
+    // The exiting thread too: if it comes to another construct, it goes on in another file.
+    let lost = close_idle(true);
+    if write(process, &totals(lost)) {
+        WRITTEN.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Ends the recording. Called by the loader.
+pub(crate) fn finish() {
+    if !ACTIVE.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    // SAFETY: as in `prepare`.
+    let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    if !is_own_process() {
+        return; // the parent's threads and files are not ours to close
+    }
+    let is_written = WRITTEN.load(Ordering::Relaxed);
+    let word = tls::get();
+    // SAFETY: set by begin_thread, and reset before the memory goes.
+    let own = (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) });
+    let own = own.filter(|thread| !thread.is_gone());
+    if let Some(thread) = own {
+        thread.wake();
+        thread.recover(here());
+        thread.finish();
+    }
+    tls::set(TLS_OFF);
+    let end = totals(close_idle(!is_written));
+    if own.is_some() || !is_written {
+        write(process, &end);
+    }
+    // Nobody can change anything any more.
+    let _ = std::fs::remove_file(process.control_file());
+    if let Some(stopped) = &end.stopped {
+        complain(stopped);
+    }
+}
+
+/// Closes the threads that are not at work; of those that are, what they have committed stays, and their last part is
+/// missing. Returns how many records are lost so far. `trim`: their files are cut to what is in them, which takes time.
+fn close_idle(trim: bool) -> u64 {
+    let mut lost = LOST.load(Ordering::Relaxed);
+    // A thread that ends meanwhile (libgomp's pool may) waits for the lock before its memory goes.
+    with_list(|| {
+        let mut head = THREADS.load(Ordering::Relaxed).cast_const();
+        while !head.is_null() {
+            // SAFETY: listed threads are alive.
+            let thread = unsafe { &*head };
+            if thread.close() {
+                thread.finish_from_outside(trim);
+            }
+            lost += thread.buffer.lost();
+            head = thread.next.get();
+        }
+    });
+    lost
+}
+
+fn totals(lost: u64) -> ProcessEnd {
+    let ticks = BOUNDARY_TICKS.load(Ordering::Relaxed);
+    ProcessEnd {
+        end: clock(),
+        threads: NEXT_INDEX.load(Ordering::Relaxed),
+        lost,
+        stopped: (lost > 0)
+            .then(|| format!("{lost} records or threads did not fit (disk full, or a limit)")),
+        boundary: (ticks > 0).then_some(BoundaryCost {
+            boundaries: MEASURED.0,
+            ticks,
+        }),
+    }
+}
+
+/// Writes the end, or what has become of it since.
+fn write(process: &Process, end: &ProcessEnd) -> bool {
+    let name = format!("process-{}.end.json", process.key);
+    let path = process.directory.join(name);
+    let Ok(json) = serde_json::to_vec_pretty(end) else {
+        return false;
+    };
+    let file = if !WRITTEN.load(Ordering::Relaxed) {
+        create(&path)
+    } else {
+        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
+        let mut again = OpenOptions::new();
+        again.write(true).truncate(true).custom_flags(flags);
+        again.open(&path)
+    };
+    file.and_then(|mut file| file.write_all(&json)).is_ok()
+}
