@@ -219,8 +219,8 @@ impl Buffer {
             return Some(self.fd.get());
         }
         // SAFETY: `new` has put a string there, and the page stays mapped as long as self.
-        let path = unsafe { CStr::from_ptr(self.path.cast()) };
-        let fd = syscall::move_up(syscall::open(path)?);
+        let fd = unsafe { syscall::open(self.path) };
+        let fd = syscall::move_up(fd?);
         if !is_ours(fd) {
             syscall::close(fd);
             return None;

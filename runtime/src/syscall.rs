@@ -176,11 +176,14 @@ pub(crate) fn truncate(fd: i32, len: u64) {
 }
 
 /// Opens an existing file, no link, to read and write; `None` if that is not to be had.
-pub(crate) fn open(path: &CStr) -> Option<i32> {
+///
+/// # Safety
+/// `path` must be a string that ends with 0: its length is not asked for, since the C library's `strlen` changes registers
+/// that inline probes don't save.
+pub(crate) unsafe fn open(path: *const u8) -> Option<i32> {
     let flags = (libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC) as usize;
-    let path = path.as_ptr() as usize;
     // SAFETY: the kernel reads the string.
-    let fd = unsafe { raw(libc::SYS_open, [path, flags, 0, 0, 0, 0]) };
+    let fd = unsafe { raw(libc::SYS_open, [path as usize, flags, 0, 0, 0, 0]) };
     i32::try_from(fd).ok().filter(|&fd| fd >= 0)
 }
 

@@ -230,7 +230,9 @@ impl<'a> Walk<'a> {
         };
         if self.is_lenient {
             // Who panics ends the program, and needs no registers.
-            if !name.contains("panic") && !name.contains("_fail") && self.seen.insert(target) {
+            let saves = name == "ompfuse_protected" || SAVING.iter().any(|s| is_function(name, s));
+            let panics = name.contains("panic") || name.contains("_fail");
+            if !saves && !panics && self.seen.insert(target) {
                 self.lenient.insert(target);
                 self.open.push(target);
             }

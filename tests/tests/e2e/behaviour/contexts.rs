@@ -23,13 +23,12 @@ fn masks_and_control_words() {
 /// Coroutines that are resumed by another thread than the one that left them.
 #[test]
 fn contexts_that_move_between_threads() {
-    for pair in Pair::all("contexts", &[]) {
+    // clang keeps the number of a thread across the calls of a function, and libomp's locks go by it.
+    if let Some(pair) = Pair::new("contexts", "gcc", &[]) {
         let report = pair.folder.path().join("moved");
         let report = report.to_str().expect("a temporary path is text");
         pair.same_and_counted(&["5", "locks", report], 2);
-        if pair.what.contains("gcc") {
-            pair.same_and_counted(&["5", "tasks", report], 2);
-        }
+        pair.same_and_counted(&["5", "tasks", report], 2);
         // Which thread goes on is chance; that none ever moved in six runs is not.
         let moved = std::fs::read_to_string(report).unwrap_or_default();
         assert!(!moved.is_empty(), "{}: no context has moved", pair.what);
