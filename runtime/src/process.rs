@@ -7,11 +7,7 @@ pub(crate) use end::finish;
 
 use crate::buffer::Buffer;
 use crate::counters::{self, Counters, EventSet};
-<<<<<<< HEAD
-use crate::thread::{Thread, now, sample};
-=======
-use crate::thread::{Thread, now, state};
->>>>>>> 9d34e8f (Records are closed by who has taken the thread; clone() children, ranks, privileges, room for thread-local variables)
+use crate::thread::{Thread, now, sample, state};
 use crate::{control, entry, host, modules, names, program, syscall, tls};
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};

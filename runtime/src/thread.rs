@@ -15,11 +15,8 @@ mod frame;
 mod locks;
 mod nest;
 mod recover;
-<<<<<<< HEAD
 pub(crate) mod sample;
-=======
 pub(crate) mod state;
->>>>>>> 9d34e8f (Records are closed by who has taken the thread; clone() children, ranks, privileges, room for thread-local variables)
 mod write;
 
 pub(crate) use choice::Choice;
@@ -277,14 +274,9 @@ impl Thread {
                 break;
             }
         }
-<<<<<<< HEAD
         self.tell_left_out();
-        self.abandoned.set(true);
-        // At exit the thread may be about to enter a region: it finds a place to charge, and nothing is written.
-=======
         self.give_up();
         // In the midst of something it goes on, finds a place to charge, and writes nothing.
->>>>>>> 9d34e8f (Records are closed by who has taken the thread; clone() children, ranks, privileges, room for thread-local variables)
         self.frame.set(&raw const self.root);
         self.account.set(&raw const self.root.cost);
         self.turn(&raw const self.root.cost);
