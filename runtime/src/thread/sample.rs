@@ -132,7 +132,7 @@ impl Thread {
     #[cold]
     #[inline(never)]
     pub(super) fn add_left_out(&self, construct: Construct, site: u32, cost: &Cost) {
-        if self.abandoned.get() {
+        if self.is_gone() {
             return;
         }
         self.buffer.leave_out(cost.ticks.get());
