@@ -45,7 +45,11 @@ impl XuTable {
         };
         let (t0_ns, t1_ns, threads) = (whole("t0_ns")?, whole("t1_ns")?, whole("thread")?);
         let mut table = XuTable {
-            processes: vec![ProcessId { pid: 0, ordinal: 0 }],
+            processes: vec![ProcessId {
+                pid: 0,
+                mpi_rank: None,
+                ordinal: 0,
+            }],
             own_ns: t0_ns
                 .iter()
                 .zip(&t1_ns)

@@ -80,7 +80,11 @@ pub fn execute(shape: Shape, xus: usize, seed: u64, run: u64) -> XuTable {
         .collect();
     let mut table = XuTable {
         sites: Arc::new(sites),
-        processes: vec![ProcessId { pid: 0, ordinal: 0 }],
+        processes: vec![ProcessId {
+            pid: 0,
+            mpi_rank: None,
+            ordinal: 0,
+        }],
         ..XuTable::default()
     };
     table.reserve(units.len());
