@@ -87,13 +87,14 @@ fn spread(axis: &[f32], rows: &[u32]) -> f32 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::slice::from_ref;
 
     #[test]
     fn equal_points_find_each_other() {
         let points: Vec<f32> = (0..100).map(|i| (i * 37 % 100) as f32).collect();
         let other: Vec<f32> = (0..100).map(|i| (i * 61 % 100) as f32).collect();
         let (mut prev, mut cur): (Vec<u32>, Vec<u32>) = ((0..100).collect(), (0..100).collect());
-        let pairs = halved(&[points.clone()], &[other.clone()], &mut prev, &mut cur);
+        let pairs = halved(from_ref(&points), from_ref(&other), &mut prev, &mut cur);
         assert_eq!(pairs.len(), 100);
         assert!(
             pairs

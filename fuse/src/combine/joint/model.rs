@@ -80,12 +80,14 @@ fn ridge(x: &[Vec<f64>], y: &[f64]) -> Vec<f64> {
     }
     // Gauss; the matrix is positive definite.
     for i in 0..k {
-        for r in i + 1..k {
-            let f = a[r][i] / a[i][i];
-            for c in i..=k {
-                let v = a[i][c];
-                a[r][c] -= f * v;
-            }
+        let (above, below) = a.split_at_mut(i + 1);
+        let pivot = &above[i];
+        for row in below {
+            let f = row[i] / pivot[i];
+            row[i..=k]
+                .iter_mut()
+                .zip(&pivot[i..=k])
+                .for_each(|(x, p)| *x -= f * p);
         }
     }
     let mut b = vec![0.0; k];

@@ -216,8 +216,8 @@ fn levels(xus: usize, random: &mut Random) -> Vec<Unit> {
                         20 + u64::from(site),
                         range as u64 * 32,
                     ];
-                    let work = 60_000.0 / 8f64.powi(level as i32) * random.factor(0.02);
-                    let place = (range as f64 + 0.1 * level as f64) / RANGES as f64;
+                    let work = 60_000.0 / 8f64.powi(level) * random.factor(0.02);
+                    let place = (range as f64 + 0.1 * f64::from(level)) / RANGES as f64;
                     units.push(unit(label, site, work, work / 25.0, place, 0.02, random));
                 }
             }
