@@ -1,5 +1,6 @@
 //! Which events are counted together, in how many runs.
 
+use crate::commands::combine::Strategy;
 use crate::counters;
 use ompfuse_format::record::MAX_COUNTERS;
 use std::cell::RefCell;
@@ -11,6 +12,9 @@ const USUAL_SLOTS: usize = 4;
 /// How events are distributed over runs.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SetArgs {
+    /// How the runs are combined: joint, bc and bc-unlabelled need event sets that overlap, and so more runs
+    #[arg(long, value_enum, default_value_t = Strategy::Lgl)]
+    pub(crate) strategy: Strategy,
     /// Events that one run counts at most (default: software events are free, hardware events are limited by the
     /// processor's counters)
     #[arg(long, value_name = "N", value_parser = parse_slots)]
@@ -33,9 +37,22 @@ impl SetArgs {
         ompfuse_fuse::plan_lgl(&owned(events), self.slots(), compatible())
     }
 
+    /// The event sets for the strategy. `correlation`: of two events, 0 where it isn't known.
+    pub(crate) fn planned(
+        &self,
+        events: &[&str],
+        correlation: impl Fn(&str, &str) -> f64,
+    ) -> Vec<Vec<String>> {
+        match self.strategy {
+            Strategy::Joint => self.plan_joint(events, correlation),
+            Strategy::Bc | Strategy::BcUnlabelled => self.plan_overlapping(events, correlation),
+            Strategy::Lgl | Strategy::Ctc | Strategy::Instances => self.plan(events),
+        }
+    }
+
     /// Event sets that share events with the first one, for the joint strategy; as for lgl where one set is enough, or a set
     /// is too small to share anything.
-    pub(crate) fn plan_joint(
+    fn plan_joint(
         &self,
         events: &[&str],
         correlation: impl Fn(&str, &str) -> f64,
@@ -73,7 +90,7 @@ impl SetArgs {
     }
 
     /// Event sets that overlap, for bc. `correlation`: of two events.
-    pub(crate) fn plan_overlapping(
+    fn plan_overlapping(
         &self,
         events: &[&str],
         correlation: impl Fn(&str, &str) -> f64,
@@ -145,6 +162,7 @@ mod tests {
 
     fn sets(slots: Option<usize>) -> SetArgs {
         SetArgs {
+            strategy: Strategy::Joint,
             slots,
             max_runs: None,
         }
@@ -154,15 +172,12 @@ mod tests {
     fn sets_share_events_where_they_can() {
         let events = ["task-clock", "page-faults", "minor-faults", "major-faults"];
         let none = |_: &str, _: &str| 0.0;
+        assert_eq!(sets(None).planned(&events, none), sets(None).plan(&events));
         assert_eq!(
-            sets(None).plan_joint(&events, none),
-            sets(None).plan(&events)
-        );
-        assert_eq!(
-            sets(Some(1)).plan_joint(&events, none),
+            sets(Some(1)).planned(&events, none),
             sets(Some(1)).plan(&events)
         );
-        let shared = sets(Some(2)).plan_joint(&events, none);
+        let shared = sets(Some(2)).planned(&events, none);
         assert_eq!(shared.len(), 3);
         assert!(
             shared[1..]

@@ -1,6 +1,7 @@
 //! Recording a program: once per event set, each run into a folder of its own.
 
 use crate::binary::Totals;
+use crate::commands::combine::Strategy;
 use crate::counters::EventCheck;
 use crate::event_sets::SetArgs;
 use crate::launch::{self, Ended, Launch};
@@ -76,6 +77,11 @@ impl RecordingArgs {
 }
 
 impl RecordingArgs {
+    /// How the runs are to be combined.
+    pub(crate) fn strategy(&self) -> Strategy {
+        self.sets.strategy
+    }
+
     /// Whether the event sets take turns in each run.
     pub(crate) fn takes_turns(&self) -> bool {
         self.rotate.is_some()
@@ -139,7 +145,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     // Sets that take turns in one run are combined by instance: they need not share events.
     let planned = match args.rotate {
         Some(_) => args.sets.plan(&events),
-        None => args.sets.plan_joint(&events, |_, _| 0.0),
+        None => args.sets.planned(&events, |_, _| 0.0),
     };
     let (mut sets, left_out) = args.sets.limited(planned);
     if !left_out.is_empty() {

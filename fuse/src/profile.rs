@@ -31,14 +31,11 @@ pub struct Profile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// The best for the inputs: `Joint` where the second one shares events with the first, else `Lgl`, as labels are all
-    /// there is.
+    /// By label.
     #[default]
-    Best,
+    Lgl,
     /// By label and behaviour together.
     Joint,
-    /// By label.
-    Lgl,
     /// By type and time.
     Ctc,
     /// By behaviour and label, in a chain of runs that share events.
@@ -56,7 +53,6 @@ impl Strategy {
     /// Name on the command line and in profiles.
     pub const fn name(self) -> &'static str {
         match self {
-            Strategy::Best => "default",
             Strategy::Joint => "joint",
             Strategy::Lgl => "lgl",
             Strategy::Ctc => "ctc",

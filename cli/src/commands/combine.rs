@@ -14,13 +14,13 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "RUN|TABLE")]
     inputs: Vec<PathBuf>,
     /// How execution units of different runs are matched
-    #[arg(long, value_enum, default_value_t = Strategy::Default)]
+    #[arg(long, value_enum, default_value_t = Strategy::Lgl)]
     strategy: Strategy,
     /// How bc goes from one grid to the next, coarser one
-    #[arg(long, value_enum, default_value_t = Relax::Halve)]
+    #[arg(long, value_enum, default_value_t = RELAX)]
     relax: Relax,
     /// Seed of the order in which bc-unlabelled pairs what falls into one cell
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
     /// The profile
     #[arg(short, long, value_name = "PROFILE.parquet")]
@@ -29,15 +29,17 @@ pub(crate) struct Args {
     format: output::FormatArg,
 }
 
+/// Defaults of `--relax` and `--seed`.
+const RELAX: Relax = Relax::Halve;
+const SEED: u64 = 1;
+
 /// The strategies of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// The best there is: joint, or lgl where runs share no event
-    Default,
-    /// By label and behaviour together: runs share events with the first
-    Joint,
     /// By label
     Lgl,
+    /// By label and behaviour together: runs share events with the first
+    Joint,
     /// By behaviour: runs in a chain, each shares events with those before it
     Bc,
     /// As bc, without labels
@@ -61,11 +63,6 @@ pub(crate) enum Relax {
 }
 
 impl Strategy {
-    /// Whether runs are matched by the events that they have in common.
-    pub(crate) fn needs_overlap(self) -> bool {
-        matches!(self, Strategy::Bc | Strategy::BcUnlabelled)
-    }
-
     fn with(self, relax: Relax, seed: u64) -> ompfuse_fuse::Strategy {
         let relax = match relax {
             Relax::Paper => ompfuse_fuse::Relax::Paper,
@@ -73,13 +70,19 @@ impl Strategy {
             Relax::Halve => ompfuse_fuse::Relax::Halve,
         };
         match self {
-            Strategy::Default | Strategy::Instances => ompfuse_fuse::Strategy::default(),
+            Strategy::Lgl | Strategy::Instances => ompfuse_fuse::Strategy::Lgl,
             Strategy::Joint => ompfuse_fuse::Strategy::Joint,
-            Strategy::Lgl => ompfuse_fuse::Strategy::Lgl,
             Strategy::Ctc => ompfuse_fuse::Strategy::Ctc,
             Strategy::Bc => ompfuse_fuse::Strategy::Bc(relax),
             Strategy::BcUnlabelled => ompfuse_fuse::Strategy::BcUnlabelled { relax, seed },
         }
+    }
+}
+
+impl From<Strategy> for ompfuse_fuse::Strategy {
+    /// With the defaults of `combine`.
+    fn from(strategy: Strategy) -> ompfuse_fuse::Strategy {
+        strategy.with(RELAX, SEED)
     }
 }
 

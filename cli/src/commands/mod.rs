@@ -1,6 +1,6 @@
 //! The commands, one module each.
 
-mod combine;
+pub(crate) mod combine;
 mod completions;
 mod ctl;
 mod evaluate;

@@ -1,6 +1,5 @@
 //! `ompfuse plan`.
 
-use super::combine::Strategy;
 use crate::event_sets::SetArgs;
 use crate::recording;
 use crate::{counters, load, output};
@@ -15,9 +14,6 @@ pub(crate) struct Args {
     /// Events, separated by commas, or `all` that ompfuse knows; without it everything that can be counted here
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
-    /// How runs will be combined
-    #[arg(long, value_enum, default_value_t = Strategy::Default)]
-    strategy: Strategy,
     /// A run or profile whose counts say which events predict which others, and whose time says how long the runs will take
     #[arg(long, value_name = "RUN|PROFILE")]
     from: Option<PathBuf>,
@@ -47,11 +43,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let known = measured.as_ref().map(|p| Correlations::of(&p.xus));
     let known = known.unwrap_or_default();
     let correlation = |a: &str, b: &str| known.get(a, b);
-    let sets = match args.strategy {
-        s if s.needs_overlap() => args.sets.plan_overlapping(&events, correlation),
-        Strategy::Default | Strategy::Joint => args.sets.plan_joint(&events, correlation),
-        _ => args.sets.plan(&events),
-    };
+    let sets = args.sets.planned(&events, correlation);
     let (sets, left_out) = args.sets.limited(sets);
     let runs = measured.iter().flat_map(|p| &p.summary.runs);
     let lengths: Vec<f64> = runs.filter_map(|r| r.duration_s).collect();

@@ -4,7 +4,6 @@ use crate::load::{self, PROFILE_NAME};
 use crate::output;
 use crate::recording::{self, RecordingArgs};
 use anyhow::Result;
-use ompfuse_fuse::Strategy;
 use std::path::PathBuf;
 
 /// Patch a program, record every event set, combine the runs and report
@@ -29,7 +28,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
     let profile = match &runs[..] {
         [run] if args.recording.takes_turns() => load::instances(run)?,
-        _ => load::combined(&runs, Strategy::default())?,
+        _ => load::combined(&runs, args.recording.strategy().into())?,
     };
     super::combine::write(&profile, &recording.folder.join(PROFILE_NAME))?;
     super::report::print(&profile.summary, &args.report)?;

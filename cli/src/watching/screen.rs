@@ -116,7 +116,7 @@ mod tests {
             lost: 2,
             regions: Vec::new(),
         };
-        let mut terminal = Terminal::new(TestBackend::new(60, 5)).unwrap();
+        let mut terminal = Terminal::new(TestBackend::new(100, 5)).unwrap();
         terminal.draw(|frame| draw(frame, &picture, true)).unwrap();
         let text = format!("{}", terminal.backend());
         assert!(

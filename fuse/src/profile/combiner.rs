@@ -5,7 +5,7 @@ use crate::combine::{
     BcError, CellOrder, Combined, JointJoin, LglJoin, Unmatched, combine_bc, combine_ctc,
 };
 use crate::summary::{Matching, Summary};
-use crate::table::{EventColumn, XuTable};
+use crate::table::XuTable;
 
 /// Combines profiles, one after the other.
 #[derive(Debug)]
@@ -46,15 +46,6 @@ impl Combiner {
     /// Adds the next input. The first one gives times, threads and everything else but the counts.
     pub fn add(&mut self, profile: Profile) {
         if let Some(Profile { xus, summary, .. }) = self.first.take() {
-            if self.strategy == Strategy::Best {
-                let is_shared = |e: &EventColumn| profile.xus.event(&e.name).is_some();
-                let shares = xus.events.iter().any(is_shared);
-                self.strategy = if shares {
-                    Strategy::Joint
-                } else {
-                    Strategy::Lgl
-                };
-            }
             let tables = match self.strategy {
                 Strategy::Joint => Tables::Joint(Box::new(JointJoin::new(xus))),
                 Strategy::Lgl => Tables::Lgl(Box::new(LglJoin::new(xus))),

@@ -128,14 +128,11 @@ fn other_bytes_are_refused() {
 }
 
 #[test]
-fn the_best_strategy_is_by_label_where_nothing_is_shared() {
-    for (events, name) in [
-        (["cycles", "branches"], "joint"),
-        (["branches", "misses"], "lgl"),
-    ] {
-        let mut combiner = Combiner::new(Strategy::Best);
+fn the_joint_strategy_tells_its_confidence() {
+    for (strategy, name) in [(Strategy::Joint, "joint"), (Strategy::default(), "lgl")] {
+        let mut combiner = Combiner::new(strategy);
         combiner.add(profile("a", &["cycles"], false));
-        combiner.add(profile("b", &events, true));
+        combiner.add(profile("b", &["cycles", "branches"], true));
         let combined = combiner.finish().unwrap().unwrap();
         let matching = combined.summary.matching.as_ref().unwrap();
         assert_eq!((matching.strategy.as_str(), matching.matched), (name, 16));

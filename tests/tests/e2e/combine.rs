@@ -235,7 +235,7 @@ fn strategies_are_compared_on_complete_runs() {
     assert!(error(1) <= error(0) && error(0) < error(2), "{answer}");
 }
 
-/// The default strategy uses what runs share, and the pictures of an evaluation are one page.
+/// The joint strategy uses what runs share, and the pictures of an evaluation are one page.
 #[test]
 fn overlapping_tables_are_combined_with_confidence_and_pictures() {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
@@ -246,7 +246,7 @@ fn overlapping_tables_are_combined_with_confidence_and_pictures() {
     );
     let mut combine = command::with_threads(2);
     combine
-        .arg("combine")
+        .args(["combine", "--strategy", "joint"])
         .args((1..=15).map(|i| data.join(format!("a_bc_in_{i:02}.csv"))))
         .arg("-o")
         .arg(&profile);
