@@ -1,5 +1,23 @@
 //! Event sets that overlap.
 
+/// The events that can be counted at all, each once.
+fn countable(events: &[String], slots: usize, compatible: impl Fn(&[&str]) -> bool) -> Vec<&str> {
+    let mut list: Vec<&str> = vec![];
+    for event in events {
+        if slots > 0 && !list.contains(&event.as_str()) && compatible(&[event]) {
+            list.push(event);
+        }
+    }
+    list
+}
+
+/// Whether a set has room for one more event.
+fn fits(set: &[&str], event: &str, slots: usize, compatible: impl Fn(&[&str]) -> bool) -> bool {
+    let mut wanted = set.to_vec();
+    wanted.push(event);
+    set.len() < slots && compatible(&wanted)
+}
+
 /// Overlapping event sets for BC ([Fuse] section 3): the first set is the largest compatible one in the order of
 /// `events` (the caller puts data-cache, instruction-cache, branch and cycle events first); each further set counts new
 /// events together with events of earlier sets, which are those most correlated with the new ones, about half and half. An
@@ -12,17 +30,8 @@ pub fn plan_bc(
     compatible: impl Fn(&[&str]) -> bool,
     correlation: impl Fn(&str, &str) -> f64,
 ) -> Vec<Vec<String>> {
-    let mut left: Vec<&str> = vec![];
-    for event in events {
-        if slots > 0 && !left.contains(&event.as_str()) && compatible(&[event]) {
-            left.push(event);
-        }
-    }
-    let fits = |set: &[&str], event: &str| {
-        let mut wanted = set.to_vec();
-        wanted.push(event);
-        set.len() < slots && compatible(&wanted)
-    };
+    let mut left = countable(events, slots, &compatible);
+    let fits = |set: &[&str], event: &str| fits(set, event, slots, &compatible);
     let mut sets: Vec<Vec<&str>> = vec![];
     let mut first = vec![];
     left.retain(|event| {
@@ -108,17 +117,8 @@ pub fn plan_joint(
     compatible: impl Fn(&[&str]) -> bool,
     correlation: impl Fn(&str, &str) -> f64,
 ) -> Vec<Vec<String>> {
-    let mut left: Vec<&str> = vec![];
-    for event in events {
-        if slots > 0 && !left.contains(&event.as_str()) && compatible(&[event]) {
-            left.push(event);
-        }
-    }
-    let fits = |set: &[&str], event: &str| {
-        let mut wanted = set.to_vec();
-        wanted.push(event);
-        set.len() < slots && compatible(&wanted)
-    };
+    let mut left = countable(events, slots, &compatible);
+    let fits = |set: &[&str], event: &str| fits(set, event, slots, &compatible);
     let strength = |a: &str, b: &str| {
         if a == b { 1.0 } else { correlation(a, b).abs() }
     };

@@ -312,7 +312,11 @@ pub(super) fn missing_events(report: &Report, options: TextOptions) -> Option<St
     // Events with the same reason are one entry.
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for EventState { name, reason, .. } in report.events.iter().filter(|e| e.run.is_none()) {
-        let reason = reason.as_deref().unwrap_or("no reason given");
+        let unsaid = match report.threads {
+            0 => "no thread was recorded",
+            _ => "no reason given",
+        };
+        let reason = reason.as_deref().unwrap_or(unsaid);
         match reasons.iter_mut().find(|r| r.0 == reason) {
             Some(known) => known.1.push(name),
             None => reasons.push((reason, vec![name])),

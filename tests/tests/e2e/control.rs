@@ -136,20 +136,8 @@ fn regions_are_switched_off_and_on() {
         }
         // And nothing else takes the others' time.
         let run = &table::runs(&steady.out())[0];
-        let report = command::json([
-            "report".as_ref(),
-            run.as_os_str(),
-            "--format".as_ref(),
-            "json".as_ref(),
-        ]);
-        let accounts = report["accounting"]
-            .as_array()
-            .expect("a list of threads")
-            .clone();
-        assert!(
-            accounts.iter().all(|a| a["balanced"] == true),
-            "{accounts:?}"
-        );
+        let report = accounts_balance(run);
+        let accounts = report["accounting"].as_array().expect("a list of threads");
         let left_out = accounts
             .iter()
             .any(|a| a["unrecorded_ticks"].as_u64() > Some(0));
@@ -385,7 +373,8 @@ fn changes_at_random_moments() {
     }
 }
 
-fn accounts_balance(run: &Path) {
+/// The time of each thread of a run adds up. Returns the report.
+fn accounts_balance(run: &Path) -> serde_json::Value {
     let report = command::json([
         "report".as_ref(),
         run.as_os_str(),
@@ -400,6 +389,7 @@ fn accounts_balance(run: &Path) {
         !accounts.is_empty() && accounts.iter().all(|a| a["balanced"] == true),
         "{accounts:?}"
     );
+    report
 }
 
 /// While the program waits for its next line, all that it has done is told.
