@@ -1,0 +1,440 @@
+//! From an instruction to what it does.
+
+use super::*;
+use crate::scan::Module;
+use crate::scan::dataflow::{self, number};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
+    Register,
+};
+
+/// Reduces instructions.
+pub(in crate::scan) struct Reducer<'m, 'a> {
+    module: &'m Module<'a>,
+    info: Option<InstructionInfoFactory>,
+    /// Realignments of the stack pointer so far.
+    bases: u16,
+}
+
+/// A register that is written.
+enum Written {
+    /// All of it, or its lower half, which clears the other one.
+    Whole(u8),
+    /// A part of it.
+    Part(u8),
+    /// None that is followed.
+    Other,
+}
+
+fn written(register: Register) -> Written {
+    let full = register.full_register();
+    match (full.is_gpr64(), number(register)) {
+        (false, _) => Written::Other,
+        (true, Some(n)) if register.size() >= 4 => Written::Whole(n as u8),
+        _ => Written::Part(full.number() as u8),
+    }
+}
+
+impl<'m, 'a> Reducer<'m, 'a> {
+    pub(in crate::scan) fn new(module: &'m Module<'a>) -> Self {
+        Reducer {
+            module,
+            info: None,
+            bases: 0,
+        }
+    }
+
+    /// What an instruction does; `None`: nothing that is followed.
+    pub(in crate::scan) fn reduce(&mut self, insn: &Instruction, number: u32) -> Option<Op> {
+        let (first, second) = (insn.op0_kind(), insn.op1_kind());
+        // Most instructions of numerical code.
+        if first == OpKind::Register && is_vector(insn.op0_register()) && !sets_rcx(insn) {
+            return None;
+        }
+        if first == OpKind::Memory
+            && second == OpKind::Register
+            && is_vector(insn.op1_register())
+            && insn.op_count() == 2
+        {
+            return forget_memory(insn, number);
+        }
+        match insn.flow_control() {
+            FlowControl::Next => {}
+            FlowControl::Call | FlowControl::IndirectCall => return Some(self.call(insn, number)),
+            _ if insn.is_jcc_short_or_near() || insn.is_jmp_short_or_near() => return None,
+            _ => return self.other(insn, number),
+        }
+        let op = |kind| Op {
+            kind,
+            ..blank(insn, number)
+        };
+        match insn.mnemonic() {
+            Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Movzx | Mnemonic::Movsx => {
+                self.mov(insn, number)
+            }
+            Mnemonic::Lea => self.lea(insn, number),
+            Mnemonic::Push => {
+                let mut op = op(Kind::Push);
+                op.a = operand(insn, 0, &mut op.value);
+                Some(op)
+            }
+            Mnemonic::Pop if first == OpKind::Register => {
+                let mut op = op(Kind::Pop);
+                match written(insn.op0_register()) {
+                    Written::Whole(n) => op.to = n,
+                    Written::Part(n) => op.mask = 1 << n,
+                    Written::Other => {}
+                }
+                Some(op)
+            }
+            Mnemonic::Leave => Some(op(Kind::Leave)),
+            Mnemonic::Cdqe | Mnemonic::Cwde => None,
+            Mnemonic::Cdq | Mnemonic::Cqo => Some(Op {
+                mask: 1 << 2,
+                ..op(Kind::Forget)
+            }),
+            Mnemonic::Div | Mnemonic::Idiv => {
+                let bytes = match first {
+                    OpKind::Register => insn.op0_register().size(),
+                    _ => insn.memory_size().size(),
+                };
+                let mut op = op(match bytes {
+                    0 | 1 => Kind::DivideByte,
+                    _ => Kind::Divide,
+                });
+                op.a = operand(insn, 0, &mut op.value);
+                op.value = insn.ip();
+                Some(op)
+            }
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Nop | Mnemonic::Endbr64 => None,
+            Mnemonic::Xor | Mnemonic::Sub
+                if first == OpKind::Register
+                    && second == OpKind::Register
+                    && insn.op0_register() == insn.op1_register() =>
+            {
+                match written(insn.op0_register()) {
+                    Written::Whole(n) => Some(Op {
+                        to: n,
+                        a: CONST,
+                        ..op(Kind::Move)
+                    }),
+                    Written::Part(n) => Some(Op {
+                        mask: 1 << n,
+                        ..op(Kind::Forget)
+                    }),
+                    Written::Other => None,
+                }
+            }
+            Mnemonic::And if insn.op0_register() == Register::RSP => {
+                // Stacks that are realigned more often don't exist: the rest counts as unknown.
+                self.bases = self.bases.saturating_add(1);
+                Some(match self.bases {
+                    u16::MAX => Op {
+                        mask: 1 << 4,
+                        ..op(Kind::Forget)
+                    },
+                    base => Op {
+                        value: u64::from(base),
+                        ..op(Kind::Realign)
+                    },
+                })
+            }
+            m if only_first_changes(m) && insn.op_count() >= first_operands(m) => {
+                arithmetic(insn, number)
+            }
+            _ => self.other(insn, number),
+        }
+    }
+
+    fn call(&self, insn: &Instruction, number: u32) -> Op {
+        let mut op = Op {
+            kind: Kind::Call,
+            ..blank(insn, number)
+        };
+        let entries = &self.module.entries;
+        let known = match insn.op0_kind() {
+            OpKind::NearBranch64 => entries.targets.get(&insn.near_branch_target()),
+            OpKind::Memory if insn.is_ip_rel_memory_operand() => {
+                entries.slots.get(&insn.ip_rel_memory_address())
+            }
+            OpKind::Memory | OpKind::Register => {
+                op.a = operand(insn, 0, &mut op.value);
+                None
+            }
+            _ => None,
+        };
+        op.value = insn.ip();
+        op.mask = VOLATILE;
+        match known {
+            Some(&callee) => (op.a, op.disp) = (CALLEE, callee as i64),
+            None if insn.op0_kind() == OpKind::NearBranch64 => {
+                let clobbers = &self.module.clobbers;
+                op.mask &= clobbers.of(self.module, insn.near_branch_target());
+            }
+            None => {}
+        }
+        op
+    }
+
+    fn mov(&self, insn: &Instruction, number: u32) -> Option<Op> {
+        let mut op = Op {
+            kind: Kind::Move,
+            ..blank(insn, number)
+        };
+        op.a = operand(insn, 1, &mut op.value);
+        if insn.op1_kind() == OpKind::Memory && insn.is_ip_rel_memory_operand() {
+            let slots = &self.module.entries.slots;
+            op.a = match slots.get(&insn.ip_rel_memory_address()) {
+                Some(&n) if insn.memory_size() == MemorySize::UInt64 => {
+                    op.value = n as u64;
+                    CALLEE
+                }
+                _ => NONE,
+            };
+        }
+        let narrow = match insn.op1_kind() {
+            OpKind::Register => insn.op1_register().size() < 4,
+            OpKind::Memory => insn.memory_size().size() < 4,
+            _ => false,
+        };
+        if narrow {
+            op.kind = match insn.op1_register() {
+                Register::AH => Kind::MoveHigh,
+                _ => Kind::MoveNarrow,
+            };
+        }
+        into_first(op, insn)
+    }
+
+    fn lea(&self, insn: &Instruction, number: u32) -> Option<Op> {
+        let mut op = Op {
+            kind: Kind::Lea,
+            ..blank(insn, number)
+        };
+        op.half = insn.op0_register().size() == 4;
+        match written(insn.op0_register()) {
+            Written::Whole(n) => op.to = n,
+            Written::Part(n) => op.mask = 1 << n,
+            Written::Other => return None,
+        }
+        if insn.is_ip_rel_memory_operand() {
+            let value = insn.ip_rel_memory_address();
+            return Some(match op.to {
+                NONE => Op {
+                    kind: Kind::Forget,
+                    ..op
+                },
+                _ => Op {
+                    kind: Kind::Move,
+                    a: CONST,
+                    value,
+                    ..op
+                },
+            });
+        }
+        let part = |r: Register| match r {
+            Register::None => Some(NONE),
+            r => dataflow::number(r).map(|n| n as u8),
+        };
+        let parts = (part(insn.memory_base()), part(insn.memory_index()));
+        let (Some(base), Some(index)) = parts else {
+            // Of a register that isn't followed.
+            op.kind = Kind::Forget;
+            if op.to != NONE {
+                op.mask = 1 << op.to;
+            }
+            return Some(op);
+        };
+        (op.base, op.index) = (base, index);
+        op.scale = insn.memory_index_scale() as u8;
+        // Whoever has the address may write there, but through these two the function itself does.
+        let own = matches!(insn.op0_register(), Register::RSP | Register::RBP);
+        op.b = if own { NONE } else { MEMORY };
+        Some(op)
+    }
+
+    /// Any other instruction: what it writes is unknown.
+    fn other(&mut self, insn: &Instruction, number: u32) -> Option<Op> {
+        let factory = self.info.get_or_insert_with(InstructionInfoFactory::new);
+        let info = factory.info(insn);
+        let mut op = blank(insn, number);
+        for used in info.used_registers() {
+            let full = used.register().full_register();
+            if is_write(used.access()) && full.is_gpr64() {
+                op.mask |= 1 << full.number();
+            }
+        }
+        if info.used_memory().iter().any(|m| is_write(m.access())) {
+            op.to = MEMORY;
+        }
+        let useless = op.mask == 0 && (op.to != MEMORY || op.base == NONE);
+        (!useless).then_some(op)
+    }
+}
+
+/// An op that does nothing, with the instruction's memory operand: a stack slot if that is one at all.
+fn blank(insn: &Instruction, number: u32) -> Op {
+    let is_slot = insn.memory_index() == Register::None && insn.segment_prefix() == Register::None;
+    let base = dataflow::number(insn.memory_base()).filter(|_| is_slot);
+    Op {
+        insn: number,
+        kind: Kind::Forget,
+        to: NONE,
+        half: false,
+        a: NONE,
+        b: NONE,
+        base: base.map_or(NONE, |n| n as u8),
+        index: NONE,
+        scale: 1,
+        size: insn.memory_size().size().min(usize::from(u16::MAX)) as u16,
+        mask: 0,
+        disp: insn.memory_displacement64().cast_signed(),
+        value: 0,
+    }
+}
+
+/// The op, if it isn't a store to what is no stack slot.
+fn stores(op: Op) -> Option<Op> {
+    (op.to != MEMORY || op.base != NONE).then_some(op)
+}
+
+fn forget_memory(insn: &Instruction, number: u32) -> Option<Op> {
+    stores(Op {
+        to: MEMORY,
+        ..blank(insn, number)
+    })
+}
+
+/// An operand; `value` is that of a constant.
+fn operand(insn: &Instruction, n: u32, value: &mut u64) -> u8 {
+    if n >= insn.op_count() {
+        return NONE;
+    }
+    match insn.op_kind(n) {
+        OpKind::Register => number(insn.op_register(n)).map_or(NONE, |n| n as u8),
+        OpKind::Memory => MEMORY,
+        OpKind::Immediate8
+        | OpKind::Immediate16
+        | OpKind::Immediate32
+        | OpKind::Immediate64
+        | OpKind::Immediate8to16
+        | OpKind::Immediate8to32
+        | OpKind::Immediate8to64
+        | OpKind::Immediate32to64 => {
+            *value = insn.immediate(n);
+            CONST
+        }
+        _ => NONE,
+    }
+}
+
+fn arithmetic(insn: &Instruction, number: u32) -> Option<Op> {
+    let mut op = blank(insn, number);
+    let first = u32::from(insn.mnemonic() == Mnemonic::Imul && insn.op_count() == 3);
+    op.a = operand(insn, first, &mut op.value);
+    op.b = operand(insn, first + 1, &mut op.value);
+    op.kind = match insn.mnemonic() {
+        Mnemonic::Add => Kind::Add,
+        Mnemonic::Sub => Kind::Sub,
+        Mnemonic::Imul
+        | Mnemonic::Shl
+        | Mnemonic::Sar
+        | Mnemonic::Shr
+        | Mnemonic::Neg
+        | Mnemonic::Inc
+        | Mnemonic::Dec
+        | Mnemonic::Adc
+        | Mnemonic::Sbb => Kind::Combine,
+        m if is_cmov(m) => Kind::Choose,
+        _ => Kind::Forget,
+    };
+    into_first(op, insn)
+}
+
+/// The operation with its result in the instruction's first operand.
+fn into_first(mut op: Op, insn: &Instruction) -> Option<Op> {
+    match insn.op0_kind() {
+        OpKind::Register => match written(insn.op0_register()) {
+            Written::Whole(n) if op.kind == Kind::Forget => op.mask = 1 << n,
+            Written::Whole(n) => {
+                op.to = n;
+                op.half = insn.op0_register().size() == 4;
+            }
+            Written::Part(n) => {
+                op.kind = Kind::Forget;
+                op.mask = 1 << n;
+            }
+            Written::Other => return None,
+        },
+        _ => op.to = MEMORY,
+    }
+    stores(op)
+}
+
+fn is_write(access: OpAccess) -> bool {
+    matches!(
+        access,
+        OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+    )
+}
+
+fn is_vector(register: Register) -> bool {
+    register.is_vector_register() || register.is_k()
+}
+
+/// Whether it compares strings in vector registers: the only such instructions with another result.
+fn sets_rcx(insn: &Instruction) -> bool {
+    matches!(
+        insn.mnemonic(),
+        Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri
+    )
+}
+
+/// Whether the only register or memory that an instruction changes is its first operand, which is general.
+fn only_first_changes(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Add
+            | Mnemonic::Sub
+            | Mnemonic::And
+            | Mnemonic::Or
+            | Mnemonic::Xor
+            | Mnemonic::Adc
+            | Mnemonic::Sbb
+            | Mnemonic::Imul
+            | Mnemonic::Shl
+            | Mnemonic::Shr
+            | Mnemonic::Sar
+            | Mnemonic::Inc
+            | Mnemonic::Dec
+            | Mnemonic::Neg
+            | Mnemonic::Not
+    ) || is_cmov(mnemonic)
+}
+
+/// The least number of operands with which that holds: with one, `imul` changes two registers.
+fn first_operands(mnemonic: Mnemonic) -> u32 {
+    match mnemonic {
+        Mnemonic::Imul => 2,
+        _ => 1,
+    }
+}
+
+fn is_cmov(mnemonic: Mnemonic) -> bool {
+    matches!(
+        mnemonic,
+        Mnemonic::Cmova
+            | Mnemonic::Cmovae
+            | Mnemonic::Cmovb
+            | Mnemonic::Cmovbe
+            | Mnemonic::Cmove
+            | Mnemonic::Cmovg
+            | Mnemonic::Cmovge
+            | Mnemonic::Cmovl
+            | Mnemonic::Cmovle
+            | Mnemonic::Cmovne
+            | Mnemonic::Cmovno
+            | Mnemonic::Cmovns
+            | Mnemonic::Cmovs
+    )
+}

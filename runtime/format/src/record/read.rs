@@ -1,0 +1,285 @@
+//! Record files as they are read.
+
+use super::*;
+
+/// What is wrong with a record file.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// Shorter than its header, or not a record file.
+    #[error("not a record file of ompfuse")]
+    NotRecords,
+    /// Written by another version.
+    #[error(
+        "record version {0} is not supported (this is version {VERSION}, {FIRST_VERSION} can be read too)"
+    )]
+    Version(u32),
+    /// The header claims more than the file holds.
+    #[error("{claimed} bytes committed, {present} present")]
+    Truncated {
+        /// Bytes that the header counts.
+        claimed: u64,
+        /// Bytes that are there.
+        present: u64,
+    },
+    /// A record that can't be.
+    #[error("malformed record at byte {0}")]
+    Malformed(usize),
+}
+
+/// A record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// An identity.
+    Node(Node),
+    /// A stretch of execution.
+    Interval(Interval<'a>),
+    /// What the program calls a region.
+    Name(Name<'a>),
+    /// What a thread has left out.
+    LeftOut(LeftOut),
+}
+
+impl ThreadHeader {
+    /// Reads the header that a file begins with.
+    ///
+    /// # Errors
+    /// [`RecordError`] if it is none of these versions.
+    pub fn parse(bytes: &[u8]) -> Result<ThreadHeader, RecordError> {
+        let header = bytes.get(..HEADER_LEN).ok_or(RecordError::NotRecords)?;
+        let word = |at: usize| get(header, at);
+        let half = |at: usize| (get(header, at & !7) >> (8 * (at & 7))) as u32;
+        if header[..8] != MAGIC {
+            return Err(RecordError::NotRecords);
+        }
+        let version = half(8);
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
+            return Err(RecordError::Version(version));
+        }
+        let counters = half(28);
+        if half(12) as usize != HEADER_LEN || counters as usize > MAX_COUNTERS {
+            return Err(RecordError::NotRecords);
+        }
+        let array = |at: usize| core::array::from_fn(|i| word(at + 8 * i));
+        Ok(ThreadHeader {
+            magic: MAGIC,
+            version,
+            header_len: HEADER_LEN as u32,
+            pid: half(16),
+            tid: half(20),
+            index: half(24),
+            counters,
+            tsc_start: word(32),
+            tsc_end: word(40),
+            committed: word(48),
+            lost: word(56),
+            counts_start: array(64),
+            counts_end: array(64 + 8 * MAX_COUNTERS),
+            unrecorded_ticks: word(64 + 16 * MAX_COUNTERS),
+            flushed: word(64 + 16 * MAX_COUNTERS + 8),
+            stage: word(64 + 16 * MAX_COUNTERS + 16),
+        })
+    }
+
+    /// Where the records behind the first `from` bytes of them lie in the file, in their order: ranges of offsets. Only for
+    /// the file as it is at the moment: a stage is used again once its records are in the log.
+    pub fn behind(&self, from: u64) -> [core::ops::Range<u64>; 2] {
+        let begin = HEADER_LEN as u64;
+        let (log, stage) = match (self.version, self.stage) {
+            (1, _) | (_, 0) => (self.committed, 0),
+            (_, stage) => (self.flushed.min(self.committed), stage),
+        };
+        let (from, end) = (from.min(self.committed), self.committed);
+        let in_log = from.min(log)..log;
+        let staged = from.max(log) - log..end - log;
+        let shift = |r: core::ops::Range<u64>, by| r.start + by..r.end + by;
+        [shift(in_log, begin + stage), shift(staged, begin)]
+    }
+}
+
+/// A thread's record file, read.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadFile<'a> {
+    /// Its header.
+    pub header: ThreadHeader,
+    log: &'a [u8],
+    staged: &'a [u8],
+}
+
+impl<'a> ThreadFile<'a> {
+    /// Reads the header and bounds the records.
+    ///
+    /// # Errors
+    /// [`RecordError`] for everything that is no record file of this version.
+    pub fn parse(bytes: &'a [u8]) -> Result<ThreadFile<'a>, RecordError> {
+        let header = ThreadHeader::parse(bytes)?;
+        let records = &bytes[HEADER_LEN..];
+        let truncated = |claimed: u64| RecordError::Truncated {
+            claimed,
+            present: records.len() as u64,
+        };
+        let part = |from: u64, len: u64| {
+            let end = from.saturating_add(len);
+            let range = usize::try_from(from).ok()?..usize::try_from(end).ok()?;
+            records.get(range)
+        };
+        let (log, staged) = if header.version == 1 || header.stage == 0 {
+            (part(0, header.committed), Some(&[][..]))
+        } else {
+            let staged = header.committed.wrapping_sub(header.flushed);
+            if staged > header.stage {
+                return Err(RecordError::NotRecords);
+            }
+            (part(header.stage, header.flushed), part(0, staged))
+        };
+        let (Some(log), Some(staged)) = (log, staged) else {
+            return Err(truncated(header.committed));
+        };
+        Ok(ThreadFile {
+            header,
+            log,
+            staged,
+        })
+    }
+
+    /// The records in the order of writing. Stops after the first error.
+    pub fn records(&self) -> Records<'a> {
+        Records {
+            bytes: self.log,
+            next: self.staged,
+            at: 0,
+        }
+    }
+}
+
+/// Iterator over the records of a [`ThreadFile`].
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    /// What comes after `bytes`.
+    next: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Records<'a> {
+    /// Of bytes that begin and end where records do.
+    pub fn of(bytes: &'a [u8]) -> Records<'a> {
+        Records {
+            bytes,
+            next: &[],
+            at: 0,
+        }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let rest = &self.bytes[self.at..];
+            if rest.is_empty() {
+                if self.next.is_empty() {
+                    return None;
+                }
+                (self.bytes, self.at) = (core::mem::take(&mut self.next), 0);
+                continue;
+            }
+            let at = self.at;
+            match parse_record(rest) {
+                Some((len, record)) => {
+                    self.at += len;
+                    if let Some(record) = record {
+                        return Some(Ok(record));
+                    }
+                }
+                None => {
+                    self.at = self.bytes.len();
+                    self.next = &[];
+                    return Some(Err(RecordError::Malformed(HEADER_LEN + at)));
+                }
+            }
+        }
+    }
+}
+
+/// Length of the first record in `bytes`, and the record unless it is of an unknown kind; `None` if malformed.
+fn parse_record(bytes: &[u8]) -> Option<(usize, Option<Record<'_>>)> {
+    let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+    let kind = head as u8;
+    let len = if kind == KIND_PAD {
+        usize::try_from(u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?)).ok()?
+    } else {
+        usize::from((head >> 16) as u16)
+    };
+    if len < 8 || len % 8 != 0 || (kind == KIND_PAD && len < 16) {
+        return None;
+    }
+    let body = bytes.get(..len)?;
+    let site = (head >> 32) as u32;
+    let record = match kind {
+        KIND_NODE => {
+            if len < Node::LEN {
+                return None;
+            }
+            Some(Record::Node(Node {
+                construct: Construct::from_number((head >> 8) as u8)?,
+                site,
+                node: get(body, 8),
+                parent: get(body, 16),
+                step: Step::from_number(get(body, 24) as u8)?,
+                index: get(body, 32) as i64,
+            }))
+        }
+        KIND_INTERVAL => {
+            if !(Interval::LEN..=Interval::LEN + 8 * MAX_COUNTERS).contains(&len) {
+                return None;
+            }
+            Some(Record::Interval(Interval {
+                construct: Construct::from_number((head >> 8) as u8)?,
+                site,
+                node: get(body, 8),
+                parent: get(body, 16),
+                step: Step::from_number(get(body, 24) as u8)?,
+                cpu: (get(body, 24) >> 16) as u16,
+                set: (get(body, 24) >> 8) as u8,
+                index: get(body, 32) as i64,
+                extent: get(body, 40),
+                t0: get(body, 48),
+                t1: get(body, 56),
+                own_ticks: get(body, 64),
+                counts: Counts(&body[Interval::LEN..]),
+            }))
+        }
+        KIND_NAME => {
+            let text = usize::try_from(get(body.get(..16)?, 8)).ok()?;
+            if text > MAX_NAME {
+                return None;
+            }
+            let text = body.get(16..16 + text)?;
+            Some(Record::Name(Name { site, text }))
+        }
+        KIND_LEFT_OUT => {
+            if len < LeftOut::LEN {
+                return None;
+            }
+            Some(Record::LeftOut(LeftOut {
+                construct: Construct::from_number((head >> 8) as u8)?,
+                site,
+                count: get(body, 8),
+                ticks: get(body, 16),
+                one_in: get(body, 24) as u32,
+                throttled: get(body, 24) >> 32 & 1 != 0,
+            }))
+        }
+        _ => None,
+    };
+    Some((len, record))
+}
+
+/// Word at `at`, which the caller has checked to be inside.
+fn get(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}

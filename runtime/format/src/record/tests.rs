@@ -1,0 +1,205 @@
+use super::*;
+use proptest::prelude::*;
+
+fn file(records: &[u8], counters: u32) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER_LEN];
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&(HEADER_LEN as u32).to_le_bytes());
+    bytes[28..32].copy_from_slice(&counters.to_le_bytes());
+    bytes[48..56].copy_from_slice(&(records.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(records);
+    bytes
+}
+
+#[test]
+fn header_fields_lie_where_the_reader_looks() {
+    use core::mem::offset_of;
+    assert_eq!(offset_of!(ThreadHeader, pid), 16);
+    assert_eq!(offset_of!(ThreadHeader, tid), 20);
+    assert_eq!(offset_of!(ThreadHeader, index), 24);
+    assert_eq!(offset_of!(ThreadHeader, counters), 28);
+    assert_eq!(offset_of!(ThreadHeader, tsc_start), 32);
+    assert_eq!(offset_of!(ThreadHeader, committed), 48);
+    assert_eq!(offset_of!(ThreadHeader, counts_start), 64);
+    assert_eq!(offset_of!(ThreadHeader, counts_end), 192);
+    assert_eq!(offset_of!(ThreadHeader, unrecorded_ticks), 320);
+    assert_eq!(offset_of!(ThreadHeader, flushed), 328);
+    assert_eq!(offset_of!(ThreadHeader, stage), 336);
+    assert!(size_of::<ThreadHeader>() <= HEADER_LEN);
+}
+
+#[test]
+fn records_round_trip() {
+    let node = Node {
+        construct: Construct::Task,
+        site: site_ref(1, 7),
+        node: 1 << 40 | 3,
+        parent: 1 << 40,
+        step: Step::TidRanked,
+        index: 5,
+    };
+    let mut bytes = vec![0; Node::LEN];
+    encode_node(bytes.as_mut_slice().try_into().unwrap(), &node);
+    bytes.extend_from_slice(&[KIND_PAD, 0, 0, 0, 0, 0, 0, 0, 24, 0, 0, 0, 0, 0, 0, 0]);
+    bytes.extend_from_slice(&[0xee; 8]);
+    bytes.extend_from_slice(&[200, 0, 16, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]); // a kind of the future
+    let head = IntervalHead {
+        construct: Construct::Range,
+        site: 9,
+        node: 2 << 40,
+        parent: 1,
+        step: Step::Range,
+        cpu: 1,
+        index: -4,
+        extent: 8,
+        t0: 100,
+        t1: 200,
+        own_ticks: 90,
+    };
+    let mut words = [0; 11];
+    encode_interval(&head, 3, &[11, 22], |at, value| words[at] = value);
+    words
+        .iter()
+        .for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()));
+
+    let bytes = file(&bytes, 2);
+    let read: Vec<_> = ThreadFile::parse(&bytes)
+        .unwrap()
+        .records()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(read.len(), 2);
+    assert_eq!(read[0], Record::Node(node));
+    let Record::Interval(i) = read[1] else {
+        panic!("{read:?}")
+    };
+    assert_eq!(
+        (i.index, i.own_ticks, i.cpu, i.step, i.set),
+        (-4, 90, 1, Step::Range, 3)
+    );
+    assert_eq!(i.counts.iter().collect::<Vec<_>>(), [11, 22]);
+}
+
+fn node(sequence: u64) -> [u8; Node::LEN] {
+    let mut bytes = [0; Node::LEN];
+    let node = Node {
+        construct: Construct::Task,
+        site: 1,
+        node: sequence,
+        parent: 0,
+        step: Step::Ranked,
+        index: 1,
+    };
+    encode_node(&mut bytes, &node);
+    bytes
+}
+
+/// Two records in the log, one in a stage that has room for three; what lies behind it there is old.
+#[test]
+fn the_log_comes_before_the_stage() {
+    let stage: Vec<u8> = [3, 8, 9].into_iter().flat_map(node).collect();
+    let log = [1, 2].into_iter().flat_map(node);
+    let mut bytes = file(&stage, 0);
+    bytes.extend(log);
+    let mut put = |at: usize, word: u64| bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    put(48, 3 * Node::LEN as u64);
+    put(328, 2 * Node::LEN as u64);
+    put(336, stage.len() as u64);
+    let of = |bytes: &[u8]| {
+        let records = ThreadFile::parse(bytes)?.records();
+        let sequence = |r| match r {
+            Ok(Record::Node(n)) => n.node,
+            other => panic!("{other:?}"),
+        };
+        Ok(records.map(sequence).collect::<Vec<_>>())
+    };
+    assert_eq!(of(&bytes), Ok(vec![1, 2, 3]));
+    bytes.pop();
+    assert!(matches!(of(&bytes), Err(RecordError::Truncated { .. })));
+    // Version 1 has no such words.
+    bytes[8] = 1;
+    assert_eq!(of(&bytes), Ok(vec![3, 8, 9]));
+}
+
+#[test]
+fn fresh_records_are_in_the_log_or_in_the_stage() {
+    let header = |committed: u64, flushed: u64, stage: u64| {
+        let mut bytes = file(&[], 0);
+        for (at, word) in [(48, committed), (328, flushed), (336, stage)] {
+            bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        ThreadHeader::parse(&bytes).unwrap()
+    };
+    assert_eq!(header(80, 0, 0).behind(16), [4112..4176, 4096..4096]);
+    assert_eq!(header(80, 0, 640).behind(16), [4736..4736, 4112..4176]);
+    assert_eq!(header(80, 48, 640).behind(16), [4752..4784, 4096..4128]);
+    assert_eq!(header(80, 48, 640).behind(64), [4784..4784, 4112..4128]);
+    assert_eq!(header(80, 48, 640).behind(999), [4784..4784, 4128..4128]);
+}
+
+#[test]
+fn names_round_trip() {
+    for text in ["", "a", "12345678", "a longer name"] {
+        let mut bytes = vec![0; Name::len_of(text.len())];
+        let site = site_ref(USER_MODULE, 3);
+        encode_name(site, text.as_bytes(), |at, word| {
+            bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
+        });
+        let bytes = file(&bytes, 0);
+        let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
+        let text = text.as_bytes();
+        assert_eq!(read, [Ok(Record::Name(Name { site, text }))]);
+    }
+}
+
+#[test]
+fn what_is_left_out_round_trips() {
+    let left_out = LeftOut {
+        construct: Construct::Task,
+        site: site_ref(2, 5),
+        count: 7 << 40,
+        ticks: 9,
+        one_in: 16,
+        throttled: true,
+    };
+    let mut bytes = vec![0; LeftOut::LEN];
+    encode_left_out(&left_out, |at, word| {
+        bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
+    });
+    let bytes = file(&bytes, 0);
+    let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
+    assert_eq!(read, [Ok(Record::LeftOut(left_out))]);
+}
+
+#[test]
+fn what_is_cut_off_is_an_error() {
+    let mut bytes = file(&[1, 0, 40, 0, 0, 0, 0, 0], 0);
+    assert_eq!(
+        ThreadFile::parse(&bytes).unwrap().records().next(),
+        Some(Err(RecordError::Malformed(HEADER_LEN)))
+    );
+    bytes.pop();
+    assert!(matches!(
+        ThreadFile::parse(&bytes),
+        Err(RecordError::Truncated { .. })
+    ));
+    assert_eq!(
+        ThreadFile::parse(&bytes[..100]).unwrap_err(),
+        RecordError::NotRecords
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(records in proptest::collection::vec(any::<u8>(), 0..400), counters in 0u32..20) {
+        let bytes = file(&records, counters);
+        if let Ok(file) = ThreadFile::parse(&bytes) {
+            for record in file.records() {
+                if let Ok(Record::Interval(i)) = record {
+                    prop_assert!(i.counts.iter().len() <= MAX_COUNTERS);
+                }
+            }
+        }
+    }
+}
