@@ -1,6 +1,6 @@
 //! Two-event histograms and their distance ([Fuse] section 4.3).
 
-use super::transport::minimum_cost;
+use super::transport::{Mass, Transport};
 
 /// Inner bins per event ([Fuse]: 10).
 pub const BINS: usize = 10;
@@ -43,8 +43,7 @@ impl Scaled {
 /// The occupied bins of two events: how many XUs, and their mean position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Histogram {
-    count: Vec<u64>,
-    location: Vec<(f64, f64)>,
+    masses: Vec<Mass>,
 }
 
 impl Histogram {
@@ -61,12 +60,15 @@ impl Histogram {
             cell.1 += x;
             cell.2 += y;
         }
-        let occupied = cells.iter().filter(|c| c.0 > 0);
+        let occupied = (0..).zip(cells).filter(|(_, cell)| cell.0 > 0);
+        let mass = |(bin, (amount, x, y)): (u16, (u64, f64, f64))| Mass {
+            bin,
+            x: x / amount as f64,
+            y: y / amount as f64,
+            amount,
+        };
         Histogram {
-            count: occupied.clone().map(|c| c.0).collect(),
-            location: occupied
-                .map(|c| (c.1 / c.0 as f64, c.2 / c.0 as f64))
-                .collect(),
+            masses: occupied.map(mass).collect(),
         }
     }
 
@@ -81,31 +83,25 @@ impl Histogram {
     }
 
     /// The earth mover's distance in bins: the mean distance that the share of an XU moves.
-    pub(super) fn distance(&self, other: &Histogram) -> f64 {
+    pub(super) fn distance(&self, other: &Histogram, transport: &mut Transport) -> f64 {
         if self == other {
             return 0.0;
         }
-        let (ours, theirs) = (
-            self.count.iter().sum::<u64>(),
-            other.count.iter().sum::<u64>(),
-        );
+        let total = |masses: &[Mass]| masses.iter().map(|m| m.amount).sum::<u64>();
+        let (ours, theirs) = (total(&self.masses), total(&other.masses));
         if ours == 0 || theirs == 0 {
             return 0.0;
         }
         // Shares of both sides as whole numbers.
-        let supply: Vec<u64> = self.count.iter().map(|c| c * theirs).collect();
-        let demand: Vec<u64> = other.count.iter().map(|c| c * ours).collect();
-        let cost: Vec<f64> = self
-            .location
-            .iter()
-            .flat_map(|a| {
-                other
-                    .location
-                    .iter()
-                    .map(move |b| f64::hypot(a.0 - b.0, a.1 - b.1))
-            })
-            .collect();
-        minimum_cost(&supply, &demand, &cost) / (ours as f64 * theirs as f64)
+        let shares = |masses: &[Mass], factor: u64| -> Vec<Mass> {
+            let share = |m: &Mass| Mass {
+                amount: m.amount * factor,
+                ..*m
+            };
+            masses.iter().map(share).collect()
+        };
+        let (supply, demand) = (shares(&self.masses, theirs), shares(&other.masses, ours));
+        transport.minimum_cost(&supply, &demand) / (ours as f64 * theirs as f64)
     }
 }
 
@@ -120,19 +116,25 @@ mod tests {
         Histogram::new(&column(|p| p.0), &column(|p| p.1))
     }
 
+    fn distance(a: &Histogram, b: &Histogram) -> f64 {
+        a.distance(b, &mut Transport::default())
+    }
+
     #[test]
     fn counts_outside_the_bounds_have_bins_of_their_own() {
         let h = histogram(&[(10, 10), (20, 20), (5, 30), (30, 20), (10, 10)], (10, 20));
-        assert_eq!(h.count, [1, 2, 1, 1]);
+        let count: Vec<u64> = h.masses.iter().map(|m| m.amount).collect();
+        assert_eq!(count, [1, 2, 1, 1]);
         let expected = [(-5.0, 20.0), (0.0, 0.0), (10.0, 10.0), (20.0, 10.0)];
-        assert_eq!(h.location, expected);
+        let location: Vec<_> = h.masses.iter().map(|m| (m.x, m.y)).collect();
+        assert_eq!(location, expected);
     }
 
     #[test]
     fn moving_a_quarter_by_one_bin() {
         let a = histogram(&[(0, 0), (0, 40), (40, 0), (40, 40)], (0, 100));
         let b = histogram(&[(0, 0), (0, 40), (40, 0), (50, 40)], (0, 100));
-        assert!((a.distance(&b) - 0.25).abs() < 1e-12);
+        assert!((distance(&a, &b) - 0.25).abs() < 1e-12);
         // The shares count, not the numbers.
         let twice = histogram(
             &[
@@ -147,14 +149,14 @@ mod tests {
             ],
             (0, 100),
         );
-        assert_eq!(a.distance(&twice), 0.0);
-        assert_eq!(a.distance(&histogram(&[], (0, 100))), 0.0);
+        assert_eq!(distance(&a, &twice), 0.0);
+        assert_eq!(distance(&a, &histogram(&[], (0, 100))), 0.0);
     }
 
     #[test]
     fn an_event_that_is_constant_in_the_references() {
         let a = histogram(&[(7, 7)], (7, 7));
         let b = histogram(&[(8, 7)], (7, 7));
-        assert_eq!(a.distance(&b), 1.0);
+        assert_eq!(distance(&a, &b), 1.0);
     }
 }

@@ -11,6 +11,7 @@ use histogram::{Histogram, Scaled};
 use rank::Ranked;
 use rayon::prelude::*;
 use serde::Serialize;
+use transport::Transport;
 
 /// Distances below this are taken for it, in bins: events that are equal in every run have a calibration of 0.
 pub const FLOOR: f64 = 1e-3;
@@ -230,14 +231,14 @@ impl Prepared {
             .collect();
         let pairs = pairs
             .into_par_iter()
-            .map(|(x, y)| {
+            .map_init(Transport::default, |transport, (x, y)| {
                 let histograms: Vec<Histogram> = scaled
                     .iter()
                     .map(|r| Histogram::new(&r[x], &r[y]))
                     .collect();
                 let mut between: Vec<f64> = (0..histograms.len())
                     .flat_map(|a| (a + 1..histograms.len()).map(move |b| (a, b)))
-                    .map(|(a, b)| histograms[a].distance(&histograms[b]))
+                    .map(|(a, b)| histograms[a].distance(&histograms[b], transport))
                     .collect();
                 let sum: f64 = ranked.iter().map(|r| r[x].correlation(&r[y])).sum();
                 PreparedPair {
@@ -257,11 +258,14 @@ impl Prepared {
         let measured: Vec<(PairDistance, f64)> = self
             .pairs
             .par_iter()
-            .map(|pair| {
+            .map_init(Transport::default, |transport, pair| {
                 let (x, y) = (pair.x, pair.y);
                 let of_target = Histogram::new(&scaled[x], &scaled[y]);
-                let distance = |r: &Histogram| of_target.distance(r);
-                let mut distances: Vec<f64> = pair.histograms.iter().map(distance).collect();
+                let mut distances: Vec<f64> = pair
+                    .histograms
+                    .iter()
+                    .map(|r| of_target.distance(r, transport))
+                    .collect();
                 let uncalibrated = median(&mut distances);
                 let distance = PairDistance {
                     x: names[x].to_owned(),
