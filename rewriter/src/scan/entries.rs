@@ -3,73 +3,12 @@
 
 use super::dynamic::{Dynamic, Symbol};
 use super::image::{Image, part, u32_at};
+use super::names::is_no_return;
 use ompfuse_patterns::{
     Entry, Query, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
-
-/// Functions that don't return.
-const NO_RETURN: &[&str] = &[
-    "_Exit",
-    "_Unwind_Resume",
-    "_ZSt9terminatev",
-    "__assert",
-    "__assert_fail",
-    "__assert_perror_fail",
-    "__chk_fail",
-    "__clang_call_terminate",
-    "__cxa_bad_cast",
-    "__cxa_bad_typeid",
-    "__cxa_call_unexpected",
-    "__cxa_deleted_virtual",
-    "__cxa_pure_virtual",
-    "__cxa_rethrow",
-    "__cxa_throw",
-    "__cxa_throw_bad_array_new_length",
-    "__fortify_fail",
-    "__longjmp_chk",
-    "__stack_chk_fail",
-    "_exit",
-    "_gfortran_error_stop_numeric",
-    "_gfortran_error_stop_string",
-    "_gfortran_os_error",
-    "_gfortran_os_error_at",
-    "_gfortran_runtime_error",
-    "_gfortran_runtime_error_at",
-    "_gfortran_stop_numeric",
-    "_gfortran_stop_string",
-    "_longjmp",
-    "abort",
-    "err",
-    "errx",
-    "exit",
-    "longjmp",
-    "pthread_exit",
-    "quick_exit",
-    "siglongjmp",
-    "verr",
-    "verrx",
-];
-
-/// Prefix of the library functions that throw (`std::__throw_...`).
-const THROWERS: &str = "_ZSt";
-
-/// Prefixes of the functions that runtimes are made of.
-const RUNTIME_INTERNALS: &[&str] = &[
-    "GOMP_", "GOACC_", "gomp_", "goacc_", "__kmp", "kmp_", "omp_", "ompt_", "__ompt", "ompc_",
-];
-
-/// Whether a call to this symbol never comes back.
-fn is_no_return(symbol: &str) -> bool {
-    NO_RETURN.binary_search(&symbol).is_ok()
-        || (symbol.starts_with(THROWERS) && symbol.contains("__throw_"))
-}
-
-/// Whether a function of this name belongs to the runtime, so that its calls are no constructs of the program.
-pub(crate) fn is_runtime_internal(name: &str) -> bool {
-    RUNTIME_INTERNALS.iter().any(|p| name.starts_with(p))
-}
 
 /// Whether a runtime's texts are in the file: the names of variables that only runtimes read.
 pub(crate) fn holds_nameless_runtime(image: &Image<'_>) -> bool {
@@ -312,13 +251,6 @@ fn looks_like_stub(code: &[u8], start_va: u64, end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_that_do_not_return_are_sorted() {
-        assert!(NO_RETURN.is_sorted());
-        assert!(is_no_return("abort") && is_no_return("_ZSt20__throw_length_errorPKc"));
-        assert!(!is_no_return("printf"));
-    }
 
     #[test]
     fn stubs_begin_before_their_prefixes() {

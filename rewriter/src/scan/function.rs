@@ -7,8 +7,8 @@ use super::cfg::Body;
 use super::dataflow::Flow;
 use super::decode::Scratch;
 use super::draft::Draft;
-use super::entries;
 use super::functions::Function;
+use super::names;
 use super::relays::{self, Relayed};
 use super::windows::{self, Placed};
 use super::{Module, regions, shapes};
@@ -127,7 +127,7 @@ fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
     }
     jobs.retain(|job| {
         let name = module.functions.get(job.function).base_name();
-        !(module.entries.contains_runtime && name.is_some_and(entries::is_runtime_internal))
+        !(module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal))
     });
     (jobs, orphans)
 }

@@ -24,6 +24,7 @@ mod ident;
 mod image;
 mod jump_table;
 mod lsda;
+mod names;
 mod nearby;
 mod no_return;
 mod ops;
