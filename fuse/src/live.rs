@@ -134,7 +134,7 @@ impl Live {
         (tail.lost, tail.unrecorded) = (header.lost, header.unrecorded_ticks);
         tail.offset += fresh.len() as u64;
         let none = Vec::new();
-        for record in Records::of(fresh) {
+        for record in Records::of(header, fresh) {
             match record? {
                 Record::Interval(i) if i.site != NO_SITE => {
                     let events = sets.get(&i.set).unwrap_or(&none);

@@ -94,17 +94,17 @@ impl Buffer {
         }
     }
 
-    /// Writes one record of `len` bytes (a multiple of 8) through `fill`, which gets its first word, and commits it.
-    /// Without space it is counted as lost.
+    /// Writes one record of at most `room` bytes (a multiple of 8) through `fill`, which gets its first word and returns the
+    /// number of words, and commits it. Without space it is counted as lost.
     #[inline]
-    pub(crate) fn record(&self, len: usize, fill: impl FnOnce(*mut u64)) {
-        if self.at.get() + len > STAGE && !self.flush() {
+    pub(crate) fn record(&self, room: usize, fill: impl FnOnce(*mut u64) -> usize) {
+        if self.at.get() + room > STAGE && !self.flush() {
             self.lose();
             return;
         }
         let at = self.at.get();
-        // SAFETY: at + len <= STAGE was just checked (no record is longer than the stage), and the stage is mapped.
-        fill(unsafe { self.stage.add(at) }.cast::<u64>());
+        // SAFETY: at + room <= STAGE was just checked (no record is longer than the stage), and the stage is mapped.
+        let len = 8 * fill(unsafe { self.stage.add(at) }.cast::<u64>());
         self.at.set(at + len);
         let committed = self.flushed.get() + (at + len) as u64;
         // Release: the record's stores come first for whoever reads on.

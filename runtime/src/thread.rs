@@ -61,6 +61,8 @@ pub(crate) struct Thread {
     pub(crate) buffer: Buffer,
     /// Clock and counters at the last boundary.
     last: Cell<u64>,
+    /// The first one: where the thread's total begins.
+    start: Cell<u64>,
     last_counts: [Cell<u64>; MAX_COUNTERS],
     account: Cell<*const Cost>,
     frame: Cell<*const Frame>,
@@ -126,6 +128,7 @@ impl Thread {
         thread.last.set(now());
         thread.read_counters(|_, _| ());
         thread.root.t0.set(thread.last.get());
+        thread.start.set(thread.last.get());
         thread.write_node(node, Construct::Program, NO_SITE, place);
         thread.root.written.set(true);
         thread

@@ -13,8 +13,11 @@
 //! Every record starts with `kind:u8 construct:u8 len:u16 site:u32`, `len` in bytes, a multiple of 8; a reader skips
 //! kinds that it does not know. A writer stores a record in full before it adds its length to `committed`, so what is
 //! committed is whole, whatever ends the process.
+//!
+//! Nodes and intervals have a short form ([`short`]) besides the full one: what is written costs time by the byte.
 
 mod read;
+pub mod short;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -26,8 +29,9 @@ use crate::construct::Construct;
 
 /// First bytes of a record file.
 pub const MAGIC: [u8; 8] = *b"OMPFXU01";
-/// Version of the layout. Version 1 had one event set per file (0 where an interval's set is), and no stage.
-pub const VERSION: u32 = 2;
+/// Version of the layout. Version 1 had one event set per file (0 where an interval's set is), and no stage; version 2 had
+/// no short records.
+pub const VERSION: u32 = 3;
 /// The first version that can be read.
 pub const FIRST_VERSION: u32 = 1;
 /// Bytes before the first record.
@@ -254,7 +258,7 @@ pub const fn split_site(site: u32) -> (u32, u32) {
 }
 
 /// [`Interval`] without its event set and counts, for writers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "documented at Interval")]
 pub struct IntervalHead {
     pub construct: Construct,

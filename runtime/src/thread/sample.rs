@@ -246,6 +246,7 @@ impl Thread {
                 // SAFETY: the encoder writes as many words as the buffer gives.
                 unsafe { out.add(at).write(word) };
             });
+            LeftOut::LEN / 8
         });
     }
 

@@ -2,7 +2,9 @@
 
 use super::{Choice, Cost, Place, Thread};
 use crate::host;
+use core::cell::Cell;
 use ompfuse_format::Construct;
+use ompfuse_format::record::short::{self, Origin};
 use ompfuse_format::record::{self, IntervalHead, MAX_COUNTERS, Node, Step};
 
 impl Thread {
@@ -26,8 +28,15 @@ impl Thread {
             index,
         };
         self.buffer.record(Node::LEN, |out| {
-            // SAFETY: the buffer gives Node::LEN bytes, which nothing else refers to.
-            record::encode_node(unsafe { &mut *out.cast::<[u8; Node::LEN]>() }, &node);
+            // SAFETY: the buffer gives Node::LEN bytes, more than a short node has, which nothing else refers to.
+            unsafe {
+                if let Some(words) = short::node(&node, self.origin()) {
+                    out.cast::<[u64; short::NODE_WORDS]>().write(words);
+                    return short::NODE_WORDS;
+                }
+                record::encode_node(&mut *out.cast::<[u8; Node::LEN]>(), &node);
+            }
+            Node::LEN / 8
         });
     }
 
@@ -36,11 +45,13 @@ impl Thread {
         if self.is_gone() {
             return;
         }
-        self.buffer.record(record::Name::len_of(name.len()), |out| {
+        let len = record::Name::len_of(name.len());
+        self.buffer.record(len, |out| {
             record::encode_name(site, name, |at, word| {
                 // SAFETY: the encoder writes as many words as the buffer gives.
                 unsafe { out.add(at).write(word) };
             });
+            len / 8
         });
     }
 
@@ -84,17 +95,23 @@ impl Thread {
         cost.bind(self.choices.set()); // one that was never charged
         let set = cost.set.get();
         let k = self.choices.len(set);
-        let mut counts = [0; MAX_COUNTERS];
-        for (to, from) in counts.iter_mut().zip(&cost.counts).take(k) {
-            *to = from.get();
-        }
-        let counts = counts.get(..k).unwrap_or(&[]);
         self.buffer.record(record::Interval::LEN + 8 * k, |out| {
-            record::encode_interval(head, set - 1, counts, |at, word| {
-                // SAFETY: the encoder writes the 9 + k words that the buffer gives.
+            let counts = cost.counts.iter().take(k).map(Cell::get);
+            let put = |at: usize, word| {
+                // SAFETY: a short record has at most 6 + k words, and one more may be overwritten; the buffer gives 9 + k.
                 unsafe { out.add(at).write(word) };
-            });
+            };
+            match short::interval(head, self.origin(), set - 1, counts, put) {
+                0 => write_full(head, set - 1, cost, k, out),
+                words => words,
+            }
         });
+    }
+
+    /// What short records leave out.
+    #[inline(always)]
+    fn origin(&self) -> Origin {
+        Origin::new(self.index, self.start.get())
     }
 
     /// Writes a wait or a service of the runtime that began at `t0` and ends at the last boundary.
@@ -212,4 +229,19 @@ impl Thread {
             &held.cost,
         );
     }
+}
+
+/// Writes a record that is not short where there is room for `Interval::LEN` bytes and `k` counts. Returns its words.
+#[cold]
+#[inline(never)]
+fn write_full(head: &IntervalHead, set: u8, cost: &Cost, k: usize, out: *mut u64) -> usize {
+    let mut counts = [0; MAX_COUNTERS];
+    for (to, from) in counts.iter_mut().zip(&cost.counts).take(k) {
+        *to = from.get();
+    }
+    record::encode_interval(head, set, counts.get(..k).unwrap_or(&[]), |at, word| {
+        // SAFETY: the encoder writes the 9 + k words that the caller has.
+        unsafe { out.add(at).write(word) };
+    });
+    record::Interval::LEN / 8 + k
 }

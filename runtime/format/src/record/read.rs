@@ -1,5 +1,6 @@
 //! Record files as they are read.
 
+use super::short::{self, Origin};
 use super::*;
 
 /// What is wrong with a record file.
@@ -148,6 +149,7 @@ impl<'a> ThreadFile<'a> {
             bytes: self.log,
             next: self.staged,
             at: 0,
+            origin: Origin::of(&self.header),
         }
     }
 }
@@ -159,15 +161,17 @@ pub struct Records<'a> {
     /// What comes after `bytes`.
     next: &'a [u8],
     at: usize,
+    origin: Origin,
 }
 
 impl<'a> Records<'a> {
-    /// Of bytes that begin and end where records do.
-    pub fn of(bytes: &'a [u8]) -> Records<'a> {
+    /// Of bytes that begin and end where records do, from the file with this header.
+    pub fn of(header: &ThreadHeader, bytes: &'a [u8]) -> Records<'a> {
         Records {
             bytes,
             next: &[],
             at: 0,
+            origin: Origin::of(header),
         }
     }
 }
@@ -186,7 +190,7 @@ impl<'a> Iterator for Records<'a> {
                 continue;
             }
             let at = self.at;
-            match parse_record(rest) {
+            match parse_record(rest, self.origin) {
                 Some((len, record)) => {
                     self.at += len;
                     if let Some(record) = record {
@@ -204,11 +208,13 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// Length of the first record in `bytes`, and the record unless it is of an unknown kind; `None` if malformed.
-fn parse_record(bytes: &[u8]) -> Option<(usize, Option<Record<'_>>)> {
+fn parse_record(bytes: &[u8], origin: Origin) -> Option<(usize, Option<Record<'_>>)> {
     let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     let kind = head as u8;
     let len = if kind == KIND_PAD {
         usize::try_from(u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?)).ok()?
+    } else if short::is_short(kind) {
+        usize::from((head >> 16) as u8) * 8
     } else {
         usize::from((head >> 16) as u16)
     };
@@ -231,6 +237,8 @@ fn parse_record(bytes: &[u8]) -> Option<(usize, Option<Record<'_>>)> {
                 index: get(body, 32) as i64,
             }))
         }
+        short::KIND_NODE => Some(Record::Node(short::read_node(body.as_chunks().0, origin)?)),
+        kind if short::is_short(kind) => Some(Record::Interval(short_interval(body, origin)?)),
         KIND_INTERVAL => {
             if !(Interval::LEN..=Interval::LEN + 8 * MAX_COUNTERS).contains(&len) {
                 return None;
@@ -275,6 +283,30 @@ fn parse_record(bytes: &[u8]) -> Option<(usize, Option<Record<'_>>)> {
         _ => None,
     };
     Some((len, record))
+}
+
+fn short_interval(body: &[u8], origin: Origin) -> Option<Interval<'_>> {
+    let words = body.as_chunks().0;
+    let (head, set, at) = short::read_interval(words, origin)?;
+    let counts = body.get(8 * at..)?;
+    if counts.len() > 8 * MAX_COUNTERS {
+        return None;
+    }
+    Some(Interval {
+        construct: head.construct,
+        site: head.site,
+        node: head.node,
+        parent: head.parent,
+        step: head.step,
+        cpu: head.cpu,
+        index: head.index,
+        extent: head.extent,
+        t0: head.t0,
+        t1: head.t1,
+        own_ticks: head.own_ticks,
+        set,
+        counts: Counts(counts),
+    })
 }
 
 /// Word at `at`, which the caller has checked to be inside.

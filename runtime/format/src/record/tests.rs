@@ -190,7 +190,133 @@ fn what_is_cut_off_is_an_error() {
     );
 }
 
+/// Nodes of the same thread as the file's, of another one, and none.
+fn some_node() -> impl Strategy<Value = u64> {
+    let thread = prop_oneof![Just(4), 0u64..6];
+    let sequence = prop_oneof![0u64..100, any::<u32>().prop_map(u64::from), 0u64..1 << 40];
+    prop_oneof![Just(0), (thread, sequence).prop_map(|(t, s)| t << 40 | s)]
+}
+
+/// Small ones, and some that don't fit into half a word.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0u64..100, Just(u64::from(u32::MAX)), any::<u64>()]
+}
+
+prop_compose! {
+    fn interval()(
+        node in some_node(), parent in some_node(), index in number(), extent in number(),
+        end in number(), ticks in number(), own in number(), all_own: bool,
+        cpu: u16, site: u32, step in 0u8..5,
+    ) -> IntervalHead {
+        let t1 = 77u64.wrapping_add(end);
+        IntervalHead {
+            construct: Construct::Range,
+            site,
+            node,
+            parent,
+            step: Step::from_number(step).unwrap(),
+            cpu,
+            index: index as i64,
+            extent,
+            t0: t1.wrapping_sub(ticks),
+            t1,
+            own_ticks: if all_own { ticks } else { own },
+        }
+    }
+}
+
+/// The file of the thread with index 3, which began at 77.
+fn file_of_fourth(words: &[u64]) -> Vec<u8> {
+    let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let mut bytes = file(&bytes, 0);
+    bytes[24] = 3;
+    bytes[32] = 77;
+    bytes
+}
+
+#[test]
+fn ordinary_records_are_short() {
+    let origin = short::Origin::new(3, 77);
+    let wait = IntervalHead {
+        construct: Construct::Barrier,
+        site: site_ref(1, 5),
+        node: 0,
+        parent: 4 << 40 | 12,
+        step: Step::None,
+        cpu: 2,
+        index: 0,
+        extent: 0,
+        t0: 1000,
+        t1: 1500,
+        own_ticks: 500,
+    };
+    let words = |i: &IntervalHead| short::interval(i, origin, 0, [].into_iter(), |_, _| ());
+    assert_eq!(words(&wait), 3);
+    let task = IntervalHead {
+        construct: Construct::Task,
+        node: 4 << 40 | 13,
+        index: 1,
+        ..wait
+    };
+    assert_eq!(words(&task), 4);
+    let range = IntervalHead {
+        extent: 100,
+        own_ticks: 400,
+        ..task
+    };
+    assert_eq!(words(&range), 5);
+    let of_another_thread = IntervalHead {
+        parent: 1 << 40,
+        ..wait
+    };
+    assert_eq!(words(&of_another_thread), 4);
+    let between_threads = IntervalHead {
+        parent: 1 << 40,
+        ..task
+    };
+    assert_eq!(words(&between_threads), 0);
+    let long = IntervalHead {
+        t1: 1 << 40,
+        ..wait
+    };
+    assert_eq!(words(&long), 0);
+}
+
 proptest! {
+    #[test]
+    fn short_intervals_round_trip(head in interval(), set in 0u8..40, counts in proptest::collection::vec(any::<u64>(), 0..=MAX_COUNTERS)) {
+        let origin = short::Origin::new(3, 77);
+        let mut words = [0; short::INTERVAL_WORDS + MAX_COUNTERS + 1];
+        let len = short::interval(&head, origin, set, counts.iter().copied(), |at, w| words[at] = w);
+        if len == 0 {
+            return Ok(());
+        }
+        prop_assert!(len <= short::INTERVAL_WORDS + counts.len());
+        let bytes = file_of_fourth(&words[..len]);
+        let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
+        let [Ok(Record::Interval(i))] = read[..] else {
+            panic!("{read:?}")
+        };
+        prop_assert_eq!(i.set, set);
+        prop_assert_eq!(i.counts.iter().collect::<Vec<_>>(), counts);
+        let Interval { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, .. } = i;
+        prop_assert_eq!(
+            IntervalHead { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks },
+            head
+        );
+    }
+
+    #[test]
+    fn short_nodes_round_trip(node in some_node(), parent in some_node(), index: i64, site: u32, step in 0u8..5) {
+        let step = Step::from_number(step).unwrap();
+        let node = Node { construct: Construct::Task, site, node, parent, step, index };
+        if let Some(words) = short::node(&node, short::Origin::new(3, 77)) {
+            let bytes = file_of_fourth(&words);
+            let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
+            prop_assert_eq!(read, [Ok(Record::Node(node))]);
+        }
+    }
+
     #[test]
     fn no_bytes_make_the_reader_panic(records in proptest::collection::vec(any::<u8>(), 0..400), counters in 0u32..20) {
         let bytes = file(&records, counters);

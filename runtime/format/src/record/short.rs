@@ -1,0 +1,190 @@
+//! Short forms of nodes and intervals: numbers that fit into half a word, and nothing that follows from the rest.
+//!
+//! ```text
+//! node      kind:u8 construct:u8 words:u8 step:u8   site:u32 | node:u32 parent:u32 | index:u64
+//! interval  kind:u8 construct:u8 words:u8 set:5 step:3 site:u32 | cpu:u16 end:u48 | parent:u32 ticks:u32
+//!           [origin:u32 0:u32] [node:u32 index:u32] [own:u32 extent:u32] counts:u64...
+//! ```
+//! `words` is the record's length in words. `node` and `parent` are numbers of the thread that writes, or of the one that
+//! `origin` says, without the part that all of its nodes share. `end` counts from the beginning of the thread's recording,
+//! `ticks` is the time since the interval's begin. Which of the words in brackets there are is in `kind`: without them the
+//! thread is the one that writes, there is neither node nor index, and all ticks are the interval's own. What doesn't fit
+//! (a day's recording, an interval of more than a second, a negative index) is written in full.
+
+use super::{Construct, IntervalHead, Node, Step, ThreadHeader};
+
+/// First byte of a short node.
+pub const KIND_NODE: u8 = 6;
+/// First byte of a short interval without any of the words below.
+pub const KIND_INTERVAL: u8 = 0x40;
+/// There is a word with node and index.
+const HAS_NODE: u8 = 1;
+/// In that word the node is none.
+const NO_NODE: u8 = 2;
+/// There is a word with own ticks and extent.
+const HAS_COST: u8 = 4;
+/// There is a word that tells whose the node and the parent are.
+const HAS_ORIGIN: u8 = 8;
+/// The bits of an interval's kind that are no flags.
+const KIND_MASK: u8 = !(HAS_NODE | NO_NODE | HAS_COST | HAS_ORIGIN);
+
+/// Words of a short node.
+pub const NODE_WORDS: usize = 3;
+/// Most words of a short interval without counts.
+pub const INTERVAL_WORDS: usize = 6;
+
+/// Bits of a node's number in its thread.
+const SEQUENCE: u32 = 40;
+/// Bits of an interval's event set.
+const SET: u32 = 5;
+/// Bits of `end`.
+const END: u32 = 48;
+
+/// What short records leave out: whose nodes they mean, and from when on their time counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// What the numbers of this thread's nodes have in common.
+    pub nodes: u64,
+    /// [`ThreadHeader::tsc_start`].
+    pub start: u64,
+}
+
+impl Origin {
+    /// Of the thread with this index.
+    pub const fn new(index: u32, start: u64) -> Origin {
+        Origin {
+            nodes: (index as u64 + 1) << SEQUENCE,
+            start,
+        }
+    }
+
+    /// Of a file's thread.
+    pub const fn of(header: &ThreadHeader) -> Origin {
+        Origin::new(header.index, header.tsc_start)
+    }
+}
+
+/// The words of a short node, or `None` if it doesn't fit.
+#[inline]
+pub fn node(n: &Node, origin: Origin) -> Option<[u64; NODE_WORDS]> {
+    let (node, parent) = (n.node ^ origin.nodes, n.parent ^ origin.nodes);
+    if (node | parent) >> 32 != 0 {
+        return None;
+    }
+    let head = u64::from(KIND_NODE)
+        | (n.construct as u64) << 8
+        | (NODE_WORDS as u64) << 16
+        | (n.step as u64) << 24
+        | u64::from(n.site) << 32;
+    Some([head, node | parent << 32, n.index as u64])
+}
+
+/// The words of a short interval, written through `put(word index, value)`, the first one last: how many they are. 0: it
+/// doesn't fit, and nothing was written. A word may be written more than once.
+#[inline(always)]
+pub fn interval(
+    i: &IntervalHead,
+    origin: Origin,
+    set: u8,
+    counts: impl ExactSizeIterator<Item = u64>,
+    mut put: impl FnMut(usize, u64),
+) -> usize {
+    let none = i.node == 0;
+    // All nodes of a thread have the same upper half, if there aren't very many of them.
+    let nodes = i.parent & !u64::from(u32::MAX);
+    let node = if none { 0 } else { i.node ^ nodes };
+    let end = i.t1.wrapping_sub(origin.start);
+    let ticks = i.t1.wrapping_sub(i.t0);
+    let halves = node | ticks | i.index as u64 | i.extent | i.own_ticks;
+    let thread = nodes >> SEQUENCE;
+    if (halves >> 32) | (end >> END) | u64::from(set >> SET) | (nodes ^ thread << SEQUENCE) != 0 {
+        return 0;
+    }
+    let (has_origin, has_node) = (nodes != origin.nodes, !none || i.index != 0);
+    let has_cost = i.own_ticks != ticks || i.extent != 0;
+    put(1, u64::from(i.cpu) | end << 16);
+    put(2, i.parent & u64::from(u32::MAX) | ticks << 32);
+    let mut at = 3;
+    let mut optional = |is_there: bool, word: u64| {
+        put(at, word); // what isn't wanted is overwritten: that is cheaper than a branch
+        at += usize::from(is_there);
+    };
+    optional(has_origin, thread);
+    optional(has_node, node | (i.index as u64) << 32);
+    optional(has_cost, i.own_ticks | i.extent << 32);
+    for count in counts {
+        optional(true, count);
+    }
+    let kind = KIND_INTERVAL
+        | u8::from(has_node) * HAS_NODE
+        | u8::from(none && has_node) * NO_NODE
+        | u8::from(has_cost) * HAS_COST
+        | u8::from(has_origin) * HAS_ORIGIN;
+    put(
+        0,
+        u64::from(kind)
+            | (i.construct as u64) << 8
+            | (at as u64) << 16
+            | u64::from(set | (i.step as u8) << SET) << 24
+            | u64::from(i.site) << 32,
+    );
+    at
+}
+
+/// Whether records of this kind are short.
+pub(super) fn is_short(kind: u8) -> bool {
+    kind == KIND_NODE || kind & KIND_MASK == KIND_INTERVAL
+}
+
+/// A node's record, as it was written by [`node`]; `None` if it is malformed.
+pub(super) fn read_node(words: &[[u8; 8]], origin: Origin) -> Option<Node> {
+    let [head, numbers, index] = words.first_chunk()?.map(u64::from_le_bytes);
+    Some(Node {
+        construct: Construct::from_number((head >> 8) as u8)?,
+        site: (head >> 32) as u32,
+        node: u64::from(numbers as u32) ^ origin.nodes,
+        parent: numbers >> 32 ^ origin.nodes,
+        step: Step::from_number((head >> 24) as u8)?,
+        index: index as i64,
+    })
+}
+
+/// An interval's record, as it was written by [`interval`], its event set, and the position of its first count; `None` if it
+/// is malformed.
+pub(super) fn read_interval(
+    words: &[[u8; 8]],
+    origin: Origin,
+) -> Option<(IntervalHead, u8, usize)> {
+    let [head, end, parent] = words.first_chunk()?.map(u64::from_le_bytes);
+    let (kind, set_and_step) = (head as u8, (head >> 24) as u8);
+    let mut at = 3;
+    let mut optional = |flag: u8| {
+        if kind & flag == 0 {
+            return Some(None);
+        }
+        at += 1;
+        Some(Some(u64::from_le_bytes(*words.get(at - 1)?)))
+    };
+    let nodes = optional(HAS_ORIGIN)?.map_or(origin.nodes, |thread| thread << SEQUENCE);
+    let node = optional(HAS_NODE)?;
+    let cost = optional(HAS_COST)?;
+    let ticks = parent >> 32;
+    let t1 = origin.start.wrapping_add(end >> 16);
+    let interval = IntervalHead {
+        construct: Construct::from_number((head >> 8) as u8)?,
+        site: (head >> 32) as u32,
+        node: match node {
+            Some(node) if kind & NO_NODE == 0 => u64::from(node as u32) | nodes,
+            _ => 0,
+        },
+        parent: u64::from(parent as u32) | nodes,
+        step: Step::from_number(set_and_step >> SET)?,
+        cpu: end as u16,
+        index: node.map_or(0, |node| (node >> 32) as i64),
+        extent: cost.map_or(0, |cost| cost >> 32),
+        t0: t1.wrapping_sub(ticks),
+        t1,
+        own_ticks: cost.map_or(ticks, |cost| u64::from(cost as u32)),
+    };
+    Some((interval, set_and_step & ((1 << SET) - 1), at))
+}
