@@ -200,7 +200,10 @@ mod tests {
             own_ticks,
         };
         let mut bytes = Vec::new();
-        encode_interval(&head, set, &[5], |_, word| bytes.extend(word.to_le_bytes()));
+        let counts = [5].into_iter();
+        encode_interval(&head, set, counts, |_, word| {
+            bytes.extend(word.to_le_bytes())
+        });
         bytes
     }
 

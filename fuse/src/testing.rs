@@ -137,7 +137,7 @@ impl FakeThread {
         self.records
             .resize(at + Interval::LEN + 8 * counts.len(), 0);
         let words = &mut self.records[at..];
-        encode_interval(&head, 0, &counts, |word, value| {
+        encode_interval(&head, 0, counts.iter().copied(), |word, value| {
             words[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
         });
     }

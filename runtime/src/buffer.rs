@@ -94,19 +94,24 @@ impl Buffer {
         }
     }
 
-    /// Writes one record of at most `room` bytes (a multiple of 8) through `fill`, which gets its first word and returns the
-    /// number of words, and commits it. Without space it is counted as lost.
-    #[inline]
-    pub(crate) fn record(&self, room: usize, fill: impl FnOnce(*mut u64) -> usize) {
+    /// Where a record of at most `room` bytes (a multiple of 8) can be stored, which [`Buffer::commit`] then counts. Without
+    /// space it is counted as lost.
+    #[inline(always)]
+    pub(crate) fn room(&self, room: usize) -> Option<*mut u64> {
         if self.at.get() + room > STAGE && !self.flush() {
             self.lose();
-            return;
+            return None;
         }
-        let at = self.at.get();
-        // SAFETY: at + room <= STAGE was just checked (no record is longer than the stage), and the stage is mapped.
-        let len = 8 * fill(unsafe { self.stage.add(at) }.cast::<u64>());
-        self.at.set(at + len);
-        let committed = self.flushed.get() + (at + len) as u64;
+        // SAFETY: at + room <= STAGE (no record is longer than the stage), and the stage is mapped.
+        Some(unsafe { self.stage.add(self.at.get()) }.cast::<u64>())
+    }
+
+    /// Counts the record of so many words that was stored where [`Buffer::room`] said.
+    #[inline(always)]
+    pub(crate) fn commit(&self, words: usize) {
+        let at = self.at.get() + 8 * words;
+        self.at.set(at);
+        let committed = self.flushed.get() + at as u64;
         // Release: the record's stores come first for whoever reads on.
         // SAFETY: the header stays mapped as long as self; the field is aligned.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.header).committed) }

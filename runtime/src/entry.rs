@@ -84,8 +84,10 @@ pub(crate) const MAX_STACK_ALIGN: usize = 4096;
 // Called from a trampoline in the middle of a function: everything but r10, r11 and flags (saved there, at rsp+8,
 // rsp+16 and rsp+24) may be live, vector registers included. The handler gets the registers in x86's numbering.
 //
-// This library is compiled for the baseline: its code uses the lower halves of 16 vector registers, by instructions that leave
-// the rest as it is. So these are saved here. What calls code of others does it through `protected`, which saves everything.
+// This library is compiled for the baseline: its code uses the lower halves of vector registers, by instructions that leave the
+// rest as it is, and what can be reached from here needs no more than the first four, for copies. So these are saved here, and a
+// test looks whether that is all (tests/tests/e2e/probes.rs). What calls code of others does it through `protected`, which saves
+// everything.
 global_asm!(
     ".pushsection .text",
     ".globl ompfuse_inline_thunk",
@@ -124,40 +126,16 @@ global_asm!(
     "mov rdi, rsp",
     "mov rsi, r10",
     "and rsp, -16",
-    "sub rsp, 256",
+    "sub rsp, 64",
     "movaps [rsp], xmm0",
     "movaps [rsp + 16], xmm1",
     "movaps [rsp + 32], xmm2",
     "movaps [rsp + 48], xmm3",
-    "movaps [rsp + 64], xmm4",
-    "movaps [rsp + 80], xmm5",
-    "movaps [rsp + 96], xmm6",
-    "movaps [rsp + 112], xmm7",
-    "movaps [rsp + 128], xmm8",
-    "movaps [rsp + 144], xmm9",
-    "movaps [rsp + 160], xmm10",
-    "movaps [rsp + 176], xmm11",
-    "movaps [rsp + 192], xmm12",
-    "movaps [rsp + 208], xmm13",
-    "movaps [rsp + 224], xmm14",
-    "movaps [rsp + 240], xmm15",
     "call {inline}",
     "movaps xmm0, [rsp]",
     "movaps xmm1, [rsp + 16]",
     "movaps xmm2, [rsp + 32]",
     "movaps xmm3, [rsp + 48]",
-    "movaps xmm4, [rsp + 64]",
-    "movaps xmm5, [rsp + 80]",
-    "movaps xmm6, [rsp + 96]",
-    "movaps xmm7, [rsp + 112]",
-    "movaps xmm8, [rsp + 128]",
-    "movaps xmm9, [rsp + 144]",
-    "movaps xmm10, [rsp + 160]",
-    "movaps xmm11, [rsp + 176]",
-    "movaps xmm12, [rsp + 192]",
-    "movaps xmm13, [rsp + 208]",
-    "movaps xmm14, [rsp + 224]",
-    "movaps xmm15, [rsp + 240]",
     "mov rsp, rbx",
     "pop rax",
     "pop rcx",

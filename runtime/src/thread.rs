@@ -35,6 +35,7 @@ use crate::probes::started::Detached;
 use core::arch::x86_64::_rdtsc;
 use core::cell::Cell;
 use ompfuse_format::Construct;
+use ompfuse_format::record::short::Origin;
 use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, NOT_COUNTED, Step};
 
 /// Work-sharing constructs open at once on a thread, all frames together; deeper ones are not recorded.
@@ -61,8 +62,8 @@ pub(crate) struct Thread {
     pub(crate) buffer: Buffer,
     /// Clock and counters at the last boundary.
     last: Cell<u64>,
-    /// The first one: where the thread's total begins.
-    start: Cell<u64>,
+    /// What short records leave out.
+    origin: Cell<Origin>,
     last_counts: [Cell<u64>; MAX_COUNTERS],
     account: Cell<*const Cost>,
     frame: Cell<*const Frame>,
@@ -128,7 +129,7 @@ impl Thread {
         thread.last.set(now());
         thread.read_counters(|_, _| ());
         thread.root.t0.set(thread.last.get());
-        thread.start.set(thread.last.get());
+        thread.origin.set(Origin::new(index, thread.last.get()));
         thread.write_node(node, Construct::Program, NO_SITE, place);
         thread.root.written.set(true);
         thread
@@ -143,6 +144,12 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn k(&self) -> usize {
         self.most.get()
+    }
+
+    /// Whether no event set has had a counter on this thread.
+    #[inline(always)]
+    fn counts_nothing(&self) -> bool {
+        self.most.get() == 0
     }
 
     /// Clock at the last boundary, in ticks.
@@ -182,7 +189,7 @@ impl Thread {
         if !account.bind(self.choices.set()) {
             account.forget(); // counted with another set before: what is in it now is of neither
         }
-        if self.choices.counters().len() > 0 {
+        if !self.counts_nothing() && self.choices.counters().len() > 0 {
             self.charge_counts(account);
         }
     }

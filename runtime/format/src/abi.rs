@@ -293,7 +293,7 @@ macro_rules! probes {
                 match self { $(Probe::$name => $text,)* }
             }
             /// The probe with this number.
-            #[inline]
+            #[inline(always)]
             pub const fn from_number(number: u8) -> Option<Probe> {
                 match number { $($number => Some(Probe::$name),)* _ => None }
             }

@@ -76,6 +76,9 @@ fn fetch(thread: &Thread, call: &Call) -> u64 {
     let Some(work) = thread.work() else {
         return call.forward();
     };
+    if work.fetches.get() == 0 {
+        work.dispatch.clear(thread.k());
+    }
     work.fetches.set(work.fetches.get() + 1);
     let before = thread.turn(&raw const work.dispatch);
     let result = call.forward();

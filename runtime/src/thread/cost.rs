@@ -40,6 +40,13 @@ impl Cost {
         self.set.get() == set
     }
 
+    /// The set that it is counted with, which is this one if it was never charged.
+    #[inline(always)]
+    pub(super) fn bound(&self, set: u8) -> u8 {
+        self.bind(set);
+        self.set.get()
+    }
+
     /// What it has counted is not known any more.
     #[cold]
     pub(super) fn forget(&self) {

@@ -19,14 +19,17 @@ impl Thread {
     /// be none, the node's is written.
     #[inline]
     pub(crate) fn here(&self) -> u64 {
-        let (choice, written) = match self.work() {
-            Some(work) => (work.choice.get(), &work.written),
-            None => (self.frame().choice(), &self.frame().written),
+        let (choice, written, node) = match self.work() {
+            Some(work) => (work.choice.get(), &work.written, work.node.get()),
+            None => {
+                let frame = self.frame();
+                (frame.choice(), &frame.written, frame.node)
+            }
         };
         if choice.is_off() && !written.replace(true) {
             self.write_here();
         }
-        self.work().map_or(self.frame().node, |w| w.node.get())
+        node
     }
 
     #[cold]
@@ -125,7 +128,6 @@ impl Thread {
         work.rank.set(0);
         work.t0.set(self.last.get());
         work.cost.clear(self.k());
-        work.dispatch.clear(self.k());
         work.fetches.set(0);
         work.extent.set(extent);
         work.choice.set(choice);
@@ -143,7 +145,7 @@ impl Thread {
             index,
             ..
         } = work.place.get();
-        let mut head = IntervalHead {
+        let head = IntervalHead {
             construct: work.construct.get(),
             site: work.site.get(),
             node: work.node.get(),
@@ -156,13 +158,9 @@ impl Thread {
             t1: self.last.get(),
             own_ticks: work.cost.ticks.get(),
         };
-        self.write_chosen(work.choice.get(), &head, &work.cost);
-        if work.fetches.get() > 0 {
-            head.construct = Construct::Dispatch;
-            (head.parent, head.node, head.step, head.index) = (work.node.get(), 0, Step::None, 0);
-            (head.extent, head.own_ticks) = (work.fetches.get(), work.dispatch.ticks.get());
-            self.write_chosen(work.choice.get(), &head, &work.dispatch);
-        }
+        let fetches = work.fetches.get();
+        let fetched = (fetches > 0).then_some((fetches, &work.dispatch));
+        self.write_chosen(work.choice.get(), &head, &work.cost, fetched);
         self.work_top.set(self.work_top.get() - 1);
         self.turn(self.innermost_cost());
     }
@@ -279,7 +277,7 @@ impl Thread {
             t1: self.last.get(),
             own_ticks: frame.cost.ticks.get(),
         };
-        self.write_chosen(frame.choice.get(), &head, &frame.cost);
+        self.write_chosen(frame.choice.get(), &head, &frame.cost, None);
         self.frame.set(frame.up.get());
         self.turn(frame.before.get());
     }

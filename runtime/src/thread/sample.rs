@@ -7,7 +7,7 @@
 use super::{Choice, Cost, Place, Thread};
 use crate::syscall;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{self, LeftOut};
 
@@ -29,10 +29,14 @@ const PLACES: usize = 4096;
 /// How many places are tried for a region; without one all of its instances are recorded.
 const TRIES: usize = 8;
 
+/// Whether anything may be left out.
+static IS_ON: AtomicBool = AtomicBool::new(false);
+
 /// What a process starts with.
 pub(crate) fn prepare(one_in: u32, share: u32) {
     ONE_IN.store(one_in.max(1), Ordering::Relaxed);
     SHARE.store(share, Ordering::Relaxed);
+    IS_ON.store(one_in > 1 || share > 0, Ordering::Relaxed);
 }
 
 /// A boundary takes so many ticks: the probes of an instance are two.
@@ -40,10 +44,9 @@ pub(crate) fn set_boundary(ticks: u64) {
     COST.store(2 * ticks, Ordering::Relaxed);
 }
 
-/// Whether anything may be left out.
 #[inline(always)]
 fn is_on() -> bool {
-    ONE_IN.load(Ordering::Relaxed) > 1 || SHARE.load(Ordering::Relaxed) > 0
+    IS_ON.load(Ordering::Relaxed)
 }
 
 /// A region on a thread.
@@ -62,9 +65,13 @@ pub(super) struct Tally {
 }
 
 impl Place {
-    /// What tells a child of this place's construct from every other, in every run: told by its label.
+    /// What tells a child of this place's construct from every other, in every run: told by its label. Nothing where nobody
+    /// will ask.
     #[inline]
     pub(crate) fn child(&self, site: u32, index: i64) -> u64 {
+        if !is_on() {
+            return 0;
+        }
         let mixed = (self.path ^ u64::from(site) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 29 ^ index as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 32
@@ -147,7 +154,7 @@ impl Thread {
     /// Something is recorded: where its like is too short for its probes, fewer will be.
     #[inline]
     pub(super) fn judge(&self, construct: Construct, site: u32, ticks: u64) {
-        if SHARE.load(Ordering::Relaxed) > 0 {
+        if is_on() && SHARE.load(Ordering::Relaxed) > 0 {
             self.judge_now(construct, site, ticks);
         }
     }
@@ -241,13 +248,14 @@ impl Thread {
             one_in: tally.one_in.get(),
             throttled: tally.one_in.get() > ONE_IN.load(Ordering::Relaxed),
         };
-        self.buffer.record(LeftOut::LEN, |out| {
-            record::encode_left_out(&left_out, |at, word| {
-                // SAFETY: the encoder writes as many words as the buffer gives.
-                unsafe { out.add(at).write(word) };
-            });
-            LeftOut::LEN / 8
+        let Some(out) = self.buffer.room(LeftOut::LEN) else {
+            return;
+        };
+        record::encode_left_out(&left_out, |at, word| {
+            // SAFETY: the encoder writes as many words as the buffer gives.
+            unsafe { out.add(at).write(word) };
         });
+        self.buffer.commit(LeftOut::LEN / 8);
     }
 
     /// Gives the table back.

@@ -5,7 +5,7 @@ use crate::host;
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::short::{self, Origin};
-use ompfuse_format::record::{self, IntervalHead, MAX_COUNTERS, Node, Step};
+use ompfuse_format::record::{self, IntervalHead, Node, Step};
 
 impl Thread {
     /// Writes the identity of a node.
@@ -27,17 +27,18 @@ impl Thread {
             step,
             index,
         };
-        self.buffer.record(Node::LEN, |out| {
-            // SAFETY: the buffer gives Node::LEN bytes, more than a short node has, which nothing else refers to.
-            unsafe {
-                if let Some(words) = short::node(&node, self.origin()) {
-                    out.cast::<[u64; short::NODE_WORDS]>().write(words);
-                    return short::NODE_WORDS;
-                }
-                record::encode_node(&mut *out.cast::<[u8; Node::LEN]>(), &node);
+        let Some(out) = self.buffer.room(Node::LEN) else {
+            return;
+        };
+        // SAFETY: the buffer gives Node::LEN bytes, more than a short node has, which nothing else refers to.
+        unsafe {
+            if let Some(words) = short::node(&node, self.origin()) {
+                out.cast::<[u64; short::NODE_WORDS]>().write(words);
+                return self.buffer.commit(short::NODE_WORDS);
             }
-            Node::LEN / 8
-        });
+            record::encode_node(&mut *out.cast::<[u8; Node::LEN]>(), &node);
+        }
+        self.buffer.commit(Node::LEN / 8);
     }
 
     /// Writes what the program calls a region.
@@ -46,13 +47,14 @@ impl Thread {
             return;
         }
         let len = record::Name::len_of(name.len());
-        self.buffer.record(len, |out| {
-            record::encode_name(site, name, |at, word| {
-                // SAFETY: the encoder writes as many words as the buffer gives.
-                unsafe { out.add(at).write(word) };
-            });
-            len / 8
+        let Some(out) = self.buffer.room(len) else {
+            return;
+        };
+        record::encode_name(site, name, |at, word| {
+            // SAFETY: the encoder writes as many words as the buffer gives.
+            unsafe { out.add(at).write(word) };
         });
+        self.buffer.commit(len / 8);
     }
 
     /// Writes an interval, if its region is recorded at its end.
@@ -61,22 +63,44 @@ impl Thread {
         if self.is_off(head.site) {
             return self.leave_out(cost);
         }
-        self.write(head, cost);
+        self.write(head, cost, None);
     }
 
-    /// Writes an interval, if that was chosen when it began.
-    #[inline]
-    pub(super) fn write_chosen(&self, choice: Choice, head: &IntervalHead, cost: &Cost) {
-        if choice.is_left_out() {
-            return self.add_left_out(head.construct, head.site, cost);
-        }
+    /// Writes an interval, if that was chosen when it began. `fetched`: of a loop, as in [`Thread::write`].
+    #[inline(always)]
+    pub(super) fn write_chosen(
+        &self,
+        choice: Choice,
+        head: &IntervalHead,
+        cost: &Cost,
+        fetched: Option<(u64, &Cost)>,
+    ) {
         if choice.is_off() {
-            return self.leave_out(cost);
+            return self.write_nothing(choice, (head.construct, head.site), cost, fetched);
         }
         if head.construct.is_xu() {
             self.judge(head.construct, head.site, head.own_ticks);
         }
-        self.write(head, cost);
+        self.write(head, cost, fetched);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_nothing(
+        &self,
+        choice: Choice,
+        (construct, site): (Construct, u32),
+        cost: &Cost,
+        fetched: Option<(u64, &Cost)>,
+    ) {
+        let dispatch = fetched.map(|(_, fetching)| (Construct::Dispatch, fetching));
+        for (construct, cost) in [(construct, cost)].into_iter().chain(dispatch) {
+            if choice.is_left_out() {
+                self.add_left_out(construct, site, cost);
+            } else {
+                self.leave_out(cost);
+            }
+        }
     }
 
     /// Counts the time of an interval that is not recorded: a thread's intervals add up to its time.
@@ -87,31 +111,66 @@ impl Thread {
         }
     }
 
-    #[inline]
-    fn write(&self, head: &IntervalHead, cost: &Cost) {
+    /// Writes an interval; of a loop with how often it fetched ranges, and what that cost. Compiled into each of its callers,
+    /// who know much of the record.
+    #[inline(always)]
+    fn write(&self, head: &IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
+        if self.counts_nothing() && !self.is_gone() {
+            let set = cost.bound(self.choices.set());
+            let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
+            let Some(out) = self.buffer.room(8 * short::INTERVAL_WORDS) else {
+                return;
+            };
+            let none = [].into_iter();
+            let put = |at: usize, word| {
+                // SAFETY: the encoder writes at most the words that the buffer gives.
+                unsafe { out.add(at).write(word) };
+            };
+            match short::interval(head, self.origin(), set - 1, fetches, none, put) {
+                0 => {}
+                words => return self.buffer.commit(words),
+            }
+        }
+        // A copy: so the caller keeps the numbers in registers.
+        self.write_both(*head, cost, fetched);
+    }
+
+    #[inline(never)]
+    fn write_both(&self, head: IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
+        self.write_any(&head, cost);
+        if let Some((times, fetching)) = fetched {
+            let head = short::dispatch(&head, (times, fetching.ticks.get()));
+            self.write_any(&head, fetching);
+        }
+    }
+
+    /// Writes an interval of any numbers, with counts.
+    #[inline(never)]
+    fn write_any(&self, head: &IntervalHead, cost: &Cost) {
         if self.is_gone() {
             return; // the mapping belongs to the process before the fork
         }
-        cost.bind(self.choices.set()); // one that was never charged
-        let set = cost.set.get();
+        let set = cost.bound(self.choices.set()); // it may never have been charged
         let k = self.choices.len(set);
-        self.buffer.record(record::Interval::LEN + 8 * k, |out| {
-            let counts = cost.counts.iter().take(k).map(Cell::get);
-            let put = |at: usize, word| {
-                // SAFETY: a short record has at most 6 + k words, and one more may be overwritten; the buffer gives 9 + k.
-                unsafe { out.add(at).write(word) };
-            };
-            match short::interval(head, self.origin(), set - 1, counts, put) {
-                0 => write_full(head, set - 1, cost, k, out),
-                words => words,
-            }
-        });
+        let counts = || cost.counts.iter().take(k).map(Cell::get);
+        let Some(out) = self.buffer.room(record::Interval::LEN + 8 * k) else {
+            return;
+        };
+        let put = |at: usize, word| {
+            // SAFETY: a short record has fewer words than a full one, which has the 9 + k that the buffer gives.
+            unsafe { out.add(at).write(word) };
+        };
+        let words = match short::interval(head, self.origin(), set - 1, None, counts(), put) {
+            0 => record::encode_interval(head, set - 1, counts(), put),
+            words => words,
+        };
+        self.buffer.commit(words);
     }
 
     /// What short records leave out.
     #[inline(always)]
     fn origin(&self) -> Origin {
-        Origin::new(self.index, self.start.get())
+        self.origin.get()
     }
 
     /// Writes a wait or a service of the runtime that began at `t0` and ends at the last boundary.
@@ -155,6 +214,7 @@ impl Thread {
         self.skips(construct, site, cost)
     }
 
+    #[inline(always)]
     fn write_kept(
         &self,
         construct: Construct,
@@ -178,7 +238,7 @@ impl Thread {
             t1,
             own_ticks: cost.ticks.get(),
         };
-        self.write(&head, cost);
+        self.write(&head, cost, None);
     }
 
     /// Charges the innermost construct with what has no interval of its own.
@@ -229,19 +289,4 @@ impl Thread {
             &held.cost,
         );
     }
-}
-
-/// Writes a record that is not short where there is room for `Interval::LEN` bytes and `k` counts. Returns its words.
-#[cold]
-#[inline(never)]
-fn write_full(head: &IntervalHead, set: u8, cost: &Cost, k: usize, out: *mut u64) -> usize {
-    let mut counts = [0; MAX_COUNTERS];
-    for (to, from) in counts.iter_mut().zip(&cost.counts).take(k) {
-        *to = from.get();
-    }
-    record::encode_interval(head, set, counts.get(..k).unwrap_or(&[]), |at, word| {
-        // SAFETY: the encoder writes the 9 + k words that the caller has.
-        unsafe { out.add(at).write(word) };
-    });
-    record::Interval::LEN / 8 + k
 }

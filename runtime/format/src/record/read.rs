@@ -150,6 +150,7 @@ impl<'a> ThreadFile<'a> {
             next: self.staged,
             at: 0,
             origin: Origin::of(&self.header),
+            second: None,
         }
     }
 }
@@ -162,6 +163,8 @@ pub struct Records<'a> {
     next: &'a [u8],
     at: usize,
     origin: Origin,
+    /// What the last record says besides.
+    second: Option<Interval<'a>>,
 }
 
 impl<'a> Records<'a> {
@@ -172,6 +175,7 @@ impl<'a> Records<'a> {
             next: &[],
             at: 0,
             origin: Origin::of(header),
+            second: None,
         }
     }
 }
@@ -180,6 +184,9 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(second) = self.second.take() {
+            return Some(Ok(Record::Interval(second)));
+        }
         loop {
             let rest = &self.bytes[self.at..];
             if rest.is_empty() {
@@ -191,8 +198,9 @@ impl<'a> Iterator for Records<'a> {
             }
             let at = self.at;
             match parse_record(rest, self.origin) {
-                Some((len, record)) => {
+                Some((len, record, second)) => {
                     self.at += len;
+                    self.second = second;
                     if let Some(record) = record {
                         return Some(Ok(record));
                     }
@@ -207,8 +215,11 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Length of the first record in `bytes`, and the record unless it is of an unknown kind; `None` if malformed.
-fn parse_record(bytes: &[u8], origin: Origin) -> Option<(usize, Option<Record<'_>>)> {
+/// A record's length, what it says unless its kind is unknown, and what it says besides.
+type Parsed<'a> = (usize, Option<Record<'a>>, Option<Interval<'a>>);
+
+/// The first record in `bytes`; `None` if malformed.
+fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
     let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     let kind = head as u8;
     let len = if kind == KIND_PAD {
@@ -238,7 +249,10 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<(usize, Option<Record<'_
             }))
         }
         short::KIND_NODE => Some(Record::Node(short::read_node(body.as_chunks().0, origin)?)),
-        kind if short::is_short(kind) => Some(Record::Interval(short_interval(body, origin)?)),
+        kind if short::is_short(kind) => {
+            let (interval, second) = short_interval(body, origin)?;
+            return Some((len, Some(Record::Interval(interval)), second));
+        }
         KIND_INTERVAL => {
             if !(Interval::LEN..=Interval::LEN + 8 * MAX_COUNTERS).contains(&len) {
                 return None;
@@ -282,17 +296,17 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<(usize, Option<Record<'_
         }
         _ => None,
     };
-    Some((len, record))
+    Some((len, record, None))
 }
 
-fn short_interval(body: &[u8], origin: Origin) -> Option<Interval<'_>> {
-    let words = body.as_chunks().0;
-    let (head, set, at) = short::read_interval(words, origin)?;
-    let counts = body.get(8 * at..)?;
+/// A short interval, and the one of a loop's fetches.
+fn short_interval(body: &[u8], origin: Origin) -> Option<(Interval<'_>, Option<Interval<'_>>)> {
+    let read = short::read_interval(body.as_chunks().0, origin)?;
+    let counts = body.get(8 * read.words..)?;
     if counts.len() > 8 * MAX_COUNTERS {
         return None;
     }
-    Some(Interval {
+    let interval = |head: &IntervalHead, counts| Interval {
         construct: head.construct,
         site: head.site,
         node: head.node,
@@ -304,9 +318,14 @@ fn short_interval(body: &[u8], origin: Origin) -> Option<Interval<'_>> {
         t0: head.t0,
         t1: head.t1,
         own_ticks: head.own_ticks,
-        set,
+        set: read.set,
         counts: Counts(counts),
-    })
+    };
+    let dispatch = read.fetched.map(|f| short::dispatch(&read.head, f));
+    Some((
+        interval(&read.head, counts),
+        dispatch.map(|head| interval(&head, &[])),
+    ))
 }
 
 /// Word at `at`, which the caller has checked to be inside.

@@ -3,13 +3,14 @@
 //! ```text
 //! node      kind:u8 construct:u8 words:u8 step:u8   site:u32 | node:u32 parent:u32 | index:u64
 //! interval  kind:u8 construct:u8 words:u8 set:5 step:3 site:u32 | cpu:u16 end:u48 | parent:u32 ticks:u32
-//!           [origin:u32 0:u32] [node:u32 index:u32] [own:u32 extent:u32] counts:u64...
+//!           [origin:u32 0:u32] [node:u32 index:u32] [own:u32 extent:u32] [fetches:u32 fetching:u32] counts:u64...
 //! ```
 //! `words` is the record's length in words. `node` and `parent` are numbers of the thread that writes, or of the one that
 //! `origin` says, without the part that all of its nodes share. `end` counts from the beginning of the thread's recording,
 //! `ticks` is the time since the interval's begin. Which of the words in brackets there are is in `kind`: without them the
-//! thread is the one that writes, there is neither node nor index, and all ticks are the interval's own. What doesn't fit
-//! (a day's recording, an interval of more than a second, a negative index) is written in full.
+//! thread is the one that writes, there is neither node nor index, and all ticks are the interval's own. With `fetches` a
+//! second interval follows from the record, which is told of where a file is read: the loop's `dispatch`, with `fetching` as its
+//! own ticks. What doesn't fit (a day's recording, an interval of more than a second, a negative index) is written in full.
 
 use super::{Construct, IntervalHead, Node, Step, ThreadHeader};
 
@@ -25,18 +26,25 @@ const NO_NODE: u8 = 2;
 const HAS_COST: u8 = 4;
 /// There is a word that tells whose the node and the parent are.
 const HAS_ORIGIN: u8 = 8;
+/// There is a word with the ranges that a loop has fetched.
+const HAS_FETCHES: u8 = 16;
 /// The bits of an interval's kind that are no flags.
-const KIND_MASK: u8 = !(HAS_NODE | NO_NODE | HAS_COST | HAS_ORIGIN);
+const KIND_MASK: u8 = !(HAS_NODE | NO_NODE | HAS_COST | HAS_ORIGIN | HAS_FETCHES);
 
 /// Words of a short node.
 pub const NODE_WORDS: usize = 3;
 /// Most words of a short interval without counts.
-pub const INTERVAL_WORDS: usize = 6;
+pub const INTERVAL_WORDS: usize = FIRST_WORDS + 4;
+/// Words that every short interval has.
+const FIRST_WORDS: usize = 3;
 
 /// Bits of a node's number in its thread.
 const SEQUENCE: u32 = 40;
 /// Bits of an interval's event set.
 const SET: u32 = 5;
+/// The bits that are its number. There are not as many sets.
+const SETS: u8 = (1 << SET) - 1;
+const _: () = assert!(crate::control::MAX_SETS <= 1 << SET);
 /// Bits of `end`.
 const END: u32 = 48;
 
@@ -80,52 +88,67 @@ pub fn node(n: &Node, origin: Origin) -> Option<[u64; NODE_WORDS]> {
 }
 
 /// The words of a short interval, written through `put(word index, value)`, the first one last: how many they are. 0: it
-/// doesn't fit, and nothing was written. A word may be written more than once.
+/// doesn't fit. `fetched`: how often it fetched ranges, and the ticks that this took, if they are a record's worth.
 #[inline(always)]
 pub fn interval(
     i: &IntervalHead,
     origin: Origin,
     set: u8,
+    fetched: Option<(u64, u64)>,
     counts: impl ExactSizeIterator<Item = u64>,
     mut put: impl FnMut(usize, u64),
 ) -> usize {
     let none = i.node == 0;
     // All nodes of a thread have the same upper half, if there aren't very many of them.
-    let nodes = i.parent & !u64::from(u32::MAX);
+    let mut nodes = origin.nodes;
+    let mut kind = KIND_INTERVAL;
+    let mut at = FIRST_WORDS;
+    if (i.parent ^ nodes) >> 32 != 0 {
+        nodes = i.parent & !u64::from(u32::MAX);
+        let thread = nodes >> SEQUENCE;
+        if thread << SEQUENCE != nodes {
+            return 0;
+        }
+        kind |= HAS_ORIGIN;
+        put(at, thread);
+        at += 1;
+    }
     let node = if none { 0 } else { i.node ^ nodes };
     let end = i.t1.wrapping_sub(origin.start);
     let ticks = i.t1.wrapping_sub(i.t0);
-    let halves = node | ticks | i.index as u64 | i.extent | i.own_ticks;
-    let thread = nodes >> SEQUENCE;
-    if (halves >> 32) | (end >> END) | u64::from(set >> SET) | (nodes ^ thread << SEQUENCE) != 0 {
+    let (fetches, fetching) = fetched.unwrap_or_default();
+    let halves = node | ticks | i.index as u64 | i.extent | i.own_ticks | fetches | fetching;
+    if (halves >> 32) | (end >> END) != 0 {
         return 0;
     }
-    let (has_origin, has_node) = (nodes != origin.nodes, !none || i.index != 0);
-    let has_cost = i.own_ticks != ticks || i.extent != 0;
     put(1, u64::from(i.cpu) | end << 16);
     put(2, i.parent & u64::from(u32::MAX) | ticks << 32);
-    let mut at = 3;
-    let mut optional = |is_there: bool, word: u64| {
-        put(at, word); // what isn't wanted is overwritten: that is cheaper than a branch
-        at += usize::from(is_there);
-    };
-    optional(has_origin, thread);
-    optional(has_node, node | (i.index as u64) << 32);
-    optional(has_cost, i.own_ticks | i.extent << 32);
-    for count in counts {
-        optional(true, count);
+    if !none || i.index != 0 {
+        kind |= if none { HAS_NODE | NO_NODE } else { HAS_NODE };
+        put(at, node | (i.index as u64) << 32);
+        at += 1;
     }
-    let kind = KIND_INTERVAL
-        | u8::from(has_node) * HAS_NODE
-        | u8::from(none && has_node) * NO_NODE
-        | u8::from(has_cost) * HAS_COST
-        | u8::from(has_origin) * HAS_ORIGIN;
+    if i.own_ticks != ticks || i.extent != 0 {
+        kind |= HAS_COST;
+        put(at, i.own_ticks | i.extent << 32);
+        at += 1;
+    }
+    if fetched.is_some() {
+        kind |= HAS_FETCHES;
+        put(at, fetches | fetching << 32);
+        at += 1;
+    }
+    for count in counts {
+        put(at, count);
+        at += 1;
+    }
     put(
         0,
         u64::from(kind)
             | (i.construct as u64) << 8
             | (at as u64) << 16
-            | u64::from(set | (i.step as u8) << SET) << 24
+            | u64::from(set & SETS) << 24
+            | (i.step as u64) << (24 + SET)
             | u64::from(i.site) << 32,
     );
     at
@@ -149,15 +172,21 @@ pub(super) fn read_node(words: &[[u8; 8]], origin: Origin) -> Option<Node> {
     })
 }
 
-/// An interval's record, as it was written by [`interval`], its event set, and the position of its first count; `None` if it
-/// is malformed.
-pub(super) fn read_interval(
-    words: &[[u8; 8]],
-    origin: Origin,
-) -> Option<(IntervalHead, u8, usize)> {
+/// An interval's record, as it was read.
+pub(super) struct Read {
+    pub(super) head: IntervalHead,
+    pub(super) set: u8,
+    /// See [`interval`].
+    pub(super) fetched: Option<(u64, u64)>,
+    /// Words before the first count.
+    pub(super) words: usize,
+}
+
+/// An interval's record, as it was written by [`interval`]; `None` if it is malformed.
+pub(super) fn read_interval(words: &[[u8; 8]], origin: Origin) -> Option<Read> {
     let [head, end, parent] = words.first_chunk()?.map(u64::from_le_bytes);
     let (kind, set_and_step) = (head as u8, (head >> 24) as u8);
-    let mut at = 3;
+    let mut at = FIRST_WORDS;
     let mut optional = |flag: u8| {
         if kind & flag == 0 {
             return Some(None);
@@ -168,9 +197,10 @@ pub(super) fn read_interval(
     let nodes = optional(HAS_ORIGIN)?.map_or(origin.nodes, |thread| thread << SEQUENCE);
     let node = optional(HAS_NODE)?;
     let cost = optional(HAS_COST)?;
+    let fetched = optional(HAS_FETCHES)?;
     let ticks = parent >> 32;
     let t1 = origin.start.wrapping_add(end >> 16);
-    let interval = IntervalHead {
+    let head = IntervalHead {
         construct: Construct::from_number((head >> 8) as u8)?,
         site: (head >> 32) as u32,
         node: match node {
@@ -186,5 +216,24 @@ pub(super) fn read_interval(
         t1,
         own_ticks: cost.map_or(ticks, |cost| u64::from(cost as u32)),
     };
-    Some((interval, set_and_step & ((1 << SET) - 1), at))
+    Some(Read {
+        head,
+        set: set_and_step & SETS,
+        fetched: fetched.map(|word| (u64::from(word as u32), word >> 32)),
+        words: at,
+    })
+}
+
+/// The interval of a loop's fetches.
+pub fn dispatch(head: &IntervalHead, (fetches, fetching): (u64, u64)) -> IntervalHead {
+    IntervalHead {
+        construct: Construct::Dispatch,
+        node: 0,
+        parent: head.node,
+        step: Step::None,
+        index: 0,
+        extent: fetches,
+        own_ticks: fetching,
+        ..*head
+    }
 }

@@ -58,7 +58,9 @@ fn records_round_trip() {
         own_ticks: 90,
     };
     let mut words = [0; 11];
-    encode_interval(&head, 3, &[11, 22], |at, value| words[at] = value);
+    encode_interval(&head, 3, [11, 22].into_iter(), |at, value| {
+        words[at] = value
+    });
     words
         .iter()
         .for_each(|w| bytes.extend_from_slice(&w.to_le_bytes()));
@@ -250,7 +252,7 @@ fn ordinary_records_are_short() {
         t1: 1500,
         own_ticks: 500,
     };
-    let words = |i: &IntervalHead| short::interval(i, origin, 0, [].into_iter(), |_, _| ());
+    let words = |i: &IntervalHead| short::interval(i, origin, 0, None, [].into_iter(), |_, _| ());
     assert_eq!(words(&wait), 3);
     let task = IntervalHead {
         construct: Construct::Task,
@@ -284,10 +286,10 @@ fn ordinary_records_are_short() {
 
 proptest! {
     #[test]
-    fn short_intervals_round_trip(head in interval(), set in 0u8..40, counts in proptest::collection::vec(any::<u64>(), 0..=MAX_COUNTERS)) {
+    fn short_intervals_round_trip(head in interval(), set in 0u8..16, counts in proptest::collection::vec(any::<u64>(), 0..=MAX_COUNTERS)) {
         let origin = short::Origin::new(3, 77);
         let mut words = [0; short::INTERVAL_WORDS + MAX_COUNTERS + 1];
-        let len = short::interval(&head, origin, set, counts.iter().copied(), |at, w| words[at] = w);
+        let len = short::interval(&head, origin, set, None, counts.iter().copied(), |at, w| words[at] = w);
         if len == 0 {
             return Ok(());
         }
@@ -304,6 +306,26 @@ proptest! {
             IntervalHead { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks },
             head
         );
+    }
+
+    #[test]
+    fn fetches_are_an_interval_of_their_own(head in interval(), fetches in number(), ticks in number()) {
+        let mut words = [0; short::INTERVAL_WORDS];
+        let fetched = Some((fetches, ticks));
+        let none = [].into_iter();
+        let len = short::interval(&head, short::Origin::new(3, 77), 2, fetched, none, |at, w| words[at] = w);
+        if len == 0 {
+            return Ok(());
+        }
+        let bytes = file_of_fourth(&words[..len]);
+        let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
+        let [Ok(Record::Interval(own)), Ok(Record::Interval(i))] = read[..] else {
+            panic!("{read:?}")
+        };
+        prop_assert_eq!((own.node, own.own_ticks, own.set), (head.node, head.own_ticks, 2));
+        prop_assert_eq!((i.construct, i.site, i.parent), (Construct::Dispatch, head.site, head.node));
+        prop_assert_eq!((i.node, i.index, i.extent, i.own_ticks, i.set), (0, 0, fetches, ticks, 2));
+        prop_assert_eq!((i.t0, i.t1, i.cpu), (head.t0, head.t1, head.cpu));
     }
 
     #[test]

@@ -30,13 +30,18 @@ pub fn encode_node(out: &mut [u8; Node::LEN], n: &Node) {
     put(out, 32, n.index as u64);
 }
 
-/// The words of an interval record for the `counts.len()` counters of event set `set`, written through
-/// `put(word index, value)`.
+/// The words of an interval record for the counters of event set `set`, written through `put(word index, value)`: how many
+/// they are.
 ///
 /// The record is `(Interval::LEN + 8 * counts.len())` bytes long.
-#[inline]
-pub fn encode_interval(i: &IntervalHead, set: u8, counts: &[u64], mut put: impl FnMut(usize, u64)) {
-    let len = (Interval::LEN + 8 * counts.len()) as u64;
+pub fn encode_interval(
+    i: &IntervalHead,
+    set: u8,
+    counts: impl ExactSizeIterator<Item = u64>,
+    mut put: impl FnMut(usize, u64),
+) -> usize {
+    let words = Interval::LEN / 8 + counts.len();
+    let len = (8 * words) as u64;
     put(
         0,
         KIND_INTERVAL as u64 | (i.construct as u64) << 8 | len << 16 | (i.site as u64) << 32,
@@ -49,9 +54,10 @@ pub fn encode_interval(i: &IntervalHead, set: u8, counts: &[u64], mut put: impl 
     put(6, i.t0);
     put(7, i.t1);
     put(8, i.own_ticks);
-    for (at, &count) in counts.iter().enumerate() {
+    for (at, count) in counts.enumerate() {
         put(9 + at, count);
     }
+    words
 }
 
 /// The words of a name's record, written through `put(word index, value)`. `text` is at most [`MAX_NAME`] bytes long.
