@@ -182,6 +182,28 @@ impl Code {
     }
 }
 
+impl Code {
+    /// The vector registers that the inline thunk stores, and loads again in the end.
+    fn saved(&self) -> BTreeSet<Register> {
+        let is_thunk = |name: &str| name == "ompfuse_inline_thunk";
+        let thunk = self.functions.iter().find(|(_, (_, name))| is_thunk(name));
+        let (&start, (len, _)) = thunk.expect("the library has the thunk");
+        let (mut stored, mut loaded) = (BTreeSet::new(), BTreeSet::new());
+        for instruction in self.instructions(start, *len) {
+            match (instruction.op0_register(), instruction.op1_register()) {
+                (Register::None, register) if register.is_xmm() => stored.insert(register),
+                (register, _) if register.is_xmm() => loaded.insert(register),
+                _ => false,
+            };
+        }
+        assert!(
+            !stored.is_empty() && stored == loaded,
+            "{stored:?} {loaded:?}"
+        );
+        stored
+    }
+}
+
 /// What a walk finds.
 struct Walk<'a> {
     code: &'a Code,
@@ -195,6 +217,8 @@ struct Walk<'a> {
     wrong: Vec<String>,
     /// Whether all registers of the program are live: no vector instruction but those that leave the upper halves alone.
     is_inline: bool,
+    /// Vector registers whose lower halves the inline thunk saves.
+    saved: BTreeSet<Register>,
 }
 
 impl<'a> Walk<'a> {
@@ -208,6 +232,7 @@ impl<'a> Walk<'a> {
             is_lenient: false,
             wrong: Vec::new(),
             is_inline,
+            saved: code.saved(),
         }
     }
 
@@ -300,7 +325,7 @@ impl<'a> Walk<'a> {
         if !self.is_lenient && (instruction.has_lock_prefix() || is_exchange) {
             self.wrong.push(complain("lock"));
         }
-        if self.is_inline && is_foreign(instruction) {
+        if self.is_inline && is_foreign(instruction, &self.saved) {
             self.wrong.push(complain("register that isn't saved"));
         }
         match instruction.flow_control() {
@@ -340,14 +365,15 @@ fn is_function(name: &str, end: &str) -> bool {
     name == end || name.ends_with(&format!("::{end}"))
 }
 
-/// Whether an instruction changes vector state that the inline thunk doesn't save.
-fn is_foreign(instruction: &Instruction) -> bool {
+/// Whether an instruction uses vector state that the inline thunk doesn't save.
+fn is_foreign(instruction: &Instruction, saved: &BTreeSet<Register>) -> bool {
     let registers = (0..instruction.op_count())
         .filter(|&n| instruction.op_kind(n) == OpKind::Register)
         .map(|n| instruction.op_register(n));
     let is_wide = |r: Register| r.is_ymm() || r.is_zmm() || r.is_mm() || r.is_st() || r.is_k();
     let code = instruction.op_code();
-    registers.into_iter().any(is_wide)
+    let is_unsaved = |r: Register| r.is_xmm() && !saved.contains(&r);
+    registers.into_iter().any(|r| is_wide(r) || is_unsaved(r))
         || !matches!(code.encoding(), iced_x86::EncodingKind::Legacy)
         || format!("{:?}", instruction.mnemonic()).starts_with('F')
         || matches!(
