@@ -1,10 +1,14 @@
 //! Which events are counted together, in how many runs.
 
 use crate::commands::combine::Strategy;
-use crate::counters;
+use crate::{counters, load};
+use anyhow::Result;
 use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_fuse::Profile;
+use ompfuse_fuse::plan::Correlations;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 /// Hardware events per set where it can't be found out: what any processor of the last ten years has.
 const USUAL_SLOTS: usize = 4;
@@ -22,6 +26,18 @@ pub(crate) struct SetArgs {
     /// Event sets at most; the events of further ones are left out, and named
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_runs: Option<u32>,
+    /// A run or profile whose counts say which events predict which others, and whose time says how long the runs will take;
+    /// a second one with the same events says besides which of them labels fix (can be given twice)
+    #[arg(long, value_name = "RUN|PROFILE")]
+    pub(crate) from: Vec<PathBuf>,
+}
+
+/// What is known of the events before they are counted.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) correlations: Correlations,
+    /// Mean length of the runs that tell it.
+    pub(crate) seconds: Option<f64>,
 }
 
 fn parse_slots(text: &str) -> Result<usize, String> {
@@ -37,26 +53,43 @@ impl SetArgs {
         ompfuse_fuse::plan_lgl(&owned(events), self.slots(), compatible())
     }
 
-    /// The event sets for the strategy. `correlation`: of two events, 0 where it isn't known.
-    pub(crate) fn planned(
-        &self,
-        events: &[&str],
-        correlation: impl Fn(&str, &str) -> f64,
-    ) -> Vec<Vec<String>> {
+    /// What `--from` tells.
+    pub(crate) fn known(&self) -> Result<Known> {
+        let given: Vec<Profile> = self
+            .from
+            .iter()
+            .map(|p| load::profile(p))
+            .collect::<Result<_>>()?;
+        let correlations = match &given[..] {
+            [] => Correlations::default(),
+            [one] => Correlations::of(&one.xus),
+            [one, other, ..] => Correlations::between(&one.xus, &other.xus),
+        };
+        let runs = given.iter().flat_map(|p| &p.summary.runs);
+        let lengths: Vec<f64> = runs.filter_map(|r| r.duration_s).collect();
+        let mean = lengths.iter().sum::<f64>() / lengths.len() as f64;
+        Ok(Known {
+            correlations,
+            seconds: (!lengths.is_empty()).then_some(mean),
+        })
+    }
+
+    /// The event sets for the strategy.
+    pub(crate) fn planned(&self, events: &[&str], known: &Correlations) -> Vec<Vec<String>> {
         match self.strategy {
-            Strategy::Joint => self.plan_joint(events, correlation),
-            Strategy::Bc | Strategy::BcUnlabelled => self.plan_overlapping(events, correlation),
+            Strategy::Joint => self.plan_joint(events, known),
+            Strategy::Bc | Strategy::BcUnlabelled => {
+                let events = owned(&by_behaviour(events));
+                let correlation = |a: &str, b: &str| known.get(a, b);
+                ompfuse_fuse::plan_bc(&events, self.slots(), compatible(), correlation)
+            }
             Strategy::Lgl | Strategy::Ctc | Strategy::Instances => self.plan(events),
         }
     }
 
     /// Event sets that share events with the first one, for the joint strategy; as for lgl where one set is enough, or a set
     /// is too small to share anything.
-    fn plan_joint(
-        &self,
-        events: &[&str],
-        correlation: impl Fn(&str, &str) -> f64,
-    ) -> Vec<Vec<String>> {
+    fn plan_joint(&self, events: &[&str], known: &Correlations) -> Vec<Vec<String>> {
         let plain = self.plan(events);
         let hardware = events.iter().filter(|e| counters::is_hardware(e)).count();
         let at_once = match hardware {
@@ -72,7 +105,8 @@ impl SetArgs {
             self.slots(),
             at_once / 2,
             compatible(),
-            correlation,
+            |a, b| known.get(a, b),
+            |event| known.open(event),
         )
     }
 
@@ -87,16 +121,6 @@ impl SetArgs {
             }
         }
         (sets, left_out)
-    }
-
-    /// Event sets that overlap, for bc. `correlation`: of two events.
-    fn plan_overlapping(
-        &self,
-        events: &[&str],
-        correlation: impl Fn(&str, &str) -> f64,
-    ) -> Vec<Vec<String>> {
-        let events = by_behaviour(events);
-        ompfuse_fuse::plan_bc(&owned(&events), self.slots(), compatible(), correlation)
     }
 
     fn slots(&self) -> usize {
@@ -165,13 +189,14 @@ mod tests {
             strategy: Strategy::Joint,
             slots,
             max_runs: None,
+            from: vec![],
         }
     }
 
     #[test]
     fn sets_share_events_where_they_can() {
         let events = ["task-clock", "page-faults", "minor-faults", "major-faults"];
-        let none = |_: &str, _: &str| 0.0;
+        let none = &Correlations::default();
         assert_eq!(sets(None).planned(&events, none), sets(None).plan(&events));
         assert_eq!(
             sets(Some(1)).planned(&events, none),

@@ -142,10 +142,11 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     if simulator.is_some() {
         simulate::check_program(&prepared.file, &input::map(&prepared.file)?)?;
     }
+    let known = args.sets.known()?;
     // Sets that take turns in one run are combined by instance: they need not share events.
     let planned = match args.rotate {
         Some(_) => args.sets.plan(&events),
-        None => args.sets.planned(&events, |_, _| 0.0),
+        None => args.sets.planned(&events, &known.correlations),
     };
     let (mut sets, left_out) = args.sets.limited(planned);
     if !left_out.is_empty() {
@@ -195,6 +196,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         },
     };
     let total = sets.len() * args.repeat as usize;
+    if total > 1 {
+        note(forecast(total, known.seconds));
+    }
     let mut stdin = launch::Input::remember();
     for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
         stdin.rewind(at);
@@ -210,6 +214,20 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         }
     }
     Ok(recorder.recording)
+}
+
+/// How many runs there will be and how long they will take, before they start. `mean_s`: length of runs like them.
+pub(crate) fn forecast(runs: usize, mean_s: Option<f64>) -> String {
+    match mean_s {
+        Some(mean) => format!(
+            "{runs} runs, about {:.1} s if each takes as long as those given by --from",
+            mean * runs as f64
+        ),
+        None if runs > 1 => format!(
+            "{runs} runs; the first shows how long they take, a run given by --from would say it before"
+        ),
+        None => format!("{runs} run"),
+    }
 }
 
 /// Whether another run makes sense.

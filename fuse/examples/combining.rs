@@ -125,7 +125,7 @@ fn main() {
     drop(combined);
 
     let correlation = |a: &str, b: &str| known.get(a, b);
-    let sets = plan_joint(&names, 5, 2, any, correlation);
+    let sets = plan_joint(&names, 5, 2, any, correlation, |_| 1.0);
     let mut clock = Clock::default();
     let mut join: Option<JointJoin> = None;
     for (at, set) in sets.iter().enumerate() {

@@ -16,7 +16,7 @@ use crate::combine::{
 };
 use crate::evaluate::{EvaluationError, References};
 use crate::plan::{Correlations, plan_bc, plan_joint, plan_lgl};
-use crate::table::XuTable;
+use crate::table::{EventColumn, XuTable};
 use serde::{Deserialize, Serialize};
 
 /// A way to counts of all events.
@@ -36,17 +36,20 @@ pub enum Method {
     Joint,
     /// One run, whose events take turns on the counters.
     Hem,
+    /// The first run, complete: what a perfect method would give.
+    Complete,
 }
 
 impl Method {
     /// All of them.
-    pub const ALL: [Method; 6] = [
+    pub const ALL: [Method; 7] = [
         Method::Ctc,
         Method::Lgl,
         Method::Bc,
         Method::BcUnlabelled,
         Method::Joint,
         Method::Hem,
+        Method::Complete,
     ];
 
     /// Name in tables.
@@ -58,6 +61,7 @@ impl Method {
             Method::BcUnlabelled => "bc-unlabelled",
             Method::Joint => "joint",
             Method::Hem => "hem",
+            Method::Complete => "complete",
         }
     }
 }
@@ -84,11 +88,14 @@ pub struct Score {
     pub epd: f64,
     /// See [`crate::Evaluation::correlation_error`].
     pub correlation_error: f64,
-    /// Sum of |count - hidden count| / sum of hidden counts, over the XUs and the events that no method's first run
-    /// shows.
+    /// Sum of |count - hidden count| / sum of hidden counts, over the XUs and the events that the method's first run does not show.
     pub hidden_error: f64,
     /// The same per event, averaged over the events.
     pub hidden_error_by_event: f64,
+    /// The same, averaged over the events that no method's first run shows.
+    pub shared_error_by_event: f64,
+    /// The same, averaged over all events: those of the method's first run have no error.
+    pub error_by_event: f64,
     /// Share of the first run's XUs that are in the result.
     pub matched: f64,
 }
@@ -110,6 +117,10 @@ pub struct MethodResult {
     pub hidden_error: Option<Estimate>,
     /// Of the hidden-truth error per event.
     pub hidden_error_by_event: Option<Estimate>,
+    /// Of that of events that no method's first run shows.
+    pub shared_error_by_event: Option<Estimate>,
+    /// Of that of all events.
+    pub error_by_event: Option<Estimate>,
     /// Of the share of XUs.
     pub matched: Option<Estimate>,
 }
@@ -175,16 +186,7 @@ pub fn hidden_error(combined: &Combined, first: &XuTable, known: &[&String]) -> 
         .zip(&combined.origins)
         .filter(|(column, origin)| **origin > 0 && !known.contains(&&column.name))
     {
-        let Some(truth) = first.event(&column.name) else {
-            continue;
-        };
-        let (mut difference, mut total) = (0.0, 0.0);
-        for (row, &source) in combined.sources[0].iter().enumerate() {
-            if let (Some(found), Some(hidden)) = (column.get(row), truth.get(source as usize)) {
-                difference += found.abs_diff(hidden) as f64;
-                total += hidden as f64;
-            }
-        }
+        let (difference, total) = difference(column, combined, first);
         error += difference;
         sum += total;
         if total > 0.0 {
@@ -193,6 +195,31 @@ pub fn hidden_error(combined: &Combined, first: &XuTable, known: &[&String]) -> 
         }
     }
     (error / sum.max(1.0), by_event / events.max(1) as f64)
+}
+
+/// The sum of |count - true count| of an event, and of the true counts.
+fn difference(column: &EventColumn, combined: &Combined, first: &XuTable) -> (f64, f64) {
+    let (mut difference, mut total) = (0.0, 0.0);
+    if let Some(truth) = first.event(&column.name) {
+        for (row, &source) in combined.sources[0].iter().enumerate() {
+            if let (Some(found), Some(hidden)) = (column.get(row), truth.get(source as usize)) {
+                difference += found.abs_diff(hidden) as f64;
+                total += hidden as f64;
+            }
+        }
+    }
+    (difference, total)
+}
+
+/// The error of each event, averaged over all that happened at all: what the first run counted itself has none.
+fn error_by_event(combined: &Combined, first: &XuTable) -> f64 {
+    let of = |column| difference(column, combined, first);
+    let errors = combined.table.events.iter().map(of);
+    let shares: Vec<f64> = errors
+        .filter(|e| e.1 > 0.0)
+        .map(|(e, sum)| e / sum)
+        .collect();
+    shares.iter().sum::<f64>() / shares.len().max(1) as f64
 }
 
 /// Does the experiment. `progress` is told after each method of each repetition.
@@ -223,7 +250,7 @@ pub fn experiment(
         let (shown, kept) = order.split_at(n - setting.references);
         let references = References::new(kept, complete[0])?;
         fresh.extend(references.spread().iter().map(|e| e.epd));
-        let planned = Plans::new(&events, setting.slots, kept[0]);
+        let planned = Plans::new(&events, setting.slots, [kept[0], kept[1]]);
         for result in &mut results {
             let score = score(result.method, shown, &planned, setting, &references)?;
             let sets = planned.of(result.method);
@@ -241,6 +268,8 @@ pub fn experiment(
         result.correlation_error = of(|s| s.correlation_error);
         result.hidden_error = of(|s| s.hidden_error);
         result.hidden_error_by_event = of(|s| s.hidden_error_by_event);
+        result.shared_error_by_event = of(|s| s.shared_error_by_event);
+        result.error_by_event = of(|s| s.error_by_event);
         result.matched = of(|s| s.matched);
     }
     Ok(Experiment {
@@ -262,11 +291,13 @@ fn empty(method: Method) -> MethodResult {
         correlation_error: None,
         hidden_error: None,
         hidden_error_by_event: None,
+        shared_error_by_event: None,
+        error_by_event: None,
         matched: None,
     }
 }
 
-/// The event sets of each method, planned with what a complete run tells about the events.
+/// The event sets of each method, planned with what complete runs tell about the events.
 struct Plans {
     lgl: Vec<Vec<String>>,
     bc: Vec<Vec<String>>,
@@ -274,14 +305,17 @@ struct Plans {
 }
 
 impl Plans {
-    fn new(events: &[String], slots: usize, measured: &XuTable) -> Plans {
-        let known = Correlations::of(measured);
+    fn new(events: &[String], slots: usize, measured: [&XuTable; 2]) -> Plans {
+        let known = Correlations::of(measured[0]);
+        let varying = Correlations::between(measured[0], measured[1]);
+        let of_labels = |a: &str, b: &str| varying.get(a, b);
+        let open = |e: &str| varying.open(e);
         let correlation = |a: &str, b: &str| known.get(a, b);
         let any = |_: &[&str]| true;
         Plans {
             lgl: plan_lgl(events, slots, any),
             bc: plan_bc(events, slots, any, correlation),
-            joint: plan_joint(events, slots, slots / 2, any, correlation),
+            joint: plan_joint(events, slots, slots / 2, any, of_labels, open),
         }
     }
 
@@ -296,7 +330,7 @@ impl Plans {
             Method::Ctc | Method::Lgl => Some(&self.lgl),
             Method::Bc | Method::BcUnlabelled => Some(&self.bc),
             Method::Joint => Some(&self.joint),
-            Method::Hem => None,
+            Method::Hem | Method::Complete => None,
         }
     }
 }
@@ -310,6 +344,7 @@ fn score(
 ) -> Result<Option<Score>, ExperimentError> {
     let first = shown[0];
     let combined = match plans.of(method) {
+        None if method == Method::Complete => combine_joint(&[first]),
         None => hem::multiplexed(first, setting.slots, setting.period_ns),
         Some(sets) => {
             // The first run is the truth: where runs are too few the others are shown again.
@@ -336,12 +371,16 @@ fn score(
         return Ok(None);
     }
     let (evaluation, _) = references.evaluate(&combined.table)?;
-    let (hidden_error, hidden_error_by_event) = hidden_error(&combined, first, &plans.first_sets());
+    let shared = hidden_error(&combined, first, &plans.first_sets());
+    let error_by_event = error_by_event(&combined, first);
+    let (hidden_error, hidden_error_by_event) = hidden_error(&combined, first, &[]);
     Ok(Some(Score {
         epd: evaluation.epd,
         correlation_error: evaluation.correlation_error,
         hidden_error,
         hidden_error_by_event,
+        shared_error_by_event: shared.1,
+        error_by_event,
         matched: combined.table.len() as f64 / first.len().max(1) as f64,
     }))
 }

@@ -3,6 +3,7 @@
 mod overlap;
 #[cfg(test)]
 mod tests;
+mod variation;
 
 pub use overlap::{plan_bc, plan_joint};
 
@@ -71,6 +72,8 @@ pub fn correlation(a: &EventColumn, b: &EventColumn) -> f64 {
 pub struct Correlations {
     names: Vec<String>,
     values: Vec<f64>,
+    /// Per event the share of its variance that labels don't fix.
+    open: Vec<f64>,
 }
 
 impl Correlations {
@@ -84,6 +87,7 @@ impl Correlations {
         Correlations {
             names: table.events.iter().map(|e| e.name.clone()).collect(),
             values,
+            open: vec![1.0; n],
         }
     }
 
@@ -94,5 +98,11 @@ impl Correlations {
             (Some(a), Some(b)) => self.values[a * self.names.len() + b],
             _ => 0.0,
         }
+    }
+
+    /// The share of an event's variance that labels don't fix: 1 where that isn't known.
+    pub fn open(&self, event: &str) -> f64 {
+        let at = self.names.iter().position(|n| n == event);
+        at.map_or(1.0, |at| self.open[at])
     }
 }

@@ -1,5 +1,7 @@
 //! Event sets that overlap.
 
+use super::plan_lgl;
+
 /// The events that can be counted at all, each once.
 fn countable(events: &[String], slots: usize, compatible: impl Fn(&[&str]) -> bool) -> Vec<&str> {
     let mut list: Vec<&str> = vec![];
@@ -104,18 +106,29 @@ pub fn plan_bc(
         .collect()
 }
 
-/// Event sets for the joint strategy: the first set holds those events that tell most about all others, and every further
-/// set counts new events together with some of the first set's, which are those that tell most about the new ones. So what
-/// XUs are matched by was always counted in the first run itself, and errors don't add up from run to run.
+/// What two events with this correlation tell about each other (the mutual information of normal distributions, in nats).
+fn shared(correlation: f64) -> f64 {
+    -0.5 * (1.0 - correlation.powi(2)).max(1e-6).ln()
+}
+
+/// An event of which labels leave less than this share of the variance open counts as fixed by them.
+const FIXED: f64 = 1e-4;
+
+/// Event sets for the joint strategy: the first set holds those events that tell most about what labels leave open of all
+/// others, and every further set counts new events together with some of the first set's, which are those that tell most
+/// about the new ones. So what XUs are matched by was always counted in the first run itself, and errors don't add up from run
+/// to run. Events that labels fix are counted in sets of their own, beside nothing that could say more of them.
 ///
 /// A set's share of overlap is `overlap` of its slots, at least one; the sets take fewer runs than those of [`plan_bc`]. An
-/// event that can't be counted together with any of the first set is left out. Arguments as for [`plan_bc`].
+/// event that can't be counted together with any of the first set is left out. `open`: what labels don't fix of an event, from
+/// 0 to 1; other arguments as for [`plan_bc`].
 pub fn plan_joint(
     events: &[String],
     slots: usize,
     overlap: usize,
     compatible: impl Fn(&[&str]) -> bool,
     correlation: impl Fn(&str, &str) -> f64,
+    open: impl Fn(&str) -> f64,
 ) -> Vec<Vec<String>> {
     let mut left = countable(events, slots, &compatible);
     let fits = |set: &[&str], event: &str| fits(set, event, slots, &compatible);
@@ -130,7 +143,7 @@ pub fn plan_joint(
         let gain = |candidate: &str| -> f64 {
             all.iter()
                 .zip(&told)
-                .map(|(e, t)| (strength(candidate, e) - t).max(0.0))
+                .map(|(e, t)| open(e) * (strength(candidate, e) - t).max(0.0))
                 .sum()
         };
         let candidates = left.iter().copied().filter(|e| fits(&first, e));
@@ -146,6 +159,12 @@ pub fn plan_joint(
     }
     let mut sets = vec![first.clone()];
     let overlap = overlap.clamp(1, slots.saturating_sub(1).max(1));
+    let fixed: Vec<String> = left
+        .iter()
+        .filter(|e| open(e) < FIXED)
+        .map(|&e| e.to_owned())
+        .collect();
+    left.retain(|e| open(e) >= FIXED);
     while !left.is_empty() {
         // The event that the first set tells most about begins, with what tells it.
         let best = left
@@ -159,7 +178,6 @@ pub fn plan_joint(
         left.retain(|e| *e != new);
         while set.len() < slots {
             let olds = set.len() - fresh.len();
-            // The overlap last, when it is known what it has to tell.
             // Something new, as long as there is room for the overlap after it.
             let leaves_room = |e: &str| {
                 let mut wanted = set.clone();
@@ -175,11 +193,13 @@ pub fn plan_joint(
             };
             let wants_new = left.iter().any(|e| fits(&set, e) && leaves_room(e));
             let pool = if wants_new { &left } else { &first };
+            // The overlap last, when it is known what it has to tell.
             let score = |e: &str| -> f64 {
                 if wants_new {
-                    strength(e, old)
+                    // What goes together most closely is counted together.
+                    set.iter().map(|m| shared(strength(e, m))).sum()
                 } else {
-                    fresh.iter().map(|f| strength(e, f)).sum()
+                    fresh.iter().map(|f| open(f) * strength(e, f)).sum()
                 }
             };
             let best = pool
@@ -197,8 +217,9 @@ pub fn plan_joint(
         }
         sets.push(set);
     }
-    sets.retain(|set| !set.is_empty());
-    sets.iter()
-        .map(|set| set.iter().map(|&e| e.to_owned()).collect())
+    let sets = sets.iter().filter(|set| !set.is_empty());
+    let owned = |set: &Vec<&str>| set.iter().map(|&e| e.to_owned()).collect();
+    sets.map(owned)
+        .chain(plan_lgl(&fixed, slots, compatible))
         .collect()
 }

@@ -64,7 +64,7 @@ proptest! {
             let (a, b): (u64, u64) = (a.parse().unwrap(), b.parse().unwrap());
             ((seed ^ (a * b)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / (1u64 << 24) as f64
         };
-        let sets = plan_joint(&events, slots, overlap, compatible, correlation);
+        let sets = plan_joint(&events, slots, overlap, compatible, correlation, |_| 1.0);
         let mut known: Vec<&String> = vec![];
         for (at, set) in sets.iter().enumerate() {
             let names: Vec<&str> = set.iter().map(String::as_str).collect();
@@ -123,4 +123,29 @@ proptest! {
             prop_assert!(set.len() <= slots && compatible(&set));
         }
     }
+}
+
+#[test]
+fn labels_that_fix_an_event_are_seen_in_two_runs() {
+    use crate::testing::programs::{Shape, execute};
+    let runs = |shape| (execute(shape, 500, 3, 0), execute(shape, 500, 3, 1));
+    let (a, b) = runs(Shape::Tree);
+    let known = Correlations::between(&a, &b);
+    assert!(known.open("LD") == 0.0 && known.open("L1_DCM") > 0.01);
+    // What was colder in one of the runs was so in all caches; work alone would hide it.
+    assert!(known.get("L1_DCM", "L1_DCM") > 0.999 && known.get("L1_DCM", "STL_BE") > 0.5);
+    // Labels that mean nothing fix nothing; those that no two runs share say nothing either.
+    let (a, b) = runs(Shape::Lottery);
+    assert!(Correlations::between(&a, &b).open("LD") > 0.7);
+    let (a, b) = runs(Shape::Guided);
+    assert!(Correlations::between(&a, &b).open("LD") > 0.5);
+    assert_eq!(Correlations::of(&a).open("LD"), 1.0);
+}
+
+#[test]
+fn joint_sets_leave_alone_what_labels_fix() {
+    let events = names("A B C F G H");
+    let open = |e: &str| if e < "F" { 0.5 } else { 0.0 };
+    let sets = plan_joint(&events, 2, 1, |_| true, |_, _| 0.5, open);
+    assert_eq!(sets, [names("A B"), names("A C"), names("F G"), names("H")]);
 }

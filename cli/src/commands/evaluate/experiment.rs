@@ -35,6 +35,7 @@ enum Method {
     BcUnlabelled,
     Joint,
     Hem,
+    Complete,
 }
 
 impl Method {
@@ -46,6 +47,7 @@ impl Method {
             Method::BcUnlabelled => experiment::Method::BcUnlabelled,
             Method::Joint => experiment::Method::Joint,
             Method::Hem => experiment::Method::Hem,
+            Method::Complete => experiment::Method::Complete,
         }
     }
 }
@@ -111,6 +113,7 @@ fn text(result: &Experiment, setting: &Setting) -> String {
         "Correlation Error",
         "hidden error",
         "by event",
+        "all events",
         "XUs",
     ];
     let mut table = output::table(&header);
@@ -122,6 +125,7 @@ fn text(result: &Experiment, setting: &Setting) -> String {
             number(method.correlation_error),
             number(method.hidden_error),
             number(method.hidden_error_by_event),
+            number(method.error_by_event),
             method
                 .matched
                 .map_or("none".to_owned(), |m| format!("{:.1} %", 100.0 * m.mean)),

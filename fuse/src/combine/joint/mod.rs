@@ -8,6 +8,8 @@
 
 mod alike;
 mod model;
+mod pairs;
+mod regression;
 #[cfg(test)]
 mod tests;
 

@@ -1,8 +1,16 @@
-//! Data for evaluating combinations: complete runs of some programs, all events of the simulated PMU at once.
+//! Data for evaluating combinations, complete runs of some programs with all events of the simulated PMU at once, and the
+//! experiment on them.
 //!
-//! `cargo bench -p ompfuse-tests --bench simulated -- FOLDER [RUNS [PROGRAM...]]` writes `FOLDER/PROGRAM/run-01.parquet`, ... (12
-//! runs without a number), and says for how many XUs an event differs between runs. Few events at a time are emulated by
-//! leaving columns out; what was left out is the truth.
+//! ```sh
+//! cargo bench -p ompfuse-tests --bench simulated -- FOLDER [RUNS [PROGRAM...]]     # records
+//! cargo bench -p ompfuse-tests --bench simulated -- experiment FOLDER [RESULTS]    # evaluates what is there; records first where nothing is
+//! ```
+//!
+//! Recording writes `FOLDER/PROGRAM/run-01.parquet`, ... (12 runs without a number), and says for how many XUs an event differs
+//! between runs. Few events at a time are emulated by leaving columns out; what was left out is the truth. The experiment writes its
+//! tables to RESULTS (Markdown), if that is given.
+
+mod results;
 
 use ompfuse_tests::command;
 use ompfuse_tests::fixture::Fixture;
@@ -29,25 +37,42 @@ fn main() {
         .skip(1)
         .filter(|a| !a.starts_with('-'))
         .collect();
-    let Some(folder) = args.first() else {
+    let is_experiment = args.first().is_some_and(|a| a == "experiment");
+    let Some(folder) = args.get(usize::from(is_experiment)) else {
         println!(
-            "no folder given: cargo bench -p ompfuse-tests --bench simulated -- FOLDER [RUNS [PROGRAM...]]"
+            "no folder given: cargo bench -p ompfuse-tests --bench simulated -- [experiment] FOLDER ..."
         );
         return;
     };
     // Cargo starts benchmarks in their package's folder.
     let folder = ompfuse_tests::repository().join(folder);
+    if is_experiment {
+        let missing = |name: &&str| !folder.join(name).is_dir();
+        let missing: Vec<&str> = PROGRAMS.iter().map(|p| p.0).filter(missing).collect();
+        if !missing.is_empty() {
+            record_all(&folder, RUNS, &missing);
+        }
+        let out = args
+            .get(2)
+            .map(|file| ompfuse_tests::repository().join(file));
+        return results::experiment(&folder, &PROGRAMS.map(|p| p.0), out.as_deref());
+    }
     let runs = args
         .get(1)
         .map_or(RUNS, |n| n.parse().expect("a number of runs"));
-    let wanted = args.get(2..).unwrap_or_default();
+    let wanted: Vec<&str> = args.iter().skip(2).map(String::as_str).collect();
+    record_all(&folder, runs, &wanted);
+}
+
+/// Records the wanted programs, all if none is named.
+fn record_all(folder: &Path, runs: usize, wanted: &[&str]) {
     println!("{runs} runs with {THREADS} threads, gcc -O2");
     println!(
         "{:<12}{:>6}{:>10}   XUs whose count differs between runs",
         "program", "XUs", "KiB/run"
     );
     for (name, fixture, variant, size) in PROGRAMS {
-        if wanted.is_empty() || wanted.iter().any(|w| w == name) {
+        if wanted.is_empty() || wanted.contains(&name) {
             let line = record(&folder.join(name), name, fixture, variant, size, runs);
             println!("{line}");
         }
