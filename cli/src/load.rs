@@ -51,7 +51,7 @@ fn profile_in(path: &Path) -> PathBuf {
 /// Combines everything that the paths mean, in order. Each is read and handed over before the next, so that not all
 /// need to be in memory together.
 pub(crate) fn combined(paths: &[PathBuf], strategy: Strategy) -> Result<Profile> {
-    let mut combiner = Combiner::new(strategy);
+    let mut combiner = Combiner::new(strategy).with_sources();
     let mut inputs = vec![];
     for path in paths {
         if path.is_dir() {

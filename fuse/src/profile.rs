@@ -10,7 +10,7 @@ use crate::combine::Relax;
 use crate::label::LabelId;
 use crate::run::Run;
 use crate::summary::Summary;
-use crate::table::XuTable;
+use crate::table::{XuTable, gather};
 
 pub use self::combiner::Combiner;
 pub use self::parquet::{LABEL_LIMIT, ProfileError};
@@ -23,6 +23,9 @@ pub struct Profile {
     pub xus: XuTable,
     /// For each event column of `xus` the run (from 0, in [`Summary::runs`]) that its counts come from.
     pub origins: Vec<u16>,
+    /// For each event column the row, in its input, of the XU that the counts come from: where they need not come from the XU with
+    /// this row's label (see [`Combiner::with_sources`]).
+    pub sources: Option<Vec<Vec<u32>>>,
     /// Program, regions, runs.
     pub summary: Summary,
 }
@@ -80,6 +83,7 @@ impl Profile {
         Profile {
             xus,
             origins,
+            sources: None,
             summary,
         }
     }
@@ -87,12 +91,13 @@ impl Profile {
     /// With the rows in depth-first order of labels (those without a label last).
     #[must_use]
     pub fn in_label_order(&self) -> Profile {
-        let xus = self
-            .xus
-            .gather(&self.xus.labels.depth_first(&self.xus.label));
+        let order = self.xus.labels.depth_first(&self.xus.label);
+        let in_order = |rows: &Vec<u32>| gather(rows, &order);
+        let sources = self.sources.as_ref();
         Profile {
-            xus,
+            xus: self.xus.gather(&order),
             origins: self.origins.clone(),
+            sources: sources.map(|columns| columns.iter().map(in_order).collect()),
             summary: self.summary.clone(),
         }
     }

@@ -76,6 +76,7 @@ pub fn combine_instances(name: &str, run: Run) -> Profile {
     Profile {
         xus: table,
         origins,
+        sources: None,
         summary,
     }
 }

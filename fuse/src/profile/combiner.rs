@@ -11,6 +11,7 @@ use crate::table::XuTable;
 #[derive(Debug)]
 pub struct Combiner {
     strategy: Strategy,
+    keeps_sources: bool,
     /// The only input so far.
     first: Option<Profile>,
     state: Option<State>,
@@ -38,8 +39,18 @@ impl Combiner {
     pub fn new(strategy: Strategy) -> Combiner {
         Combiner {
             strategy,
+            keeps_sources: false,
             first: None,
             state: None,
+        }
+    }
+
+    /// Notes for each count which XU it comes from, if the strategy does not go by label alone: see [`Profile::sources`].
+    #[must_use]
+    pub fn with_sources(self) -> Combiner {
+        Combiner {
+            keeps_sources: self.strategy != Strategy::Lgl,
+            ..self
         }
     }
 
@@ -87,8 +98,9 @@ impl Combiner {
         let Combined {
             table,
             origins: inputs,
+            sources,
+            column_sources,
             unmatched,
-            ..
         } = match tables {
             Tables::Lgl(join) => join.finish(),
             Tables::Joint(join) => join.finish(),
@@ -117,6 +129,10 @@ impl Combiner {
             .zip(&table.events)
             .map(|(&input, e)| origin(&e.name, input))
             .collect();
+        let of_input = |&input: &u16| sources[input as usize].clone();
+        let sources = self
+            .keeps_sources
+            .then(|| column_sources.unwrap_or_else(|| inputs.iter().map(of_input).collect()));
         let run = |input: u16| run_base[input as usize];
         let unmatched = unmatched
             .into_iter()
@@ -135,6 +151,7 @@ impl Combiner {
         Ok(Some(Profile {
             xus: table,
             origins,
+            sources,
             summary,
         }))
     }

@@ -18,6 +18,7 @@
 //! | `confidence` | number from 0 to 1, null if not stated | how sure the counts of further runs are this XU's own |
 //! | *event* | unsigned integer, null if not counted | exclusive count |
 //! | `run:`*event* | integer | run that the counts come from, from 0 |
+//! | `xu:`*event* | integer, missing where it is the XU of the same label (lgl) | row of the XU that the count comes from, from 0, in that input as `ompfuse export` lists it |
 //!
 //! An event with the name of another column is called `event:`*name*. The file's metadata has the summary as JSON under
 //! the key `ompfuse`, and the version of this layout under `ompfuse.version`.
@@ -39,6 +40,8 @@ const VERSION_KEY: &str = "ompfuse.version";
 const VERSION: &str = "1";
 /// Prefix of the columns that say which run an event comes from.
 const ORIGIN_PREFIX: &str = "run:";
+/// Prefix of the columns that say which XU of it.
+const SOURCE_PREFIX: &str = "xu:";
 /// Prefix of events that are called as another column is.
 const EVENT_PREFIX: &str = "event:";
 /// Columns that are no events.
@@ -126,8 +129,9 @@ impl Profile {
 
 /// Name of an event's column.
 fn column_name(event: &str) -> String {
-    if FIXED.contains(&event) || event.starts_with(ORIGIN_PREFIX) || event.starts_with(EVENT_PREFIX)
-    {
+    let is_prefixed = |prefix: &&str| event.starts_with(*prefix);
+    let prefixes = [ORIGIN_PREFIX, SOURCE_PREFIX, EVENT_PREFIX];
+    if FIXED.contains(&event) || prefixes.iter().any(is_prefixed) {
         format!("{EVENT_PREFIX}{event}")
     } else {
         event.to_owned()

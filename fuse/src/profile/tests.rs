@@ -144,3 +144,34 @@ fn the_joint_strategy_tells_its_confidence() {
         );
     }
 }
+
+#[test]
+fn every_count_keeps_its_xu() {
+    let (a, b) = (
+        profile("a", &["cycles", "branches"], false),
+        profile("b", &["cycles", "xu:x"], true),
+    );
+    for strategy in [
+        Strategy::Joint,
+        Strategy::Ctc,
+        Strategy::Bc(Relax::Halve),
+        Strategy::Lgl,
+    ] {
+        let mut combiner = Combiner::new(strategy).with_sources();
+        combiner.add(a.clone());
+        combiner.add(b.clone());
+        let bytes = combiner.finish().unwrap().unwrap().to_parquet().unwrap();
+        let again = Profile::from_parquet(bytes).unwrap();
+        assert_eq!(again.xus.events.len(), 3);
+        let Some(sources) = &again.sources else {
+            assert_eq!(strategy, Strategy::Lgl);
+            continue;
+        };
+        for ((column, rows), &run) in again.xus.events.iter().zip(sources).zip(&again.origins) {
+            let from = [&a, &b][run as usize].xus.event(&column.name).unwrap();
+            assert!(
+                rows.len() == 16 && (0..16).all(|at| column.get(at) == from.get(rows[at] as usize))
+            );
+        }
+    }
+}

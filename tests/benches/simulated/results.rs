@@ -110,6 +110,9 @@ fn report(answers: &[(&str, Value)]) -> String {
     }
     for (title, key, says) in TABLES {
         text += &table(title, key, says, answers);
+        if key == "epd" {
+            text += &differences(answers);
+        }
     }
     text
 }
@@ -164,6 +167,45 @@ fn table(title: &str, key: &str, says: &str, answers: &[(&str, Value)]) -> Strin
         "\nOurs is no higher than the best of lgl and bc on {no_higher} of {}, lower on {lower}.",
         answers.len()
     );
+    text
+}
+
+/// How the EPDs of ours differ from the others' within the repetitions.
+fn differences(answers: &[(&str, Value)]) -> String {
+    const AGAINST: [&str; 3] = ["lgl", "bc", "complete"];
+    let mut text = format!(
+        "\nEPD of joint less that of the others, in the same repetitions (which share runs: the intervals are too narrow rather than too \
+         wide); differences within the spread of fresh runs mean nothing:\n\n| program | {} |\n|---{}|\n",
+        AGAINST.join(" | "),
+        "|---".repeat(AGAINST.len())
+    );
+    for (name, answer) in answers {
+        let scores = |method: &str| -> Vec<f64> {
+            let scores = find(answer, method)["scores"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            scores
+                .map(|s| s["epd"].as_f64().unwrap_or(f64::NAN))
+                .collect()
+        };
+        let ours = scores("joint");
+        let cell = |method: &&str| {
+            let differences: Vec<f64> = ours
+                .iter()
+                .zip(scores(method))
+                .map(|(a, b)| a - b)
+                .collect();
+            let n = differences.len() as f64;
+            let mean = differences.iter().sum::<f64>() / n;
+            let squares: f64 = differences.iter().map(|d| (d - mean).powi(2)).sum();
+            // Student's t for 95 % and 12 repetitions.
+            let margin = 2.201 * (squares / (n - 1.0) / n).sqrt();
+            format!("{mean:+.4} ± {margin:.4}")
+        };
+        let cells: Vec<String> = AGAINST.iter().map(cell).collect();
+        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    }
     text
 }
 

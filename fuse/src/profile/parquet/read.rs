@@ -1,8 +1,8 @@
 //! From Parquet bytes back to a profile.
 
 use super::{
-    EVENT_PREFIX, FIXED, ORIGIN_PREFIX, Profile, ProfileError, SUMMARY_KEY, VERSION, VERSION_KEY,
-    column_name,
+    EVENT_PREFIX, FIXED, ORIGIN_PREFIX, Profile, ProfileError, SOURCE_PREFIX, SUMMARY_KEY, VERSION,
+    VERSION_KEY, column_name,
 };
 use crate::label::{LabelHash, LabelId, Labels, parse_into};
 use crate::summary::Summary;
@@ -52,6 +52,7 @@ pub(super) fn from_parquet(bytes: bytes::Bytes) -> Result<Profile, ProfileError>
     let batch = concat_batches(&schema, &batches)?;
     let (xus, origins) = table(&batch, &summary)?;
     Ok(Profile {
+        sources: sources(&batch, &xus)?,
         xus,
         origins,
         summary,
@@ -73,6 +74,24 @@ fn get(batch: &RecordBatch, name: &str, data_type: &DataType) -> Result<ArrayRef
     } else {
         Err(wrong())
     }
+}
+
+/// Which XUs the counts come from, where that is not a matter of labels alone.
+fn sources(batch: &RecordBatch, xus: &XuTable) -> Result<Option<Vec<Vec<u32>>>, ProfileError> {
+    let name = |event: &EventColumn| format!("{SOURCE_PREFIX}{}", event.name);
+    let has = |event: &EventColumn| batch.column_by_name(&name(event)).is_some();
+    if !xus.events.iter().any(has) {
+        return Ok(None);
+    }
+    let rows = |event| -> Result<Vec<u32>, ProfileError> {
+        let rows = get(batch, &name(event), &DataType::UInt32)?;
+        Ok(rows.as_primitive::<UInt32Type>().values().to_vec())
+    };
+    xus.events
+        .iter()
+        .map(rows)
+        .collect::<Result<_, _>>()
+        .map(Some)
 }
 
 fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), ProfileError> {
@@ -208,7 +227,8 @@ fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), 
     let mut origins = Vec::new();
     for field in batch.schema().fields() {
         let column = field.name();
-        if FIXED.contains(&column.as_str()) || column.starts_with(ORIGIN_PREFIX) {
+        let is_origin = column.starts_with(ORIGIN_PREFIX) || column.starts_with(SOURCE_PREFIX);
+        if FIXED.contains(&column.as_str()) || is_origin {
             continue;
         }
         let event = column

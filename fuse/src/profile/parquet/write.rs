@@ -1,8 +1,8 @@
 //! A profile's columns as Arrow arrays, and those as Parquet.
 
 use super::{
-    LABEL_LIMIT, ORIGIN_PREFIX, Profile, ProfileError, SUMMARY_KEY, VERSION, VERSION_KEY,
-    column_name,
+    LABEL_LIMIT, ORIGIN_PREFIX, Profile, ProfileError, SOURCE_PREFIX, SUMMARY_KEY, VERSION,
+    VERSION_KEY, column_name,
 };
 use crate::label::write_text;
 use crate::table::Site;
@@ -168,7 +168,7 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             true,
         ));
     }
-    for (event, &origin) in xus.events.iter().zip(&profile.origins) {
+    for (at, (event, &origin)) in xus.events.iter().zip(&profile.origins).enumerate() {
         let nulls = event.present.as_ref().map(|p| NullBuffer::from(p.clone()));
         let values = UInt64Array::new(event.values.clone().into(), nulls);
         columns.push(column(column_name(&event.name), values, true));
@@ -178,6 +178,14 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
             origin,
             false,
         ));
+        if let Some(rows) = profile.sources.as_ref().and_then(|s| s.get(at)) {
+            let rows = UInt32Array::from(rows.clone());
+            columns.push(column(
+                format!("{SOURCE_PREFIX}{}", event.name),
+                rows,
+                false,
+            ));
+        }
     }
     Ok(columns)
 }
