@@ -4,6 +4,7 @@
 //! own target directory (no waiting for the outer build's lock) and its own flags: the library lives in foreign
 //! processes, so nothing of the outer build's flags, wrappers or target settings may reach it.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,12 +27,25 @@ fn main() {
     let workspace = manifest_dir
         .parent()
         .expect("the cli folder is in the workspace's folder");
-    for input in ["runtime", "simpmu", "Cargo.lock", "Cargo.toml"] {
+    let rewriter = ["rewriter/src", "patterns"];
+    for input in ["runtime", "simpmu", "Cargo.lock", "Cargo.toml"]
+        .iter()
+        .chain(&rewriter)
+    {
         println!(
             "cargo::rerun-if-changed={}",
             workspace.join(input).display()
         );
     }
+    let mut sources = DefaultHasher::new();
+    for folder in rewriter {
+        hash_files(&workspace.join(folder), &mut sources)
+            .unwrap_or_else(|e| panic!("{folder}: {e}"));
+    }
+    println!(
+        "cargo::rustc-env=OMPFUSE_REWRITER={:016x}",
+        sources.finish()
+    );
     let target_dir = Path::new(&variable("OUT_DIR")).join("runtime");
     let target = variable("TARGET");
     let folder = build(&variable("CARGO"), workspace, &target_dir, &target);
@@ -43,6 +57,23 @@ fn main() {
         let path = folder.join(library);
         println!("cargo::rustc-env={name}={}", path.display());
     }
+}
+
+/// Hashes every file below a folder: what patches programs, so that nothing is taken from a cache that other code made.
+fn hash_files(folder: &Path, hasher: &mut DefaultHasher) -> std::io::Result<()> {
+    let mut entries = std::fs::read_dir(folder)?
+        .map(|e| Ok(e?.path()))
+        .collect::<std::io::Result<Vec<_>>>()?;
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            hash_files(&path, hasher)?;
+        } else {
+            path.file_name().hash(hasher);
+            std::fs::read(&path)?.hash(hasher);
+        }
+    }
+    Ok(())
 }
 
 /// Runs the nested build and returns the folder of the libraries.

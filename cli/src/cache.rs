@@ -94,6 +94,7 @@ impl Key<'_> {
         let mut rest = Sha256::new();
         for part in [
             env!("CARGO_PKG_VERSION").as_bytes(),
+            env!("OMPFUSE_REWRITER").as_bytes(),
             self.name.as_bytes(),
             self.options.as_bytes(),
         ] {

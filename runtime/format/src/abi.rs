@@ -48,7 +48,7 @@
 
 /// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
 /// site, and stubs that did what ways do.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
 pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";
@@ -217,7 +217,8 @@ pub struct SiteDesc {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Constants {
-    /// The filter of [`Probe::InlineMaster`], the other site of [`Probe::InlineLoopAgain`].
+    /// The filter of [`Probe::InlineMaster`], the other site of [`Probe::InlineLoopAgain`], a distance of
+    /// [`Probe::InlineChunk`].
     pub param: i64,
     /// The offset of [`Probe::InlineChunk`], loops that follow ([`followers`]).
     pub second: i64,
@@ -381,8 +382,9 @@ probes! {
     /// [`Probe::InlineLoopBegin`].
     InlineLoopAgain = 43, "inline-loop-again";
     /// Inline. Before each comparison of a chunk's first iteration with the trip count, in a loop whose chunks gcc deals
-    /// round itself: the loop (`region`) begins, or its next chunk, or it ends. `args = [start, bound]`: these registers
-    /// hold the two; the chunk is executed if `start < bound + second` (without register: `start < second`).
+    /// round itself: the loop (`region`) begins, or its next chunk, or it ends. `args = [start, bound, base]`: these registers
+    /// hold the two; the chunk is executed if `start < bound + second` (without register: `start < second`). With `base`,
+    /// one of the two is in memory at `base + param`: the start if it has no register, else the bound.
     InlineChunk = 44, "inline-chunk";
     /// Inline. The next chunk of the static loop of site `region` begins, if there is one. The first one counts.
     InlineNextChunk = 45, "inline-next-chunk";

@@ -176,14 +176,20 @@ fn innermost_loop(thread: &Thread) -> Option<u32> {
 /// that decides whether this thread has another chunk. A chunk's length follows from where the next one would begin.
 fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let region = entry::region(site);
-    let value = |nth: usize| {
-        let value = registers.get(usize::from(site.args[nth])).copied();
-        value.map(|value| entry::bound(site, value))
+    let constants = entry::constants(site);
+    let register = |nth: usize| registers.get(usize::from(site.args[nth])).copied();
+    // SAFETY: the comparison behind the probe reads its operand there.
+    let in_memory = register(2)
+        .map(|base| unsafe { entry::bound_at(site, base.wrapping_add(constants.param as u64)) });
+    let value = |nth: usize| register(nth).map(|value| entry::bound(site, value));
+    let Some(start) = value(0).or(in_memory) else {
+        return;
     };
-    let Some(start) = value(0) else { return };
-    let end = value(1)
-        .unwrap_or(0)
-        .saturating_add(entry::constants(site).second);
+    let end = match value(0) {
+        Some(_) => value(1).or(in_memory),
+        None => value(1),
+    };
+    let end = end.unwrap_or(0).saturating_add(constants.second);
     if innermost_loop(thread) == Some(region) {
         thread.charge();
         loops::end_chunk(thread, start, end);

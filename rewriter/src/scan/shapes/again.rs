@@ -74,12 +74,8 @@ pub(super) fn add_apart(
 
 /// Whether a cycle leaves depending on a division's results.
 fn iterates(a: &Analysis<'_, '_>, cycle: &NaturalLoop, id: u64) -> bool {
-    let leaves = |b: usize| {
-        let succs = &a.body.blocks[b].succs;
-        succs.iter().any(|s| !cycle.blocks.contains(s))
-    };
     cycle.blocks.iter().any(|&b| {
-        let decision = a.decisions.get(&b).filter(|_| leaves(b));
+        let decision = a.decisions.get(&b).filter(|_| a.leaves(b, cycle));
         decision
             .is_some_and(|d| d.values.0.division() == Some(id) || d.values.1.division() == Some(id))
     })

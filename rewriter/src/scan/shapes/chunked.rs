@@ -7,7 +7,7 @@ use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
-use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind};
+use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
@@ -82,12 +82,7 @@ fn comparisons(
             .get(&block)
             .map(|d| a.body.insns[d.compare].ip())
     };
-    let leaves = |b: &usize| {
-        a.body.blocks[*b]
-            .succs
-            .iter()
-            .any(|s| !cycle.blocks.contains(s))
-    };
+    let leaves = |b: &usize| a.leaves(*b, cycle);
     let mut ways_out = cycle.blocks.iter().copied().filter(leaves);
     let (Some(way_out), None) = (ways_out.next(), ways_out.next()) else {
         return Err("its chunks end in several places");
@@ -121,21 +116,29 @@ fn comparison(
         (x, y) if y.is_from_thread() && !x.is_from_thread() => (1, 0),
         _ => return Err(UNCLEAR),
     };
-    let register = |op: u32| {
-        (insn.op_kind(op) == OpKind::Register)
-            .then(|| insn.op_register(op))
-            .filter(|r| r.size() >= 4)
-    };
-    let start = register(start_at).ok_or(UNCLEAR)?;
     let mut args = [NO_ARG; 8];
-    args[0] = dataflow::number(start).ok_or(UNCLEAR)? as u8;
-    let mut second = 0;
-    match register(bound_at) {
-        Some(bound) => args[1] = dataflow::number(bound).ok_or(UNCLEAR)? as u8,
-        None => match insn.op_kind(bound_at) {
-            OpKind::Memory => return Err("its bound is in memory"),
-            _ => second = insn.immediate(bound_at).cast_signed(),
-        },
+    let (mut param, mut second) = (0, 0);
+    let ends_with_constant = match insn.op_kind(bound_at) {
+        OpKind::Register | OpKind::Memory => false,
+        _ => {
+            second = insn.immediate(bound_at).cast_signed();
+            true
+        }
+    };
+    for (at, arg) in [(start_at, 0), (bound_at, 1)] {
+        if insn.op_kind(at) == OpKind::Memory {
+            args[2] = base_alone(insn).ok_or("its bound is in memory that no register leads to")?;
+            param = insn.memory_displacement64().cast_signed();
+        } else if at == start_at || !ends_with_constant {
+            args[arg] = dataflow::number(insn.op_register(at)).ok_or(UNCLEAR)? as u8;
+        }
+    }
+    let width = match insn.op_kind(start_at) {
+        OpKind::Memory => insn.memory_size().size(),
+        _ => insn.op_register(start_at).size(),
+    };
+    if width < 4 {
+        return Err(UNCLEAR);
     }
     // Is another chunk executed where the branch is taken, or where it is not?
     let target = decision.branch.near_branch_target();
@@ -176,12 +179,22 @@ fn comparison(
         probe: Probe::InlineChunk,
         args,
         nargs: 0,
-        width: start.size() as u8,
+        width: width as u8,
         unsigned,
-        param: 0,
+        param,
         second: second + i64::from(!strict),
         chunks: false,
     })
+}
+
+/// The register that the memory operand is a constant distance from.
+fn base_alone(insn: &Instruction) -> Option<u8> {
+    let alone = insn.memory_index() == Register::None && insn.segment_prefix() == Register::None;
+    let base = insn.memory_base();
+    (alone && base.size() == 8)
+        .then(|| dataflow::number(base))
+        .flatten()
+        .map(|n| n as u8)
 }
 
 /// Whether a block of the cycle follows on this side of a branch without leaving it for good: the side is in the cycle, or
@@ -264,7 +277,11 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
         (a.body.insns[d.compare].ip(), both)
     };
     checks()
-        .rfind(|(b, _)| !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header))
+        .rfind(|(b, _)| {
+            let before = !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header);
+            // Another loop's doesn't decide about this one.
+            before && !a.post.dominates(cycle.header, **b)
+        })
         .map(address)
         .or_else(|| checks().find(|(b, _)| cycle.blocks.contains(b)).map(anew))
 }

@@ -189,10 +189,7 @@ pub(super) fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64, fir
 
 /// Whether a block's branch leaves a cycle behind the division's block.
 pub(super) fn leaves_cycle(a: &Analysis<'_, '_>, branch: usize, division: usize) -> bool {
-    let succs = &a.body.blocks[branch].succs;
-    a.cycles.iter().any(|c| {
-        c.blocks.contains(&branch)
-            && !c.blocks.contains(&division)
-            && succs.iter().any(|s| !c.blocks.contains(s))
-    })
+    a.cycles
+        .iter()
+        .any(|c| c.blocks.contains(&branch) && !c.blocks.contains(&division) && a.leaves(branch, c))
 }

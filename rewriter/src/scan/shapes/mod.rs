@@ -241,6 +241,13 @@ impl Analysis<'_, '_> {
         self.flow.visit(self.module, self.body, block, f);
     }
 
+    /// Whether control leaves a cycle at this block's end, other than for code that nothing comes back from: calls of
+    /// `abort` and of what throws.
+    fn leaves(&self, block: usize, cycle: &NaturalLoop) -> bool {
+        let mut succs = self.body.blocks[block].succs.iter();
+        succs.any(|&s| !cycle.blocks.contains(&s) && self.post.parent(s).is_some())
+    }
+
     /// Every cycle with one entry, by header.
     fn natural_loops(&self) -> Vec<NaturalLoop> {
         let mut out = Vec::new();
