@@ -2,45 +2,108 @@
 //! too (C11's atomics look the same). A probe would cost more than the instruction: they are listed only.
 
 use super::Module;
+use super::cfg::Body;
 use super::draft::Draft;
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Edge, Mechanism};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 
-/// Adds those in the functions that the drafts hand over.
-pub(crate) fn add(module: &Module<'_>, drafts: &mut Vec<Draft>) {
+/// An atomic instruction or fence: its address, and what it may stand for.
+pub(crate) type Atomic = (u64, Construct);
+
+/// Adds those in the functions that the drafts hand over. `known`: the instructions of some functions, by the functions'
+/// addresses.
+pub(crate) fn add(
+    module: &Module<'_>,
+    known: &FxHashMap<u64, Vec<Atomic>>,
+    drafts: &mut Vec<Draft>,
+) {
     let mut outlined: Vec<u64> = drafts.iter().filter_map(|d| d.outlined).collect();
     outlined.sort_unstable();
     outlined.dedup();
     let found: Vec<Vec<Draft>> = outlined
         .par_iter()
-        .map(|&start| of_function(module, start))
+        .map(|&start| match known.get(&start) {
+            Some(known) => known.iter().map(|a| draft(module, start, a)).collect(),
+            None => {
+                let function = module.functions.at(start).map(|i| module.functions.get(i));
+                let end = function.map_or(start, |f| f.end);
+                let mut found = Vec::new();
+                sweep(module, start, end, &mut found);
+                found.iter().map(|a| draft(module, start, a)).collect()
+            }
+        })
         .collect();
     drafts.extend(found.into_iter().flatten());
 }
 
-/// Those from an address to the end of its function.
-fn of_function(module: &Module<'_>, start: u64) -> Vec<Draft> {
-    let mut out = Vec::new();
-    let function = module.functions.at(start).map(|i| module.functions.get(i));
-    let (Some(function), Some(code)) = (function, module.image.rest(start)) else {
-        return out;
+fn draft(module: &Module<'_>, function: u64, &(va, construct): &Atomic) -> Draft {
+    let function = module.functions.at(function);
+    let mut draft = Draft::new(va, construct, Edge::Encloses);
+    draft.function = function
+        .and_then(|i| module.functions.get(i).base_name())
+        .map(str::to_owned);
+    draft.detail = Some("or equivalent".to_owned());
+    draft.skip("a probe would cost more than the instruction; listed only");
+    draft.mechanism = Mechanism::Inline;
+    draft
+}
+
+/// Adds what decoding one instruction after the other finds; tells where the last one ends.
+fn sweep(module: &Module<'_>, start: u64, end: u64, out: &mut Vec<Atomic>) -> u64 {
+    let Some(code) = module.image.rest(start) else {
+        return start;
     };
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let mut insn = Instruction::default();
-    while decoder.can_decode() && decoder.ip() < function.end {
+    while decoder.can_decode() && decoder.ip() < end {
         decoder.decode_out(&mut insn);
-        if let Some(construct) = construct(&insn) {
-            let mut draft = Draft::new(insn.ip(), construct, Edge::Encloses);
-            draft.function = function.base_name().map(str::to_owned);
-            draft.detail = Some("or equivalent".to_owned());
-            draft.skip("a probe would cost more than the instruction; listed only");
-            draft.mechanism = Mechanism::Inline;
-            out.push(draft);
-        }
+        out.extend(construct(&insn).map(|c| (insn.ip(), c)));
     }
-    out
+    decoder.ip()
+}
+
+/// Those of a function that is decoded already, as decoding it from beginning to end finds them; `None` where its
+/// instructions don't tell, since they overlap or their gaps hold no whole ones.
+pub(crate) fn of_body(module: &Module<'_>, body: &Body) -> Option<Vec<Atomic>> {
+    let function = module.functions.get(body.function);
+    let first = body
+        .insns
+        .partition_point(|insn| insn.ip() < function.start);
+    let mut out = Vec::new();
+    let mut at = function.start;
+    for insn in &body.insns[first..] {
+        let here = insn.ip().min(function.end);
+        if at < here {
+            at = sweep(module, at, here, &mut out);
+        }
+        if at != here {
+            return None;
+        }
+        if here == function.end {
+            return Some(out);
+        }
+        if body.atomics {
+            out.extend(construct(insn).map(|c| (here, c)));
+        }
+        at = insn.next_ip();
+    }
+    sweep(module, at, function.end, &mut out);
+    Some(out)
+}
+
+/// Whether an instruction with this code, and without a lock prefix, may be an atomic one or a fence.
+pub(crate) fn may_be_one(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Xchg_rm8_r8
+            | Code::Xchg_rm16_r16
+            | Code::Xchg_rm32_r32
+            | Code::Xchg_rm64_r64
+            | Code::Mfence
+    )
 }
 
 fn construct(insn: &Instruction) -> Option<Construct> {
@@ -65,7 +128,10 @@ mod tests {
     use super::*;
 
     fn of(bytes: &[u8]) -> Option<Construct> {
-        construct(&Decoder::new(64, bytes, DecoderOptions::NONE).decode())
+        let insn = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
+        let found = construct(&insn);
+        assert!(found.is_none() || insn.has_lock_prefix() || may_be_one(insn.code()));
+        found
     }
 
     #[test]

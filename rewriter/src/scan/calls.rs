@@ -104,7 +104,8 @@ pub(crate) fn find_nearby(module: &Module<'_>, body: &Body) -> Option<Calls> {
         let insn = &body.insns[i];
         match callee(module, insn, None) {
             Callee::Runtime(n) => module.entries.callees[n].query().is_none(),
-            Callee::Other => false,
+            // Through a register or variable, in which no function of the runtime can be.
+            Callee::Other => !body.addresses,
         }
     };
     if !body.leads.iter().all(is_plain) {

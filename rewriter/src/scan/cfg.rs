@@ -61,6 +61,10 @@ pub(crate) struct Body {
     pub targets: Vec<u64>,
     /// Numbers of the instructions that may call, or jump to, the runtime; ascending.
     pub leads: Vec<usize>,
+    /// Some instruction may make an address of the runtime: calls through registers and variables may lead there.
+    pub addresses: bool,
+    /// Some instruction may be an atomic one, or a fence.
+    pub atomics: bool,
     /// Why not every branch of it is known.
     pub trouble: Option<&'static str>,
 }

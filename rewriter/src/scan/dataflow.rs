@@ -2,15 +2,15 @@
 
 use super::Module;
 use super::cfg::Body;
-use super::ops::Ops;
+use super::ops::{Kind, NONE, Op, Ops};
 use super::slots::Slot;
 use super::step::{Exposed, Step};
 use super::value::{State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashMap;
 
-/// The states of a function, by block; those within a block are computed on demand.
-#[derive(Debug)]
+/// The states of a function, by block; those within a block are computed on demand. The default knows nothing of any.
+#[derive(Debug, Default)]
 pub(crate) struct Flow {
     ops: Ops,
     starts: Vec<Option<State>>,
@@ -275,6 +275,13 @@ impl Flow {
                 step.run(&mut state, op);
             }
         }
+    }
+
+    /// Whether values that come from queries may be met in a block.
+    pub(crate) fn is_queried(&self, block: usize) -> bool {
+        let asks = |op: &Op| op.kind == Kind::Call && op.a != NONE;
+        let start = self.starts.get(block).and_then(Option::as_ref);
+        start.is_some_and(|state| state.is_queried() || self.ops.of_block(block).iter().any(asks))
     }
 
     /// Whether others may know the address of a place on the stack.

@@ -1,6 +1,7 @@
 //! Decoding a function: its branches are followed, in jump tables and exception tables too.
 
 use super::Module;
+use super::atomics;
 use super::cfg::{Block, Blocks, Body, Exit};
 use super::grid::Grid;
 use super::jump_table::{self, Indirect};
@@ -63,6 +64,10 @@ pub(crate) struct Decoded {
     leads: Vec<usize>,
     /// Addresses where blocks begin, if there are instructions.
     leaders: Vec<u64>,
+    /// See [`Body::addresses`].
+    addresses: bool,
+    /// See [`Body::atomics`].
+    atomics: bool,
 }
 
 impl Decoded {
@@ -279,23 +284,30 @@ impl Builder<'_, '_> {
             return;
         }
         let mut decoder = Decoder::with_ip(64, &code[..len], start, DecoderOptions::NONE);
-        let mut insn = Instruction::default();
         while decoder.can_decode() {
             let number = self.decoded.insns.len();
             if !self.decoded.grid.begin(decoder.ip(), number) {
                 break;
             }
-            decoder.decode_out(&mut insn);
+            // In its place: copying what was just written piece by piece takes as long as decoding it.
+            self.decoded.insns.push(Instruction::default());
+            let insn = &mut self.decoded.insns[number];
+            decoder.decode_out(insn);
             if insn.is_invalid() {
                 self.decoded.grid.unset_insn(insn.ip());
+                self.decoded.insns.pop();
                 break;
             }
-            self.decoded.insns.push(insn);
             self.decoded.flow_of.push(0);
+            if insn.has_lock_prefix() || atomics::may_be_one(insn.code()) {
+                self.decoded.atomics = true;
+            }
             let control = insn.flow_control();
             if control == FlowControl::Next {
+                self.decoded.addresses |= self.module.may_make_address(insn);
                 continue;
             }
+            let insn = *insn;
             if self.module.may_lead(&insn) {
                 self.decoded.leads.push(number);
             }
@@ -465,6 +477,8 @@ impl Builder<'_, '_> {
             flow_of,
             flows,
             leads,
+            addresses,
+            atomics,
             ..
         } = self.decoded;
         let ends = starts.iter().skip(1).copied().chain([insns.len()]);
@@ -525,6 +539,8 @@ impl Builder<'_, '_> {
             roots,
             targets,
             leads,
+            addresses,
+            atomics,
             trouble: self.trouble,
         };
         (body, grid, flow_of)

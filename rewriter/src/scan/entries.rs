@@ -4,11 +4,18 @@
 use super::dynamic::{Dynamic, Symbol};
 use super::image::{Image, part, u32_at};
 use super::names::is_no_return;
+use super::search::Span;
 use ompfuse_patterns::{
     Entry, Query, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
+
+/// How far a variable's address may lie from the slots in it, in bytes.
+const NEAR: u64 = 1 << 16;
+
+/// No two addresses of a file are as far apart as this.
+const MAX_DISTANCE: u64 = 1 << 40;
 
 /// Whether a runtime's texts are in the file: the names of variables that only runtimes read.
 pub(crate) fn holds_nameless_runtime(image: &Image<'_>) -> bool {
@@ -55,6 +62,12 @@ pub(crate) struct Entries<'a> {
     pub targets: FxHashMap<u64, usize>,
     /// Slot address -> number in `callees`.
     pub slots: FxHashMap<u64, usize>,
+    /// Where instructions reach slots from: global offset tables, and what is near to slots elsewhere.
+    slot_spans: Vec<Span>,
+    /// Beginnings of global offset tables: what code of the large model adds distances to.
+    tables: Vec<u64>,
+    /// Where stubs and functions of the runtime are.
+    target_span: Option<Span>,
     /// Stubs and functions that don't return.
     pub no_return: FxHashSet<u64>,
     /// Slots of functions that don't return.
@@ -120,9 +133,37 @@ impl<'a> Entries<'a> {
                 }
             }
         }
+        (out.tables, out.slot_spans) = slot_spans(image, &out.slots);
         let all = dynamic.slots.iter().map(|s| s.0).collect();
         out.find_stubs(image, &all);
+        out.target_span = Span::of(out.targets.keys().copied());
         out
+    }
+
+    /// Whether an address is a slot's, or so near that an instruction may reach slots from there.
+    pub(crate) fn near_slots(&self, va: u64) -> bool {
+        self.slot_spans.iter().any(|span| span.holds(va))
+    }
+
+    /// Whether a 64-bit constant in an instruction at `va` may be an address of the runtime or of slots, or a distance to
+    /// one: from a global offset table, or from the instruction.
+    pub(crate) fn may_reach(&self, va: u64, constant: u64) -> bool {
+        if self.tables.is_empty() {
+            return constant.cast_signed().unsigned_abs() < MAX_DISTANCE;
+        }
+        let is_ours =
+            |to: u64| self.near_slots(to) || self.target_span.is_some_and(|span| span.holds(to));
+        let here = va.wrapping_add(constant);
+        let around = |span: &Span| {
+            let low = span.low.saturating_sub(NEAR);
+            (low..=span.high.saturating_add(NEAR)).contains(&here)
+        };
+        is_ours(constant)
+            || self
+                .tables
+                .iter()
+                .any(|t| is_ours(t.wrapping_add(constant)))
+            || self.slot_spans.iter().chain(&self.target_span).any(around)
     }
 
     fn number(
@@ -209,6 +250,29 @@ impl<'a> Entries<'a> {
         }
         out
     }
+}
+
+/// Where instructions reach slots from. What is added to the address of a global offset table is found in a register;
+/// other slots are variables, or members of them. First, where the tables begin.
+fn slot_spans(image: &Image<'_>, slots: &FxHashMap<u64, usize>) -> (Vec<u64>, Vec<Span>) {
+    let tables = image
+        .sections
+        .iter()
+        .filter(|s| matches!(s.name, ".got" | ".got.plt") && s.va != 0);
+    let mut out: Vec<Span> = tables
+        .map(|s| Span {
+            low: s.va,
+            high: s.va.saturating_add(s.size),
+        })
+        .collect();
+    let starts = out.iter().map(|span| span.low).collect();
+    let elsewhere = slots.keys().copied();
+    let elsewhere = elsewhere.filter(|&va| !out.iter().any(|span| span.holds(va)));
+    out.extend(Span::of(elsewhere).map(|span| Span {
+        low: span.low.saturating_sub(NEAR),
+        high: span.high.saturating_add(NEAR),
+    }));
+    (starts, out)
 }
 
 /// Offsets of `jmp [rip + disp32]` and of a retpoline's `mov r11, [rip + disp32]`, each with that of its displacement.

@@ -1,6 +1,7 @@
 //! From functions to drafts: every function is looked at alone, several at a time, and forgotten; then what depends on
 //! other functions is put right.
 
+use super::atomics::{self, Atomic};
 use super::calls;
 use super::candidates;
 use super::cfg::Body;
@@ -31,6 +32,8 @@ pub(crate) struct Whole {
     pub windows: Vec<Placed>,
     /// By the address of their first load.
     pub relays: Vec<Relayed>,
+    /// Atomic instructions of the functions that were looked at, by these functions' addresses.
+    pub atomics: FxHashMap<u64, Vec<Atomic>>,
 }
 
 /// A function to look at.
@@ -51,6 +54,8 @@ struct Found {
     drafts: Vec<Draft>,
     windows: Vec<Placed>,
     relays: Vec<Relayed>,
+    /// Its atomic instructions, if it is known where all its instructions are.
+    atomics: Option<Vec<Atomic>>,
     /// Parts of the construct that hands the function over.
     combined: Vec<usize>,
     /// It would differ if `job.outlined` did.
@@ -75,10 +80,13 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
         wrong || repeated.contains(&f.job.function)
     });
     let mut barred = BTreeSet::new();
+    // Windows that were looked at already: their addresses are barred, if anything leads there.
+    let mut known: FxHashSet<Range<u64>> = FxHashSet::default();
     loop {
         let mut windows: Vec<Range<u64>> = found
             .iter()
             .flat_map(|f| f.windows.iter().map(|w| w.0.clone()))
+            .filter(|w| known.insert(w.clone()))
             .collect();
         windows.sort_by_key(|w| w.start);
         let foreign = windows::branches_into(module, &windows);
@@ -204,6 +212,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         drafts: Vec::new(),
         windows: Vec::new(),
         relays: Vec::new(),
+        atomics: atomics::of_body(module, &body),
         combined: Vec::new(),
         depends: false,
         job,
@@ -223,7 +232,10 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         found.relays = relays::place(module, &body, flow, drafts);
     }
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
-    if shapes::possible(calls.queried, drafts) {
+    if flow.is_none() && shapes::possible(false, drafts) && shapes::only_dealt(drafts) {
+        shapes::find_dealt(module, &body, 0..drafts.len(), drafts);
+        found.windows = windows::place(module, &body, barred, &found.relays, drafts);
+    } else if shapes::possible(calls.queried, drafts) {
         let flow = flow.unwrap_or_else(|| Flow::compute(module, &body));
         let own = 0..drafts.len();
         found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
@@ -288,6 +300,7 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
         drafts: orphans,
         windows: Vec::new(),
         relays: Vec::new(),
+        atomics: FxHashMap::default(),
     };
     let mut claims: FxHashMap<usize, usize> = FxHashMap::default();
     for &part in found.iter().flat_map(|f| &f.parts) {
@@ -320,6 +333,7 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
             }
         }
         let start = module.functions.get(f.job.function).start;
+        whole.atomics.extend(f.atomics.map(|a| (start, a)));
         combined.extend(f.combined.into_iter().map(|d| (start, number[d])));
         let known = whole.drafts.len();
         for (i, mut d) in f.drafts.into_iter().enumerate() {

@@ -46,7 +46,7 @@ use dynamic::{Dynamic, Symbol};
 use entries::Entries;
 use function::Whole;
 use functions::Functions;
-use iced_x86::{FlowControl, Instruction, OpKind};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use image::{Image, Kind};
 use object::elf;
 use ompfuse_format::abi::{Probe, encode_followers};
@@ -89,6 +89,31 @@ impl Module<'_> {
             let mut all = self.symbols.iter().chain(&self.dynamic.symbols);
             all.any(|s| s.defined && s.name.starts_with(calls::CRITICAL_PREFIX))
         })
+    }
+
+    /// Whether an instruction may put the address of a function of the runtime, of a slot with one, or of something in the
+    /// slots' neighbourhood into a register, or the distance to it.
+    fn may_make_address(&self, insn: &Instruction) -> bool {
+        let near = |va: u64| self.entries.near_slots(va) || self.entries.targets.contains_key(&va);
+        // What is loaded from elsewhere in a table is another address.
+        let loads = insn.mnemonic() == Mnemonic::Mov;
+        if insn.op1_kind() == OpKind::Immediate64 {
+            return self.entries.may_reach(insn.ip(), insn.immediate64());
+        }
+        if insn.is_ip_rel_memory_operand() {
+            let va = insn.ip_rel_memory_address();
+            return match loads {
+                true => self.entries.slots.contains_key(&va),
+                false => near(va),
+            };
+        }
+        // Absolute addresses: not where the file may be loaded anywhere.
+        self.image.kind == Kind::Executable
+            && (0..insn.op_count()).any(|op| match insn.op_kind(op) {
+                OpKind::Memory => near(insn.memory_displacement64()),
+                OpKind::Immediate32 | OpKind::Immediate32to64 => near(insn.immediate(op)),
+                _ => false,
+            })
     }
 
     /// Whether an instruction other than a plain one may call, or jump to, the runtime.
@@ -180,8 +205,9 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
         mut drafts,
         windows: placed,
         relays,
+        atomics,
     } = whole;
-    atomics::add(module, &mut drafts);
+    atomics::add(module, &atomics, &mut drafts);
     let debug = source::DebugSections::read(&module.image);
     let lines = source::Lines::read(&debug);
     let outlined = drafts

@@ -87,7 +87,7 @@ impl Op {
 }
 
 /// The ops of a function.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ops {
     pub list: Vec<Op>,
     /// Of each block, the number of its first op; and how many there are.

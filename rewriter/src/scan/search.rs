@@ -25,7 +25,7 @@ impl Span {
         })
     }
 
-    fn holds(self, va: u64) -> bool {
+    pub(crate) fn holds(self, va: u64) -> bool {
         (self.low..=self.high).contains(&va)
     }
 }
@@ -37,6 +37,38 @@ pub(crate) struct Hit {
     pub at: usize,
     /// Where it leads, if it ends its instruction.
     pub to: u64,
+}
+
+/// Every offset of `code`, which lies at `va`, that may be the displacement of a direct call, jump or conditional jump, and
+/// that `wanted` wants; with the length of the opcode before it. For targets that lie all over the code, where their range
+/// tells nothing.
+pub(crate) fn branches<T: Send>(
+    code: &[u8],
+    va: u64,
+    wanted: impl Fn(usize, Hit) -> Option<T> + Sync,
+) -> Vec<T> {
+    let leads = |opcode: usize, at: usize| {
+        let displacement = u32_at(code, at)?.cast_signed();
+        let end = va.wrapping_add(at as u64 + 4);
+        let to = end.wrapping_add_signed(i64::from(displacement));
+        wanted(opcode, Hit { at, to })
+    };
+    let shares: Vec<Vec<T>> = (0..code.len().div_ceil(SHARE))
+        .into_par_iter()
+        .map(|n| {
+            let start = n * SHARE;
+            let here = &code[start..(start + SHARE).min(code.len())];
+            let short = memchr::memchr2_iter(0xe8, 0xe9, here).map(|at| (1, start + at + 1));
+            let long = memchr::memchr_iter(0x0f, here)
+                .map(|at| (2, start + at + 2))
+                .filter(|&(_, at)| code.get(at - 1).is_some_and(|b| b & 0xf0 == 0x80));
+            short
+                .chain(long)
+                .filter_map(|(opcode, at)| leads(opcode, at))
+                .collect()
+        })
+        .collect();
+    shares.into_iter().flatten().collect()
 }
 
 /// Every offset of `code`, which lies at `va`, whose four bytes would lead into one of the ranges as the last of an
@@ -170,6 +202,29 @@ mod tests {
             displacements(&code[..3], va, &[span(0, u64::MAX)], Some),
             []
         );
+    }
+
+    #[test]
+    fn branches_on_the_borders_of_shares() {
+        let mut code = vec![0x90u8; SHARE + 64];
+        let mut expected = Vec::new();
+        for (at, opcode) in [
+            (0, &[0xe8][..]),
+            (100, &[0x0f, 0x84]),
+            (SHARE - 1, &[0x0f, 0x8f]),
+            (SHARE + 8, &[0xe9]),
+        ] {
+            let field = at + opcode.len();
+            code[at..field].copy_from_slice(opcode);
+            code[field..field + 4].copy_from_slice(&(-8i32).to_le_bytes());
+            expected.push((opcode.len(), field, 0x1000 + field as u64 - 4));
+        }
+        // No opcode; and one without room for its displacement.
+        code[200..202].copy_from_slice(&[0x0f, 0x94]);
+        code[SHARE + 62] = 0xe8;
+        let mut found = branches(&code, 0x1000, |n, hit| Some((n, hit.at, hit.to)));
+        found.sort_unstable_by_key(|f| f.1);
+        assert_eq!(found, expected);
     }
 
     #[test]

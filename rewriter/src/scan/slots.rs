@@ -83,6 +83,11 @@ impl Slots {
         Some((known.value(), usize::from(known.size)))
     }
 
+    /// The kinds of its values, as [`Value::pack`] numbers them.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = u8> {
+        self.0.iter().map(|known| known.kind)
+    }
+
     /// Remembers a value of 4 or 8 bytes.
     pub(crate) fn insert(&mut self, at: Slot, value: Value, size: u8) {
         let new = Known::new(at, value, size);

@@ -132,6 +132,11 @@ const CONST: u8 = 1;
 /// [`Regs::kinds`] of [`Value::Stack`].
 const STACK: u8 = 2;
 
+/// Whether values of this kind are results of queries, or computed from them.
+fn is_queried(kind: u8) -> bool {
+    kind == 3 || kind >= 6
+}
+
 impl Value {
     /// Kind and content. Equal values have equal ones.
     pub(super) fn pack(self) -> (u8, u64) {
@@ -259,6 +264,11 @@ impl State {
         self.regs.get(n)
     }
 
+    /// Whether a register, or a place on the stack, holds the result of a query, or what was computed from one.
+    pub(crate) fn is_queried(&self) -> bool {
+        self.regs.kinds.iter().any(|&k| is_queried(k)) || self.slots.kinds().any(is_queried)
+    }
+
     /// Two divisions whose quotients meet here, and whose remainders do too: lower address first.
     pub(crate) fn merged_divisions(&self, other: &State) -> Option<(u64, u64)> {
         let pairs = || (0..16).map(|n| (self.reg(n), other.reg(n)));
@@ -314,6 +324,7 @@ mod tests {
             state.regs.set(3, value);
             state.regs.copy(15, 3);
             assert_eq!((state.reg(3), state.reg(15)), (value, value));
+            assert_eq!(state.is_queried(), value.is_queried(), "{value:?}");
         }
         state.regs.forget_all(1 << 3 | 1 << 15);
         assert_eq!(state, State::unknown());

@@ -322,14 +322,7 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
         before > 0 && va < windows[before - 1].end
     };
     for (va, code) in module.image.code() {
-        out.extend(search::displacements(code, va, &[span], |hit| {
-            let last = *code.get(hit.at.checked_sub(1)?)?;
-            let long = || hit.at >= 2 && code[hit.at - 2] == 0x0f && last & 0xf0 == 0x80;
-            let opcode = match last {
-                0xe8 | 0xe9 => 1,
-                _ if long() => 2,
-                _ => return None,
-            };
+        out.extend(search::branches(code, va, |opcode, hit| {
             let here = va.wrapping_add((hit.at - opcode) as u64);
             let leads = map.may_hold(hit.to) && inside(hit.to);
             (leads && confirmed(module, here, hit.to)).then_some(hit.to)

@@ -8,7 +8,7 @@
 //! ```
 
 use super::division::{Division, add_begin, asks_again, displaced, diverging, leaves_cycle, rank};
-use super::{Analysis, again, shares};
+use super::{Analysis, Noticed, again, shares};
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
 use ompfuse_format::site::Outcome;
@@ -33,6 +33,18 @@ pub(super) struct Shape {
 
 /// Why a division is left alone whose results nothing is multiplied with.
 const NOT_OURS: &str = "a loop divided by hand, or in a form that is not gcc's";
+
+/// Whether a division may begin a loop, or has to be listed: those of others don't ask for the remainder.
+pub(super) fn possible(noticed: &Noticed) -> bool {
+    let asks = |pair: (Value, Value)| {
+        matches!(
+            pair,
+            (Value::Query(_), Value::Remainder(_)) | (Value::Remainder(_), Value::Query(_))
+        )
+    };
+    noticed.divisions.iter().any(|d| d.size == 1)
+        || !noticed.divisions.is_empty() && noticed.comparisons.iter().any(|c| asks(c.2))
+}
 
 /// Adds the static loops of a function to `drafts`.
 pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {

@@ -103,6 +103,25 @@ pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
             .any(|d| dealt::is_chunked(d) || single::lacks_end(d))
 }
 
+/// Finds what [`find`] finds in a function that asks for no numbers and has no `single` without end: the chunks of loops
+/// that begin with a call. No values are needed for that.
+pub(crate) fn find_dealt(
+    module: &Module<'_>,
+    body: &Body,
+    own: std::ops::Range<usize>,
+    drafts: &mut Vec<Draft>,
+) {
+    let flow = Flow::default();
+    let parts = (BTreeMap::new(), Noticed::default());
+    let analysis = Analysis::new(module, body, &flow, false, own, parts, drafts);
+    dealt::find(&analysis, drafts);
+}
+
+/// Whether [`find_dealt`] is enough for a function that asks for no numbers.
+pub(crate) fn only_dealt(drafts: &[Draft]) -> bool {
+    !drafts.iter().any(single::lacks_end)
+}
+
 /// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already. Returns
 /// whether it matters that the function is `outlined`.
 pub(crate) fn find(
@@ -113,30 +132,21 @@ pub(crate) fn find(
     own: std::ops::Range<usize>,
     drafts: &mut Vec<Draft>,
 ) -> bool {
-    let (decisions, noticed) = look(module, body, flow);
+    let (mut decisions, noticed) = look(module, body, flow);
     // Nothing of it can be there: most functions only ask for numbers.
     let asks = |d: &Decision| master::filter(d).is_some();
-    let nothing = noticed.divisions.is_empty()
+    let nothing = !loops::possible(&noticed)
         && noticed.strides.is_empty()
         && !decisions.values().any(asks)
         && !possible(false, &drafts[own.clone()]);
     if nothing {
         return false;
     }
-    let mut analysis = Analysis {
-        module,
-        body,
-        flow,
-        dom: body.dominators(),
-        post: body.post_dominators(),
-        outlined,
-        asked: Cell::new(false),
-        calls: own.map(|i| (drafts[i].address, i)).collect(),
-        decisions,
-        noticed,
-        cycles: Vec::new(),
-    };
-    analysis.cycles = analysis.natural_loops();
+    for block in (0..body.blocks.len()).filter(|&b| !flow.is_queried(b)) {
+        decisions.extend(decide(module, body, flow, block).map(|d| (block, d)));
+    }
+    let parts = (decisions, noticed);
+    let mut analysis = Analysis::new(module, body, flow, outlined, own, parts, drafts);
     loops::find(&mut analysis, drafts);
     chunked::find(&analysis, drafts);
     dealt::find(&analysis, drafts);
@@ -145,24 +155,17 @@ pub(crate) fn find(
     analysis.asked.get()
 }
 
-/// Looks at every instruction once.
+/// Looks at every instruction once where values of queries may be met, and at the decisions there.
 fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decision>, Noticed) {
     let mut decisions = BTreeMap::new();
     let mut noticed = Noticed::default();
-    for block in 0..body.blocks.len() {
-        let branch = body
-            .last(block)
-            .filter(|b| b.flow_control() == FlowControl::ConditionalBranch);
-        let compare = branch.and_then(|_| compare_before(body, block));
+    for block in (0..body.blocks.len()).filter(|&b| flow.is_queried(b)) {
         let mut strides = false;
-        flow.visit(module, body, block, |i, insn, state| {
-            let values = || {
-                let value = |op| dataflow::operand(state, insn, op);
-                (value(0), value(1))
-            };
+        flow.visit(module, body, block, |_, insn, state| {
             match insn.mnemonic() {
                 Mnemonic::Cmp => {
-                    let (x, y) = values();
+                    let value = |op| dataflow::operand(state, insn, op);
+                    let (x, y) = (value(0), value(1));
                     if x.is_queried() || y.is_queried() {
                         noticed.comparisons.push((block, insn.ip(), (x, y)));
                     }
@@ -176,25 +179,33 @@ fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decis
                 }
                 _ => {}
             }
-            if Some(i) == compare
-                && let Some(branch) = branch
-                && let Some(values) = compared(insn, values())
-            {
-                decisions.insert(
-                    block,
-                    Decision {
-                        compare: i,
-                        values,
-                        branch: *branch,
-                    },
-                );
-            }
         });
         if strides {
             noticed.strides.push(block);
         }
+        decisions.extend(decide(module, body, flow, block).map(|d| (block, d)));
     }
     (decisions, noticed)
+}
+
+/// What the conditional branch at a block's end depends on.
+fn decide(module: &Module<'_>, body: &Body, flow: &Flow, block: usize) -> Option<Decision> {
+    let branch = body
+        .last(block)
+        .filter(|b| b.flow_control() == FlowControl::ConditionalBranch)?;
+    let compare = compare_before(body, block)?;
+    let mut values = None;
+    flow.visit(module, body, block, |i, insn, state| {
+        if i == compare {
+            let value = |op| dataflow::operand(state, insn, op);
+            values = compared(insn, (value(0), value(1)));
+        }
+    });
+    values.map(|values| Decision {
+        compare,
+        values,
+        branch: *branch,
+    })
 }
 
 /// The values that a comparing instruction with these operands compares.
@@ -230,7 +241,34 @@ fn compare_before(body: &Body, block: usize) -> Option<usize> {
     }
 }
 
-impl Analysis<'_, '_> {
+impl<'m, 'a> Analysis<'m, 'a> {
+    /// Of a function whose runtime calls are `drafts[own]`.
+    fn new(
+        module: &'m Module<'a>,
+        body: &'m Body,
+        flow: &'m Flow,
+        outlined: bool,
+        own: std::ops::Range<usize>,
+        (decisions, noticed): (BTreeMap<usize, Decision>, Noticed),
+        drafts: &[Draft],
+    ) -> Self {
+        let mut analysis = Analysis {
+            module,
+            body,
+            flow,
+            dom: body.dominators(),
+            post: body.post_dominators(),
+            outlined,
+            asked: Cell::new(false),
+            calls: own.map(|i| (drafts[i].address, i)).collect(),
+            decisions,
+            noticed,
+            cycles: Vec::new(),
+        };
+        analysis.cycles = analysis.natural_loops();
+        analysis
+    }
+
     /// Whether its return ends what is open: its address is handed over as an outlined function.
     fn is_outlined(&self) -> bool {
         self.asked.set(true);
