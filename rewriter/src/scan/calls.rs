@@ -269,7 +269,9 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
             draft.dimensions = facts.constant(0);
         }
         Some(Probe::MutexEnter | Probe::MutexExit) => {
-            draft.detail = (0..entry.nargs)
+            // In KMPC's calls source position and thread number stand before it.
+            let first = if is_kmpc { 2 } else { 0 };
+            draft.detail = (first..entry.nargs)
                 .filter(|_| module.has_criticals())
                 .filter_map(|a| facts.constant(a))
                 .find_map(|va| critical_name(module, va));

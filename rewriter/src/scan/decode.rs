@@ -66,6 +66,8 @@ pub(crate) struct Decoded {
     leaders: Vec<u64>,
     /// See [`Body::addresses`].
     addresses: bool,
+    /// An address where a global offset table begins is made.
+    tables: bool,
     /// See [`Body::atomics`].
     atomics: bool,
 }
@@ -305,6 +307,8 @@ impl Builder<'_, '_> {
             let control = insn.flow_control();
             if control == FlowControl::Next {
                 self.decoded.addresses |= self.module.may_make_address(insn);
+                self.decoded.tables |= insn.is_ip_rel_memory_operand()
+                    && self.module.entries.is_table(insn.ip_rel_memory_address());
                 continue;
             }
             let insn = *insn;
@@ -477,10 +481,13 @@ impl Builder<'_, '_> {
             flow_of,
             flows,
             leads,
-            addresses,
+            mut addresses,
+            tables,
             atomics,
             ..
         } = self.decoded;
+        let entries = &self.module.entries;
+        addresses |= tables && insns.iter().any(|insn| entries.is_in_table(insn));
         let ends = starts.iter().skip(1).copied().chain([insns.len()]);
         let mut blocks: Vec<Block> = starts
             .iter()

@@ -5,6 +5,7 @@ use super::dynamic::{Dynamic, Symbol};
 use super::image::{Image, part, u32_at};
 use super::names::is_no_return;
 use super::search::Span;
+use iced_x86::{Instruction, OpKind};
 use ompfuse_patterns::{
     Entry, Query, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
 };
@@ -164,6 +165,24 @@ impl<'a> Entries<'a> {
                 .iter()
                 .any(|t| is_ours(t.wrapping_add(constant)))
             || self.slot_spans.iter().chain(&self.target_span).any(around)
+    }
+
+    /// Whether a global offset table begins here.
+    pub(crate) fn is_table(&self, va: u64) -> bool {
+        self.tables.contains(&va)
+    }
+
+    /// Whether an instruction adds to a register what leads from a global offset table to the runtime.
+    pub(crate) fn is_in_table(&self, insn: &Instruction) -> bool {
+        let distance = match (insn.op0_kind(), insn.op1_kind()) {
+            (OpKind::Memory, _) | (_, OpKind::Memory) => insn.memory_displacement64(),
+            (OpKind::Register, OpKind::Immediate32to64) => insn.immediate(1),
+            _ => return false,
+        };
+        self.tables.iter().any(|table| {
+            let to = table.wrapping_add(distance);
+            self.slots.contains_key(&to) || self.targets.contains_key(&to)
+        })
     }
 
     fn number(

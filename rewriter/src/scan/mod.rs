@@ -92,7 +92,8 @@ impl Module<'_> {
     }
 
     /// Whether an instruction may put the address of a function of the runtime, of a slot with one, or of something in the
-    /// slots' neighbourhood into a register, or the distance to it.
+    /// slots' neighbourhood into a register, or the distance to it. Not asked is whether it leads there from the beginning of
+    /// a table ([`Entries::is_in_table`]).
     fn may_make_address(&self, insn: &Instruction) -> bool {
         let near = |va: u64| self.entries.near_slots(va) || self.entries.targets.contains_key(&va);
         // What is loaded from elsewhere in a table is another address.
@@ -104,9 +105,10 @@ impl Module<'_> {
             let va = insn.ip_rel_memory_address();
             return match loads {
                 true => self.entries.slots.contains_key(&va),
-                false => near(va),
+                false => near(va) && !self.entries.is_table(va),
             };
         }
+
         // Absolute addresses: not where the file may be loaded anywhere.
         self.image.kind == Kind::Executable
             && (0..insn.op_count()).any(|op| match insn.op_kind(op) {

@@ -89,7 +89,7 @@ pub(super) fn unswitched(
     drafts: &[Draft],
 ) -> Option<&'static str> {
     let around = |inner: &&NaturalLoop| {
-        a.cycles.iter().any(|outer| {
+        a.cycles().iter().any(|outer| {
             outer.blocks.contains(&inner.header)
                 && outer.header != inner.header
                 && !outer.blocks.contains(&first)
@@ -100,7 +100,7 @@ pub(super) fn unswitched(
                     .any(|&b| a.closing_in(b, drafts).is_some())
         })
     };
-    let mut own = a.cycles.iter().filter(|c| iterates(a, c, id));
+    let mut own = a.cycles().iter().filter(|c| iterates(a, c, id));
     own.any(|c| around(&c))
         .then_some("its test is hoisted out of a cycle that the loop is in")
 }
@@ -195,7 +195,7 @@ fn groups<'x>(
     let (first, branches) = (shape.origin, &shape.others);
     let extent = a.extent(first, drafts);
     let mut groups: BTreeMap<Option<usize>, (u64, Vec<&NaturalLoop>)> = BTreeMap::new();
-    for cycle in &a.cycles {
+    for cycle in a.cycles() {
         let behind = !extent.contains(&cycle.header)
             && !cycle.blocks.contains(&division)
             && !cycle.blocks.contains(&first)
@@ -275,7 +275,7 @@ fn threads(
         // The first loop's body, and those of the loops found, may call what they like.
         let in_body = |ip: u64| {
             let block = a.body.block_at(ip);
-            a.cycles.iter().any(|c| {
+            a.cycles().iter().any(|c| {
                 block.is_some_and(|b| c.blocks.contains(&b))
                     && !c.blocks.contains(&shape.first)
                     && iterates(a, c, id)

@@ -20,7 +20,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     for &block in &a.noticed.strides {
         // The cycles that it is in, innermost first: of the iterations, of the chunks.
         let mut cycles: Vec<&NaturalLoop> = a
-            .cycles
+            .cycles()
             .iter()
             .filter(|l| l.blocks.contains(&block))
             .collect();

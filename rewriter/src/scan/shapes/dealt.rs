@@ -85,7 +85,7 @@ fn chunk_cycle<'x>(
     let inside = |inner: &NaturalLoop, outer: &NaturalLoop| {
         inner.header != outer.header && outer.blocks.contains(&inner.header)
     };
-    let all: Vec<&NaturalLoop> = a.cycles.iter().filter(between).collect();
+    let all: Vec<&NaturalLoop> = a.cycles().iter().filter(between).collect();
     let mut outermost = all.iter().filter(|l| !all.iter().any(|o| inside(l, o)));
     match (outermost.next(), outermost.next()) {
         (Some(cycle), None) => {

@@ -89,7 +89,7 @@ pub(super) fn displaced(
     first: usize,
 ) -> Option<&'static str> {
     let once = |l: &NaturalLoop| !l.blocks.contains(&first) || l.blocks.contains(&division.block);
-    if !a.cycles.iter().all(once) {
+    if !a.cycles().iter().all(once) {
         return Some("its division is hoisted out of a cycle that the loop is in");
     }
     let compare = a
@@ -178,7 +178,7 @@ pub(super) fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64, fir
     let asks = |d: &Decision| {
         d.values == (rank, Value::Remainder(id)) || d.values == (Value::Remainder(id), rank)
     };
-    a.cycles.iter().any(|c| {
+    a.cycles().iter().any(|c| {
         c.blocks.contains(&first)
             && !c.blocks.contains(&division.block)
             && a.decisions
@@ -189,7 +189,7 @@ pub(super) fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64, fir
 
 /// Whether a block's branch leaves a cycle behind the division's block.
 pub(super) fn leaves_cycle(a: &Analysis<'_, '_>, branch: usize, division: usize) -> bool {
-    a.cycles
+    a.cycles()
         .iter()
         .any(|c| c.blocks.contains(&branch) && !c.blocks.contains(&division) && a.leaves(branch, c))
 }

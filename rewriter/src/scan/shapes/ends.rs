@@ -109,7 +109,7 @@ impl Analysis<'_, '_> {
                 return false;
             };
             let in_cycle = || {
-                self.cycles
+                self.cycles()
                     .iter()
                     .any(|c| c.blocks.contains(b) && c.blocks.is_subset(extent))
             };
@@ -267,7 +267,7 @@ impl Analysis<'_, '_> {
             let in_cycle = |c: &NaturalLoop| {
                 headers.contains(&c.header) && block.is_some_and(|b| c.blocks.contains(&b))
             };
-            self.cycles.iter().any(in_cycle)
+            self.cycles().iter().any(in_cycle)
         };
         if reach.calls.iter().all(in_body) {
             let returns =

@@ -22,7 +22,7 @@ use super::value::{State, Value};
 use crate::model::ProbeSpec;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use ompfuse_format::abi::{NO_ARG, Probe};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function with what is known of it.
@@ -42,8 +42,7 @@ pub(crate) struct Analysis<'m, 'a> {
     pub decisions: BTreeMap<usize, Decision>,
     /// What else was noticed when every instruction was looked at once.
     pub noticed: Noticed,
-    /// Cycles of blocks.
-    pub cycles: Vec<NaturalLoop>,
+    cycles: OnceCell<Vec<NaturalLoop>>,
 }
 
 /// Instructions that shapes are built on.
@@ -252,7 +251,7 @@ impl<'m, 'a> Analysis<'m, 'a> {
         (decisions, noticed): (BTreeMap<usize, Decision>, Noticed),
         drafts: &[Draft],
     ) -> Self {
-        let mut analysis = Analysis {
+        Analysis {
             module,
             body,
             flow,
@@ -263,16 +262,19 @@ impl<'m, 'a> Analysis<'m, 'a> {
             calls: own.map(|i| (drafts[i].address, i)).collect(),
             decisions,
             noticed,
-            cycles: Vec::new(),
-        };
-        analysis.cycles = analysis.natural_loops();
-        analysis
+            cycles: OnceCell::new(),
+        }
     }
 
     /// Whether its return ends what is open: its address is handed over as an outlined function.
     fn is_outlined(&self) -> bool {
         self.asked.set(true);
         self.outlined
+    }
+
+    /// Cycles of blocks, found when they are first asked for.
+    fn cycles(&self) -> &[NaturalLoop] {
+        self.cycles.get_or_init(|| self.natural_loops())
     }
 
     fn visit(&self, block: usize, f: impl FnMut(usize, &Instruction, &State)) {
