@@ -73,6 +73,68 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
     }
 }
 
+/// Elements of a list that a thread encodes at a time.
+const SHARE: usize = 2048;
+
+/// Prints what [`print_json`] prints of `frame` if its list `key`, which is empty, holds these elements; they are encoded
+/// by several threads.
+pub(crate) fn print_json_list<T: Serialize + Sync>(
+    frame: &impl Serialize,
+    key: &str,
+    list: &[T],
+) -> Result<()> {
+    write_json_list(&mut std::io::stdout().lock(), frame, key, list)
+}
+
+fn write_json_list<T: Serialize + Sync>(
+    out: &mut impl Write,
+    frame: &impl Serialize,
+    key: &str,
+    list: &[T],
+) -> Result<()> {
+    const WHAT: &str = "cannot encode the result as JSON";
+    let frame = serde_json::to_string_pretty(frame).context(WHAT)?;
+    let place = format!("\n  \"{key}\": [");
+    let (before, after) = frame
+        .split_once(&place)
+        .with_context(|| format!("{WHAT}: it has no {key}"))?;
+    let mut put = |bytes: &[u8]| written(out.write_all(bytes));
+    put(before.as_bytes())?;
+    put(place.as_bytes())?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    for (round, part) in list.chunks(threads * SHARE).enumerate() {
+        let encoded: Vec<serde_json::Result<Vec<u8>>> = std::thread::scope(|scope| {
+            let mut shares = part.chunks(SHARE);
+            let own = shares.next();
+            let others: Vec<_> = shares.map(|s| scope.spawn(move || elements(s))).collect();
+            let own = own.into_iter().map(elements).collect::<Vec<_>>();
+            let joined = others.into_iter().map(|thread| match thread.join() {
+                Ok(encoded) => encoded,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            own.into_iter().chain(joined).collect()
+        });
+        for (n, share) in encoded.into_iter().enumerate() {
+            put(if (round, n) == (0, 0) { b"\n" } else { b",\n" })?;
+            put(&share.context(WHAT)?)?;
+        }
+    }
+    put(if list.is_empty() { b"" } else { b"\n  " })?;
+    put(after.as_bytes())?;
+    put(b"\n")?;
+    written(out.flush())
+}
+
+/// Elements of a list one level below a value, without what is around them.
+fn elements<T: Serialize>(list: &[T]) -> serde_json::Result<Vec<u8>> {
+    const OPEN: usize = "{\n  \"\": [\n".len();
+    const CLOSE: usize = "\n  ]\n}".len();
+    let mut text = serde_json::to_vec_pretty(&std::collections::BTreeMap::from([("", list)]))?;
+    text.truncate(text.len() - CLOSE);
+    text.drain(..OPEN);
+    Ok(text)
+}
+
 /// One line on standard error: progress, warnings, the final error.
 pub(crate) fn note(message: impl std::fmt::Display) {
     let line = message
@@ -116,4 +178,25 @@ pub(crate) fn lines(table: &comfy_table::Table) -> String {
         .lines()
         .map(|line| line.trim_end().to_owned() + "\n")
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn lists_are_printed_as_the_value_that_holds_them() {
+        for len in [0, 1, SHARE, 5 * SHARE + 1] {
+            let list: Vec<_> = (0..len)
+                .map(|n| json!({"id": n, "in": {"sites": []}}))
+                .collect();
+            let frame = |sites: &[serde_json::Value]| json!({"a": "\n  \"sites\": [", "sites": sites, "z": {"sites": []}});
+            let mut written = Vec::new();
+            write_json_list(&mut written, &frame(&[]), "sites", &list).unwrap();
+            let mut expected = serde_json::to_vec_pretty(&frame(&list)).unwrap();
+            expected.push(b'\n');
+            assert!(written == expected, "{len}");
+        }
+    }
 }

@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let sites = binary.sites();
     // A patched file describes its original; the path is still that of the file at hand.
     let path = args.binary.to_string_lossy().into_owned();
-    let answer = Answer {
+    let mut answer = Answer {
         binary: BinaryInfo {
             path,
             ..binary.info().clone()
@@ -49,7 +49,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
         sites,
     };
     if args.output.is_json() {
-        output::print_json(&answer)
+        let sites = std::mem::take(&mut answer.sites);
+        output::print_json_list(&answer, "sites", &sites)
     } else {
         output::print(&text(&answer))
     }
