@@ -1,8 +1,13 @@
 //! What can be counted here: every event is tried in this process.
 
-use ompfuse_format::run::EVENT_NAMES;
-use perf_event::events::{Event, Hardware, Software};
-use perf_event::{Builder, Counter, Group};
+mod switches;
+mod together;
+
+pub(crate) use switches::switch_cost_ns;
+pub(crate) use together::{count_together, hardware_slots};
+
+use ompfuse_format::event::{self, EVENTS, Event, Kind};
+use perf_event::{Builder, Counter};
 use serde::Serialize;
 use std::hint::black_box;
 use std::io;
@@ -20,6 +25,11 @@ const EOPNOTSUPP: i32 = 95;
 pub(crate) struct EventCheck {
     /// perf's name.
     pub(crate) name: &'static str,
+    /// perf's other name for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) alias: Option<&'static str>,
+    /// What it counts.
+    pub(crate) what: &'static str,
     /// `software`, `hardware` or `simulated`.
     pub(crate) kind: &'static str,
     /// Whether it can be counted.
@@ -32,41 +42,9 @@ pub(crate) struct EventCheck {
     pub(crate) remedy: Option<String>,
 }
 
-/// perf's numbers of an event name.
-fn event(name: &str) -> Option<Event> {
-    Some(match name {
-        "task-clock" => Software::TASK_CLOCK.into(),
-        "page-faults" => Software::PAGE_FAULTS.into(),
-        "minor-faults" => Software::PAGE_FAULTS_MIN.into(),
-        "major-faults" => Software::PAGE_FAULTS_MAJ.into(),
-        "context-switches" => Software::CONTEXT_SWITCHES.into(),
-        "cpu-migrations" => Software::CPU_MIGRATIONS.into(),
-        "alignment-faults" => Software::ALIGNMENT_FAULTS.into(),
-        "emulation-faults" => Software::EMULATION_FAULTS.into(),
-        "cycles" => Hardware::CPU_CYCLES.into(),
-        "instructions" => Hardware::INSTRUCTIONS.into(),
-        "cache-references" => Hardware::CACHE_REFERENCES.into(),
-        "cache-misses" => Hardware::CACHE_MISSES.into(),
-        "branches" => Hardware::BRANCH_INSTRUCTIONS.into(),
-        "branch-misses" => Hardware::BRANCH_MISSES.into(),
-        "stalled-cycles-frontend" => Hardware::STALLED_CYCLES_FRONTEND.into(),
-        "stalled-cycles-backend" => Hardware::STALLED_CYCLES_BACKEND.into(),
-        "ref-cycles" => Hardware::REF_CPU_CYCLES.into(),
-        _ => return None,
-    })
-}
-
-/// Whether an event occupies one of the processor's counters.
-pub(crate) fn is_hardware(name: &str) -> bool {
-    matches!(event(name), Some(Event::Hardware(_)))
-}
-
 /// Tries every event.
 pub(crate) fn check_all() -> Vec<EventCheck> {
-    EVENT_NAMES
-        .iter()
-        .filter_map(|&name| Some(check(name, event(name)?)))
-        .collect()
+    EVENTS.iter().map(check).collect()
 }
 
 /// The value of `kernel.perf_event_paranoid`.
@@ -79,23 +57,25 @@ pub(crate) fn paranoid() -> Option<i32> {
 }
 
 /// Tries one event.
-fn check(name: &'static str, event: Event) -> EventCheck {
-    let is_hardware = matches!(event, Event::Hardware(_));
+fn check(event: &Event) -> EventCheck {
+    let is_hardware = event.kind == Kind::Hardware;
     let mut result = EventCheck {
-        name,
+        name: event.name,
+        alias: Some(event.alias).filter(|a| !a.is_empty()),
+        what: event.what,
         kind: if is_hardware { "hardware" } else { "software" },
         available: false,
         includes_kernel: false,
         reason: None,
         remedy: None,
     };
-    let outcome = open(&event, true)
+    let outcome = open(event, true)
         .map(|c| (c, true))
-        .or_else(|_| open(&event, false).map(|c| (c, false)));
+        .or_else(|_| open(event, false).map(|c| (c, false)));
     match outcome {
         Err(error) => (result.reason, result.remedy) = explain(&error, is_hardware),
         // The kernel switches and moves threads in kernel mode only: without it these stay 0.
-        Ok((_, false)) if matches!(name, "context-switches" | "cpu-migrations") => {
+        Ok((_, false)) if event.in_kernel => {
             result.reason = Some(format!(
                 "it happens in the kernel, which may not be counted ({})",
                 setting()
@@ -103,7 +83,7 @@ fn check(name: &'static str, event: Event) -> EventCheck {
             result.remedy = Some(lower_paranoid(1));
         }
         Ok((counter, includes_kernel)) => match watch(counter) {
-            Ok(counted) if counted || !(is_hardware || name == "task-clock") => {
+            Ok(counted) if counted || !(is_hardware || event.name == "task-clock") => {
                 (result.available, result.includes_kernel) = (true, includes_kernel);
             }
             Ok(_) => {
@@ -115,11 +95,19 @@ fn check(name: &'static str, event: Event) -> EventCheck {
     result
 }
 
+/// How an event is opened for this thread.
+fn builder(event: &Event, with_kernel: bool) -> Builder<'static> {
+    let mut builder = Builder::new();
+    let attributes = builder.attrs_mut();
+    attributes.type_ = event.kind as u32;
+    attributes.config = event.config;
+    builder.exclude_kernel(!with_kernel);
+    builder
+}
+
 /// Opens a counter for this thread.
 fn open(event: &Event, with_kernel: bool) -> io::Result<Counter> {
-    let mut builder = Builder::new().kind(event.clone());
-    builder.exclude_kernel(!with_kernel);
-    builder.build()
+    builder(event, with_kernel).build()
 }
 
 /// Whether a counter moves while this thread works.
@@ -197,50 +185,8 @@ fn lower_paranoid(to: i32) -> String {
 
 /// Whether cycles or instructions can be counted at all.
 fn has_pmu() -> bool {
-    [Hardware::CPU_CYCLES, Hardware::INSTRUCTIONS]
-        .iter()
-        .any(|&h| open(&h.into(), false).is_ok())
-}
-
-/// Most general-purpose counters that the search for them tries.
-const MOST_SLOTS: usize = 8;
-
-/// How many hardware events one event set can have: as many as a group can have so that each of them counts. The kernel's
-/// word is not enough: there are virtual machines where a group of six opens and runs, and one of the six stays 0.
-/// 0: there is no PMU.
-pub(crate) fn hardware_slots() -> usize {
-    // An event that has no fixed counter of its own on any processor.
-    let event = Event::from(Hardware::BRANCH_MISSES);
-    let counts = |n: usize| -> io::Result<bool> {
-        let mut group = Group::new()?;
-        let members = (0..n).map(|_| Builder::new().group(&mut group).kind(event.clone()).build());
-        let members = members.collect::<io::Result<Vec<_>>>()?;
-        group.enable()?;
-        work();
-        let counts = group.read()?;
-        Ok(members.iter().all(|m| counts[m] > 0))
-    };
-    (1..=MOST_SLOTS)
-        .take_while(|&n| counts(n).unwrap_or(false))
-        .count()
-}
-
-/// Whether these hardware events count when they are counted together.
-pub(crate) fn count_together(names: &[String]) -> bool {
-    let counts = || -> io::Result<bool> {
-        let mut group = Group::new()?;
-        let members = names.iter().filter_map(|n| event(n)).map(|e| {
-            let mut builder = Builder::new().group(&mut group).kind(e);
-            builder.exclude_kernel(true);
-            builder.build()
-        });
-        let members = members.collect::<io::Result<Vec<_>>>()?;
-        group.enable()?;
-        work();
-        let counts = group.read()?;
-        Ok(members.iter().all(|m| counts[m] > 0))
-    };
-    counts().unwrap_or(false)
+    let opens = |name| event::find(name).is_some_and(|e| open(e, false).is_ok());
+    opens("cycles") || opens("instructions")
 }
 
 /// Splits `--events LIST`; `all` is every known event, `none` is no event. Unknown names are an error.
@@ -251,16 +197,16 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
     let mut names = Vec::new();
     for name in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
         if name == "all" {
-            return Ok(EVENT_NAMES.to_vec());
+            return Ok(event::names().collect());
         }
-        let Some(&known) = EVENT_NAMES.iter().find(|&&n| n == name) else {
+        let Some(known) = event::find(name).map(|e| e.name) else {
             anyhow::ensure!(
                 ompfuse_format::simulated::position(name).is_none(),
                 "{name} is an event of the simulated PMU: record with --simulate"
             );
             anyhow::bail!(
                 "no event is called `{name}`; known are {}",
-                EVENT_NAMES.join(", ")
+                event::names().collect::<Vec<_>>().join(", ")
             );
         };
         if !names.contains(&known) {
@@ -279,15 +225,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_event_of_the_format_is_known_to_perf() {
-        assert!(EVENT_NAMES.iter().all(|n| event(n).is_some()));
-        assert!(is_hardware("cycles") && !is_hardware("page-faults"));
-    }
-
-    #[test]
     fn what_is_unavailable_has_a_reason() {
         let all = check_all();
-        assert_eq!(all.len(), EVENT_NAMES.len());
+        assert_eq!(all.len(), EVENTS.len());
         for e in all {
             assert_eq!(e.available, e.reason.is_none(), "{e:?}");
         }
@@ -296,10 +236,10 @@ mod tests {
     #[test]
     fn lists_are_checked() {
         assert_eq!(
-            parse_list("cycles, page-faults,cycles").unwrap(),
+            parse_list("cpu-cycles, faults,cycles").unwrap(),
             ["cycles", "page-faults"]
         );
-        assert_eq!(parse_list("all").unwrap(), EVENT_NAMES);
+        assert_eq!(parse_list("all").unwrap().len(), EVENTS.len());
         assert!(parse_list("").is_err());
         assert_eq!(parse_list("none").unwrap(), Vec::<&str>::new());
         assert!(

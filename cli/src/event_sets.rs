@@ -3,6 +3,7 @@
 use crate::commands::combine::Strategy;
 use crate::{counters, load};
 use anyhow::Result;
+use ompfuse_format::event::is_hardware;
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_fuse::Profile;
 use ompfuse_fuse::plan::Correlations;
@@ -91,7 +92,7 @@ impl SetArgs {
     /// is too small to share anything.
     fn plan_joint(&self, events: &[&str], known: &Correlations) -> Vec<Vec<String>> {
         let plain = self.plan(events);
-        let hardware = events.iter().filter(|e| counters::is_hardware(e)).count();
+        let hardware = events.iter().filter(|e| is_hardware(e)).count();
         let at_once = match hardware {
             0 => self.slots(),
             _ => self.slots().min(hardware_slots()),
@@ -165,7 +166,7 @@ fn compatible() -> impl Fn(&[&str]) -> bool {
     move |set| {
         let mut wanted: Vec<String> = set
             .iter()
-            .filter(|e| counters::is_hardware(e))
+            .filter(|e| is_hardware(e))
             .map(|&e| e.to_owned())
             .collect();
         wanted.sort_unstable();

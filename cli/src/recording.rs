@@ -1,27 +1,28 @@
 //! Recording a program: once per event set, each run into a folder of its own.
 
-use crate::binary::Totals;
+mod countable;
+mod runs;
+
+pub(crate) use countable::countable;
+
 use crate::commands::combine::Strategy;
-use crate::counters::EventCheck;
 use crate::event_sets::SetArgs;
-use crate::launch::{self, Ended, Launch};
+use crate::launch;
 use crate::output::note;
-use crate::program::{self, Prepared};
-use crate::run_dir::{self, Processes, Program};
+use crate::program::Prepared;
+use crate::run_dir::{self, Program};
 use crate::running::Reload;
 use crate::select::SelectArgs;
-use crate::simulate::{self, SimulateArgs, Simulated, Simulator};
-use crate::{counters, input, progress};
+use crate::simulate::{self, SimulateArgs};
+use crate::{input, progress};
 use anyhow::{Result, bail};
 use ompfuse_format::control::MAX_SETS;
-use ompfuse_format::run::{
-    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, ENV_SAMPLE, ENV_THROTTLE, Exit, ModuleStatus,
-    RunModule,
-};
+use ompfuse_format::run::{ENV_MIN_DURATION, ENV_SAMPLE, ENV_THROTTLE, Exit};
+use runs::{Recorder, Then};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The options of every command that records.
 #[derive(Debug, clap::Args)]
@@ -51,6 +52,10 @@ pub(crate) struct RecordingArgs {
     /// others; which ones depends on times, so runs have fewer XUs in common
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
     throttle: Option<u32>,
+    /// Record no task, range or wait whose own time is shorter than this (`500ns`, `20us`, `1ms`), and count them; labels
+    /// stay what they are, but which ones are on record depends on times, so runs have fewer XUs in common
+    #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
+    min_duration: Option<u64>,
     #[command(flatten)]
     simulate: SimulateArgs,
     #[command(flatten)]
@@ -82,9 +87,38 @@ impl RecordingArgs {
         self.sets.strategy
     }
 
+    /// What is recorded in part, as variables of the environment.
+    fn in_part(&self) -> Vec<(&'static str, String)> {
+        let all = [
+            (ENV_SAMPLE, self.sample.map(u64::from)),
+            (ENV_THROTTLE, self.throttle.map(u64::from)),
+            (ENV_MIN_DURATION, self.min_duration),
+        ];
+        all.into_iter()
+            .filter_map(|(name, value)| Some((name, value?.to_string())))
+            .collect()
+    }
+
     /// Whether the event sets take turns in each run.
     pub(crate) fn takes_turns(&self) -> bool {
         self.rotate.is_some()
+    }
+}
+
+/// A length of time in nanoseconds, from a number and a unit.
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[number.len()..] {
+        "ns" => Some(1.0),
+        "us" => Some(1e3),
+        "ms" => Some(1e6),
+        "s" => Some(1e9),
+        _ => None,
+    };
+    let length = unit.zip(number.parse::<f64>().ok());
+    match length.map(|(unit, number)| (unit * number).round()) {
+        Some(ns) if (1.0..1e18).contains(&ns) => Ok(ns as u64),
+        _ => Err("a number with a unit is needed: 500ns, 20us, 1ms, 1s".to_owned()),
     }
 }
 
@@ -177,7 +211,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let reload = args.control.as_deref().map(Reload::new).transpose()?;
     let mut recorder = Recorder {
         rotate: args.rotate,
-        sample: [(ENV_SAMPLE, args.sample), (ENV_THROTTLE, args.throttle)],
+        in_part: args.in_part(),
         reload,
         program: Program {
             name,
@@ -230,246 +264,23 @@ pub(crate) fn forecast(runs: usize, mean_s: Option<f64>) -> String {
     }
 }
 
-/// Whether another run makes sense.
-#[derive(Debug, PartialEq, Eq)]
-enum Then {
-    GoOn,
-    Stop,
-}
-
-/// A recording in progress.
-struct Recorder<'a> {
-    rotate: Option<u32>,
-    /// How much is left out, as variables of the environment.
-    sample: [(&'static str, Option<u32>); 2],
-    reload: Option<Reload>,
-    program: Program<'a>,
-    prepared: Prepared,
-    simulator: Option<Simulator>,
-    quiet: bool,
-    /// What was said already.
-    told: BTreeSet<String>,
-    recording: Recording,
-}
-
-impl Recorder<'_> {
-    /// One run.
-    fn run(&mut self, sets: &[Vec<String>]) -> Result<Then> {
-        let set = &sets.concat();
-        let path = run_dir::make_run(&self.recording.folder)?;
-        let ended = self.launch(&path, sets).inspect_err(|_| {
-            let _ = std::fs::remove_dir(&path); // nothing is in it
-        })?;
-        let processes = run_dir::read_processes(&path);
-        self.learn(processes.iter().flat_map(Processes::modules));
-        run_dir::write_header(&path, &self.program, set, &ended)?;
-        let failed = launch::status_of(ended.exit);
-        if failed != 0 {
-            let program = Path::new(self.program.name).display();
-            note(format_args!(
-                "{program} failed: {}",
-                launch::describe(ended.exit)
-            ));
-            if self.recording.status == 0 {
-                self.recording.status = failed;
-            }
-        }
-        self.recording.interrupted = ended.interrupted;
-        let processes = processes?;
-        if processes.headers.is_empty() {
-            return self.nothing(&path);
-        }
-        let lost = self.tell(&path, &processes);
-        self.recording.runs.push(Run {
-            lost,
-            path,
-            events: set.to_vec(),
-            duration_s: ended.duration_s,
-            exit: ended.exit,
-        });
-        let stop = ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_));
-        Ok(if stop { Then::Stop } else { Then::GoOn })
-    }
-
-    /// Takes in the patched files that processes have loaded, and says what they are.
-    fn learn<'m>(&mut self, modules: impl Iterator<Item = &'m ModuleStatus>) {
-        for status in modules {
-            let known = |m: &RunModule| m.patched == status.path;
-            if self.program.modules.iter().any(known) {
-                continue;
-            }
-            let Some(module) = program::loaded(Path::new(&status.path)) else {
-                continue; // whoever reads the run is told
-            };
-            let totals = Totals::count(&module.sites);
-            note(format_args!(
-                "patched {}: {} of {} sites",
-                module.binary.path, totals.patched, totals.sites
-            ));
-            self.program.modules.push(module);
-        }
-        for reason in self.prepared.libraries.refusals() {
-            if self.told.insert(reason.clone()) {
-                note(reason);
-            }
-        }
-    }
-
-    /// Runs the program to its end.
-    fn launch(&self, run: &Path, sets: &[Vec<String>]) -> Result<Ended> {
-        let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
-        let mut env = vec![
-            (ENV_DIR, run.as_os_str().to_owned()),
-            (ENV_EVENTS, sets.join(";").into()),
-        ];
-        env.extend(self.rotate.map(|n| (ENV_ROTATE, n.to_string().into())));
-        let sample = self.sample.iter();
-        env.extend(sample.filter_map(|(name, n)| Some((*name, n.as_ref()?.to_string().into()))));
-        let control = self.reload.as_ref().map(|r| r.file.clone().into());
-        env.extend(control.map(|file| (ENV_CONTROL, file)));
-        let look = self.reload.as_ref().map(|r| || r.look(run));
-        let meanwhile = look.as_ref().map(|look| look as &dyn Fn());
-        env.extend_from_slice(&self.prepared.env);
-        let (file, name, args) = (
-            self.prepared.file.as_path(),
-            self.program.name,
-            self.program.args,
-        );
-        let simulated = match &self.simulator {
-            Some(simulator) => Some(simulator.command(file, name, args, &env)?),
-            None => None,
-        };
-        let launch = match &simulated {
-            Some(Simulated {
-                file, args, env, ..
-            }) => Launch {
-                file,
-                name: file.as_os_str(),
-                args,
-                env: env.clone(),
-                output_to_stderr: self.quiet,
-                meanwhile,
-            },
-            None => Launch {
-                file,
-                name,
-                args,
-                env,
-                output_to_stderr: self.quiet,
-                meanwhile,
-            },
-        };
-        launch::run(&launch)
-    }
-
-    /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
-    fn nothing(&self, run: &Path) -> Result<Then> {
-        if self.recording.status() == 0 {
-            let run = run.display();
-            match &self.prepared.module {
-                Some(_) => bail!(
-                    "nothing was recorded in {run}: the runtime library did not start in the program's process"
-                ),
-                None => bail!(
-                    "nothing was recorded in {run}: neither {} nor a library or program that it has loaded or started \
-                     calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",
-                    Path::new(self.program.name).display()
-                ),
-            }
-        }
-        note(format_args!("nothing was recorded in {}", run.display()));
-        Ok(Then::Stop)
-    }
-
-    /// Says, once each, what was not as wanted in a run. Returns the number of lost records.
-    fn tell(&mut self, run: &Path, processes: &Processes) -> u64 {
-        let reasons = processes
-            .headers
-            .iter()
-            .flat_map(|h| &h.events)
-            .filter_map(|e| e.reason.clone());
-        let stopped = processes.ends.iter().filter_map(|e| e.stopped.clone());
-        let lost = processes.ends.iter().map(|e| e.lost).sum();
-        let losses =
-            (lost > 0).then(|| format!("{lost} records could not be written in {}", run.display()));
-        for message in reasons.chain(stopped).chain(losses) {
-            if self.told.insert(message.clone()) {
-                note(message);
-            }
-        }
-        lost
-    }
-}
-
-/// The wanted events that can be counted; without a wish all of them. A line on standard error per reason says what can't.
-pub(crate) fn countable(wanted: Option<&str>) -> Result<Vec<&'static str>> {
-    let names = wanted.map(counters::parse_list).transpose()?;
-    let (mut available, missing): (Vec<_>, Vec<_>) = counters::check_all()
-        .into_iter()
-        .filter(|e| names.as_ref().is_none_or(|n| n.contains(&e.name)))
-        .partition(|e| e.available);
-    match names {
-        Some(names) => {
-            refusals(&missing).iter().for_each(note);
-            available.sort_by_key(|e| names.iter().position(|n| *n == e.name));
-        }
-        None if !available.iter().any(|e| counters::is_hardware(e.name)) => {
-            note(
-                "no hardware event can be counted here, software events only (`ompfuse events` says why)",
-            );
-        }
-        None => {}
-    }
-    Ok(available.iter().map(|e| e.name).collect())
-}
-
-/// One line per reason, with the events that it stands in the way of.
-fn refusals(missing: &[EventCheck]) -> Vec<String> {
-    let mut by_reason: BTreeMap<(Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
-    for event in missing {
-        by_reason
-            .entry((event.reason.as_deref(), event.remedy.as_deref()))
-            .or_default()
-            .push(event.name);
-    }
-    let line = |((reason, remedy), names): ((Option<&str>, Option<&str>), Vec<&str>)| {
-        let remedy = remedy.map(|r| format!("; remedy: {r}")).unwrap_or_default();
-        format!(
-            "not counted: {} ({}{remedy})",
-            names.join(", "),
-            reason.unwrap_or("no reason is known")
-        )
-    };
-    by_reason.into_iter().map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn events_with_one_reason_share_a_line() {
-        let check = |name, reason: &str| EventCheck {
-            name,
-            kind: "hardware",
-            available: false,
-            includes_kernel: false,
-            reason: Some(reason.to_owned()),
-            remedy: (reason == "b").then(|| "pay".to_owned()),
-        };
-        let lines = refusals(&[check("x", "a"), check("y", "b"), check("z", "a")]);
-        assert_eq!(
-            lines,
-            ["not counted: x, z (a)", "not counted: y (b; remedy: pay)"]
-        );
-    }
-
-    #[test]
-    fn wanted_events_keep_their_order() {
-        let events = countable(Some("page-faults,task-clock")).unwrap();
-        if events.len() == 2 {
-            assert_eq!(events, ["page-faults", "task-clock"]);
+    fn times_have_units() {
+        let good = [
+            ("500ns", 500),
+            ("20us", 20_000),
+            ("1.5ms", 1_500_000),
+            ("1s", 1_000_000_000),
+        ];
+        for (text, ns) in good {
+            assert_eq!(nanoseconds(text), Ok(ns), "{text}");
         }
-        assert!(countable(Some("nonsense")).is_err());
+        for wrong in ["", "5", "us", "-1us", "0ns", "1min", "1e400s", "µs"] {
+            assert!(nanoseconds(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -82,11 +82,12 @@ pub(crate) struct Program<'a> {
     pub(crate) modules: Vec<RunModule>,
 }
 
-/// Writes `run.json`.
+/// Writes `run.json`. `switch_cost_ns`: see [`RunHeader::switch_cost_ns`].
 pub(crate) fn write_header(
     folder: &Path,
     program: &Program<'_>,
     events: &[String],
+    switch_cost_ns: Option<u64>,
     ended: &Ended,
 ) -> Result<()> {
     let uname = rustix::system::uname();
@@ -106,6 +107,7 @@ pub(crate) fn write_header(
         started: ended.started,
         duration_s: ended.duration_s,
         exit: ended.exit,
+        switch_cost_ns,
         modules: program.modules.clone(),
     };
     let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;
@@ -282,7 +284,14 @@ mod tests {
             duration_s: 2.0,
             interrupted: None,
         };
-        write_header(folder.path(), &program, &["cycles".to_owned()], &ended).unwrap();
+        write_header(
+            folder.path(),
+            &program,
+            &["cycles".to_owned()],
+            Some(7),
+            &ended,
+        )
+        .unwrap();
         let header: RunHeader = read_json(&folder.path().join(RUN_FILE)).unwrap().unwrap();
         assert_eq!(
             (header.program.as_str(), header.events[0].as_str()),

@@ -2,6 +2,7 @@
 
 mod changes;
 mod file;
+pub(crate) mod records;
 mod reload;
 
 pub(crate) use changes::{Change, Changes, event_set};

@@ -211,6 +211,8 @@ pub(crate) fn check_all() -> Vec<EventCheck> {
     let reason = refusal.map(|e| format!("{e:#}"));
     let check = |event: &ompfuse_format::simulated::Event| EventCheck {
         name: event.name,
+        alias: None,
+        what: event.what,
         kind: "simulated",
         available: reason.is_none(),
         includes_kernel: false,
@@ -218,11 +220,6 @@ pub(crate) fn check_all() -> Vec<EventCheck> {
         remedy: reason.is_some().then(|| REMEDY.to_owned()),
     };
     EVENTS.iter().map(check).collect()
-}
-
-/// What a simulated event counts.
-pub(crate) fn description(name: &str) -> Option<&'static str> {
-    position(name).map(|at| EVENTS[at].what)
 }
 
 #[cfg(test)]

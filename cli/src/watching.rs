@@ -6,17 +6,15 @@ pub(crate) use screen::show;
 
 use crate::output;
 use crate::run_dir;
-use crate::running::{self, Running};
+use crate::running::{self, Running, records};
 use anyhow::Result;
-use ompfuse_format::record::{HEADER_LEN, ThreadHeader, USER_MODULE, site_ref, split_site};
+use ompfuse_format::record::{USER_MODULE, site_ref, split_site};
 use ompfuse_format::run::EventStatus;
 use ompfuse_format::site::{HexAddress, SiteInfo, Source};
 use ompfuse_fuse::live::{Live, LiveRegion, RegionKey};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The processes that are looked at, and all that they have recorded by now.
@@ -136,16 +134,10 @@ impl Watching {
             let info = sites.and_then(|s| s.get(index as usize));
             info.map_or(site, |info| site_ref(module, info.region))
         };
-        let start = format!("{}-", known.key);
-        for entry in std::fs::read_dir(&known.folder)?.filter_map(Result::ok) {
-            let name = entry.file_name();
-            let name = name.to_str().unwrap_or_default();
-            if name.starts_with(&start) && name.ends_with(".rec") {
-                // A file that has just been made is empty; what is damaged, `ompfuse report` tells.
-                let Some((header, fresh)) = fresh(&entry.path(), |h| self.live.offset(number, h))
-                else {
-                    continue;
-                };
+        for path in records::files(&known.folder, &known.key)? {
+            // A file that has just been made is empty; what is damaged, `ompfuse report` tells.
+            let fresh = records::fresh(&path, |h| self.live.offset(number, h));
+            if let Some((header, fresh)) = fresh {
                 let _ = self.live.read(number, &header, &fresh, sets, region);
             }
         }
@@ -231,34 +223,6 @@ impl Watching {
         }
     }
 }
-
-/// The records of a thread behind an offset; the thread goes on writing meanwhile. `None`: there is no file to read.
-fn fresh(path: &Path, from: impl Fn(&ThreadHeader) -> u64) -> Option<(ThreadHeader, Vec<u8>)> {
-    let file = File::open(path).ok()?;
-    let header = || {
-        let mut bytes = vec![0; HEADER_LEN];
-        file.read_exact_at(&mut bytes, 0).ok()?;
-        ThreadHeader::parse(&bytes).ok()
-    };
-    for _ in 0..ATTEMPTS {
-        let before = header()?;
-        let mut fresh = Vec::new();
-        for part in before.behind(from(&before)) {
-            let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
-            file.read_exact_at(&mut bytes, part.start).ok()?;
-            fresh.append(&mut bytes);
-        }
-        let after = header()?;
-        // What was read of the stage may be later records if it has been emptied since.
-        if (after.flushed, after.stage) == (before.flushed, before.stage) {
-            return Some((before, fresh));
-        }
-    }
-    None // a thread that is faster than this command: next time
-}
-
-/// How often a file is read again that has changed meanwhile.
-const ATTEMPTS: usize = 100;
 
 impl Known {
     fn new(process: &Running) -> Result<Known> {

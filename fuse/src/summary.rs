@@ -100,6 +100,10 @@ pub struct RunSummary {
     pub xus: u64,
     /// What was lost or broken.
     pub health: Health,
+    /// What counting the processor's events added to the processor time of a thread's switch and its return, in nanoseconds,
+    /// if that was measured.
+    #[serde(default)]
+    pub switch_cost_ns: Option<u64>,
 }
 
 /// How runs were combined.

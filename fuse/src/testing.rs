@@ -233,6 +233,7 @@ impl FakeRun {
                 started: 1.7e9,
                 duration_s: 2e-6,
                 exit: Exit::Code(0),
+                switch_cost_ns: None,
                 modules: vec![module],
             },
             files: vec![],
@@ -266,6 +267,7 @@ impl FakeRun {
                     bias: 0,
                 })
                 .collect(),
+            min_duration_ns: None,
             sets: vec![],
         };
         let json = serde_json::to_vec(&header).expect("plain data");
@@ -280,6 +282,8 @@ impl FakeRun {
                 lost: threads.iter().map(|t| t.lost).sum(),
                 stopped: None,
                 boundary: None,
+                probes: vec![],
+                switches: None,
             };
             self.files.push((
                 format!("process-{pid}.end.json"),

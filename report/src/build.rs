@@ -6,10 +6,12 @@ use crate::model::{
     EventState, ModuleInfo, Region, Report, RunInfo, Serial, ThreadCheck, UnmatchedXus,
 };
 use crate::overhead::overheads;
+use crate::units::{count, seconds};
 use ompfuse_format::Construct;
+use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine::{INSTANCES, Reason, Unmatched};
 use ompfuse_fuse::run::ThreadAccount;
-use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
+use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
 use region::{event_totals, region};
 
 const NS: f64 = 1e-9;
@@ -119,6 +121,8 @@ fn run_info(run: &ompfuse_fuse::summary::RunSummary) -> RunInfo {
             .collect(),
         xus: run.xus,
         lost_records: run.health.lost_records,
+        switches: switches(run),
+        switch_cost_s: run.switch_cost_ns.map(|ns| ns as f64 * NS),
     }
 }
 
@@ -132,12 +136,24 @@ fn module_info(module: &ModuleSummary) -> ModuleInfo {
 }
 
 fn events(summary: &Summary) -> Vec<EventState> {
-    let state = |e: &ompfuse_fuse::summary::EventOrigin| EventState {
-        name: e.name.clone(),
-        run: e.run.map(|run| run + 1),
-        reason: e.reason.clone(),
+    let state = |e: &EventOrigin| {
+        let probes = e.run.and_then(|run| probes(summary, run, &e.name));
+        EventState {
+            name: e.name.clone(),
+            run: e.run.map(|run| run + 1),
+            reason: e.reason.clone(),
+            probe_inside: probes.map(|p| p.inside),
+            probe_around: probes.map(|p| p.around),
+        }
     };
     summary.events.iter().map(state).collect()
+}
+
+/// What probes add to an event's counts in a run: as its first process that knows has measured it.
+fn probes<'a>(summary: &'a Summary, run: u16, event: &str) -> Option<&'a ProbeCount> {
+    let processes = &summary.runs.get(run as usize)?.processes;
+    let mut measured = processes.iter().flat_map(|p| &p.probes);
+    measured.find(|p| p.event == event)
 }
 
 fn accounting(summary: &Summary) -> Vec<ThreadCheck> {
@@ -201,6 +217,35 @@ fn reason(u: &Unmatched) -> String {
     }
 }
 
+/// Share of the threads' time from which on it is said what counting costs at switches.
+const WORTH_SAYING: f64 = 0.01;
+
+/// How often a run's threads were switched; `None`: not all of it is known.
+fn switches(run: &RunSummary) -> Option<u64> {
+    let of_all = run.processes.iter().map(|p| p.switches);
+    of_all
+        .sum::<Option<u64>>()
+        .filter(|_| !run.processes.is_empty())
+}
+
+/// What the processor's counters cost where threads were switched, if that is much of a run.
+fn switching(summary: &Summary, run: &RunSummary) -> Option<String> {
+    let switches = switches(run)?;
+    let each = run.switch_cost_ns? as f64 * NS;
+    let time = run.duration_s? * f64::from(summary.threads.max(1));
+    let cost = each * switches as f64;
+    (cost > WORTH_SAYING * time).then(|| {
+        format!(
+            "counting the processor's events costs at least {} at each switch of a thread here: for {} switches {} of the \
+             threads' {}, most of it in what waits",
+            seconds(each),
+            count(switches),
+            seconds(cost),
+            seconds(time)
+        )
+    })
+}
+
 fn notes(summary: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     for (at, run) in summary.runs.iter().enumerate() {
@@ -229,13 +274,17 @@ fn notes(summary: &Summary) -> Vec<String> {
             ));
         }
         notes.extend(health.problems.iter().map(|p| format!("{which}{p}")));
+        notes.extend(switching(summary, run).map(|note| format!("{which}{note}")));
     }
     let sum = |ticks: fn(&ThreadAccount) -> u64| summary.accounts.iter().map(ticks).sum::<u64>();
     let (own, off) = (sum(|a| a.own_ticks), sum(|a| a.unrecorded_ticks));
     if off > 0 {
+        let why = match summary.left_out.as_slice() {
+            [] => "regions were switched off meanwhile, or the program paused the recording",
+            _ => "of what is recorded in part, or was switched off meanwhile",
+        };
         notes.push(format!(
-            "{:.1}% of the threads' time is in no region here: regions were switched off meanwhile, or the program paused the \
-             recording",
+            "{:.1}% of the threads' time is in no region here: {why}",
             100.0 * off as f64 / (own + off) as f64
         ));
     }

@@ -63,6 +63,10 @@ pub struct RunInfo {
     pub xus: u64,
     /// Records that could not be written.
     pub lost_records: u64,
+    /// How often threads were switched away from a processor, if known.
+    pub switches: Option<u64>,
+    /// Processor time that the processor's counters added to a switch, at least, in seconds; if that was measured.
+    pub switch_cost_s: Option<f64>,
 }
 
 /// A patched module.
@@ -87,10 +91,14 @@ pub struct EventState {
     pub run: Option<u16>,
     /// Why it was not counted, with the remedy.
     pub reason: Option<String>,
+    /// What its probes add to the count of an execution unit: measured with an empty task when the run began.
+    pub probe_inside: Option<u64>,
+    /// What they add to what is around it, likewise.
+    pub probe_around: Option<u64>,
 }
 
 /// What is on record only in part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InPart {
     /// Kind: `task`, `range`, a wait.
     pub construct: &'static str,
@@ -102,6 +110,10 @@ pub struct InPart {
     pub one_in: u32,
     /// Because probes would have cost more than they were allowed to.
     pub throttled: bool,
+    /// Own time of those that are not on record.
+    pub left_out_s: f64,
+    /// Because they were shorter than this.
+    pub shorter_than_s: Option<f64>,
 }
 
 /// One construct at one place.

@@ -118,6 +118,21 @@ impl Buffer {
             .store(committed, Ordering::Release);
     }
 
+    /// Where the next record comes.
+    pub(crate) fn mark(&self) -> (u64, usize) {
+        (self.flushed.get(), self.at.get())
+    }
+
+    /// Takes back the records since a mark, if they are all in the stage.
+    pub(crate) fn take_back(&self, (flushed, at): (u64, usize)) {
+        if flushed == self.flushed.get() && at <= self.at.get() {
+            self.at.set(at);
+            // SAFETY: as in `commit`.
+            unsafe { AtomicU64::from_ptr(&raw mut (*self.header).committed) }
+                .store(flushed + at as u64, Ordering::Release);
+        }
+    }
+
     /// Writes the stage to the end of the log. What was committed is in the file at every moment.
     #[cold]
     #[inline(never)]
@@ -142,7 +157,7 @@ impl Buffer {
             return false;
         }
         self.flushed.set(flushed + len as u64);
-        // SAFETY: as in `record`.
+        // SAFETY: as in `commit`.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.header).flushed) }
             .store(self.flushed.get(), Ordering::Release);
         // The next records overwrite what was flushed: not before it is said to be.
@@ -186,7 +201,7 @@ impl Buffer {
         if trim {
             let end = if self.flushed.get() == 0 {
                 // Nothing but the stage: from now on it is all the records.
-                // SAFETY: as in `record`.
+                // SAFETY: as in `commit`.
                 unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }
                     .store(0, Ordering::Release);
                 HEADER_LEN + self.at.get()

@@ -2,150 +2,23 @@
 //! ways agree, others with one system call per boundary (8 events in a group cost as much as one). Under a simulator its
 //! counts instead.
 
-use crate::rdpmc::CounterPage;
-use crate::simulated::{self, Slot};
+mod choose;
+mod rdpmc;
+mod simulated;
+
+pub(crate) use choose::{EventSet, choose};
+
 use crate::syscall;
 use core::cell::Cell;
 use core::mem::MaybeUninit;
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_format::run::EventStatus;
-use perf_event::events::{Event, Hardware, Software};
-use perf_event::{Builder, Counter, Group};
+use perf_event::Group;
+use rdpmc::CounterPage;
+use simulated::Slot;
 use std::os::fd::IntoRawFd;
-use std::path::Path;
 
 /// The kernel's two clocks of an event may differ by this much, whatever it counts.
 const TOLERANCE_NS: u64 = 1000;
-
-/// Software events whose subject is the kernel: with `exclude_kernel` they open and stay 0.
-const KERNEL_ONLY: &[&str] = &["context-switches", "cpu-migrations"];
-
-/// perf's event of this name.
-fn event(name: &str) -> Option<Event> {
-    Some(match name {
-        "task-clock" => Software::TASK_CLOCK.into(),
-        "page-faults" => Software::PAGE_FAULTS.into(),
-        "minor-faults" => Software::PAGE_FAULTS_MIN.into(),
-        "major-faults" => Software::PAGE_FAULTS_MAJ.into(),
-        "context-switches" => Software::CONTEXT_SWITCHES.into(),
-        "cpu-migrations" => Software::CPU_MIGRATIONS.into(),
-        "alignment-faults" => Software::ALIGNMENT_FAULTS.into(),
-        "emulation-faults" => Software::EMULATION_FAULTS.into(),
-        "cycles" => Hardware::CPU_CYCLES.into(),
-        "instructions" => Hardware::INSTRUCTIONS.into(),
-        "cache-references" => Hardware::CACHE_REFERENCES.into(),
-        "cache-misses" => Hardware::CACHE_MISSES.into(),
-        "branches" => Hardware::BRANCH_INSTRUCTIONS.into(),
-        "branch-misses" => Hardware::BRANCH_MISSES.into(),
-        "stalled-cycles-frontend" => Hardware::STALLED_CYCLES_FRONTEND.into(),
-        "stalled-cycles-backend" => Hardware::STALLED_CYCLES_BACKEND.into(),
-        "ref-cycles" => Hardware::REF_CPU_CYCLES.into(),
-        _ => return None,
-    })
-}
-
-/// One event of the set, as this process counts it.
-#[derive(Debug, Clone)]
-struct Chosen {
-    event: Event,
-    with_kernel: bool,
-}
-
-/// The event set, as this process counts it.
-#[derive(Debug, Clone)]
-pub(crate) enum EventSet {
-    /// By the kernel.
-    Perf(Perf),
-    /// By the simulator that the process runs under, in its folder.
-    Simulated(&'static Path, Vec<u8>),
-}
-
-/// Perf events.
-#[derive(Debug, Clone)]
-pub(crate) struct Perf(Vec<Chosen>);
-
-/// What `/proc/sys/kernel/perf_event_paranoid` says, for messages.
-fn paranoid() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
-        .map_or_else(|_| "unreadable".into(), |text| text.trim().to_owned())
-}
-
-fn open(group: &mut Group, chosen: &Chosen) -> std::io::Result<Counter> {
-    let mut builder = Builder::new().group(group).kind(chosen.event.clone());
-    builder.exclude_kernel(!chosen.with_kernel);
-    builder.build()
-}
-
-/// Finds out, on the first thread, which of the wanted events can be counted; says why not for the others.
-pub(crate) fn choose<'a>(wanted: impl Iterator<Item = &'a str>) -> (EventSet, Vec<EventStatus>) {
-    if let Some(folder) = simulated::folder() {
-        let (events, status) = simulated::choose(folder, wanted);
-        return (EventSet::Simulated(folder, events), status);
-    }
-    let mut chosen = Vec::new();
-    let mut status: Vec<EventStatus> = Vec::new();
-    let mut group = Group::new();
-    let mut opened = Vec::new();
-    for name in wanted {
-        if status.iter().any(|s| s.name == name) {
-            continue;
-        }
-        let result = match (&mut group, event(name)) {
-            (_, None) => Err("unknown event".to_owned()),
-            _ if chosen.len() == MAX_COUNTERS => {
-                Err(format!("more than {MAX_COUNTERS} events in one set"))
-            }
-            (Err(e), _) => Err(refusal(name, e)),
-            (Ok(group), Some(event)) => {
-                let full = Chosen {
-                    event,
-                    with_kernel: true,
-                };
-                let user = Chosen {
-                    with_kernel: false,
-                    ..full.clone()
-                };
-                match open(group, &full) {
-                    Ok(counter) => Ok((full, counter)),
-                    Err(e) if KERNEL_ONLY.contains(&name) => Err(refusal(name, &e)),
-                    Err(e) => match open(group, &user) {
-                        Ok(counter) => Ok((user, counter)),
-                        Err(_) => Err(refusal(name, &e)),
-                    },
-                }
-            }
-        };
-        let (column, reason) = match result {
-            Ok((one, counter)) => {
-                chosen.push(one);
-                opened.push(counter);
-                (Some(chosen.len() as u32 - 1), None)
-            }
-            Err(reason) => (None, Some(reason)),
-        };
-        status.push(EventStatus {
-            name: name.to_owned(),
-            column,
-            reason,
-        });
-    }
-    (EventSet::Perf(Perf(chosen)), status)
-}
-
-fn refusal(name: &str, e: &std::io::Error) -> String {
-    match e.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => format!(
-            "no permission to count {name} (perf_event_paranoid is {}); allow it with: sudo sysctl kernel.perf_event_paranoid=1",
-            paranoid()
-        ),
-        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
-            format!(
-                "this machine has no counter for {name} (no PMU, or none visible in a virtual machine)"
-            )
-        }
-        _ => format!("cannot count {name}: {e}"),
-    }
-}
 
 /// The group of one thread.
 #[derive(Debug)]
@@ -164,8 +37,9 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Opens the chosen events for the calling thread; no counters at all if one of them can't be opened.
-    pub(crate) fn open(set: &EventSet) -> Counters {
+    /// Opens the chosen events for the calling thread; no counters at all if one of them can't be opened. `first`: the
+    /// thread's counters of another set, if it has some.
+    pub(crate) fn open(set: &EventSet, first: Option<&Counters>) -> Counters {
         let mut counters = Counters {
             fds: [-1; MAX_COUNTERS + 1],
             len: 0,
@@ -175,9 +49,13 @@ impl Counters {
             simulated: None,
         };
         let chosen = match set {
-            EventSet::Perf(Perf(chosen)) => chosen,
+            EventSet::Perf(chosen) => chosen,
             EventSet::Simulated(folder, events) => {
-                counters.simulated = Slot::claim(folder, events);
+                let known = first.and_then(|first| first.simulated.as_ref());
+                counters.simulated = match known {
+                    Some(slot) => Some(slot.with(events)),
+                    None => Slot::claim(folder, events),
+                };
                 counters.len = counters.simulated.as_ref().map_or(0, |_| events.len());
                 return counters;
             }
@@ -190,7 +68,7 @@ impl Counters {
         };
         let mut members = Vec::with_capacity(chosen.len());
         for one in chosen {
-            match open(&mut group, one) {
+            match one.open(&mut group) {
                 Ok(counter) => members.push(counter),
                 Err(_) => return counters,
             }

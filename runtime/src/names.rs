@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use ompfuse_format::record::{MAX_NAME, USER_MODULE, site_ref};
 
 /// Places for names; a power of two. Further ones are not recorded.
-const PLACES: usize = 4096;
+pub(crate) const PLACES: usize = 4096;
 
 /// A name, in memory that is never freed.
 struct Name {

@@ -157,6 +157,7 @@ unsafe extern "C" fn visit(
                 let functions = (&raw const FUNCTIONS).cast_mut();
                 // SAFETY: an aligned word in the module's data, which the header's note names for this.
                 unsafe { AtomicPtr::from_ptr(variable) }.store(functions, Ordering::Release);
+                process::switch_names(); // from now on there may be such regions
             }
         }
     }

@@ -135,6 +135,43 @@ impl Thread {
         thread
     }
 
+    /// The counters of the first event set.
+    pub(crate) fn first_counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Executes something so many times, outside of everything. The result are, per counter, the counts of what it opened, and
+    /// those around it; `None` if not all was counted. There is no record of it: all is charged to the root. `one` gets the
+    /// number of a node.
+    pub(crate) fn try_out(
+        &self,
+        times: u64,
+        one: impl Fn(u64),
+    ) -> Option<[[u64; 2]; MAX_COUNTERS]> {
+        let root = &self.root.cost;
+        let own = || -> [u64; MAX_COUNTERS] { core::array::from_fn(|at| root.counts[at].get()) };
+        let (mark, node) = (self.buffer.mark(), self.new_node());
+        self.charge();
+        let (all, around) = (self.last_counts(), own());
+        let (begin, own_ticks) = (self.last.get(), root.ticks.get());
+        (0..times).for_each(|_| one(node));
+        self.charge();
+        self.buffer.take_back(mark);
+        root.ticks.set(own_ticks + (self.last.get() - begin));
+        let (all_after, around_after) = (self.last_counts(), own());
+        let mut is_known = true;
+        let result = core::array::from_fn(|at| {
+            let all = all_after[at].wrapping_sub(all[at]);
+            let of_root = around_after[at].wrapping_sub(around[at]);
+            is_known &= at >= self.k() || around_after[at] != NOT_COUNTED;
+            if around_after[at] != NOT_COUNTED {
+                root.counts[at].set(around[at].saturating_add(all));
+            }
+            [all.saturating_sub(of_root), of_root]
+        });
+        is_known.then_some(result)
+    }
+
     /// Goes on where this thread's records were closed too early: ranks are counted on.
     pub(crate) fn follow(&self, before: &Thread) {
         self.root.follow(&before.root);

@@ -5,6 +5,7 @@ use crate::running::{self, Change, Changes, Running, event_set};
 use crate::select::Pattern;
 use anyhow::{Context, Result, ensure};
 use ompfuse_format::control::OFF;
+use ompfuse_format::record::USER_MODULE;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,8 @@ pub(crate) struct Args {
     /// A run's folder, the folder of `ompfuse record -o`, or the number of a process
     #[arg(value_name = "DIR|PID")]
     target: PathBuf,
-    /// Record nothing of these regions any more; as --select of `ompfuse patch`
+    /// Record nothing of these regions any more; as --select of `ompfuse patch`, or `user:NAME` for one that the program
+    /// itself has named through ompfuse.h
     #[arg(long, value_name = "S")]
     disable: Vec<Pattern>,
     /// Record these regions again; done after --disable
@@ -117,6 +119,8 @@ struct State {
     /// Regions, and those that are off.
     regions: usize,
     regions_off: usize,
+    /// Regions that the program itself has named, and that are off.
+    user_regions_off: usize,
     #[serde(flatten)]
     control: crate::running::State,
 }
@@ -135,7 +139,9 @@ impl State {
                 regions_off += usize::from(byte & OFF != 0);
             }
         }
+        let named = process.control.table(USER_MODULE)?.unwrap_or_default().1;
         Ok(State {
+            user_regions_off: named.iter().filter(|&&byte| byte & OFF != 0).count(),
             pid: process.pid,
             folder: process.folder.clone(),
             regions,
@@ -163,6 +169,10 @@ impl State {
             0 => String::new(),
             off => format!(", {off} of {} regions off", self.regions),
         };
+        let named_off = match self.user_regions_off {
+            0 => String::new(),
+            off => format!(", {off} of the program's own regions off"),
+        };
         let paused = if self.control.paused {
             ", paused by the program"
         } else {
@@ -170,7 +180,7 @@ impl State {
         };
         let folder: &Path = &self.folder;
         format!(
-            "{} in {}: {sets}{off}{paused}\n",
+            "{} in {}: {sets}{off}{named_off}{paused}\n",
             self.pid,
             folder.display()
         )

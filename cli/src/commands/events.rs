@@ -40,16 +40,15 @@ fn text(answer: &Answer) -> String {
     let mut table = output::table(&["event", "kind", "available", ""]);
     for e in &answer.events {
         let remark = match &e.reason {
-            Some(reason) => reason.as_str(),
-            None if e.kind == "simulated" => simulate::description(e.name).unwrap_or(""),
-            None if e.includes_kernel => "",
-            None => "without what the kernel does for the program",
+            Some(reason) => reason.clone(),
+            None if e.includes_kernel || e.kind == "simulated" => e.what.to_owned(),
+            None => format!("{}, without what the kernel does for the program", e.what),
         };
         table.add_row([
             e.name,
             e.kind,
             if e.available { "yes" } else { "no" },
-            remark,
+            &remark,
         ]);
     }
     let mut text = output::lines(&table);

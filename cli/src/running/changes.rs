@@ -10,11 +10,14 @@
 //! ```
 //! Filter files (`select`, `skip`) are such files.
 
-use super::Running;
+use super::file::Changing;
+use super::{Running, records};
 use crate::counters;
 use crate::select::{self, Pattern};
 use anyhow::{Context, Result, bail, ensure};
+use ompfuse_format::record::USER_MODULE;
 use ompfuse_format::run::RunModule;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The word for the event set that the recording began with, or for that of regions without one of their own.
@@ -30,6 +33,25 @@ pub(crate) enum Change {
         names: Option<String>,
         what: Pattern,
     },
+}
+
+impl Change {
+    /// The regions that it is about.
+    fn what(&self) -> &Pattern {
+        let (Change::Switch { what, .. } | Change::OwnSet { what, .. }) = self;
+        what
+    }
+
+    /// Makes it in a module. `meant`: by site.
+    fn make(&self, file: &Changing<'_>, module: u32, meant: &[bool]) -> Result<()> {
+        match self {
+            Change::Switch { on, .. } => file.switch(module, meant, *on),
+            Change::OwnSet { names, .. } => {
+                let set = names.as_deref().map(|n| file.set(n)).transpose()?;
+                file.own_set(module, meant, set)
+            }
+        }
+    }
 }
 
 /// Changes that belong together.
@@ -118,21 +140,51 @@ impl Changes {
 
     /// Makes the changes in every process. Nothing is changed if something that is named isn't there in any.
     pub(crate) fn apply(&self, processes: &[Running]) -> Result<()> {
-        let mut modules = Vec::new();
+        let (mut modules, mut named) = (Vec::new(), Vec::new());
+        let about_user = self.list.iter().any(|c| c.what().is_about_user());
         for process in processes {
             modules.push(process.modules()?);
+            named.push(match about_user {
+                true => records::user_regions(&process.folder, &process.key)?,
+                false => BTreeMap::new(),
+            });
         }
         for change in &self.list {
-            let (Change::Switch { what, .. } | Change::OwnSet { what, .. }) = change;
+            let what = change.what();
             let is_in = |(_, m): &(u32, RunModule)| meant(what, m).contains(&true);
+            let is_named = named.iter().flat_map(BTreeMap::values);
             ensure!(
-                modules.iter().flatten().any(is_in),
-                "nothing that is loaded matches {what}; `ompfuse scan` lists what there is"
+                modules.iter().flatten().any(is_in)
+                    || is_named.into_iter().any(|n| what.matches_user(n)),
+                "nothing that is loaded matches {what}; `ompfuse scan` lists what there is{}",
+                match what.is_about_user() {
+                    true =>
+                        ", but for regions that the program names: they are known once they have begun",
+                    false => "",
+                }
             );
         }
-        for (process, modules) in processes.iter().zip(&modules) {
+        for ((process, modules), named) in processes.iter().zip(&modules).zip(&named) {
             process.control.change(|file| {
                 self.set_sets(file)?;
+                if self.reset {
+                    file.reset(USER_MODULE)?;
+                }
+                for change in &self.list {
+                    let last = named
+                        .keys()
+                        .next_back()
+                        .map_or(0, |&last| last as usize + 1);
+                    let is_meant = |at: usize| {
+                        named
+                            .get(&(at as u32))
+                            .map(|n| change.what().matches_user(n))
+                    };
+                    let regions = (0..last)
+                        .map(|at| is_meant(at) == Some(true))
+                        .collect::<Vec<_>>();
+                    change.make(file, USER_MODULE, &regions)?;
+                }
                 for (number, module) in modules {
                     if self.reset {
                         file.reset(*number)?;
@@ -141,15 +193,7 @@ impl Changes {
                         file.switch(*number, &vec![true; module.sites.len()], false)?;
                     }
                     for change in &self.list {
-                        match change {
-                            Change::Switch { what, on } => {
-                                file.switch(*number, &meant(what, module), *on)?;
-                            }
-                            Change::OwnSet { names, what } => {
-                                let set = names.as_deref().map(|n| file.set(n)).transpose()?;
-                                file.own_set(*number, &meant(what, module), set)?;
-                            }
-                        }
+                        change.make(file, *number, &meant(change.what(), module))?;
                     }
                 }
                 Ok(())
@@ -158,7 +202,7 @@ impl Changes {
         Ok(())
     }
 
-    fn set_sets(&self, file: &super::file::Changing<'_>) -> Result<()> {
+    fn set_sets(&self, file: &Changing<'_>) -> Result<()> {
         let number = |names: &Option<String>| names.as_deref().map_or(Ok(0), |n| file.set(n));
         let sets: Vec<u32> = self.sets.iter().map(number).collect::<Result<_>>()?;
         if self.reset {

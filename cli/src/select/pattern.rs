@@ -9,6 +9,9 @@ use std::str::FromStr;
 /// Prefix of the name of a file that is patched.
 const LIBRARY: &str = "lib:";
 
+/// Prefix of the name of a region that the program names. A C++ function may be in a namespace of this name.
+const USER: &str = "user:";
+
 /// Endings of source files: a name with one of them is no function's.
 const SOURCES: [&str; 25] = [
     "C", "F", "F03", "F08", "F90", "F95", "c", "c++", "cc", "cpp", "cu", "cxx", "f", "f03", "f08",
@@ -38,6 +41,8 @@ enum Kind {
         line: Option<u32>,
     },
     Function(String),
+    /// A region that the program itself names, through ompfuse.h.
+    User(String),
 }
 
 impl FromStr for Pattern {
@@ -81,6 +86,12 @@ fn kind(text: &str) -> Result<Kind, String> {
     }
     if let Some(&construct) = Construct::ALL.iter().find(|c| c.name() == text) {
         return Ok(Kind::Construct(construct));
+    }
+    if let Some(name) = text.strip_prefix(USER).filter(|n| !n.starts_with(':')) {
+        return match name {
+            "" => Err("no name behind user:; give that of a region, as in user:solve*".to_owned()),
+            _ => Ok(Kind::User(name.to_owned())),
+        };
     }
     let source = |file: &str, line| {
         let file = file.to_owned();
@@ -144,7 +155,22 @@ impl Pattern {
                 .function
                 .as_ref()
                 .is_some_and(|f| matches_glob(glob, f) || matches_glob(glob, &readable(f))),
+            Kind::User(_) => false, // it has no place in a file
         }
+    }
+
+    /// Whether a region is meant that the program calls by this name.
+    pub(crate) fn matches_user(&self, name: &str) -> bool {
+        match &self.kind {
+            Kind::User(glob) => matches_glob(glob, name),
+            _ => self.is_about_user(),
+        }
+    }
+
+    /// Whether it may be about regions that the program names.
+    pub(crate) fn is_about_user(&self) -> bool {
+        let all = Kind::Construct(Construct::UserRegion);
+        self.library.is_none() && (self.kind == all || matches!(self.kind, Kind::User(_)))
     }
 
     /// Whether everything in its modules is meant.
@@ -210,9 +236,11 @@ mod tests {
         for function in ["solve.part.0", "ns::f*", "*", "a.cold"] {
             assert_eq!(kind(function), Kind::Function(function.to_owned()));
         }
+        assert_eq!(kind("user:solve*"), Kind::User("solve*".to_owned()));
+        assert_eq!(kind("user::f"), Kind::Function("user::f".to_owned()));
         assert_eq!(kind("lib:libfoo*"), Kind::Any);
         assert_eq!(kind("lib:libfoo.so:0x1a"), Kind::Address(0x1a));
-        for wrong in ["", "0xzz", "lib:", "lib::task", "lib:x:"] {
+        for wrong in ["", "0xzz", "lib:", "lib::task", "lib:x:", "user:"] {
             assert!(wrong.parse::<Pattern>().is_err(), "{wrong}");
         }
     }
@@ -224,6 +252,14 @@ mod tests {
         assert!(!pattern.is_about("/libfoo/x") && pattern.names_modules());
         let any: Pattern = "task".parse().unwrap();
         assert!(any.is_about("/usr/lib/libfoo.so.1") && !any.names_modules());
+    }
+
+    #[test]
+    fn regions_that_the_program_names() {
+        let means = |text: &str, name| text.parse::<Pattern>().unwrap().matches_user(name);
+        assert!(means("user:st*", "step") && !means("user:st*", "rest"));
+        assert!(means("user-region", "step") && !means("task", "task"));
+        assert!(!means("step", "step") && !means("lib:x:user-region", "step"));
     }
 
     #[test]

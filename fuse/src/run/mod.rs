@@ -20,7 +20,7 @@ pub use nodes::{NONE, NodeTable};
 use crate::label::LabelId;
 use crate::table::{EventColumn, Site, XuTable};
 use ompfuse_format::Construct;
-use ompfuse_format::run::RunHeader;
+use ompfuse_format::run::{ProbeCount, RunHeader};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -49,6 +49,12 @@ pub struct ProcessInfo {
     /// What a boundary (reading clock and counters once) cost it, in picoseconds, where that was measured.
     #[serde(default)]
     pub boundary_ps: Option<u64>,
+    /// What the probes of an execution unit add to its counts, where that was measured.
+    #[serde(default)]
+    pub probes: Vec<ProbeCount>,
+    /// How often its threads were switched away from a processor, if it ended in an orderly way.
+    #[serde(default)]
+    pub switches: Option<u64>,
 }
 
 /// A thread that recorded, with the check that nothing was counted twice or not at all: the exclusive values of all its
@@ -93,6 +99,9 @@ pub struct LeftOut {
     pub one_in: u32,
     /// Because probes would have cost more than they were allowed to.
     pub throttled: bool,
+    /// Because they were shorter than this, in nanoseconds.
+    #[serde(default)]
+    pub shorter_than_ns: Option<u64>,
 }
 
 /// See [`ThreadAccount::counts`].

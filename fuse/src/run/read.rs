@@ -184,6 +184,11 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
                     .length(b.ticks.saturating_mul(1000))
                     .checked_div(b.boundaries)
             }),
+            probes: process
+                .end
+                .as_ref()
+                .map_or_else(Vec::new, |e| e.probes.clone()),
+            switches: process.end.as_ref().and_then(|e| e.switches),
         });
 
         let modules = module_map(process, &header.modules, &mut health);
@@ -224,7 +229,9 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
         for of_thread in parsed.iter().flat_map(|p| &p.left_out) {
             if let Some(site) = place(of_thread.site) {
                 let own_ns = clock.length(of_thread.ticks);
-                add_left_out(&mut left_out, site.0, of_thread, own_ns);
+                let least_ns = process.header.min_duration_ns;
+                let shorter = least_ns.filter(|_| of_thread.short);
+                add_left_out(&mut left_out, site.0, of_thread, own_ns, shorter);
             }
         }
         let first_thread = threads.len();
@@ -272,7 +279,13 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
     }
 }
 
-fn add_left_out(all: &mut Vec<LeftOut>, site: u32, of_thread: &record::LeftOut, own_ns: u64) {
+fn add_left_out(
+    all: &mut Vec<LeftOut>,
+    site: u32,
+    of_thread: &record::LeftOut,
+    own_ns: u64,
+    shorter_than_ns: Option<u64>,
+) {
     let construct = of_thread.construct;
     let known = all
         .iter()
@@ -285,6 +298,7 @@ fn add_left_out(all: &mut Vec<LeftOut>, site: u32, of_thread: &record::LeftOut, 
             own_ns: 0,
             one_in: 1,
             throttled: false,
+            shorter_than_ns: None,
         });
         all.len() - 1
     });
@@ -293,6 +307,7 @@ fn add_left_out(all: &mut Vec<LeftOut>, site: u32, of_thread: &record::LeftOut, 
     entry.own_ns += own_ns;
     entry.one_in = entry.one_in.max(of_thread.one_in);
     entry.throttled |= of_thread.throttled;
+    entry.shorter_than_ns = entry.shorter_than_ns.max(shorter_than_ns);
 }
 
 /// First pass over a process's threads.

@@ -21,6 +21,7 @@ impl Summary {
             processes: run.processes.clone(),
             xus: run.xus.len() as u64,
             health: run.health.clone(),
+            switch_cost_ns: header.switch_cost_ns,
         };
         let events = origins(&run.events);
         Summary {
@@ -91,6 +92,7 @@ impl Summary {
                 processes: vec![],
                 xus: table.len() as u64,
                 health: Health::default(),
+                switch_cost_ns: None,
             }],
             ..Summary::default()
         }

@@ -62,14 +62,14 @@ fn file(summary: &Summary, module: &str) -> Option<String> {
     (summary.modules.len() > 1).then(|| name.to_owned())
 }
 
-/// Everything that happened at one site; `None` if nothing did.
+/// Everything that happened at one site, or is known not to be on record; `None` if nothing did.
 pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> Option<Region> {
     let stats: Vec<&RegionStat> = summary
         .regions
         .iter()
         .filter(|r| r.site == Some(site))
         .collect();
-    if stats.is_empty() {
+    if stats.is_empty() && left_out(summary, site).next().is_none() {
         return None;
     }
     let at = &summary.sites[site as usize];
@@ -212,6 +212,8 @@ fn in_part(left_out: &LeftOut, stats: &[&RegionStat]) -> InPart {
         executed: recorded + left_out.count,
         one_in: left_out.one_in,
         throttled: left_out.throttled,
+        left_out_s: left_out.own_ns as f64 * NS,
+        shorter_than_s: left_out.shorter_than_ns.map(|ns| ns as f64 * NS),
     }
 }
 

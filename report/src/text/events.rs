@@ -3,7 +3,7 @@
 use super::sections::{kind, location};
 use super::table::{Align, fitted, wrap};
 use super::{Paint, TextOptions};
-use crate::model::{Region, Report};
+use crate::model::{EventState, Region, Report};
 use crate::units::count;
 use std::collections::BTreeMap;
 
@@ -78,6 +78,25 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
             rows.push([place, counts(serial)].concat());
         }
         text.push_str(&fitted(&header, rows, 2, options.width, paint));
+    }
+    let inside = |e: &&EventState| names.contains(&e.name.as_str()) && e.probe_inside > Some(0);
+    let probes: Vec<String> = report
+        .events
+        .iter()
+        .filter(inside)
+        .map(|e| {
+            let number = |n: Option<u64>| count(n.unwrap_or(0));
+            let (own, around) = (number(e.probe_inside), number(e.probe_around));
+            format!("{own} (and {around} around it) {}", e.name)
+        })
+        .collect();
+    if !probes.is_empty() {
+        let line = format!(
+            "of that are the probes', in each execution unit: {}; measured with an empty task when the run began, other \
+             constructs differ",
+            probes.join(", ")
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
     }
     if !never.is_empty() {
         text.push_str(&wrap(

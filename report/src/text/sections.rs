@@ -79,18 +79,24 @@ pub(super) fn in_part(report: &Report, paint: Paint) -> Option<String> {
     }
     let mut text = paint.warn("recorded in part; times and counts below are of what is on record:");
     for (region, part) in parts.iter().take(IN_PART) {
-        let why = if part.throttled {
-            ", since its probes would cost too much"
-        } else {
-            ""
-        };
+        let mut why = Vec::new();
+        if let Some(least) = part.shorter_than_s {
+            why.push(format!("not what is shorter than {}", seconds(least)));
+        }
+        if part.one_in > 1 {
+            why.push(format!("one in {}", part.one_in));
+        }
+        if part.throttled {
+            why.push("since its probes would cost too much".to_owned());
+        }
         text.push_str(&format!(
-            "\n  {} {}: {} of {} on record (one in {}{why})",
+            "\n  {} {}: {} of {} on record ({}); the others took {}",
             part.construct,
             location(region),
             count(part.recorded),
             count(part.executed),
-            part.one_in,
+            why.join(", "),
+            seconds(part.left_out_s),
         ));
     }
     if parts.len() > IN_PART {

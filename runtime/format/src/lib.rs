@@ -6,6 +6,7 @@
 //! * [`construct`]: the OpenMP constructs, by their numbers and names.
 //! * [`description`]: what a patched file says of itself, as it is written.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
+//! * [`event`]: perf's events.
 //! * [`run`]: the JSON headers of a run folder.
 //! * [`simulated`]: the events of the simulated PMU, and where their counts are.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ pub mod abi;
 pub mod construct;
 pub mod control;
 pub mod description;
+pub mod event;
 pub mod record;
 pub mod run;
 pub mod simulated;

@@ -105,6 +105,8 @@ pub struct LeftOut {
     pub one_in: u32,
     /// Because their probes would have cost too much.
     pub throttled: bool,
+    /// Some of them because they were shorter than is wanted on record.
+    pub short: bool,
 }
 
 impl LeftOut {

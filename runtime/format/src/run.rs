@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// Environment variable: absolute path of the run folder. Without it nothing is recorded.
 pub const ENV_DIR: &str = "OMPFUSE_DIR";
-/// Environment variable: names of the events to count, separated by commas (see [`EVENT_NAMES`]); several event sets are
+/// Environment variable: names of the events to count, separated by commas (see [`event`](crate::event)); several event sets are
 /// separated by semicolons.
 pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
 /// Environment variable: after how many instances of a region the next event set comes.
@@ -25,6 +25,8 @@ pub const ENV_ROTATE: &str = "OMPFUSE_ROTATE";
 pub const ENV_SAMPLE: &str = "OMPFUSE_SAMPLE";
 /// Environment variable: percentage of a region's time that its probes may cost before fewer of its instances are recorded.
 pub const ENV_THROTTLE: &str = "OMPFUSE_THROTTLE";
+/// Environment variable: tasks, ranges and waits whose own time is shorter than so many nanoseconds are only counted.
+pub const ENV_MIN_DURATION: &str = "OMPFUSE_MIN_DURATION";
 /// Environment variable: file that is read again when SIGUSR1 comes.
 pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 
@@ -82,28 +84,6 @@ pub fn events_file_process(name: &str) -> Option<&str> {
     set.bytes().all(|b| b.is_ascii_digit()).then_some(key)
 }
 
-/// Events that the runtime library knows, by perf's names: software first, then generic hardware events.
-/// `time` (TSC) is always recorded and no event.
-pub const EVENT_NAMES: &[&str] = &[
-    "task-clock",
-    "page-faults",
-    "minor-faults",
-    "major-faults",
-    "context-switches",
-    "cpu-migrations",
-    "alignment-faults",
-    "emulation-faults",
-    "cycles",
-    "instructions",
-    "cache-references",
-    "cache-misses",
-    "branches",
-    "branch-misses",
-    "stalled-cycles-frontend",
-    "stalled-cycles-backend",
-    "ref-cycles",
-];
-
 /// A time on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockPair {
@@ -160,6 +140,9 @@ pub struct ProcessHeader {
     pub events: Vec<EventStatus>,
     /// The patched modules that were there.
     pub modules: Vec<ModuleStatus>,
+    /// What is shorter than so many nanoseconds is not on record (see [`ENV_MIN_DURATION`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_duration_ns: Option<u64>,
     /// Further event sets; the files of those that came later say so themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<EventSet>,
@@ -172,6 +155,17 @@ pub struct BoundaryCost {
     pub boundaries: u64,
     /// ... took so many ticks.
     pub ticks: u64,
+}
+
+/// What probes add to the counts of an event: an empty task has been executed, and counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProbeCount {
+    /// The event.
+    pub event: String,
+    /// Counted in the task itself.
+    pub inside: u64,
+    /// Counted in what executed the task.
+    pub around: u64,
 }
 
 /// Written at an orderly exit.
@@ -188,6 +182,13 @@ pub struct ProcessEnd {
     /// As the main thread measured it when recording began; `None`: nobody did.
     #[serde(default)]
     pub boundary: Option<BoundaryCost>,
+    /// What the probes of an execution unit add to the counts of the first event set, as the main thread measured it when
+    /// recording began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<ProbeCount>,
+    /// How often the process's threads have been switched away from a processor since recording began.
+    #[serde(default)]
+    pub switches: Option<u64>,
 }
 
 /// A patched module of a run, with the sites that its records refer to.
@@ -236,6 +237,10 @@ pub struct RunHeader {
     pub duration_s: f64,
     /// How it ended.
     pub exit: Exit,
+    /// What the processor's counters of the event set add to the processor time of a switch from one thread to another and
+    /// back, in nanoseconds; measured before the run. `None`: not measured, or no such counters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_cost_ns: Option<u64>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
 }

@@ -10,6 +10,8 @@ pub(crate) mod sync;
 pub(crate) mod taskloop;
 pub(crate) mod tasks;
 
+pub(crate) use tasks::empty as empty_task;
+
 use crate::entry::Call;
 use crate::thread::Thread;
 use ompfuse_format::Construct;

@@ -7,7 +7,7 @@ use crate::entry::{self, Call, MAX_STACK_ALIGN};
 use crate::process;
 use crate::thread::{Choice, Cost, Frame, Place, Thread};
 use ompfuse_format::Construct;
-use ompfuse_format::record::Step;
+use ompfuse_format::record::{NO_SITE, Step};
 
 /// Marks a [`KmpTag`] as ours.
 const MAGIC: u64 = 0x4b53_4154_4546_504f; // "OPFETASK"
@@ -229,6 +229,31 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     result
 }
 
+/// Executes a task that does nothing, as libgomp would: whatever is counted is the probes'. `node`: its node.
+pub(crate) fn empty(node: u64) {
+    unsafe extern "C-unwind" fn nothing(_: usize) {}
+    let tag = Tag {
+        function: nothing as *const () as u64,
+        node,
+        parent: 0,
+        index: 0,
+        path: 0,
+        site: NO_SITE,
+        ranked_by_tid: false,
+    };
+    let mut header = Header {
+        event: 0,
+        tag,
+        block: 0,
+        copy: 0,
+        distance: size_of::<Header>() as u64,
+        detach: false,
+        made_at: 0,
+    };
+    // SAFETY: a header of our own; its function takes no notice of the block.
+    unsafe { gomp_enter(&raw mut header) };
+}
+
 unsafe extern "C-unwind" fn gomp_enter(header: *mut Header) {
     // SAFETY: the header made by `create`, or the runtime's copy of it.
     let head = unsafe { &*header };
@@ -279,12 +304,16 @@ pub(super) struct KmpTag {
     rank: i64,
     /// What was chosen when its first part began.
     choice: Choice,
+    is_untied: bool,
     /// What the tasks of a taskloop have in common.
     pub(super) bounds: Option<Bounds>,
 }
 
 /// Bytes behind KMPC's task, before its shared variables.
 const TAG_LEN: u64 = size_of::<KmpTag>() as u64;
+
+/// kmp.h, kmp_tasking_flags_t.tiedness.
+const FLAG_TIED: u64 = 1;
 
 /// `__kmpc_omp_task_alloc(loc, gtid, flags, sizeof_task, sizeof_shareds, entry)`: the task grows by a tag, which is found
 /// again right before the shared variables.
@@ -299,6 +328,7 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
         tag: Tag::new(thread, entry::this(call.site()), regs[5]),
         rank: 0,
         choice: Choice::NONE,
+        is_untied: regs[2] & FLAG_TIED == 0,
         bounds: None,
     };
     let before = thread.switch(&raw const thread.pending);
@@ -366,7 +396,7 @@ unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
             (frame, extent)
         }
     };
-    frame.resume(kept.rank, kept.choice);
+    frame.resume(kept.rank, kept.choice, kept.is_untied);
     let mut result = 0;
     run(thread, &frame, extent, || {
         // SAFETY: the task has not executed anything of this part yet, so it is there, and this thread's.

@@ -5,14 +5,12 @@
 //! runtime's destructor may crash, hence no time is spent there that can be spent before. Constructs in the program's
 //! own destructors come in between: they are recorded.
 
-use super::{
-    ACTIVE, BOUNDARY_TICKS, LOST, MEASURED, NEXT_INDEX, PROCESS, Process, THREADS, TLS_OFF, clock,
-    complain, create, here, is_own_process, with_list,
-};
+use super::threads::{NEXT_INDEX, THREADS, is_own_process, with_list};
+use super::{ACTIVE, LOST, PROCESS, Process, TLS_OFF, clock, complain, create, here, measure};
 use crate::thread::Thread;
 use crate::tls;
 use core::sync::atomic::{AtomicBool, Ordering};
-use ompfuse_format::run::{BoundaryCost, ProcessEnd};
+use ompfuse_format::run::ProcessEnd;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -48,7 +46,7 @@ extern "C" fn prepare() {
     };
     // The exiting thread too: if it comes to another construct, it goes on in another file.
     let lost = close_idle(true);
-    if write(process, &totals(lost)) {
+    if write(process, &totals(process, lost)) {
         WRITTEN.store(true, Ordering::Relaxed);
     }
 }
@@ -76,7 +74,7 @@ pub(crate) fn finish() {
         thread.finish();
     }
     tls::set(TLS_OFF);
-    let end = totals(close_idle(!is_written));
+    let end = totals(process, close_idle(!is_written));
     if own.is_some() || !is_written {
         write(process, &end);
     }
@@ -107,18 +105,16 @@ fn close_idle(trim: bool) -> u64 {
     lost
 }
 
-fn totals(lost: u64) -> ProcessEnd {
-    let ticks = BOUNDARY_TICKS.load(Ordering::Relaxed);
+fn totals(process: &Process, lost: u64) -> ProcessEnd {
     ProcessEnd {
         end: clock(),
         threads: NEXT_INDEX.load(Ordering::Relaxed),
         lost,
         stopped: (lost > 0)
             .then(|| format!("{lost} records or threads did not fit (disk full, or a limit)")),
-        boundary: (ticks > 0).then_some(BoundaryCost {
-            boundaries: MEASURED.0,
-            ticks,
-        }),
+        boundary: measure::boundary(),
+        probes: measure::probe_counts(&process.status),
+        switches: measure::switched(),
     }
 }
 

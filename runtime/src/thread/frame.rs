@@ -40,6 +40,8 @@ pub(crate) struct Frame {
     pub(super) before: Cell<*const Cost>,
     pub(super) work_base: Cell<usize>,
     pub(super) mutex_base: Cell<usize>,
+    /// It may be executed in several parts.
+    pub(super) is_untied: Cell<bool>,
     /// Whether it is recorded, and how it is counted; a task region keeps that over its parts.
     pub(super) choice: Cell<Choice>,
 }
@@ -71,12 +73,14 @@ impl Frame {
             before: Cell::new(core::ptr::null()),
             work_base: Cell::new(0),
             mutex_base: Cell::new(0),
+            is_untied: Cell::new(false),
             choice: Cell::new(Choice::NONE),
         }
     }
 
-    /// Continues a task region that has `rank` children from its earlier parts.
-    pub(crate) fn resume(&self, rank: i64, choice: Choice) {
+    /// Continues a task region that has `rank` children from its earlier parts. `is_untied`: it may have such.
+    pub(crate) fn resume(&self, rank: i64, choice: Choice, is_untied: bool) {
+        self.is_untied.set(is_untied);
         self.rank.set(rank);
         self.choice.set(choice);
         // The first child has written the node.

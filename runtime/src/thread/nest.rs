@@ -1,6 +1,6 @@
 //! Entering and leaving constructs, and the ranks of what is created in them.
 
-use super::{Choice, Frame, Place, Thread, Work};
+use super::{Choice, Frame, Place, Thread, Work, sample};
 use crate::probes::started::Detached;
 use crate::{host, syscall};
 use ompfuse_format::Construct;
@@ -15,8 +15,8 @@ impl Thread {
         u64::from(self.index + 1) << 40 | sequence
     }
 
-    /// Node of the innermost construct, whose record need not exist yet: for what is told by its parent only. Where there will
-    /// be none, the node's is written.
+    /// Node of the innermost construct, whose record need not exist yet: for what is told by its parent only. Where there may
+    /// never be one, the node's is written.
     #[inline]
     pub(crate) fn here(&self) -> u64 {
         let (choice, written, node) = match self.work() {
@@ -26,7 +26,7 @@ impl Thread {
                 (frame.choice(), &frame.written, frame.node)
             }
         };
-        if choice.is_off() && !written.replace(true) {
+        if (choice.is_off() || sample::may_be_short()) && !written.replace(true) {
             self.write_here();
         }
         node
@@ -160,7 +160,7 @@ impl Thread {
         };
         let fetches = work.fetches.get();
         let fetched = (fetches > 0).then_some((fetches, &work.dispatch));
-        self.write_chosen(work.choice.get(), &head, &work.cost, fetched);
+        self.write_chosen(work.choice.get(), &head, &work.cost, false, fetched);
         self.work_top.set(self.work_top.get() - 1);
         self.turn(self.innermost_cost());
     }
@@ -277,7 +277,13 @@ impl Thread {
             t1: self.last.get(),
             own_ticks: frame.cost.ticks.get(),
         };
-        self.write_chosen(frame.choice.get(), &head, &frame.cost, None);
+        self.write_chosen(
+            frame.choice.get(),
+            &head,
+            &frame.cost,
+            frame.is_untied.get(),
+            None,
+        );
         self.frame.set(frame.up.get());
         self.turn(frame.before.get());
     }

@@ -13,6 +13,8 @@ use ompfuse_format::record::{self, LeftOut};
 
 /// One in so many is recorded everywhere; 1: all.
 static ONE_IN: AtomicU32 = AtomicU32::new(1);
+/// What takes fewer ticks is only counted; 0: nothing is.
+static LEAST: AtomicU64 = AtomicU64::new(0);
 /// Percentage of a region's own time that its probes may cost until fewer instances are recorded; 0: any.
 static SHARE: AtomicU32 = AtomicU32::new(0);
 /// What the probes of an instance cost, in ticks.
@@ -33,10 +35,11 @@ const TRIES: usize = 8;
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 /// What a process starts with.
-pub(crate) fn prepare(one_in: u32, share: u32) {
+pub(crate) fn prepare(one_in: u32, share: u32, least: u64) {
     ONE_IN.store(one_in.max(1), Ordering::Relaxed);
     SHARE.store(share, Ordering::Relaxed);
-    IS_ON.store(one_in > 1 || share > 0, Ordering::Relaxed);
+    LEAST.store(least, Ordering::Relaxed);
+    IS_ON.store(one_in > 1 || share > 0 || least > 0, Ordering::Relaxed);
 }
 
 /// A boundary takes so many ticks: the probes of an instance are two.
@@ -49,6 +52,12 @@ fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
+/// Whether it may turn out at its end that an execution unit is not on record: then the nodes that others name are written.
+#[inline(always)]
+pub(super) fn may_be_short() -> bool {
+    is_on() && LEAST.load(Ordering::Relaxed) > 0
+}
+
 /// A region on a thread.
 pub(super) struct Tally {
     /// Its construct's number plus 1, and its site; 0: the place is free.
@@ -59,6 +68,8 @@ pub(super) struct Tally {
     /// Left out, and not told yet: instances and ticks.
     count: Cell<u64>,
     ticks: Cell<u64>,
+    /// Some of them since they were short.
+    short: Cell<bool>,
     /// Recorded, and not judged yet.
     judged: Cell<u32>,
     judged_ticks: Cell<u64>,
@@ -125,12 +136,34 @@ impl Thread {
         let Some(tally) = self.tally(construct, site) else {
             return false;
         };
+        if self.is_short(construct, site, cost) {
+            return true;
+        }
         let Some(next) = tally.next.get().checked_sub(1) else {
             tally.next.set(tally.one_in.get() - 1);
             return false;
         };
         tally.next.set(next);
         tally.count.set(tally.count.get() + 1);
+        self.add_left_out(construct, site, cost);
+        true
+    }
+
+    /// Whether an execution unit or a wait that has ended is only counted, being shorter than what is wanted on record.
+    #[inline]
+    pub(super) fn is_short(&self, construct: Construct, site: u32, cost: &Cost) -> bool {
+        is_on()
+            && cost.ticks.get() < LEAST.load(Ordering::Relaxed)
+            && self.leave_out_short(construct, site, cost)
+    }
+
+    #[inline(never)]
+    fn leave_out_short(&self, construct: Construct, site: u32, cost: &Cost) -> bool {
+        let Some(tally) = self.tally(construct, site) else {
+            return false;
+        };
+        tally.count.set(tally.count.get() + 1);
+        tally.short.set(true);
         self.add_left_out(construct, site, cost);
         true
     }
@@ -234,6 +267,7 @@ impl Thread {
     fn tell(&self, tally: &Tally) {
         let key = tally.key.get();
         let (count, ticks) = (tally.count.take(), tally.ticks.take());
+        let short = tally.short.take();
         let Some(construct) = Construct::from_number((key >> 32).wrapping_sub(1) as u8) else {
             return;
         };
@@ -247,6 +281,7 @@ impl Thread {
             ticks,
             one_in: tally.one_in.get(),
             throttled: tally.one_in.get() > ONE_IN.load(Ordering::Relaxed),
+            short,
         };
         let Some(out) = self.buffer.room(LeftOut::LEN) else {
             return;

@@ -66,19 +66,24 @@ impl Thread {
         self.write(head, cost, None);
     }
 
-    /// Writes an interval, if that was chosen when it began. `fetched`: of a loop, as in [`Thread::write`].
+    /// Writes an interval, if that was chosen when it began. `is_part`: it may be a part of a unit only, whose length tells
+    /// nothing of the whole. `fetched`: of a loop, as in [`Thread::write`].
     #[inline(always)]
     pub(super) fn write_chosen(
         &self,
         choice: Choice,
         head: &IntervalHead,
         cost: &Cost,
+        is_part: bool,
         fetched: Option<(u64, &Cost)>,
     ) {
         if choice.is_off() {
             return self.write_nothing(choice, (head.construct, head.site), cost, fetched);
         }
         if head.construct.is_xu() {
+            if !is_part && self.is_short(head.construct, head.site, cost) {
+                return;
+            }
             self.judge(head.construct, head.site, head.own_ticks);
         }
         self.write(head, cost, fetched);

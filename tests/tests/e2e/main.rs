@@ -63,6 +63,7 @@ mod events;
 mod executions;
 mod fixtures;
 mod killed;
+mod kin;
 mod kinds;
 mod labels;
 mod libomp;

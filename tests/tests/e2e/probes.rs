@@ -27,7 +27,7 @@ const SLOW: [(&str, &str); 16] = [
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
     ),
-    ("process::begin_thread", "a thread's first probe"),
+    ("threads::begin_thread", "a thread's first probe"),
     ("buffer::Buffer::flush", "once per some thousand records"),
     ("buffer::Buffer::lose", "no space for a record"),
     (
@@ -75,7 +75,7 @@ const SLOW: [(&str, &str); 16] = [
 ];
 
 /// Those of them that save all registers around what they do.
-const SAVING: [&str; 2] = ["process::begin_thread", "entry::protected"];
+const SAVING: [&str; 2] = ["threads::begin_thread", "entry::protected"];
 
 /// What may be called in other libraries: copies of memory, and what runs while an exception passes.
 const IMPORTS: [&str; 5] = ["memcpy", "memmove", "memset", "bcmp", "_Unwind_Resume"];

@@ -1,10 +1,11 @@
 //! One in N is recorded: the same ones in every run, with the labels that they have when all are; the rest is counted.
 
 use ompfuse_tests::fixture::{Build, Fixture};
-use ompfuse_tests::{command, table};
+use ompfuse_tests::{command, process, skip, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A recording with these options: the run, and what the report says.
 fn record(patched: &Path, threads: usize, out: &Path, options: &[&str]) -> (PathBuf, Value) {
@@ -89,6 +90,121 @@ fn samples_are_the_same_in_every_run() {
                 );
             }
         }
+    }
+}
+
+/// Tasks that do nothing but create one that takes a while.
+const NESTED: &str = "
+    #include <stdio.h>
+    #include <time.h>
+    static long now(void) {
+        struct timespec t;
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return t.tv_sec * 1000000000L + t.tv_nsec;
+    }
+    int main(void) {
+        long sum = 0;
+        #pragma omp parallel
+        #pragma omp single
+        for (int i = 0; i < 16; i++) {
+            #pragma omp task firstprivate(i) shared(sum)
+            {
+                #pragma omp task firstprivate(i) shared(sum)
+                {
+                    long end = now() + 4000000;
+                    while (now() < end) ;
+                    #pragma omp critical
+                    sum += i;
+                }
+            }
+        }
+        printf(\"%ld\\n\", sum);
+        return 0;
+    }";
+
+/// What is short is counted, whatever it has inside is where it always is.
+#[test]
+fn what_is_short_is_left_out_and_its_children_are_not() {
+    for compiler in ["gcc", "clang-19"] {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let (source, program) = (folder.path().join("nested.c"), folder.path().join("nested"));
+        std::fs::write(&source, NESTED).expect("a file can be written");
+        let mut compile = Command::new(compiler);
+        if compile.arg("--version").output().is_err() {
+            skip(&format!("{compiler} is not installed"));
+            continue;
+        }
+        let mut compile = Command::new(compiler);
+        compile
+            .args(["-O2", "-g", "-fopenmp"])
+            .arg(&source)
+            .arg("-o");
+        process::run(compile.arg(&program)).ok("the compiler");
+        let labels = |report: &Path, depth: usize| -> Vec<String> {
+            let mut labels = table::labels(&table::export(report));
+            labels.retain(|l| l.split('.').count() == depth);
+            labels
+        };
+        let (all, _) = record(&program, 2, &folder.path().join("all"), &[]);
+        let (run, report) = record(
+            &program,
+            2,
+            &folder.path().join("long"),
+            &["--min-duration", "3ms"],
+        );
+        // 0, (rank, parallel), (rank, single), (rank, task), (rank, child)
+        assert_eq!(labels(&all, 7).len(), 16, "{compiler}");
+        assert_eq!(labels(&run, 9), labels(&all, 9), "{compiler}");
+        assert_eq!(labels(&run, 9).len(), 16, "{compiler}");
+        // Whoever was interrupted is long.
+        assert!(labels(&run, 7).len() < 16, "{compiler}: {report}");
+        for xu in table::export(&run) {
+            assert!(xu.number("duration_ns") >= 2_990_000, "{compiler}: {xu:?}");
+        }
+        assert_eq!(totals(&report).0["task"][1], 32, "{compiler}");
+        check_sums(&report, compiler);
+        let regions = report["regions"].as_array().expect("a list of regions");
+        let parts = regions.iter().filter_map(|r| r["in_part"].as_array());
+        for part in parts.flatten() {
+            assert_eq!(part["shorter_than_s"], 3e-3, "{compiler}: {part}");
+            assert_eq!(part["one_in"], 1, "{compiler}: {part}");
+        }
+        let text = command::ok([Path::new("report"), &run]).text();
+        assert!(text.contains("not what is shorter than 3.00 ms"), "{text}");
+    }
+}
+
+/// All or nothing: what no task reaches, and what all do.
+#[test]
+fn what_is_left_out_is_exact() {
+    for build in builds("probecost") {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let patched = table::patch(&build, folder.path(), &[]);
+        for (least, is_all) in [("1000s", false), ("1ns", true)] {
+            let out = folder.path().join(least);
+            let flags = [&table::ONE_EVENT[..], &["--min-duration", least]].concat();
+            let output = table::record(&patched, &["1600", "fib-task", "12"], 2, &out, &flags);
+            let text = output.ok(&build.to_string()).text();
+            let wanted = text.lines().find_map(|l| l.strip_prefix("fib-tasks "));
+            let wanted: u64 = wanted
+                .expect("the program says so")
+                .parse()
+                .expect("a number");
+            let run = table::runs(&out).pop().expect("a run was recorded");
+            let json = [Path::new("--format"), Path::new("json")];
+            let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+            let [xus, executions] = totals(&report).0["task"];
+            assert_eq!(executions, wanted, "{build} {least}");
+            assert_eq!(xus, if is_all { wanted } else { 0 }, "{build} {least}");
+            check_sums(&report, &build.to_string());
+        }
+    }
+}
+
+/// The threads' times are all there, in records or beside them.
+fn check_sums(report: &Value, what: &str) {
+    for account in report["accounting"].as_array().expect("a list of threads") {
+        assert_eq!(account["balanced"], Value::Bool(true), "{what}: {account}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a program says through `include/ompfuse.h`, and that it costs nothing where nobody listens.
 
+use ompfuse_tests::dialogue::Dialogue;
 use ompfuse_tests::process;
 use ompfuse_tests::table::{self, Xu};
 use ompfuse_tests::{command, repository, skip};
@@ -110,6 +111,103 @@ fn regions_pauses_and_counters() {
             "{what}: {accounts:?}"
         );
     }
+}
+
+/// Regions that the program names are switched one by one, and counted with events of their own.
+#[test]
+fn single_regions_are_switched() {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let source = folder.path().join("named.c");
+    let text = "#include <ompfuse.h>
+        #include <stdio.h>
+        int main(void) {
+            int rounds, done = 0;
+            puts(\"ready\");
+            fflush(stdout);
+            while (scanf(\"%d\", &rounds) == 1) {
+                for (int r = 0; r < rounds; r++)
+                    for (int n = 0; n < 2; n++) {
+                        ompfuse_region_begin(n ? \"second\" : \"first\");
+                        #pragma omp parallel
+                        #pragma omp single
+                        #pragma omp task shared(done)
+                        done++;
+                        ompfuse_region_end();
+                    }
+                printf(\"%d\\n\", done);
+                fflush(stdout);
+            }
+            return 0;
+        }";
+    std::fs::write(&source, text).expect("a file can be written");
+    let program = folder.path().join("named");
+    let mut compile = Command::new("gcc");
+    compile
+        .args(["-O2", "-fopenmp", "-I"])
+        .arg(repository().join("include"));
+    process::run(compile.arg(&source).arg("-o").arg(&program)).ok("the compiler");
+    let out = folder.path().join("out");
+    let mut record = command::with_threads(2);
+    record
+        .args(["record", "--events", "task-clock", "-o"])
+        .arg(&out);
+    let mut dialogue = Dialogue::start(record.arg("--").arg(&program));
+    let ctl = |args: &[&str]| {
+        let all = ["ctl".as_ref(), out.as_os_str()];
+        let args = args.iter().map(|a| std::ffi::OsStr::new(*a));
+        command::run(all.into_iter().chain(args))
+    };
+    assert_eq!(dialogue.hear(), "ready");
+    let early = ctl(&["--disable", "user:first"]);
+    assert!(
+        early.status == 1 && early.errors().contains("known once they have begun"),
+        "{early:?}"
+    );
+    dialogue.ask("3");
+    assert_eq!(ctl(&["--disable", "user:thirst"]).status, 1);
+    let state = ctl(&["--disable", "user:f*", "--format", "json"]).ok("ctl");
+    let state: serde_json::Value = serde_json::from_slice(&state.stdout).expect("JSON");
+    assert_eq!(state["processes"][0]["user_regions_off"], 1, "{state}");
+    dialogue.ask("5");
+    let text = ctl(&["--disable", "user-region"]).ok("ctl").text();
+    assert!(
+        text.contains("2 of the program's own regions off"),
+        "{text}"
+    );
+    dialogue.ask("7");
+    ctl(&[
+        "--enable",
+        "user:first",
+        "--events",
+        "page-faults",
+        "--on",
+        "user:first",
+    ])
+    .ok("ctl");
+    dialogue.ask("11");
+    let output = dialogue.end().ok("the program");
+    assert_eq!(output.text(), "ready\n6\n16\n30\n52\n");
+
+    let run = &table::runs(&out)[0];
+    let json = ["--format", "json"].map(std::ffi::OsStr::new);
+    let report = command::json(["report".as_ref(), run.as_os_str()].into_iter().chain(json));
+    let regions = report["regions"].as_array().expect("a list of regions");
+    let executions = |name: &str| {
+        let region = regions.iter().find(|r| r["name"] == name);
+        region.map_or(0, |r| r["executions"].as_u64().expect("a number"))
+    };
+    assert_eq!(executions("first"), 3 + 11, "{report}");
+    assert_eq!(executions("second"), 3 + 5, "{report}");
+    // What is inside of them is on record all the same, with its labels.
+    let xus = table::export(run);
+    assert_eq!(xus.len(), 2 * (3 + 5 + 7 + 11));
+    let labels: BTreeSet<&str> = xus.iter().map(|x| x.label.as_str()).collect();
+    assert_eq!(labels.len(), xus.len(), "{labels:?}");
+    let accounts = report["accounting"].as_array().expect("a list of threads");
+    assert!(
+        accounts.iter().all(|a| a["balanced"] == true),
+        "{accounts:?}"
+    );
 }
 
 /// A library that is opened late, closed, and opened again has a variable of its own each time.

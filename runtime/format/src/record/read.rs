@@ -292,6 +292,7 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
                 ticks: get(body, 16),
                 one_in: get(body, 24) as u32,
                 throttled: get(body, 24) >> 32 & 1 != 0,
+                short: get(body, 24) >> 33 & 1 != 0,
             }))
         }
         _ => None,

@@ -164,6 +164,7 @@ fn what_is_left_out_round_trips() {
         ticks: 9,
         one_in: 16,
         throttled: true,
+        short: true,
     };
     let mut bytes = vec![0; LeftOut::LEN];
     encode_left_out(&left_out, |at, word| {

@@ -11,7 +11,10 @@ pub fn encode_left_out(l: &LeftOut, mut put: impl FnMut(usize, u64)) {
     );
     put(1, l.count);
     put(2, l.ticks);
-    put(3, l.one_in as u64 | (l.throttled as u64) << 32);
+    put(
+        3,
+        l.one_in as u64 | (l.throttled as u64) << 32 | (l.short as u64) << 33,
+    );
 }
 
 /// Writes a node record. Returns the bytes written ([`Node::LEN`]); `out` must have room.

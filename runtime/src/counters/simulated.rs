@@ -7,7 +7,6 @@ use crate::syscall;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_format::run::EventStatus;
 use ompfuse_format::simulated::{
     CLAIM, ENV_SIMULATED, MAGIC, OPTION, PAGE_WORDS, SLOTS, position, slot_at,
 };
@@ -24,7 +23,7 @@ static OWNERS: AtomicU64 = AtomicU64::new(0);
 
 /// The slot of the thread that claimed it.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(super) struct Slot {
     page: *const u64,
     /// Its first word.
     at: usize,
@@ -36,7 +35,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// Claims a slot for the calling thread. `None`: this process does not run under the simulator, or has too many threads.
-    pub(crate) fn claim(folder: &Path, events: &[u8]) -> Option<Slot> {
+    pub(super) fn claim(folder: &Path, events: &[u8]) -> Option<Slot> {
         let owner = OWNERS.fetch_add(1, Ordering::Relaxed) + 1;
         // SAFETY: no kernel knows this option, so nothing happens but what the simulator does in its own file.
         unsafe {
@@ -57,10 +56,7 @@ impl Slot {
             events: [0; MAX_COUNTERS],
             is_open: Cell::new(true),
         };
-        slot.events
-            .iter_mut()
-            .zip(events)
-            .for_each(|(e, &n)| *e = n);
+        slot.set_events(events);
         let found = (0..SLOTS).find(|&s| slot.word(slot_at(s)) == owner);
         match found {
             Some(number) if slot.word(0) == MAGIC => {
@@ -74,6 +70,24 @@ impl Slot {
         }
     }
 
+    /// The same slot, for other events. It must not be read when the first one is closed.
+    pub(super) fn with(&self, events: &[u8]) -> Slot {
+        let mut slot = Slot {
+            page: self.page,
+            at: self.at,
+            owner: self.owner,
+            events: [0; MAX_COUNTERS],
+            is_open: Cell::new(false), // the mapping is the first one's
+        };
+        slot.set_events(events);
+        slot
+    }
+
+    fn set_events(&mut self, events: &[u8]) {
+        let places = self.events.iter_mut().zip(events);
+        places.for_each(|(place, &event)| *place = event);
+    }
+
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at < PAGE_WORDS);
@@ -83,7 +97,7 @@ impl Slot {
 
     /// Reads the counters of the first `len` events. False if the slot is another thread's by now.
     #[inline]
-    pub(crate) fn read(&self, len: usize, out: &mut [u64; MAX_COUNTERS]) -> bool {
+    pub(super) fn read(&self, len: usize, out: &mut [u64; MAX_COUNTERS]) -> bool {
         if self.word(self.at) != self.owner {
             return false;
         }
@@ -94,7 +108,7 @@ impl Slot {
     }
 
     /// Removes the mapping. The slot must not be read again.
-    pub(crate) fn close(&self) {
+    pub(super) fn close(&self) {
         if self.is_open.replace(false) {
             // SAFETY: made by `claim`; the caller does not read it again.
             unsafe { syscall::unmap(self.page.cast_mut().cast(), LEN) };
@@ -103,55 +117,45 @@ impl Slot {
 }
 
 /// The folder with the pages, if the environment names one.
-pub(crate) fn folder() -> Option<&'static Path> {
+pub(super) fn folder() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let read = || Some(PathBuf::from(std::env::var_os(ENV_SIMULATED)?)).filter(|f| f.is_absolute());
     FOLDER.get_or_init(read).as_deref()
 }
 
-/// Which of the wanted events can be counted, by number, and why the others can't.
-pub(crate) fn choose<'a>(
-    folder: &Path,
-    wanted: impl Iterator<Item = &'a str>,
-) -> (Vec<u8>, Vec<EventStatus>) {
-    let refusal = match Slot::claim(folder, &[]) {
-        Some(slot) => {
-            slot.close();
-            None
-        }
-        None => Some(
-            "only the program that the command starts runs under the simulator, not those that it starts",
-        ),
-    };
-    let mut chosen: Vec<u8> = Vec::new();
-    let mut status: Vec<EventStatus> = Vec::new();
-    for name in wanted {
-        if status.iter().any(|s| s.name == name) {
-            continue;
-        }
-        let result = match (position(name), refusal) {
-            (None, _) => Err(format!("{name} can't be counted under the simulator")),
-            (_, Some(reason)) => Err(format!(
-                "no simulated events in process {}: {reason}",
+/// Whether simulated events can be counted.
+pub(super) struct Can {
+    refusal: Option<String>,
+}
+
+impl Can {
+    /// Finds out, by claiming a slot.
+    pub(super) fn find_out(folder: &Path) -> Can {
+        let slot = Slot::claim(folder, &[]);
+        let refusal = slot.is_none().then(|| {
+            format!(
+                "no simulated events in process {}: only the program that the command starts runs under the simulator, not \
+                 those that it starts",
                 std::process::id()
-            )),
-            _ if chosen.len() == MAX_COUNTERS => {
-                Err(format!("more than {MAX_COUNTERS} events in one set"))
-            }
-            (Some(event), None) => Ok(event),
-        };
-        let (column, reason) = match result {
-            Ok(event) => {
-                chosen.push(event as u8);
-                (Some(chosen.len() as u32 - 1), None)
-            }
-            Err(reason) => (None, Some(reason)),
-        };
-        status.push(EventStatus {
-            name: name.to_owned(),
-            column,
-            reason,
+            )
         });
+        if let Some(slot) = slot {
+            slot.close();
+        }
+        Can { refusal }
     }
-    (chosen, status)
+
+    /// They can: it was found out before.
+    pub(super) fn yes() -> Can {
+        Can { refusal: None }
+    }
+
+    /// An event's number, or why it can't be counted.
+    pub(super) fn count(&self, name: &str) -> Result<u8, String> {
+        match (position(name), &self.refusal) {
+            (None, _) => Err(format!("{name} can't be counted under the simulator")),
+            (_, Some(refusal)) => Err(refusal.clone()),
+            (Some(event), None) => Ok(event as u8),
+        }
+    }
 }

@@ -16,11 +16,11 @@ const ATTEMPTS: usize = 16;
 
 /// The page of one event of the calling thread.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CounterPage(*const perf_event_mmap_page);
+pub(super) struct CounterPage(*const perf_event_mmap_page);
 
 impl CounterPage {
     /// Maps an event's page; `None` if the kernel has none to give or does not allow `rdpmc`.
-    pub(crate) fn map(fd: i32) -> Option<CounterPage> {
+    pub(super) fn map(fd: i32) -> Option<CounterPage> {
         let page = syscall::map_file_read_only(fd, PAGE)?.cast::<perf_event_mmap_page>();
         // SAFETY: the kernel maps a whole page and keeps these fields in it.
         let allowed = unsafe {
@@ -35,7 +35,7 @@ impl CounterPage {
 
     /// The event's count, by its own thread; `None` while no counter of the processor holds it.
     #[inline(always)]
-    pub(crate) fn read(self) -> Option<u64> {
+    pub(super) fn read(self) -> Option<u64> {
         let page = self.0;
         for _ in 0..ATTEMPTS {
             // SAFETY: the page is mapped as long as self is used; its fields are aligned, and the kernel may change them
@@ -67,7 +67,7 @@ impl CounterPage {
     /// How long the event was enabled without being counted, in nanoseconds; as of the last time that the thread was
     /// scheduled.
     #[inline(always)]
-    pub(crate) fn gap(self) -> u64 {
+    pub(super) fn gap(self) -> u64 {
         // SAFETY: as in `read`.
         unsafe {
             let enabled = (&raw const (*self.0).time_enabled).read_volatile();
@@ -76,7 +76,7 @@ impl CounterPage {
     }
 
     /// Removes the mapping; it must not be read again.
-    pub(crate) fn unmap(self) {
+    pub(super) fn unmap(self) {
         // SAFETY: made by `map`; the caller does not read it again.
         unsafe { syscall::unmap(self.0.cast_mut().cast(), PAGE) };
     }

@@ -1,0 +1,48 @@
+//! How many hardware events this processor counts at once, and which: found by trying.
+
+use super::{builder, work};
+use ompfuse_format::event::{self, Event, Kind};
+use perf_event::Group;
+use std::io;
+
+/// Most general-purpose counters that the search for them tries.
+const MOST_SLOTS: usize = 8;
+
+/// How many hardware events one event set can have: as many as a group can have so that each of them counts. The kernel's
+/// word is not enough: there are virtual machines where a group of six opens and runs, and one of the six stays 0.
+/// 0: there is no PMU.
+pub(crate) fn hardware_slots() -> usize {
+    // An event that has no fixed counter of its own on any processor.
+    let event = event::find("branch-misses");
+    (1..=MOST_SLOTS)
+        .take_while(|&n| event.is_some_and(|e| all_count(&vec![e; n], true)))
+        .count()
+}
+
+/// Whether these hardware events count when they are counted together.
+pub(crate) fn count_together(names: &[String]) -> bool {
+    let events: Vec<&Event> = names.iter().filter_map(|n| event::find(n)).collect();
+    all_count(&events, false)
+}
+
+/// Whether each event of a group counts.
+fn all_count(events: &[&Event], with_kernel: bool) -> bool {
+    let counts = || -> io::Result<bool> {
+        let mut group = Group::new()?;
+        let members = events
+            .iter()
+            .map(|e| builder(e, with_kernel).group(&mut group).build());
+        let members = members.collect::<io::Result<Vec<_>>>()?;
+        group.enable()?;
+        work();
+        let counts = group.read()?;
+        Ok(members.iter().all(|m| counts[m] > 0))
+    };
+    counts().unwrap_or(false)
+}
+
+/// Whether an event occupies one of the processor's counters, of several.
+pub(super) fn hardware(names: &[String]) -> Vec<&'static Event> {
+    let known = names.iter().filter_map(|n| event::find(n));
+    known.filter(|e| e.kind == Kind::Hardware).collect()
+}

@@ -1,0 +1,82 @@
+//! Which of the wanted events can be counted here, and why not the others.
+
+use crate::counters::{self, EventCheck};
+use crate::output::note;
+use anyhow::Result;
+use ompfuse_format::event::is_hardware;
+use std::collections::BTreeMap;
+
+/// The wanted events that can be counted; without a wish all of them. A line on standard error per reason says what can't.
+pub(crate) fn countable(wanted: Option<&str>) -> Result<Vec<&'static str>> {
+    let names = wanted.map(counters::parse_list).transpose()?;
+    let (mut available, missing): (Vec<_>, Vec<_>) = counters::check_all()
+        .into_iter()
+        .filter(|e| names.as_ref().is_none_or(|n| n.contains(&e.name)))
+        .partition(|e| e.available);
+    match names {
+        Some(names) => {
+            refusals(&missing).iter().for_each(note);
+            available.sort_by_key(|e| names.iter().position(|n| *n == e.name));
+        }
+        None if !available.iter().any(|e| is_hardware(e.name)) => {
+            note(
+                "no hardware event can be counted here, software events only (`ompfuse events` says why)",
+            );
+        }
+        None => {}
+    }
+    Ok(available.iter().map(|e| e.name).collect())
+}
+
+/// One line per reason, with the events that it stands in the way of.
+fn refusals(missing: &[EventCheck]) -> Vec<String> {
+    let mut by_reason: BTreeMap<(Option<&str>, Option<&str>), Vec<&str>> = BTreeMap::new();
+    for event in missing {
+        by_reason
+            .entry((event.reason.as_deref(), event.remedy.as_deref()))
+            .or_default()
+            .push(event.name);
+    }
+    let line = |((reason, remedy), names): ((Option<&str>, Option<&str>), Vec<&str>)| {
+        let remedy = remedy.map(|r| format!("; remedy: {r}")).unwrap_or_default();
+        format!(
+            "not counted: {} ({}{remedy})",
+            names.join(", "),
+            reason.unwrap_or("no reason is known")
+        )
+    };
+    by_reason.into_iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_with_one_reason_share_a_line() {
+        let check = |name, reason: &str| EventCheck {
+            name,
+            alias: None,
+            what: "",
+            kind: "hardware",
+            available: false,
+            includes_kernel: false,
+            reason: Some(reason.to_owned()),
+            remedy: (reason == "b").then(|| "pay".to_owned()),
+        };
+        let lines = refusals(&[check("x", "a"), check("y", "b"), check("z", "a")]);
+        assert_eq!(
+            lines,
+            ["not counted: x, z (a)", "not counted: y (b; remedy: pay)"]
+        );
+    }
+
+    #[test]
+    fn wanted_events_keep_their_order() {
+        let events = countable(Some("page-faults,task-clock")).unwrap();
+        if events.len() == 2 {
+            assert_eq!(events, ["page-faults", "task-clock"]);
+        }
+        assert!(countable(Some("nonsense")).is_err());
+    }
+}

@@ -1,0 +1,192 @@
+//! The runs of a recording, one after the other.
+
+use super::{Recording, Run};
+use crate::binary::Totals;
+use crate::counters;
+use crate::launch::{self, Ended, Launch};
+use crate::output::note;
+use crate::program::{self, Prepared};
+use crate::run_dir::{self, Processes, Program};
+use crate::running::Reload;
+use crate::simulate::{Simulated, Simulator};
+use anyhow::{Result, bail};
+use ompfuse_format::run::{
+    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule,
+};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Whether another run makes sense.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    GoOn,
+    Stop,
+}
+
+/// A recording in progress.
+pub(super) struct Recorder<'a> {
+    pub(super) rotate: Option<u32>,
+    /// How much is left out, as variables of the environment.
+    pub(super) in_part: Vec<(&'static str, String)>,
+    pub(super) reload: Option<Reload>,
+    pub(super) program: Program<'a>,
+    pub(super) prepared: Prepared,
+    pub(super) simulator: Option<Simulator>,
+    pub(super) quiet: bool,
+    /// What was said already.
+    pub(super) told: BTreeSet<String>,
+    pub(super) recording: Recording,
+}
+
+impl Recorder<'_> {
+    /// One run.
+    pub(super) fn run(&mut self, sets: &[Vec<String>]) -> Result<Then> {
+        let set = &sets.concat();
+        let path = run_dir::make_run(&self.recording.folder)?;
+        let switch_cost_ns = match self.simulator {
+            Some(_) => None,
+            None => counters::switch_cost_ns(set),
+        };
+        let ended = self.launch(&path, sets).inspect_err(|_| {
+            let _ = std::fs::remove_dir(&path); // nothing is in it
+        })?;
+        let processes = run_dir::read_processes(&path);
+        self.learn(processes.iter().flat_map(Processes::modules));
+        run_dir::write_header(&path, &self.program, set, switch_cost_ns, &ended)?;
+        let failed = launch::status_of(ended.exit);
+        if failed != 0 {
+            let program = Path::new(self.program.name).display();
+            note(format_args!(
+                "{program} failed: {}",
+                launch::describe(ended.exit)
+            ));
+            if self.recording.status == 0 {
+                self.recording.status = failed;
+            }
+        }
+        self.recording.interrupted = ended.interrupted;
+        let processes = processes?;
+        if processes.headers.is_empty() {
+            return self.nothing(&path);
+        }
+        let lost = self.tell(&path, &processes);
+        self.recording.runs.push(Run {
+            lost,
+            path,
+            events: set.to_vec(),
+            duration_s: ended.duration_s,
+            exit: ended.exit,
+        });
+        let stop = ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_));
+        Ok(if stop { Then::Stop } else { Then::GoOn })
+    }
+
+    /// Takes in the patched files that processes have loaded, and says what they are.
+    fn learn<'m>(&mut self, modules: impl Iterator<Item = &'m ModuleStatus>) {
+        for status in modules {
+            let known = |m: &RunModule| m.patched == status.path;
+            if self.program.modules.iter().any(known) {
+                continue;
+            }
+            let Some(module) = program::loaded(Path::new(&status.path)) else {
+                continue; // whoever reads the run is told
+            };
+            let totals = Totals::count(&module.sites);
+            note(format_args!(
+                "patched {}: {} of {} sites",
+                module.binary.path, totals.patched, totals.sites
+            ));
+            self.program.modules.push(module);
+        }
+        for reason in self.prepared.libraries.refusals() {
+            if self.told.insert(reason.clone()) {
+                note(reason);
+            }
+        }
+    }
+
+    /// Runs the program to its end.
+    fn launch(&self, run: &Path, sets: &[Vec<String>]) -> Result<Ended> {
+        let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
+        let mut env = vec![
+            (ENV_DIR, run.as_os_str().to_owned()),
+            (ENV_EVENTS, sets.join(";").into()),
+        ];
+        env.extend(self.rotate.map(|n| (ENV_ROTATE, n.to_string().into())));
+        let in_part = self.in_part.iter();
+        env.extend(in_part.map(|(name, value)| (*name, value.into())));
+        let control = self.reload.as_ref().map(|r| r.file.clone().into());
+        env.extend(control.map(|file| (ENV_CONTROL, file)));
+        let look = self.reload.as_ref().map(|r| || r.look(run));
+        let meanwhile = look.as_ref().map(|look| look as &dyn Fn());
+        env.extend_from_slice(&self.prepared.env);
+        let (file, name, args) = (
+            self.prepared.file.as_path(),
+            self.program.name,
+            self.program.args,
+        );
+        let simulated = match &self.simulator {
+            Some(simulator) => Some(simulator.command(file, name, args, &env)?),
+            None => None,
+        };
+        let launch = match &simulated {
+            Some(Simulated {
+                file, args, env, ..
+            }) => Launch {
+                file,
+                name: file.as_os_str(),
+                args,
+                env: env.clone(),
+                output_to_stderr: self.quiet,
+                meanwhile,
+            },
+            None => Launch {
+                file,
+                name,
+                args,
+                env,
+                output_to_stderr: self.quiet,
+                meanwhile,
+            },
+        };
+        launch::run(&launch)
+    }
+
+    /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
+    fn nothing(&self, run: &Path) -> Result<Then> {
+        if self.recording.status() == 0 {
+            let run = run.display();
+            match &self.prepared.module {
+                Some(_) => bail!(
+                    "nothing was recorded in {run}: the runtime library did not start in the program's process"
+                ),
+                None => bail!(
+                    "nothing was recorded in {run}: neither {} nor a library or program that it has loaded or started \
+                     calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",
+                    Path::new(self.program.name).display()
+                ),
+            }
+        }
+        note(format_args!("nothing was recorded in {}", run.display()));
+        Ok(Then::Stop)
+    }
+
+    /// Says, once each, what was not as wanted in a run. Returns the number of lost records.
+    fn tell(&mut self, run: &Path, processes: &Processes) -> u64 {
+        let reasons = processes
+            .headers
+            .iter()
+            .flat_map(|h| &h.events)
+            .filter_map(|e| e.reason.clone());
+        let stopped = processes.ends.iter().filter_map(|e| e.stopped.clone());
+        let lost = processes.ends.iter().map(|e| e.lost).sum();
+        let losses =
+            (lost > 0).then(|| format!("{lost} records could not be written in {}", run.display()));
+        for message in reasons.chain(stopped).chain(losses) {
+            if self.told.insert(message.clone()) {
+                note(message);
+            }
+        }
+        lost
+    }
+}

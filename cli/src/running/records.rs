@@ -1,0 +1,70 @@
+//! The records of a process that goes on recording.
+
+use anyhow::{Context, Result};
+use ompfuse_format::record::{HEADER_LEN, Record, Records, ThreadHeader, split_site};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// The files of a process's threads. `key`: the process, as in the names of its files.
+pub(crate) fn files(folder: &Path, key: &str) -> Result<Vec<PathBuf>> {
+    let listing =
+        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+    let start = format!("{key}-");
+    let is_its = |path: &PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        name.starts_with(&start) && name.ends_with(".rec")
+    };
+    let paths = listing.filter_map(|e| Some(e.ok()?.path()));
+    Ok(paths.filter(is_its).collect())
+}
+
+/// What a program calls regions of its own, by now, by the number of the region's site.
+pub(crate) fn user_regions(folder: &Path, key: &str) -> Result<BTreeMap<u32, String>> {
+    let mut names = BTreeMap::new();
+    for path in files(folder, key)? {
+        let Some((header, bytes)) = fresh(&path, |_| 0) else {
+            continue;
+        };
+        for record in Records::of(&header, &bytes).map_while(Result::ok) {
+            if let Record::Name(name) = record {
+                let text = String::from_utf8_lossy(name.text).into_owned();
+                names.insert(split_site(name.site).1, text);
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// The records of a thread behind an offset; the thread goes on writing meanwhile. `None`: there is no file to read.
+pub(crate) fn fresh(
+    path: &Path,
+    from: impl Fn(&ThreadHeader) -> u64,
+) -> Option<(ThreadHeader, Vec<u8>)> {
+    let file = File::open(path).ok()?;
+    let header = || {
+        let mut bytes = vec![0; HEADER_LEN];
+        file.read_exact_at(&mut bytes, 0).ok()?;
+        ThreadHeader::parse(&bytes).ok()
+    };
+    for _ in 0..ATTEMPTS {
+        let before = header()?;
+        let mut fresh = Vec::new();
+        for part in before.behind(from(&before)) {
+            let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
+            file.read_exact_at(&mut bytes, part.start).ok()?;
+            fresh.append(&mut bytes);
+        }
+        let after = header()?;
+        // What was read of the stage may be later records if it has been emptied since.
+        if (after.flushed, after.stage) == (before.flushed, before.stage) {
+            return Some((before, fresh));
+        }
+    }
+    None // a thread that is faster than this command: next time
+}
+
+/// How often a file is read again that has changed meanwhile.
+const ATTEMPTS: usize = 100;

@@ -1,0 +1,244 @@
+//! Which of the wanted events can be counted, found out once by the first thread that needs to know.
+
+use super::{Counters, simulated};
+use core::arch::x86_64::{_mm_clflush, _mm_mfence};
+use core::hint::black_box;
+use ompfuse_format::event::{self, Event, Kind};
+use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_format::run::EventStatus;
+use perf_event::{Builder, Counter, Group};
+use std::path::Path;
+
+/// The event set, as this process counts it.
+#[derive(Debug, Clone)]
+pub(crate) enum EventSet {
+    /// By the kernel.
+    Perf(Vec<Chosen>),
+    /// By the simulator that the process runs under, in its folder.
+    Simulated(&'static Path, Vec<u8>),
+}
+
+/// One event of perf, as this process counts it.
+#[derive(Debug, Clone)]
+pub(crate) struct Chosen {
+    event: &'static Event,
+    with_kernel: bool,
+}
+
+impl Chosen {
+    /// Opens it for the calling thread, as a member of a group.
+    pub(super) fn open(&self, group: &mut Group) -> std::io::Result<Counter> {
+        let mut builder = Builder::new().group(group);
+        let attributes = builder.attrs_mut();
+        attributes.type_ = self.event.kind as u32;
+        attributes.config = self.event.config;
+        builder.exclude_kernel(!self.with_kernel);
+        builder.build()
+    }
+}
+
+/// Finds out which of the wanted events can be counted; says why not for the others. `first`: the calling thread's
+/// counters of another set, if it has some.
+pub(crate) fn choose<'a>(
+    wanted: impl Iterator<Item = &'a str>,
+    first: Option<&Counters>,
+) -> (EventSet, Vec<EventStatus>) {
+    if let Some(folder) = simulated::folder() {
+        let can = match first.and_then(|first| first.simulated.as_ref()) {
+            Some(_) => simulated::Can::yes(), // another claim would take the slot from the first set
+            None => simulated::Can::find_out(folder),
+        };
+        let (events, status) = sort(wanted, |name| can.count(name));
+        return (EventSet::Simulated(folder, events), status);
+    }
+    let mut group = Group::new();
+    let (opened, mut status) = sort(wanted, |name| {
+        let event = event::find(name).ok_or_else(|| "unknown event".to_owned())?;
+        match &mut group {
+            Ok(group) => open(group, event),
+            Err(e) => Err(refusal(name, e)),
+        }
+    });
+    let is_dead = group.map_or_else(|_| vec![], |mut group| dead(&mut group, &opened));
+    let mut chosen = Vec::new();
+    for (at, (one, _)) in opened.into_iter().enumerate() {
+        let column = (!is_dead.get(at).is_some_and(|&dead| dead)).then_some(chosen.len() as u32);
+        if let Some(status) = status.iter_mut().find(|s| s.name == one.event.name) {
+            status.column = column;
+            status.reason = column.is_none().then(|| {
+                format!(
+                    "{} opens but stays 0 in process {}: this virtual machine does not emulate it, or not beside the others",
+                    status.name,
+                    std::process::id()
+                )
+            });
+        }
+        if column.is_some() {
+            chosen.push(one);
+        }
+    }
+    (EventSet::Perf(chosen), status)
+}
+
+/// Tries the wanted events, each once; what can be counted gets the columns from 0 on.
+fn sort<'a, T>(
+    wanted: impl Iterator<Item = &'a str>,
+    mut try_one: impl FnMut(&str) -> Result<T, String>,
+) -> (Vec<T>, Vec<EventStatus>) {
+    let mut chosen = Vec::new();
+    let mut status: Vec<EventStatus> = Vec::new();
+    for name in wanted {
+        let name = event::find(name).map_or(name, |e| e.name);
+        if status.iter().any(|s| s.name == name) {
+            continue;
+        }
+        let result = match chosen.len() {
+            MAX_COUNTERS => Err(format!("more than {MAX_COUNTERS} events in one set")),
+            _ => try_one(name),
+        };
+        let (column, reason) = match result {
+            Ok(one) => {
+                chosen.push(one);
+                (Some(chosen.len() as u32 - 1), None)
+            }
+            Err(reason) => (None, Some(reason)),
+        };
+        status.push(EventStatus {
+            name: name.to_owned(),
+            column,
+            reason,
+        });
+    }
+    (chosen, status)
+}
+
+/// Opens an event for the calling thread: with what the kernel does, if that is allowed and without it else.
+fn open(group: &mut Group, event: &'static Event) -> Result<(Chosen, Counter), String> {
+    let with_kernel = |with_kernel| Chosen { event, with_kernel };
+    let full = with_kernel(true);
+    let error = match full.open(group) {
+        Ok(counter) => return Ok((full, counter)),
+        Err(error) => error,
+    };
+    let user = with_kernel(false);
+    match user.open(group) {
+        Ok(counter) if !event.in_kernel => Ok((user, counter)),
+        _ => Err(refusal(event.name, &error)),
+    }
+}
+
+fn refusal(name: &str, e: &std::io::Error) -> String {
+    match e.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!(
+            "no permission to count {name} (perf_event_paranoid is {}); allow it with: sudo sysctl kernel.perf_event_paranoid=1",
+            paranoid()
+        ),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
+            format!(
+                "this machine has no counter for {name} (no PMU, or none visible in a virtual machine)"
+            )
+        }
+        _ => format!("cannot count {name}: {e}"),
+    }
+}
+
+/// What `/proc/sys/kernel/perf_event_paranoid` says, for messages.
+fn paranoid() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .map_or_else(|_| "unreadable".into(), |text| text.trim().to_owned())
+}
+
+/// Which of a group's hardware events don't count although they are on the processor. Where others have its counters nothing
+/// is known: then no count is shown as long as that lasts.
+fn dead(group: &mut Group, opened: &[(Chosen, Counter)]) -> Vec<bool> {
+    let is_hardware = |one: &Chosen| one.event.kind == Kind::Hardware;
+    if !opened.iter().any(|(one, _)| is_hardware(one)) || group.enable().is_err() {
+        return vec![];
+    }
+    exercise();
+    match group.read() {
+        Ok(counts) if counts.time_running() > 0 => opened
+            .iter()
+            .map(|(one, counter)| is_hardware(one) && counts.get(counter) == Some(&0))
+            .collect(),
+        _ => vec![],
+    }
+}
+
+/// Rounds of [`exercise`]: some 0.1 ms.
+const ROUNDS: u64 = 512;
+
+/// Work that causes some of every hardware event: branches that nothing can predict, accesses that no cache can serve.
+fn exercise() {
+    let mut lines = [0u64; 64];
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for _ in 0..ROUNDS {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let at = (random >> 20) as usize % lines.len();
+        // SAFETY: an address of a local variable; every x86-64 has the instructions.
+        unsafe {
+            _mm_clflush(lines.as_ptr().wrapping_add(at).cast());
+            _mm_mfence();
+        }
+        // The black box keeps the compiler from doing without the branch.
+        lines[at] = if random & 1 == 0 {
+            black_box(lines[at])
+        } else {
+            lines[at].wrapping_add(1)
+        };
+    }
+    black_box(lines);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_tried_once_and_those_that_count_get_columns() {
+        let mut tried = Vec::new();
+        let wanted = ["cs", "x", "context-switches", "faults", "x"];
+        let (chosen, status) = sort(wanted.into_iter(), |name| {
+            tried.push(name.to_owned());
+            match name {
+                "x" => Err("unknown".to_owned()),
+                name => Ok(name.len()),
+            }
+        });
+        assert_eq!(tried, ["context-switches", "x", "page-faults"]);
+        assert_eq!(chosen, [16, 11]);
+        let columns: Vec<_> = status.iter().map(|s| s.column).collect();
+        assert_eq!(columns, [Some(0), None, Some(1)]);
+        assert_eq!(status[1].reason.as_deref(), Some("unknown"));
+        let many: Vec<String> = (0..20).map(|n| n.to_string()).collect();
+        let (chosen, status) = sort(many.iter().map(String::as_str), |_| Ok(()));
+        assert_eq!((chosen.len(), status.len()), (MAX_COUNTERS, 20));
+        assert!(status[16].reason.is_some());
+    }
+
+    #[test]
+    fn what_counts_is_not_called_dead() {
+        let (set, status) = choose(
+            ["task-clock", "instructions", "branch-misses"].into_iter(),
+            None,
+        );
+        let EventSet::Perf(chosen) = set else {
+            panic!("no simulator runs this test");
+        };
+        assert_eq!(
+            chosen.len(),
+            status.iter().filter(|s| s.column.is_some()).count()
+        );
+        for (at, one) in chosen.iter().enumerate() {
+            let named = status.iter().find(|s| s.name == one.event.name);
+            assert_eq!(named.and_then(|s| s.column), Some(at as u32));
+        }
+        assert!(
+            status
+                .iter()
+                .all(|s| s.column.is_some() != s.reason.is_some())
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! What recording costs in this process: measured once, when it begins.
+
+use super::clock;
+use crate::probes;
+use crate::thread::{Thread, now, sample};
+use core::sync::atomic::{AtomicU64, Ordering};
+use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_format::run::{BoundaryCost, EventStatus, ProbeCount};
+use std::sync::OnceLock;
+
+/// Ticks of so many boundaries as are measured together; 0: not measured.
+static BOUNDARY_TICKS: AtomicU64 = AtomicU64::new(0);
+/// Per counter, what an empty task has counted inside and around.
+static PROBES: OnceLock<[[u64; 2]; MAX_COUNTERS]> = OnceLock::new();
+/// The threads' switches when recording began.
+static SWITCHES: AtomicU64 = AtomicU64::new(0);
+
+/// Boundaries (or tasks) that are measured together, and how often: what comes between them only makes some longer.
+const MEASURED: (u64, u32) = (16, 8);
+
+/// Measures what a boundary costs with this process's counters, and what the probes of a task add to its counts. It is
+/// charged to the main thread's serial part, and leaves no record.
+pub(super) fn measure(thread: &Thread) {
+    let (boundaries, times) = MEASURED;
+    let ticks = (0..times).map(|_| {
+        let begin = now();
+        (0..boundaries).for_each(|_| thread.charge());
+        now() - begin
+    });
+    let ticks = ticks.min().unwrap_or(0);
+    BOUNDARY_TICKS.store(ticks, Ordering::Relaxed);
+    sample::set_boundary(ticks / boundaries);
+    let tasks = (0..times).filter_map(|_| thread.try_out(boundaries, probes::empty_task));
+    let least = tasks.reduce(|least, other| {
+        core::array::from_fn(|at| core::array::from_fn(|n| least[at][n].min(other[at][n])))
+    });
+    if let Some(least) = least {
+        let _ = PROBES.set(least.map(|both| both.map(|n| n / boundaries)));
+    }
+    SWITCHES.store(switches().unwrap_or(0), Ordering::Relaxed);
+}
+
+/// What [`measure`] has measured of boundaries.
+pub(super) fn boundary() -> Option<BoundaryCost> {
+    let ticks = BOUNDARY_TICKS.load(Ordering::Relaxed);
+    (ticks > 0).then_some(BoundaryCost {
+        boundaries: MEASURED.0,
+        ticks,
+    })
+}
+
+/// What it has measured of probes, for the events that are counted.
+pub(super) fn probe_counts(status: &[EventStatus]) -> Vec<ProbeCount> {
+    let count = |status: &EventStatus| {
+        let &[inside, around] = PROBES.get()?.get(status.column? as usize)?;
+        Some(ProbeCount {
+            event: status.name.clone(),
+            inside,
+            around,
+        })
+    };
+    status.iter().filter_map(count).collect()
+}
+
+/// How often the process's threads have been switched since recording began.
+pub(super) fn switched() -> Option<u64> {
+    Some(switches()?.saturating_sub(SWITCHES.load(Ordering::Relaxed)))
+}
+
+fn switches() -> Option<u64> {
+    // SAFETY: all-zero is a valid rusage, which the kernel fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = core::mem::zeroed();
+        (libc::getrusage(libc::RUSAGE_SELF, &mut usage) == 0).then_some(usage)?
+    };
+    Some((usage.ru_nvcsw + usage.ru_nivcsw) as u64)
+}
+
+/// In the child of a fork: the kernel counts its switches from 0.
+pub(super) fn after_fork() {
+    SWITCHES.store(0, Ordering::Relaxed);
+}
+
+/// How long the clocks are compared, in nanoseconds.
+const COMPARED_NS: u64 = 1_000_000;
+
+/// A length of time in ticks, which takes a millisecond to find out.
+pub(super) fn ticks_of(ns: u64) -> u64 {
+    let begin = clock();
+    loop {
+        let now = clock();
+        let passed = now.ns.saturating_sub(begin.ns);
+        if passed >= COMPARED_NS {
+            let ticks = u128::from(now.tsc.saturating_sub(begin.tsc)) * u128::from(ns);
+            return u64::try_from(ticks / u128::from(passed)).unwrap_or(u64::MAX);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What the environment asks for.
+
+use super::complain;
+use ompfuse_format::run;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// Longest value that is taken from the environment, in bytes.
+const MAX_ENV: usize = 4096;
+
+/// What the environment asks for, as it is when the library is loaded: the program may change it later.
+pub(super) struct Settings {
+    /// Folder of the run; absolute.
+    pub(super) directory: PathBuf,
+    /// The event sets; at least one.
+    pub(super) events: Vec<String>,
+    /// After how many instances of a region the next event set comes; 0: never.
+    pub(super) rotate: u32,
+    /// File that a signal reloads.
+    pub(super) control: Option<String>,
+    /// One in so many is recorded; 0: all.
+    pub(super) one_in: u32,
+    /// Percentage of a region's time that its probes may cost; 0: any.
+    pub(super) share: u32,
+    /// What is shorter than so many nanoseconds is only counted.
+    pub(super) min_ns: Option<u64>,
+}
+
+/// What the environment asks for; `None`: nothing.
+pub(super) fn settings() -> Option<&'static Settings> {
+    static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
+    let number = |name| environment(name).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let read = || {
+        let directory = PathBuf::from(environment(run::ENV_DIR)?);
+        if !directory.is_absolute() {
+            complain(&format!(
+                "{} is not an absolute path, nothing is recorded",
+                run::ENV_DIR
+            ));
+            return None;
+        }
+        Some(Settings {
+            directory,
+            events: environment(run::ENV_EVENTS)
+                .unwrap_or_default()
+                .split(';')
+                .map(str::to_owned)
+                .collect(),
+            rotate: number(run::ENV_ROTATE),
+            control: environment(run::ENV_CONTROL),
+            one_in: number(run::ENV_SAMPLE),
+            share: number(run::ENV_THROTTLE),
+            min_ns: environment(run::ENV_MIN_DURATION)
+                .and_then(|n| n.parse().ok())
+                .filter(|&ns| ns > 0),
+        })
+    };
+    SETTINGS.get_or_init(read).as_ref()
+}
+
+/// A bounded value from the environment; nothing for a setuid program, which must not write where its caller says.
+pub(super) fn environment(name: &str) -> Option<String> {
+    // SAFETY: getauxval only reads the auxiliary vector.
+    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
+        return None;
+    }
+    let value = std::env::var_os(name)?.into_string().ok()?;
+    (!value.is_empty() && value.len() <= MAX_ENV).then_some(value)
+}
