@@ -273,6 +273,19 @@ fn keys(table: &XuTable) -> Vec<Option<u128>> {
         .collect()
 }
 
+/// The row of each label; `None` for those that several rows have.
+pub(crate) fn rows_by_key(table: &XuTable) -> HashMap<u128, Option<usize>, HashIsKey> {
+    let mut rows: HashMap<u128, Option<usize>, HashIsKey> = HashMap::default();
+    for row in 0..table.len() {
+        if let Some(key) = table.key(row) {
+            rows.entry(key)
+                .and_modify(|r| *r = None)
+                .or_insert(Some(row));
+        }
+    }
+    rows
+}
+
 /// A column with a row per element of `source`; no count where that is [`NONE`].
 fn scatter(column: &EventColumn, source: &[u32]) -> EventColumn {
     let values = source

@@ -8,8 +8,10 @@ pub mod hem;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod truth;
 
 pub use statistics::{Estimate, estimate};
+pub use truth::{EventError, TruthError, truth_error};
 
 use crate::combine::{
     BcError, CellOrder, Combined, Relax, combine_bc, combine_ctc, combine_joint, combine_lgl,
@@ -123,6 +125,9 @@ pub struct MethodResult {
     pub error_by_event: Option<Estimate>,
     /// Of the share of XUs.
     pub matched: Option<Estimate>,
+    /// What it gave the first time.
+    #[serde(skip)]
+    pub example: Option<XuTable>,
 }
 
 /// The experiment's result.
@@ -138,6 +143,8 @@ pub struct Experiment {
     pub fresh: Option<Estimate>,
     /// Whether some run had to show more than one event set, since there were too few.
     pub reused: bool,
+    /// Which runs were kept for comparison the first time.
+    pub kept: Vec<usize>,
     /// Per method.
     pub methods: Vec<MethodResult>,
 }
@@ -252,7 +259,11 @@ pub fn experiment(
         fresh.extend(references.spread().iter().map(|e| e.epd));
         let planned = Plans::new(&events, setting.slots, [kept[0], kept[1]]);
         for result in &mut results {
-            let score = score(result.method, shown, &planned, setting, &references)?;
+            let scored = score(result.method, shown, &planned, setting, &references)?;
+            let (score, table) = scored.unzip();
+            if repetition == 0 {
+                result.example = table;
+            }
             let sets = planned.of(result.method);
             result.runs = sets.map_or(1, <[_]>::len);
             reused |= result.runs > shown.len();
@@ -278,6 +289,7 @@ pub fn experiment(
         events: events.len(),
         fresh: estimate(&fresh),
         reused,
+        kept: (complete.len() - setting.references..complete.len()).collect(),
         methods: results,
     })
 }
@@ -294,6 +306,7 @@ fn empty(method: Method) -> MethodResult {
         shared_error_by_event: None,
         error_by_event: None,
         matched: None,
+        example: None,
     }
 }
 
@@ -341,7 +354,7 @@ fn score(
     plans: &Plans,
     setting: &Setting,
     references: &References,
-) -> Result<Option<Score>, ExperimentError> {
+) -> Result<Option<(Score, XuTable)>, ExperimentError> {
     let first = shown[0];
     let combined = match plans.of(method) {
         None if method == Method::Complete => combine_joint(&[first]),
@@ -374,7 +387,7 @@ fn score(
     let shared = hidden_error(&combined, first, &plans.first_sets());
     let error_by_event = error_by_event(&combined, first);
     let (hidden_error, hidden_error_by_event) = hidden_error(&combined, first, &[]);
-    Ok(Some(Score {
+    let score = Score {
         epd: evaluation.epd,
         correlation_error: evaluation.correlation_error,
         hidden_error,
@@ -382,5 +395,6 @@ fn score(
         shared_error_by_event: shared.1,
         error_by_event,
         matched: combined.table.len() as f64 / first.len().max(1) as f64,
-    }))
+    };
+    Ok(Some((score, combined.table)))
 }

@@ -5,6 +5,7 @@ mod experiment;
 use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result};
 use ompfuse_fuse::evaluate::PairDistance;
+use ompfuse_fuse::experiment::{EventError, TruthError, truth_error};
 use ompfuse_fuse::{Evaluation, Profile, References, XuTable};
 use ompfuse_report::pictures::{self, PairPicture};
 use serde::Serialize;
@@ -25,10 +26,14 @@ pub(crate) struct Args {
     /// Complete runs or tables, two at least
     #[arg(long, required = true, num_args = 1.., value_name = "RUN|TABLE")]
     reference: Vec<PathBuf>,
+    /// The execution of the profile's first run with all its events, where that is known: says how far the counts are from the
+    /// true ones
+    #[arg(long, value_name = "RUN|TABLE", requires = "profile")]
+    truth: Option<PathBuf>,
     /// Event pairs to show, those with the highest TMD
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Write pictures of these pairs' distributions, as one HTML page
+    /// Write pictures of these pairs' distributions, as one HTML page; with --mask those of every method, of the first repetition
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
@@ -48,6 +53,8 @@ struct Answer<'a> {
     /// XUs without a count for every event, which are left out.
     incomplete: usize,
     reference_incomplete: usize,
+    /// Against --truth.
+    truth: Option<TruthError>,
     pairs: &'a [PairDistance],
 }
 
@@ -59,10 +66,23 @@ pub(super) fn run(args: &Args) -> Result<()> {
     };
     let runs: Vec<&XuTable> = runs.iter().map(|r| &r.xus).collect();
     let Some(profile) = &args.profile else {
-        return experiment::run(&args.masked, &runs, &args.format);
+        return experiment::run(&args.masked, &runs, args);
     };
     let cannot = || format!("cannot evaluate {}", profile.display());
-    let target = load::profile(profile)?.xus;
+    let profile_read = load::profile(profile)?;
+    let truth = match &args.truth {
+        Some(path) => Some(
+            truth_error(&profile_read, &load::profile(path)?.xus).with_context(|| {
+                format!(
+                    "cannot compare {} with {}: no labels in common, or no event of a later run",
+                    profile.display(),
+                    path.display()
+                )
+            })?,
+        ),
+        None => None,
+    };
+    let target = profile_read.xus;
     let (evaluation, incomplete, references) = {
         let _spinner = progress::spinner("evaluating");
         let references = References::new(&runs, &target).with_context(cannot)?;
@@ -71,8 +91,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     };
     if let Some(path) = &args.html {
         let title = format!("{} against complete runs", profile.display());
-        let pictures =
-            pictures(&evaluation, &references, &target, args.top).with_context(cannot)?;
+        let pictures = pictures("profile", &evaluation, &references, &target, args.top)
+            .with_context(cannot)?;
         atomic::write(path, pictures::page(&title, &pictures).as_bytes(), 0o644)?;
     }
     let spread = {
@@ -88,6 +108,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         xus: target.len(),
         incomplete,
         reference_incomplete: references.incomplete(),
+        truth,
         pairs: &evaluation.pairs,
     };
     if args.format.is_json() {
@@ -105,6 +126,7 @@ fn worst(pairs: &[PairDistance]) -> Vec<&PairDistance> {
 
 /// The distributions of the worst pairs: the profile's, and two references'.
 fn pictures(
+    name: &str,
     evaluation: &Evaluation,
     references: &References,
     target: &XuTable,
@@ -112,12 +134,12 @@ fn pictures(
 ) -> Result<Vec<PairPicture>> {
     let picture = |pair: &PairDistance| {
         let grids = references.distributions(target, &pair.x, &pair.y)?;
-        let names = ["profile", "reference 1", "reference 2"].map(str::to_owned);
+        let names = [name, "reference 1", "reference 2"].map(str::to_owned);
         Ok(PairPicture {
             x: pair.x.clone(),
             y: pair.y.clone(),
             caption: format!(
-                "TMD {:.2}: {:.4} bins to the references, which are {:.4} bins from each other",
+                "{name}: TMD {:.2}: {:.4} bins to the references, which are {:.4} bins from each other",
                 pair.tmd, pair.uncalibrated, pair.calibration
             ),
             grids: names.into_iter().zip(grids).collect(),
@@ -148,6 +170,15 @@ fn text(answer: &Answer<'_>, top: usize) -> String {
         answer.correlation_error,
         range(&answer.reference_correlation_errors),
     );
+    if let Some(truth) = &answer.truth {
+        out += &format!("Hidden-truth error {:.4}  (", truth.hidden_error);
+        let of_event = |e: &EventError| match e.error {
+            Some(error) => format!("{} {error:.4}", e.event),
+            None => format!("{} never happened", e.event),
+        };
+        let events: Vec<String> = truth.events.iter().map(of_event).collect();
+        out += &(events.join(", ") + ")\n");
+    }
     let left_out = answer.incomplete + answer.reference_incomplete;
     if left_out > 0 {
         out += &format!(

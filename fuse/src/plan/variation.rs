@@ -1,10 +1,9 @@
 //! What labels leave open: learnt from two executions that counted the same events.
 
 use super::Correlations;
-use crate::label::HashIsKey;
+use crate::combine::rows_by_key;
 use crate::table::{EventColumn, XuTable};
 use rayon::prelude::*;
-use std::collections::HashMap;
 
 impl Correlations {
     /// How the events vary between XUs of one label in two runs that have them all: [`Correlations::get`] is the correlation of
@@ -58,18 +57,7 @@ impl Correlations {
 
 /// The rows of one label; labels that a run has twice are left out.
 fn pairs(first: &XuTable, second: &XuTable) -> Vec<(usize, usize)> {
-    let by_key = |table: &XuTable| {
-        let mut rows: HashMap<u128, Option<usize>, HashIsKey> = HashMap::default();
-        for row in 0..table.len() {
-            if let Some(key) = table.key(row) {
-                rows.entry(key)
-                    .and_modify(|r| *r = None)
-                    .or_insert(Some(row));
-            }
-        }
-        rows
-    };
-    let (ours, theirs) = (by_key(first), by_key(second));
+    let (ours, theirs) = (rows_by_key(first), rows_by_key(second));
     let mut pairs: Vec<(usize, usize)> = ours
         .iter()
         .filter_map(|(key, row)| Some(((*row)?, (*theirs.get(key)?)?)))

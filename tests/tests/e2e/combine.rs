@@ -201,6 +201,8 @@ fn foreign_tables_are_combined_and_evaluated() {
 fn strategies_are_compared_on_complete_runs() {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
     let references = (1..=5).map(|i| data.join(format!("a_ref_{i}.csv")));
+    let folder = tempfile::tempdir().expect("there is room for a page");
+    let page = folder.path().join("p.html");
     let mut evaluate = command::with_threads(2);
     evaluate
         .args([
@@ -212,6 +214,8 @@ fn strategies_are_compared_on_complete_runs() {
             "--repetitions",
             "2",
         ])
+        .arg("--html")
+        .arg(&page)
         .args([
             "--methods",
             "lgl,joint,hem",
@@ -223,6 +227,8 @@ fn strategies_are_compared_on_complete_runs() {
     let answer = process::run(&mut evaluate).ok("evaluate");
     let answer: serde_json::Value =
         serde_json::from_slice(&answer.stdout).expect("JSON was asked for");
+    let drawn = std::fs::read_to_string(&page).expect("it was asked for");
+    assert!(drawn.contains("lgl: TMD") && drawn.contains("joint: TMD"));
     let methods = answer["methods"].as_array().expect("a list");
     let error = |at: usize| {
         methods[at]["hidden_error"]["mean"]

@@ -1,10 +1,11 @@
 //! `ompfuse evaluate --mask`: complete runs pose as incomplete ones.
 
-use crate::{output, progress};
+use crate::{atomic, output, progress};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use ompfuse_fuse::XuTable;
 use ompfuse_fuse::experiment::{self, Estimate, Experiment, Setting};
+use ompfuse_fuse::{References, XuTable};
+use ompfuse_report::pictures;
 
 /// The options.
 #[derive(Debug, clap::Args)]
@@ -52,7 +53,7 @@ impl Method {
     }
 }
 
-pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], format: &output::FormatArg) -> Result<()> {
+pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], all: &super::Args) -> Result<()> {
     let methods = match args.methods.is_empty() {
         true => experiment::Method::ALL.to_vec(),
         false => args.methods.iter().map(|m| m.method()).collect(),
@@ -69,10 +70,29 @@ pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], format: &output::FormatArg
         experiment::experiment(runs, &setting, &|| bar.step())
             .context("cannot compare the strategies")?
     };
-    if format.is_json() {
+    if let Some(path) = &all.html {
+        let page = pictures(&result, runs, all.top).context("cannot draw the distributions")?;
+        atomic::write(path, page.as_bytes(), 0o644)?;
+    }
+    if all.format.is_json() {
         return output::print_json(&result);
     }
     output::print(&text(&result, &setting))
+}
+
+/// The pairs of events that differ most, for each method.
+fn pictures(result: &Experiment, runs: &[&XuTable], top: usize) -> Result<String> {
+    let kept: Vec<&XuTable> = result.kept.iter().map(|&run| runs[run]).collect();
+    let mut all = vec![];
+    for method in &result.methods {
+        if let Some(table) = &method.example {
+            let references = References::new(&kept, table)?;
+            let (evaluation, _) = references.evaluate(table)?;
+            let name = method.method.name();
+            all.extend(super::pictures(name, &evaluation, &references, table, top)?);
+        }
+    }
+    Ok(pictures::page("Methods against complete runs", &all))
 }
 
 fn number(estimate: Option<Estimate>) -> String {

@@ -1,0 +1,96 @@
+//! A profile against what its first run really had, where all events of that run are known.
+
+use crate::combine::rows_by_key;
+use crate::profile::Profile;
+use crate::table::XuTable;
+use serde::Serialize;
+
+/// How far a profile's counts are from the true ones.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TruthError {
+    /// Sum of |count - true count| / sum of the true counts, over the events that don't come from the first run.
+    pub hidden_error: f64,
+    /// The same for each of these events.
+    pub events: Vec<EventError>,
+    /// XUs of the profile whose label the complete run has once.
+    pub xus: usize,
+}
+
+/// One event's error.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EventError {
+    /// Its name.
+    pub event: String,
+    /// Sum of |count - true count| / sum of the true counts; `None` if it never happened.
+    pub error: Option<f64>,
+}
+
+/// Compares a profile with a complete recording of its first run; XUs are found by their labels. `None` if there is nothing
+/// to compare: no XU in common, or no event that both have and that comes from a later run.
+pub fn truth_error(profile: &Profile, complete: &XuTable) -> Option<TruthError> {
+    let rows = rows_by_key(complete);
+    let pairs: Vec<(usize, usize)> = (0..profile.xus.len())
+        .filter_map(|row| Some((row, (*rows.get(&profile.xus.key(row)?)?)?)))
+        .collect();
+    let (mut error, mut sum, mut events) = (0.0, 0.0, vec![]);
+    for (column, _) in profile
+        .xus
+        .events
+        .iter()
+        .zip(&profile.origins)
+        .filter(|(_, run)| **run > 0)
+    {
+        let Some(truth) = complete.event(&column.name) else {
+            continue;
+        };
+        let (mut difference, mut total) = (0.0, 0.0);
+        for &(row, of_truth) in &pairs {
+            if let (Some(found), Some(hidden)) = (column.get(row), truth.get(of_truth)) {
+                difference += found.abs_diff(hidden) as f64;
+                total += hidden as f64;
+            }
+        }
+        error += difference;
+        sum += total;
+        events.push(EventError {
+            event: column.name.clone(),
+            error: (total > 0.0).then(|| difference / total),
+        });
+    }
+    (!pairs.is_empty() && !events.is_empty()).then(|| TruthError {
+        hidden_error: error / f64::max(sum, 1.0),
+        events,
+        xus: pairs.len(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Combiner, Strategy};
+
+    #[test]
+    fn the_truth_is_found_by_label() {
+        let table = |csv: &str| XuTable::from_csv(csv.as_bytes()).unwrap();
+        let head = "type,label,thread,t0_ns,t1_ns,";
+        let a = table(&format!("{head}A\n1,0.1,0,0,1,5\n1,0.2,0,0,1,6\n"));
+        let b = table(&format!("{head}B,C\n1,0.2,0,0,1,20,0\n1,0.1,0,0,1,10,0\n"));
+        let mut combiner = Combiner::new(Strategy::Lgl);
+        combiner.add(Profile::of_table("a", a.clone()));
+        combiner.add(Profile::of_table("b", b));
+        let profile = combiner.finish().unwrap().unwrap();
+        let complete = table(&format!(
+            "{head}A,B,C\n1,0.2,0,0,1,6,30,0\n1,0.1,0,0,1,5,10,0\n"
+        ));
+        let found = truth_error(&profile, &complete).unwrap();
+        assert_eq!(
+            (found.hidden_error, found.xus, found.events.len()),
+            (0.25, 2, 2)
+        );
+        assert_eq!(
+            (found.events[0].error, found.events[1].error),
+            (Some(0.25), None)
+        );
+        assert_eq!(truth_error(&profile, &a), None);
+    }
+}
