@@ -318,6 +318,12 @@ impl Call {
         unsafe { self.forward_with(&self.regs) }
     }
 
+    /// As [`Call::forward`], where nothing is recorded: apart, so that its registers needn't be saved where something is.
+    #[inline(never)]
+    pub(crate) fn forward_only(&self) -> u64 {
+        self.forward()
+    }
+
     /// The arguments in registers, to be changed and handed to [`Call::forward_with`].
     pub(crate) fn regs(&self) -> [u64; 6] {
         self.regs
@@ -448,11 +454,12 @@ unsafe extern "C-unwind" fn handle_call(call: *const Call) -> u64 {
     match process::current() {
         Some(thread) => {
             thread.recover(call.stack_pointer());
+            thread.watch_creation(call.stack_pointer(), call.site().probe);
             let result = probes::call(thread, call);
             thread.rest();
             result
         }
-        None => call.forward(),
+        None => call.forward_only(),
     }
 }
 
@@ -462,11 +469,12 @@ unsafe extern "C-unwind" fn handle_task(call: *const Call, block: *mut u8) -> u6
     match process::current() {
         Some(thread) => {
             thread.recover(call.stack_pointer());
+            thread.watch_creation(call.stack_pointer(), call.site().probe);
             let result = probes::task(thread, call, block);
             thread.rest();
             result
         }
-        None => call.forward(),
+        None => call.forward_only(),
     }
 }
 
@@ -483,6 +491,7 @@ unsafe extern "C" fn handle_inline(registers: *const [u64; 16], site: *const Sit
     });
     if let Some(thread) = thread {
         thread.recover(registers[RSP] as usize);
+        thread.watch_creation(registers[RSP] as usize, site.probe);
         probes::inline::inline(thread, registers, site);
         thread.rest();
     }

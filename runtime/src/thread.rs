@@ -11,6 +11,7 @@
 
 mod choice;
 mod cost;
+mod creation;
 mod frame;
 mod locks;
 mod nest;
@@ -24,6 +25,7 @@ pub(crate) use cost::Cost;
 pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 
 use choice::Choices;
+use creation::Creation;
 use frame::Held;
 use locks::{Lock, MAX_LOCKS};
 use recover::{Entered, REMEMBERED, Stack};
@@ -46,48 +48,51 @@ pub(crate) const MAX_MUTEXES: usize = 32;
 /// Places for the shares of static loops, two at each; a power of two.
 const SHARES: usize = 64;
 
-/// Everything of one thread.
+/// Everything of one thread. What every probe needs comes first, so that it lies together.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Thread {
-    pub(crate) index: u32,
-    /// Of the first event set.
-    counters: Counters,
-    choices: Choices,
-    /// Most counters that any set has had on this thread.
-    most: Cell<usize>,
-    /// The counters could not be read, or not all was in them: the next difference tells nothing.
-    stale: Cell<bool>,
-    /// What is left out, by region; null: nothing yet.
-    tallies: Cell<*mut Tally>,
-    pub(crate) buffer: Buffer,
-    /// Clock and counters at the last boundary.
+    /// Clock at the last boundary.
     last: Cell<u64>,
-    /// What short records leave out.
-    origin: Cell<Origin>,
-    last_counts: [Cell<u64>; MAX_COUNTERS],
     account: Cell<*const Cost>,
     frame: Cell<*const Frame>,
-    root: Frame,
-    sequence: Cell<u64>,
-    work: [Work; MAX_WORK],
     work_top: Cell<usize>,
-    mutexes: [Held; MAX_MUTEXES],
+    stack: Stack,
+    creation: Creation,
+    /// Most counters that any set has had on this thread.
+    most: Cell<usize>,
+    sequence: Cell<u64>,
+    /// What short records leave out.
+    origin: Cell<Origin>,
+    pub(crate) buffer: Buffer,
+    choices: Choices,
+    depth: Cell<usize>,
     mutex_top: Cell<usize>,
     mutex_lost: Cell<usize>,
-    locks: [Lock; MAX_LOCKS],
     lock_top: Cell<usize>,
+    /// The counters could not be read, or not all was in them: the next difference tells nothing.
+    stale: Cell<bool>,
+    pub(crate) index: u32,
+    root: Frame,
     /// What task allocation has cost since the last task was handed over.
     pub(crate) pending: Cost,
+    work: [Work; MAX_WORK],
+    mutexes: [Held; MAX_MUTEXES],
+    locks: [Lock; MAX_LOCKS],
     /// Shares of static loops that another loop may reuse: of each place the newest, and the one before.
     shares: [[Cell<Share>; 2]; SHARES],
+    /// The frames that were entered, as far as there is room; and how many they are.
+    entered: [Entered; REMEMBERED],
+    /// Counters at the last boundary.
+    last_counts: [Cell<u64>; MAX_COUNTERS],
+    /// Of the first event set.
+    counters: Counters,
+    /// What is left out, by region; null: nothing yet.
+    tallies: Cell<*mut Tally>,
     /// Innermost detached frame, and those to be used again.
     detached: Cell<*mut Detached>,
     detached_free: Cell<*mut Detached>,
     detached_lost: Cell<usize>,
-    stack: Stack,
-    /// The frames that were entered, as far as there is room; and how many they are.
-    entered: [Entered; REMEMBERED],
-    depth: Cell<usize>,
     /// Next in the list of the process.
     pub(crate) next: Cell<*const Thread>,
 }
@@ -124,6 +129,7 @@ impl Thread {
         thread.most.set(thread.counters.len());
         thread.stack.find();
         thread.sequence.set(1);
+        thread.no_creation();
         thread.frame.set(&raw const thread.root);
         thread.account.set(&raw const thread.root.cost);
         thread.last.set(now());
@@ -311,6 +317,7 @@ impl Thread {
         if self.is_gone() {
             return;
         }
+        self.interrupt_creation();
         self.pending.drain_into(&self.root.cost, self.k());
         self.forget_locks();
         loop {

@@ -5,7 +5,7 @@ use super::divide::{divide, divide_signed, divide_up};
 use super::sync;
 use crate::entry::{self, Call, bound, bound_at};
 use crate::host::Question;
-use crate::thread::{Chunks, Place, Thread};
+use crate::thread::{Chunks, Place, Thread, Work};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{FLAG_CHUNKS, SiteDesc};
 use ompfuse_format::record::Step;
@@ -49,7 +49,11 @@ fn open_range(thread: &Thread, index: i64, extent: u64) {
 
 /// Closes the range that ends, if one is open. The caller has charged.
 fn close_range(thread: &Thread) {
-    thread.close_to(|work| matches!(work.construct.get(), Construct::Range | Construct::Section));
+    thread.close_to(is_range);
+}
+
+fn is_range(work: &Work) -> bool {
+    matches!(work.construct.get(), Construct::Range | Construct::Section)
 }
 
 /// Logical number of the iteration with this value of the loop variable. Wraps as the loop's own arithmetic does.
@@ -73,17 +77,33 @@ fn iterations(first: i64, end: i64, step: i64) -> u64 {
 
 /// Calls the original, charging the innermost loop's dispatch account. The caller has charged what came before.
 fn fetch(thread: &Thread, call: &Call) -> u64 {
-    let Some(work) = thread.work() else {
-        return call.forward();
-    };
-    if work.fetches.get() == 0 {
-        work.dispatch.clear(thread.k());
+    let result = prepare(thread, call);
+    if let Some(work) = thread.work() {
+        thread.switch(&raw const work.cost);
     }
-    work.fetches.set(work.fetches.get() + 1);
-    let before = thread.turn(&raw const work.dispatch);
-    let result = call.forward();
-    thread.switch(before);
     result
+}
+
+/// As [`fetch`], but the dispatch account is charged on: the program asks for the first range right after it.
+fn prepare(thread: &Thread, call: &Call) -> u64 {
+    if let Some(work) = thread.work() {
+        if work.fetches.get() == 0 {
+            work.dispatch.clear(thread.k());
+        }
+        work.fetches.set(work.fetches.get() + 1);
+        thread.turn(&raw const work.dispatch);
+    }
+    call.forward()
+}
+
+/// What a range's end, and the beginning of the search for the next one, have in common: a boundary, unless the loop has just
+/// been prepared.
+fn end_range(thread: &Thread) {
+    let is_prepared = |work: &Work| core::ptr::eq(thread.account(), &raw const work.dispatch);
+    if !thread.work().is_some_and(is_prepared) {
+        thread.charge();
+        close_range(thread);
+    }
 }
 
 /// Reads what GOMP has stored as the next range (end exclusive) and opens it.
@@ -132,8 +152,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
 /// `GOMP_loop_*_next`. A loop that was not seen to begin is left alone.
 #[inline(never)]
 pub(crate) fn next(thread: &Thread, call: &Call) -> u64 {
-    thread.charge();
-    close_range(thread);
+    end_range(thread);
     let result = fetch(thread, call);
     if result as u8 != 0 && is_in_loop(thread) {
         gomp_range(thread, call.site(), call.known(0), call.known(1));
@@ -154,13 +173,15 @@ pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
     sync::wait_from_here(thread, call, Construct::ImplicitBarrier)
 }
 
-/// `GOMP_loop_end_nowait`.
+/// `GOMP_loop_end_nowait`: a part of the loop, of its own time.
 #[inline(never)]
 pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
-    thread.charge();
-    close_range(thread);
-    let result = fetch(thread, call);
-    thread.close_to(|work| matches!(work.construct.get(), Construct::Loop | Construct::Sections));
+    if thread.work().is_some_and(is_range) {
+        thread.charge();
+        close_range(thread);
+    }
+    let result = call.forward();
+    thread.end_to(|work| matches!(work.construct.get(), Construct::Loop | Construct::Sections));
     result
 }
 
@@ -228,15 +249,14 @@ pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
         step,
         None,
     );
-    fetch(thread, call)
+    prepare(thread, call)
 }
 
 /// `__kmpc_dispatch_next_*`: stores the next range, end inclusive; a false result ends the loop.
 #[inline(never)]
 pub(crate) fn dispatch_next(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
-    thread.charge();
-    close_range(thread);
+    end_range(thread);
     let result = fetch(thread, call);
     if !is_in_loop(thread) {
         return result;
@@ -412,7 +432,7 @@ fn less(site: &SiteDesc, a: i64, b: i64) -> bool {
 /// `__kmpc_for_static_fini`.
 #[inline(never)]
 pub(crate) fn static_fini(thread: &Thread, call: &Call) -> u64 {
-    thread.end_to(|work| !matches!(work.construct.get(), Construct::Range | Construct::Section));
+    thread.end_to(|work| !is_range(work));
     call.forward()
 }
 

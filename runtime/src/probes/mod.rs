@@ -38,9 +38,7 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::DispatchNext) => loops::dispatch_next(thread, call),
         Some(Probe::StaticInit) => loops::static_init(thread, call),
         Some(Probe::StaticFini) => loops::static_fini(thread, call),
-        Some(Probe::SingleStart) => {
-            sync::single_start(thread, call, |result| result as u32 & 0xff != 0)
-        }
+        Some(Probe::SingleStart) => sync::single_start(thread, call),
         Some(Probe::SingleCopyStart) => sync::single_copy_start(thread, call),
         Some(Probe::SingleEnd) => sync::block_end(thread, call),
         Some(Probe::MasterStart) => sync::master_start(thread, call),
@@ -69,7 +67,7 @@ pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
         Some(Probe::ParallelStart) => started::start(thread, call),
         Some(Probe::ParallelEnd) => started::end(thread, call),
         // A probe of another slot, or one of a later version: the program's call and nothing else.
-        _ => call.forward(),
+        _ => call.forward_only(),
     }
 }
 
@@ -78,6 +76,6 @@ pub(crate) fn task(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     match Probe::from_number(call.site().probe) {
         Some(Probe::TaskCreate) => tasks::create(thread, call, space),
         Some(Probe::Taskloop) => taskloop::create(thread, call, space),
-        _ => call.forward(),
+        _ => call.forward_only(),
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
     let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
     detached.t0.set(t0);
     if let Some(detached) = thread.detach(detached) {
-        thread.enter(&detached.frame);
+        thread.enter_here(&detached.frame);
     }
     result
 }
@@ -110,7 +110,7 @@ pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
         return call.forward();
     };
     thread.leave(&detached.frame, 0);
-    let (result, _) = sync::timed(thread, &detached.cost, || call.forward());
+    let (result, _) = sync::timed_from_here(thread, &detached.cost, || call.forward());
     if let Some(region) = &detached.region {
         region
             .forked

@@ -6,15 +6,19 @@ use crate::thread::{Cost, Thread};
 use ompfuse_format::Construct;
 
 /// Calls the original with an account of its own; returns its result and when it began.
-#[inline]
+#[inline(always)]
 pub(crate) fn timed(thread: &Thread, cost: &Cost, call: impl FnOnce() -> u64) -> (u64, u64) {
     thread.charge();
     timed_from_here(thread, cost, call)
 }
 
 /// As [`timed`]; the caller has charged.
-#[inline]
-fn timed_from_here(thread: &Thread, cost: &Cost, call: impl FnOnce() -> u64) -> (u64, u64) {
+#[inline(always)]
+pub(crate) fn timed_from_here(
+    thread: &Thread,
+    cost: &Cost,
+    call: impl FnOnce() -> u64,
+) -> (u64, u64) {
     let before = thread.turn(cost);
     let t0 = thread.last();
     let result = call();
@@ -60,7 +64,7 @@ pub(crate) fn wait(thread: &Thread, call: &Call, construct: Construct) -> u64 {
 }
 
 /// As [`wait`]; the caller has charged.
-#[inline]
+#[inline(always)]
 pub(crate) fn wait_from_here(thread: &Thread, call: &Call, construct: Construct) -> u64 {
     let cost = Cost::new();
     let (result, t0) = timed_from_here(thread, &cost, || call.forward());
@@ -97,12 +101,13 @@ pub(crate) fn cancel(thread: &Thread, call: &Call) -> u64 {
     result
 }
 
-/// Every thread of the team counts the construct; `executes` tells from the result who opens it.
-pub(crate) fn single_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> u64 {
+/// Every thread of the team counts the construct; the result tells who opens it.
+#[inline(never)]
+pub(crate) fn single_start(thread: &Thread, call: &Call) -> u64 {
     if thread.work().is_some() {
         thread.end_all();
     }
-    block_start(thread, call, executes)
+    block_start(thread, call, |result| result as u8 != 0)
 }
 
 /// As [`single_start`], but it may stand in a loop's range (code that is only equivalent to `master`).
@@ -118,6 +123,8 @@ pub(crate) fn master_query(thread: &Thread, call: &Call) -> u64 {
     block_start(thread, call, |result| i64::from(result as i32) == filter)
 }
 
+/// As [`single_start`]; `executes` tells from the result who opens it.
+#[inline(always)]
 fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> u64 {
     let place = thread.place_ranked();
     let result = call.forward();

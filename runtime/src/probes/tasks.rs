@@ -331,10 +331,9 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
         is_untied: regs[2] & FLAG_TIED == 0,
         bounds: None,
     };
-    let before = thread.switch(&raw const thread.pending);
+    thread.begin_creation(call.stack_pointer());
     // SAFETY: a larger task is as good for the program as one of the size it asked for.
     let result = unsafe { call.forward_with(&regs) };
-    thread.switch(before);
     let task = result as *mut KmpTask;
     // SAFETY: the runtime's new task; the tag's place is inside it if the shared variables lie behind what we asked for.
     unsafe {
@@ -425,10 +424,20 @@ pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
         }
     };
     let cost = Cost::new();
-    thread.pending.drain_into(&cost, thread.k());
-    let (result, t0) = sync::timed(thread, &cost, || call.forward());
+    let (result, t0) = created(thread, call, &cost);
     thread.write_wait(Construct::TaskCreate, site, t0, 0, &cost);
     result
+}
+
+/// Calls the original, which is the last step of creating a task: what the former steps have cost is in the account too.
+/// Returns its result and when the creation began, as far as it is known.
+fn created(thread: &Thread, call: &Call, cost: &Cost) -> (u64, u64) {
+    let t0 = thread.go_on_with_creation(call.stack_pointer());
+    thread.pending.drain_into(cost, thread.k());
+    match t0 {
+        None => sync::timed(thread, cost, || call.forward()),
+        Some(t0) => (sync::timed_from_here(thread, cost, || call.forward()).0, t0),
+    }
 }
 
 /// `__kmpc_omp_task_begin_if0`: the program calls the task's entry itself after this.
@@ -437,15 +446,14 @@ pub(crate) fn begin_if0(thread: &Thread, call: &Call) -> u64 {
     // SAFETY: the task that the program executes.
     let tag = unsafe { tag(call.known(0).unwrap_or(0)).map(|at| at.read().tag) };
     let cost = Cost::new();
-    thread.pending.drain_into(&cost, thread.k());
-    let (result, t0) = sync::timed(thread, &cost, || call.forward());
+    let (result, t0) = created(thread, call, &cost);
     let Some(tag) = tag else {
         thread.absorb(&cost);
         return result;
     };
     thread.write_wait(Construct::TaskCreate, tag.site, t0, 0, &cost);
     if let Some(detached) = thread.detach(Detached::new(tag.frame())) {
-        thread.enter(&detached.frame);
+        thread.enter_here(&detached.frame);
     }
     result
 }

@@ -189,6 +189,12 @@ pub(super) struct Held {
 }
 
 impl Work {
+    /// How often it has fetched ranges, if it has, and what that has cost.
+    pub(super) fn fetched(&self) -> Option<(u64, &Cost)> {
+        let fetches = self.fetches.get();
+        (fetches > 0).then_some((fetches, &self.dispatch))
+    }
+
     /// Where it stands.
     pub(crate) fn place(&self) -> Place {
         self.place.get()

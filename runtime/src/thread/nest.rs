@@ -4,6 +4,7 @@ use super::{Choice, Frame, Place, Thread, Work, sample};
 use crate::probes::started::Detached;
 use crate::{host, syscall};
 use ompfuse_format::Construct;
+use ompfuse_format::record::short;
 use ompfuse_format::record::{IntervalHead, Step};
 
 impl Thread {
@@ -139,13 +140,22 @@ impl Thread {
     /// Closes the innermost work entry. The caller has charged; the account around it is current afterwards.
     fn close_innermost(&self) {
         let Some(work) = self.work() else { return };
+        let head = self.interval_of(work);
+        self.write_chosen(work.choice.get(), &head, &work.cost, false, work.fetched());
+        self.work_top.set(self.work_top.get() - 1);
+        self.turn(self.innermost_cost());
+    }
+
+    /// Its interval, if it ends at the last boundary.
+    #[inline(always)]
+    fn interval_of(&self, work: &Work) -> IntervalHead {
         let Place {
             parent,
             step,
             index,
             ..
         } = work.place.get();
-        let head = IntervalHead {
+        IntervalHead {
             construct: work.construct.get(),
             site: work.site.get(),
             node: work.node.get(),
@@ -157,12 +167,51 @@ impl Thread {
             t0: work.t0.get(),
             t1: self.last.get(),
             own_ticks: work.cost.ticks.get(),
+        }
+    }
+
+    /// Closes the work entries from this position on. The caller has charged.
+    #[inline]
+    fn close_from(&self, position: usize) {
+        if self.work_top.get() > position {
+            self.close_open(position);
+        }
+    }
+
+    #[inline(never)]
+    fn close_open(&self, position: usize) {
+        while self.work_top.get() > position {
+            if !self.close_loop_and_range(position) {
+                self.close_innermost();
+            }
+        }
+    }
+
+    /// Closes the innermost two, if they are a loop and its only range, and can be told in one record.
+    #[inline(always)]
+    fn close_loop_and_range(&self, position: usize) -> bool {
+        let open = self.work.get(position..self.work_top.get());
+        let Some([.., around, range]) = open else {
+            return false;
         };
-        let fetches = work.fetches.get();
-        let fetched = (fetches > 0).then_some((fetches, &work.dispatch));
-        self.write_chosen(work.choice.get(), &head, &work.cost, false, fetched);
-        self.work_top.set(self.work_top.get() - 1);
+        let is_part = range.construct.get() == short::part_of(around.construct.get())
+            && range.place.get().step == Step::Range
+            && range.fetches.get() == 0;
+        if !is_part || !self.write_loop(around, range) {
+            return false;
+        }
+        self.work_top.set(self.work_top.get() - 2);
         self.turn(self.innermost_cost());
+        true
+    }
+
+    fn write_loop(&self, around: &Work, range: &Work) -> bool {
+        let (outer, inner) = (self.interval_of(around), self.interval_of(range));
+        self.write_both_chosen(
+            (around.choice.get(), &outer, &around.cost),
+            (range.choice.get(), &inner, &range.cost),
+            around.fetched(),
+        )
     }
 
     /// A boundary, which closes every work entry of the current frame: what a barrier, the next work-sharing construct or
@@ -176,9 +225,7 @@ impl Thread {
     /// Closes every work entry of the current frame. The caller has charged.
     #[inline]
     pub(crate) fn close_all(&self) {
-        while self.work().is_some() {
-            self.close_innermost();
-        }
+        self.close_from(self.frame().work_base.get());
     }
 
     /// A boundary, which closes work entries as [`Thread::close_to`] says.
@@ -197,14 +244,18 @@ impl Thread {
         let Some(at) = open.iter().rposition(wanted) else {
             return;
         };
-        let down_to = self.frame().work_base.get() + at;
-        while self.work_top.get() > down_to {
-            self.close_innermost();
-        }
+        self.close_from(self.frame().work_base.get() + at);
     }
 
-    /// Enters a frame: its account is charged from now on.
+    /// A boundary, at which a frame is entered: its account is charged from now on.
+    #[inline]
     pub(crate) fn enter(&self, frame: &Frame) {
+        self.charge();
+        self.enter_here(frame);
+    }
+
+    /// Enters a frame: its account is charged from now on. The caller has charged.
+    pub(crate) fn enter_here(&self, frame: &Frame) {
         if frame.choice.get() == Choice::NONE {
             let choice = self.choose(frame.site);
             frame.choice.set(match frame.construct {
@@ -215,7 +266,7 @@ impl Thread {
             });
         }
         frame.cost.set.set(frame.choice.get().set());
-        frame.before.set(self.switch(&raw const frame.cost));
+        frame.before.set(self.turn(&raw const frame.cost));
         frame.t0.set(self.last.get());
         frame.up.set(self.frame.replace(frame));
         frame.work_base.set(self.work_top.get());
@@ -241,10 +292,7 @@ impl Thread {
             self.account.set(frame.before.get());
             return;
         }
-        self.charge();
-        while self.work().is_some() {
-            self.close_innermost();
-        }
+        self.end_all();
         while self.mutex_top.get() > frame.mutex_base.get() {
             self.mutex_top.set(self.mutex_top.get() - 1);
             if let Some(held) = self.mutexes.get(self.mutex_top.get()) {

@@ -48,7 +48,7 @@ pub(crate) fn set_boundary(ticks: u64) {
 }
 
 #[inline(always)]
-fn is_on() -> bool {
+pub(super) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 

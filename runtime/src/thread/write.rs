@@ -1,6 +1,6 @@
 //! Records, and the mutexes whose records come when they are released.
 
-use super::{Choice, Cost, Place, Thread};
+use super::{Choice, Cost, Place, Thread, sample};
 use crate::host;
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -147,6 +147,37 @@ impl Thread {
             let head = short::dispatch(&head, (times, fetching.ticks.get()));
             self.write_any(&head, fetching);
         }
+    }
+
+    /// Writes a loop and its only range, which has ended with it, in one record; false if that can't be.
+    #[inline(always)]
+    pub(super) fn write_both_chosen(
+        &self,
+        (choice, head, cost): (Choice, &IntervalHead, &Cost),
+        (of_range, range, range_cost): (Choice, &IntervalHead, &Cost),
+        fetched: Option<(u64, &Cost)>,
+    ) -> bool {
+        let is_ordinary = self.counts_nothing() && !self.is_gone() && !sample::is_on();
+        let set = cost.bound(self.choices.set());
+        let is_one_set = set == range_cost.bound(self.choices.set());
+        if !is_ordinary || !is_one_set || choice.is_off() || of_range.is_off() {
+            return false;
+        }
+        let Some(out) = self.buffer.room(8 * short::LOOP_WORDS) else {
+            // It stands for as many records as it tells intervals.
+            (0..1 + usize::from(fetched.is_some())).for_each(|_| self.buffer.lose());
+            return true;
+        };
+        let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
+        let origin = self.origin();
+        let words = short::with_range(head, range, origin, set - 1, fetches, |at, word| {
+            // SAFETY: the encoder writes at most the words that the buffer gives.
+            unsafe { out.add(at).write(word) };
+        });
+        if words > 0 {
+            self.buffer.commit(words);
+        }
+        words > 0
     }
 
     /// Writes an interval of any numbers, with counts.

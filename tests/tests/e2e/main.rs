@@ -57,6 +57,7 @@ mod cancel;
 mod combine;
 mod control;
 mod counts;
+mod creation;
 mod damage;
 mod errors;
 mod events;

@@ -150,7 +150,7 @@ impl<'a> ThreadFile<'a> {
             next: self.staged,
             at: 0,
             origin: Origin::of(&self.header),
-            second: None,
+            more: [None; 2],
         }
     }
 }
@@ -163,8 +163,8 @@ pub struct Records<'a> {
     next: &'a [u8],
     at: usize,
     origin: Origin,
-    /// What the last record says besides.
-    second: Option<Interval<'a>>,
+    /// What the last record says besides, in the order of saying.
+    more: [Option<Interval<'a>>; 2],
 }
 
 impl<'a> Records<'a> {
@@ -175,7 +175,7 @@ impl<'a> Records<'a> {
             next: &[],
             at: 0,
             origin: Origin::of(header),
-            second: None,
+            more: [None; 2],
         }
     }
 }
@@ -184,8 +184,8 @@ impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if let Some(second) = self.second.take() {
-            return Some(Ok(Record::Interval(second)));
+        if let Some(next) = self.more.iter_mut().find_map(Option::take) {
+            return Some(Ok(Record::Interval(next)));
         }
         loop {
             let rest = &self.bytes[self.at..];
@@ -198,9 +198,9 @@ impl<'a> Iterator for Records<'a> {
             }
             let at = self.at;
             match parse_record(rest, self.origin) {
-                Some((len, record, second)) => {
+                Some((len, record, more)) => {
                     self.at += len;
-                    self.second = second;
+                    self.more = more;
                     if let Some(record) = record {
                         return Some(Ok(record));
                     }
@@ -216,7 +216,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// A record's length, what it says unless its kind is unknown, and what it says besides.
-type Parsed<'a> = (usize, Option<Record<'a>>, Option<Interval<'a>>);
+type Parsed<'a> = (usize, Option<Record<'a>>, [Option<Interval<'a>>; 2]);
 
 /// The first record in `bytes`; `None` if malformed.
 fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
@@ -250,8 +250,8 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
         }
         short::KIND_NODE => Some(Record::Node(short::read_node(body.as_chunks().0, origin)?)),
         kind if short::is_short(kind) => {
-            let (interval, second) = short_interval(body, origin)?;
-            return Some((len, Some(Record::Interval(interval)), second));
+            let (interval, more) = short_interval(body, origin, kind)?;
+            return Some((len, Some(Record::Interval(interval)), more));
         }
         KIND_INTERVAL => {
             if !(Interval::LEN..=Interval::LEN + 8 * MAX_COUNTERS).contains(&len) {
@@ -297,12 +297,22 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
         }
         _ => None,
     };
-    Some((len, record, None))
+    Some((len, record, [None; 2]))
 }
 
-/// A short interval, and the one of a loop's fetches.
-fn short_interval(body: &[u8], origin: Origin) -> Option<(Interval<'_>, Option<Interval<'_>>)> {
-    let read = short::read_interval(body.as_chunks().0, origin)?;
+/// The intervals of a short record: a range comes before its loop, and that before its fetches.
+fn short_interval(
+    body: &[u8],
+    origin: Origin,
+    kind: u8,
+) -> Option<(Interval<'_>, [Option<Interval<'_>>; 2])> {
+    let words = body.as_chunks().0;
+    let (range, read) = if short::is_loop(kind) {
+        let (range, read) = short::read_loop(words, origin)?;
+        (Some(range), read)
+    } else {
+        (None, short::read_interval(words, origin)?)
+    };
     let counts = body.get(8 * read.words..)?;
     if counts.len() > 8 * MAX_COUNTERS {
         return None;
@@ -322,11 +332,13 @@ fn short_interval(body: &[u8], origin: Origin) -> Option<(Interval<'_>, Option<I
         set: read.set,
         counts: Counts(counts),
     };
+    let own = interval(&read.head, counts);
     let dispatch = read.fetched.map(|f| short::dispatch(&read.head, f));
-    Some((
-        interval(&read.head, counts),
-        dispatch.map(|head| interval(&head, &[])),
-    ))
+    let dispatch = dispatch.map(|head| interval(&head, &[]));
+    Some(match range {
+        Some(range) => (interval(&range, &[]), [Some(own), dispatch]),
+        None => (own, [dispatch, None]),
+    })
 }
 
 /// Word at `at`, which the caller has checked to be inside.

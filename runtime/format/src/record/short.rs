@@ -4,13 +4,17 @@
 //! node      kind:u8 construct:u8 words:u8 step:u8   site:u32 | node:u32 parent:u32 | index:u64
 //! interval  kind:u8 construct:u8 words:u8 set:5 step:3 site:u32 | cpu:u16 end:u48 | parent:u32 ticks:u32
 //!           [origin:u32 0:u32] [node:u32 index:u32] [own:u32 extent:u32] [fetches:u32 fetching:u32] counts:u64...
+//! loop      kind:u8 construct:u8 words:u8 set:5 step:3 site:u32 | cpu:u16 end:u48 | parent:u32 ticks:u32
+//!           | node:u32 index:u32 | own:u32 range's ticks:u32 | first:u32 iterations:u32
+//!           [fetches:u32 fetching:u32] [range's own:u32 0:u32]
 //! ```
 //! `words` is the record's length in words. `node` and `parent` are numbers of the thread that writes, or of the one that
 //! `origin` says, without the part that all of its nodes share. `end` counts from the beginning of the thread's recording,
 //! `ticks` is the time since the interval's begin. Which of the words in brackets there are is in `kind`: without them the
 //! thread is the one that writes, there is neither node nor index, and all ticks are the interval's own. With `fetches` a
 //! second interval follows from the record, which is told of where a file is read: the loop's `dispatch`, with `fetching` as its
-//! own ticks. What doesn't fit (a day's recording, an interval of more than a second, a negative index) is written in full.
+//! own ticks. A loop's record has its only range besides, whose node is the next one, and which ended when the loop did. What
+//! doesn't fit (a day's recording, an interval of more than a second, a negative index) is written in full.
 
 use super::{Construct, IntervalHead, Node, Step, ThreadHeader};
 
@@ -30,6 +34,19 @@ const HAS_ORIGIN: u8 = 8;
 const HAS_FETCHES: u8 = 16;
 /// The bits of an interval's kind that are no flags.
 const KIND_MASK: u8 = !(HAS_NODE | NO_NODE | HAS_COST | HAS_ORIGIN | HAS_FETCHES);
+
+/// First byte of a loop with its only range, without any of the words below.
+pub const KIND_LOOP: u8 = 0x20;
+/// There is a word with the ranges that it has fetched.
+const LOOP_FETCHES: u8 = 1;
+/// There is a word with the range's own ticks: they are not all of its ticks.
+const LOOP_COST: u8 = 2;
+/// The bits of a loop's kind that are no flags.
+const LOOP_MASK: u8 = !(LOOP_FETCHES | LOOP_COST);
+/// Words that every such record has.
+const LOOP_FIRST: usize = 6;
+/// Most words of it.
+pub const LOOP_WORDS: usize = LOOP_FIRST + 2;
 
 /// Words of a short node.
 pub const NODE_WORDS: usize = 3;
@@ -154,9 +171,124 @@ pub fn interval(
     at
 }
 
+/// The words of a loop's record together with its only range, which has ended with it, as in [`interval`]. 0: they don't belong
+/// together, or don't fit.
+#[inline(always)]
+pub fn with_range(
+    l: &IntervalHead,
+    range: &IntervalHead,
+    origin: Origin,
+    set: u8,
+    fetched: Option<(u64, u64)>,
+    mut put: impl FnMut(usize, u64),
+) -> usize {
+    let node = l.node ^ origin.nodes;
+    let parent = l.parent ^ origin.nodes;
+    let end = l.t1.wrapping_sub(origin.start);
+    let (ticks, inner) = (l.t1.wrapping_sub(l.t0), range.t1.wrapping_sub(range.t0));
+    let (fetches, fetching) = fetched.unwrap_or_default();
+    let halves = node | parent | ticks | inner | (l.index | range.index) as u64 | range.extent;
+    let halves = halves | l.own_ticks | range.own_ticks | fetches | fetching;
+    // The range's number fits if it is the loop's plus 1, and that isn't a number of the next half.
+    let is_next = range.node == l.node + 1 && range.node as u32 != 0;
+    if (halves >> 32) | (end >> END) | l.extent != 0 || !is_next || range.site != l.site {
+        return 0;
+    }
+    put(1, u64::from(l.cpu) | end << 16);
+    put(2, parent | ticks << 32);
+    put(3, node | (l.index as u64) << 32);
+    put(4, l.own_ticks | inner << 32);
+    put(5, range.index as u64 | range.extent << 32);
+    let mut kind = KIND_LOOP;
+    let mut at = LOOP_FIRST;
+    if fetched.is_some() {
+        kind |= LOOP_FETCHES;
+        put(at, fetches | fetching << 32);
+        at += 1;
+    }
+    if range.own_ticks != inner {
+        kind |= LOOP_COST;
+        put(at, range.own_ticks);
+        at += 1;
+    }
+    put(
+        0,
+        u64::from(kind)
+            | (l.construct as u64) << 8
+            | (at as u64) << 16
+            | u64::from(set & SETS) << 24
+            | (l.step as u64) << (24 + SET)
+            | u64::from(l.site) << 32,
+    );
+    at
+}
+
+/// What the ranges of a construct are.
+pub const fn part_of(construct: Construct) -> Construct {
+    match construct {
+        Construct::Sections => Construct::Section,
+        _ => Construct::Range,
+    }
+}
+
 /// Whether records of this kind are short.
 pub(super) fn is_short(kind: u8) -> bool {
-    kind == KIND_NODE || kind & KIND_MASK == KIND_INTERVAL
+    kind == KIND_NODE || kind & KIND_MASK == KIND_INTERVAL || is_loop(kind)
+}
+
+/// Whether records of this kind are those of a loop and its only range.
+pub(super) fn is_loop(kind: u8) -> bool {
+    kind & LOOP_MASK == KIND_LOOP
+}
+
+/// A loop's record and its range, as they were written by [`with_range`]; `None` if it is malformed.
+pub(super) fn read_loop(words: &[[u8; 8]], origin: Origin) -> Option<(IntervalHead, Read)> {
+    let first: &[[u8; 8]; LOOP_FIRST] = words.first_chunk()?;
+    let [head, end, parent, node, own, iterations] = first.map(u64::from_le_bytes);
+    let (kind, set_and_step) = (head as u8, (head >> 24) as u8);
+    let mut at = LOOP_FIRST;
+    let mut optional = |flag: u8| {
+        if kind & flag == 0 {
+            return Some(None);
+        }
+        at += 1;
+        Some(Some(u64::from_le_bytes(*words.get(at - 1)?)))
+    };
+    let fetched = optional(LOOP_FETCHES)?;
+    let range_own = optional(LOOP_COST)?;
+    let t1 = origin.start.wrapping_add(end >> 16);
+    let head = IntervalHead {
+        construct: Construct::from_number((head >> 8) as u8)?,
+        site: (head >> 32) as u32,
+        node: u64::from(node as u32) | origin.nodes,
+        parent: u64::from(parent as u32) | origin.nodes,
+        step: Step::from_number(set_and_step >> SET)?,
+        cpu: end as u16,
+        index: (node >> 32) as i64,
+        extent: 0,
+        t0: t1.wrapping_sub(parent >> 32),
+        t1,
+        own_ticks: u64::from(own as u32),
+    };
+    let inner = own >> 32;
+    let range = IntervalHead {
+        construct: part_of(head.construct),
+        node: head.node.wrapping_add(1),
+        parent: head.node,
+        step: Step::Range,
+        index: i64::from(iterations as u32),
+        extent: iterations >> 32,
+        t0: t1.wrapping_sub(inner),
+        own_ticks: range_own.unwrap_or(inner),
+        ..head
+    };
+    let read = Read {
+        head,
+        set: set_and_step & SETS,
+        fetched: fetched.map(|word| (u64::from(word as u32), word >> 32)),
+        words: at,
+    };
+    Some((range, read))
 }
 
 /// A node's record, as it was written by [`node`]; `None` if it is malformed.

@@ -278,6 +278,19 @@ fn ordinary_records_are_short() {
         ..task
     };
     assert_eq!(words(&between_threads), 0);
+    let looped = IntervalHead {
+        construct: Construct::Loop,
+        ..task
+    };
+    let only = IntervalHead {
+        node: looped.node + 1,
+        parent: looped.node,
+        ..range
+    };
+    assert_eq!(
+        short::with_range(&looped, &only, origin, 0, None, |_, _| ()),
+        7
+    );
     let long = IntervalHead {
         t1: 1 << 40,
         ..wait
@@ -327,6 +340,39 @@ proptest! {
         prop_assert_eq!((i.construct, i.site, i.parent), (Construct::Dispatch, head.site, head.node));
         prop_assert_eq!((i.node, i.index, i.extent, i.own_ticks, i.set), (0, 0, fetches, ticks, 2));
         prop_assert_eq!((i.t0, i.t1, i.cpu), (head.t0, head.t1, head.cpu));
+    }
+
+    #[test]
+    fn a_loop_has_its_only_range_in_its_record(mut head in interval(), range in interval(), fetched in proptest::option::of((number(), number()))) {
+        head.construct = Construct::Loop;
+        let range = IntervalHead {
+            construct: Construct::Range,
+            site: head.site,
+            node: head.node.wrapping_add(1),
+            parent: head.node,
+            step: Step::Range,
+            cpu: head.cpu,
+            t0: head.t1.wrapping_sub(range.t1.wrapping_sub(range.t0)),
+            t1: head.t1,
+            ..range
+        };
+        let mut words = [0; short::LOOP_WORDS];
+        let len = short::with_range(&head, &range, short::Origin::new(3, 77), 2, fetched, |at, w| words[at] = w);
+        if len == 0 {
+            return Ok(());
+        }
+        let bytes = file_of_fourth(&words[..len]);
+        let read = ThreadFile::parse(&bytes).unwrap().records();
+        let read: Vec<_> = read
+            .map(|r| match r {
+                Ok(Record::Interval(Interval { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, set: 2, .. })) => {
+                    IntervalHead { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks }
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let all = [range, head].into_iter().chain(fetched.map(|f| short::dispatch(&head, f)));
+        prop_assert_eq!(read, all.collect::<Vec<_>>());
     }
 
     #[test]
