@@ -174,12 +174,12 @@ impl Flow {
             let mut step = Step::new(module, exposed, &names);
             step.guessed = std::mem::take(&mut guess);
             let (starts, merged) = Flow::pass(body, &ops, &mut step);
-            if !step.guessed.is_empty() {
+            let Some(confirmed) = step.confirmed() else {
                 // Paths with different stack pointers: only what is found by following values counts.
                 exposed = Exposed::default();
                 continue;
-            }
-            exposed = step.exposed.clone();
+            };
+            exposed = confirmed;
             if let Some((first, second)) = merged {
                 // One loop behind two divisions, each on its own path: their results have one name.
                 for name in names.values_mut().filter(|n| **n == second) {

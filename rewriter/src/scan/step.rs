@@ -18,6 +18,8 @@ pub(crate) struct Step<'m, 'a> {
     pub(crate) exposed: Exposed,
     /// Slots that were taken to be exposed beforehand, as long as nothing has exposed them.
     pub(crate) guessed: FxHashSet<Slot>,
+    /// Those of them that weren't given a value.
+    blocked: FxHashSet<Slot>,
     /// Slots that held a value.
     used: FxHashSet<Slot>,
     /// A slot that held a value was exposed afterwards.
@@ -98,6 +100,7 @@ impl<'m, 'a> Step<'m, 'a> {
             module,
             exposed,
             guessed: FxHashSet::default(),
+            blocked: FxHashSet::default(),
             used: FxHashSet::default(),
             late: false,
             divides: false,
@@ -112,7 +115,21 @@ impl<'m, 'a> Step<'m, 'a> {
         if keeps && !self.exposed.contains(&at) {
             self.used.insert(at);
             state.slots.insert(at, value, size as u8);
+        } else if keeps && self.guessed.contains(&at) {
+            self.blocked.insert(at);
         }
+    }
+
+    /// What is exposed, without the guesses that nothing confirmed; `None` if one of these made a difference.
+    pub(crate) fn confirmed(&self) -> Option<Exposed> {
+        if !self.guessed.is_disjoint(&self.blocked) {
+            return None;
+        }
+        let mut exposed = self.exposed.clone();
+        if !self.guessed.is_empty() {
+            Rc::make_mut(&mut exposed).retain(|at| !self.guessed.contains(at));
+        }
+        Some(exposed)
     }
 
     fn expose(&mut self, at: Slot) {

@@ -160,7 +160,11 @@ fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decis
     let mut noticed = Noticed::default();
     for block in (0..body.blocks.len()).filter(|&b| flow.is_queried(b)) {
         let mut strides = false;
-        flow.visit(module, body, block, |_, insn, state| {
+        let branch = Branch::of(body, block);
+        let mut decision = None;
+        flow.visit(module, body, block, |i, insn, state| {
+            let branch = branch.as_ref().filter(|b| b.compare == i);
+            decision = decision.or_else(|| branch?.decision(insn, state));
             match insn.mnemonic() {
                 Mnemonic::Cmp => {
                     let value = |op| dataflow::operand(state, insn, op);
@@ -182,29 +186,49 @@ fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decis
         if strides {
             noticed.strides.push(block);
         }
-        decisions.extend(decide(module, body, flow, block).map(|d| (block, d)));
+        decisions.extend(decision.map(|d| (block, d)));
     }
     (decisions, noticed)
 }
 
 /// What the conditional branch at a block's end depends on.
 fn decide(module: &Module<'_>, body: &Body, flow: &Flow, block: usize) -> Option<Decision> {
-    let branch = body
-        .last(block)
-        .filter(|b| b.flow_control() == FlowControl::ConditionalBranch)?;
-    let compare = compare_before(body, block)?;
-    let mut values = None;
+    let branch = Branch::of(body, block)?;
+    let mut decision = None;
     flow.visit(module, body, block, |i, insn, state| {
-        if i == compare {
-            let value = |op| dataflow::operand(state, insn, op);
-            values = compared(insn, (value(0), value(1)));
+        if i == branch.compare {
+            decision = branch.decision(insn, state);
         }
     });
-    values.map(|values| Decision {
-        compare,
-        values,
-        branch: *branch,
-    })
+    decision
+}
+
+/// A conditional branch at a block's end.
+struct Branch<'x> {
+    /// Number of the instruction whose flags it reads.
+    compare: usize,
+    branch: &'x Instruction,
+}
+
+impl<'x> Branch<'x> {
+    fn of(body: &'x Body, block: usize) -> Option<Branch<'x>> {
+        let branch = body
+            .last(block)
+            .filter(|b| b.flow_control() == FlowControl::ConditionalBranch)?;
+        let compare = compare_before(body, block)?;
+        Some(Branch { compare, branch })
+    }
+
+    /// What it decides; `compare`, `state`: the comparing instruction, and what is known before it.
+    fn decision(&self, compare: &Instruction, state: &State) -> Option<Decision> {
+        let value = |op| dataflow::operand(state, compare, op);
+        let values = compared(compare, (value(0), value(1)))?;
+        Some(Decision {
+            compare: self.compare,
+            values,
+            branch: *self.branch,
+        })
+    }
 }
 
 /// The values that a comparing instruction with these operands compares.
