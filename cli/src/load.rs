@@ -48,25 +48,41 @@ fn profile_in(path: &Path) -> PathBuf {
     }
 }
 
-/// Combines everything that the paths mean, in order. Each is read and handed over before the next, so that not all
-/// need to be in memory together.
+/// What is combined.
+pub(crate) enum Source {
+    /// A run folder.
+    Run(PathBuf),
+    /// A profile, or a table of another recorder.
+    File(PathBuf),
+}
+
+/// Combines everything that the paths mean, in order.
 pub(crate) fn combined(paths: &[PathBuf], strategy: Strategy) -> Result<Profile> {
-    let mut combiner = Combiner::new(strategy).with_sources();
+    combine(inputs(paths)?, strategy)
+}
+
+/// What the paths mean, in order.
+pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut inputs = vec![];
     for path in paths {
         if path.is_dir() {
-            inputs.extend(runs(path)?.into_iter().map(|folder| (folder, true)));
+            inputs.extend(runs(path)?.into_iter().map(Source::Run));
         } else {
-            inputs.push((path.clone(), false));
+            inputs.push(Source::File(path.clone()));
         }
     }
+    Ok(inputs)
+}
+
+/// Combines the inputs. Each is read and handed over before the next, so that not all need to be in memory together.
+pub(crate) fn combine(inputs: Vec<Source>, strategy: Strategy) -> Result<Profile> {
+    let mut combiner = Combiner::new(strategy).with_sources();
     // The last step is what the strategy does when it has everything.
     let bar = (inputs.len() > 1).then(|| progress::bar("combining", inputs.len() + 1));
-    for (path, is_run) in inputs {
-        combiner.add(if is_run {
-            Profile::of_run(&name(&path), read(&path)?)
-        } else {
-            file(&path)?
+    for input in inputs {
+        combiner.add(match input {
+            Source::Run(path) => Profile::of_run(&name(&path), read(&path)?),
+            Source::File(path) => file(&path)?,
         });
         bar.iter().for_each(progress::Bar::step);
     }
@@ -106,7 +122,8 @@ fn file(path: &Path) -> Result<Profile> {
     ))
 }
 
-fn name(path: &Path) -> String {
+/// What a path is called in summaries.
+pub(crate) fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
@@ -130,7 +147,7 @@ fn runs(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Reads a run.
-fn read(folder: &Path) -> Result<Run> {
+pub(crate) fn read(folder: &Path) -> Result<Run> {
     let listing =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut files: Vec<(String, Input)> = Vec::new();

@@ -1,17 +1,19 @@
-//! How long combining and evaluating takes, and how much memory: `cargo run --release -p ompfuse-fuse --features test-support
-//! --example combining [-- XUS [RUNS [FOLDER]]]`. Default: 1,000,000 XUs, 15 runs, 33 events.
+//! How long combining and evaluating takes beside the aims: `cargo run --release -p ompfuse-fuse --features test-support
+//! --example combining [-- XUS [RUNS [FOLDER [PYTHON]]]]`. Default: 1,000,000 XUs, 15 runs, 33 events.
 //!
 //! The runs are a made-up program's, in memory; each shows the event set that the strategy wants. Times are wall-clock
 //! seconds, and processor seconds of all threads, of the combination alone. With a folder the tables are also written there
-//! as Parquet, for `combining.py`, which does the same with NumPy, SciPy, pyemd and POT.
+//! as Parquet, for `combining.py`, which does the same with NumPy, SciPy, pyemd and POT; with the name of a Python that has
+//! them, that is started too, and what it takes stands beside. Without arguments, or with more than a million XUs, the time is also
+//! measured by the number of XUs.
 
 use ompfuse_fuse::evaluate::transport::{Mass, Transport};
 use ompfuse_fuse::experiment::mask;
 use ompfuse_fuse::plan::Correlations;
 use ompfuse_fuse::testing::programs::{EVENTS, Shape, execute};
 use ompfuse_fuse::{
-    CellOrder, JointJoin, LglJoin, Profile, References, Relax, XuTable, combine_bc, plan_bc,
-    plan_joint, plan_lgl,
+    CellOrder, JointJoin, LglJoin, Profile, References, Relax, XuTable, combine_bc, combine_lgl,
+    plan_bc, plan_joint, plan_lgl,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,12 +64,22 @@ impl Clock {
     }
 
     fn tell(&self, what: &str, detail: &str) {
+        let (wall, busy) = (self.wall.as_secs_f64(), self.processor.as_secs_f64());
+        let cores = busy / wall.max(1e-3);
         println!(
-            "{what:28} {:8.2} s  {:8.2} s of processors  {detail}",
-            self.wall.as_secs_f64(),
-            self.processor.as_secs_f64()
+            "{what:28} {wall:8.2} s  {busy:8.2} s of processors, {cores:.2} at a time  {detail}"
         );
     }
+
+    /// Whether the wall-clock time is within the aim.
+    fn judge(&self, aim: f64) {
+        judge(self.wall.as_secs_f64(), aim, "s");
+    }
+}
+
+fn judge(value: f64, aim: f64, unit: &str) {
+    let word = if value <= aim { "met" } else { "MISSED" };
+    println!("    aim: at most {aim:.1} {unit}: {word}");
 }
 
 /// Run `number`, with only `events`.
@@ -122,6 +134,7 @@ fn main() {
             combined.table.events.len()
         ),
     );
+    clock.judge(5.0);
     drop(combined);
 
     let correlation = |a: &str, b: &str| known.get(a, b);
@@ -174,6 +187,7 @@ fn main() {
             combined.table.events.len()
         ),
     );
+    clock.judge(20.0);
     println!("memory so far: {} MB", memory());
     drop((combined, tables));
 
@@ -198,18 +212,73 @@ fn main() {
             references[0].len()
         ),
     );
+    clock.judge(30.0);
+    drop((references, target));
 
+    let mut ours = vec![];
     for is_inside in [false, true] {
         let (time, distance) = earth_movers(is_inside);
-        let where_ = if is_inside {
-            "anywhere in their bins"
-        } else {
-            "at the bins' corners"
-        };
         println!(
-            "emd of two full 10 x 10 histograms, {where_}: {:.1} us (median of 200), {distance:.12}",
+            "emd of two full 10 x 10 histograms, {}: {:.1} us (median of 200), {distance:.12}",
+            PLACES[usize::from(is_inside)],
             time.as_secs_f64() * 1e6
         );
+        ours.push(time.as_secs_f64() * 1e6);
+    }
+    if xus >= 1_000_000 {
+        by_size();
+    }
+    if let (Some(folder), Some(python)) = (folder, args.get(3)) {
+        beside_python(folder, python, &ours);
+    }
+}
+
+/// Where the histograms' masses are, as `combining.py` says it.
+const PLACES: [&str; 2] = ["at the bins' corners", "anywhere in their bins"];
+
+/// Starts the script, and compares the earth mover's distances.
+fn beside_python(folder: &Path, python: &str, ours: &[f64]) {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/combining.py");
+    let output = std::process::Command::new(python)
+        .arg(script)
+        .arg(folder)
+        .output()
+        .expect("the Python that was named");
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("with NumPy, SciPy, POT and pyemd:\n{text}");
+    for (place, ours) in PLACES.iter().zip(ours) {
+        let pot = text.lines().find_map(|l| {
+            let rest = l.split_once(&format!("{place}: POT "))?.1;
+            rest.split_once(" us")?.0.parse::<f64>().ok()
+        });
+        if let Some(pot) = pot {
+            println!("emd {place}: {:.3} of POT's time", ours / pot);
+            judge(*ours, pot / 10.0, "us");
+        }
+    }
+}
+
+/// Processor time by the number of XUs: three runs with four events each.
+fn by_size() {
+    let names: Vec<String> = EVENTS.iter().map(|&e| e.to_owned()).collect();
+    let sets: [&[String]; 3] = [&names[..4], &names[2..6], &names[4..8]];
+    println!("processor time per XU and log2(XUs), 3 runs, 4 events each (ns; lgl, bc)");
+    let mut first: Option<[f64; 2]> = None;
+    for xus in [10_000, 100_000, 1_000_000, 10_000_000] {
+        let tables: Vec<XuTable> = (0..3).map(|at| shown(xus, at, sets[at])).collect();
+        let tables: Vec<&XuTable> = tables.iter().collect();
+        // Clock ticks are hundredths of a second.
+        let rounds = (2_000_000 / xus).max(1);
+        let (mut lgl, mut bc) = (Clock::default(), Clock::default());
+        for _ in 0..rounds {
+            drop(lgl.time(|| combine_lgl(&tables)));
+            drop(bc.time(|| combine_bc(&tables, Relax::Halve, CellOrder::Label)));
+        }
+        let unit = tables[0].len() as f64 * (tables[0].len() as f64).log2() * rounds as f64;
+        let per = [lgl, bc].map(|c| c.processor.as_secs_f64() * 1e9 / unit);
+        let [a, b] = per;
+        let [x, y] = first.get_or_insert(per).map(f64::recip);
+        println!("{xus:10} {a:8.2} {b:8.2}   x {:.2}, x {:.2}", a * x, b * y);
     }
 }
 

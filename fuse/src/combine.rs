@@ -23,6 +23,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use tally::Tally;
+pub(crate) use tally::list as list_unmatched;
 
 const NONE: u32 = u32::MAX;
 /// Several runs' XUs, combined.

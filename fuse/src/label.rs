@@ -12,8 +12,10 @@
 //! hash(label ++ [c])      = XXH3_128(hash(label) as 16 bytes little-endian ‖ c as 8 bytes little-endian)
 //! ```
 
-use rayon::prelude::*;
-use std::collections::HashMap;
+mod order;
+
+pub(crate) use order::PrefixOrder;
+
 use std::fmt;
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -151,6 +153,29 @@ impl Labels {
         LabelId(id)
     }
 
+    /// Adds the labels `ids` of another tree, with what they hang from; gives what they are here.
+    pub(crate) fn take(&mut self, other: &Labels, ids: &[LabelId]) -> Vec<LabelId> {
+        let mut known = vec![LabelId::NONE; other.len()];
+        let mut path = vec![];
+        let mut take = |id: LabelId| {
+            let mut at = id;
+            while at.is_some() && !known[at.at()].is_some() {
+                path.push(at);
+                at = LabelId(other.parent[at.at()]);
+            }
+            let mut here = at;
+            if at.is_some() {
+                here = known[at.at()];
+            }
+            while let Some(at) = path.pop() {
+                here = self.push_hashed(here, other.suffix_of(at.0), other.hash(at));
+                known[at.at()] = here;
+            }
+            here
+        };
+        ids.iter().map(|&id| take(id)).collect()
+    }
+
     /// Number of labels.
     pub fn len(&self) -> usize {
         self.parent.len()
@@ -194,82 +219,6 @@ impl Labels {
         let at = at as usize;
         let begin = if at == 0 { 0 } else { self.end[at - 1] };
         &self.suffix[begin as usize..self.end[at] as usize]
-    }
-
-    /// The positions of `ids` in depth-first order of their labels; equal labels keep their order, those without a
-    /// label come last. Time does not depend on the labels' lengths.
-    pub fn depth_first(&self, ids: &[LabelId]) -> Vec<u32> {
-        let rank = self.ranks(ids);
-        let mut order: Vec<u32> = (0..ids.len() as u32).collect();
-        let key = |&row: &u32| {
-            let id = ids[row as usize];
-            (
-                if id.is_some() {
-                    rank[id.at()]
-                } else {
-                    u32::MAX
-                },
-                row,
-            )
-        };
-        order.par_sort_unstable_by_key(key);
-        order
-    }
-
-    /// Depth-first rank of each label that is in `ids` (or leads to one); equal labels have equal ranks.
-    pub(crate) fn ranks(&self, ids: &[LabelId]) -> Vec<u32> {
-        const UNUSED: u32 = u32::MAX;
-        // Equal labels are one vertex: the first with that hash. Parents precede their children in the arena or not,
-        // so ancestors are collected by climbing until one is known.
-        let mut vertex = vec![UNUSED; self.len()];
-        let mut by_hash: HashMap<u128, u32, HashIsKey> = HashMap::default();
-        let mut used = Vec::new();
-        for id in ids.iter().filter(|id| id.is_some()) {
-            let mut at = id.0;
-            while at != LabelId::NONE.0 && vertex[at as usize] == UNUSED {
-                let canonical = *by_hash.entry(self.hash[at as usize].0).or_insert(at);
-                vertex[at as usize] = canonical;
-                if canonical == at {
-                    used.push(at);
-                }
-                at = self.parent[at as usize];
-            }
-        }
-        // The first of equal labels may have been met below an unvisited parent of another; climbing above visits all.
-        let parent_of = |at: u32| match self.parent[at as usize] {
-            p if p == LabelId::NONE.0 => UNUSED,
-            p => vertex[p as usize],
-        };
-        used.par_sort_unstable_by(|&a, &b| {
-            (parent_of(a), self.suffix_of(a))
-                .cmp(&(parent_of(b), self.suffix_of(b)))
-                .then(a.cmp(&b))
-        });
-        // Children of a vertex are now a run of `used`.
-        let mut children: HashMap<u32, (u32, u32)> = HashMap::new();
-        for (position, &at) in used.iter().enumerate() {
-            let range = children
-                .entry(parent_of(at))
-                .or_insert((position as u32, position as u32));
-            range.1 = position as u32 + 1;
-        }
-        let mut rank = vec![UNUSED; self.len()];
-        let mut next_rank = 0;
-        let mut stack: Vec<(u32, u32)> = children.get(&UNUSED).copied().into_iter().collect();
-        while let Some((begin, end)) = stack.pop() {
-            if begin == end {
-                continue;
-            }
-            stack.push((begin + 1, end));
-            let at = used[begin as usize];
-            rank[at as usize] = next_rank;
-            next_rank += 1;
-            stack.extend(children.get(&at));
-        }
-        for id in ids.iter().filter(|id| id.is_some()) {
-            rank[id.at()] = rank[vertex[id.at()] as usize];
-        }
-        rank
     }
 }
 
@@ -322,6 +271,7 @@ impl std::hash::Hasher for KeyHasher {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::collections::HashMap;
 
     #[test]
     fn text_round_trips_and_order_is_by_number() {

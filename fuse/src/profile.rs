@@ -1,6 +1,7 @@
 //! A profile: the XUs with their counts, and the summary. One run's, a foreign table's, or several combined.
 
 mod absorb;
+pub mod by_type;
 mod combiner;
 mod parquet;
 #[cfg(test)]
@@ -13,10 +14,11 @@ use crate::summary::Summary;
 use crate::table::{XuTable, gather};
 
 pub use self::combiner::Combiner;
-pub use self::parquet::{LABEL_LIMIT, ProfileError};
+pub use self::parquet::{LABEL_LIMIT, ProfileError, ProfileWriter};
 
 /// XUs with their counts, and everything else that is known of the execution. Rows are in depth-first order of labels
-/// once runs have been combined by label, and in the Parquet file; before, in the order of recording.
+/// once runs have been combined by label, and in the Parquet file (in each of its row groups, where there are several: those have
+/// different types); before, in the order of recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// The XUs.
@@ -86,6 +88,12 @@ impl Profile {
             sources: None,
             summary,
         }
+    }
+
+    /// What was combined by label is in order.
+    fn is_in_label_order(&self) -> bool {
+        let matching = self.summary.matching.as_ref();
+        matching.is_some_and(|m| m.strategy == Strategy::Lgl.name())
     }
 
     /// With the rows in depth-first order of labels (those without a label last).

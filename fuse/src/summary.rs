@@ -4,6 +4,8 @@
 mod collect;
 mod parallel;
 
+pub(crate) use collect::TableSums;
+
 use crate::combine::Unmatched;
 use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, ThreadAccount};
 use crate::table::{ProcessId, Site};

@@ -6,7 +6,9 @@
 mod csv;
 mod parquet;
 
+pub(crate) use self::csv::CsvRows;
 pub use self::csv::TableError;
+pub(crate) use self::parquet::ParquetRows;
 
 use crate::label::{LabelHash, LabelId, Labels};
 use ompfuse_format::Construct;
@@ -267,6 +269,45 @@ impl XuTable {
             parts: gather(&self.parts, rows),
             confidence: self.confidence.as_ref().map(|c| gather(c, rows)),
             events: self.events.par_iter().map(|e| e.gather(rows)).collect(),
+        }
+    }
+}
+
+impl XuTable {
+    /// Appends rows of another piece of the same table: its sites and processes begin with this one's, its events are the same.
+    pub(crate) fn append(&mut self, piece: &XuTable, rows: &[u32]) {
+        let held = self.len();
+        let labels = gather(&piece.label, rows);
+        let labels = Arc::make_mut(&mut self.labels).take(&piece.labels, &labels);
+        self.label.extend(labels);
+        self.sites = Arc::clone(&piece.sites);
+        if self.processes.len() < piece.processes.len() {
+            self.processes.clone_from(&piece.processes);
+        }
+        self.site.extend(gather(&piece.site, rows));
+        self.construct.extend(gather(&piece.construct, rows));
+        self.process.extend(gather(&piece.process, rows));
+        self.thread.extend(gather(&piece.thread, rows));
+        self.cpu.extend(gather(&piece.cpu, rows));
+        self.first.extend(gather(&piece.first, rows));
+        self.iterations.extend(gather(&piece.iterations, rows));
+        self.t0_ns.extend(gather(&piece.t0_ns, rows));
+        self.t1_ns.extend(gather(&piece.t1_ns, rows));
+        self.own_ns.extend(gather(&piece.own_ns, rows));
+        self.parts.extend(gather(&piece.parts, rows));
+        if let Some(theirs) = &piece.confidence {
+            let ours = self.confidence.get_or_insert_default();
+            ours.extend(gather(theirs, rows));
+        }
+        for (ours, theirs) in self.events.iter_mut().zip(&piece.events) {
+            ours.values.extend(gather(&theirs.values, rows));
+            if ours.present.is_some() || theirs.present.is_some() {
+                let ours = ours.present.get_or_insert_with(|| vec![true; held]);
+                match &theirs.present {
+                    Some(theirs) => ours.extend(gather(theirs, rows)),
+                    None => ours.resize(held + rows.len(), true),
+                }
+            }
         }
     }
 }

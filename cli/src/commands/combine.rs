@@ -1,9 +1,12 @@
 //! `ompfuse combine`.
 
+mod by_type;
+
 use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use ompfuse_fuse::Profile;
+use ompfuse_fuse::summary::Matching;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +25,9 @@ pub(crate) struct Args {
     /// Seed of the order in which bc-unlabelled pairs what falls into one cell
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
+    /// How much memory to use (500M, 4G); what needs more is combined type by type, reading the inputs several times. Default: half of what is available
+    #[arg(long, value_name = "SIZE", value_parser = by_type::size)]
+    memory: Option<u64>,
     /// The profile
     #[arg(short, long, value_name = "PROFILE.parquet")]
     output: PathBuf,
@@ -96,23 +102,25 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let strategy = args.strategy.with(args.relax, args.seed);
-    let profile = match (args.strategy, &args.inputs[..]) {
-        (Strategy::Instances, [run]) => load::instances(run)?,
+    let result = match (args.strategy, &args.inputs[..]) {
+        (Strategy::Instances, [run]) => written(&load::instances(run)?, &args.output)?,
         (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
-        _ => load::combined(&args.inputs, strategy)?,
+        (_, inputs) => {
+            let memory = args.memory.unwrap_or_else(by_type::available);
+            let inputs = load::inputs(inputs)?;
+            if by_type::fits(&inputs, memory)? {
+                written(&load::combine(inputs, strategy)?, &args.output)?
+            } else {
+                by_type::combine(&inputs, strategy, memory, &args.output)?
+            }
+        }
     };
-    write(&profile, &args.output)?;
+    let matching = result.matching.iter();
     let answer = Answer {
         output: &args.output,
-        xus: profile.xus.len(),
-        unmatched: profile
-            .summary
-            .matching
-            .iter()
-            .flat_map(|m| &m.unmatched)
-            .map(|u| u.count)
-            .sum(),
-        events: profile.xus.events.iter().map(|e| e.name.as_str()).collect(),
+        xus: result.xus,
+        unmatched: matching.flat_map(|m| &m.unmatched).map(|u| u.count).sum(),
+        events: result.events.iter().map(String::as_str).collect(),
     };
     if args.format.is_json() {
         return output::print_json(&answer);
@@ -128,6 +136,22 @@ pub(super) fn run(args: &Args) -> Result<()> {
         args.output.display(),
         answer.events.join(",")
     ))
+}
+
+/// What is said of a profile that was written.
+struct Written {
+    xus: usize,
+    events: Vec<String>,
+    matching: Option<Matching>,
+}
+
+fn written(profile: &Profile, path: &Path) -> Result<Written> {
+    write(profile, path)?;
+    Ok(Written {
+        xus: profile.xus.len(),
+        events: profile.xus.events.iter().map(|e| e.name.clone()).collect(),
+        matching: profile.summary.matching.clone(),
+    })
 }
 
 /// Writes a profile.

@@ -40,32 +40,34 @@ impl Tally {
 
     /// In the order of runs, then the most numerous first.
     pub(super) fn list(tallies: impl IntoIterator<Item = Tally>) -> Vec<Unmatched> {
-        let mut merged: Vec<Unmatched> = Vec::new();
-        let mut list: Vec<Unmatched> = tallies
-            .into_iter()
-            .flat_map(|t| t.entries.into_values())
-            .collect();
-        let order = |u: &Unmatched| {
-            (
-                u.run,
-                u.site.module.clone(),
-                u.site.name.clone(),
-                u.construct,
-                u.reason,
-            )
-        };
-        list.sort_by(|a, b| order(a).cmp(&order(b)).then(a.example.cmp(&b.example)));
-        for entry in list {
-            // The same type can have different positions in two runs' lists of sites.
-            match merged
-                .last_mut()
-                .filter(|last| order(last) == order(&entry))
-            {
-                Some(last) => last.count += entry.count,
-                None => merged.push(entry),
-            }
-        }
-        merged.sort_by_key(|u| (u.run, std::cmp::Reverse(u.count)));
-        merged
+        let entries = tallies.into_iter().flat_map(|t| t.entries.into_values());
+        list(entries.collect())
     }
+}
+
+/// As [`Tally::list`], of lists.
+pub(crate) fn list(mut list: Vec<Unmatched>) -> Vec<Unmatched> {
+    let mut merged: Vec<Unmatched> = Vec::new();
+    let order = |u: &Unmatched| {
+        (
+            u.run,
+            u.site.module.clone(),
+            u.site.name.clone(),
+            u.construct,
+            u.reason,
+        )
+    };
+    list.sort_by(|a, b| order(a).cmp(&order(b)).then(a.example.cmp(&b.example)));
+    for entry in list {
+        // The same type can have different positions in two runs' lists of sites.
+        match merged
+            .last_mut()
+            .filter(|last| order(last) == order(&entry))
+        {
+            Some(last) => last.count += entry.count,
+            None => merged.push(entry),
+        }
+    }
+    merged.sort_by_key(|u| (u.run, std::cmp::Reverse(u.count)));
+    merged
 }

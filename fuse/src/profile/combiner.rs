@@ -12,6 +12,8 @@ use crate::table::XuTable;
 pub struct Combiner {
     strategy: Strategy,
     keeps_sources: bool,
+    /// Of inputs of which only some rows were added: the rows' positions in the whole.
+    positions: Vec<Option<Vec<u32>>>,
     /// The only input so far.
     first: Option<Profile>,
     state: Option<State>,
@@ -40,6 +42,7 @@ impl Combiner {
         Combiner {
             strategy,
             keeps_sources: false,
+            positions: vec![],
             first: None,
             state: None,
         }
@@ -54,8 +57,17 @@ impl Combiner {
         }
     }
 
+    /// As [`Combiner::add`], with some rows of an input only. `positions`: where they are in the whole.
+    pub(crate) fn add_rows(&mut self, profile: Profile, positions: Vec<u32>) {
+        self.add(profile);
+        if let Some(last) = self.positions.last_mut() {
+            *last = Some(positions);
+        }
+    }
+
     /// Adds the next input. The first one gives times, threads and everything else but the counts.
     pub fn add(&mut self, profile: Profile) {
+        self.positions.push(None);
         if let Some(Profile { xus, summary, .. }) = self.first.take() {
             let tables = match self.strategy {
                 Strategy::Joint => Tables::Joint(Box::new(JointJoin::new(xus))),
@@ -130,9 +142,16 @@ impl Combiner {
             .map(|(&input, e)| origin(&e.name, input))
             .collect();
         let of_input = |&input: &u16| sources[input as usize].clone();
-        let sources = self
-            .keeps_sources
-            .then(|| column_sources.unwrap_or_else(|| inputs.iter().map(of_input).collect()));
+        let sources = self.keeps_sources.then(|| {
+            let mut of_columns: Vec<Vec<u32>> =
+                column_sources.unwrap_or_else(|| inputs.iter().map(of_input).collect());
+            for (rows, &input) in of_columns.iter_mut().zip(&inputs) {
+                if let Some(positions) = &self.positions[input as usize] {
+                    rows.iter_mut().for_each(|row| *row = positions[*row as usize]);
+                }
+            }
+            of_columns
+        });
         let run = |input: u16| run_base[input as usize];
         let unmatched = unmatched
             .into_iter()

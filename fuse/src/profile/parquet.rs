@@ -26,6 +26,9 @@
 mod read;
 mod write;
 
+pub(crate) use read::ProfileRows;
+pub use write::ProfileWriter;
+
 use super::Profile;
 
 /// Longer labels are not written as text, only as hash: the label of the last task in a chain of a hundred thousand would
@@ -99,9 +102,7 @@ impl Profile {
     /// # Errors
     /// [`ProfileError`] if the columns don't have equal lengths.
     pub fn to_parquet(&self) -> Result<Vec<u8>, ProfileError> {
-        // What was combined by label is in order already.
-        let combined = self.summary.matching.as_ref().map(|m| m.strategy.as_str());
-        if combined == Some(super::Strategy::Lgl.name()) {
+        if self.is_in_label_order() {
             write::to_parquet(self)
         } else {
             write::to_parquet(&self.in_label_order())

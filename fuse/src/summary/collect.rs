@@ -49,39 +49,52 @@ impl Summary {
 
     /// Of a foreign table: its XUs only. `name`: what the user calls it.
     pub fn of_table(name: &str, table: &XuTable) -> Summary {
-        let infos: Vec<EventInfo> = table
-            .events
-            .iter()
-            .map(|e| EventInfo {
-                name: e.name.clone(),
-                counted: true,
-                reason: None,
-            })
-            .collect();
-        let events = origins(&infos);
-        let mut groups = Groups::default();
+        let mut sums = TableSums::default();
+        sums.add(table);
+        sums.finish(name, table)
+    }
+}
+
+/// A foreign table's sums, as it is read piece by piece.
+#[derive(Debug, Default)]
+pub(crate) struct TableSums {
+    groups: Groups,
+    threads: HashSet<u32>,
+    xus: u64,
+}
+
+impl TableSums {
+    /// The next piece; sites keep their positions.
+    pub(crate) fn add(&mut self, table: &XuTable) {
         for row in 0..table.len() {
             let key = Key {
                 site: table.site[row],
                 construct: table.construct[row],
                 parallel: NONE,
             };
-            groups
-                .add(
-                    key,
-                    table.thread[row],
-                    xu_numbers(table, row),
-                    &table.events,
-                    row,
-                )
-                .single += 1;
+            let numbers = xu_numbers(table, row);
+            let thread = table.thread[row];
+            let group = self.groups.add(key, thread, numbers, &table.events, row);
+            group.single += 1;
         }
-        let threads = table.thread.iter().collect::<HashSet<_>>().len();
+        self.threads.extend(&table.thread);
+        self.xus += table.len() as u64;
+    }
+
+    /// The summary. `last`: the last piece, which has all sites. `name`: what the user calls it.
+    pub(crate) fn finish(self, name: &str, last: &XuTable) -> Summary {
+        let info = |e: &EventColumn| EventInfo {
+            name: e.name.clone(),
+            counted: true,
+            reason: None,
+        };
+        let infos: Vec<EventInfo> = last.events.iter().map(info).collect();
+        let events = origins(&infos);
         Summary {
             program: name.to_owned(),
-            threads: threads as u32,
-            sites: table.sites.to_vec(),
-            regions: groups.into_stats(&table.events, &events),
+            threads: self.threads.len() as u32,
+            sites: last.sites.to_vec(),
+            regions: self.groups.into_stats(&last.events, &events),
             events,
             runs: vec![RunSummary {
                 name: name.to_owned(),
@@ -90,7 +103,7 @@ impl Summary {
                 exit: None,
                 events: infos,
                 processes: vec![],
-                xus: table.len() as u64,
+                xus: self.xus,
                 health: Health::default(),
                 switch_cost_ns: None,
             }],

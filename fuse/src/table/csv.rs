@@ -12,6 +12,25 @@ impl XuTable {
     /// # Errors
     /// [`TableError`] names the line and what is wrong with it.
     pub fn from_csv(bytes: &[u8]) -> Result<XuTable, TableError> {
+        CsvRows::new(bytes)?.read(usize::MAX)
+    }
+}
+
+/// A foreign recorder's table, read piece by piece.
+pub(crate) struct CsvRows<R> {
+    reader: ::csv::Reader<R>,
+    header: ::csv::StringRecord,
+    /// Positions of type, label, thread, begin and end.
+    at: [usize; 5],
+    /// Positions of the events.
+    events: Vec<usize>,
+    /// The types so far.
+    sites: Vec<Site>,
+    site_index: HashMap<String, u32>,
+}
+
+impl<R: std::io::Read> CsvRows<R> {
+    pub(crate) fn new(bytes: R) -> Result<CsvRows<R>, TableError> {
         let mut reader = ::csv::ReaderBuilder::new()
             .trim(::csv::Trim::All)
             .from_reader(bytes);
@@ -22,12 +41,29 @@ impl XuTable {
                 .position(|c| c == name)
                 .ok_or(TableError::Column(name))
         };
-        let (site, label, thread) = (find("type")?, find("label")?, find("thread")?);
-        let (t0, t1) = (find("t0_ns")?, find("t1_ns")?);
-        let event_at: Vec<usize> = (0..header.len())
-            .filter(|i| ![site, label, thread, t0, t1].contains(i) && &header[*i] != "row")
-            .collect();
+        let at = [
+            find("type")?,
+            find("label")?,
+            find("thread")?,
+            find("t0_ns")?,
+            find("t1_ns")?,
+        ];
+        Ok(CsvRows {
+            events: (0..header.len())
+                .filter(|i| !at.contains(i) && &header[*i] != "row")
+                .collect(),
+            reader,
+            header,
+            at,
+            sites: vec![],
+            site_index: HashMap::new(),
+        })
+    }
 
+    /// The next rows, `limit` at most; none at the end. The types of later pieces begin with those of earlier ones.
+    pub(crate) fn read(&mut self, limit: usize) -> Result<XuTable, TableError> {
+        let [site, label, thread, t0, t1] = self.at;
+        let header = &self.header;
         let mut table = XuTable {
             processes: vec![ProcessId {
                 pid: 0,
@@ -36,33 +72,34 @@ impl XuTable {
             }],
             ..XuTable::default()
         };
-        table.events = event_at
-            .iter()
-            .map(|&i| EventColumn {
-                name: header[i].to_owned(),
-                values: vec![],
-                present: None,
-            })
-            .collect();
-        let (mut labels, mut sites, mut site_index) = (Labels::default(), vec![], HashMap::new());
+        let event = |&at: &usize| EventColumn {
+            name: header[at].to_owned(),
+            values: vec![],
+            present: None,
+        };
+        table.events = self.events.iter().map(event).collect();
+        let mut labels = Labels::default();
         let (mut components, mut record) = (vec![], ::csv::StringRecord::new());
-        while reader.read_record(&mut record).map_err(TableError::csv)? {
+        while table.len() < limit
+            && self
+                .reader
+                .read_record(&mut record)
+                .map_err(TableError::csv)?
+        {
             let line = record.position().map_or(0, ::csv::Position::line);
-            let number = |at: usize| {
-                let text = &record[at];
-                text.parse::<i64>().map_err(|_| TableError::Value {
-                    line,
-                    column: header[at].to_owned(),
-                    text: text.to_owned(),
-                })
+            let wrong = |at: usize| TableError::Value {
+                line,
+                column: header[at].to_owned(),
+                text: record[at].to_owned(),
             };
+            let number = |at: usize| record[at].parse::<i64>().map_err(|_| wrong(at));
             let name = &record[site];
-            let index = match site_index.get(name) {
+            let index = match self.site_index.get(name) {
                 Some(&index) => index,
                 None => {
-                    let index = sites.len() as u32;
-                    sites.push(Site::named(name));
-                    site_index.insert(name.to_owned(), index);
+                    let index = self.sites.len() as u32;
+                    self.sites.push(Site::named(name));
+                    self.site_index.insert(name.to_owned(), index);
                     index
                 }
             };
@@ -70,11 +107,7 @@ impl XuTable {
             table.label.push(if text.is_empty() {
                 LabelId::NONE
             } else {
-                parse_into(text, &mut components).map_err(|_| TableError::Value {
-                    line,
-                    column: "label".to_owned(),
-                    text: text.to_owned(),
-                })?;
+                parse_into(text, &mut components).map_err(|_| wrong(label))?;
                 labels.push(LabelId::NONE, &components)
             });
             let (begin, end) = (number(t0)?, number(t1)?);
@@ -84,16 +117,12 @@ impl XuTable {
             table.t1_ns.push(end);
             table.own_ns.push(end.saturating_sub(begin).max(0) as u64);
             let row = table.label.len() - 1;
-            for (column, &at) in table.events.iter_mut().zip(&event_at) {
+            for (column, &at) in table.events.iter_mut().zip(&self.events) {
                 let text = &record[at];
                 let value = if text.is_empty() {
                     None
                 } else {
-                    Some(text.parse::<u64>().map_err(|_| TableError::Value {
-                        line,
-                        column: header[at].to_owned(),
-                        text: text.to_owned(),
-                    })?)
+                    Some(text.parse::<u64>().map_err(|_| wrong(at))?)
                 };
                 column.push(row, value);
             }
@@ -106,7 +135,7 @@ impl XuTable {
         table.iterations = vec![0; rows];
         table.parts = vec![1; rows];
         table.labels = Arc::new(labels);
-        table.sites = Arc::new(sites);
+        table.sites = Arc::new(self.sites.clone());
         Ok(table)
     }
 }

@@ -2,13 +2,13 @@
 
 use super::{EventColumn, ProcessId, Site, TableError, XuTable};
 use crate::label::{LabelId, Labels, parse_into};
-use ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
 use std::collections::HashMap;
@@ -24,14 +24,55 @@ impl XuTable {
     /// # Errors
     /// [`TableError`] names the column or row.
     pub fn from_parquet(bytes: bytes::Bytes) -> Result<XuTable, TableError> {
+        let mut rows = ParquetRows::new(bytes, 1024)?;
+        let batches = rows
+            .reader
+            .by_ref()
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|e| broken(e.into()))?;
+        let batch = concat_batches(&rows.schema, &batches).map_err(|e| broken(e.into()))?;
+        drop(batches);
+        rows.table(&batch)
+    }
+}
+
+/// A foreign recorder's table, read piece by piece.
+pub(crate) struct ParquetRows {
+    reader: ParquetRecordBatchReader,
+    schema: SchemaRef,
+    /// The types so far.
+    sites: Vec<Site>,
+    site_index: HashMap<String, u32>,
+    /// Rows so far.
+    rows: usize,
+}
+
+impl ParquetRows {
+    /// `limit`: rows in a piece.
+    pub(crate) fn new(bytes: bytes::Bytes, limit: usize) -> Result<ParquetRows, TableError> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(broken)?;
-        let schema = Arc::clone(builder.schema());
-        let batches = builder
-            .build()
-            .and_then(|reader| Ok(reader.collect::<Result<Vec<_>, _>>()?))
-            .map_err(broken)?;
-        let batch = concat_batches(&schema, &batches)
-            .map_err(|e| TableError::Parquet(Box::new(e.into())))?;
+        Ok(ParquetRows {
+            schema: Arc::clone(builder.schema()),
+            reader: builder.with_batch_size(limit).build().map_err(broken)?,
+            sites: vec![],
+            site_index: HashMap::new(),
+            rows: 0,
+        })
+    }
+
+    /// The next rows; none at the end. The types of later pieces begin with those of earlier ones.
+    pub(crate) fn read(&mut self) -> Result<XuTable, TableError> {
+        let batch = match self.reader.next() {
+            Some(batch) => batch.map_err(|e| broken(e.into()))?,
+            None => RecordBatch::new_empty(Arc::clone(&self.schema)),
+        };
+        self.table(&batch)
+    }
+
+    fn table(&mut self, batch: &RecordBatch) -> Result<XuTable, TableError> {
+        let before = self.rows;
+        self.rows += batch.num_rows();
+        let wrong = |column: &str, row: usize, text: &str| wrong(column, before + row, text);
         let column =
             |name: &'static str| batch.column_by_name(name).ok_or(TableError::Column(name));
         let whole = |name: &'static str| -> Result<Vec<i64>, TableError> {
@@ -60,12 +101,11 @@ impl XuTable {
             thread: threads.into_iter().map(|t| t as u32).collect(),
             ..XuTable::default()
         };
-        let (mut sites, mut known) = (vec![], HashMap::new());
         for (row, name) in texts("type", column("type")?)?.into_iter().enumerate() {
             let name = name.ok_or_else(|| wrong("type", row, "null"))?;
-            let at = *known.entry(name).or_insert_with_key(|name| {
-                sites.push(Site::named(name.clone()));
-                sites.len() as u32 - 1
+            let at = *self.site_index.entry(name).or_insert_with_key(|name| {
+                self.sites.push(Site::named(name.clone()));
+                self.sites.len() as u32 - 1
             });
             table.site.push(at);
         }
@@ -79,7 +119,7 @@ impl XuTable {
                 }
             });
         }
-        for (field, values) in schema.fields().iter().zip(batch.columns()) {
+        for (field, values) in self.schema.fields().iter().zip(batch.columns()) {
             let name = field.name();
             if FIXED.contains(&name.as_str()) {
                 continue;
@@ -104,7 +144,7 @@ impl XuTable {
         table.iterations = vec![0; rows];
         table.parts = vec![1; rows];
         table.labels = Arc::new(labels);
-        table.sites = Arc::new(sites);
+        table.sites = Arc::new(self.sites.clone());
         Ok(table)
     }
 }
@@ -177,9 +217,7 @@ fn texts(name: &str, column: &ArrayRef) -> Result<Vec<Option<String>>, TableErro
 mod tests {
     use super::*;
     use ::parquet::arrow::ArrowWriter;
-    use arrow_array::{
-        Int32Array, Int64Array, LargeStringArray, RecordBatch, StringArray, UInt64Array,
-    };
+    use arrow_array::{Int32Array, Int64Array, LargeStringArray, StringArray, UInt64Array};
 
     fn file(columns: Vec<(&str, ArrayRef)>) -> bytes::Bytes {
         let batch = RecordBatch::try_from_iter(columns).unwrap();

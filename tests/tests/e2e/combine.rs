@@ -39,6 +39,7 @@ fn runs_with_one_event_each_are_fused_by_label() {
                 .arg(&profile);
             process::run(&mut command).ok("combine");
             let fused = table::export(&profile);
+            assert_eq!(by_type(&runs), sorted(&fused), "{build}");
             let single = table::export(&runs[0]);
             assert_eq!(
                 table::labels(&fused),
@@ -71,6 +72,23 @@ fn runs_with_one_event_each_are_fused_by_label() {
             }
         }
     }
+}
+
+/// The runs, combined as if there were no memory.
+fn by_type(runs: &[std::path::PathBuf]) -> Vec<table::Xu> {
+    let folder = tempfile::tempdir().expect("there is room for a profile");
+    let profile = folder.path().join("profile.parquet");
+    let mut command = command::with_threads(2);
+    command.arg("combine").args(runs);
+    command.args(["--memory", "1", "-o"]).arg(&profile);
+    process::run(&mut command).ok("combine");
+    sorted(&table::export(&profile))
+}
+
+fn sorted(xus: &[table::Xu]) -> Vec<table::Xu> {
+    let mut xus = xus.to_vec();
+    xus.sort_by(|a, b| a.label.cmp(&b.label).then(a.columns.cmp(&b.columns)));
+    xus
 }
 
 #[test]
@@ -280,10 +298,11 @@ fn interruption_leaves_no_half_profile() {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuse/tests/data");
     let folder = tempfile::tempdir().expect("there is room for a profile");
     let profile = folder.path().join("p.parquet");
-    for delay in [0, 2, 5, 10, 20, 40, 80] {
+    let delays = [0, 2, 5, 10, 20, 40, 80];
+    for (delay, memory) in delays.into_iter().zip(["1G", "1"].into_iter().cycle()) {
         let mut combine = command::with_threads(2);
         combine
-            .args(["combine", "--strategy", "bc"])
+            .args(["combine", "--strategy", "bc", "--memory", memory])
             .args((1..=15).map(|i| data.join(format!("a_bc_in_{i:02}.csv"))))
             .arg("-o")
             .arg(&profile);

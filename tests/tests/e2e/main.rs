@@ -67,6 +67,7 @@ mod killed;
 mod kin;
 mod kinds;
 mod labels;
+mod larger_than_memory;
 mod libomp;
 mod libraries;
 mod lifecycle;

@@ -44,24 +44,64 @@ impl Columns {
 
     /// The smallest difference between a prev and a cur count, at least 1.
     fn smallest_difference(&self) -> u64 {
-        let sorted = |values: &[u64]| {
-            let mut values = values.to_vec();
-            values.par_sort_unstable();
-            values
+        // Mostly it is small: then only counts near one of the other side need to be sorted.
+        let buckets = 64 * self.prev.len().max(self.cur.len()) as u64;
+        let shift = 64 - (self.range / buckets.max(1)).leading_zeros();
+        let bucket = |value: u64| (value - self.low) >> shift;
+        let len = (self.range >> shift) as usize + 1;
+        let marks = |values: &[u64]| Marks::new(len, values.iter().map(|&v| bucket(v)));
+        let (prev, cur) = rayon::join(|| marks(&self.prev), || marks(&self.cur));
+        let near = |values: &[u64], marks: &Marks| -> Vec<u64> {
+            let is_near = |&v: &u64| {
+                let at = bucket(v);
+                marks.get(at) || marks.get(at + 1) || at > 0 && marks.get(at - 1)
+            };
+            values.iter().copied().filter(is_near).collect()
         };
-        let (prev, cur) = (sorted(&self.prev), sorted(&self.cur));
-        let (mut p, mut c, mut smallest) = (0, 0, u64::MAX);
-        while let (Some(&a), Some(&b)) = (prev.get(p), cur.get(c)) {
-            smallest = smallest.min(a.abs_diff(b));
-            if a <= b { p += 1 } else { c += 1 }
+        let (near_prev, near_cur) =
+            rayon::join(|| near(&self.prev, &cur), || near(&self.cur, &prev));
+        let smallest = smallest_between(near_prev, near_cur);
+        if smallest <= 1 << shift {
+            smallest.max(1) // anything nearer were in the same bucket or in the next one
+        } else {
+            smallest_between(self.prev.clone(), self.cur.clone()).max(1)
         }
-        smallest.max(1)
     }
 
     /// The cell's index of a count among `d`.
     #[inline]
     pub(super) fn cell(&self, value: u64, d: u64) -> u64 {
         ((value - self.low) * d / self.range).min(d - 1)
+    }
+}
+
+/// The smallest difference between two lists' numbers; the largest number if one is empty.
+fn smallest_between(mut prev: Vec<u64>, mut cur: Vec<u64>) -> u64 {
+    rayon::join(|| prev.sort_unstable(), || cur.sort_unstable());
+    let (mut p, mut c, mut smallest) = (0, 0, u64::MAX);
+    while let (Some(&a), Some(&b)) = (prev.get(p), cur.get(c)) {
+        smallest = smallest.min(a.abs_diff(b));
+        if a <= b { p += 1 } else { c += 1 }
+    }
+    smallest
+}
+
+/// A set of small numbers.
+struct Marks(Vec<u64>);
+
+impl Marks {
+    /// Of numbers below `len`.
+    fn new(len: usize, numbers: impl Iterator<Item = u64>) -> Marks {
+        let mut words = vec![0; len / 64 + 1];
+        for number in numbers {
+            words[number as usize / 64] |= 1 << (number % 64);
+        }
+        Marks(words)
+    }
+
+    fn get(&self, number: u64) -> bool {
+        let word = self.0.get(number as usize / 64);
+        word.is_some_and(|w| w >> (number % 64) & 1 == 1)
     }
 }
 
@@ -162,14 +202,28 @@ fn pair_in_cells(
         pairs.extend(prev.drain(..n).zip(cur.drain(..n)));
         return;
     }
-    let prev_cells = cells(varying, d, prev, |c, row| c.prev[row as usize]);
-    let cur_cells = cells(varying, d, cur, |c, row| c.cur[row as usize]);
+    let (prev_cells, cur_cells) = rayon::join(
+        || cells(varying, d, prev, |c, row| c.prev[row as usize]),
+        || cells(varying, d, cur, |c, row| c.cur[row as usize]),
+    );
+    // In a fine grid hardly any cell has XUs of both sides: what certainly is in no other's cell is passed over.
+    let marks = (16 * prev.len().max(cur.len())).next_power_of_two();
+    let mark = |cell: u128| spread(cell) as u64 >> (64 - marks.trailing_zeros());
+    let of_prev = Marks::new(marks, prev_cells.iter().map(|&c| mark(c)));
+    let mut shared: Vec<(u128, u32)> = vec![];
+    for (at, &cell) in cur_cells.iter().enumerate() {
+        if of_prev.get(mark(cell)) {
+            shared.push((cell, at as u32));
+        }
+    }
+    drop(cur_cells);
+    let of_cur = Marks::new(marks, shared.iter().map(|&(c, _)| mark(c)));
     const END: u32 = u32::MAX;
     // Per cell the first of its cur XUs that is still free; the others follow by `next`.
     let mut heads: HashMap<u128, u32, HashIsKey> =
-        HashMap::with_capacity_and_hasher(cur.len(), HashIsKey);
-    let mut next = vec![END; cur.len()];
-    for (at, &cell) in cur_cells.iter().enumerate().rev() {
+        HashMap::with_capacity_and_hasher(shared.len(), HashIsKey);
+    let mut next = vec![END; shared.len()];
+    for (at, &(cell, _)) in shared.iter().enumerate().rev() {
         let head = heads.entry(spread(cell)).or_insert(END);
         next[at] = *head;
         *head = at as u32;
@@ -179,11 +233,15 @@ fn pair_in_cells(
     prev.retain(|&row| {
         let cell = prev_cells[at];
         at += 1;
+        if !of_cur.get(mark(cell)) {
+            return true;
+        }
         let Some(head) = heads.get_mut(&spread(cell)).filter(|h| **h != END) else {
             return true;
         };
         let taken = *head as usize;
         *head = next[taken];
+        let taken = shared[taken].1 as usize;
         is_paired[taken] = true;
         pairs.push((row, cur[taken]));
         false

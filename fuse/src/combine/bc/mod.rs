@@ -11,7 +11,7 @@ mod tests;
 
 use super::tally::Tally;
 use super::{Combined, Reason};
-use crate::label::{LabelId, Labels};
+use crate::label::{LabelId, Labels, PrefixOrder};
 use crate::table::{EventColumn, Site, XuTable, gather};
 use grid::{Columns, Level, match_type};
 use rayon::prelude::*;
@@ -101,6 +101,8 @@ struct Chain {
     names: Vec<String>,
     /// Per combined XU how many components of the first run's label all its parts have in common.
     shared: Vec<u32>,
+    /// The order of beginnings of the first run's labels, once it was needed.
+    prefixes: Option<PrefixOrder>,
     tally: Tally,
 }
 
@@ -111,6 +113,7 @@ impl Chain {
             events: (0..first.events.len()).map(|c| (0, c)).collect(),
             names: first.events.iter().map(|e| e.name.clone()).collect(),
             shared: vec![u32::MAX; first.len()],
+            prefixes: None,
             tally: Tally::default(),
         }
     }
@@ -125,6 +128,10 @@ impl Chain {
     ) -> Result<StepTrace, BcError> {
         let step = before.len();
         let first = before[0];
+        let prev_order = match order {
+            CellOrder::Label => self.label_order(first),
+            CellOrder::Shuffled(seed) => shuffled(self.shared.len(), seed, step, false),
+        };
         // (column of prev's event, its rows; column of cur)
         let common: Vec<(&EventColumn, &[u32], &EventColumn)> = cur
             .events
@@ -139,18 +146,14 @@ impl Chain {
         if common.is_empty() {
             return Err(BcError::NoOverlap { run: step });
         }
-        let prev_keys = match order {
-            CellOrder::Label => self.label_ranks(first),
-            CellOrder::Shuffled(seed) => shuffle_keys(self.shared.len(), seed, step, false),
+        let cur_order = match order {
+            CellOrder::Label => cur.labels.depth_first(&cur.label),
+            CellOrder::Shuffled(seed) => shuffled(cur.len(), seed, step, true),
         };
-        let cur_keys = match order {
-            CellOrder::Label => ranks(&cur.labels, &cur.label),
-            CellOrder::Shuffled(seed) => shuffle_keys(cur.len(), seed, step, true),
-        };
-        let prev_types = rows_by_type(&first.sites, self.sources[0].len(), |p| {
+        let prev_types = by_type(&first.sites, &prev_order, |p| {
             first.site[self.sources[0][p] as usize]
         });
-        let cur_types = rows_by_type(&cur.sites, cur.len(), |row| cur.site[row]);
+        let cur_types = by_type(&cur.sites, &cur_order, |row| cur.site[row]);
         let counted = |p: &u32| {
             common
                 .iter()
@@ -170,11 +173,8 @@ impl Chain {
                 let Some(theirs) = cur_types.get(key) else {
                     return (vec![], vec![]);
                 };
-                let mut prev: Vec<u32> = prev_types[key].iter().copied().filter(counted).collect();
-                let mut cur: Vec<u32> = theirs.iter().copied().filter(counted_cur).collect();
-                // Stable: ties keep the order of rows.
-                prev.par_sort_by_key(|&p| prev_keys[p as usize]);
-                cur.par_sort_by_key(|&row| cur_keys[row as usize]);
+                let prev: Vec<u32> = prev_types[key].iter().copied().filter(counted).collect();
+                let cur: Vec<u32> = theirs.iter().copied().filter(counted_cur).collect();
                 let columns: Vec<Columns> = common
                     .iter()
                     .map(|(ours, rows, theirs)| {
@@ -284,12 +284,17 @@ impl Chain {
         (labels, ids)
     }
 
-    fn label_ranks(&self, first: &XuTable) -> Vec<u64> {
-        if self.shared.iter().all(|&s| s == u32::MAX) {
-            return ranks(&first.labels, &gather(&first.label, &self.sources[0]));
+    /// The combined XUs in depth-first order of their labels.
+    fn label_order(&mut self, first: &XuTable) -> Vec<u32> {
+        let prefixes = self
+            .prefixes
+            .get_or_insert_with(|| PrefixOrder::new(&first.labels, &first.label));
+        let mut shared = vec![None; first.len()];
+        for (&row, &length) in self.sources[0].iter().zip(&self.shared) {
+            shared[row as usize] = Some(length);
         }
-        let (labels, ids) = self.labels(first);
-        ranks(&labels, &ids)
+        let keys = prefixes.keys(|row| shared[row]);
+        in_order(self.sources[0].iter().map(|&row| keys[row as usize]))
     }
 
     fn finish(self, runs: &[&XuTable]) -> Combined {
@@ -315,37 +320,50 @@ impl Chain {
     }
 }
 
-/// Depth-first rank of each label; those without one come last.
-fn ranks(labels: &Labels, ids: &[LabelId]) -> Vec<u64> {
-    let rank = labels.ranks(ids);
-    let of = |id: &LabelId| {
-        if id.is_some() {
-            u64::from(rank[id.0 as usize])
-        } else {
-            u64::MAX
-        }
-    };
-    ids.iter().map(of).collect()
+/// Positions in the order of their keys; ties keep theirs.
+fn in_order(keys: impl Iterator<Item = u64>) -> Vec<u32> {
+    let mut order: Vec<(u64, u32)> = keys.zip(0..).collect();
+    order.par_sort_unstable();
+    order.into_iter().map(|(_, at)| at).collect()
 }
 
-/// Rows of each type, ascending. Types are told apart by [`Site::sort_key`].
+/// What identifies a type: [`Site::sort_key`].
+type TypeKey<'a> = (&'a str, u64, &'a str);
+
+/// Rows of each type, ascending.
 pub(super) fn rows_by_type(
     sites: &[Site],
     len: usize,
     site: impl Fn(usize) -> u32,
-) -> HashMap<(&str, u64, &str), Vec<u32>> {
-    let mut by_site: Vec<Vec<u32>> = vec![vec![]; sites.len() + 1];
-    for row in 0..len {
-        by_site[(site(row) as usize).min(sites.len())].push(row as u32);
-    }
-    let mut types: HashMap<_, Vec<u32>> = HashMap::new();
+) -> HashMap<TypeKey<'_>, Vec<u32>> {
+    let rows: Vec<u32> = (0..len as u32).collect();
+    by_type(sites, &rows, site)
+}
+
+/// The rows of each type, in the order that they are given in.
+fn by_type<'a>(
+    sites: &'a [Site],
+    rows: &[u32],
+    site: impl Fn(usize) -> u32,
+) -> HashMap<TypeKey<'a>, Vec<u32>> {
+    let mut number: HashMap<TypeKey<'_>, usize> = HashMap::new();
     let unknown = ("", u64::MAX, "");
     let keys = sites.iter().map(Site::sort_key).chain([unknown]);
-    for (key, rows) in keys.zip(by_site).filter(|(_, rows)| !rows.is_empty()) {
-        types.entry(key).or_default().extend(rows);
+    // Several sites can be one type.
+    let type_of: Vec<usize> = keys
+        .map(|key| {
+            let next = number.len();
+            *number.entry(key).or_insert(next)
+        })
+        .collect();
+    let mut types: Vec<Vec<u32>> = vec![vec![]; number.len()];
+    for &row in rows {
+        let site = (site(row as usize) as usize).min(sites.len());
+        types[type_of[site]].push(row);
     }
-    types.values_mut().for_each(|rows| rows.sort_unstable());
-    types
+    let of_type = |(key, at): (TypeKey<'a>, usize)| (key, std::mem::take(&mut types[at]));
+    let types = number.into_iter().map(of_type);
+    types.filter(|(_, rows)| !rows.is_empty()).collect()
 }
 
 /// The generator SplitMix64's output function.
@@ -356,11 +374,9 @@ fn splitmix64(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Keys whose order is a shuffle of the rows, another one for each seed, step and side.
-fn shuffle_keys(len: usize, seed: u64, step: usize, is_cur: bool) -> Vec<u64> {
+/// The rows, shuffled: in another way for each seed, step and side.
+fn shuffled(len: usize, seed: u64, step: usize, is_cur: bool) -> Vec<u32> {
     let stream = seed.wrapping_mul(1_000_003).wrapping_add(step as u64);
     let stream = splitmix64(stream ^ (u64::from(is_cur) << 63));
-    (0..len as u64)
-        .map(|row| splitmix64(stream ^ row) >> 1)
-        .collect()
+    in_order((0..len as u64).map(|row| splitmix64(stream ^ row) >> 1))
 }

@@ -10,12 +10,13 @@ use crate::table::{EventColumn, ProcessId, XuTable};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::concat::concat_batches;
 use arrow_select::take::take;
 use ompfuse_format::Construct;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
 };
 use parquet::file::metadata::FileMetaData;
 use std::collections::HashMap;
@@ -57,6 +58,38 @@ pub(super) fn from_parquet(bytes: bytes::Bytes) -> Result<Profile, ProfileError>
         origins,
         summary,
     })
+}
+
+/// A profile's rows, read piece by piece.
+pub(crate) struct ProfileRows {
+    reader: ParquetRecordBatchReader,
+    schema: SchemaRef,
+    summary: Summary,
+}
+
+impl ProfileRows {
+    /// `limit`: rows in a piece.
+    pub(crate) fn new(bytes: bytes::Bytes, limit: usize) -> Result<ProfileRows, ProfileError> {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
+        Ok(ProfileRows {
+            summary: summary(builder.metadata().file_metadata())?,
+            schema: Arc::clone(builder.schema()),
+            reader: builder.with_batch_size(limit).build()?,
+        })
+    }
+
+    /// The next rows, and the origins of the events; no rows at the end.
+    pub(crate) fn read(&mut self) -> Result<(XuTable, Vec<u16>), ProfileError> {
+        let batch = match self.reader.next() {
+            Some(batch) => batch?,
+            None => RecordBatch::new_empty(Arc::clone(&self.schema)),
+        };
+        table(&batch, &self.summary)
+    }
+
+    pub(crate) fn into_summary(self) -> Summary {
+        self.summary
+    }
 }
 
 /// A column of the type that it should have, without its dictionary.

@@ -1,0 +1,371 @@
+//! Profiles that are larger than memory: types of XUs are combined one after the other.
+//!
+//! All strategies match XUs of one type with each other, so what is done for one type depends on no other. (That the label
+//! strategy finds the same takes that a label belongs to one type, as recorded ones do: they contain the construct's address.)
+//! The inputs are read as often as there are *passes*, piece by piece; each pass keeps the rows of as many types as fit into
+//! memory, at least one, combines them, and hands out a profile of these types. There is nothing temporary on the disk.
+
+use super::parquet::ProfileRows;
+use super::{Combiner, Profile, ProfileError, Strategy};
+use crate::combine::{BcError, list_unmatched};
+use crate::summary::{Matching, Summary, TableSums};
+use crate::table::{CsvRows, ParquetRows, TableError, XuTable};
+use bytes::{Buf, Bytes};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// First bytes of a Parquet file.
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+/// Rows that are read at once.
+const PIECE: usize = 1 << 16;
+/// Bytes that a row takes beside its counts while it is combined: columns, label, keys and indices of strategies.
+const ROW: u64 = 320;
+/// Bytes that a count takes: the column, and what it is copied to while it is matched or written.
+const COUNT: u64 = 24;
+
+/// Bytes that a byte of text or of records takes, at most.
+const TEXT: u64 = 10;
+
+/// A type of XUs, the same in all inputs: module and name. XUs of unknown types are one.
+type Type = Option<(String, String)>;
+
+/// What is known of an input once it was read.
+#[derive(Debug)]
+pub struct Scanned {
+    summary: Summary,
+    origins: Vec<u16>,
+    /// XUs of each type.
+    types: BTreeMap<Type, u64>,
+    /// Its columns, without rows.
+    empty: XuTable,
+}
+
+/// The first reading of an input, and what it needs to be read again.
+#[derive(Debug, Default)]
+pub struct Scan {
+    sums: TableSums,
+    counts: Vec<u64>,
+    unknown: u64,
+    empty: XuTable,
+}
+
+impl Scan {
+    /// The next piece.
+    pub fn add(&mut self, piece: &XuTable) {
+        self.counts.resize(piece.sites.len(), 0);
+        for &site in &piece.site {
+            match self.counts.get_mut(site as usize) {
+                Some(count) => *count += 1,
+                None => self.unknown += 1,
+            }
+        }
+        let known = std::mem::take(&mut self.empty.processes);
+        self.empty = XuTable {
+            labels: Arc::default(),
+            ..piece.gather(&[])
+        };
+        if self.empty.processes.len() < known.len() {
+            self.empty.processes = known;
+        }
+    }
+
+    /// As [`Scan::add`], and also adds up what a foreign table's summary needs.
+    pub fn add_with_sums(&mut self, piece: &XuTable) {
+        self.sums.add(piece);
+        self.add(piece);
+    }
+
+    /// All pieces were seen. `summary` and `origins`: those of a run or a profile; a foreign table called `name` has none.
+    pub fn finish(self, name: &str, known: Option<(Summary, Vec<u16>)>) -> Scanned {
+        let mut types = BTreeMap::from([(None, self.unknown)]);
+        for (site, &count) in self.empty.sites.iter().zip(&self.counts) {
+            let (module, name) = site.key();
+            *types
+                .entry(Some((module.to_owned(), name.to_owned())))
+                .or_default() += count;
+        }
+        types.retain(|_, &mut count| count > 0);
+        let (summary, origins) = known.unwrap_or_else(|| {
+            let origins = vec![0; self.empty.events.len()];
+            (self.sums.finish(name, &self.empty), origins)
+        });
+        Scanned {
+            summary,
+            origins,
+            types,
+            empty: self.empty,
+        }
+    }
+}
+
+/// Types that are combined together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pass(BTreeSet<Type>);
+
+/// Distributes the inputs' types over passes that take about `memory` bytes each, or one type.
+pub fn passes(inputs: &[Scanned], memory: u64) -> Vec<Pass> {
+    let events: BTreeSet<&str> = inputs
+        .iter()
+        .flat_map(|i| &i.empty.events)
+        .map(|e| e.name.as_str())
+        .collect();
+    let result = ROW + COUNT * events.len() as u64;
+    let mut needs: BTreeMap<&Type, (u64, u64)> = BTreeMap::new();
+    for input in inputs {
+        let row = ROW + COUNT * input.empty.events.len() as u64;
+        for (of_type, &count) in &input.types {
+            let (bytes, most) = needs.entry(of_type).or_default();
+            *bytes += count * row;
+            *most = count.max(*most);
+        }
+    }
+    let mut passes: Vec<Pass> = vec![];
+    let mut left = 0;
+    for (of_type, (bytes, most)) in needs {
+        let need = bytes + most * result;
+        if passes.is_empty() || need > left {
+            passes.push(Pass(BTreeSet::new()));
+            left = memory;
+        }
+        left = left.saturating_sub(need);
+        if let Some(pass) = passes.last_mut() {
+            pass.0.insert(of_type.clone());
+        }
+    }
+    if passes.is_empty() {
+        passes.push(Pass(BTreeSet::new()));
+    }
+    passes
+}
+
+/// One input's rows of a pass.
+#[derive(Debug)]
+pub struct Selection<'a> {
+    pass: &'a Pass,
+    input: &'a Scanned,
+    table: XuTable,
+    /// Where its rows are in the input, and how many of that were seen.
+    positions: Vec<u32>,
+    seen: u32,
+}
+
+impl Pass {
+    /// Of an input.
+    pub fn of<'a>(&'a self, input: &'a Scanned) -> Selection<'a> {
+        Selection {
+            pass: self,
+            input,
+            table: input.empty.clone(),
+            positions: vec![],
+            seen: 0,
+        }
+    }
+}
+
+impl Selection<'_> {
+    /// The next piece.
+    pub fn add(&mut self, piece: &XuTable) {
+        let is_in = |of_type: Type| self.pass.0.contains(&of_type);
+        let of_site = |site: &crate::table::Site| {
+            let (module, name) = site.key();
+            is_in(Some((module.to_owned(), name.to_owned())))
+        };
+        let is_wanted: Vec<bool> = piece.sites.iter().map(of_site).collect();
+        let unknown = is_in(None);
+        let rows = (0..piece.len() as u32).filter(|&row| {
+            let site = piece.site[row as usize] as usize;
+            is_wanted.get(site).copied().unwrap_or(unknown)
+        });
+        let rows: Vec<u32> = rows.collect();
+        self.table.append(piece, &rows);
+        let seen = self.seen;
+        self.positions.extend(rows.iter().map(|row| seen + row));
+        self.seen += piece.len() as u32;
+    }
+
+    /// The profile of these rows; what is known beside them is that of the whole input.
+    pub fn finish(self) -> Selected {
+        let profile = Profile {
+            xus: XuTable {
+                sites: Arc::clone(&self.input.empty.sites),
+                processes: self.input.empty.processes.clone(),
+                ..self.table
+            },
+            origins: self.input.origins.clone(),
+            sources: None,
+            summary: self.input.summary.clone(),
+        };
+        Selected {
+            profile,
+            positions: self.positions,
+        }
+    }
+}
+
+/// An input's rows of a pass.
+#[derive(Debug)]
+pub struct Selected {
+    profile: Profile,
+    positions: Vec<u32>,
+}
+
+/// Puts the summaries of passes together.
+#[derive(Debug, Default)]
+pub struct Passes {
+    summary: Option<Summary>,
+}
+
+impl Passes {
+    /// Combines one pass. `selected` gives the inputs' rows, in order. The result is in label order.
+    ///
+    /// # Errors
+    /// What `selected` returns, and [`BcError`].
+    pub fn combine<E: From<BcError>>(
+        &mut self,
+        strategy: Strategy,
+        selected: impl IntoIterator<Item = Result<Selected, E>>,
+    ) -> Result<Option<Profile>, E> {
+        let mut combiner = Combiner::new(strategy).with_sources();
+        for selected in selected {
+            let Selected { profile, positions } = selected?;
+            combiner.add_rows(profile, positions);
+        }
+        let Some(profile) = combiner.finish()? else {
+            return Ok(None);
+        };
+        match &mut self.summary {
+            None => self.summary = Some(profile.summary.clone()),
+            Some(summary) => {
+                if let (Some(ours), Some(theirs)) =
+                    (&mut summary.matching, profile.summary.matching.clone())
+                {
+                    merge(ours, theirs);
+                }
+            }
+        }
+        Ok(Some(if profile.is_in_label_order() {
+            profile
+        } else {
+            profile.in_label_order()
+        }))
+    }
+
+    /// The summary of all.
+    pub fn into_summary(self) -> Summary {
+        self.summary.unwrap_or_default()
+    }
+}
+
+fn merge(ours: &mut Matching, theirs: Matching) {
+    ours.matched += theirs.matched;
+    ours.unmatched.extend(theirs.unmatched);
+    ours.unmatched = list_unmatched(std::mem::take(&mut ours.unmatched));
+}
+
+/// How much memory it takes, at most, to combine a file's XUs with others, judging by its size and its columns.
+///
+/// # Errors
+/// [`PieceError`] if it is a broken Parquet file.
+pub fn need(bytes: &Bytes) -> Result<u64, PieceError> {
+    if !bytes.starts_with(PARQUET_MAGIC) {
+        return Ok((bytes.len() as u64).saturating_mul(TEXT));
+    }
+    let metadata = ArrowReaderMetadata::load(bytes, ArrowReaderOptions::new());
+    let metadata = metadata.map_err(ProfileError::from)?;
+    let rows = metadata.metadata().file_metadata().num_rows();
+    let columns = metadata.schema().fields().len() as u64;
+    Ok((rows.max(0) as u64).saturating_mul(ROW + COUNT * columns))
+}
+
+/// A file that is read piece by piece: a profile, or a foreign recorder's table.
+pub struct Pieces {
+    format: Format,
+    /// Rows in a piece.
+    limit: usize,
+}
+
+enum Format {
+    Csv(Box<CsvRows<bytes::buf::Reader<Bytes>>>),
+    Table(Box<ParquetRows>),
+    Profile(Box<ProfileRows>, Vec<u16>),
+}
+
+/// A file that can't be read piece by piece.
+#[derive(Debug, thiserror::Error)]
+pub enum PieceError {
+    /// A profile.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// Another recorder's table.
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
+impl Pieces {
+    /// Of a file's bytes.
+    ///
+    /// # Errors
+    /// [`PieceError`] says what it is instead.
+    pub fn open(bytes: Bytes) -> Result<Pieces, PieceError> {
+        Pieces::with_limit(bytes, PIECE)
+    }
+
+    fn with_limit(bytes: Bytes, limit: usize) -> Result<Pieces, PieceError> {
+        let format = if bytes.starts_with(PARQUET_MAGIC) {
+            match ProfileRows::new(bytes.clone(), limit) {
+                Err(ProfileError::NoSummary) => {
+                    Format::Table(Box::new(ParquetRows::new(bytes, limit)?))
+                }
+                rows => Format::Profile(Box::new(rows?), vec![]),
+            }
+        } else {
+            Format::Csv(Box::new(CsvRows::new(bytes.reader())?))
+        };
+        Ok(Pieces { format, limit })
+    }
+
+    /// The next rows; none at the end.
+    ///
+    /// # Errors
+    /// [`PieceError`] says where it is broken.
+    pub fn read(&mut self) -> Result<XuTable, PieceError> {
+        Ok(match &mut self.format {
+            Format::Csv(rows) => rows.read(self.limit)?,
+            Format::Table(rows) => rows.read()?,
+            Format::Profile(rows, origins) => {
+                let (table, found) = rows.read()?;
+                if origins.is_empty() || !table.is_empty() {
+                    *origins = found;
+                }
+                table
+            }
+        })
+    }
+
+    /// Reads all of it for the first time. `name`: what the user calls it.
+    ///
+    /// # Errors
+    /// [`PieceError`] says where it is broken.
+    pub fn scan(mut self, name: &str) -> Result<Scanned, PieceError> {
+        let mut scan = Scan::default();
+        loop {
+            let piece = self.read()?;
+            match self.format {
+                Format::Profile(..) => scan.add(&piece),
+                _ => scan.add_with_sums(&piece),
+            }
+            if piece.is_empty() {
+                break;
+            }
+        }
+        let known = match self.format {
+            Format::Profile(rows, origins) => Some((rows.into_summary(), origins)),
+            _ => None,
+        };
+        Ok(scan.finish(name, known))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Profiles that don't fit into memory are combined type by type.
+
+use ompfuse_tests::{command, process, table};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// XUs of one type in one table.
+const OF_A_TYPE: u64 = 8000;
+
+/// A table of another recorder's, with XUs of all types in turn: two events that all have, six of its own.
+fn write(path: &Path, run: u64, types: u64) {
+    let mut text = "type,label,thread,t0_ns,t1_ns,A,B".to_owned();
+    (0..6).for_each(|e| write!(text, ",E{run}{e}").expect("a string"));
+    text.push('\n');
+    for at in 0..OF_A_TYPE * types {
+        let (of_type, rank) = (at % types, at / types);
+        let mixed = (at + run).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        let begin = 100 * at + mixed % 90;
+        let (a, b) = (1000 + rank * 3, mixed % 5000);
+        write!(
+            text,
+            "{of_type},0.{rank}.{of_type},0,{begin},{},{a},{b}",
+            begin + 5
+        )
+        .expect("a string");
+        (0..6).for_each(|e| write!(text, ",{}", mixed >> e).expect("a string"));
+        text.push('\n');
+    }
+    std::fs::write(path, text).expect("there is room for a table");
+}
+
+fn combine(
+    inputs: &[PathBuf],
+    output: &Path,
+    strategy: &str,
+    memory: &str,
+    limit: Option<u64>,
+) -> i32 {
+    let mut command = match limit {
+        Some(bytes) => {
+            let mut command = Command::new("prlimit");
+            command.arg(format!("--data={bytes}")).arg(command::path());
+            process::clean(&mut command, 2);
+            command
+        }
+        None => command::with_threads(2),
+    };
+    command.env("RAYON_NUM_THREADS", "2");
+    command.args(["combine", "--strategy", strategy, "--memory", memory, "-o"]);
+    process::run(command.arg(output).args(inputs)).status
+}
+
+/// Rows as text, in an order of their own.
+fn rows(profile: &Path) -> Vec<String> {
+    let mut rows: Vec<String> = table::export(profile)
+        .iter()
+        .map(|xu| format!("{:?}", xu.columns))
+        .collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn memory_follows_the_largest_type_and_not_the_profile() {
+    /// Of data; half of it is taken by a program that has read nothing, and by one piece of a table.
+    const LIMIT: u64 = 64 << 20;
+    let folder = tempfile::tempdir().expect("there is room for tables");
+    let path = |name: &str| folder.path().join(name);
+    for (types, strategy) in [(12, "lgl"), (24, "lgl"), (24, "bc")] {
+        let inputs: Vec<PathBuf> = (1..=3)
+            .map(|run| {
+                let input = path(&format!("run-{run}.csv"));
+                write(&input, run, types);
+                input
+            })
+            .collect();
+        let (by_type, at_once) = (path("by-type.parquet"), path("at-once.parquet"));
+        let status = combine(&inputs, &by_type, strategy, "24M", Some(LIMIT));
+        assert_eq!(status, 0, "{types} types, {strategy}");
+        if types == 12 {
+            assert_eq!(combine(&inputs, &at_once, strategy, "1T", None), 0);
+            assert!(
+                rows(&by_type) == rows(&at_once),
+                "{types} types, {strategy}"
+            );
+        } else {
+            let status = combine(&inputs, &at_once, strategy, "1T", Some(LIMIT));
+            assert_ne!(
+                status, 0,
+                "{types} types at once fit into the limit: the test is too small"
+            );
+            assert!(!at_once.exists(), "no half profile");
+        }
+        let _ = std::fs::remove_file(&at_once);
+    }
+    let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(left, 4, "tables and one profile, nothing temporary");
+}
