@@ -2,31 +2,45 @@
 
 use super::{HashIsKey, LabelId, Labels};
 use rayon::prelude::*;
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Labels of at most so many components are compared as they are.
 const SHORT: usize = 48;
 
-/// The beginning of a label as a number that is ordered as labels are, and whether it is all of it.
-type Key = (u128, bool);
+/// Labels that are written down together.
+const CHUNK: usize = 1 << 14;
 
-fn key(components: &[u64]) -> Key {
-    let (mut bytes, mut at) = ([0; 16], 0);
+/// Appends a label as bytes that are ordered as labels are.
+fn encode(components: &[u64], bytes: &mut Vec<u8>) {
     for component in components {
         let digits = component.to_be_bytes();
         let digits = &digits[component.leading_zeros() as usize / 8..];
         // Longer numbers are larger; nothing is less than any number.
-        let code = std::iter::once(digits.len() as u8 + 1).chain(digits.iter().copied());
-        for byte in code {
-            if at == bytes.len() {
-                return (u128::from_be_bytes(bytes), false);
-            }
-            bytes[at] = byte;
-            at += 1;
-        }
+        bytes.push(digits.len() as u8 + 1);
+        bytes.extend_from_slice(digits);
     }
-    (u128::from_be_bytes(bytes), true)
+}
+
+/// The beginning of a label's bytes as a number that is ordered as they are.
+fn beginning(bytes: &[u8]) -> u128 {
+    let mut begin = [0; 16];
+    let len = bytes.len().min(begin.len());
+    begin[..len].copy_from_slice(&bytes[..len]);
+    u128::from_be_bytes(begin)
+}
+
+/// Labels as bytes.
+#[derive(Default)]
+struct Encoded {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Encoded {
+    fn get(&self, at: usize) -> &[u8] {
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[begin..self.ends[at]]
+    }
 }
 
 impl Labels {
@@ -55,34 +69,31 @@ impl Labels {
 
     /// As [`Labels::depth_first`], if all labels are short and known.
     fn short_first(&self, ids: &[LabelId]) -> Option<Vec<u32>> {
-        let of = |components: &mut Vec<u64>, (row, &id): (usize, &LabelId)| {
-            if !id.is_some() {
-                return Some(((u128::MAX, true), row as u32));
+        let encode_all = |ids: &[LabelId]| {
+            let (mut all, mut components) = (Encoded::default(), vec![]);
+            for &id in ids {
+                if id.is_some() {
+                    if !self.read(id, SHORT, &mut components) || components.is_empty() {
+                        return None;
+                    }
+                    encode(&components, &mut all.bytes);
+                } else {
+                    all.bytes.push(u8::MAX); // behind every label
+                }
+                all.ends.push(all.bytes.len());
             }
-            let is_short = self.read(id, SHORT, components) && !components.is_empty();
-            is_short.then(|| (key(components), row as u32))
+            Some(all)
         };
-        let mut keys = ids
-            .par_iter()
-            .enumerate()
+        let chunks = ids.par_chunks(CHUNK).map(encode_all);
+        let encoded = chunks.collect::<Option<Vec<Encoded>>>()?;
+        let bytes = |row: u32| encoded[row as usize / CHUNK].get(row as usize % CHUNK);
+        let mut keys: Vec<(u128, u32)> = (0..ids.len() as u32)
+            .into_par_iter()
             .with_min_len(4096)
-            .map_init(Vec::new, of)
-            .collect::<Option<Vec<(Key, u32)>>>()?;
-        let by_components = |a: u32, b: u32| {
-            let mut labels = [vec![], vec![]];
-            for (components, row) in labels.iter_mut().zip([a, b]) {
-                self.read(ids[row as usize], SHORT, components);
-            }
-            labels[0].cmp(&labels[1])
-        };
+            .map(|row| (beginning(bytes(row)), row))
+            .collect();
         keys.par_sort_unstable_by(|a, b| {
-            let (ka, kb) = (a.0, b.0);
-            let beginning = ka.0.cmp(&kb.0);
-            let order = if beginning == Ordering::Equal && !(ka.1 && kb.1) {
-                by_components(a.1, b.1)
-            } else {
-                beginning
-            };
+            let order = a.0.cmp(&b.0).then_with(|| bytes(a.1).cmp(bytes(b.1)));
             order.then(a.1.cmp(&b.1))
         });
         Some(keys.into_iter().map(|(_, row)| row).collect())
@@ -219,18 +230,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_are_ordered_as_labels(
+        fn bytes_are_ordered_as_labels(
             a in proptest::collection::vec(prop_oneof![0u64..4, any::<u64>()], 0..9),
             b in proptest::collection::vec(prop_oneof![0u64..4, any::<u64>()], 0..9),
             shared in 0usize..9,
         ) {
             let b: Vec<u64> = a.iter().take(shared).chain(&b).copied().collect();
-            let (ka, kb) = (key(&a), key(&b));
-            let expected = a.cmp(&b);
-            match ka.0.cmp(&kb.0) {
-                Ordering::Equal => prop_assert!(!(ka.1 && kb.1) || expected == Ordering::Equal),
-                found => prop_assert_eq!(found, expected),
-            }
+            let encoded = |label: &[u64]| {
+                let mut bytes = vec![];
+                encode(label, &mut bytes);
+                bytes
+            };
+            let (ea, eb) = (encoded(&a), encoded(&b));
+            prop_assert_eq!(ea.cmp(&eb), a.cmp(&b));
+            let begin = beginning(&ea).cmp(&beginning(&eb));
+            prop_assert!(begin.is_eq() || begin == a.cmp(&b));
         }
 
         #[test]

@@ -147,7 +147,8 @@ impl Combiner {
                 column_sources.unwrap_or_else(|| inputs.iter().map(of_input).collect());
             for (rows, &input) in of_columns.iter_mut().zip(&inputs) {
                 if let Some(positions) = &self.positions[input as usize] {
-                    rows.iter_mut().for_each(|row| *row = positions[*row as usize]);
+                    rows.iter_mut()
+                        .for_each(|row| *row = positions[*row as usize]);
                 }
             }
             of_columns

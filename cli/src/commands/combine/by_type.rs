@@ -5,7 +5,9 @@ use crate::load::{self, Source};
 use crate::{atomic, input, interrupt, progress};
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use ompfuse_fuse::profile::by_type::{Passes, Pieces, Scan, Scanned, Selected, Selection, need, passes};
+use ompfuse_fuse::profile::by_type::{
+    Passes, Pieces, Scan, Scanned, Selected, Selection, need, passes,
+};
 use ompfuse_fuse::{ProfileWriter, Strategy, Summary};
 use std::path::Path;
 
