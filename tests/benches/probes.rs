@@ -1,4 +1,4 @@
-//! What probes cost: `cargo bench -p ompfuse-tests --bench probes [-- pairs | tools | loops]`.
+//! What probes cost: `cargo bench -p ompfuse-tests --bench probes [-- pairs | tools | sets | loops]`.
 //!
 //! Everything is a ratio of what was measured in the same round, one after the other; the tables show the medians of the
 //! rounds. Times are processor time (user and system), which others on the machine disturb least, and of a construct the least of
@@ -9,6 +9,7 @@
 //! - `tools`: cost per construct, recorded against original, beside the cost of a tool that does nothing but store a time
 //!   stamp per event: for libomp an OMPT tool, for libgomp functions in front of it by LD_PRELOAD (aim: at most half). The tool
 //!   takes its time stamps from `clock_gettime`, as tools do, or (as ours) from the processor's counter;
+//! - `sets`: what it costs that a construct has another event set than what is around it, and so changes twice;
 //! - `loops`: programs made of loops (aim: at most 1 % slower), with the 95 % confidence interval of the median ratio.
 //!
 //! The sources of the tools are in `tests/benches/tools`, the constructs in `fixtures/probecost`. Environment:
@@ -60,6 +61,11 @@ fn main() {
             for build in Fixture::open("probecost").ordinary_builds(compiler) {
                 constructs(&build, rounds, is_wanted("pairs"), is_wanted("tools"));
             }
+        }
+    }
+    if is_wanted("sets") {
+        for build in Fixture::open("probecost").ordinary_builds("gcc") {
+            sets(&build, rounds);
         }
     }
     if is_wanted("loops") {
@@ -220,6 +226,41 @@ fn bytes_per_unit(patched: &Path, folder: &Path) {
         println!(
             "{:.0} bytes per execution unit: {units} ({xus})",
             bytes as f64 / xus as f64
+        );
+    }
+}
+
+/// Pairs of event sets: of the kernel's events, and of the processor's.
+const SETS: [&str; 2] = ["page-faults;minor-faults", "instructions;branches"];
+
+/// Constructs that are counted with another set than what they are in, against the same with one set.
+fn sets(build: &Build, rounds: usize) {
+    let folder = tempfile::tempdir().expect("there is room for a patched program");
+    let patched = table::patch(build, folder.path(), &[]);
+    println!(
+        "\n{build}: nanoseconds for two changes of the event set, if a construct has one of its own"
+    );
+    for pair in SETS {
+        let cost = |name: &str| {
+            let run = |events: &str, rotate: &str| {
+                let run = tempfile::tempdir().expect("there is room for a recording");
+                let mut command = Command::new(&patched);
+                process::clean(&mut command, THREADS)
+                    .args(["1600", name])
+                    .env("OMPFUSE_DIR", run.path())
+                    .env("OMPFUSE_EVENTS", events)
+                    .env("OMPFUSE_ROTATE", rotate);
+                measured(&mut command)[name]
+            };
+            let (first, _) = pair.split_once(';').expect("two sets");
+            // With every instance another set: every second one differs from what is around it.
+            let rotated = || 2.0 * (run(pair, "1") - run(first, "0"));
+            median((0..rounds).map(|_| rotated()).collect())
+        };
+        println!(
+            "{pair:<26} loop-static {:>8.0}  task-if0 {:>8.0}",
+            cost("loop-static"),
+            cost("task-if0")
         );
     }
 }

@@ -1,10 +1,11 @@
 //! Counts of the simulated PMU. What depends on the executed code alone is equal in every run, execution unit by execution
 //! unit: so labels, attribution and exclusivity are right at once, or this fails.
 
+use ompfuse_tests::dialogue::Dialogue;
 use ompfuse_tests::fixture::{Build, Fixture, Stability};
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, skip};
+use ompfuse_tests::{command, repository, skip};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -409,6 +410,54 @@ fn what_is_missing_is_said_with_the_remedy() {
     assert!(
         wrong.status == 2 && wrong.errors().contains("no model is called"),
         "{wrong:?}"
+    );
+}
+
+/// Event sets take turns under the simulator too: each execution unit has the counts of one of them, all of them.
+#[test]
+fn event_sets_take_turns() {
+    if !can_simulate() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (program, out) = (folder.path().join("steady"), folder.path().join("out"));
+    let mut compile = Command::new("gcc");
+    compile
+        .args(["-O2", "-g", "-fopenmp"])
+        .arg(repository().join("fixtures/behaviour/steady.c"));
+    process::run(compile.arg("-o").arg(&program)).ok("the compiler");
+    let events = [
+        "sim-instructions",
+        "sim-loads",
+        "sim-stores",
+        "sim-branches",
+    ];
+    let mut record = command::with_threads(2);
+    record
+        .args(["record", "--simulate", "--slots", "2", "--rotate", "3"])
+        .args(["--events", &events.join(","), "-o"])
+        .arg(&out);
+    let mut dialogue = Dialogue::start(record.arg("--").arg(&program));
+    assert_eq!(dialogue.hear(), "ready");
+    dialogue.ask("12");
+    dialogue.end().ok("record");
+    let xus = table::export(&table::runs(&out)[0]);
+    let mut with: BTreeMap<Vec<&str>, usize> = BTreeMap::new();
+    for xu in &xus {
+        let has = |event: &&&str| xu.columns.get(**event).is_some_and(|c| !c.is_empty());
+        *with
+            .entry(events.iter().filter(has).copied().collect())
+            .or_default() += 1;
+        if xu.construct == "range" && !xu.columns["sim-instructions"].is_empty() {
+            // 16 times the same work.
+            assert!(xu.number("sim-instructions") > 1000, "{xu:?}");
+        }
+    }
+    assert!(xus.len() >= 90, "{with:?}");
+    assert_eq!(
+        with.keys().map(Vec::as_slice).collect::<Vec<_>>(),
+        [&events[..2], &events[2..]],
+        "{with:?}"
     );
 }
 
