@@ -20,8 +20,9 @@
 //! explains, targets are spread as counts are: nothing is drawn to the mean.
 
 use super::alike::halved;
-use super::pairs::{FEW, Pairs};
+use super::pairs::{FEW, Pairs, Shifts};
 use super::regression::{predict, ridge, standardized, variance};
+use rayon::prelude::*;
 
 /// The counts of a type.
 pub(super) struct Counts {
@@ -78,15 +79,21 @@ pub(super) fn matched(counts: &Counts, partner: &[Option<u32>], cur_len: usize) 
     let mut missed = vec![0.0; pairs.len()];
     let (mut varying, mut unexplained) = (0, 0.0);
     let mut rows = vec![];
-    for ((y, counts), within) in new.iter().zip(&counts.new).zip(&within) {
+    let shifts: Vec<Option<Shifts>> = new
+        .par_iter()
+        .map(|y| {
+            let y = y.as_ref()?;
+            let of_pairs: Vec<f64> = labelled.iter().map(|&(_, c)| y[c as usize]).collect();
+            Some(of_label.shifts(&of_pairs))
+        })
+        .collect();
+    for ((shifts, counts), within) in shifts.into_iter().zip(&counts.new).zip(&within) {
         let scale = variance(counts).sqrt();
-        let Some(y) = y else {
+        let Some(shifts) = shifts else {
             rows.push(pool.clone());
             continue;
         };
         varying += 1;
-        let of_pairs: Vec<f64> = labelled.iter().map(|&(_, c)| y[c as usize]).collect();
-        let shifts = of_label.shifts(&of_pairs);
         unexplained += shifts.unexplained;
         let of_alike = (0..alike.len()).map(|at| Some(predict(&of_alike.differences, within, at)));
         // Where nothing is told the partner's count stays.

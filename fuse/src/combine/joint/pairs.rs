@@ -1,6 +1,7 @@
 //! Pairs of XUs of two runs, and what goes with a difference between them.
 
 use super::regression::{centred, predict, ridge, squares, variance};
+use rayon::prelude::*;
 
 /// With fewer pairs than this per coefficient a regression says nothing.
 pub(super) const FEW: usize = 6;
@@ -123,8 +124,8 @@ impl Pairs {
         if n < FEW {
             return 0.5;
         }
-        let mut sum = 0.0;
-        for (at, difference) in self.differences.iter().enumerate() {
+        let error_of = |at: usize| -> f64 {
+            let difference = &self.differences[at];
             let others = |columns: &[Vec<f64>]| -> Vec<Vec<f64>> {
                 let rest = columns.iter().enumerate().filter(|(i, _)| *i != at);
                 rest.map(|(_, c)| c.clone()).collect()
@@ -138,9 +139,11 @@ impl Pairs {
             let y: Vec<f64> = means.zip(difference).map(|(m, d)| m + d / 2.0).collect();
             let shifts = rest.shifts(&y).of_pair;
             let error = squares(n, |r| difference[r] - shifts[r].unwrap_or(0.0)) / n as f64;
-            sum += (error / (1.0 + variance(&prev[at]))).min(1.0);
-        }
-        sum / self.differences.len() as f64
+            (error / (1.0 + variance(&prev[at]))).min(1.0)
+        };
+        let k = self.differences.len();
+        let errors: Vec<f64> = (0..k).into_par_iter().map(error_of).collect();
+        errors.iter().sum::<f64>() / k as f64
     }
 }
 
