@@ -4,8 +4,8 @@
 //! The runs are a made-up program's, in memory; each shows the event set that the strategy wants. Times are wall-clock
 //! seconds, and processor seconds of all threads, of the combination alone. With a folder the tables are also written there
 //! as Parquet, for `combining.py`, which does the same with NumPy, SciPy, pyemd and POT; with the name of a Python that has
-//! them, that is started too, and what it takes stands beside. Without arguments, or with more than a million XUs, the time is also
-//! measured by the number of XUs.
+//! them, that is started too, and what it takes stands beside. From a million XUs on the time is also measured by the number
+//! of XUs, up to ten million.
 
 use ompfuse_fuse::evaluate::transport::{Mass, Transport};
 use ompfuse_fuse::experiment::mask;
@@ -226,7 +226,7 @@ fn main() {
         ours.push(time.as_secs_f64() * 1e6);
     }
     if xus >= 1_000_000 {
-        by_size();
+        by_size(xus);
     }
     if let (Some(folder), Some(python)) = (folder, args.get(3)) {
         beside_python(folder, python, &ours);
@@ -259,12 +259,13 @@ fn beside_python(folder: &Path, python: &str, ours: &[f64]) {
 }
 
 /// Processor time by the number of XUs: three runs with four events each.
-fn by_size() {
+fn by_size(most: usize) {
     let names: Vec<String> = EVENTS.iter().map(|&e| e.to_owned()).collect();
     let sets: [&[String]; 3] = [&names[..4], &names[2..6], &names[4..8]];
     println!("processor time per XU and log2(XUs), 3 runs, 4 events each (ns; lgl, bc)");
     let mut first: Option<[f64; 2]> = None;
-    for xus in [10_000, 100_000, 1_000_000, 10_000_000] {
+    let sizes = [10_000, 100_000, 1_000_000, 10_000_000];
+    for xus in sizes.into_iter().filter(|&xus| xus <= most) {
         let tables: Vec<XuTable> = (0..3).map(|at| shown(xus, at, sets[at])).collect();
         let tables: Vec<&XuTable> = tables.iter().collect();
         // Clock ticks are hundredths of a second.
