@@ -210,6 +210,8 @@ fn reason(u: &Unmatched) -> String {
                 run + 1
             )
         }
+        // Tables of other recorders know types, not constructs.
+        Reason::Unlabelled if u.construct.is_none() => "it has no label".to_owned(),
         Reason::Unlabelled => "the records of the constructs around it are missing".to_owned(),
         Reason::Surplus { run } => format!("run {} has fewer of this type", run + 1),
         Reason::Uncounted => "an event that it is matched by was not counted for it".to_owned(),

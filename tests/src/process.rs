@@ -153,6 +153,9 @@ fn once(command: &mut Command) -> Output {
         .wait()
         .unwrap_or_else(|e| panic!("cannot wait for {command:?}: {e}"));
     let [stdout, stderr] = said;
+    if status.signal().is_some() {
+        forget_registration(child.id());
+    }
     let status = status
         .code()
         .or_else(|| status.signal().map(|s| 128 + s))
@@ -165,8 +168,24 @@ fn once(command: &mut Command) -> Output {
     }
 }
 
+/// Removes the file in which libomp notes that it is loaded into a process: one that was killed leaves it behind, and if it
+/// was just being made, it is empty, which ends the next process of that number with SIGBUS.
+fn forget_registration(pid: u32) {
+    let name = format!("__KMP_REGISTERED_LIB_{pid}_");
+    for entry in std::fs::read_dir("/dev/shm")
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if entry.file_name().to_string_lossy().starts_with(&name) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn kill_group(leader: u32) {
     let _ = Command::new("kill")
         .args(["-KILL", "--", &format!("-{leader}")])
         .status();
+    forget_registration(leader);
 }

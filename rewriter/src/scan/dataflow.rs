@@ -147,16 +147,24 @@ pub(crate) fn operand(state: &State, insn: &Instruction, op: u32) -> Value {
     match insn.op_kind(op) {
         OpKind::Register => number(insn.op_register(op)).map_or(Value::Unknown, |r| state.reg(r)),
         OpKind::Memory => read(state, insn).unwrap_or(Value::Unknown),
-        OpKind::Immediate8
-        | OpKind::Immediate16
-        | OpKind::Immediate32
-        | OpKind::Immediate64
-        | OpKind::Immediate8to16
-        | OpKind::Immediate8to32
-        | OpKind::Immediate8to64
-        | OpKind::Immediate32to64 => Value::Const(insn.immediate(op)),
-        _ => Value::Unknown,
+        _ => immediate(insn, op).map_or(Value::Unknown, Value::Const),
     }
+}
+
+/// The constant that an operand is, other than a branch's target.
+pub(crate) fn immediate(insn: &Instruction, op: u32) -> Option<u64> {
+    matches!(
+        insn.op_kind(op),
+        OpKind::Immediate8
+            | OpKind::Immediate16
+            | OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate8to16
+            | OpKind::Immediate8to32
+            | OpKind::Immediate8to64
+            | OpKind::Immediate32to64
+    )
+    .then(|| insn.immediate(op))
 }
 
 impl Flow {

@@ -11,6 +11,11 @@ use std::process::Command;
 fn record(patched: &Path, threads: usize, out: &Path, options: &[&str]) -> (PathBuf, Value) {
     let flags: Vec<&str> = table::ONE_EVENT.iter().chain(options).copied().collect();
     table::record(patched, &[], threads, out, &flags).ok(&format!("{options:?}"));
+    reported(out)
+}
+
+/// The last run of a recording, and what the report says of it.
+fn reported(out: &Path) -> (PathBuf, Value) {
     let run = table::runs(out).pop().expect("a run was recorded");
     let json = [Path::new("--format"), Path::new("json")];
     let report = command::json([Path::new("report"), &run].into_iter().chain(json));
@@ -183,22 +188,25 @@ fn what_is_left_out_is_exact() {
         for (least, is_all) in [("1000s", false), ("1ns", true)] {
             let out = folder.path().join(least);
             let flags = [&table::ONE_EVENT[..], &["--min-duration", least]].concat();
-            let output = table::record(&patched, &["1600", "fib-task", "12"], 2, &out, &flags);
-            let text = output.ok(&build.to_string()).text();
-            let wanted = text.lines().find_map(|l| l.strip_prefix("fib-tasks "));
-            let wanted: u64 = wanted
-                .expect("the program says so")
-                .parse()
-                .expect("a number");
-            let run = table::runs(&out).pop().expect("a run was recorded");
-            let json = [Path::new("--format"), Path::new("json")];
-            let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+            let wanted = fib(&patched, &out, &flags, &build.to_string());
+            let (_, report) = reported(&out);
             let [xus, executions] = totals(&report).0["task"];
             assert_eq!(executions, wanted, "{build} {least}");
             assert_eq!(xus, if is_all { wanted } else { 0 }, "{build} {least}");
             check_sums(&report, &build.to_string());
         }
     }
+}
+
+/// Records a fib without cut-off, with two threads; returns how many tasks it says it has.
+fn fib(patched: &Path, out: &Path, flags: &[&str], what: &str) -> u64 {
+    let output = table::record(patched, &["1600", "fib-task", "12"], 2, out, flags);
+    let text = output.ok(what).text();
+    let wanted = text.lines().find_map(|l| l.strip_prefix("fib-tasks "));
+    wanted
+        .expect("the program says so")
+        .parse()
+        .expect("a number")
 }
 
 /// The threads' times are all there, in records or beside them.
@@ -220,16 +228,8 @@ fn a_throttle_says_how_many_there_were() {
             .chain(["--throttle", "5"])
             .collect();
         // The event costs a system call per boundary, which is longer than such a task.
-        let output = table::record(&patched, &["1600", "fib-task", "12"], 2, &out, &flags);
-        let text = output.ok(&build.to_string()).text();
-        let wanted = text.lines().find_map(|l| l.strip_prefix("fib-tasks "));
-        let wanted: u64 = wanted
-            .expect("the program says so")
-            .parse()
-            .expect("a number");
-        let run = table::runs(&out).pop().expect("a run was recorded");
-        let json = [Path::new("--format"), Path::new("json")];
-        let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+        let wanted = fib(&patched, &out, &flags, &build.to_string());
+        let (run, report) = reported(&out);
         let (part, executed) = totals(&report);
         assert_eq!((executed, part["task"][1]), (wanted, wanted), "{build}");
         assert!(part["task"][0] < wanted / 2, "{build}: {part:?}");

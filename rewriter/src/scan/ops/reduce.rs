@@ -313,18 +313,10 @@ fn operand(insn: &Instruction, n: u32, value: &mut u64) -> u8 {
     match insn.op_kind(n) {
         OpKind::Register => number(insn.op_register(n)).map_or(NONE, |n| n as u8),
         OpKind::Memory => MEMORY,
-        OpKind::Immediate8
-        | OpKind::Immediate16
-        | OpKind::Immediate32
-        | OpKind::Immediate64
-        | OpKind::Immediate8to16
-        | OpKind::Immediate8to32
-        | OpKind::Immediate8to64
-        | OpKind::Immediate32to64 => {
-            *value = insn.immediate(n);
+        _ => dataflow::immediate(insn, n).map_or(NONE, |constant| {
+            *value = constant;
             CONST
-        }
-        _ => NONE,
+        }),
     }
 }
 

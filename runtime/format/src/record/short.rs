@@ -159,16 +159,19 @@ pub fn interval(
         put(at, count);
         at += 1;
     }
-    put(
-        0,
-        u64::from(kind)
-            | (i.construct as u64) << 8
-            | (at as u64) << 16
-            | u64::from(set & SETS) << 24
-            | (i.step as u64) << (24 + SET)
-            | u64::from(i.site) << 32,
-    );
+    put(0, head(kind, at, set, i));
     at
+}
+
+/// The first word of a record of so many words.
+#[inline(always)]
+fn head(kind: u8, words: usize, set: u8, i: &IntervalHead) -> u64 {
+    u64::from(kind)
+        | (i.construct as u64) << 8
+        | (words as u64) << 16
+        | u64::from(set & SETS) << 24
+        | (i.step as u64) << (24 + SET)
+        | u64::from(i.site) << 32
 }
 
 /// The words of a loop's record together with its only range, which has ended with it, as in [`interval`]. 0: they don't belong
@@ -211,15 +214,7 @@ pub fn with_range(
         put(at, range.own_ticks);
         at += 1;
     }
-    put(
-        0,
-        u64::from(kind)
-            | (l.construct as u64) << 8
-            | (at as u64) << 16
-            | u64::from(set & SETS) << 24
-            | (l.step as u64) << (24 + SET)
-            | u64::from(l.site) << 32,
-    );
+    put(0, head(kind, at, set, l));
     at
 }
 
