@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow.parquet as pq
 
 FIXED = {"label", "label_hash", "type", "module", "construct", "function", "source", "process", "process_number",
-         "thread", "cpu", "rank", "iterations", "start_ns", "end_ns", "duration_ns", "parts", "confidence"}
+         "thread", "cpu", "rank", "mpi_rank", "iterations", "start_ns", "end_ns", "duration_ns", "parts", "confidence"}
 
 
 def read(path):
     table = pq.read_table(path)
     events = {n: table[n].to_numpy().astype(np.int64) for n in table.column_names
-              if n not in FIXED and not n.startswith("run:")}
+              if n not in FIXED and not n.startswith(("run:", "xu:"))}
     hashes = np.frombuffer(b"".join(table["label_hash"].to_pylist()), dtype=">u8").reshape(-1, 2)
     key = hashes[:, 0].astype(np.uint64)
     types = table["type"].dictionary_encode().combine_chunks().indices.to_numpy()

@@ -5,7 +5,7 @@
 //! seconds, and processor seconds of all threads, of the combination alone. With a folder the tables are also written there
 //! as Parquet, for `combining.py`, which does the same with NumPy, SciPy, pyemd and POT; with the name of a Python that has
 //! them, that is started too, and what it takes stands beside. From a million XUs on the time is also measured by the number
-//! of XUs, up to ten million.
+//! of XUs; `-- sizes 10000000` does only that, up to so many.
 
 use ompfuse_fuse::evaluate::transport::{Mass, Transport};
 use ompfuse_fuse::experiment::mask;
@@ -92,6 +92,7 @@ fn write(table: &XuTable, folder: Option<&Path>, name: &str) {
         let bytes = Profile::of_table(name, table.clone())
             .to_parquet()
             .expect("equal columns");
+        std::fs::create_dir_all(folder).expect("a folder can be made");
         std::fs::write(folder.join(format!("{name}.parquet")), bytes).expect("a writable folder");
     }
 }
@@ -102,6 +103,9 @@ fn main() {
         args.get(at)
             .map_or(default, |a| a.parse().expect("a number"))
     };
+    if args.first().is_some_and(|a| a == "sizes") {
+        return by_size(number(1, 1_000_000));
+    }
     let (xus, runs) = (number(0, 1_000_000), number(1, 15));
     let folder = args.get(2).map(PathBuf::from);
     let folder = folder.as_deref();
