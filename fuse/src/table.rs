@@ -156,6 +156,18 @@ pub struct XuTable {
 }
 
 impl XuTable {
+    /// Fills the columns that only ompfuse's own records have, for as many XUs as there are labels.
+    pub(crate) fn fill_unrecorded(&mut self, labels: Labels) {
+        let rows = self.label.len();
+        self.construct = vec![None; rows];
+        self.process = vec![0; rows];
+        self.cpu = vec![u16::MAX; rows];
+        self.first = vec![0; rows];
+        self.iterations = vec![0; rows];
+        self.parts = vec![1; rows];
+        self.labels = Arc::new(labels);
+    }
+
     /// Room for so many XUs more.
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.label.reserve(rows);

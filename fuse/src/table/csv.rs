@@ -127,14 +127,7 @@ impl<R: std::io::Read> CsvRows<R> {
                 column.push(row, value);
             }
         }
-        let rows = table.label.len();
-        table.construct = vec![None; rows];
-        table.process = vec![0; rows];
-        table.cpu = vec![u16::MAX; rows];
-        table.first = vec![0; rows];
-        table.iterations = vec![0; rows];
-        table.parts = vec![1; rows];
-        table.labels = Arc::new(labels);
+        table.fill_unrecorded(labels);
         table.sites = Arc::new(self.sites.clone());
         Ok(table)
     }

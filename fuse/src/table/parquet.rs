@@ -136,14 +136,7 @@ impl ParquetRows {
             }
             table.events.push(event);
         }
-        let rows = batch.num_rows();
-        table.construct = vec![None; rows];
-        table.process = vec![0; rows];
-        table.cpu = vec![u16::MAX; rows];
-        table.first = vec![0; rows];
-        table.iterations = vec![0; rows];
-        table.parts = vec![1; rows];
-        table.labels = Arc::new(labels);
+        table.fill_unrecorded(labels);
         table.sites = Arc::new(self.sites.clone());
         Ok(table)
     }

@@ -126,14 +126,7 @@ pub fn execute(shape: Shape, xus: usize, seed: u64, run: u64) -> XuTable {
         table.own_ns.push((worker.now - begin) as u64);
         worker.now += 200.0 + 300.0 * random.share();
     }
-    let rows = table.label.len();
-    table.construct = vec![None; rows];
-    table.process = vec![0; rows];
-    table.cpu = vec![u16::MAX; rows];
-    table.first = vec![0; rows];
-    table.iterations = vec![0; rows];
-    table.parts = vec![1; rows];
-    table.labels = Arc::new(labels);
+    table.fill_unrecorded(labels);
     table
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{atomic, output, progress};
 use anyhow::{Context, Result};
-use clap::ValueEnum;
-use ompfuse_fuse::experiment::{self, Estimate, Experiment, Setting};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ompfuse_fuse::experiment::{self, Estimate, Experiment, Method, Setting};
 use ompfuse_fuse::{References, XuTable};
 use ompfuse_report::pictures;
 
@@ -23,40 +23,23 @@ pub(crate) struct MaskArgs {
     #[arg(long, value_name = "US", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     period: u64,
     /// With --mask: only these methods
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_delimiter = ',', value_parser = method_parser())]
     methods: Vec<Method>,
 }
 
-/// See [`experiment::Method`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Method {
-    Ctc,
-    Lgl,
-    Bc,
-    BcUnlabelled,
-    Joint,
-    Hem,
-    Complete,
-}
-
-impl Method {
-    fn method(self) -> experiment::Method {
-        match self {
-            Method::Ctc => experiment::Method::Ctc,
-            Method::Lgl => experiment::Method::Lgl,
-            Method::Bc => experiment::Method::Bc,
-            Method::BcUnlabelled => experiment::Method::BcUnlabelled,
-            Method::Joint => experiment::Method::Joint,
-            Method::Hem => experiment::Method::Hem,
-            Method::Complete => experiment::Method::Complete,
-        }
-    }
+/// A method by its name in tables.
+fn method_parser() -> impl TypedValueParser<Value = Method> {
+    PossibleValuesParser::new(Method::ALL.map(Method::name)).map(|name| {
+        let mut all = Method::ALL.into_iter();
+        all.find(|m| m.name() == name)
+            .expect("the parser takes these names only")
+    })
 }
 
 pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], all: &super::Args) -> Result<()> {
     let methods = match args.methods.is_empty() {
-        true => experiment::Method::ALL.to_vec(),
-        false => args.methods.iter().map(|m| m.method()).collect(),
+        true => Method::ALL.to_vec(),
+        false => args.methods.clone(),
     };
     let setting = Setting {
         slots: args.mask.map_or(0, usize::from),
