@@ -241,6 +241,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }
+    scratch.recycle(body);
     // A question may be a part of a construct that the compiler computes itself.
     let named = drafts.iter().filter(|d| d.entry.is_some());
     let known: FxHashSet<u64> = named.map(|d| d.address).collect();

@@ -1,11 +1,9 @@
-//! What is known of every byte of a function while it is decoded: which instruction begins there, and how it is reached.
+//! What is known of every byte of a function while it is decoded: which instruction, or block, begins there.
 
 use std::ops::Range;
 
 /// The number of the instruction that begins at the byte, plus 1.
 const NUMBER: u32 = (1 << 30) - 1;
-/// A block begins here.
-const LEADER: u32 = 1 << 31;
 /// The number is that of a block.
 const BLOCK: u32 = 1 << 30;
 
@@ -57,22 +55,28 @@ impl Grid {
         }
     }
 
-    /// Says which instruction begins at an address; tells whether none was known to.
-    pub(crate) fn begin(&mut self, va: u64, number: usize) -> bool {
-        let Some(byte) = self.byte_mut(va) else {
+    /// The number of the range that holds an address, and where that begins.
+    pub(crate) fn place_of(&self, va: u64) -> Option<(usize, u64)> {
+        let n = self.ranges.iter().position(|r| r.contains(&va))?;
+        Some((n, self.ranges[n].start))
+    }
+
+    /// Says which instruction begins at an offset of a range; tells whether none was known to.
+    pub(crate) fn begin(&mut self, range: usize, at: usize, number: usize) -> bool {
+        let Some(byte) = self.bytes[range].get_mut(at) else {
             return false;
         };
-        let new = *byte & NUMBER == 0;
+        let new = *byte == 0;
         if new {
-            *byte |= (number as u32 + 1) & NUMBER;
+            *byte = (number as u32 + 1) & NUMBER;
         }
         new
     }
 
-    /// Takes back that an instruction begins at an address.
-    pub(crate) fn unset_insn(&mut self, va: u64) {
-        if let Some(byte) = self.byte_mut(va) {
-            *byte &= LEADER;
+    /// Takes back that an instruction begins at an offset of a range.
+    pub(crate) fn unset_insn(&mut self, range: usize, at: usize) {
+        if let Some(byte) = self.bytes[range].get_mut(at) {
+            *byte = 0;
         }
     }
 
@@ -87,20 +91,6 @@ impl Grid {
         bytes.append(&mut self.spare);
         bytes.retain(|b| b.capacity() <= MAX_KEPT);
         bytes.truncate(2);
-    }
-
-    /// Says that a block begins at an address; tells whether that is new.
-    pub(crate) fn lead(&mut self, va: u64) -> bool {
-        self.byte_mut(va).is_some_and(|byte| {
-            let new = *byte & LEADER == 0;
-            *byte |= LEADER;
-            new
-        })
-    }
-
-    /// Whether a block begins at an address.
-    pub(crate) fn leads(&self, va: u64) -> bool {
-        self.byte(va) & LEADER != 0
     }
 
     /// The last instruction that begins at an address or before it, in the same range.
@@ -138,20 +128,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_leaders_and_blocks() {
+    fn instructions_and_blocks() {
         let mut grid = Grid::default();
         grid.add(0x100..0x110);
         grid.add(0x40..0x50);
-        assert!(grid.lead(0x104) && !grid.lead(0x104) && !grid.lead(0x110));
-        assert!(grid.begin(0x100, 0) && !grid.begin(0x100, 7));
-        assert!(grid.begin(0x108, 2));
-        grid.unset_insn(0x108);
-        assert!(grid.begin(0x104, 1));
+        assert_eq!(grid.place_of(0x4f), Some((1, 0x40)));
+        assert!(grid.begin(0, 0, 0) && !grid.begin(0, 0, 7) && !grid.begin(0, 0x10, 7));
+        assert!(grid.begin(0, 8, 2));
+        grid.unset_insn(0, 8);
+        assert!(grid.begin(0, 4, 1));
         assert_eq!(
             (grid.insn(0x100), grid.insn(0x101), grid.insn(0x104)),
             (Some(0), None, Some(1))
         );
-        assert!(grid.leads(0x104) && !grid.leads(0x100));
         assert_eq!(
             (
                 grid.insn_before(0x10f),

@@ -1,0 +1,169 @@
+//! The instructions of a function while it is decoded, and what its branches say of where blocks begin.
+
+use crate::scan::cfg::Exit;
+use crate::scan::grid::Grid;
+use iced_x86::Instruction;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Addresses that a branch leads to: seldom more than one.
+pub(super) type Targets = SmallVec<[u64; 1]>;
+
+/// What ends a block.
+#[derive(Default)]
+pub(super) struct Flow {
+    /// The number of the instruction that does.
+    pub insn: u32,
+    pub targets: Targets,
+    pub falls: bool,
+    pub exit: Option<Exit>,
+    pub pads: Targets,
+}
+
+/// The instructions decoded so far, in the order in which they were.
+#[derive(Default)]
+pub(crate) struct Decoded {
+    pub(super) insns: Vec<Instruction>,
+    pub(super) grid: Grid,
+    /// Of an indirect jump there are two: the second one counts. In the order of their instructions once [`Decoded::starts`] was asked.
+    pub(super) flows: Vec<Flow>,
+    /// Numbers of instructions that were decoded one behind the other.
+    pub(super) runs: Vec<Range<usize>>,
+    /// Instructions that may lead to the runtime.
+    pub(super) leads: Vec<usize>,
+    /// See [`crate::scan::cfg::Body::addresses`].
+    pub(super) addresses: bool,
+    /// An address where a global offset table begins is made.
+    pub(super) tables: bool,
+    /// See [`crate::scan::cfg::Body::atomics`].
+    pub(super) atomics: bool,
+}
+
+impl Decoded {
+    /// The instructions before an address, the nearest first.
+    pub(crate) fn before(&self, va: u64) -> impl Iterator<Item = &Instruction> {
+        let mut at = va;
+        std::iter::from_fn(move || {
+            let insn = &self.insns[self.grid.insn_before(at.checked_sub(1)?)?];
+            at = insn.ip();
+            Some(insn)
+        })
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> &[Instruction] {
+        &self.insns
+    }
+
+    /// Numbers of the instructions that begin blocks, ascending; `roots`: addresses that control comes to in ways that no
+    /// branch shows. The instructions are sorted by address then. Also whether some overlap.
+    pub(super) fn starts(&mut self, roots: &[u64], room: &mut Room) -> (Vec<usize>, bool) {
+        let overlap = !self.in_order() && self.sort(room);
+        if !self.flows.is_sorted_by_key(|f| f.insn) {
+            self.flows.sort_by_key(|f| f.insn);
+        }
+        let place = |n: usize| room.place.get(n).map_or(n, |&to| to as usize);
+        let mut begins = vec![0u64; self.insns.len() / 64 + 1];
+        let mut begin = |n: usize| begins[n / 64] |= 1 << (n % 64);
+        let jumps = self
+            .flows
+            .iter()
+            .flat_map(|f| f.targets.iter().chain(&f.pads));
+        for number in roots
+            .iter()
+            .chain(jumps)
+            .filter_map(|&va| self.grid.insn(va))
+        {
+            begin(place(number));
+        }
+        // Nothing but branches, and what is behind them, begins blocks within a run.
+        self.flows.iter().for_each(|f| begin(f.insn as usize + 1));
+        let mut end = None;
+        for run in &self.runs {
+            match overlap {
+                false if end == Some(self.insns[run.start].ip()) => {}
+                false => begin(run.start),
+                true => {
+                    let ip = |i: usize| self.insns[i].ip();
+                    run.clone()
+                        .filter(|&i| i == 0 || self.insns[i - 1].next_ip() != ip(i))
+                        .for_each(&mut begin);
+                }
+            }
+            end = Some(self.insns[run.end - 1].next_ip());
+        }
+        room.place.clear();
+        let mut out = Vec::with_capacity(self.flows.len() + 1);
+        for (n, &word) in begins.iter().enumerate() {
+            let mut word = word;
+            while word != 0 {
+                out.push(64 * n + word.trailing_zeros() as usize);
+                word &= word - 1;
+            }
+        }
+        if out.last() == Some(&self.insns.len()) {
+            out.pop();
+        }
+        (out, overlap)
+    }
+
+    /// Whether the instructions are in order, and none overlaps another: each run begins behind the one before.
+    fn in_order(&self) -> bool {
+        self.runs.windows(2).all(|pair| {
+            let [before, behind] = pair else { return true };
+            self.insns[before.end - 1].next_ip() <= self.insns[behind.start].ip()
+        })
+    }
+
+    /// Sorts by address; where the instructions are now is in [`Room::place`]. Tells whether some overlap.
+    fn sort(&mut self, room: &mut Room) -> bool {
+        let mut order: Vec<u32> = (0..self.runs.len() as u32).collect();
+        order.sort_unstable_by_key(|&r| self.insns[self.runs[r as usize].start].ip());
+        room.place.resize(self.insns.len(), 0);
+        room.insns.clear();
+        room.insns.reserve(self.insns.len());
+        let mut sorted = Vec::with_capacity(self.runs.len());
+        for &r in &order {
+            let run = self.runs[r as usize].clone();
+            let start = room.insns.len();
+            room.insns.extend_from_slice(&self.insns[run.clone()]);
+            for (to, place) in (start as u32..).zip(&mut room.place[run]) {
+                *place = to;
+            }
+            sorted.push(start..room.insns.len());
+        }
+        self.runs = sorted;
+        std::mem::swap(&mut self.insns, &mut room.insns);
+        let overlap = !self.in_order();
+        if overlap {
+            // Runs interleave.
+            let mut order: Vec<u32> = (0..self.insns.len() as u32).collect();
+            order.sort_by_key(|&i| self.insns[i as usize].ip());
+            let mut place = vec![0; order.len()];
+            for (to, &from) in (0..).zip(&order) {
+                place[from as usize] = to;
+            }
+            self.insns = order.iter().map(|&i| self.insns[i as usize]).collect();
+            room.place
+                .iter_mut()
+                .for_each(|to| *to = place[*to as usize]);
+            self.runs = vec![0..self.insns.len()];
+        }
+        for lead in &mut self.leads {
+            *lead = room.place[*lead] as usize;
+        }
+        self.leads.sort_unstable();
+        for flow in &mut self.flows {
+            flow.insn = room.place[flow.insn as usize];
+        }
+        overlap
+    }
+}
+
+/// Memory to sort in.
+#[derive(Default)]
+pub(super) struct Room {
+    pub(super) insns: Vec<Instruction>,
+    /// Of each instruction that was sorted, its new number.
+    place: Vec<u32>,
+}
