@@ -9,6 +9,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::site::{Edge, Mechanism};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
 
 /// An atomic instruction or fence: its address, and what it may stand for.
 pub(crate) type Atomic = (u64, Construct);
@@ -69,13 +70,12 @@ fn sweep(module: &Module<'_>, start: u64, end: u64, out: &mut Vec<Atomic>) -> u6
 /// instructions don't tell, since they overlap or their gaps hold no whole ones.
 pub(crate) fn of_body(module: &Module<'_>, body: &Body) -> Option<Vec<Atomic>> {
     let function = module.functions.get(body.function);
-    let first = body
-        .insns
-        .partition_point(|insn| insn.ip() < function.start);
+    let first = body.blocks.partition_point(|b| b.start < function.start);
     let mut out = Vec::new();
     let mut at = function.start;
-    for insn in &body.insns[first..] {
-        let here = insn.ip().min(function.end);
+    for block in &body.blocks[first..] {
+        let insns = &body.insns[block.insns.clone()];
+        let here = block.start.min(function.end);
         if at < here {
             at = sweep(module, at, here, &mut out);
         }
@@ -85,10 +85,17 @@ pub(crate) fn of_body(module: &Module<'_>, body: &Body) -> Option<Vec<Atomic>> {
         if here == function.end {
             return Some(out);
         }
-        if body.atomics {
-            out.extend(construct(insn).map(|c| (here, c)));
+        at = insns.last()?.next_ip();
+        // There are no gaps within a block.
+        if body.atomics || at > function.end {
+            for insn in insns {
+                match insn.ip().cmp(&function.end) {
+                    Ordering::Less => out.extend(construct(insn).map(|c| (insn.ip(), c))),
+                    Ordering::Equal => return Some(out),
+                    Ordering::Greater => return None,
+                }
+            }
         }
-        at = insn.next_ip();
     }
     sweep(module, at, function.end, &mut out);
     Some(out)

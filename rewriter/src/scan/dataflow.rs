@@ -276,6 +276,7 @@ impl Flow {
             return;
         };
         let mut step = Step::new(module, self.exposed.clone(), &self.names);
+        step.settled = true;
         let mut ops = self.ops.of_block(block).iter().peekable();
         for i in body.blocks[block].insns.clone() {
             f(i, &body.insns[i], &state);

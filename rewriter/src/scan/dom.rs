@@ -1,11 +1,13 @@
 //! Dominators of a graph (Cooper, Harvey, Kennedy), used forwards and backwards.
 
-use super::cfg::Blocks;
+/// In place of a node: none.
+const NONE: u32 = u32::MAX;
 
-/// Immediate dominators by node; `None` for the root and for nodes that the root doesn't reach.
+/// The tree of dominators.
 #[derive(Debug)]
 pub(crate) struct Dominators {
-    idom: Vec<Option<usize>>,
+    /// Immediate dominators by node; [`NONE`] for the root and for nodes that the root doesn't reach.
+    idom: Vec<u32>,
     root: usize,
     /// When a walk of the tree of dominators enters and leaves each node; (0, 0) for those outside of it.
     spans: Vec<(u32, u32)>,
@@ -15,50 +17,55 @@ impl Dominators {
     /// Computes them for a graph given by its successors.
     pub(crate) fn compute<S: AsRef<[usize]>>(succs: &[S], root: usize) -> Dominators {
         let order = post_order(succs, root);
-        if order.is_empty() {
-            return Dominators {
-                idom: Vec::new(),
-                root,
-                spans: Vec::new(),
-            };
-        }
-        let mut position = vec![usize::MAX; succs.len()];
-        for (i, &node) in order.iter().enumerate() {
+        let mut tree = Dominators {
+            idom: vec![NONE; succs.len()],
+            root,
+            spans: Vec::new(),
+        };
+        let Some(last) = order.len().checked_sub(1) else {
+            return tree;
+        };
+        let mut position = vec![NONE; succs.len()];
+        for (i, &node) in (0u32..).zip(&order) {
             position[node] = i;
         }
-        let mut preds = vec![Blocks::new(); succs.len()];
-        for &node in &order {
-            for &to in succs[node].as_ref() {
-                preds[to].push(node);
-            }
-        }
-        let mut idom = vec![None; succs.len()];
-        idom[root] = Some(root);
+        // From here on nodes are named by their places in the order: dominators come last.
+        let before = Predecessors::of(succs, &order, &position);
+        let mut idom = vec![NONE; order.len()];
+        idom[last] = last as u32;
         let mut changed = true;
         while changed {
             changed = false;
-            for &node in order.iter().rev().filter(|&&n| n != root) {
-                let mut best = None;
-                for &pred in preds[node].iter().filter(|&&p| idom[p].is_some()) {
-                    best = Some(match best {
-                        None => pred,
-                        Some(other) => common(&idom, &position, pred, other),
-                    });
+            for node in (0..last).rev() {
+                let mut best = NONE;
+                for &pred in before.of_node(node) {
+                    if idom[pred as usize] != NONE {
+                        best = match best {
+                            NONE => pred,
+                            other => common(&idom, pred, other),
+                        };
+                    }
                 }
-                if best.is_some() && idom[node] != best {
-                    idom[node] = best;
-                    changed = true;
-                }
+                changed |= idom[node] != best;
+                idom[node] = best;
             }
         }
-        idom[root] = None;
-        let spans = spans(&idom, &order);
-        Dominators { idom, root, spans }
+        idom[last] = NONE;
+        let spans = spans(&idom);
+        tree.spans = vec![(0, 0); succs.len()];
+        for (i, &node) in order.iter().enumerate() {
+            tree.spans[node] = spans[i];
+            if idom[i] != NONE {
+                tree.idom[node] = order[idom[i] as usize] as u32;
+            }
+        }
+        tree
     }
 
     /// The immediate dominator.
     pub(crate) fn parent(&self, node: usize) -> Option<usize> {
-        self.idom.get(node).copied().flatten()
+        let parent = self.idom.get(node).filter(|&&n| n != NONE);
+        parent.map(|&n| n as usize)
     }
 
     /// Whether every path from the root to `node` goes through `over`.
@@ -73,38 +80,74 @@ impl Dominators {
     }
 }
 
-/// Numbers the tree so that a node's span lies in those of its dominators. `order`: dominators come last.
-fn spans(idom: &[Option<usize>], order: &[usize]) -> Vec<(u32, u32)> {
-    let mut sizes = vec![0u32; idom.len()];
-    for &node in order {
-        sizes[node] += 1;
-        if let Some(parent) = idom[node] {
-            sizes[parent] += sizes[node];
+/// The predecessors of nodes that are named by their places in an order.
+struct Predecessors {
+    /// Of each node, the number of the first in the list; and how many there are.
+    first: Vec<u32>,
+    list: Vec<u32>,
+}
+
+impl Predecessors {
+    fn of<S: AsRef<[usize]>>(succs: &[S], order: &[usize], position: &[u32]) -> Predecessors {
+        let mut first = vec![0u32; order.len() + 1];
+        for &to in order.iter().flat_map(|&node| succs[node].as_ref()) {
+            first[position[to] as usize] += 1;
+        }
+        let mut sum = 0;
+        for count in &mut first {
+            sum += *count;
+            *count = sum;
+        }
+        // Each begins where the one before ends when all are filled in, from the end on.
+        let mut list = vec![0u32; sum as usize];
+        for (i, &node) in (0u32..).zip(order) {
+            for &to in succs[node].as_ref() {
+                let place = &mut first[position[to] as usize];
+                *place -= 1;
+                list[*place as usize] = i;
+            }
+        }
+        Predecessors { first, list }
+    }
+
+    fn of_node(&self, node: usize) -> &[u32] {
+        &self.list[self.first[node] as usize..self.first[node + 1] as usize]
+    }
+}
+
+/// Numbers the tree so that a node's span lies in those of its dominators, which come last.
+fn spans(idom: &[u32]) -> Vec<(u32, u32)> {
+    let mut sizes = vec![1u32; idom.len()];
+    for node in 0..idom.len() {
+        if idom[node] != NONE {
+            sizes[idom[node] as usize] += sizes[node];
         }
     }
     // Dominators first: each hands out the numbers behind its own to the nodes below it.
     let mut next = vec![0u32; idom.len()];
     let mut out = vec![(0, 0); idom.len()];
-    for &node in order.iter().rev() {
-        let start = idom[node].map_or(0, |parent| {
-            let start = next[parent];
-            next[parent] += sizes[node];
-            start
-        });
+    for node in (0..idom.len()).rev() {
+        let start = match idom[node] {
+            NONE => 0,
+            parent => {
+                let start = next[parent as usize];
+                next[parent as usize] += sizes[node];
+                start
+            }
+        };
         out[node] = (start, start + sizes[node]);
         next[node] = start + 1;
     }
     out
 }
 
-fn common(idom: &[Option<usize>], position: &[usize], a: usize, b: usize) -> usize {
-    let (mut a, mut b) = (a, b);
+fn common(idom: &[u32], mut a: u32, mut b: u32) -> u32 {
     while a != b {
-        while position[a] < position[b] {
-            a = idom[a].unwrap_or(b);
+        while a < b {
+            a = idom[a as usize];
         }
-        while position[b] < position[a] {
-            b = idom[b].unwrap_or(a);
+        while b < a {
+            b = idom[b as usize];
         }
     }
     a

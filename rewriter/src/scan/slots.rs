@@ -124,7 +124,7 @@ impl Slots {
 
     /// Keeps what holds in both; tells whether that is less than before.
     pub(super) fn meet(&mut self, other: &Slots) -> bool {
-        if Rc::ptr_eq(&self.0, &other.0) || self.0.is_empty() {
+        if Rc::ptr_eq(&self.0, &other.0) || self.0.is_empty() || self.0 == other.0 {
             return false;
         }
         let mut theirs = &other.0[..];

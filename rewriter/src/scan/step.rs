@@ -20,6 +20,8 @@ pub(crate) struct Step<'m, 'a> {
     pub(crate) guessed: FxHashSet<Slot>,
     /// Those of them that weren't given a value.
     blocked: FxHashSet<Slot>,
+    /// Nothing new is to be learnt of slots.
+    pub(crate) settled: bool,
     /// Slots that held a value.
     used: FxHashSet<Slot>,
     /// A slot that held a value was exposed afterwards.
@@ -51,6 +53,23 @@ fn operand(state: &State, op: &Op, which: u8) -> Value {
         CALLEE => Value::Callee(op.value as usize),
         register => state.reg(usize::from(register)),
     }
+}
+
+/// Whether a load through this register may give something known; without one it is what the displacement leads to.
+fn is_followed(state: &State, base: u8) -> bool {
+    base >= NONE || state.regs.is_address(usize::from(base))
+}
+
+/// Whether arithmetic on the two operands can't give a known value, as the operands' kinds tell at once.
+fn tells_nothing(state: &State, op: &Op) -> bool {
+    let unknown = |which: u8| match which {
+        NONE => true,
+        MEMORY => op.base == NONE || !state.regs.is_address(usize::from(op.base)),
+        CONST | CALLEE => false,
+        register => state.regs.is_unknown(usize::from(register)),
+    };
+    let plain = |which: u8| which == CONST || unknown(which);
+    unknown(op.a) && plain(op.b) || unknown(op.b) && plain(op.a)
 }
 
 /// The address that the op's memory operand computes.
@@ -101,6 +120,7 @@ impl<'m, 'a> Step<'m, 'a> {
             exposed,
             guessed: FxHashSet::default(),
             blocked: FxHashSet::default(),
+            settled: false,
             used: FxHashSet::default(),
             late: false,
             divides: false,
@@ -113,7 +133,9 @@ impl<'m, 'a> Step<'m, 'a> {
         state.slots.forget(at, u64::from(size));
         let keeps = (size == 4 || size == 8) && value != Value::Unknown;
         if keeps && !self.exposed.contains(&at) {
-            self.used.insert(at);
+            if !self.settled {
+                self.used.insert(at);
+            }
             state.slots.insert(at, value, size as u8);
         } else if keeps && self.guessed.contains(&at) {
             self.blocked.insert(at);
@@ -167,6 +189,10 @@ impl<'m, 'a> Step<'m, 'a> {
             Kind::Move if op.to < NONE && op.a < NONE && !op.half => {
                 state.regs.copy(usize::from(op.to), usize::from(op.a));
             }
+            // Loads from elsewhere than the stack: most.
+            Kind::Move if op.a == MEMORY && op.to < NONE && !is_followed(state, op.base) => {
+                state.regs.forget(usize::from(op.to));
+            }
             Kind::Move => {
                 let value = match operand(state, op, op.a) {
                     Value::Unknown if op.a == MEMORY => self.loaded(state, op),
@@ -208,6 +234,11 @@ impl<'m, 'a> Step<'m, 'a> {
             }
             Kind::Realign => state.regs.set(4, Value::Stack(Slot::base(op.value as u16))),
             Kind::Divide | Kind::DivideByte => self.divide(state, op),
+            Kind::Add | Kind::Sub | Kind::Combine | Kind::Choose
+                if op.to < NONE && tells_nothing(state, op) =>
+            {
+                state.regs.forget(usize::from(op.to));
+            }
             Kind::Add | Kind::Sub => {
                 let value = sum(state, op);
                 self.write(state, op, value);
