@@ -31,8 +31,12 @@ pub(crate) fn add(
             None => {
                 let function = module.functions.at(start).map(|i| module.functions.get(i));
                 let end = function.map_or(start, |f| f.end);
+                let code = module.image.rest(start).unwrap_or_default();
+                let len = usize::try_from(end - start).unwrap_or(usize::MAX);
                 let mut found = Vec::new();
-                sweep(module, start, end, &mut found);
+                if bytes_may_hold(&code[..len.min(code.len())]) {
+                    sweep(module, start, end, &mut found);
+                }
                 found.iter().map(|a| draft(module, start, a)).collect()
             }
         })
@@ -50,6 +54,42 @@ fn draft(module: &Module<'_>, function: u64, &(va, construct): &Atomic) -> Draft
     draft.skip("a probe would cost more than the instruction; listed only");
     draft.mechanism = Mechanism::Inline;
     draft
+}
+
+/// Whether bytes of code may hold an atomic instruction or a fence, wherever the instructions begin: most functions' bytes
+/// tell that they don't, which is much quicker than decoding them.
+fn bytes_may_hold(code: &[u8]) -> bool {
+    memchr::memchr3_iter(LOCK, 0x86, 0x87, code).any(|at| match code[at] {
+        LOCK if code[..at].ends_with(&[0x0f, 0xae]) => true,
+        LOCK => may_be_locked(&code[at + 1..]),
+        _ => code.get(at + 1).is_none_or(|modrm| modrm >> 6 != 3),
+    })
+}
+
+/// The prefix.
+const LOCK: u8 = 0xf0;
+
+/// Whether what stands behind a lock prefix may be an instruction that can be locked; it may be cut off.
+fn may_be_locked(code: &[u8]) -> bool {
+    let is_prefix = |b: &&u8| {
+        matches!(
+            **b,
+            0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3
+        )
+    };
+    let prefixes = code.iter().take_while(is_prefix).count();
+    let memory = |at: usize| code.get(prefixes + at).is_none_or(|modrm| modrm >> 6 != 3);
+    match code.get(prefixes) {
+        None => true,
+        Some(0x0f) => code.get(prefixes + 1).is_none_or(|&b| match b {
+            // Of control registers: there is no memory operand.
+            0x20 | 0x22 => true,
+            0xab | 0xb0 | 0xb1 | 0xb3 | 0xba | 0xbb | 0xc0 | 0xc1 | 0xc7 => memory(2),
+            _ => false,
+        }),
+        Some(0x00..=0x31 | 0x80..=0x83 | 0x86 | 0x87 | 0xf6 | 0xf7 | 0xfe | 0xff) => memory(1),
+        Some(_) => false,
+    }
 }
 
 /// Adds what decoding one instruction after the other finds; tells where the last one ends.
@@ -138,6 +178,7 @@ mod tests {
         let insn = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
         let found = construct(&insn);
         assert!(found.is_none() || insn.has_lock_prefix() || may_be_one(insn.code()));
+        assert!(found.is_none() || bytes_may_hold(bytes));
         found
     }
 
@@ -153,5 +194,32 @@ mod tests {
         assert_eq!(of(&[0x87, 0x07]), Some(Construct::Atomic)); // xchg [rdi], eax
         assert_eq!(of(&[0x87, 0xc8]), None); // xchg eax, ecx
         assert_eq!(of(&[0x83, 0x07, 0x01]), None); // add dword [rdi], 1
+    }
+
+    #[test]
+    fn bytes_tell_of_every_atomic_instruction() {
+        // Every opcode with every ModRM byte, locked or not.
+        for prefix in [
+            &[][..],
+            &[0xf0],
+            &[0xf0, 0x48],
+            &[0x66, 0xf0],
+            &[0xf0, 0xf2],
+        ] {
+            for (escape, opcode, modrm) in (0..1 << 17).map(|n| (n >> 16, n >> 8, n)) {
+                let mut bytes = prefix.to_vec();
+                bytes.extend([0x0f].iter().take(escape as usize));
+                bytes.extend([opcode as u8, modrm as u8, 0, 0, 0, 0, 0, 0, 0, 0]);
+                let insn = Decoder::new(64, &bytes, DecoderOptions::NONE).decode();
+                assert!(
+                    construct(&insn).is_none() || bytes_may_hold(&bytes),
+                    "{bytes:x?}"
+                );
+            }
+        }
+        assert!(!bytes_may_hold(&[
+            0x48, 0x8b, 0x45, 0xf0, 0x48, 0x89, 0xc8, 0x0f, 0x87, 0xc0
+        ]));
+        assert!(bytes_may_hold(&[0x90, 0xf0]));
     }
 }

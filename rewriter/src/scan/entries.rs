@@ -141,6 +141,11 @@ impl<'a> Entries<'a> {
         out
     }
 
+    /// Whether an address leads into the runtime: the range of all such tells for most.
+    pub(crate) fn is_target(&self, va: u64) -> bool {
+        self.target_span.is_some_and(|span| span.holds(va)) && self.targets.contains_key(&va)
+    }
+
     /// Whether an address is a slot's, or so near that an instruction may reach slots from there.
     pub(crate) fn near_slots(&self, va: u64) -> bool {
         self.slot_spans.iter().any(|span| span.holds(va))

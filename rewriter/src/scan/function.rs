@@ -297,8 +297,10 @@ fn share(found: &mut [Found]) -> FxHashSet<usize> {
 
 /// Puts the drafts of all functions into one list. What is in several functions is listed with the first.
 fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
+    let mut drafts = orphans;
+    drafts.reserve(found.iter().map(|f| f.drafts.len()).sum());
     let mut whole = Whole {
-        drafts: orphans,
+        drafts,
         windows: Vec::new(),
         relays: Vec::new(),
         atomics: FxHashMap::default(),

@@ -121,10 +121,7 @@ impl Module<'_> {
     /// Whether an instruction other than a plain one may call, or jump to, the runtime.
     fn may_lead(&self, insn: &Instruction) -> bool {
         match insn.op0_kind() {
-            OpKind::NearBranch64 => self
-                .entries
-                .targets
-                .contains_key(&insn.near_branch_target()),
+            OpKind::NearBranch64 => self.entries.is_target(insn.near_branch_target()),
             OpKind::Memory if insn.is_ip_rel_memory_operand() => self
                 .entries
                 .slots
@@ -177,7 +174,10 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
         });
     }
     let symbols = dynamic::static_symbols(&image);
-    let entries = Entries::collect(&image, &dynamic, &symbols);
+    let (entries, functions) = rayon::join(
+        || Entries::collect(&image, &dynamic, &symbols),
+        || Functions::collect(&image, &[&symbols, &dynamic.symbols]),
+    );
     if entries.callees.is_empty() {
         let path = path.to_owned();
         return Err(match entries::holds_nameless_runtime(&image) {
@@ -185,7 +185,6 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
             false => ScanError::NoOpenMp { path },
         });
     }
-    let functions = Functions::collect(&image, &[&symbols, &dynamic.symbols]);
     let binary = binary_info(&image, &dynamic, &symbols, &entries, path);
     let module = Module {
         image,
@@ -302,7 +301,7 @@ fn binary_info(
 }
 
 /// Orders the sites by address and numbers them; also the number of each draft.
-fn number(drafts: Vec<Draft>) -> (Vec<u32>, Vec<Site>) {
+fn number(mut drafts: Vec<Draft>) -> (Vec<u32>, Vec<Site>) {
     let mut order: Vec<usize> = (0..drafts.len()).collect();
     let rank = |edge| match edge {
         Edge::End => 0,
@@ -319,49 +318,49 @@ fn number(drafts: Vec<Draft>) -> (Vec<u32>, Vec<Site>) {
     for (id, &i) in order.iter().enumerate() {
         ids[i] = id as u32;
     }
-    let mut slots: Vec<Option<Draft>> = drafts.into_iter().map(Some).collect();
     let sites = order
         .iter()
-        .filter_map(|&i| Some((i, slots[i].take()?)))
-        .map(|(i, mut d)| {
-            if let Some(Action::Inline(probe)) = &mut d.action
-                && probe.probe == Probe::InlineLoopAgain
-            {
-                probe.param = i64::from(ids[probe.param as usize]);
-            }
-            if let (Some(Action::Call { probe, .. }), Some((begin, share))) =
-                (&mut d.action, d.begins)
-            {
-                probe.param = i64::from(ids[begin]);
-                probe.second = i64::from(ids[share]) + 1;
-            }
-            let follows: Vec<u32> = d.follows.iter().map(|&f| ids[f]).collect();
-            if let Some(Action::Inline(probe)) = &mut d.action
-                && !follows.is_empty()
-            {
-                // As many as `shapes::again` allows, in one function: never too many or too far away.
-                probe.second = encode_followers(ids[i], &follows).unwrap_or(0);
-            }
-            (i, d)
-        })
-        .map(|(i, d)| Site {
-            info: SiteInfo {
-                id: ids[i],
-                address: HexAddress(d.address),
-                function: d.function,
-                construct: d.construct,
-                edge: d.edge,
-                region: ids[d.region.unwrap_or(i)],
-                entry: d.entry,
-                mechanism: d.mechanism,
-                outlined: d.outlined.map(HexAddress),
-                source: d.source,
-                detail: d.detail,
-                outcome: d.outcome,
-                reason: d.reason,
-            },
-            action: d.action,
-        })
+        .map(|&i| site(&mut drafts[i], i, &ids))
         .collect();
     (ids, sites)
+}
+
+/// The site that a draft, whose number is `i`, becomes.
+fn site(draft: &mut Draft, i: usize, ids: &[u32]) -> Site {
+    if let Some(Action::Inline(probe)) = &mut draft.action
+        && probe.probe == Probe::InlineLoopAgain
+    {
+        probe.param = i64::from(ids[probe.param as usize]);
+    }
+    if let (Some(Action::Call { probe, .. }), Some((begin, share))) =
+        (&mut draft.action, draft.begins)
+    {
+        probe.param = i64::from(ids[begin]);
+        probe.second = i64::from(ids[share]) + 1;
+    }
+    if let Some(Action::Inline(probe)) = &mut draft.action
+        && !draft.follows.is_empty()
+    {
+        let follows: Vec<u32> = draft.follows.iter().map(|&f| ids[f]).collect();
+        // As many as `shapes::again` allows, in one function: never too many or too far away.
+        probe.second = encode_followers(ids[i], &follows).unwrap_or(0);
+    }
+    Site {
+        info: SiteInfo {
+            id: ids[i],
+            address: HexAddress(draft.address),
+            function: draft.function.take(),
+            construct: draft.construct,
+            edge: draft.edge,
+            region: ids[draft.region.unwrap_or(i)],
+            entry: draft.entry.take(),
+            mechanism: draft.mechanism,
+            outlined: draft.outlined.map(HexAddress),
+            source: draft.source.take(),
+            detail: draft.detail.take(),
+            outcome: draft.outcome,
+            reason: draft.reason.take(),
+        },
+        action: draft.action.take(),
+    }
 }

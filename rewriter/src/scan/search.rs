@@ -125,11 +125,13 @@ fn share(code: &[u8], va: u64, spans: &[Span], mut found: impl FnMut(Hit)) {
     if let Some(narrow) = narrow {
         while at + BLOCK + 3 <= code.len() {
             let block = &code[at..at + BLOCK + 3];
-            if narrow
-                .iter()
-                .any(|&(low, len)| may_hold(block, at as u32, low, len))
-            {
-                (at..at + BLOCK).for_each(&mut look);
+            let mut shifts = [false; 4];
+            for &(low, len) in &narrow {
+                may_hold(block, at as u32, low, len, &mut shifts);
+            }
+            if shifts.contains(&true) {
+                let here = (0..BLOCK).filter(|n| shifts[n % 4]);
+                here.for_each(|n| look(at + n));
             }
             at += BLOCK;
         }
@@ -137,18 +139,19 @@ fn share(code: &[u8], va: u64, spans: &[Span], mut found: impl FnMut(Hit)) {
     (at..code.len()).for_each(look);
 }
 
-/// Whether a displacement in the block, which lies at offset `at`, leads to `low..=low + len` modulo 2^32.
-fn may_hold(block: &[u8], at: u32, low: u32, len: u32) -> bool {
-    let mut any = 0u32;
-    for shift in 0..4 {
+/// Which displacements in the block, which lies at offset `at`, lead to `low..=low + len` modulo 2^32: by their offsets
+/// modulo 4.
+fn may_hold(block: &[u8], at: u32, low: u32, len: u32, shifts: &mut [bool; 4]) {
+    for (shift, found) in shifts.iter_mut().enumerate() {
+        let mut any = 0u32;
         let words = block[shift..shift + BLOCK].as_chunks::<4>().0;
         let first = at.wrapping_add(shift as u32).wrapping_sub(low);
         for (n, word) in (0u32..).zip(words) {
             let distance = u32::from_le_bytes(*word).wrapping_add(first.wrapping_add(4 * n));
             any |= u32::from(distance <= len);
         }
+        *found |= any != 0;
     }
-    any != 0
 }
 
 #[cfg(test)]

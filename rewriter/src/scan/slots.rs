@@ -55,14 +55,8 @@ impl Known {
         Value::unpack(self.kind, self.word)
     }
 
-    /// What holds of it here and there. `theirs` is left at this place: it is asked for ascending ones.
-    fn meet(&self, theirs: &mut &[Known]) -> Option<Known> {
-        let skip = theirs.iter().take_while(|s| s.at < self.at).count();
-        *theirs = &theirs[skip..];
-        let their = theirs.first().filter(|s| s.at == self.at)?;
-        if self == their {
-            return Some(*self);
-        }
+    /// What holds of it here and there.
+    fn meet(&self, their: &Known) -> Option<Known> {
         let value = self.value().meet(their.value());
         (value != Value::Unknown).then(|| Known::new(self.at, value, self.size.min(their.size)))
     }
@@ -124,17 +118,39 @@ impl Slots {
 
     /// Keeps what holds in both; tells whether that is less than before.
     pub(super) fn meet(&mut self, other: &Slots) -> bool {
-        if Rc::ptr_eq(&self.0, &other.0) || self.0.is_empty() || self.0 == other.0 {
+        if Rc::ptr_eq(&self.0, &other.0) {
             return false;
         }
+        // Both are ascending.
         let mut theirs = &other.0[..];
-        let kept = |s: &&Known| s.meet(&mut theirs).as_ref() == Some(*s);
-        if self.0.iter().take_while(kept).count() == self.0.len() {
-            return false;
+        let mut less: Option<Vec<Known>> = None;
+        for (i, mine) in self.0.iter().enumerate() {
+            let their = loop {
+                match theirs.split_first() {
+                    Some((their, rest)) if their.at <= mine.at => {
+                        theirs = rest;
+                        if their.at == mine.at {
+                            break Some(their);
+                        }
+                    }
+                    _ => break None,
+                }
+            };
+            let met = match their {
+                Some(their) if their == mine => Some(*mine),
+                their => their.and_then(|their| mine.meet(their)),
+            };
+            match &mut less {
+                Some(less) => less.extend(met),
+                None if met.as_ref() == Some(mine) => {}
+                None => {
+                    let mut kept = Vec::with_capacity(self.0.len());
+                    kept.extend_from_slice(&self.0[..i]);
+                    kept.extend(met);
+                    less = Some(kept);
+                }
+            }
         }
-        let mut theirs = &other.0[..];
-        let met = |s: &Known| s.meet(&mut theirs);
-        self.0 = Rc::new(self.0.iter().filter_map(met).collect());
-        true
+        less.map(|less| self.0 = Rc::new(less)).is_some()
     }
 }
