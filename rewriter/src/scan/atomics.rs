@@ -59,15 +59,20 @@ fn draft(module: &Module<'_>, function: u64, &(va, construct): &Atomic) -> Draft
 /// Whether bytes of code may hold an atomic instruction or a fence, wherever the instructions begin: most functions' bytes
 /// tell that they don't, which is much quicker than decoding them.
 fn bytes_may_hold(code: &[u8]) -> bool {
+    let fences = |at: usize| {
+        let modrm = code.get(at + FENCES.len());
+        modrm.is_none_or(|modrm| modrm & 0xf8 == 0xf0)
+    };
     memchr::memchr3_iter(LOCK, 0x86, 0x87, code).any(|at| match code[at] {
-        LOCK if code[..at].ends_with(&[0x0f, 0xae]) => true,
         LOCK => may_be_locked(&code[at + 1..]),
         _ => code.get(at + 1).is_none_or(|modrm| modrm >> 6 != 3),
-    })
+    }) || memchr::memmem::find_iter(code, &FENCES).any(fences)
 }
 
 /// The prefix.
 const LOCK: u8 = 0xf0;
+/// The opcode of fences.
+const FENCES: [u8; 2] = [0x0f, 0xae];
 
 /// Whether what stands behind a lock prefix may be an instruction that can be locked; it may be cut off.
 fn may_be_locked(code: &[u8]) -> bool {

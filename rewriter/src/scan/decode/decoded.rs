@@ -78,19 +78,14 @@ impl Decoded {
         }
         // Nothing but branches, and what is behind them, begins blocks within a run.
         self.flows.iter().for_each(|f| begin(f.insn as usize + 1));
-        let mut end = None;
-        for run in &self.runs {
-            match overlap {
-                false if end == Some(self.insns[run.start].ip()) => {}
-                false => begin(run.start),
-                true => {
-                    let ip = |i: usize| self.insns[i].ip();
-                    run.clone()
-                        .filter(|&i| i == 0 || self.insns[i - 1].next_ip() != ip(i))
-                        .for_each(&mut begin);
-                }
+        let insns = &self.insns;
+        let behind = |i: usize| i > 0 && insns[i - 1].next_ip() == insns[i].ip();
+        match overlap {
+            true => (0..insns.len()).filter(|&i| !behind(i)).for_each(begin),
+            false => {
+                let starts = self.runs.iter().map(|run| run.start);
+                starts.filter(|&i| !behind(i)).for_each(begin);
             }
-            end = Some(self.insns[run.end - 1].next_ip());
         }
         room.place.clear();
         let mut out = Vec::with_capacity(self.flows.len() + 1);
@@ -147,7 +142,6 @@ impl Decoded {
             room.place
                 .iter_mut()
                 .for_each(|to| *to = place[*to as usize]);
-            self.runs = vec![0..self.insns.len()];
         }
         for lead in &mut self.leads {
             *lead = room.place[*lead] as usize;
