@@ -7,8 +7,9 @@
 
 use crate::{probes, process};
 use core::arch::global_asm;
+use core::mem::offset_of;
 use core::ptr::addr_of;
-use ompfuse_format::abi::{Constants, FLAG_INDIRECT, FLAG_UNSIGNED, ModuleHeader, SiteDesc};
+use ompfuse_format::abi::{Constants, FLAG_INDIRECT, FLAG_UNSIGNED, ModuleHeader, Probe, SiteDesc};
 use ompfuse_format::record::site_ref;
 
 // At entry: rsp = return address; r10 = site. Pushes build a `Call`; after 8 + 1 of them rsp is a multiple of 16.
@@ -37,7 +38,9 @@ global_asm!(
     ".cfi_startproc",
     "endbr64",
     "OMPFUSE_SAVE_CALL",
-    "call {call}",
+    "movzx eax, byte ptr [r10 + {probe}]",
+    "lea r11, [rip + {calls}]",
+    "call [r11 + rax * 8]",
     "leave",
     ".cfi_def_cfa rsp, 8",
     "ret",
@@ -69,7 +72,8 @@ global_asm!(
     ".size ompfuse_task_thunk, . - ompfuse_task_thunk",
     ".purgem OMPFUSE_SAVE_CALL",
     ".popsection",
-    call = sym handle_call,
+    calls = sym CALLS,
+    probe = const offset_of!(SiteDesc, probe),
     task = sym handle_task,
     max_block = const MAX_STACK_BLOCK,
     max_align = const MAX_STACK_ALIGN,
@@ -131,7 +135,9 @@ global_asm!(
     "movaps [rsp + 16], xmm1",
     "movaps [rsp + 32], xmm2",
     "movaps [rsp + 48], xmm3",
-    "call {inline}",
+    "movzx eax, byte ptr [r10 + {probe}]",
+    "lea r11, [rip + {inline}]",
+    "call [r11 + rax * 8]",
     "movaps xmm0, [rsp]",
     "movaps xmm1, [rsp + 16]",
     "movaps xmm2, [rsp + 32]",
@@ -211,7 +217,8 @@ global_asm!(
     ".hidden ompfuse_has_xsave",
     "ompfuse_has_xsave: .byte 0",
     ".popsection",
-    inline = sym handle_inline,
+    inline = sym INLINE,
+    probe = const offset_of!(SiteDesc, probe),
     area = const XSAVE_AREA,
     components = const XSAVE_COMPONENTS,
 );
@@ -448,14 +455,52 @@ pub(crate) unsafe fn bound_at(site: &SiteDesc, pointer: u64) -> i64 {
 /// Number of the stack pointer among the registers.
 const RSP: usize = 4;
 
-unsafe extern "C-unwind" fn handle_call(call: *const Call) -> u64 {
+/// What a thunk leads to, by the site's probe: so each handler knows what it is for.
+macro_rules! by_probe {
+    ($handler:ident: $type:ty) => {{
+        let mut table = [$handler::<0> as $type; 256];
+        by_probe!(table $handler 0x00 0x08 0x10 0x18 0x20 0x28 0x30 0x38 0x40 0x48);
+        table
+    }};
+    ($table:ident $handler:ident $($first:literal)*) => {
+        $(
+            $table[$first] = $handler::<$first>;
+            $table[$first + 1] = $handler::<{ $first + 1 }>;
+            $table[$first + 2] = $handler::<{ $first + 2 }>;
+            $table[$first + 3] = $handler::<{ $first + 3 }>;
+            $table[$first + 4] = $handler::<{ $first + 4 }>;
+            $table[$first + 5] = $handler::<{ $first + 5 }>;
+            $table[$first + 6] = $handler::<{ $first + 6 }>;
+            $table[$first + 7] = $handler::<{ $first + 7 }>;
+        )*
+    };
+}
+
+const _: () = {
+    let mut number = 0x50;
+    while number < 256 {
+        assert!(
+            Probe::from_number(number as u8).is_none(),
+            "a probe without handler"
+        );
+        number += 1;
+    }
+};
+
+type CallHandler = unsafe extern "C-unwind" fn(*const Call) -> u64;
+static CALLS: [CallHandler; 256] = by_probe!(handle_call: CallHandler);
+
+type InlineHandler = unsafe extern "C" fn(*const [u64; 16], *const SiteDesc);
+static INLINE: [InlineHandler; 256] = by_probe!(handle_inline: InlineHandler);
+
+unsafe extern "C-unwind" fn handle_call<const PROBE: u8>(call: *const Call) -> u64 {
     // SAFETY: the thunk's own structure, on the stack below us.
     let call = unsafe { &*call };
     match process::current() {
         Some(thread) => {
             thread.recover(call.stack_pointer());
-            thread.watch_creation(call.stack_pointer(), call.site().probe);
-            let result = probes::call(thread, call);
+            thread.watch_creation(call.stack_pointer(), PROBE);
+            let result = probes::call(const { Probe::from_number(PROBE) }, thread, call);
             thread.rest();
             result
         }
@@ -478,7 +523,10 @@ unsafe extern "C-unwind" fn handle_task(call: *const Call, block: *mut u8) -> u6
     }
 }
 
-unsafe extern "C" fn handle_inline(registers: *const [u64; 16], site: *const SiteDesc) {
+unsafe extern "C" fn handle_inline<const PROBE: u8>(
+    registers: *const [u64; 16],
+    site: *const SiteDesc,
+) {
     // SAFETY: the thunk's own array; the trampoline's site.
     let (registers, site) = unsafe { (&*registers, &*site) };
     let thread = process::known().or_else(|| {
@@ -491,8 +539,9 @@ unsafe extern "C" fn handle_inline(registers: *const [u64; 16], site: *const Sit
     });
     if let Some(thread) = thread {
         thread.recover(registers[RSP] as usize);
-        thread.watch_creation(registers[RSP] as usize, site.probe);
-        probes::inline::inline(thread, registers, site);
+        thread.watch_creation(registers[RSP] as usize, PROBE);
+        let probe = const { Probe::from_number(PROBE) };
+        probes::inline::inline(probe, thread, registers, site);
         thread.rest();
     }
 }

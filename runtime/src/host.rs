@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicUsize, Ordering};
 use ompfuse_format::record::split_site;
 
-/// Offset of rseq's `cpu_id` from the thread's TLS base, 0 if glibc has not registered it.
+/// Offset of rseq's `cpu_id` from the thread's TLS base; of a word that says "not known" if glibc has not registered it.
 static RSEQ_CPU: AtomicUsize = AtomicUsize::new(0);
 /// What is asked of an OpenMP runtime; the third only tells libomp (or Intel's) from libgomp.
 const NAMES: [&CStr; 5] = [
@@ -29,6 +29,7 @@ fn symbol(name: &CStr) -> usize {
 
 /// glibc 2.35 and later registers restartable sequences: the processor's number is one load away.
 pub(crate) fn find_rseq() {
+    RSEQ_CPU.store(tls::unknown(), Ordering::Relaxed);
     let offset = symbol(c"__rseq_offset");
     let size = symbol(c"__rseq_size");
     if offset != 0 && size != 0 {
@@ -40,16 +41,13 @@ pub(crate) fn find_rseq() {
     }
 }
 
-/// Number of the processor that this thread runs on, `u16::MAX` if that can't be had cheaply.
-#[inline]
+/// Number of the processor that this thread runs on, `u16::MAX` if that can't be had cheaply. After [`find_rseq`].
+#[inline(always)]
 pub(crate) fn cpu() -> u16 {
     let offset = RSEQ_CPU.load(Ordering::Relaxed);
-    if offset == 0 {
-        return u16::MAX;
-    }
-    // SAFETY: glibc keeps the area at this offset registered as long as the thread lives.
-    let cpu = unsafe { (tls::base().wrapping_add(offset) as *const i32).read_volatile() };
-    u16::try_from(cpu).unwrap_or(u16::MAX)
+    // SAFETY: glibc keeps the area at this offset registered as long as the thread lives; negative numbers are no processor's.
+    let cpu = unsafe { tls::word_at(offset) };
+    cpu.min(u32::from(u16::MAX)) as u16
 }
 
 /// The functions of a runtime that is linked into a module, where a look-up by name doesn't find them.

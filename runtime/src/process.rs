@@ -146,6 +146,10 @@ fn start(settings: &Settings) {
     }
     let min_ticks = settings.min_ns.map_or(0, measure::ticks_of);
     sample::prepare(settings.one_in, settings.share, min_ticks);
+    if let Some(thread) = known() {
+        thread.look_for_samples();
+        thread.rest();
+    }
     for module in &found {
         switch_on(module);
     }

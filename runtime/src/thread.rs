@@ -45,6 +45,17 @@ pub(crate) const MAX_WORK: usize = 128;
 /// Mutexes held at once on a thread that are timed; further ones are charged to the code around them.
 pub(crate) const MAX_MUTEXES: usize = 32;
 
+/// What makes a thread's probes do more than read the clock.
+mod special {
+    /// There are counters, or event sets have been changed.
+    pub(super) const SETS: u8 = 1;
+    /// Instances may be left out.
+    pub(super) const SAMPLES: u8 = 2;
+}
+
+/// The set that accounts have while no other has been chosen, as [`Cost::set`].
+const FIRST_SET: u8 = 1;
+
 /// Places for the shares of static loops, two at each; a power of two.
 const SHARES: usize = 64;
 
@@ -56,12 +67,16 @@ pub(crate) struct Thread {
     last: Cell<u64>,
     account: Cell<*const Cost>,
     frame: Cell<*const Frame>,
-    work_top: Cell<usize>,
+    /// Behind the innermost open entry of [`Thread::work`].
+    work_top: Cell<*const Work>,
     stack: Stack,
     creation: Creation,
+    /// What there is to be asked besides the clock ([`special`]).
+    special: Cell<u8>,
     /// Most counters that any set has had on this thread.
     most: Cell<usize>,
-    sequence: Cell<u64>,
+    /// Number of the next node.
+    next_node: Cell<u64>,
     /// What short records leave out.
     origin: Cell<Origin>,
     pub(crate) buffer: Buffer,
@@ -126,12 +141,15 @@ impl Thread {
             &*at
         };
         thread.choices.begin(&raw const thread.counters);
-        thread.most.set(thread.counters.len());
+        thread.count_most();
+        thread.look_for_samples();
         thread.stack.find();
-        thread.sequence.set(1);
+        thread.next_node.set(node + 1);
         thread.no_creation();
         thread.frame.set(&raw const thread.root);
-        thread.account.set(&raw const thread.root.cost);
+        thread.root.work_base.set(thread.work.as_ptr());
+        thread.work_top.set(thread.work.as_ptr());
+        thread.turn(&raw const thread.root.cost);
         thread.last.set(now());
         thread.read_counters(|_, _| ());
         thread.root.t0.set(thread.last.get());
@@ -189,10 +207,36 @@ impl Thread {
         self.most.get()
     }
 
-    /// Whether no event set has had a counter on this thread.
+    /// Whether there is nothing but the clock, and nothing is left out.
     #[inline(always)]
-    fn counts_nothing(&self) -> bool {
-        self.most.get() == 0
+    fn is_plain(&self) -> bool {
+        self.special.get() == 0
+    }
+
+    /// Whether there is more to a boundary than the clock.
+    #[inline(always)]
+    fn has_sets(&self) -> bool {
+        self.special.get() & special::SETS != 0
+    }
+
+    /// Takes over how many counters the current set has.
+    fn count_most(&self) {
+        self.most
+            .set(self.most.get().max(self.choices.counters().len()));
+        if self.most.get() > 0 {
+            self.be_special(special::SETS);
+        }
+    }
+
+    fn be_special(&self, what: u8) {
+        self.special.set(self.special.get() | what);
+    }
+
+    /// Instances may be left out from now on, if that is wanted at all.
+    pub(crate) fn look_for_samples(&self) {
+        if sample::is_on() {
+            self.be_special(special::SAMPLES);
+        }
     }
 
     /// Clock at the last boundary, in ticks.
@@ -229,10 +273,7 @@ impl Thread {
         let passed = now.saturating_sub(self.last.get());
         account.ticks.set(account.ticks.get() + passed);
         self.last.set(self.last.get() + passed);
-        if !account.bind(self.choices.set()) {
-            account.forget(); // counted with another set before: what is in it now is of neither
-        }
-        if !self.counts_nothing() && self.choices.counters().len() > 0 {
+        if self.has_sets() {
             self.charge_counts(account);
         }
     }
@@ -240,6 +281,12 @@ impl Thread {
     /// Apart, since it needs room on the stack.
     #[inline(never)]
     fn charge_counts(&self, account: &Cost) {
+        if !account.bind(self.choices.set()) {
+            account.forget(); // counted with another set before: what is in it now is of neither
+        }
+        if self.choices.counters().len() == 0 {
+            return;
+        }
         self.read_counters(|at, delta| {
             if let Some(count) = account.counts.get(at) {
                 count.set(count.get().saturating_add(delta));
@@ -261,12 +308,38 @@ impl Thread {
         let before = self.account.replace(to);
         // SAFETY: as in `charge`; nothing is around the root.
         if let Some(account) = unsafe { to.as_ref() } {
-            let set = account.set.get();
-            if set != self.choices.set() && set != 0 {
-                self.change_set(account);
+            if !self.has_sets() {
+                account.set.set(FIRST_SET);
+            } else {
+                self.turn_set(account);
             }
         }
         before
+    }
+
+    /// Has the set of an account counted.
+    #[inline(never)]
+    fn turn_set(&self, account: &Cost) {
+        let set = account.set.get();
+        if set != self.choices.set() && set != 0 {
+            self.change_set(account);
+        }
+    }
+
+    /// Moves everything that was charged to an account into another one.
+    #[inline(always)]
+    pub(crate) fn drain(&self, from: &Cost, to: &Cost) {
+        if self.has_sets() {
+            return self.drain_counts(from, to);
+        }
+        to.ticks.set(to.ticks.get() + from.ticks.take());
+        to.set.set(FIRST_SET);
+        from.set.set(0);
+    }
+
+    #[inline(never)]
+    fn drain_counts(&self, from: &Cost, to: &Cost) {
+        from.drain_into(to, self.k());
     }
 
     /// The account that is being charged.
@@ -286,7 +359,7 @@ impl Thread {
     pub(crate) fn is_idle(&self) -> bool {
         core::ptr::eq(self.frame.get(), &raw const self.root)
             && core::ptr::eq(self.account.get(), &raw const self.root.cost)
-            && self.work_top.get() == 0
+            && core::ptr::eq(self.work_top.get(), self.work.as_ptr())
     }
 
     /// Innermost open work entry of the current frame.
@@ -294,7 +367,8 @@ impl Thread {
     pub(crate) fn work(&self) -> Option<&Work> {
         let top = self.work_top.get();
         if top > self.frame().work_base.get() {
-            self.work.get(top - 1)
+            // SAFETY: between its beginning and what is open of [`Thread::work`].
+            Some(unsafe { &*top.sub(1) })
         } else {
             None
         }
@@ -318,7 +392,7 @@ impl Thread {
             return;
         }
         self.interrupt_creation();
-        self.pending.drain_into(&self.root.cost, self.k());
+        self.drain(&self.pending, &self.root.cost);
         self.forget_locks();
         loop {
             let frame = self.frame();

@@ -13,6 +13,14 @@ global_asm!(
     "ompfuse_thread:",
     ".zero 8",
     ".popsection",
+    ".pushsection .tdata,\"awT\",@progbits",
+    ".hidden ompfuse_unknown",
+    ".type ompfuse_unknown,@object",
+    ".size ompfuse_unknown,4",
+    ".p2align 2",
+    "ompfuse_unknown:",
+    ".long -1",
+    ".popsection",
 );
 
 /// The word of this thread, 0 at first.
@@ -37,13 +45,28 @@ pub(crate) fn set(value: usize) {
     }
 }
 
-/// Base of this thread's TLS (`fs:0` points to itself, psABI).
-#[inline(always)]
-pub(crate) fn base() -> usize {
-    let value: usize;
-    // SAFETY: the psABI reserves the first word for this.
+/// Where in a thread's TLS a half word is that is -1 for ever; for [`word_at`].
+pub(crate) fn unknown() -> usize {
+    let offset: usize;
+    // SAFETY: reads the offset that the loader has chosen.
     unsafe {
-        asm!("mov {v}, qword ptr fs:[0]", v = out(reg) value, options(nostack, preserves_flags, readonly));
+        asm!("mov {v}, qword ptr [rip + ompfuse_unknown@GOTTPOFF]",
+             v = out(reg) offset, options(nostack, preserves_flags, readonly));
+    }
+    offset
+}
+
+/// A half word of this thread's TLS.
+///
+/// # Safety
+/// Of static TLS, there must be one at this offset.
+#[inline(always)]
+pub(crate) unsafe fn word_at(offset: usize) -> u32 {
+    let value: u32;
+    // SAFETY: the caller's promise; the kernel may change it at any moment, so it is read here and now.
+    unsafe {
+        asm!("mov {v:e}, dword ptr fs:[{at}]", v = out(reg) value, at = in(reg) offset,
+             options(nostack, preserves_flags, readonly));
     }
     value
 }

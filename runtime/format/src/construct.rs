@@ -24,6 +24,17 @@ macro_rules! constructs {
             pub const fn from_number(number: u8) -> Option<Construct> {
                 match number { $($number => Some(Construct::$name),)* _ => None }
             }
+
+            /// As [`Construct::from_number`], without a branch; a service of the runtime, where there is no such construct.
+            #[inline]
+            pub const fn or_service(number: u8) -> Construct {
+                const BY_NUMBER: [Construct; 256] = {
+                    let mut table = [Construct::Service; 256];
+                    $(table[$number] = Construct::$name;)*
+                    table
+                };
+                BY_NUMBER[number as usize]
+            }
         }
     };
 }
@@ -151,6 +162,7 @@ mod tests {
     fn numbers_and_names_are_unique_and_round_trip() {
         for (i, &c) in Construct::ALL.iter().enumerate() {
             assert_eq!(Construct::from_number(c as u8), Some(c));
+            assert_eq!(Construct::or_service(c as u8), c);
             assert_eq!(
                 serde_json::to_string(&c).unwrap(),
                 format!("\"{}\"", c.name())
@@ -158,5 +170,6 @@ mod tests {
             assert!(Construct::ALL[i + 1..].iter().all(|d| d.name() != c.name()));
         }
         assert_eq!(Construct::from_number(255), None);
+        assert_eq!(Construct::or_service(255), Construct::Service);
     }
 }

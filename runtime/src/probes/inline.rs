@@ -14,10 +14,16 @@ const RAX: usize = 0;
 /// Index of rsp.
 const RSP: usize = 4;
 
-/// A probe of a trampoline; `registers` in x86's numbering, as they are before the displaced instruction.
-pub(crate) fn inline(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
+/// A probe of a trampoline, the site's `probe`; `registers` in x86's numbering, as they are before the displaced instruction.
+#[inline(always)]
+pub(crate) fn inline(
+    probe: Option<Probe>,
+    thread: &Thread,
+    registers: &[u64; 16],
+    site: &SiteDesc,
+) {
     let register = registers.get(usize::from(site.args[0])).copied();
-    match Probe::from_number(site.probe) {
+    match probe {
         Some(Probe::InlineLoopBegin) => {
             let share = share(thread, registers, register, site);
             begin(thread, site, entry::region(site), share);
@@ -117,7 +123,7 @@ fn begin(thread: &Thread, site: &SiteDesc, this: u32, share: Share) {
 }
 
 fn loop_construct(site: &SiteDesc) -> Construct {
-    Construct::from_number(site.construct).unwrap_or(Construct::Loop)
+    Construct::or_service(site.construct)
 }
 
 /// A static loop with the bounds of another, which the same execution of the function has computed.

@@ -5,7 +5,6 @@ use crate::entry::{self, Call};
 use crate::thread::{Cost, Thread};
 
 /// `omp_set_lock` and its like.
-#[inline(never)]
 pub(crate) fn set(thread: &Thread, call: &Call) -> u64 {
     let lock = call.known(0).unwrap_or(0);
     let cost = Cost::new();
@@ -16,7 +15,6 @@ pub(crate) fn set(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `omp_test_lock` and its like, which never wait. Where the lock isn't free, nothing has happened but that the program asked.
-#[inline(never)]
 pub(crate) fn test(thread: &Thread, call: &Call) -> u64 {
     let lock = call.known(0).unwrap_or(0);
     let cost = Cost::new();
@@ -30,7 +28,6 @@ pub(crate) fn test(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `omp_unset_lock` and its like.
-#[inline(never)]
 pub(crate) fn unset(thread: &Thread, call: &Call) -> u64 {
     let lock = call.known(0).unwrap_or(0);
     let own = thread.has_taken(lock);

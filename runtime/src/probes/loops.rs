@@ -37,7 +37,7 @@ fn open_range(thread: &Thread, index: i64, extent: u64) {
         parent: work.node.get(),
         step: Step::Range,
         index,
-        path: work.place().child(work.site.get(), index),
+        path: thread.path(&work.place(), work.site.get(), index),
     };
     let construct = if work.construct.get() == Construct::Sections {
         Construct::Section
@@ -125,7 +125,6 @@ fn gomp_range(thread: &Thread, site: &SiteDesc, start: Option<u64>, end: Option<
 }
 
 /// `GOMP_loop_*_start`. With nowhere to store a range it only prepares reductions: the program computes the ranges itself.
-#[inline(never)]
 pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     if call.known(2) == Some(0) {
@@ -150,7 +149,6 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `GOMP_loop_*_next`. A loop that was not seen to begin is left alone.
-#[inline(never)]
 pub(crate) fn next(thread: &Thread, call: &Call) -> u64 {
     end_range(thread);
     let result = fetch(thread, call);
@@ -167,14 +165,12 @@ fn is_in_loop(thread: &Thread) -> bool {
 }
 
 /// `GOMP_loop_end`: the barrier at the loop's end is inside.
-#[inline(never)]
 pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
     sync::wait_from_here(thread, call, Construct::ImplicitBarrier)
 }
 
 /// `GOMP_loop_end_nowait`: a part of the loop, of its own time.
-#[inline(never)]
 pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
     if thread.work().is_some_and(is_range) {
         thread.charge();
@@ -186,7 +182,6 @@ pub(crate) fn end_nowait(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `GOMP_sections_start`, `__kmpc_sections_init`.
-#[inline(never)]
 pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
     open(
@@ -204,7 +199,6 @@ pub(crate) fn sections_start(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `GOMP_sections_next`: the section's number is the result, from 1; 0 if none is left. `__kmpc_next_section`: from 0.
-#[inline(never)]
 pub(crate) fn sections_next(thread: &Thread, call: &Call) -> u64 {
     thread.charge();
     close_range(thread);
@@ -229,7 +223,6 @@ fn fetch_section(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_dispatch_init_*`: bounds inclusive.
-#[inline(never)]
 pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     thread.end_all();
@@ -253,7 +246,6 @@ pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_dispatch_next_*`: stores the next range, end inclusive; a false result ends the loop.
-#[inline(never)]
 pub(crate) fn dispatch_next(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     end_range(thread);
@@ -281,7 +273,6 @@ const IDENT_WORK_SECTIONS: u32 = 0x400;
 const CHUNKED: [u32; 2] = [33, 91];
 
 /// `__kmpc_for_static_init_*`: bounds inclusive, replaced by those of this thread's part.
-#[inline(never)]
 pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     let known = |nth| call.known(nth).unwrap_or(0);
@@ -299,7 +290,7 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     // SAFETY: the loop's bounds, which the program hands to the runtime to be replaced.
     let (first, last) = unsafe { (bound_at(site, lower), bound_at(site, upper)) };
 
-    let mut construct = Construct::from_number(site.construct).unwrap_or(Construct::Loop);
+    let mut construct = Construct::or_service(site.construct);
     // SAFETY: KMPC's first argument is an ident_t, whose flags are its second word.
     if loc != 0 && unsafe { ((loc + 4) as *const u32).read() } & IDENT_WORK_SECTIONS != 0 {
         construct = Construct::Sections;
@@ -430,7 +421,6 @@ fn less(site: &SiteDesc, a: i64, b: i64) -> bool {
 }
 
 /// `__kmpc_for_static_fini`.
-#[inline(never)]
 pub(crate) fn static_fini(thread: &Thread, call: &Call) -> u64 {
     thread.end_to(|work| !is_range(work));
     call.forward()

@@ -17,9 +17,10 @@ use crate::thread::Thread;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 
-/// The probe of a call site. Returns what the original target returned.
-pub(crate) fn call(thread: &Thread, call: &Call) -> u64 {
-    match Probe::from_number(call.site().probe) {
+/// The probe of a call site, which is the site's. Returns what the original target returned.
+#[inline(always)]
+pub(crate) fn call(probe: Option<Probe>, thread: &Thread, call: &Call) -> u64 {
+    match probe {
         Some(Probe::Parallel) => parallel::gomp(thread, call, None, Construct::Loop),
         Some(Probe::ParallelLoop) => parallel::gomp_loop(thread, call),
         Some(Probe::ParallelSections) => {

@@ -170,7 +170,6 @@ pub(crate) fn gomp(
 }
 
 /// `GOMP_parallel_loop_*(fn, data, threads, start, end, incr, ...)`: the body fetches its first range with `*_next`.
-#[inline(never)]
 pub(crate) fn gomp_loop(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     let known = |nth| bound(site, call.known(nth).unwrap_or(0));
@@ -213,7 +212,6 @@ struct ForkRegion {
 }
 
 /// `__kmpc_fork_call(loc, argc, microtask, ...)`: the arguments are packed, and unpacked before the microtask.
-#[inline(never)]
 pub(crate) fn fork(thread: &Thread, call: &Call) -> u64 {
     let argc = call.arg(1) as u32 as usize;
     if argc > FEW {
@@ -255,7 +253,6 @@ fn fork_with(thread: &Thread, call: &Call, args: *const u64, argc: usize) -> u64
 }
 
 /// `__kmpc_fork_call_if(loc, argc, microtask, condition, args)`: one argument, or none where it is null.
-#[inline(never)]
 pub(crate) fn fork_if(thread: &Thread, call: &Call) -> u64 {
     let mut regs = call.regs();
     let args = regs[4];

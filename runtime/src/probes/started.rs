@@ -43,7 +43,6 @@ impl Detached {
 }
 
 /// `__kmpc_serialized_parallel`: a team of one.
-#[inline(never)]
 pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
     let detached = Detached::of_region(Region {
         first_word: 0,
@@ -62,7 +61,6 @@ pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `GOMP_parallel_start` and its like: the other threads execute the body at once, the caller after this.
-#[inline(never)]
 pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
     let [function_at, data_at] = [site.args[0], site.args[1]].map(usize::from);
@@ -104,7 +102,6 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_end_serialized_parallel` or `GOMP_parallel_end`.
-#[inline(never)]
 pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
     let Some(detached) = thread.detached(Construct::ImplicitTask) else {
         return call.forward();

@@ -29,12 +29,12 @@ pub(crate) fn timed_from_here(
 /// KMPC's implicit barriers have this flag in `ident_t` (`kmp.h`, KMP_IDENT_BARRIER_IMPL).
 const IDENT_BARRIER_IMPLICIT: u32 = 0x40;
 
+#[inline(always)]
 fn construct(call: &Call) -> Construct {
-    Construct::from_number(call.site().construct).unwrap_or(Construct::Service)
+    Construct::or_service(call.site().construct)
 }
 
 /// A barrier: work-sharing constructs that are still open have ended before it (they may not contain one).
-#[inline(never)]
 pub(crate) fn barrier(thread: &Thread, call: &Call) -> u64 {
     let mut construct = construct(call);
     if let Some(loc) = call.known(0)
@@ -73,7 +73,6 @@ pub(crate) fn wait_from_here(thread: &Thread, call: &Call, construct: Construct)
 }
 
 /// Waits for tasks, inside whatever is open. A taskgroup waits where it ends and is known by where it began.
-#[inline(never)]
 pub(crate) fn taskwait(thread: &Thread, call: &Call) -> u64 {
     let cost = Cost::new();
     let (result, t0) = timed(thread, &cost, || call.forward());
@@ -83,14 +82,12 @@ pub(crate) fn taskwait(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// A part of a construct that is one call, inside whatever is open.
-#[inline(never)]
 pub(crate) fn service(thread: &Thread, call: &Call) -> u64 {
     wait(thread, call, construct(call))
 }
 
 /// `cancel` or a cancellation point. Recorded if it says that the construct is cancelled; where that ends is told by what
 /// the program does then, as without cancellation. It takes no time worth a clock.
-#[inline(never)]
 pub(crate) fn cancel(thread: &Thread, call: &Call) -> u64 {
     let result = call.forward();
     if result as u8 != 0 {
@@ -102,7 +99,6 @@ pub(crate) fn cancel(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// Every thread of the team counts the construct; the result tells who opens it.
-#[inline(never)]
 pub(crate) fn single_start(thread: &Thread, call: &Call) -> u64 {
     if thread.work().is_some() {
         thread.end_all();
@@ -111,13 +107,11 @@ pub(crate) fn single_start(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// As [`single_start`], but it may stand in a loop's range (code that is only equivalent to `master`).
-#[inline(never)]
 pub(crate) fn master_start(thread: &Thread, call: &Call) -> u64 {
     block_start(thread, call, |result| result as u32 != 0)
 }
 
 /// gcc's `master`, where the thread number is asked for right before the test.
-#[inline(never)]
 pub(crate) fn master_query(thread: &Thread, call: &Call) -> u64 {
     let filter = entry::constants(call.site()).param;
     block_start(thread, call, |result| i64::from(result as i32) == filter)
@@ -136,7 +130,6 @@ fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> 
 }
 
 /// `GOMP_single_copy_start`: who doesn't execute the `single` waits inside for its data.
-#[inline(never)]
 pub(crate) fn single_copy_start(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
     let place = thread.place_ranked();
@@ -153,7 +146,6 @@ pub(crate) fn single_copy_start(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// The end of a `single` or `master`, on the thread that executed it.
-#[inline(never)]
 pub(crate) fn block_end(thread: &Thread, call: &Call) -> u64 {
     let construct = match construct(call) {
         Construct::Barrier => Construct::Master, // of a barrier that the master leaves first
@@ -167,7 +159,6 @@ pub(crate) fn block_end(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// A barrier that the master leaves first, to execute a block.
-#[inline(never)]
 pub(crate) fn barrier_master(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
     let place = thread.place_ranked();
@@ -179,7 +170,6 @@ pub(crate) fn barrier_master(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// A call that is all of its construct. A wait executes tasks meanwhile: they pause its account.
-#[inline(never)]
 pub(crate) fn enclosed(thread: &Thread, call: &Call) -> u64 {
     let construct = construct(call);
     let cost = Cost::new();
@@ -194,7 +184,6 @@ pub(crate) fn enclosed(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_reduce*`: waits, and tells who combines; with the result 1 that thread is the only one until the end.
-#[inline(never)]
 pub(crate) fn reduce_begin(thread: &Thread, call: &Call) -> u64 {
     let (construct, site) = (construct(call), entry::this(call.site()));
     let cost = Cost::new();
@@ -208,7 +197,6 @@ pub(crate) fn reduce_begin(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_end_reduce*`. That of a construct without `nowait` is its last barrier.
-#[inline(never)]
 pub(crate) fn reduce_end(thread: &Thread, call: &Call) -> u64 {
     let construct = construct(call);
     let cost = Cost::new();
@@ -223,7 +211,6 @@ pub(crate) fn reduce_end(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// Waits for a mutex; from then on it is held.
-#[inline(never)]
 pub(crate) fn mutex_enter(thread: &Thread, call: &Call) -> u64 {
     let cost = Cost::new();
     let (result, t0) = timed(thread, &cost, || call.forward());
@@ -232,7 +219,6 @@ pub(crate) fn mutex_enter(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// Releases a mutex: its interval ends. The time inside belongs to the code around it.
-#[inline(never)]
 pub(crate) fn mutex_exit(thread: &Thread, call: &Call) -> u64 {
     let cost = Cost::new();
     let (result, _) = timed(thread, &cost, || call.forward());

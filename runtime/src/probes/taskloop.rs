@@ -226,7 +226,7 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
             since = thread.last();
         } else if waits && !empty {
             // Others have executed all tasks: where making them ended and waiting began was not seen.
-            call_of.making.drain_into(&call_of.waiting, thread.k());
+            thread.drain(&call_of.making, &call_of.waiting);
         }
     }
     end_of(thread, site, node, place, t0, &call_of.making);
@@ -291,7 +291,7 @@ unsafe extern "C-unwind" fn enter(header: *mut Header) {
         parent: common.node,
         step: Step::Range,
         index: common.loop_.index(start),
-        path: common.place.child(common.site, common.loop_.index(start)),
+        path: thread.path(&common.place, common.site, common.loop_.index(start)),
     };
     let frame = Frame::new(Construct::Task, common.site, thread.new_node(), place, 0, 1);
     tasks::run(thread, &frame, common.loop_.count(start, end), body);
@@ -370,13 +370,12 @@ const MAX_TASK: u64 = 1 << 20;
 
 /// `__kmpc_taskloop*(loc, gtid, task, if, *lower, *upper, step, nogroup, ...)`: the runtime copies the task, with its tag,
 /// for each task that it makes.
-#[inline(never)]
 pub(crate) fn pattern(thread: &Thread, call: &Call) -> u64 {
     let [task, lower, upper, step, nogroup] =
         [0, 1, 2, 3, 4].map(|nth| call.known(nth).unwrap_or(0));
     let at = [lower, upper].map(|bound| bound.wrapping_sub(task));
     let cost = Cost::new();
-    thread.pending.drain_into(&cost, thread.k());
+    thread.drain(&thread.pending, &cost);
     // SAFETY: the task that the program hands over; until then nobody else has it.
     let tag = unsafe { tasks::tag(task) }.filter(|_| at.iter().all(|&at| at < MAX_TASK));
     let Some(tag) = tag else {
@@ -408,7 +407,7 @@ pub(crate) fn pattern(thread: &Thread, call: &Call) -> u64 {
     let waiting = Cost::new();
     if nogroup as u32 == 0 {
         // It waits for its tasks as well; how long it took to make them is not seen.
-        cost.drain_into(&waiting, thread.k());
+        thread.drain(&cost, &waiting);
     }
     end_of(thread, site, node, place, t0, &cost);
     if nogroup as u32 == 0 {

@@ -317,7 +317,6 @@ const FLAG_TIED: u64 = 1;
 
 /// `__kmpc_omp_task_alloc(loc, gtid, flags, sizeof_task, sizeof_shareds, entry)`: the task grows by a tag, which is found
 /// again right before the shared variables.
-#[inline(never)]
 pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
     let mut regs = call.regs();
     let size = regs[3].next_multiple_of(8) + TAG_LEN;
@@ -389,7 +388,7 @@ unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
                 parent: tag.parent,
                 step: Step::Range,
                 index,
-                path: tag.place().child(tag.site, index),
+                path: thread.path(&tag.place(), tag.site, index),
             };
             let frame = Frame::new(Construct::Task, tag.site, tag.node, place, 0, 1);
             (frame, extent)
@@ -408,7 +407,6 @@ unsafe extern "C-unwind" fn kmpc_enter(gtid: i32, task: *mut KmpTask) -> i32 {
 
 /// `__kmpc_omp_task*`: hands the task over, or executes it at once. An untied task hands itself over at the end of each of
 /// its parts but the last.
-#[inline(never)]
 pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
     // SAFETY: the task that the program hands over; until then nobody else has it.
     let site = unsafe {
@@ -433,7 +431,7 @@ pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
 /// Returns its result and when the creation began, as far as it is known.
 fn created(thread: &Thread, call: &Call, cost: &Cost) -> (u64, u64) {
     let t0 = thread.go_on_with_creation(call.stack_pointer());
-    thread.pending.drain_into(cost, thread.k());
+    thread.drain(&thread.pending, cost);
     match t0 {
         None => sync::timed(thread, cost, || call.forward()),
         Some(t0) => (sync::timed_from_here(thread, cost, || call.forward()).0, t0),
@@ -441,7 +439,6 @@ fn created(thread: &Thread, call: &Call, cost: &Cost) -> (u64, u64) {
 }
 
 /// `__kmpc_omp_task_begin_if0`: the program calls the task's entry itself after this.
-#[inline(never)]
 pub(crate) fn begin_if0(thread: &Thread, call: &Call) -> u64 {
     // SAFETY: the task that the program executes.
     let tag = unsafe { tag(call.known(0).unwrap_or(0)).map(|at| at.read().tag) };
@@ -459,7 +456,6 @@ pub(crate) fn begin_if0(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// `__kmpc_omp_task_complete_if0`.
-#[inline(never)]
 pub(crate) fn complete_if0(thread: &Thread, call: &Call) -> u64 {
     if let Some(detached) = thread.detached(Construct::Task) {
         thread.leave(&detached.frame, 0);

@@ -2,7 +2,7 @@
 //! event set. It holds until the construct's end, whatever is changed meanwhile. What is not recorded is followed all the
 //! same: it has its place among its siblings, and its time is nobody else's.
 
-use super::{Cost, Thread};
+use super::{Cost, FIRST_SET, Thread, special};
 use crate::control::{self, Settings};
 use crate::counters::Counters;
 use crate::{entry, process, syscall};
@@ -82,7 +82,7 @@ const NEVER: u64 = u64::MAX - 1;
 impl Choices {
     /// With the first set's counters, which stay where they are as long as this.
     pub(super) fn begin(&self, counters: *const Counters) {
-        self.set.set(1);
+        self.set.set(FIRST_SET);
         self.active.set(counters);
         self.groups[0].set(counters);
     }
@@ -164,6 +164,7 @@ impl Thread {
         let Some((generation, settings)) = control::settings() else {
             return; // somebody is at it: what was still holds
         };
+        self.be_special(special::SETS);
         let before = self.choices.settings.replace(settings);
         self.choices.adopted.set(generation);
         let plain = !settings.special && !settings.paused && settings.rotate == 0;
@@ -245,8 +246,7 @@ impl Thread {
         self.choices.active.set(group.get());
         self.choices.set.set(wanted);
         self.choices.counters().start();
-        self.most
-            .set(self.most.get().max(self.choices.counters().len()));
+        self.count_most();
         // What was counted before is nobody's.
         self.read_counters(|_, _| ());
     }

@@ -24,10 +24,17 @@ impl Cost {
     }
 
     /// Empties it, as far as `k` counters are concerned.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn clear(&self, k: usize) {
         self.set.set(0);
         self.ticks.set(0);
+        if k > 0 {
+            self.clear_counts(k);
+        }
+    }
+
+    #[inline(never)]
+    fn clear_counts(&self, k: usize) {
         self.counts.iter().take(k).for_each(|c| c.set(0));
     }
 

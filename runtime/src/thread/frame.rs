@@ -11,7 +11,7 @@ pub(crate) struct Place {
     pub(crate) parent: u64,
     pub(crate) step: Step,
     pub(crate) index: i64,
-    /// See [`Place::child`].
+    /// See [`Thread::path`].
     pub(crate) path: u64,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Frame {
     pub(crate) cost: Cost,
     /// The account that was charged before.
     pub(super) before: Cell<*const Cost>,
-    pub(super) work_base: Cell<usize>,
+    pub(super) work_base: Cell<*const Work>,
     pub(super) mutex_base: Cell<usize>,
     /// It may be executed in several parts.
     pub(super) is_untied: Cell<bool>,
@@ -71,7 +71,7 @@ impl Frame {
             t0: Cell::new(0),
             cost: Cost::new(),
             before: Cell::new(core::ptr::null()),
-            work_base: Cell::new(0),
+            work_base: Cell::new(core::ptr::null()),
             mutex_base: Cell::new(0),
             is_untied: Cell::new(false),
             choice: Cell::new(Choice::NONE),

@@ -55,7 +55,7 @@ impl Thread {
         held.acquired.set(self.last.get());
         held.wait.set(wait);
         held.cost.clear(self.k());
-        cost.drain_into(&held.cost, self.k());
+        self.drain(cost, &held.cost);
     }
 
     /// A lock is about to be released: whether this thread was the last to take it.
@@ -84,7 +84,7 @@ impl Thread {
         let Some(held) = self.locks.get(at) else {
             return;
         };
-        cost.drain_into(&held.cost, self.k());
+        self.drain(cost, &held.cost);
         held.write(self, self.last.get());
         self.remove_lock(at);
     }
@@ -108,7 +108,7 @@ impl Thread {
         let top = self.lock_top.get() - 1;
         for to in at..top {
             if let (Some(from), Some(to)) = (self.locks.get(to + 1), self.locks.get(to)) {
-                from.move_to(to, self.k());
+                from.move_to(to, self);
             }
         }
         self.lock_top.set(top);
@@ -127,14 +127,14 @@ impl Lock {
         );
     }
 
-    fn move_to(&self, to: &Lock, k: usize) {
+    fn move_to(&self, to: &Lock, thread: &Thread) {
         to.lock.set(self.lock.get());
         to.site.set(self.site.get());
         to.parent.set(self.parent.get());
         to.t0.set(self.t0.get());
         to.acquired.set(self.acquired.get());
         to.wait.set(self.wait.get());
-        to.cost.clear(k);
-        self.cost.drain_into(&to.cost, k);
+        to.cost.clear(thread.k());
+        thread.drain(&self.cost, &to.cost);
     }
 }

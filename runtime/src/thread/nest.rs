@@ -1,6 +1,6 @@
 //! Entering and leaving constructs, and the ranks of what is created in them.
 
-use super::{Choice, Frame, Place, Thread, Work, sample};
+use super::{Choice, FIRST_SET, Frame, Place, Thread, Work, special};
 use crate::probes::started::Detached;
 use crate::{host, syscall};
 use ompfuse_format::Construct;
@@ -9,11 +9,11 @@ use ompfuse_format::record::{IntervalHead, Step};
 
 impl Thread {
     /// A new node number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new_node(&self) -> u64 {
-        let sequence = self.sequence.get();
-        self.sequence.set(sequence + 1);
-        u64::from(self.index + 1) << 40 | sequence
+        let node = self.next_node.get();
+        self.next_node.set(node + 1);
+        node
     }
 
     /// Node of the innermost construct, whose record need not exist yet: for what is told by its parent only. Where there may
@@ -27,7 +27,7 @@ impl Thread {
                 (frame.choice(), &frame.written, frame.node)
             }
         };
-        if (choice.is_off() || sample::may_be_short()) && !written.replace(true) {
+        if (choice.is_off() || self.may_be_short()) && !written.replace(true) {
             self.write_here();
         }
         node
@@ -56,7 +56,7 @@ impl Thread {
                 parent: frame.node,
                 step: Step::TidRanked,
                 index,
-                path: frame.place.child(frame.site, index),
+                path: self.path(&frame.place, frame.site, index),
             };
         }
         self.place_ranked()
@@ -95,12 +95,14 @@ impl Thread {
             parent: node,
             step: Step::Ranked,
             index: rank.get(),
-            path: place.child(site, rank.get()),
+            path: self.path(&place, site, rank.get()),
         }
     }
 
     /// Opens a work-sharing construct, or a range or section of the innermost one, whose account is current from now on.
-    /// The caller has charged what came before. `None` where the stack is full.
+    /// The caller has charged what came before. `None` where the stack is full. Compiled into each caller: places are numbers in
+    /// registers there.
+    #[inline(always)]
     pub(crate) fn open(
         &self,
         construct: Construct,
@@ -116,11 +118,13 @@ impl Thread {
             _ => self.choose(site),
         };
         let top = self.work_top.get();
-        let Some(work) = self.work.get(top) else {
+        if top == self.work.as_ptr_range().end {
             self.buffer.lose();
             return None;
-        };
-        self.work_top.set(top + 1);
+        }
+        // SAFETY: an entry of `self.work`, which is initialised from the beginning.
+        let work = unsafe { &*top };
+        self.work_top.set(top.wrapping_add(1));
         work.construct.set(construct);
         work.site.set(site);
         work.node.set(self.new_node());
@@ -142,7 +146,7 @@ impl Thread {
         let Some(work) = self.work() else { return };
         let head = self.interval_of(work);
         self.write_chosen(work.choice.get(), &head, &work.cost, false, work.fetched());
-        self.work_top.set(self.work_top.get() - 1);
+        self.work_top.set(work);
         self.turn(self.innermost_cost());
     }
 
@@ -172,14 +176,14 @@ impl Thread {
 
     /// Closes the work entries from this position on. The caller has charged.
     #[inline]
-    fn close_from(&self, position: usize) {
+    fn close_from(&self, position: *const Work) {
         if self.work_top.get() > position {
             self.close_open(position);
         }
     }
 
     #[inline(never)]
-    fn close_open(&self, position: usize) {
+    fn close_open(&self, position: *const Work) {
         while self.work_top.get() > position {
             if !self.close_loop_and_range(position) {
                 self.close_innermost();
@@ -189,29 +193,27 @@ impl Thread {
 
     /// Closes the innermost two, if they are a loop and its only range, and can be told in one record.
     #[inline(always)]
-    fn close_loop_and_range(&self, position: usize) -> bool {
-        let open = self.work.get(position..self.work_top.get());
-        let Some([.., around, range]) = open else {
+    fn close_loop_and_range(&self, position: *const Work) -> bool {
+        let first = self.work_top.get().wrapping_sub(2);
+        if first < position {
             return false;
-        };
+        }
+        // SAFETY: both are open: they lie between an open entry's beginning and the innermost one's end.
+        let (around, range) = unsafe { (&*first, &*first.add(1)) };
         let is_part = range.construct.get() == short::part_of(around.construct.get())
             && range.place.get().step == Step::Range
             && range.fetches.get() == 0;
         if !is_part || !self.write_loop(around, range) {
             return false;
         }
-        self.work_top.set(self.work_top.get() - 2);
+        self.work_top.set(first);
         self.turn(self.innermost_cost());
         true
     }
 
     fn write_loop(&self, around: &Work, range: &Work) -> bool {
         let (outer, inner) = (self.interval_of(around), self.interval_of(range));
-        self.write_both_chosen(
-            (around.choice.get(), &outer, &around.cost),
-            (range.choice.get(), &inner, &range.cost),
-            around.fetched(),
-        )
+        self.write_with_range(&outer, &inner, around.fetched())
     }
 
     /// A boundary, which closes every work entry of the current frame: what a barrier, the next work-sharing construct or
@@ -239,12 +241,15 @@ impl Thread {
     /// has charged.
     #[inline]
     pub(crate) fn close_to(&self, wanted: impl Fn(&Work) -> bool) {
-        let open = self.frame().work_base.get()..self.work_top.get();
-        let open = self.work.get(open).unwrap_or(&[]);
-        let Some(at) = open.iter().rposition(wanted) else {
-            return;
-        };
-        self.close_from(self.frame().work_base.get() + at);
+        let base = self.frame().work_base.get();
+        let mut at = self.work_top.get();
+        while at > base {
+            at = at.wrapping_sub(1);
+            // SAFETY: an open entry.
+            if wanted(unsafe { &*at }) {
+                return self.close_from(at);
+            }
+        }
     }
 
     /// A boundary, at which a frame is entered: its account is charged from now on.
@@ -264,6 +269,8 @@ impl Thread {
                 }
                 _ => choice,
             });
+        } else if frame.choice.get().set() != FIRST_SET {
+            self.be_special(special::SETS); // as another thread has chosen
         }
         frame.cost.set.set(frame.choice.get().set());
         frame.before.set(self.turn(&raw const frame.cost));
@@ -296,7 +303,7 @@ impl Thread {
         while self.mutex_top.get() > frame.mutex_base.get() {
             self.mutex_top.set(self.mutex_top.get() - 1);
             if let Some(held) = self.mutexes.get(self.mutex_top.get()) {
-                held.cost.drain_into(&frame.cost, self.k());
+                self.drain(&held.cost, &frame.cost);
             }
         }
         let implicit = frame.construct.is_part();

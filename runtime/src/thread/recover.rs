@@ -1,7 +1,7 @@
 //! Frames that are gone without having been left: the program jumped out of them (`longjmp`), or ended the thread
 //! inside of them. They lay on the thread's stack, which other functions use by now, so they may not be touched.
 
-use super::{Cost, Frame, Thread};
+use super::{Cost, Frame, Thread, Work};
 use core::cell::Cell;
 
 /// Frames that are remembered; of deeper nesting the innermost ones.
@@ -13,7 +13,7 @@ pub(super) struct Entered {
     frame: Cell<*const Frame>,
     /// Number of frames around it: whether the place was taken by a deeper one since.
     depth: Cell<usize>,
-    work_base: Cell<usize>,
+    work_base: Cell<*const Work>,
     mutex_base: Cell<usize>,
 }
 
@@ -107,7 +107,7 @@ impl Thread {
             }
             // Nested too deeply to know: what is still alive says so when it is left.
             _ => {
-                self.work_top.set(0);
+                self.work_top.set(self.work.as_ptr());
                 self.mutex_top.set(0);
                 self.frame.set(&raw const self.root);
                 self.depth.set(0);

@@ -4,7 +4,7 @@
 //! Which tasks, ranges and sections are on record is told by their labels, so these are the same ones in every run, whichever
 //! thread executes them. Waits and services have no label: each thread records every N-th.
 
-use super::{Choice, Cost, Place, Thread};
+use super::{Choice, Cost, Place, Thread, special};
 use crate::syscall;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -52,12 +52,6 @@ pub(super) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// Whether it may turn out at its end that an execution unit is not on record: then the nodes that others name are written.
-#[inline(always)]
-pub(super) fn may_be_short() -> bool {
-    is_on() && LEAST.load(Ordering::Relaxed) > 0
-}
-
 /// A region on a thread.
 pub(super) struct Tally {
     /// Its construct's number plus 1, and its site; 0: the place is free.
@@ -76,13 +70,8 @@ pub(super) struct Tally {
 }
 
 impl Place {
-    /// What tells a child of this place's construct from every other, in every run: told by its label. Nothing where nobody
-    /// will ask.
-    #[inline]
-    pub(crate) fn child(&self, site: u32, index: i64) -> u64 {
-        if !is_on() {
-            return 0;
-        }
+    /// See [`Thread::path`].
+    fn child(&self, site: u32, index: i64) -> u64 {
         let mixed = (self.path ^ u64::from(site) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 29 ^ index as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 32
@@ -90,6 +79,28 @@ impl Place {
 }
 
 impl Thread {
+    /// Whether anything may be left out.
+    #[inline(always)]
+    fn may_leave_out(&self) -> bool {
+        self.special.get() & special::SAMPLES != 0
+    }
+
+    /// Whether it may turn out at its end that an execution unit is not on record: then the nodes that others name are written.
+    #[inline(always)]
+    pub(super) fn may_be_short(&self) -> bool {
+        self.may_leave_out() && LEAST.load(Ordering::Relaxed) > 0
+    }
+
+    /// What tells a child of the construct at this place from every other, in every run: told by its label. Nothing where
+    /// nobody will ask.
+    #[inline]
+    pub(crate) fn path(&self, place: &Place, site: u32, index: i64) -> u64 {
+        if !self.may_leave_out() {
+            return 0;
+        }
+        place.child(site, index)
+    }
+
     /// Whether a task or range that begins here is left out, in addition to what was chosen.
     #[inline]
     pub(super) fn sample(
@@ -99,7 +110,7 @@ impl Thread {
         site: u32,
         path: u64,
     ) -> Choice {
-        if !is_on() || choice.is_off() {
+        if !self.may_leave_out() || choice.is_off() {
             return choice;
         }
         self.sample_by_label(choice, construct, site, path)
@@ -128,7 +139,9 @@ impl Thread {
     /// Whether a wait that has ended is left out.
     #[inline]
     pub(super) fn skips(&self, construct: Construct, site: u32, cost: &Cost) -> bool {
-        is_on() && construct != Construct::Cancel && self.skips_this(construct, site, cost)
+        self.may_leave_out()
+            && construct != Construct::Cancel
+            && self.skips_this(construct, site, cost)
     }
 
     #[inline(never)]
@@ -152,7 +165,7 @@ impl Thread {
     /// Whether an execution unit or a wait that has ended is only counted, being shorter than what is wanted on record.
     #[inline]
     pub(super) fn is_short(&self, construct: Construct, site: u32, cost: &Cost) -> bool {
-        is_on()
+        self.may_leave_out()
             && cost.ticks.get() < LEAST.load(Ordering::Relaxed)
             && self.leave_out_short(construct, site, cost)
     }
@@ -187,7 +200,7 @@ impl Thread {
     /// Something is recorded: where its like is too short for its probes, fewer will be.
     #[inline]
     pub(super) fn judge(&self, construct: Construct, site: u32, ticks: u64) {
-        if is_on() && SHARE.load(Ordering::Relaxed) > 0 {
+        if self.may_leave_out() && SHARE.load(Ordering::Relaxed) > 0 {
             self.judge_now(construct, site, ticks);
         }
     }

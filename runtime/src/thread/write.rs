@@ -1,6 +1,6 @@
 //! Records, and the mutexes whose records come when they are released.
 
-use super::{Choice, Cost, Place, Thread, sample};
+use super::{Choice, Cost, FIRST_SET, Place, Thread};
 use crate::host;
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -120,8 +120,7 @@ impl Thread {
     /// who know much of the record.
     #[inline(always)]
     fn write(&self, head: &IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
-        if self.counts_nothing() && !self.is_gone() {
-            let set = cost.bound(self.choices.set());
+        if !self.has_sets() && !self.is_gone() {
             let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
             let Some(out) = self.buffer.room(8 * short::INTERVAL_WORDS) else {
                 return;
@@ -131,7 +130,7 @@ impl Thread {
                 // SAFETY: the encoder writes at most the words that the buffer gives.
                 unsafe { out.add(at).write(word) };
             };
-            match short::interval(head, self.origin(), set - 1, fetches, none, put) {
+            match short::interval(head, self.origin(), FIRST_SET - 1, fetches, none, put) {
                 0 => {}
                 words => return self.buffer.commit(words),
             }
@@ -151,17 +150,14 @@ impl Thread {
 
     /// Writes a loop and its only range, which has ended with it, in one record; false if that can't be.
     #[inline(always)]
-    pub(super) fn write_both_chosen(
+    pub(super) fn write_with_range(
         &self,
-        (choice, head, cost): (Choice, &IntervalHead, &Cost),
-        (of_range, range, range_cost): (Choice, &IntervalHead, &Cost),
+        head: &IntervalHead,
+        range: &IntervalHead,
         fetched: Option<(u64, &Cost)>,
     ) -> bool {
-        let is_ordinary = self.counts_nothing() && !self.is_gone() && !sample::is_on();
-        let set = cost.bound(self.choices.set());
-        let is_one_set = set == range_cost.bound(self.choices.set());
-        if !is_ordinary || !is_one_set || choice.is_off() || of_range.is_off() {
-            return false;
+        if !self.is_plain() || self.is_gone() {
+            return false; // what is off, or of another set, is only where something has been chosen
         }
         let Some(out) = self.buffer.room(8 * short::LOOP_WORDS) else {
             // It stands for as many records as it tells intervals.
@@ -170,7 +166,7 @@ impl Thread {
         };
         let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
         let origin = self.origin();
-        let words = short::with_range(head, range, origin, set - 1, fetches, |at, word| {
+        let words = short::with_range(head, range, origin, FIRST_SET - 1, fetches, |at, word| {
             // SAFETY: the encoder writes at most the words that the buffer gives.
             unsafe { out.add(at).write(word) };
         });
@@ -280,7 +276,7 @@ impl Thread {
     /// Charges the innermost construct with what has no interval of its own.
     pub(crate) fn absorb(&self, cost: &Cost) {
         // SAFETY: as in charge.
-        cost.drain_into(unsafe { &*self.innermost_cost() }, self.k());
+        self.drain(cost, unsafe { &*self.innermost_cost() });
     }
 
     /// A mutex was entered; `cost` is what that took, since `t0`.
@@ -296,7 +292,7 @@ impl Thread {
         held.t0.set(t0);
         held.wait.set(cost.ticks.get());
         held.cost.clear(self.k());
-        cost.drain_into(&held.cost, self.k());
+        self.drain(cost, &held.cost);
     }
 
     /// A mutex of this construct was released; `cost` is what that took. They are released in reverse order, but what was
@@ -316,7 +312,7 @@ impl Thread {
             return self.absorb(cost);
         };
         self.mutex_top.set(top - 1);
-        cost.drain_into(&held.cost, self.k());
+        self.drain(cost, &held.cost);
         self.write_wait(
             held.construct.get(),
             held.site.get(),

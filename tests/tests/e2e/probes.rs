@@ -287,7 +287,8 @@ impl<'a> Walk<'a> {
             .filter(|(_, (_, name))| is_function(name, entry))
             .map(|(&at, _)| at)
             .collect();
-        assert_eq!(found.len(), 1, "functions {entry}: {found:?}");
+        // Of a handler there is one for every kind of probe.
+        assert!(!found.is_empty(), "no function {entry}");
         self.seen.extend(&found);
         self.open.extend(&found);
         while let Some(start) = self.open.pop() {
