@@ -351,16 +351,18 @@ pub(crate) struct Mark {
 }
 
 /// Depths in a probe block, from the offset behind each instruction that changes the stack pointer.
-const PROBE_DEPTHS: [(u32, u32); 9] = [
+const PROBE_DEPTHS: [(u32, u32); 11] = [
     (0, 0),
     (5, 128),
-    (6, 136),
-    (8, 144),
+    (7, 136),
+    (9, 144),
     (10, 152),
-    (34, 144),
-    (36, 136),
-    (37, 128),
-    (45, 0),
+    (15, 160),
+    (38, 152),
+    (42, 144),
+    (44, 136),
+    (46, 128),
+    (54, 0),
 ];
 
 /// The same for a pushed return address.
@@ -370,7 +372,8 @@ const PUSH_DEPTHS: [(u32, u32); 4] = [(0, 0), (5, 8), (7, 16), (21, 8)];
 fn probe(code: &mut Code64, entry: u32, anchors: &Anchors) {
     use ompfuse_format::abi::SiteDesc;
     code.raw(&[0x48, 0x8d, 0x64, 0x24, 0x80]); // lea rsp, [rsp - 128]
-    code.raw(&[0x9c, 0x41, 0x53, 0x41, 0x52]); // pushfq; push r11; push r10
+    code.raw(&[0x41, 0x53, 0x41, 0x52, 0x50]); // push r11; push r10; push rax
+    code.raw(&[0x9f, 0x0f, 0x90, 0xc0, 0x50]); // lahf; seto al; push rax
     load_slot(code, anchors.inline_slot);
     code.raw(&[0x74, 10]); // jz skip
     load_site(
@@ -378,7 +381,8 @@ fn probe(code: &mut Code64, entry: u32, anchors: &Anchors) {
         anchors.sites + SiteDesc::LEN as u64 * u64::from(entry),
     );
     code.raw(&[0x41, 0xff, 0xd3]); // call r11
-    code.raw(&[0x41, 0x5a, 0x41, 0x5b, 0x9d]); // skip: pop r10; pop r11; popfq
+    code.raw(&[0x58, 0x04, 127, 0x9e, 0x58]); // skip: pop rax; add al, 127; sahf; pop rax
+    code.raw(&[0x41, 0x5a, 0x41, 0x5b]); // pop r10; pop r11
     code.raw(&[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0]); // lea rsp, [rsp + 128]
 }
 

@@ -85,8 +85,8 @@ pub(crate) const MAX_STACK_BLOCK: usize = 16 << 10;
 /// Its largest alignment.
 pub(crate) const MAX_STACK_ALIGN: usize = 4096;
 
-// Called from a trampoline in the middle of a function: everything but r10, r11 and flags (saved there, at rsp+8,
-// rsp+16 and rsp+24) may be live, vector registers included. The handler gets the registers in x86's numbering.
+// Called from a trampoline in the middle of a function: everything but the flags, rax, r10 and r11 (saved there, from rsp+8 on)
+// may be live, vector registers included. The handler gets the registers in x86's numbering.
 //
 // This library is compiled for the baseline: its code uses the lower halves of vector registers, by instructions that leave the
 // rest as it is, and what can be reached from here needs no more than the first four, for copies. So these are saved here, and a
@@ -105,13 +105,12 @@ global_asm!(
     ".cfi_offset rbp, -16",
     "mov rbp, rsp",
     ".cfi_def_cfa_register rbp",
-    "cld",
     "push r15",
     "push r14",
     "push r13",
     "push r12",
-    "push [rbp + 24]", // r11
-    "push [rbp + 16]", // r10
+    "push [rbp + 40]", // r11
+    "push [rbp + 32]", // r10
     "push r9",
     "push r8",
     "push rdi",
@@ -122,9 +121,9 @@ global_asm!(
     ".cfi_offset rbx, -120",
     "push rdx",
     "push rcx",
-    "push rax",
-    // What rsp was: above the return address, r10, r11, the flags and the red zone.
-    "lea rax, [rbp + 40 + 128]",
+    "push [rbp + 24]", // rax
+    // What rsp was: above the return address, the flags, rax, r10, r11 and the red zone.
+    "lea rax, [rbp + 48 + 128]",
     "mov [rsp + 32], rax",
     "mov rbx, rsp",
     "mov rdi, rsp",
@@ -143,22 +142,16 @@ global_asm!(
     "movaps xmm2, [rsp + 32]",
     "movaps xmm3, [rsp + 48]",
     "mov rsp, rbx",
-    "pop rax",
-    "pop rcx",
-    "pop rdx",
-    "pop rbx",
+    // The trampoline restores rax, r10 and r11; the handler has kept what a function has to keep.
+    "mov rcx, [rsp + 8]",
+    "mov rdx, [rsp + 16]",
+    "mov rbx, [rsp + 24]",
     ".cfi_restore rbx",
-    "add rsp, 16",
-    "pop rsi",
-    "pop rdi",
-    "pop r8",
-    "pop r9",
-    "add rsp, 16",
-    "pop r12",
-    "pop r13",
-    "pop r14",
-    "pop r15",
-    "pop rbp",
+    "mov rsi, [rsp + 48]",
+    "mov rdi, [rsp + 56]",
+    "mov r8, [rsp + 64]",
+    "mov r9, [rsp + 72]",
+    "leave",
     ".cfi_def_cfa rsp, 8",
     "ret",
     ".cfi_endproc",

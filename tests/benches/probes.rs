@@ -18,6 +18,7 @@
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::{process, repository, table};
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -219,7 +220,7 @@ fn bytes_per_unit(patched: &Path, folder: &Path) {
             .flatten();
         let records = files.filter(|f| f.path().extension().is_some_and(|e| e == "rec"));
         let bytes: u64 = records
-            .filter_map(|f| Some(f.metadata().ok()?.len()))
+            .filter_map(|f| Some(512 * f.metadata().ok()?.blocks())) // there is a hole behind the stage
             .map(|len| len.saturating_sub(HEADER))
             .sum();
         let xus = table::export(&run).len();

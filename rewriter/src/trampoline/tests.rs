@@ -180,21 +180,21 @@ fn probes_stand_before_their_instruction() {
     }];
     let trampoline = Trampoline::new(&image, &window, &probes, &BTreeMap::new()).unwrap();
     let bytes = trampoline.encode(LinkVa(AT), &ANCHORS).unwrap();
-    assert_eq!((bytes.len(), trampoline.len()), (5 + 45 + 5, 55));
+    assert_eq!((bytes.len(), trampoline.len()), (5 + 54 + 5, 64));
     assert_eq!(bytes[..2], code[..2]);
     assert_eq!(
         bytes[2..12],
-        [0x48, 0x8d, 0x64, 0x24, 0x80, 0x9c, 0x41, 0x53, 0x41, 0x52]
+        [0x48, 0x8d, 0x64, 0x24, 0x80, 0x41, 0x53, 0x41, 0x52, 0x50]
     );
     assert_eq!(
-        bytes[12..19],
-        leads(AT + 12, &[0x4c, 0x8b, 0x1d], ANCHORS.inline_slot)
+        bytes[17..24],
+        leads(AT + 17, &[0x4c, 0x8b, 0x1d], ANCHORS.inline_slot)
     );
     assert_eq!(
-        bytes[24..31],
-        leads(AT + 24, &[0x4c, 0x8d, 0x15], ANCHORS.sites + 3 * 32)
+        bytes[29..36],
+        leads(AT + 29, &[0x4c, 0x8d, 0x15], ANCHORS.sites + 3 * 32)
     );
-    assert_eq!(bytes[47..50], code[2..]);
+    assert_eq!(bytes[56..59], code[2..]);
     let depths: Vec<_> = trampoline
         .marks()
         .iter()

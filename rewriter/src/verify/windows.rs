@@ -77,12 +77,16 @@ impl Checker<'_, '_, '_> {
             let mut marks = vec![(to, 0)];
             code.expect(&[0x48, 0x8d, 0x64, 0x24, 0x80], "lea rsp, [rsp - 0x80]")?;
             marks.push((code.at, 128));
-            code.expect(&[0x9c], "pushfq")?;
-            marks.push((code.at, 136));
             code.expect(&[0x41, 0x53], "push r11")?;
-            marks.push((code.at, 144));
+            marks.push((code.at, 136));
             code.expect(&[0x41, 0x52], "push r10")?;
+            marks.push((code.at, 144));
+            code.expect(&[0x50], "push rax")?;
             marks.push((code.at, 152));
+            code.expect(&[0x9f], "lahf")?;
+            code.expect(&[0x0f, 0x90, 0xc0], "seto al")?;
+            code.expect(&[0x50], "push rax")?;
+            marks.push((code.at, 160));
             code.load_slot(slot)?;
             let skip = code.at + 12;
             code.expect_short(&[0x74, 10], "je @", skip)?;
@@ -97,12 +101,16 @@ impl Checker<'_, '_, '_> {
             }
             named.map(|n| wanted.swap_remove(n));
             code.expect(&[0x41, 0xff, 0xd3], "call r11")?;
+            marks.push((code.at, 160));
+            code.expect(&[0x58], "pop rax")?;
             marks.push((code.at, 152));
-            code.expect(&[0x41, 0x5a], "pop r10")?;
+            code.expect(&[0x04, 0x7f], "add al, 0x7f")?;
+            code.expect(&[0x9e], "sahf")?;
+            code.expect(&[0x58], "pop rax")?;
             marks.push((code.at, 144));
-            code.expect(&[0x41, 0x5b], "pop r11")?;
+            code.expect(&[0x41, 0x5a], "pop r10")?;
             marks.push((code.at, 136));
-            code.expect(&[0x9d], "popfq")?;
+            code.expect(&[0x41, 0x5b], "pop r11")?;
             marks.push((code.at, 128));
             code.expect(
                 &[0x48, 0x8d, 0xa4, 0x24, 0x80, 0, 0, 0],

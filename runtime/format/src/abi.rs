@@ -18,14 +18,18 @@
 //! At a thunk's entry `r10` holds the address of the [`SiteDesc`], everything else is as the original callee
 //! would see it (return address at `[rsp]`, stack arguments from `[rsp+8]`). `rax` is kept: `al` counts the vector
 //! registers of a variadic call. An inline trampoline *calls* the slot with the same `r10` after it has stepped over
-//! the red zone and saved flags, `r10` and `r11`; the thunk preserves all other registers, vector state included:
+//! the red zone and saved `r11`, `r10`, `rax` and the arithmetic flags (`popfq` takes ten times as long as `sahf` and an
+//! addition that overflows; the direction flag is clear wherever a compiler's own code is); the thunk preserves all other
+//! registers, vector state included:
 //!
 //! ```text
 //! trampoline:  lea  rsp, [rsp - 128]
-//!              pushfq ; push r11 ; push r10
+//!              push r11 ; push r10 ; push rax
+//!              lahf ; seto al ; push rax
 //!              mov  r11, [rip + header.slots[INLINE]] ; test r11, r11 ; jz skip
 //!              lea  r10, [rip + site] ; call r11
-//! skip:        pop r10 ; pop r11 ; popfq
+//! skip:        pop rax ; add al, 127 ; sahf ; pop rax
+//!              pop r10 ; pop r11
 //!              lea  rsp, [rsp + 128]
 //!              ...displaced instructions, further probes between them...
 //!              jmp  back
@@ -47,8 +51,8 @@
 //! All relative fields are `address of the target - address of the field`, so that nothing needs a relocation.
 
 /// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
-/// site, and stubs that did what ways do.
-pub const ABI_VERSION: u32 = 3;
+/// site, and stubs that did what ways do; up to the third, trampolines saved all flags.
+pub const ABI_VERSION: u32 = 4;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
 pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";

@@ -60,20 +60,19 @@ fn thread_number(thread: &Thread, site: &SiteDesc) -> i64 {
 /// This thread's share of a static loop without chunk: the trip count is about to be divided by the number of threads. gcc
 /// gives each thread `q = n / threads` iterations, the first `n % threads` of them one more (omp-expand.cc,
 /// expand_omp_for_static_nochunk). `distribute` does so with teams.
+#[inline(always)]
 fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &SiteDesc) -> Share {
     let unsigned = site.flags & FLAG_UNSIGNED != 0;
-    let number = |value: u64, width: u8| match (width, unsigned) {
-        (1, true) => i128::from(value as u8),
-        (1, false) => i128::from(value as i8),
-        (2, true) => i128::from(value as u16),
-        (2, false) => i128::from(value as i16),
-        (4, true) => i128::from(value as u32),
-        (4, false) => i128::from(value as i32),
-        (_, true) => i128::from(value),
-        (_, false) => i128::from(value as i64),
+    // Of a number with sign what is below 0 is 0.
+    let number = |value: u64, width: u8| {
+        let unused = 64 - 8 * u32::from(width.min(8));
+        match unsigned {
+            true => value << unused >> unused,
+            false => ((value << unused) as i64 >> unused).max(0) as u64,
+        }
     };
     // A division by a byte divides the two bytes of ax.
-    let n = number(registers[RAX], site.width().max(2)).max(0) as u64;
+    let n = number(registers[RAX], site.width().max(2));
     let of_teams = site.construct == Construct::Distribute as u8;
     let asked = || match of_teams {
         true => Question::NUM_TEAMS.ask(entry::this(site)),
@@ -82,7 +81,7 @@ fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &Si
     let threads = divisor
         .map(|value| number(value, site.width()))
         .filter(|&t| t > 0)
-        .map_or_else(|| asked().max(1) as u64, |t| t as u64);
+        .unwrap_or_else(|| asked().max(1) as u64);
     let tid = match of_teams {
         true => Question::TEAM_NUM.ask(entry::this(site)),
         false => thread_number(thread, site),

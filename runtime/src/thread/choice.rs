@@ -16,6 +16,8 @@ pub(crate) struct Choice(u8);
 impl Choice {
     /// Nothing is chosen.
     pub(crate) const NONE: Choice = Choice(0);
+    /// The first set, and on record: the only one where nothing has ever been chosen.
+    pub(super) const FIRST: Choice = Choice(FIRST_SET);
 
     fn new(set: usize, off: bool) -> Choice {
         Choice((set + 1) as u8 | if off { OFF } else { 0 })

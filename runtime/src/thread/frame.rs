@@ -135,12 +135,14 @@ impl Share {
 
 impl Thread {
     /// Remembers a share.
+    #[inline(always)]
     pub(crate) fn keep_share(&self, share: Share) {
         let [newest, before] = &self.shares[Share::at(share.site, share.stack)];
-        let old = newest.replace(share);
+        let old = newest.get();
         if (old.site, old.stack) != (share.site, share.stack) {
             before.set(old);
         }
+        newest.set(share);
     }
 
     /// The share computed at a site with this stack pointer; `None` if many others have been since.

@@ -1,6 +1,6 @@
 //! Entering and leaving constructs, and the ranks of what is created in them.
 
-use super::{Choice, FIRST_SET, Frame, Place, Thread, Work, special};
+use super::{Choice, Frame, Place, Thread, Work, special};
 use crate::probes::started::Detached;
 use crate::{host, syscall};
 use ompfuse_format::Construct;
@@ -16,6 +16,15 @@ impl Thread {
         node
     }
 
+    /// Node of the innermost construct.
+    #[inline(always)]
+    pub(super) fn innermost_node(&self) -> u64 {
+        match self.work() {
+            Some(work) => work.node.get(),
+            None => self.frame().node,
+        }
+    }
+
     /// Node of the innermost construct, whose record need not exist yet: for what is told by its parent only. Where there may
     /// never be one, the node's is written.
     #[inline]
@@ -27,7 +36,7 @@ impl Thread {
                 (frame.choice(), &frame.written, frame.node)
             }
         };
-        if (choice.is_off() || self.may_be_short()) && !written.replace(true) {
+        if !self.is_plain() && (choice.is_off() || self.may_be_short()) && !written.replace(true) {
             self.write_here();
         }
         node
@@ -45,7 +54,7 @@ impl Thread {
     }
 
     /// Place of a new task or parallel construct created here ([XU] section 4, combination.md section 1).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place_task(&self) -> Place {
         if self.work().is_none() && self.frame().construct.is_part() {
             let frame = self.frame();
@@ -144,15 +153,22 @@ impl Thread {
     /// Closes the innermost work entry. The caller has charged; the account around it is current afterwards.
     fn close_innermost(&self) {
         let Some(work) = self.work() else { return };
-        let head = self.interval_of(work);
-        self.write_chosen(work.choice.get(), &head, &work.cost, false, work.fetched());
+        if !self.write_plain(&self.interval_of(work, host::cpu()), work.fetched()) {
+            self.write_work(work);
+        }
         self.work_top.set(work);
         self.turn(self.innermost_cost());
     }
 
+    #[inline(never)]
+    fn write_work(&self, work: &Work) {
+        let head = self.interval_of(work, host::cpu());
+        self.write_chosen(work.choice.get(), &head, &work.cost, false, work.fetched());
+    }
+
     /// Its interval, if it ends at the last boundary.
     #[inline(always)]
-    fn interval_of(&self, work: &Work) -> IntervalHead {
+    fn interval_of(&self, work: &Work, cpu: u16) -> IntervalHead {
         let Place {
             parent,
             step,
@@ -165,7 +181,7 @@ impl Thread {
             node: work.node.get(),
             parent,
             step,
-            cpu: host::cpu(),
+            cpu,
             index,
             extent: work.extent.get(),
             t0: work.t0.get(),
@@ -211,8 +227,10 @@ impl Thread {
         true
     }
 
+    #[inline(always)]
     fn write_loop(&self, around: &Work, range: &Work) -> bool {
-        let (outer, inner) = (self.interval_of(around), self.interval_of(range));
+        let cpu = host::cpu();
+        let (outer, inner) = (self.interval_of(around, cpu), self.interval_of(range, cpu));
         self.write_with_range(&outer, &inner, around.fetched())
     }
 
@@ -269,7 +287,7 @@ impl Thread {
                 }
                 _ => choice,
             });
-        } else if frame.choice.get().set() != FIRST_SET {
+        } else if frame.choice.get() != Choice::FIRST {
             self.be_special(special::SETS); // as another thread has chosen
         }
         frame.cost.set.set(frame.choice.get().set());
@@ -306,41 +324,42 @@ impl Thread {
                 self.drain(&held.cost, &frame.cost);
             }
         }
-        let implicit = frame.construct.is_part();
-        let head = IntervalHead {
+        if !self.write_plain(&self.interval_of_frame(frame, extent), None) {
+            self.write_frame(frame, extent);
+        }
+        self.frame.set(frame.up.get());
+        self.turn(frame.before.get());
+    }
+
+    #[inline(never)]
+    fn write_frame(&self, frame: &Frame, extent: u64) {
+        let head = self.interval_of_frame(frame, extent);
+        let (choice, is_untied) = (frame.choice.get(), frame.is_untied.get());
+        self.write_chosen(choice, &head, &frame.cost, is_untied, None);
+    }
+
+    /// Its interval, if it ends at the last boundary.
+    #[inline(always)]
+    fn interval_of_frame(&self, frame: &Frame, extent: u64) -> IntervalHead {
+        let place = &frame.place;
+        let (node, parent, step, index) = if frame.construct.is_part() {
+            (0, frame.node, Step::None, frame.tid)
+        } else {
+            (frame.node, place.parent, place.step, place.index)
+        };
+        IntervalHead {
             construct: frame.construct,
             site: frame.site,
-            node: if implicit { 0 } else { frame.node },
-            parent: if implicit {
-                frame.node
-            } else {
-                frame.place.parent
-            },
-            step: if implicit {
-                Step::None
-            } else {
-                frame.place.step
-            },
+            node,
+            parent,
+            step,
             cpu: host::cpu(),
-            index: if implicit {
-                frame.tid
-            } else {
-                frame.place.index
-            },
+            index,
             extent,
             t0: frame.t0.get(),
             t1: self.last.get(),
             own_ticks: frame.cost.ticks.get(),
-        };
-        self.write_chosen(
-            frame.choice.get(),
-            &head,
-            &frame.cost,
-            frame.is_untied.get(),
-            None,
-        );
-        self.frame.set(frame.up.get());
-        self.turn(frame.before.get());
+        }
     }
 
     /// Keeps a frame whose body the program runs between two calls. `None` without memory for it.

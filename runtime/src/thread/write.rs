@@ -60,10 +60,40 @@ impl Thread {
     /// Writes an interval, if its region is recorded at its end.
     #[inline]
     pub(crate) fn write_interval(&self, head: &IntervalHead, cost: &Cost) {
-        if self.is_off(head.site) {
+        let is_off = self.is_off(head.site);
+        if is_off || !self.write_plain(head, None) {
+            self.write_any_interval(*head, cost, is_off);
+        }
+    }
+
+    #[inline(never)]
+    fn write_any_interval(&self, head: IntervalHead, cost: &Cost, is_off: bool) {
+        if is_off {
             return self.leave_out(cost);
         }
-        self.write(head, cost, None);
+        self.write(&head, cost, None);
+    }
+
+    /// Writes an interval, where nothing has been chosen: false if something has, or it has to be written otherwise. Compiled into
+    /// each of its callers, who know much of the record.
+    #[inline(always)]
+    pub(super) fn write_plain(&self, head: &IntervalHead, fetched: Option<(u64, &Cost)>) -> bool {
+        if !self.is_plain() || self.is_gone() {
+            return false;
+        }
+        let Some(out) = self.buffer.room_left(8 * short::INTERVAL_WORDS) else {
+            return false;
+        };
+        let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
+        let words = short::plain(head, self.origin(), fetches, |at, word| {
+            // SAFETY: the encoder writes at most the words that the buffer gives.
+            unsafe { out.add(at).write(word) };
+        });
+        if words == 0 {
+            return false;
+        }
+        self.buffer.commit(words);
+        true
     }
 
     /// Writes an interval, if that was chosen when it began. `is_part`: it may be a part of a unit only, whose length tells
@@ -206,6 +236,7 @@ impl Thread {
     }
 
     /// Writes a wait or a service of the runtime that began at `t0` and ends at the last boundary.
+    #[inline(always)]
     pub(crate) fn write_wait(
         &self,
         construct: Construct,
@@ -214,6 +245,26 @@ impl Thread {
         extent: u64,
         cost: &Cost,
     ) {
+        let head = IntervalHead {
+            construct,
+            site,
+            node: 0,
+            parent: self.innermost_node(),
+            step: Step::None,
+            cpu: host::cpu(),
+            index: 0,
+            extent,
+            t0,
+            t1: self.last.get(),
+            own_ticks: cost.ticks.get(),
+        };
+        if self.is_off(site) || !self.write_plain(&head, None) {
+            self.write_any_wait(construct, site, t0, extent, cost);
+        }
+    }
+
+    #[inline(never)]
+    fn write_any_wait(&self, construct: Construct, site: u32, t0: u64, extent: u64, cost: &Cost) {
         if self.leaves_out(construct, site, cost) {
             return;
         }

@@ -113,25 +113,104 @@ pub fn interval(
     set: u8,
     fetched: Option<(u64, u64)>,
     counts: impl ExactSizeIterator<Item = u64>,
+    put: impl FnMut(usize, u64),
+) -> usize {
+    if (i.parent ^ origin.nodes) >> 32 != 0 {
+        return interval_of_others(*i, origin, set, fetched, counts, put);
+    }
+    words_of(
+        i,
+        origin.nodes,
+        origin.start,
+        (KIND_INTERVAL, FIRST_WORDS),
+        set,
+        fetched,
+        counts,
+        put,
+    )
+}
+
+/// As [`interval`] of the first set without counts, in fewer instructions. 0 also in a construct that began on another thread.
+#[inline(always)]
+pub fn plain(
+    i: &IntervalHead,
+    origin: Origin,
+    fetched: Option<(u64, u64)>,
+    mut put: impl FnMut(usize, u64),
+) -> usize {
+    let is_none = i.node == 0;
+    let node = if is_none { 0 } else { i.node ^ origin.nodes };
+    let parent = i.parent ^ origin.nodes;
+    let end = i.t1.wrapping_sub(origin.start);
+    let ticks = i.t1.wrapping_sub(i.t0);
+    let (fetches, fetching) = fetched.unwrap_or_default();
+    let halves = node | parent | ticks | i.index as u64 | i.extent | i.own_ticks;
+    if ((halves | fetches | fetching) >> 32) | (end >> END) != 0 {
+        return 0;
+    }
+    put(1, u64::from(i.cpu) | end << 16);
+    put(2, parent | ticks << 32);
+    let (mut kind, mut at) = (KIND_INTERVAL, FIRST_WORDS);
+    if !is_none || i.index != 0 {
+        kind |= if is_none {
+            HAS_NODE | NO_NODE
+        } else {
+            HAS_NODE
+        };
+        put(at, node | (i.index as u64) << 32);
+        at += 1;
+    }
+    // Behind the record, if there is no such word.
+    put(at, i.own_ticks | i.extent << 32);
+    let has_cost = i.own_ticks ^ ticks | i.extent != 0;
+    kind |= if has_cost { HAS_COST } else { 0 };
+    at += usize::from(has_cost);
+    if fetched.is_some() {
+        kind |= HAS_FETCHES;
+        put(at, fetches | fetching << 32);
+        at += 1;
+    }
+    put(0, head(kind, at, 0, i));
+    at
+}
+
+/// As [`interval`], in a construct that began on another thread (or long ago).
+#[inline(never)]
+fn interval_of_others(
+    i: IntervalHead,
+    origin: Origin,
+    set: u8,
+    fetched: Option<(u64, u64)>,
+    counts: impl ExactSizeIterator<Item = u64>,
+    mut put: impl FnMut(usize, u64),
+) -> usize {
+    // All nodes of a thread have the same upper half, if there aren't very many of them.
+    let nodes = i.parent & !u64::from(u32::MAX);
+    let thread = nodes >> SEQUENCE;
+    if thread << SEQUENCE != nodes {
+        return 0;
+    }
+    put(FIRST_WORDS, thread);
+    let kind = (KIND_INTERVAL | HAS_ORIGIN, FIRST_WORDS + 1);
+    words_of(&i, nodes, origin.start, kind, set, fetched, counts, put)
+}
+
+/// The words of a short interval whose nodes have all of `nodes` in common, with those that there are already.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "compiled into its callers")]
+fn words_of(
+    i: &IntervalHead,
+    nodes: u64,
+    start: u64,
+    (mut kind, mut at): (u8, usize),
+    set: u8,
+    fetched: Option<(u64, u64)>,
+    counts: impl ExactSizeIterator<Item = u64>,
     mut put: impl FnMut(usize, u64),
 ) -> usize {
     let none = i.node == 0;
-    // All nodes of a thread have the same upper half, if there aren't very many of them.
-    let mut nodes = origin.nodes;
-    let mut kind = KIND_INTERVAL;
-    let mut at = FIRST_WORDS;
-    if (i.parent ^ nodes) >> 32 != 0 {
-        nodes = i.parent & !u64::from(u32::MAX);
-        let thread = nodes >> SEQUENCE;
-        if thread << SEQUENCE != nodes {
-            return 0;
-        }
-        kind |= HAS_ORIGIN;
-        put(at, thread);
-        at += 1;
-    }
     let node = if none { 0 } else { i.node ^ nodes };
-    let end = i.t1.wrapping_sub(origin.start);
+    let end = i.t1.wrapping_sub(start);
     let ticks = i.t1.wrapping_sub(i.t0);
     let (fetches, fetching) = fetched.unwrap_or_default();
     let halves = node | ticks | i.index as u64 | i.extent | i.own_ticks | fetches | fetching;
