@@ -13,7 +13,7 @@ use ompfuse_format::record::{HEADER_LEN, KIND_PAD, ThreadHeader};
 const STAGE: usize = 64 << 10;
 
 /// Where the log begins in the file. It is written by whole stages: if these lie where the kernel's larger pages do, writing takes
-/// a quarter less time. What lies between the stage and the log is a hole.
+/// a quarter less time. What lies between the stage and the log is not used.
 const LOG: u64 = 128 << 10;
 
 /// Bytes that are left in a stage: what is not used of it is filled up.
@@ -49,13 +49,13 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
-    /// Length of the stage, and the hole behind it.
+    /// Bytes between header and log.
     pub(crate) const STAGE: u64 = LOG - HEADER_LEN as u64;
 
     /// Maps the first part of an empty file; takes the descriptor. `None` (and the descriptor closed) without space.
     pub(crate) fn new(fd: i32, path: &CStr, header: ThreadHeader) -> Option<Buffer> {
         let mapped = || {
-            if !syscall::allocate(fd, 0, (HEADER_LEN + STAGE) as u64) {
+            if !syscall::allocate(fd, 0, LOG) {
                 return None;
             }
             let head = syscall::map_file(fd, 0, HEADER_LEN + STAGE)?;

@@ -1,4 +1,4 @@
-//! What probes cost: `cargo bench -p ompfuse-tests --bench probes [-- pairs | tools | sets | loops]`.
+//! What probes cost: `cargo bench -p ompfuse-tests --bench probes [-- pairs | tools | sets | loops | instructions]`.
 //!
 //! Everything is a ratio of what was measured in the same round, one after the other; the tables show the medians of the
 //! rounds. Times are processor time (user and system), which others on the machine disturb least, and of a construct the least of
@@ -10,6 +10,8 @@
 //!   stamp per event: for libomp an OMPT tool, for libgomp functions in front of it by LD_PRELOAD (aim: at most half). The tool
 //!   takes its time stamps from `clock_gettime`, as tools do, or (as ours) from the processor's counter;
 //! - `sets`: what it costs that a construct has another event set than what is around it, and so changes twice;
+//! - `instructions`: how many each construct executes more when it is recorded, counted by valgrind: the same on every machine and
+//!   however busy it is. Only if it is asked for by name, since it takes some minutes;
 //! - `loops`: programs made of loops (aim: at most 1 % slower), with the 95 % confidence interval of the median ratio.
 //!
 //! The sources of the tools are in `tests/benches/tools`, the constructs in `fixtures/probecost`. Environment:
@@ -18,12 +20,11 @@
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::{process, repository, table};
 use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes of a record file before its records.
-const HEADER: u64 = 4096;
+/// Where a record file says how many bytes of records there are (`ThreadHeader::committed`).
+const COMMITTED: usize = 48;
 /// Threads of the programs of loops.
 const THREADS: usize = 2;
 /// Programs of loops, with sizes that take long enough for processor time, which is told in steps of some milliseconds.
@@ -71,6 +72,13 @@ fn main() {
     }
     if is_wanted("loops") {
         loops(rounds);
+    }
+    if wanted.iter().any(|w| w == "instructions") {
+        for compiler in ["gcc", "clang"] {
+            for build in Fixture::open("probecost").ordinary_builds(compiler) {
+                instructions(&build);
+            }
+        }
     }
 }
 
@@ -201,6 +209,55 @@ fn constructs(build: &Build, rounds: usize, pairs: bool, with_tools: bool) {
     }
 }
 
+/// How often `probecost` repeats a construct, and by what it divides the number of repetitions that it is told.
+const PARTS: [(&str, i64); 8] = [
+    ("barrier", 4),
+    ("single", 4),
+    ("critical", 4),
+    ("loop-static", 4),
+    ("parallel", 16),
+    ("task-if0", 8),
+    ("task", 16),
+    ("loop-dynamic", 4),
+];
+const REPEATED: i64 = 15;
+
+/// Instructions of user code that a construct executes more when it is recorded, without those of the start: by the difference
+/// between two numbers of repetitions.
+fn instructions(build: &Build) {
+    let folder = tempfile::tempdir().expect("there is room for a patched program");
+    let patched = table::patch(build, folder.path(), &[]);
+    let count = |program: &Path, name: &str, times: i64, recorded: bool| -> i64 {
+        let run = tempfile::tempdir().expect("there is room for a recording");
+        let log = run.path().join("log");
+        let mut command = Command::new("valgrind");
+        process::clean(&mut command, THREADS);
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+        command.arg(format!("--log-file={}", log.display()));
+        if recorded {
+            command.env("OMPFUSE_DIR", run.path());
+        }
+        let command = command.arg(program).args([&times.to_string(), name, "12"]);
+        process::run(command).ok("valgrind");
+        let log = std::fs::read_to_string(log).expect("valgrind tells something");
+        let number = log.lines().find_map(|l| l.split_once("Collected : "));
+        number
+            .and_then(|(_, n)| n.trim().parse().ok())
+            .expect("callgrind tells how many it has counted")
+    };
+    println!("\n{build}: instructions of a construct");
+    println!("{:<14}{:>9} {:>9}", "", "original", "more");
+    for (name, part) in PARTS {
+        let (few, many) = (1600, 16000);
+        let each = |program: &Path, recorded| {
+            let more = count(program, name, many, recorded) - count(program, name, few, recorded);
+            more * part / (many - few) / REPEATED
+        };
+        let (original, recorded) = (each(&build.path, false), each(&patched, true));
+        println!("{name:<14}{original:>9} {:>9}", recorded - original);
+    }
+}
+
 /// Bytes of records per execution unit, everything included, of each kind that a run has nothing but.
 fn bytes_per_unit(patched: &Path, folder: &Path) {
     for (name, units) in [
@@ -220,8 +277,8 @@ fn bytes_per_unit(patched: &Path, folder: &Path) {
             .flatten();
         let records = files.filter(|f| f.path().extension().is_some_and(|e| e == "rec"));
         let bytes: u64 = records
-            .filter_map(|f| Some(512 * f.metadata().ok()?.blocks())) // there is a hole behind the stage
-            .map(|len| len.saturating_sub(HEADER))
+            .filter_map(|f| std::fs::read(f.path()).ok())
+            .filter_map(|file| Some(u64::from_le_bytes(*file.get(COMMITTED..)?.first_chunk()?)))
             .sum();
         let xus = table::export(&run).len();
         println!(
