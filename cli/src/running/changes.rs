@@ -12,11 +12,12 @@
 
 use super::file::Changing;
 use super::{Running, records};
-use crate::counters;
 use crate::select::{self, Pattern};
+use crate::{counters, simulate};
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_format::record::USER_MODULE;
 use ompfuse_format::run::RunModule;
+use ompfuse_format::simulated;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -68,12 +69,21 @@ pub(crate) struct Changes {
     pub(crate) rotate: Option<u32>,
 }
 
+/// Whether an event is one of the simulated PMU.
+fn is_simulated(name: &str) -> bool {
+    simulated::position(name).is_some()
+}
+
 /// An event set's names as they are kept; `None` for `default`.
 pub(crate) fn event_set(list: &str) -> Result<Option<String>> {
     if list == DEFAULT {
         return Ok(None);
     }
-    let names = counters::parse_list(list)?;
+    // Which of the two a process can count is asked when it is known (`check_events`).
+    let names = match list.split(',').any(|n| is_simulated(n.trim())) {
+        true => simulate::events(Some(list))?,
+        false => counters::parse_list(list)?,
+    };
     let most = ompfuse_format::record::MAX_COUNTERS;
     ensure!(
         names.len() <= most,
@@ -164,6 +174,7 @@ impl Changes {
                 }
             );
         }
+        self.check_events(processes)?;
         for ((process, modules), named) in processes.iter().zip(&modules).zip(&named) {
             process.control.change(|file| {
                 self.set_sets(file)?;
@@ -198,6 +209,43 @@ impl Changes {
                 }
                 Ok(())
             })?;
+        }
+        Ok(())
+    }
+
+    /// A process that runs under the simulator counts its events and no others.
+    fn check_events(&self, processes: &[Running]) -> Result<()> {
+        let own = self.list.iter().filter_map(|change| match change {
+            Change::OwnSet { names, .. } => names.as_deref(),
+            Change::Switch { .. } => None,
+        });
+        let all = || {
+            self.sets
+                .iter()
+                .flatten()
+                .map(String::as_str)
+                .chain(own.clone())
+        };
+        for process in processes {
+            let state = process.control.state()?;
+            let simulates = state
+                .sets
+                .iter()
+                .flat_map(|s| s.split(','))
+                .any(is_simulated);
+            let other = |n: &&str| !n.is_empty() && n.split(',').any(is_simulated) != simulates;
+            if let Some(names) = all().find(other) {
+                let pid = process.pid;
+                match simulates {
+                    true => bail!(
+                        "{names}: process {pid} is recorded with --simulate, which counts the simulator's events \
+                         (sim-...) and no others"
+                    ),
+                    false => bail!(
+                        "{names}: process {pid} does not run under the simulator; record it with --simulate"
+                    ),
+                }
+            }
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! What is changed while a program runs: `ompfuse ctl`, event sets in turn, SIGUSR1.
 
+mod simulated;
+
 use ompfuse_tests::dialogue::Dialogue;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::table::{self, Xu};

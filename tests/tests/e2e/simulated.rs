@@ -52,7 +52,7 @@ const BETWEEN_SECTIONS: &str = "sim-taken";
 /// Variants whose labels differ so much between runs that one label may mean two grids: nothing of two runs is compared.
 const INCOMPARABLE: [(&str, &str); 1] = [("mg", "threaded")];
 
-fn can_simulate() -> bool {
+pub(crate) fn can_simulate() -> bool {
     let found = Command::new("qemu-x86_64").arg("--version").output();
     let found = found.is_ok_and(|o| o.status.success());
     if !found {
