@@ -9,7 +9,6 @@ pub(crate) use together::{count_together, hardware_slots};
 use ompfuse_format::event::{self, EVENTS, Event, Kind};
 use perf_event::{Builder, Counter};
 use serde::Serialize;
-use std::hint::black_box;
 use std::io;
 
 // errno values of perf_event_open(2).
@@ -113,29 +112,9 @@ fn open(event: &Event, with_kernel: bool) -> io::Result<Counter> {
 /// Whether a counter moves while this thread works.
 fn watch(mut counter: Counter) -> io::Result<bool> {
     counter.enable()?;
-    work();
+    event::exercise();
     counter.disable()?;
     Ok(counter.read()? > 0)
-}
-
-/// About a millisecond of work that causes some of every hardware event: branches and memory accesses that nothing
-/// can predict, in more memory than a first-level cache holds.
-fn work() {
-    let mut memory = vec![0u8; 4 << 20];
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    for _ in 0..100_000 {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        let at = (random >> 20) as usize % memory.len();
-        // The black box keeps the compiler from doing without the branch.
-        memory[at] = if random & 1 == 0 {
-            black_box(memory[at])
-        } else {
-            memory[at].wrapping_add(1)
-        };
-    }
-    black_box(memory);
 }
 
 /// Reason and remedy for an error of `perf_event_open`.

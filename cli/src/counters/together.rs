@@ -1,6 +1,6 @@
 //! How many hardware events this processor counts at once, and which: found by trying.
 
-use super::{builder, work};
+use super::builder;
 use ompfuse_format::event::{self, Event, Kind};
 use perf_event::Group;
 use std::io;
@@ -34,7 +34,7 @@ fn all_count(events: &[&Event], with_kernel: bool) -> bool {
             .map(|e| builder(e, with_kernel).group(&mut group).build());
         let members = members.collect::<io::Result<Vec<_>>>()?;
         group.enable()?;
-        work();
+        event::exercise();
         let counts = group.read()?;
         Ok(members.iter().all(|m| counts[m] > 0))
     };

@@ -1,5 +1,9 @@
 //! perf's events that ompfuse knows, each once: names, numbers, what they count.
 
+mod exercise;
+
+pub use exercise::exercise;
+
 /// Who counts an event. The numbers are those of `perf_event_attr.type` (linux/perf_event.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {

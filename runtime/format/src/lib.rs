@@ -6,10 +6,10 @@
 //! * [`construct`]: the OpenMP constructs, by their numbers and names.
 //! * [`description`]: what a patched file says of itself, as it is written.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
-//! * [`event`]: perf's events.
+//! * [`event`]: perf's events, and work that causes them.
 //! * [`run`]: the JSON headers of a run folder.
 //! * [`simulated`]: the events of the simulated PMU, and where their counts are.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod abi;
 pub mod construct;

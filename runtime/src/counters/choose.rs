@@ -1,9 +1,7 @@
 //! Which of the wanted events can be counted, found out once by the first thread that needs to know.
 
 use super::{Counters, simulated};
-use core::arch::x86_64::{_mm_clflush, _mm_mfence};
-use core::hint::black_box;
-use ompfuse_format::event::{self, Event, Kind};
+use ompfuse_format::event::{self, Event, Kind, exercise};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::EventStatus;
 use perf_event::{Builder, Counter, Group};
@@ -163,33 +161,6 @@ fn dead(group: &mut Group, opened: &[(Chosen, Counter)]) -> Vec<bool> {
             .collect(),
         _ => vec![],
     }
-}
-
-/// Rounds of [`exercise`]: some 0.1 ms.
-const ROUNDS: u64 = 512;
-
-/// Work that causes some of every hardware event: branches that nothing can predict, accesses that no cache can serve.
-fn exercise() {
-    let mut lines = [0u64; 64];
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    for _ in 0..ROUNDS {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        let at = (random >> 20) as usize % lines.len();
-        // SAFETY: an address of a local variable; every x86-64 has the instructions.
-        unsafe {
-            _mm_clflush(lines.as_ptr().wrapping_add(at).cast());
-            _mm_mfence();
-        }
-        // The black box keeps the compiler from doing without the branch.
-        lines[at] = if random & 1 == 0 {
-            black_box(lines[at])
-        } else {
-            lines[at].wrapping_add(1)
-        };
-    }
-    black_box(lines);
 }
 
 #[cfg(test)]

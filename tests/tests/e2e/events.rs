@@ -1,5 +1,7 @@
 //! What can't be counted is said once, with the remedy, and the run goes on.
 
+mod dead;
+
 use ompfuse_tests::fixture::Fixture;
 use ompfuse_tests::process;
 use ompfuse_tests::{command, skip, table};

@@ -1,6 +1,6 @@
 //! Labels and sizes of all execution units, against a program that says of each what it is (`fixtures/behaviour/kin.c`):
 //! nested and serialised regions, tasks in loops in tasks, loops of tasks, sections, teams, undeferred, final, untied and
-//! cancelled tasks.
+//! cancelled tasks, cancelled loops and sections.
 
 use ompfuse_tests::scan::Scan;
 use ompfuse_tests::table::{self, Xu};
