@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::run::{
     EventSet, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, RunModule,
-    events_file, module_file_process,
+    events_file, events_file_process, module_file_process,
 };
 use serde::de::DeserializeOwned;
 use std::ffi::{OsStr, OsString};
@@ -155,6 +155,8 @@ pub(crate) struct Processes {
     pub(crate) headers: Vec<ProcessHeader>,
     /// Those that ended in an orderly way.
     pub(crate) ends: Vec<ProcessEnd>,
+    /// Event sets that processes came to later.
+    pub(crate) sets: Vec<EventSet>,
     /// Modules that were loaded after the header of their process.
     late: Vec<ModuleStatus>,
 }
@@ -181,6 +183,10 @@ pub(crate) fn read_processes(folder: &Path) -> Result<Processes> {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         if module_file_process(name).is_some() {
             processes.late.extend(read_json(&path)?);
+            continue;
+        }
+        if events_file_process(name).is_some() {
+            processes.sets.extend(read_json(&path)?);
             continue;
         }
         if !name.starts_with("process-") {

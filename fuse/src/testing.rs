@@ -15,7 +15,8 @@ use ompfuse_format::record::{
     VERSION, encode_interval, encode_node,
 };
 use ompfuse_format::run::{
-    ClockPair, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RunHeader, RunModule,
+    ClockPair, EventStatus, Exit, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RunHeader,
+    RunModule,
 };
 use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, Mechanism, Outcome, SiteInfo, Source};
 
@@ -281,9 +282,8 @@ impl FakeRun {
                 threads: threads.len() as u32,
                 lost: threads.iter().map(|t| t.lost).sum(),
                 stopped: None,
-                boundary: None,
-                probes: vec![],
                 switches: None,
+                costs: ProcessCosts::default(),
             };
             self.files.push((
                 format!("process-{pid}.end.json"),

@@ -232,8 +232,19 @@ fn switches(run: &RunSummary) -> Option<u64> {
 
 /// What the processor's counters cost where threads were switched, if that is much of a run.
 fn switching(summary: &Summary, run: &RunSummary) -> Option<String> {
-    let switches = switches(run)?;
     let each = run.switch_cost_ns? as f64 * NS;
+    let Some(switches) = switches(run) else {
+        let killed = run.processes.iter().filter(|p| p.switches.is_none());
+        let killed = killed.count();
+        return (killed > 0).then(|| {
+            format!(
+                "counting the processor's events costs at least {} at each switch of a thread here; how many there were is not \
+                 known of {killed} of {} processes, which did not end in an orderly way",
+                seconds(each),
+                run.processes.len()
+            )
+        });
+    };
     let time = run.duration_s? * f64::from(summary.threads.max(1));
     let cost = each * switches as f64;
     (cost > WORTH_SAYING * time).then(|| {

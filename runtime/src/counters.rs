@@ -8,14 +8,19 @@ mod simulated;
 
 pub(crate) use choose::{EventSet, choose};
 
-use crate::syscall;
+use crate::syscall::{self, Refusal};
 use core::cell::Cell;
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU32, Ordering};
 use ompfuse_format::record::MAX_COUNTERS;
 use perf_event::Group;
 use rdpmc::CounterPage;
 use simulated::Slot;
 use std::os::fd::IntoRawFd;
+
+/// How often descriptors were found closed. The program has closed those of other threads too, it must be feared; their numbers
+/// may come to be those of its own files, which must not be read.
+static CLOSED: AtomicU32 = AtomicU32::new(0);
 
 /// The kernel's two clocks of an event may differ by this much, whatever it counts.
 const TOLERANCE_NS: u64 = 1000;
@@ -26,6 +31,10 @@ pub(crate) struct Counters {
     /// Leader first; all are kept open.
     fds: [i32; MAX_COUNTERS + 1],
     len: usize,
+    /// The kernel's numbers of the events, in the same order.
+    ids: [u64; MAX_COUNTERS + 1],
+    /// What [`CLOSED`] was when they were opened.
+    closed: u32,
     /// Time that the events were enabled but not counted, in nanoseconds, at the last call of the kernel.
     gap: Cell<u64>,
     /// A page per counter, if all can be read without the kernel.
@@ -43,6 +52,8 @@ impl Counters {
         let mut counters = Counters {
             fds: [-1; MAX_COUNTERS + 1],
             len: 0,
+            ids: [0; MAX_COUNTERS + 1],
+            closed: CLOSED.load(Ordering::Relaxed),
             gap: Cell::new(0),
             pages: None,
             is_foreign: Cell::new(false),
@@ -79,6 +90,9 @@ impl Counters {
         counters.fds[0] = syscall::move_up(group.into_raw_fd());
         for (slot, counter) in counters.fds[1..].iter_mut().zip(members) {
             *slot = syscall::move_up(counter.into_raw_fd());
+        }
+        for (id, &fd) in counters.ids.iter_mut().zip(&counters.fds) {
+            *id = syscall::event_id(fd).unwrap_or(0);
         }
         counters.len = chosen.len();
         counters.pages = counters.map_pages();
@@ -153,7 +167,7 @@ impl Counters {
 
     fn tell(&self, request: u32) {
         const WHOLE_GROUP: usize = perf_event_open_sys::bindings::PERF_IOC_FLAG_GROUP as usize;
-        if self.len > 0 && self.simulated.is_none() {
+        if self.len > 0 && self.simulated.is_none() && !self.are_closed() {
             syscall::control(self.fds[0], request as usize, WHOLE_GROUP);
         }
     }
@@ -171,8 +185,17 @@ impl Counters {
         // Not zeroed: the C library's `memset` changes registers that inline probes don't save.
         let mut words = MaybeUninit::<[u64; 3 + 2 * (MAX_COUNTERS + 1)]>::uninit();
         let expected = 3 + 2 * (self.len + 1);
-        let Some(words) = syscall::read_words(self.fds[0], &mut words, expected) else {
+        if self.len == 0 || self.are_closed() {
             return false;
+        }
+        let words = match syscall::read_words(self.fds[0], &mut words, expected) {
+            Ok(words) => words,
+            Err(refusal) => {
+                if matches!(refusal, Refusal::Closed) {
+                    CLOSED.fetch_add(1, Ordering::Relaxed);
+                }
+                return false;
+            }
         };
         for (words, value) in words.iter().skip(5).step_by(2).zip(out.iter_mut()) {
             *value = *words;
@@ -194,9 +217,15 @@ impl Counters {
             pages[..self.len].iter().for_each(|page| page.unmap());
         }
         if self.len > 0 {
-            self.fds[..=self.len]
-                .iter()
-                .for_each(|&fd| syscall::close(fd));
+            let own = self.fds[..=self.len].iter().zip(&self.ids);
+            own.filter(|&(&fd, &id)| syscall::event_id(fd) == Some(id))
+                .for_each(|(&fd, _)| syscall::close(fd));
         }
+    }
+
+    /// Whether the program must be taken to have closed the descriptors.
+    #[inline(always)]
+    fn are_closed(&self) -> bool {
+        CLOSED.load(Ordering::Relaxed) != self.closed
     }
 }

@@ -16,7 +16,9 @@ use crate::thread::{Thread, now, sample};
 use crate::{control, entry, host, modules, names, program, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::record::USER_MODULE;
-use ompfuse_format::run::{self, ClockPair, EventStatus, ModuleStatus, ProcessHeader};
+use ompfuse_format::run::{
+    self, ClockPair, EventStatus, ModuleStatus, ProcessCosts, ProcessHeader,
+};
 use sets::{counted_names, split_set};
 use settings::{Settings, environment, settings};
 use std::ffi::CString;
@@ -144,6 +146,10 @@ fn start(settings: &Settings) {
         measure::measure(thread);
         thread.rest();
     }
+    // SAFETY: set above, and never freed.
+    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
+        process.announce_costs();
+    }
     let min_ticks = settings.min_ns.map_or(0, measure::ticks_of);
     sample::prepare(settings.one_in, settings.share, min_ticks);
     if let Some(thread) = known() {
@@ -237,6 +243,18 @@ impl Process {
         false
     }
 
+    /// Writes what recording costs; where that can't be, it isn't known.
+    fn announce_costs(&self) {
+        let costs = measure::costs(&self.status);
+        if costs == ProcessCosts::default() {
+            return;
+        }
+        if let Ok(json) = serde_json::to_vec_pretty(&costs) {
+            let path = self.directory.join(run::costs_file(&self.key));
+            let _ = create(&path).and_then(|mut f| f.write_all(&json));
+        }
+    }
+
     fn control_file(&self) -> PathBuf {
         self.directory
             .join(ompfuse_format::control::file_name(&self.key))
@@ -294,8 +312,13 @@ unsafe extern "C" fn after_fork_in_child() {
     CALLS.store(0, Ordering::Relaxed); // of a thread that is not here any more
     LOST.store(0, Ordering::Relaxed);
     // SAFETY: only this thread exists here, and no reference is held.
-    let announced =
-        unsafe { PROCESS.load(Ordering::Acquire).as_mut() }.is_some_and(Process::announce);
+    let announced = unsafe { PROCESS.load(Ordering::Acquire).as_mut() }.is_some_and(|process| {
+        let announced = process.announce();
+        if announced {
+            process.announce_costs(); // the parent has measured them
+        }
+        announced
+    });
     if !announced {
         ACTIVE.store(false, Ordering::Release);
     }

@@ -22,21 +22,32 @@ pub(crate) unsafe fn raw(number: libc::c_long, args: [usize; 6]) -> isize {
     result
 }
 
-/// Reads so many words; `None` if the kernel gives fewer, or none.
+/// Why words could not be read.
+pub(crate) enum Refusal {
+    /// The descriptor is closed.
+    Closed,
+    /// Anything else.
+    Other,
+}
+
+/// Reads so many words; a refusal if the kernel gives fewer, or none.
 #[inline(always)]
 pub(crate) fn read_words<const N: usize>(
     fd: i32,
     out: &mut MaybeUninit<[u64; N]>,
     wanted: usize,
-) -> Option<&[u64]> {
+) -> Result<&[u64], Refusal> {
     let args = [fd as usize, out.as_mut_ptr() as usize, 8 * N, 0, 0, 0];
     // SAFETY: the kernel writes at most the given length into the borrowed array.
     let read = unsafe { raw(libc::SYS_read, args) };
+    if read == -(libc::EBADF as isize) {
+        return Err(Refusal::Closed);
+    }
     if wanted > N || read != (8 * wanted) as isize {
-        return None;
+        return Err(Refusal::Other);
     }
     // SAFETY: the kernel has written so many words.
-    Some(unsafe { core::slice::from_raw_parts(out.as_ptr().cast(), wanted) })
+    Ok(unsafe { core::slice::from_raw_parts(out.as_ptr().cast(), wanted) })
 }
 
 /// Private anonymous memory, zeroed; `None` if there is none. The length is rounded up to pages by the kernel.
@@ -264,6 +275,20 @@ pub(crate) fn move_up(fd: i32) -> i32 {
 pub(crate) fn control(fd: i32, request: usize, argument: usize) {
     // SAFETY: no memory is involved.
     unsafe { raw(libc::SYS_ioctl, [fd as usize, request, argument, 0, 0, 0]) };
+}
+
+/// The kernel's number of a perf event; `None` if the descriptor is closed, or something else by now.
+pub(crate) fn event_id(fd: i32) -> Option<u64> {
+    let mut id = 0u64;
+    let request = perf_event_open_sys::bindings::ID as usize;
+    // SAFETY: of a perf event the kernel writes its number into the local variable; others don't know the request.
+    let result = unsafe {
+        raw(
+            libc::SYS_ioctl,
+            [fd as usize, request, &raw mut id as usize, 0, 0, 0],
+        )
+    };
+    (result == 0).then_some(id)
 }
 
 /// Lets other threads run.

@@ -177,6 +177,7 @@ impl Recorder<'_> {
             .headers
             .iter()
             .flat_map(|h| &h.events)
+            .chain(processes.sets.iter().flat_map(|s| &s.events))
             .filter_map(|e| e.reason.clone());
         let stopped = processes.ends.iter().filter_map(|e| e.stopped.clone());
         let lost = processes.ends.iter().map(|e| e.lost).sum();

@@ -3,8 +3,8 @@
 use super::health::Problem;
 use ompfuse_format::record::{RecordError, ThreadFile};
 use ompfuse_format::run::{
-    EventSet, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, events_file_process,
-    module_file_process,
+    EventSet, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader,
+    costs_file_process, events_file_process, module_file_process,
 };
 use std::collections::BTreeMap;
 
@@ -36,6 +36,8 @@ pub struct ThreadBytes<'a> {
 pub struct ProcessFiles<'a> {
     /// Written when recording began.
     pub header: ProcessHeader,
+    /// What recording cost it, as far as that is known.
+    pub costs: ProcessCosts,
     /// Written at an orderly exit.
     pub end: Option<ProcessEnd>,
     /// The record files of its threads.
@@ -69,6 +71,7 @@ impl<'a> RunFiles<'a> {
         let (mut begins, mut ends, mut threads) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let mut late: Vec<(&str, ModuleStatus)> = Vec::new();
         let mut sets: Vec<(&str, EventSet)> = Vec::new();
+        let mut costs: BTreeMap<&str, ProcessCosts> = BTreeMap::new();
         for (name, bytes) in &files {
             let name = name.as_ref();
             let mut broken = |error: serde_json::Error| {
@@ -100,6 +103,12 @@ impl<'a> RunFiles<'a> {
                     Ok(set) => sets.push((key, set)),
                     Err(error) => broken(error),
                 }
+            } else if let Some(key) = costs_file_process(name).filter(|k| is_key(k)) {
+                match serde_json::from_slice::<ProcessCosts>(bytes) {
+                    Ok(known) => drop(costs.insert(key, known)),
+                    Err(_) if bytes.is_empty() => {} // killed before it was written
+                    Err(error) => broken(error),
+                }
             } else if name.ends_with(".rec") {
                 threads.push((name, *bytes));
             }
@@ -107,11 +116,14 @@ impl<'a> RunFiles<'a> {
         let mut processes: BTreeMap<String, ProcessFiles<'a>> = begins
             .into_iter()
             .map(|(key, header)| {
+                let end: Option<ProcessEnd> = ends.remove(key);
+                let older = || end.as_ref().map(|e| e.costs.clone());
                 (
                     key.to_owned(),
                     ProcessFiles {
                         header,
-                        end: ends.remove(key),
+                        costs: costs.remove(key).or_else(older).unwrap_or_default(),
+                        end,
                         threads: vec![],
                     },
                 )

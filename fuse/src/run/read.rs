@@ -179,15 +179,12 @@ pub(super) fn read(files: &RunFiles<'_>) -> Run {
                 .as_ref()
                 .map_or(last_tsc.max(process.header.begin.tsc), |e| e.end.tsc)),
             ended: process.end.is_some(),
-            boundary_ps: process.end.as_ref().and_then(|e| e.boundary).and_then(|b| {
+            boundary_ps: process.costs.boundary.and_then(|b| {
                 clock
                     .length(b.ticks.saturating_mul(1000))
                     .checked_div(b.boundaries)
             }),
-            probes: process
-                .end
-                .as_ref()
-                .map_or_else(Vec::new, |e| e.probes.clone()),
+            probes: process.costs.probes.clone(),
             switches: process.end.as_ref().and_then(|e| e.switches),
         });
 

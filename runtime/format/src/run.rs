@@ -6,6 +6,7 @@
 //!   process-<pid>.json     ProcessHeader, by the runtime library when recording begins in a process
 //!   module-<pid>-<n>.json  ModuleStatus of a module that was loaded later
 //!   events-<pid>-<n>.json  EventSet that was added while the process ran
+//!   costs-<pid>.json       ProcessCosts, by the runtime library when it has measured them
 //!   <pid>.ctl              what can be changed while the process runs (see `control`)
 //!   process-<pid>.end.json ProcessEnd, by the runtime library at an orderly exit
 //!   <pid>-<index>.rec      a thread's records (see `record`)
@@ -82,6 +83,16 @@ pub fn events_file_process(name: &str) -> Option<&str> {
         .strip_suffix(".json")?
         .split_once('-')?;
     set.bytes().all(|b| b.is_ascii_digit()).then_some(key)
+}
+
+/// Name of the file that tells what recording costs a process. `key`: the process, as in the name of its header.
+pub fn costs_file(key: &str) -> String {
+    format!("costs-{key}.json")
+}
+
+/// The process (`key`) that a file of costs belongs to; `None` for other files.
+pub fn costs_file_process(name: &str) -> Option<&str> {
+    name.strip_prefix("costs-")?.strip_suffix(".json")
 }
 
 /// A time on both clocks.
@@ -168,6 +179,18 @@ pub struct ProbeCount {
     pub around: u64,
 }
 
+/// What recording costs, as the main thread has measured it when recording began. Written at once: however the process ends,
+/// it is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessCosts {
+    /// What a boundary costs; `None`: nobody has measured it.
+    #[serde(default)]
+    pub boundary: Option<BoundaryCost>,
+    /// What the probes of an execution unit add to the counts of the first event set.
+    #[serde(default)]
+    pub probes: Vec<ProbeCount>,
+}
+
 /// Written at an orderly exit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessEnd {
@@ -179,16 +202,12 @@ pub struct ProcessEnd {
     pub lost: u64,
     /// Why recording stopped early, if it did.
     pub stopped: Option<String>,
-    /// As the main thread measured it when recording began; `None`: nobody did.
-    #[serde(default)]
-    pub boundary: Option<BoundaryCost>,
-    /// What the probes of an execution unit add to the counts of the first event set, as the main thread measured it when
-    /// recording began.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub probes: Vec<ProbeCount>,
     /// How often the process's threads have been switched away from a processor since recording began.
     #[serde(default)]
     pub switches: Option<u64>,
+    /// Runs of older versions have their costs here.
+    #[serde(flatten, skip_serializing)]
+    pub costs: ProcessCosts,
 }
 
 /// A patched module of a run, with the sites that its records refer to.

@@ -13,6 +13,7 @@ use ompfuse_format::record::{site_ref, split_site};
 const RAX: usize = 0;
 /// Index of rsp.
 const RSP: usize = 4;
+const RBP: usize = 5;
 
 /// A probe of a trampoline, the site's `probe`; `registers` in x86's numbering, as they are before the displaced instruction.
 #[inline(always)]
@@ -30,7 +31,7 @@ pub(crate) fn inline(
         }
         Some(Probe::InlineLoopShare) => _ = share(thread, registers, register, site),
         Some(Probe::InlineMaster) => master(thread, register, site),
-        Some(Probe::InlineLoopAgain) => loop_again(thread, registers[RSP], site),
+        Some(Probe::InlineLoopAgain) => loop_again(thread, registers, site),
         Some(Probe::InlineChunk) => chunk(thread, registers, site),
         Some(Probe::InlineNextChunk) => {
             let region = entry::region(site);
@@ -96,6 +97,7 @@ fn share(thread: &Thread, registers: &[u64; 16], divisor: Option<u64>, site: &Si
     let share = Share {
         site: entry::this(site),
         stack: registers[RSP],
+        frame: registers[RBP],
         first: first as i64,
         count,
     };
@@ -126,9 +128,11 @@ fn loop_construct(site: &SiteDesc) -> Construct {
 }
 
 /// A static loop with the bounds of another, which the same execution of the function has computed.
-fn loop_again(thread: &Thread, stack: u64, site: &SiteDesc) {
+fn loop_again(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let this = entry::region(site);
-    match thread.share(sibling(site, entry::constants(site).param), stack) {
+    let (computed, stack) = (sibling(site, entry::constants(site).param), registers[RSP]);
+    let by_frame = || thread.share_of_frame(computed, stack, registers[RBP]);
+    match thread.share(computed, stack).or_else(by_frame) {
         Some(share) => begin(thread, site, this, share),
         None => begin_unknown(thread, loop_construct(site), this),
     }

@@ -10,7 +10,7 @@ use super::{ACTIVE, LOST, PROCESS, Process, TLS_OFF, clock, complain, create, he
 use crate::thread::Thread;
 use crate::tls;
 use core::sync::atomic::{AtomicBool, Ordering};
-use ompfuse_format::run::ProcessEnd;
+use ompfuse_format::run::{ProcessCosts, ProcessEnd};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -46,7 +46,7 @@ extern "C" fn prepare() {
     };
     // The exiting thread too: if it comes to another construct, it goes on in another file.
     let lost = close_idle(true);
-    if write(process, &totals(process, lost)) {
+    if write(process, &totals(lost)) {
         WRITTEN.store(true, Ordering::Relaxed);
     }
 }
@@ -74,7 +74,7 @@ pub(crate) fn finish() {
         thread.finish();
     }
     tls::set(TLS_OFF);
-    let end = totals(process, close_idle(!is_written));
+    let end = totals(close_idle(!is_written));
     if own.is_some() || !is_written {
         write(process, &end);
     }
@@ -105,15 +105,15 @@ fn close_idle(trim: bool) -> u64 {
     lost
 }
 
-fn totals(process: &Process, lost: u64) -> ProcessEnd {
+fn totals(lost: u64) -> ProcessEnd {
     ProcessEnd {
         end: clock(),
         threads: NEXT_INDEX.load(Ordering::Relaxed),
         lost,
-        stopped: (lost > 0)
-            .then(|| format!("{lost} records or threads did not fit (disk full, or a limit)")),
-        boundary: measure::boundary(),
-        probes: measure::probe_counts(&process.status),
+        stopped: (lost > 0).then(|| {
+            format!("{lost} records or threads did not fit (disk full, a limit, or out of reach)")
+        }),
+        costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
     }
 }

@@ -5,7 +5,7 @@ use crate::probes;
 use crate::thread::{Thread, now, sample};
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_format::run::{BoundaryCost, EventStatus, ProbeCount};
+use ompfuse_format::run::{BoundaryCost, EventStatus, ProbeCount, ProcessCosts};
 use std::sync::OnceLock;
 
 /// Ticks of so many boundaries as are measured together; 0: not measured.
@@ -40,8 +40,16 @@ pub(super) fn measure(thread: &Thread) {
     SWITCHES.store(switches().unwrap_or(0), Ordering::Relaxed);
 }
 
-/// What [`measure`] has measured of boundaries.
-pub(super) fn boundary() -> Option<BoundaryCost> {
+/// What [`measure`] has measured.
+pub(super) fn costs(status: &[EventStatus]) -> ProcessCosts {
+    ProcessCosts {
+        boundary: boundary(),
+        probes: probe_counts(status),
+    }
+}
+
+/// Of boundaries.
+fn boundary() -> Option<BoundaryCost> {
     let ticks = BOUNDARY_TICKS.load(Ordering::Relaxed);
     (ticks > 0).then_some(BoundaryCost {
         boundaries: MEASURED.0,
@@ -49,8 +57,8 @@ pub(super) fn boundary() -> Option<BoundaryCost> {
     })
 }
 
-/// What it has measured of probes, for the events that are counted.
-pub(super) fn probe_counts(status: &[EventStatus]) -> Vec<ProbeCount> {
+/// Of probes, for the events that are counted.
+fn probe_counts(status: &[EventStatus]) -> Vec<ProbeCount> {
     let count = |status: &EventStatus| {
         let &[inside, around] = PROBES.get()?.get(status.column? as usize)?;
         Some(ProbeCount {

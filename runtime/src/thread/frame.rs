@@ -122,6 +122,8 @@ pub(crate) struct Chunks {
 pub(crate) struct Share {
     pub(crate) site: u32,
     pub(crate) stack: u64,
+    /// What was in the frame pointer's register.
+    pub(crate) frame: u64,
     pub(crate) first: i64,
     pub(crate) count: u64,
 }
@@ -151,6 +153,17 @@ impl Thread {
             .iter()
             .map(Cell::get)
             .find(|s| s.site == site && s.stack == stack)
+    }
+
+    /// The same, by the frame pointer: a function that takes memory from its stack meanwhile has one. `None` if it is not
+    /// certain.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn share_of_frame(&self, site: u32, stack: u64, frame: u64) -> Option<Share> {
+        let lies = |s: &Share| stack < s.stack && s.stack <= frame;
+        let all = self.shares.iter().flatten().map(Cell::get);
+        let mut own = all.filter(|s| s.site == site && s.frame == frame && lies(s));
+        own.next().filter(|_| own.next().is_none())
     }
 }
 

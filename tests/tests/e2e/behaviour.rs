@@ -3,6 +3,7 @@
 
 mod contexts;
 mod ends;
+mod odd;
 mod profilers;
 
 use ompfuse_tests::process::{self, Output};

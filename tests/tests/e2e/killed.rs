@@ -61,3 +61,25 @@ fn at_most_the_last_task_of_each_thread_is_missing() {
     );
     println!("{KILLS} kills, {all} tasks done, {missing} not on record");
 }
+
+/// It is measured when recording begins, and told then.
+#[test]
+fn what_recording_costs_is_known_of_a_killed_run() {
+    let Some(build) = Fixture::open("lifecycle").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let patched = table::patch(&build, folder.path(), &[]);
+    let out = folder.path().join("runs");
+    let ended = table::record(&patched, &["10", "kill"], 2, &out, &table::ONE_EVENT);
+    assert_eq!(ended.status, 128 + 9, "{ended:?}");
+    let json = ["--format".into(), "json".into()];
+    let report = ["report".into(), table::runs(&out).remove(0)];
+    let report = command::json(report.into_iter().chain(json));
+    let event = &report["events"][0];
+    assert!(event["probe_inside"].as_u64() > Some(0), "{event}");
+    // A filter is made of what a boundary costs.
+    let mut filter = command::with_threads(1);
+    filter.args(["report", "--suggest-filter=5"]).arg(&out);
+    process::run(&mut filter).ok("a filter");
+}

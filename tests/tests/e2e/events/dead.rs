@@ -119,6 +119,7 @@ fn what_stays_0_in_the_program_has_no_column() {
             .errors()
             .matches("instructions opens but stays 0")
             .count();
+        assert_eq!(told, 1, "said once: {recorded:?}");
         if flags.len() > 2 {
             let turns = table::export(&run);
             let with = |e: &str| {
@@ -134,7 +135,6 @@ fn what_stays_0_in_the_program_has_no_column() {
             );
             assert_eq!(with("instructions"), 0);
         } else {
-            assert_eq!(told, 1, "{recorded:?}");
             columns(&run, &["cycles", "cache-misses"]);
         }
     }

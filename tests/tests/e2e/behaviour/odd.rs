@@ -1,0 +1,55 @@
+//! What a program does to its own process: `fixtures/behaviour/odd.c`.
+
+use super::Pair;
+use ompfuse_tests::{fixture, table};
+
+/// Descriptors that the program closes and uses again are its own: nothing is read from them, and they stay open.
+#[test]
+fn descriptors_are_used_again() {
+    for pair in Pair::all("odd", &[]) {
+        let (output, folder) = pair.same(&["reuses"], 2);
+        let own = fixture::counts(&output.text());
+        // What was recorded when they went is there; what isn't counted any more isn't shown as 0.
+        let xus = table::export(&table::runs(folder.path())[0]);
+        let iterations: u64 = xus.iter().map(|x| x.number("iterations")).sum();
+        assert_eq!(iterations, own["iterations"], "{}", pair.what);
+        let counted = xus.iter().filter(|x| !x.columns["task-clock"].is_empty());
+        let counted = counted.count();
+        assert!(counted < xus.len() / 2, "{}: {counted}", pair.what);
+    }
+}
+
+#[test]
+fn limits_memory_and_paths() {
+    for pair in Pair::all("odd", &[]) {
+        for how in ["limits", "memory", "paths", "namespaces"] {
+            pair.same_and_counted(&[how], 2);
+        }
+    }
+}
+
+/// Threads that are there go on recording; of one that comes when the folder is out of reach that is said.
+#[test]
+fn another_root() {
+    for pair in Pair::all("odd", &[]) {
+        let (output, folder) = pair.same(&["chroot"], 2);
+        let own = fixture::counts(&output.text());
+        let xus = table::export(&table::runs(folder.path())[0]);
+        let iterations: u64 = xus.iter().map(|x| x.number("iterations")).sum();
+        let missing = own["iterations"] - iterations;
+        assert!(missing <= 64, "{}: {missing} missing", pair.what);
+    }
+}
+
+/// A loop whose share was computed before the function took memory from its stack.
+#[test]
+fn a_stack_that_moves_between_two_loops() {
+    for level in ["-O0", "-O1"] {
+        let Some(pair) = Pair::new("inscan", "gcc", &[level]) else {
+            return;
+        };
+        for threads in [1, 3] {
+            pair.same_and_counted(&[], threads);
+        }
+    }
+}
