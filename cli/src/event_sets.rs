@@ -5,8 +5,8 @@ use crate::{counters, load};
 use anyhow::Result;
 use ompfuse_format::event::is_hardware;
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_fuse::Profile;
 use ompfuse_fuse::plan::Correlations;
+use ompfuse_fuse::{Profile, with_first_again};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -17,14 +17,15 @@ const USUAL_SLOTS: usize = 4;
 /// How events are distributed over runs.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SetArgs {
-    /// How the runs are combined: joint, bc and bc-unlabelled need event sets that overlap, and so more runs
-    #[arg(long, value_enum, default_value_t = Strategy::Lgl)]
+    /// How the runs are combined: joint, bc and bc-unlabelled need event sets that overlap, and so more runs; default is lgl, but
+    /// with --from twice joint, and the first event set is counted three times, so that a typical run can be chosen
+    #[arg(long, value_enum, default_value_t = Strategy::Default)]
     pub(crate) strategy: Strategy,
     /// Events that one run counts at most (default: software events are free, hardware events are limited by the
     /// processor's counters)
     #[arg(long, value_name = "N", value_parser = parse_slots)]
     pub(crate) slots: Option<usize>,
-    /// Event sets at most; the events of further ones are left out, and named
+    /// Event sets at most: those that are counted again are left out first, then the last ones, and their events are named
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_runs: Option<u32>,
     /// A run or profile whose counts say which events predict which others, and whose time says how long the runs will take;
@@ -78,13 +79,19 @@ impl SetArgs {
     /// The event sets for the strategy.
     pub(crate) fn planned(&self, events: &[&str], known: &Correlations) -> Vec<Vec<String>> {
         match self.strategy {
+            Strategy::Default if self.from.len() > 1 => {
+                let most = self.max_runs.map_or(usize::MAX, |n| n as usize);
+                with_first_again(self.plan_joint(events, known), most)
+            }
             Strategy::Joint => self.plan_joint(events, known),
             Strategy::Bc | Strategy::BcUnlabelled => {
                 let events = owned(&by_behaviour(events));
                 let correlation = |a: &str, b: &str| known.get(a, b);
                 ompfuse_fuse::plan_bc(&events, self.slots(), compatible(), correlation)
             }
-            Strategy::Lgl | Strategy::Ctc | Strategy::Instances => self.plan(events),
+            Strategy::Default | Strategy::Lgl | Strategy::Ctc | Strategy::Instances => {
+                self.plan(events)
+            }
         }
     }
 
@@ -217,6 +224,31 @@ mod tests {
         let (kept, left_out) = two.limited(shared.clone());
         assert_eq!((&kept[..], left_out.len()), (&shared[..2], 1));
         assert!(!kept.iter().flatten().any(|e| *e == left_out[0]));
+    }
+
+    #[test]
+    fn by_default_two_profiles_lead_to_shared_sets_and_a_choice_of_first_runs() {
+        let events = ["task-clock", "page-faults", "minor-faults", "major-faults"];
+        let none = &Correlations::default();
+        let with = |profiles: usize, max_runs| SetArgs {
+            strategy: Strategy::Default,
+            max_runs,
+            from: vec![PathBuf::from("A"); profiles],
+            ..sets(Some(2))
+        };
+        for profiles in [0, 1] {
+            let planned = with(profiles, None).planned(&events, none);
+            assert_eq!(planned, sets(Some(2)).plan(&events));
+        }
+        let shared = sets(Some(2)).planned(&events, none);
+        let planned = with(2, None).planned(&events, none);
+        assert_eq!(planned[..3], shared);
+        assert_eq!(planned[3..], [shared[0].clone(), shared[0].clone()]);
+        // Two runs of a set don't say which is typical.
+        assert_eq!(with(2, Some(4)).planned(&events, none), shared);
+        let two = with(2, Some(2));
+        let (kept, left_out) = two.limited(two.planned(&events, none));
+        assert_eq!((&kept[..], left_out.len()), (&shared[..2], 1));
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! Runs, profiles and foreign tables.
 
+mod arranged;
+
+pub(crate) use arranged::arranged;
+
 use crate::input::{self, Input};
 use crate::progress;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use ompfuse_format::run::RUN_FILE;
+use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
@@ -18,7 +23,7 @@ const PARQUET_MAGIC: &[u8] = b"PAR1";
 
 /// What a path means, as one profile: a run, all runs of a folder combined, a profile, a foreign table.
 pub(crate) fn profile(path: &Path) -> Result<Profile> {
-    combined(&[profile_in(path)], Strategy::default())
+    combined(&[profile_in(path)], None)
 }
 
 /// As [`profile`], but without the execution units, of which there may be many millions.
@@ -56,9 +61,10 @@ pub(crate) enum Source {
     File(PathBuf),
 }
 
-/// Combines everything that the paths mean, in order.
-pub(crate) fn combined(paths: &[PathBuf], strategy: Strategy) -> Result<Profile> {
-    combine(inputs(paths)?, strategy)
+/// Combines everything that the paths mean, in order, or as is done by default.
+pub(crate) fn combined(paths: &[PathBuf], wanted: Option<Strategy>) -> Result<Profile> {
+    let (inputs, strategy) = arranged(inputs(paths)?, wanted)?;
+    combine(inputs, strategy)
 }
 
 /// What the paths mean, in order.
@@ -122,6 +128,12 @@ fn file(path: &Path) -> Result<Profile> {
     ))
 }
 
+/// A profile or a foreign table, to be read piece by piece.
+pub(crate) fn pieces(path: &Path) -> Result<Pieces> {
+    let bytes = Bytes::from_owner(input::map(path)?);
+    Pieces::open(bytes).with_context(|| format!("cannot read {}", path.display()))
+}
+
 /// What a path is called in summaries.
 pub(crate) fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
@@ -148,6 +160,11 @@ fn runs(path: &Path) -> Result<Vec<PathBuf>> {
 
 /// Reads a run.
 pub(crate) fn read(folder: &Path) -> Result<Run> {
+    read_with(folder, &[".json", ".rec"], Run::read)
+}
+
+/// What some of a run folder's files tell: those that end so.
+fn read_with<T>(folder: &Path, endings: &[&str], tell: fn(&RunFiles<'_>) -> T) -> Result<T> {
     let listing =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut files: Vec<(String, Input)> = Vec::new();
@@ -160,14 +177,14 @@ pub(crate) fn read(folder: &Path) -> Result<Run> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        if name.ends_with(".json") || name.ends_with(".rec") {
+        if endings.iter().any(|e| name.ends_with(e)) {
             files.push((name, input::map(&path)?));
         }
     }
     let bytes = files.iter().map(|(name, input)| (name.as_str(), &**input));
     let files = RunFiles::from_folder(bytes)
         .with_context(|| format!("cannot read the run {}", folder.display()))?;
-    Ok(Run::read(&files))
+    Ok(tell(&files))
 }
 
 #[cfg(test)]

@@ -166,6 +166,7 @@ fn main() {
             combined.table.events.len()
         ),
     );
+    clock.judge(20.0);
     println!("memory so far: {} MB", memory());
     drop(combined);
 

@@ -1,5 +1,5 @@
 //! The strategies on made-up programs: `cargo run --release -p ompfuse-fuse --features test-support --example strategies
-//! [XUS] [SEED] [REPETITIONS] [few] [NAME...]`; `few`: only lgl, bc, joint and the complete run. A NAME that is a folder holds complete runs as Parquet
+//! [XUS] [SEED] [REPETITIONS] [few] [NAME...]`; `few`: only lgl, bc, joint, default and the complete run. A NAME that is a folder holds complete runs as Parquet
 //! profiles, which take the place of the made-up ones.
 
 use ompfuse_fuse::experiment::{Estimate, Method, Setting, experiment};
@@ -25,7 +25,13 @@ fn main() {
         methods: if few.is_empty() {
             Method::ALL.to_vec()
         } else {
-            vec![Method::Lgl, Method::Bc, Method::Joint, Method::Complete]
+            vec![
+                Method::Lgl,
+                Method::Bc,
+                Method::Joint,
+                Method::Default,
+                Method::Complete,
+            ]
         },
     };
     let (folders, names): (Vec<&String>, Vec<&String>) =

@@ -3,6 +3,7 @@
 //! Nothing is averaged or interpolated: each count was observed in one run, and an event that several runs hold comes
 //! from the first of them. What can't be matched is listed with the reason.
 
+mod arranged;
 mod bc;
 mod ctc;
 mod instances;
@@ -11,6 +12,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+pub use arranged::{Arrangement, arrangement, brought_to_front, combine_default};
 pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
 pub use instances::{INSTANCES, combine_instances};

@@ -14,10 +14,11 @@ pub use statistics::{Estimate, estimate};
 pub use truth::{EventError, TruthError, truth_error};
 
 use crate::combine::{
-    BcError, CellOrder, Combined, Relax, combine_bc, combine_ctc, combine_joint, combine_lgl,
+    BcError, CellOrder, Combined, Relax, combine_bc, combine_ctc, combine_default, combine_joint,
+    combine_lgl,
 };
-use crate::evaluate::{EvaluationError, References};
-use crate::plan::{Correlations, plan_bc, plan_joint, plan_lgl};
+use crate::evaluate::{EvaluationError, References, scattered};
+use crate::plan::{Correlations, plan_bc, plan_joint, plan_lgl, with_first_again};
 use crate::table::{EventColumn, XuTable};
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,8 @@ pub enum Method {
     BcUnlabelled,
     /// By label and behaviour together.
     Joint,
+    /// The default: as joint, with the most typical of three runs of the first event set as the first run.
+    Default,
     /// One run, whose events take turns on the counters.
     Hem,
     /// The first run, complete: what a perfect method would give.
@@ -44,12 +47,13 @@ pub enum Method {
 
 impl Method {
     /// All of them.
-    pub const ALL: [Method; 7] = [
+    pub const ALL: [Method; 8] = [
         Method::Ctc,
         Method::Lgl,
         Method::Bc,
         Method::BcUnlabelled,
         Method::Joint,
+        Method::Default,
         Method::Hem,
         Method::Complete,
     ];
@@ -62,6 +66,7 @@ impl Method {
             Method::Bc => "bc",
             Method::BcUnlabelled => "bc-unlabelled",
             Method::Joint => "joint",
+            Method::Default => "default",
             Method::Hem => "hem",
             Method::Complete => "complete",
         }
@@ -251,13 +256,19 @@ pub fn experiment(
     let (mut fresh, mut reused) = (vec![], false);
     for repetition in 0..setting.repetitions {
         let n = complete.len();
-        // Each time other runs are shown, and compared with: the order turns.
-        let turn = repetition * n / setting.repetitions;
-        let order: Vec<&XuTable> = (0..n).map(|at| complete[(at + turn) % n]).collect();
+        // Each time other runs are shown, and compared with. Runs that were made one after the other are more alike than others
+        // (something else was done on the machine, or not), so none may stand at a place of its own.
+        let order = shuffled(n, repetition as u64);
+        let order: Vec<&XuTable> = order.into_iter().map(|at| complete[at]).collect();
         let (shown, kept) = order.split_at(n - setting.references);
         let references = References::new(kept, complete[0])?;
         fresh.extend(references.spread().iter().map(|e| e.epd));
-        let planned = Plans::new(&events, setting.slots, [kept[0], kept[1]]);
+        // Runs that nothing else is done with tell how events depend on each other, where there are enough.
+        let (shown, measured) = match shown.len() {
+            n if n > SPARE => shown.split_at(n - 2),
+            _ => (shown, kept),
+        };
+        let planned = Plans::new(&events, setting.slots, [measured[0], measured[1]]);
         for result in &mut results {
             let scored = score(result.method, shown, &planned, setting, &references)?;
             let (score, table) = scored.unzip();
@@ -289,9 +300,21 @@ pub fn experiment(
         events: events.len(),
         fresh: estimate(&fresh),
         reused,
-        kept: (complete.len() - setting.references..complete.len()).collect(),
+        kept: shuffled(complete.len(), 0).split_off(complete.len() - setting.references),
         methods: results,
     })
+}
+
+/// The numbers up to `n` in an order that goes by `seed` (Fisher and Yates; SplitMix64).
+fn shuffled(n: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for last in (1..n).rev() {
+        let number = scattered(state);
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        order.swap(last, (number % (last as u64 + 1)) as usize);
+    }
+    order
 }
 
 fn empty(method: Method) -> MethodResult {
@@ -315,7 +338,11 @@ struct Plans {
     lgl: Vec<Vec<String>>,
     bc: Vec<Vec<String>>,
     joint: Vec<Vec<String>>,
+    default: Vec<Vec<String>>,
 }
+
+/// With more runs than this to show two of them are used for planning alone.
+const SPARE: usize = 14;
 
 impl Plans {
     fn new(events: &[String], slots: usize, measured: [&XuTable; 2]) -> Plans {
@@ -325,10 +352,12 @@ impl Plans {
         let open = |e: &str| varying.open(e);
         let correlation = |a: &str, b: &str| known.get(a, b);
         let any = |_: &[&str]| true;
+        let joint = plan_joint(events, slots, slots / 2, any, of_labels, open);
         Plans {
             lgl: plan_lgl(events, slots, any),
             bc: plan_bc(events, slots, any, correlation),
-            joint: plan_joint(events, slots, slots / 2, any, of_labels, open),
+            default: with_first_again(joint.clone(), usize::MAX),
+            joint,
         }
     }
 
@@ -343,6 +372,7 @@ impl Plans {
             Method::Ctc | Method::Lgl => Some(&self.lgl),
             Method::Bc | Method::BcUnlabelled => Some(&self.bc),
             Method::Joint => Some(&self.joint),
+            Method::Default => Some(&self.default),
             Method::Hem | Method::Complete => None,
         }
     }
@@ -355,20 +385,17 @@ fn score(
     setting: &Setting,
     references: &References,
 ) -> Result<Option<(Score, XuTable)>, ExperimentError> {
-    let first = shown[0];
+    let mut first = shown[0];
     let combined = match plans.of(method) {
         None if method == Method::Complete => combine_joint(&[first]),
         None => hem::multiplexed(first, setting.slots, setting.period_ns),
         Some(sets) => {
             // The first run is the truth: where runs are too few the others are shown again.
             let others = shown.len() - 1;
-            let masked: Vec<XuTable> = sets
-                .iter()
-                .enumerate()
-                .map(|(at, set)| {
-                    let run = if at == 0 { 0 } else { 1 + (at - 1) % others };
-                    mask(shown[run], set)
-                })
+            let run_of = |at: usize| shown[if at == 0 { 0 } else { 1 + (at - 1) % others }];
+            let masked: Vec<XuTable> = (0..)
+                .zip(sets)
+                .map(|(at, set)| mask(run_of(at), set))
                 .collect();
             let masked: Vec<&XuTable> = masked.iter().collect();
             match method {
@@ -376,6 +403,11 @@ fn score(
                 Method::Lgl => combine_lgl(&masked),
                 Method::Bc => combine_bc(&masked, Relax::Halve, CellOrder::Label)?,
                 Method::BcUnlabelled => combine_bc(&masked, Relax::Halve, CellOrder::Shuffled(1))?,
+                Method::Default => {
+                    let (combined, order) = combine_default(&masked);
+                    first = run_of(order[0]);
+                    combined
+                }
                 _ => combine_joint(&masked),
             }
         }

@@ -12,7 +12,7 @@
 //! * [`plan`]: event sets.
 //! * [`run`]: a recorded run as tables, with what was lost or broken.
 //! * [`label`], [`table`]: XUs and their identity.
-//! * [`combine`]: strategies on tables.
+//! * [`combine`]: strategies on tables, and which of them is the default one's.
 //! * [`evaluate`]: how good a combined profile is.
 //! * [`live`]: a run while it goes on.
 //! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
@@ -35,11 +35,11 @@ pub mod testing;
 
 pub use combine::{
     BcError, CellOrder, Combined, JointJoin, LglJoin, Reason, Relax, Unmatched, combine_bc,
-    combine_ctc, combine_instances, combine_joint, combine_lgl,
+    combine_ctc, combine_default, combine_instances, combine_joint, combine_lgl,
 };
 pub use evaluate::{Evaluation, EvaluationError, References};
 pub use label::{Label, LabelHash, LabelId, Labels};
-pub use plan::{plan_bc, plan_joint, plan_lgl};
+pub use plan::{plan_bc, plan_joint, plan_lgl, with_first_again};
 pub use profile::{Combiner, Profile, ProfileError, ProfileWriter, Strategy};
 pub use run::{Health, Problem, Run, RunError, RunFiles};
 pub use summary::Summary;

@@ -7,6 +7,7 @@ mod variation;
 
 pub use overlap::{plan_bc, plan_joint};
 
+use crate::evaluate::ENOUGH;
 use crate::table::{EventColumn, XuTable};
 use rayon::prelude::*;
 
@@ -43,6 +44,17 @@ pub fn plan_lgl(
     sets.iter()
         .map(|set| set.iter().map(|&e| e.to_owned()).collect())
         .collect()
+}
+
+/// The sets with the first one as often as it takes to tell which of its runs is typical, if so many runs are allowed: what
+/// labels don't fix of a profile is as it was in one run, and that should not be an unusual one. The repetitions come last, so
+/// that they are the first to be left out.
+pub fn with_first_again(mut sets: Vec<Vec<String>>, most: usize) -> Vec<Vec<String>> {
+    let again = ENOUGH - 1;
+    if sets.len() > 1 && sets.len() + again <= most {
+        sets.extend(vec![sets[0].clone(); again]);
+    }
+    sets
 }
 
 /// Pearson's correlation coefficient of two events over the XUs that have both counts; 0 where one is constant.

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "RUN|TABLE")]
     inputs: Vec<PathBuf>,
     /// How execution units of different runs are matched
-    #[arg(long, value_enum, default_value_t = Strategy::Lgl)]
+    #[arg(long, value_enum, default_value_t = Strategy::Default)]
     strategy: Strategy,
     /// How bc goes from one grid to the next, coarser one
     #[arg(long, value_enum, default_value_t = RELAX)]
@@ -42,6 +42,9 @@ const SEED: u64 = 1;
 /// The strategies of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
+    /// As lgl; as joint where some run counts new events beside some that runs before it have. Of three or more inputs with the
+    /// first one's events the most typical one gives the times and these counts
+    Default,
     /// By label
     Lgl,
     /// By label and behaviour together: runs share events with the first
@@ -69,26 +72,28 @@ pub(crate) enum Relax {
 }
 
 impl Strategy {
-    fn with(self, relax: Relax, seed: u64) -> ompfuse_fuse::Strategy {
+    /// `None`: the inputs' events decide.
+    fn with(self, relax: Relax, seed: u64) -> Option<ompfuse_fuse::Strategy> {
         let relax = match relax {
             Relax::Paper => ompfuse_fuse::Relax::Paper,
             Relax::Nn => ompfuse_fuse::Relax::Nn,
             Relax::Halve => ompfuse_fuse::Relax::Halve,
         };
-        match self {
+        Some(match self {
+            Strategy::Default => return None,
             Strategy::Lgl | Strategy::Instances => ompfuse_fuse::Strategy::Lgl,
             Strategy::Joint => ompfuse_fuse::Strategy::Joint,
             Strategy::Ctc => ompfuse_fuse::Strategy::Ctc,
             Strategy::Bc => ompfuse_fuse::Strategy::Bc(relax),
             Strategy::BcUnlabelled => ompfuse_fuse::Strategy::BcUnlabelled { relax, seed },
-        }
+        })
     }
 }
 
-impl From<Strategy> for ompfuse_fuse::Strategy {
-    /// With the defaults of `combine`.
-    fn from(strategy: Strategy) -> ompfuse_fuse::Strategy {
-        strategy.with(RELAX, SEED)
+impl Strategy {
+    /// With the other options' defaults.
+    pub(crate) fn plain(self) -> Option<ompfuse_fuse::Strategy> {
+        self.with(RELAX, SEED)
     }
 }
 
@@ -107,7 +112,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
         (_, inputs) => {
             let memory = args.memory.unwrap_or_else(by_type::available);
-            let inputs = load::inputs(inputs)?;
+            let (inputs, strategy) = load::arranged(load::inputs(inputs)?, strategy)?;
             if by_type::fits(&inputs, memory)? {
                 written(&load::combine(inputs, strategy)?, &args.output)?
             } else {

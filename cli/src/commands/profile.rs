@@ -28,7 +28,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
     let profile = match &runs[..] {
         [run] if args.recording.takes_turns() => load::instances(run)?,
-        _ => load::combined(&runs, args.recording.strategy().into())?,
+        _ => load::combined(&runs, args.recording.strategy().plain())?,
     };
     super::combine::write(&profile, &recording.folder.join(PROFILE_NAME))?;
     super::report::print(&profile.summary, &args.report)?;

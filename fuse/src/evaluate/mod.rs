@@ -3,8 +3,11 @@
 mod histogram;
 mod rank;
 pub mod transport;
+mod typical;
 
 pub use histogram::BINS;
+pub(crate) use typical::scattered;
+pub use typical::{ENOUGH, Sample, typical};
 
 use crate::table::{EventColumn, XuTable};
 use histogram::{Histogram, Scaled};

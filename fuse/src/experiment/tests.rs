@@ -41,7 +41,7 @@ fn every_method_is_scored_in_every_repetition() {
     let runs: Vec<&XuTable> = runs.iter().collect();
     let told = std::cell::Cell::new(0);
     let result = experiment(&runs, &setting(&Method::ALL), &|| told.set(told.get() + 1)).unwrap();
-    assert_eq!((result.runs, result.events, told.get()), (9, 33, 14));
+    assert_eq!((result.runs, result.events, told.get()), (9, 33, 16));
     for method in &result.methods {
         assert_eq!(method.scores.iter().flatten().count(), 2, "{method:?}");
         assert!(method.epd.unwrap().mean > 0.5);

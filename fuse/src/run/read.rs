@@ -335,6 +335,15 @@ fn parse_threads<'a>(process: &ProcessFiles<'a>, health: &mut Health) -> Vec<Par
     threads
 }
 
+impl RunFiles<'_> {
+    /// The events that were counted, in the order of the columns: what processes wrote beside their records tells it.
+    pub fn counted(&self) -> Vec<String> {
+        let processes: Vec<&ProcessFiles<'_>> = self.processes.iter().collect();
+        let events = event_infos(&self.header.events, &processes).into_iter();
+        events.filter(|e| e.counted).map(|e| e.name).collect()
+    }
+}
+
 /// The events that were asked for, then what processes have beyond them.
 fn event_infos(wanted: &[String], processes: &[&ProcessFiles<'_>]) -> Vec<EventInfo> {
     let headers = || processes.iter().map(|p| &p.header);

@@ -6,7 +6,7 @@
 //! cargo bench -p ompfuse-tests --bench simulated -- experiment FOLDER [RESULTS]    # evaluates what is there; records first where nothing is
 //! ```
 //!
-//! Recording writes `FOLDER/PROGRAM/run-01.parquet`, ... (12 runs without a number), and says for how many XUs an event differs
+//! Recording writes `FOLDER/PROGRAM/run-01.parquet`, ... (12 runs without a number, 40 for the experiment), and says for how many XUs an event differs
 //! between runs. Few events at a time are emulated by leaving columns out; what was left out is the truth. The experiment writes its
 //! tables to RESULTS (Markdown), if that is given.
 
@@ -30,6 +30,8 @@ const PROGRAMS: [(&str, &str, &str, &str); 7] = [
 ];
 const THREADS: usize = 4;
 const RUNS: usize = 12;
+/// For the experiment.
+const COMPARED: usize = 40;
 
 fn main() {
     // Cargo passes `--bench`.
@@ -50,7 +52,7 @@ fn main() {
         let missing = |name: &&str| !folder.join(name).is_dir();
         let missing: Vec<&str> = PROGRAMS.iter().map(|p| p.0).filter(missing).collect();
         if !missing.is_empty() {
-            record_all(&folder, RUNS, &missing);
+            record_all(&folder, COMPARED, &missing);
         }
         let out = args
             .get(2)

@@ -53,6 +53,7 @@ macro_rules! for_each_fixture {
 
 mod accounting;
 mod behaviour;
+mod by_default;
 mod cancel;
 mod combine;
 mod control;

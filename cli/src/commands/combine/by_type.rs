@@ -5,9 +5,7 @@ use crate::load::{self, Source};
 use crate::{atomic, input, interrupt, progress};
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use ompfuse_fuse::profile::by_type::{
-    Passes, Pieces, Scan, Scanned, Selected, Selection, need, passes,
-};
+use ompfuse_fuse::profile::by_type::{Passes, Scan, Scanned, Selected, Selection, need, passes};
 use ompfuse_fuse::{ProfileWriter, Strategy, Summary};
 use std::path::Path;
 
@@ -116,7 +114,7 @@ fn scan(input: &Source) -> Result<Scanned> {
             let origins = vec![0; run.xus.events.len()];
             Ok(scan.finish(&name, Some((summary, origins))))
         }
-        Source::File(path) => pieces(path)?
+        Source::File(path) => load::pieces(path)?
             .scan(&load::name(path))
             .with_context(|| format!("cannot read {}", path.display())),
     }
@@ -127,7 +125,7 @@ fn select(input: &Source, mut selection: Selection<'_>) -> Result<Selected> {
     match input {
         Source::Run(folder) => selection.add(&load::read(folder)?.xus),
         Source::File(path) => {
-            let mut pieces = pieces(path)?;
+            let mut pieces = load::pieces(path)?;
             loop {
                 let piece = pieces
                     .read()
@@ -140,11 +138,6 @@ fn select(input: &Source, mut selection: Selection<'_>) -> Result<Selected> {
         }
     }
     Ok(selection.finish())
-}
-
-fn pieces(path: &Path) -> Result<Pieces> {
-    let bytes = Bytes::from_owner(input::map(path)?);
-    Pieces::open(bytes).with_context(|| format!("cannot read {}", path.display()))
 }
 
 #[cfg(test)]

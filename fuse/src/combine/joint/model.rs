@@ -132,13 +132,14 @@ pub(super) fn matched(counts: &Counts, partner: &[Option<u32>], cur_len: usize) 
 /// count, which decides between equal ones.
 fn in_order(targets: &[(f64, f64)], y: &[f64], pool: &[u32]) -> Vec<u32> {
     let by = |a: (f64, f64), b: (f64, f64)| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1));
-    let mut order: Vec<u32> = (0..targets.len() as u32).collect();
-    order.sort_by(|&a, &b| by(targets[a as usize], targets[b as usize]));
-    let mut sorted = pool.to_vec();
-    sorted.sort_by(|&a, &b| y[a as usize].total_cmp(&y[b as usize]));
+    // Sorted with what they are sorted by: looking that up would take longer than all else.
+    let mut order: Vec<((f64, f64), u32)> = targets.iter().copied().zip(0..).collect();
+    order.sort_unstable_by(|a, b| by(a.0, b.0).then(a.1.cmp(&b.1)));
+    let mut sorted: Vec<(f64, u32)> = pool.iter().map(|&c| y[c as usize]).zip(0..).collect();
+    sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut found = vec![0; pool.len()];
-    for (at, c) in order.into_iter().zip(sorted) {
-        found[at as usize] = c;
+    for ((_, at), (_, from)) in order.into_iter().zip(sorted) {
+        found[at as usize] = pool[from as usize];
     }
     found
 }

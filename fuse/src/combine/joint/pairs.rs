@@ -1,6 +1,6 @@
 //! Pairs of XUs of two runs, and what goes with a difference between them.
 
-use super::regression::{centred, predict, ridge, squares, variance};
+use super::regression::{centre, predict, predictions, ridge, squares, variance};
 use rayon::prelude::*;
 
 /// With fewer pairs than this per coefficient a regression says nothing.
@@ -27,20 +27,26 @@ pub(super) struct Shifts {
 }
 
 /// How far the differences' part in a regression `both` of `y` on `x` is to be believed, from 0 to 1; `None` if not at all. The
-/// first `fixed` columns say what labels fix; `depth`: how often the pairs were halved before.
-fn trust(y: &[f64], x: &[Vec<f64>], both: &[f64], fixed: usize, depth: u32) -> Option<f64> {
+/// first columns say what labels fix, and `expected` what they let expect; `depth`: how often the pairs were halved before.
+fn trust(
+    y: &[f64],
+    x: &[Vec<f64>],
+    both: &[f64],
+    (fixed, expected): (usize, &[f64]),
+    depth: u32,
+) -> Option<f64> {
     let n = y.len();
-    let (b, differences) = (&both[fixed..], &x[fixed..]);
-    let unexplained = squares(n, |r| y[r] - predict(x, both, r));
-    let explained = squares(n, |r| predict(differences, b, r));
+    let differences = &x[fixed..];
+    let moved = predictions(differences, &both[fixed..], n);
+    let unexplained = squares(n, |r| y[r] - expected[r] - moved[r]);
+    let explained = squares(n, |r| moved[r]);
     // Rounding alone leaves something of nothing.
     if explained <= WORTH * (explained + unexplained) || explained <= 1e-9 * n as f64 {
         return None;
     }
     let labels = ridge(&x[..fixed], y);
-    let open: Vec<f64> = (0..n)
-        .map(|r| y[r] - predict(&x[..fixed], &labels, r))
-        .collect();
+    let fixed_part = predictions(&x[..fixed], &labels, n);
+    let open: Vec<f64> = y.iter().zip(fixed_part).map(|(y, f)| y - f).collect();
     let evidence = evidence(&open, differences);
     let varies = |d: &&Vec<f64>| d.iter().any(|v| v.abs() > 1e-9);
     // What chi square exceeds once in a thousand times, with as many degrees; and as there are twice as many groups at each depth.
@@ -105,13 +111,14 @@ impl Pairs {
             return found;
         }
         let mut search = Search {
-            fixed: self.means.iter().map(Vec::as_slice).collect(),
+            fixed: self.means.len(),
             differences: &self.differences,
             y,
             rest: y.to_vec(),
             shifts: &mut found.of_pair,
         };
-        let left = search.divide(&mut (0..n as u32).collect::<Vec<_>>(), 0);
+        let columns = self.means.iter().chain(&self.differences);
+        let left = search.divide((0..n as u32).collect(), columns.cloned().collect(), 0);
         let all = variance(y) * n as f64;
         found.unexplained = if all > 0.0 { left / all } else { 0.0 };
         found
@@ -149,8 +156,8 @@ impl Pairs {
 
 /// A search for what goes with differences.
 struct Search<'a> {
-    /// What the label fixes.
-    fixed: Vec<&'a [f64]>,
+    /// Columns that say what the label fixes.
+    fixed: usize,
     differences: &'a [Vec<f64>],
     y: &'a [f64],
     /// What the differences leave of `y`, as far as they were found in larger groups.
@@ -159,33 +166,36 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks at the pairs `rows`, then at each half of them. Returns the sum of the squares that stay unexplained.
-    fn divide(&mut self, rows: &mut [u32], depth: u32) -> f64 {
-        let (n, k, fixed) = (rows.len(), self.differences.len(), self.fixed.len());
-        let target = of(&self.rest, rows);
-        let columns = self.fixed.iter().copied();
-        let columns = columns.chain(self.differences.iter().map(Vec::as_slice));
-        let x: Vec<Vec<f64>> = columns.map(|c| of(c, rows)).collect();
+    /// Looks at the pairs `rows`, then at each half of them. `x`: their columns, those of what labels fix first, and then the
+    /// differences. Returns the sum of the squares that stay unexplained.
+    fn divide(&mut self, rows: Vec<u32>, mut x: Vec<Vec<f64>>, depth: u32) -> f64 {
+        let (n, k, fixed) = (rows.len(), self.differences.len(), self.fixed);
+        let target = of(&self.rest, &rows);
+        x.iter_mut().for_each(|column| centre(column));
         let both = ridge(&x, &target);
-        let b = &both[fixed..];
-        if let Some(trust) = trust(&target, &x, &both, fixed, depth) {
-            for &row in &*rows {
+        let expected = predictions(&x[..fixed], &both[..fixed], n);
+        if let Some(trust) = trust(&target, &x, &both, (fixed, &expected), depth) {
+            for &row in &rows {
                 let row = row as usize;
-                let shift = trust * predict(self.differences, b, row);
+                let shift = trust * predict(self.differences, &both[fixed..], row);
                 self.rest[row] -= shift;
                 *self.shifts[row].get_or_insert(0.0) += 2.0 * shift;
             }
         }
         if n < FEW * 4 * (k + fixed) {
-            return self.freeze(rows, &x[..fixed]);
+            return self.freeze(&rows, &x[..fixed]);
         }
-        let expected = |at: u32| predict(&x[..fixed], &both[..fixed], at as usize);
-        let mut order: Vec<u32> = (0..n as u32).collect();
-        order.sort_by(|&a, &b| expected(a).total_cmp(&expected(b)));
-        let sorted: Vec<u32> = order.iter().map(|&at| rows[at as usize]).collect();
-        rows.copy_from_slice(&sorted);
-        let (low, high) = rows.split_at_mut(n / 2);
-        self.divide(low, depth + 1) + self.divide(high, depth + 1)
+        drop(target);
+        let is_low = lower_half(expected);
+        let [low, high] = parted(&rows, &is_low);
+        let (mut x_low, mut x_high) = (vec![], vec![]);
+        for column in x.drain(..) {
+            let [low, high] = parted(&column, &is_low);
+            x_low.push(low);
+            x_high.push(high);
+        }
+        drop((rows, is_low));
+        self.divide(low, x_low, depth + 1) + self.divide(high, x_high, depth + 1)
     }
 
     /// Leaves all as it is where differences that were learnt from larger groups explain nothing in this one.
@@ -208,5 +218,32 @@ impl Search<'_> {
 
 /// Some rows of a column, at mean 0.
 fn of(column: &[f64], rows: &[u32]) -> Vec<f64> {
-    centred(&rows.iter().map(|&r| column[r as usize]).collect::<Vec<_>>())
+    let mut some: Vec<f64> = rows.iter().map(|&r| column[r as usize]).collect();
+    centre(&mut some);
+    some
+}
+
+/// Which values are among the lower half; of equal ones the earlier.
+fn lower_half(values: Vec<f64>) -> Vec<bool> {
+    let half = values.len() / 2;
+    let mut is_low = vec![false; values.len()];
+    let mut ranked: Vec<(f64, u32)> = values.into_iter().zip(0..).collect();
+    ranked.select_nth_unstable_by(half, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    for &(_, at) in &ranked[..half] {
+        is_low[at as usize] = true;
+    }
+    is_low
+}
+
+/// The elements that are low, and the others, both in their order: what lies together in memory stays together.
+fn parted<T: Copy>(all: &[T], is_low: &[bool]) -> [Vec<T>; 2] {
+    let half = all.len() / 2;
+    let (mut low, mut high) = (
+        Vec::with_capacity(half),
+        Vec::with_capacity(all.len() - half),
+    );
+    for (&one, &is_low) in all.iter().zip(is_low) {
+        if is_low { &mut low } else { &mut high }.push(one);
+    }
+    [low, high]
 }

@@ -1,0 +1,85 @@
+//! In which order, and how, inputs are combined.
+
+use super::{Source, name, pieces, read, read_with};
+use crate::output::note;
+use anyhow::{Context, Result};
+use ompfuse_fuse::Strategy;
+use ompfuse_fuse::combine::{arrangement, brought_to_front};
+use ompfuse_fuse::evaluate::{Sample, typical};
+
+/// The inputs in their order, and the strategy. With `None` for `wanted`, the default: a typical run first, labels, and behaviour
+/// where runs share events.
+pub(crate) fn arranged(
+    mut inputs: Vec<Source>,
+    wanted: Option<Strategy>,
+) -> Result<(Vec<Source>, Strategy)> {
+    if let Some(strategy) = wanted {
+        return Ok((inputs, strategy));
+    }
+    if inputs.len() < 2 {
+        return Ok((inputs, Strategy::Lgl));
+    }
+    // What can't be read is told when all of it is read.
+    let events: Vec<Vec<String>> = inputs
+        .iter()
+        .map(|i| events(i).unwrap_or_default())
+        .collect();
+    let found = arrangement(&events);
+    let samples = found.alike.iter().map(|&at| sample(&inputs[at]));
+    let samples = samples.collect::<Result<Vec<Sample>>>()?;
+    if let Some(&first) = found.alike.get(typical(&samples)) {
+        note(format_args!(
+            "{} is the most typical of {} runs that counted {}: times and these counts are its",
+            inputs[first].name(),
+            samples.len(),
+            events[first].join(",")
+        ));
+        brought_to_front(&mut inputs, first);
+    }
+    let strategy = match found.by_behaviour {
+        true => Strategy::Joint,
+        false => Strategy::Lgl,
+    };
+    Ok((inputs, strategy))
+}
+
+impl Source {
+    /// What the user calls it.
+    fn name(&self) -> String {
+        match self {
+            Source::Run(path) | Source::File(path) => name(path),
+        }
+    }
+}
+
+/// The events of an input, of which as little is read as possible.
+fn events(input: &Source) -> Result<Vec<String>> {
+    Ok(match input {
+        Source::Run(folder) => read_with(folder, &[".json"], |files| files.counted())?,
+        Source::File(path) => {
+            let piece = pieces(path)?.read()?;
+            piece.events.into_iter().map(|e| e.name).collect()
+        }
+    })
+}
+
+/// Enough of an input to compare it with others.
+fn sample(input: &Source) -> Result<Sample> {
+    let mut sample = Sample::default();
+    match input {
+        Source::Run(folder) => sample.add(&read(folder)?.xus),
+        Source::File(path) => {
+            let mut pieces = pieces(path)?;
+            loop {
+                let piece = pieces
+                    .read()
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                if piece.is_empty() {
+                    break;
+                }
+                sample.add(&piece);
+            }
+        }
+    }
+    Ok(sample)
+}

@@ -1,0 +1,195 @@
+//! Which of several runs that counted the same events is the most typical one.
+//!
+//! A profile is like its first run in all that labels don't fix. Runs differ, and one that is far from the others makes a
+//! profile that is: so the run that the others are nearest to is the better first one.
+
+use super::histogram::{Histogram, Scaled};
+use super::transport::Transport;
+use super::{FLOOR, scale};
+use crate::table::{EventColumn, XuTable};
+use rayon::prelude::*;
+
+/// Runs that it takes to tell a typical one: of two each is as far from the other.
+pub const ENOUGH: usize = 3;
+/// XUs of a run that are looked at, at most.
+const ROWS: usize = 1 << 17;
+
+/// Counts of one run, as many as are needed to compare it; takes it piece by piece.
+#[derive(Debug, Default)]
+pub struct Sample {
+    names: Vec<String>,
+    /// Per event.
+    counts: Vec<Vec<u64>>,
+    /// What decides which rows stay when there are too many.
+    keys: Vec<u64>,
+    /// Rows whose key ends with fewer zero bits are left out.
+    zeros: u32,
+    seen: u64,
+}
+
+/// SplitMix64's last step: numbers in any regular distance become as good as drawn.
+pub(crate) fn scattered(number: u64) -> u64 {
+    let mut z = number;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+impl Sample {
+    /// Of a whole run.
+    pub fn of(run: &XuTable) -> Sample {
+        let mut sample = Sample::default();
+        sample.add(run);
+        sample
+    }
+
+    /// The next rows. Those without some count are left out.
+    pub fn add(&mut self, piece: &XuTable) {
+        if self.names.is_empty() {
+            self.names = piece.events.iter().map(|e| e.name.clone()).collect();
+            self.names.sort_unstable();
+            self.counts = vec![vec![]; self.names.len()];
+        }
+        let columns: Vec<&EventColumn> = self.names.iter().filter_map(|n| piece.event(n)).collect();
+        if columns.len() < self.names.len() {
+            return;
+        }
+        for row in 0..piece.len() {
+            self.seen += 1;
+            let key = scattered(self.seen.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            if key.trailing_zeros() < self.zeros || columns.iter().any(|c| c.get(row).is_none()) {
+                continue;
+            }
+            self.keys.push(key);
+            for (counts, column) in self.counts.iter_mut().zip(&columns) {
+                counts.push(column.values[row]);
+            }
+            if self.keys.len() > ROWS {
+                self.thin();
+            }
+        }
+    }
+
+    /// Leaves out every other row, about.
+    fn thin(&mut self) {
+        self.zeros += 1;
+        let (keys, zeros) = (&self.keys, self.zeros);
+        for counts in &mut self.counts {
+            let mut at = keys.iter();
+            counts.retain(|_| at.next().is_some_and(|k| k.trailing_zeros() >= zeros));
+        }
+        self.keys.retain(|k| k.trailing_zeros() >= zeros);
+    }
+}
+
+/// The run that the others are nearest to, by the geometric mean over all pairs of events of the mean earth mover's distance to
+/// them: what EPD says, with each run as the target. The first one where nothing tells: without [`ENOUGH`] runs of the same
+/// events, or without events.
+pub fn typical(runs: &[Sample]) -> usize {
+    let is_usable = |s: &&Sample| !s.keys.is_empty() && s.names == runs[0].names;
+    let usable: Vec<&Sample> = runs.iter().filter(is_usable).collect();
+    let events = runs.first().map_or(0, |s| s.names.len());
+    if usable.len() < ENOUGH || events == 0 {
+        return 0;
+    }
+    let bounds: Vec<(u64, u64)> = (0..events)
+        .map(|e| {
+            let all = || usable.iter().flat_map(|s| &s.counts[e]).copied();
+            (all().min().unwrap_or(0), all().max().unwrap_or(0))
+        })
+        .collect();
+    let scaled: Vec<Vec<Scaled>> = usable.iter().map(|s| scale(&s.counts, &bounds)).collect();
+    // A single event is compared with itself.
+    let pairs: Vec<(usize, usize)> = (0..events)
+        .flat_map(|x| (x + 1..events).map(move |y| (x, y)))
+        .chain((events == 1).then_some((0, 0)))
+        .collect();
+    let distances: Vec<Vec<f64>> = pairs
+        .into_par_iter()
+        .map_init(Transport::default, |transport, (x, y)| {
+            let histograms: Vec<Histogram> = scaled
+                .iter()
+                .map(|run| Histogram::new(&run[x], &run[y]))
+                .collect();
+            let mut sums = vec![0.0; histograms.len()];
+            for a in 0..histograms.len() {
+                for b in a + 1..histograms.len() {
+                    let distance = histograms[a].distance(&histograms[b], transport);
+                    sums[a] += distance;
+                    sums[b] += distance;
+                }
+            }
+            let others = (histograms.len() - 1) as f64;
+            sums.iter().map(|s| (s / others).max(FLOOR).ln()).collect()
+        })
+        .collect();
+    let far = |run: usize| distances.iter().map(|of_pair| of_pair[run]).sum::<f64>();
+    let nearest = (0..usable.len()).min_by(|&a, &b| far(a).total_cmp(&far(b)));
+    let found = usable[nearest.unwrap_or(0)];
+    runs.iter()
+        .position(|s| std::ptr::eq(s, found))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(columns: &[(&str, &dyn Fn(u64) -> u64)], rows: u64) -> XuTable {
+        let mut text = "type,label,thread,t0_ns,t1_ns".to_owned();
+        columns
+            .iter()
+            .for_each(|(name, _)| text += &format!(",{name}"));
+        for row in 0..rows {
+            text += &format!("\n1,0.{row},0,0,1");
+            columns
+                .iter()
+                .for_each(|(_, f)| text += &format!(",{}", f(row)));
+        }
+        XuTable::from_csv((text + "\n").as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_one_in_the_middle_is_typical() {
+        let of = |shift: u64| {
+            let a = move |row: u64| row + shift;
+            let b = move |row: u64| row * row % 97 + shift;
+            Sample::of(&run(&[("A", &a), ("B", &b)], 100))
+        };
+        assert_eq!(typical(&[of(0), of(30), of(7)]), 2);
+        assert_eq!(typical(&[of(40), of(30), of(7)]), 1);
+        // Of two each is as good; a run without XUs tells nothing.
+        assert_eq!(typical(&[of(0), of(30)]), 0);
+        assert_eq!(typical(&[of(0), of(30), Sample::default()]), 0);
+        assert_eq!(typical(&[]), 0);
+    }
+
+    #[test]
+    fn the_order_of_the_columns_does_not_matter_and_one_is_enough() {
+        let one = |shift: u64| move |row: u64| row * 3 + shift;
+        let two = |shift: u64| move |row: u64| 1000 - row + shift;
+        let tables = [
+            run(&[("A", &one(0)), ("B", &two(0))], 50),
+            run(&[("B", &two(9)), ("A", &one(9))], 50),
+            run(&[("A", &one(4)), ("B", &two(4))], 50),
+        ];
+        assert_eq!(typical(&tables.each_ref().map(Sample::of)), 2);
+        let alone = [8, 0, 3].map(|shift| Sample::of(&run(&[("A", &one(shift))], 50)));
+        assert_eq!(typical(&alone), 2);
+    }
+
+    #[test]
+    fn many_rows_are_thinned_the_same_way_in_pieces() {
+        let table = run(&[("A", &|row| row)], 1000);
+        let rows: Vec<u32> = (0..1000).collect();
+        let (mut whole, mut pieces) = (Sample::default(), Sample::default());
+        for _ in 0..300 {
+            whole.add(&table);
+            for piece in rows.chunks(301) {
+                pieces.add(&table.gather(piece));
+            }
+        }
+        assert_eq!(whole.counts, pieces.counts);
+        assert!(whole.zeros > 0 && (ROWS / 3..=ROWS).contains(&whole.counts[0].len()));
+    }
+}
