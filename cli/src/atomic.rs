@@ -2,10 +2,13 @@
 
 use crate::interrupt;
 use anyhow::{Context, Result};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::{File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Stretches of zeros at least this long, at multiples of it, become holes.
 const BLOCK: usize = 4096;
@@ -29,11 +32,8 @@ pub(crate) fn write_with(
     let cannot = || format!("cannot write {}", path.display());
     // A signal in between would leave the temporary file behind.
     let hold = interrupt::hold();
-    let mut temporary = tempfile::Builder::new()
-        .prefix(".ompfuse-")
-        .tempfile_in(parent(path))
-        .with_context(cannot)?;
-    let file = temporary.as_file_mut();
+    let mut temporary = Temporary::beside(path).with_context(cannot)?;
+    let file = temporary.file();
     fill(file).map_err(|e| match e.is::<std::io::Error>() {
         true => e.context(cannot()),
         // What the writer itself finds wrong says where.
@@ -43,11 +43,69 @@ pub(crate) fn write_with(
         .with_context(cannot)?;
     file.sync_all().with_context(cannot)?;
     hold.check()?;
-    temporary
-        .persist(path)
-        .map_err(|e| e.error)
-        .with_context(cannot)?;
-    Ok(())
+    temporary.persist(path).with_context(cannot)
+}
+
+/// A file that isn't there yet.
+enum Temporary {
+    /// Without a name, so that whatever ends this command leaves nothing behind.
+    Unnamed(File),
+    /// Where the file system has no such files.
+    Named(NamedTempFile),
+}
+
+impl Temporary {
+    fn beside(path: &Path) -> std::io::Result<Temporary> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        if let Ok(file) = rustix::fs::open(parent(path), flags, Mode::RUSR | Mode::WUSR)
+            && link(&file).exists()
+        {
+            return Ok(Temporary::Unnamed(file.into()));
+        }
+        named(path, |builder, folder| builder.tempfile_in(folder)).map(Temporary::Named)
+    }
+
+    fn file(&mut self) -> &mut File {
+        match self {
+            Temporary::Unnamed(file) => file,
+            Temporary::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Gives it its name, in place of what has that.
+    fn persist(self, path: &Path) -> std::io::Result<()> {
+        let file = match self {
+            Temporary::Unnamed(file) => file,
+            Temporary::Named(file) => {
+                return file.persist(path).map(drop).map_err(|e| e.error);
+            }
+        };
+        let call_it = |name: &Path| {
+            rustix::fs::linkat(CWD, link(&file), CWD, name, AtFlags::SYMLINK_FOLLOW)
+                .map_err(std::io::Error::from)
+        };
+        match call_it(path) {
+            // A link doesn't replace anything, renaming does.
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                let beside = named(path, |builder, folder| builder.make_in(folder, &call_it))?;
+                let beside = beside.into_temp_path();
+                beside.persist(path).map_err(|e| e.error)
+            }
+            result => result,
+        }
+    }
+}
+
+fn named<T>(
+    path: &Path,
+    make: impl FnOnce(&tempfile::Builder<'_, '_>, &Path) -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    make(tempfile::Builder::new().prefix(".ompfuse-"), parent(path))
+}
+
+/// An open file's place in the file system.
+fn link(file: &impl AsRawFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// As [`write`], unless the file has these contents already.

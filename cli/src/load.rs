@@ -1,6 +1,7 @@
 //! Runs, profiles and foreign tables.
 
 mod arranged;
+pub(crate) mod by_type;
 
 pub(crate) use arranged::arranged;
 
@@ -26,8 +27,8 @@ pub(crate) fn profile(path: &Path) -> Result<Profile> {
     combined(&[profile_in(path)], None)
 }
 
-/// As [`profile`], but without the execution units, of which there may be many millions.
-pub(crate) fn summary(path: &Path) -> Result<Summary> {
+/// As [`profile`], but without the execution units, of which there may be many millions. Needs about `memory` bytes.
+pub(crate) fn summary(path: &Path, memory: u64) -> Result<Summary> {
     let path = profile_in(path);
     if path.is_file() {
         let bytes = Bytes::from_owner(input::map(&path)?);
@@ -40,7 +41,11 @@ pub(crate) fn summary(path: &Path) -> Result<Summary> {
             }
         }
     }
-    Ok(profile(&path)?.summary)
+    let (inputs, strategy) = arranged(inputs(&[path])?, None)?;
+    if by_type::fits(&inputs, memory)? {
+        return Ok(combine(inputs, strategy)?.summary);
+    }
+    by_type::combine(&inputs, strategy, memory, &mut |_| Ok(()))
 }
 
 /// The profile that `ompfuse profile` left in a folder, else the path itself.
@@ -62,7 +67,7 @@ pub(crate) enum Source {
 }
 
 /// Combines everything that the paths mean, in order, or as is done by default.
-pub(crate) fn combined(paths: &[PathBuf], wanted: Option<Strategy>) -> Result<Profile> {
+fn combined(paths: &[PathBuf], wanted: Option<Strategy>) -> Result<Profile> {
     let (inputs, strategy) = arranged(inputs(paths)?, wanted)?;
     combine(inputs, strategy)
 }
@@ -160,18 +165,25 @@ fn runs(path: &Path) -> Result<Vec<PathBuf>> {
 
 /// Reads a run.
 pub(crate) fn read(folder: &Path) -> Result<Run> {
-    read_with(folder, &[".json", ".rec"], Run::read)
+    with_files(folder, |files| Ok(Run::read(files)))
 }
 
-/// What some of a run folder's files tell: those that end so.
-fn read_with<T>(folder: &Path, endings: &[&str], tell: fn(&RunFiles<'_>) -> T) -> Result<T> {
-    let listing =
-        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+/// What a run folder holds.
+pub(crate) fn with_files<T>(
+    folder: &Path,
+    read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
+) -> Result<T> {
+    read_with(folder, &[".json", ".rec"], read)
+}
+
+/// What some of a run folder's files hold: those that end so.
+fn read_with<T>(
+    folder: &Path,
+    endings: &[&str],
+    read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
+) -> Result<T> {
     let mut files: Vec<(String, Input)> = Vec::new();
-    for entry in listing {
-        let path = entry
-            .with_context(|| format!("cannot list {}", folder.display()))?
-            .path();
+    for path in listed(folder)? {
         let name = path
             .file_name()
             .unwrap_or_default()
@@ -184,7 +196,15 @@ fn read_with<T>(folder: &Path, endings: &[&str], tell: fn(&RunFiles<'_>) -> T) -
     let bytes = files.iter().map(|(name, input)| (name.as_str(), &**input));
     let files = RunFiles::from_folder(bytes)
         .with_context(|| format!("cannot read the run {}", folder.display()))?;
-    Ok(tell(&files))
+    read(&files)
+}
+
+/// What is in a folder.
+pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
+    let cannot = || format!("cannot list {}", folder.display());
+    let listing = std::fs::read_dir(folder).with_context(cannot)?;
+    let paths = listing.map(|entry| Ok(entry.with_context(cannot)?.path()));
+    paths.collect()
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod launch;
 mod libraries;
 mod load;
 mod loader;
+mod memory;
 mod output;
 mod privileges;
 mod program;
@@ -29,11 +30,31 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if std::env::var_os("RUST_BACKTRACE").is_none_or(|wanted| wanted != "full") {
+        std::panic::set_hook(Box::new(|panic| output::note(defect(panic))));
+    }
     let cli = commands::Cli::parse();
-    let result = interrupt::install()
-        .map_err(anyhow::Error::from)
-        .and_then(|()| cli.run());
-    ExitCode::from(result.unwrap_or_else(|error| status_of(&error)))
+    let run = || {
+        memory::prepare()?;
+        interrupt::install()?;
+        cli.run()
+    };
+    let status = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
+        Ok(result) => result.unwrap_or_else(|error| status_of(&error)),
+        Err(_) => 1,
+    };
+    ExitCode::from(status)
+}
+
+/// One line for what must not happen, or what a library makes of having no memory. Not the standard library's with its backtrace:
+/// that takes memory, and where there is none it waits for itself for ever.
+fn defect(panic: &std::panic::PanicHookInfo<'_>) -> String {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    let place = panic.location().map(ToString::to_string);
+    format!(
+        "cannot go on: {message} ({}); RUST_BACKTRACE=full tells more",
+        place.unwrap_or_default()
+    )
 }
 
 /// Says what went wrong, where that is of use, and returns the exit status.

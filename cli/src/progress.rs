@@ -1,66 +1,85 @@
-//! What a person at a terminal sees while something takes long. Nothing of it appears anywhere else.
+//! What a person at a terminal sees while something takes long. Nothing of it appears anywhere else, and nothing is started for it
+//! there: no thread that a limit of memory could refuse.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Removes its line when it is dropped.
-pub(crate) struct Spinner(ProgressBar);
+pub(crate) struct Spinner(Option<ProgressBar>);
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
     }
 }
 
 impl Spinner {
     /// Another thing goes on now.
     pub(crate) fn say(&self, what: &'static str) {
-        self.0.set_message(what);
+        self.0.iter().for_each(|bar| bar.set_message(what));
     }
 }
 
 /// A turning sign beside a word, if standard error is a terminal.
 pub(crate) fn spinner(what: &'static str) -> Spinner {
-    let bar = if std::io::stderr().is_terminal() {
-        ProgressBar::new_spinner()
-    } else {
-        ProgressBar::hidden()
-    };
-    bar.set_message(what);
-    bar.enable_steady_tick(Duration::from_millis(100));
-    Spinner(bar)
+    Spinner(std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::new_spinner();
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }))
 }
 
 /// A bar with the time that is left, if standard error is a terminal.
 pub(crate) fn bar(what: &'static str, steps: usize) -> Bar {
-    let bar = if std::io::stderr().is_terminal() {
-        ProgressBar::new(steps as u64)
-    } else {
-        ProgressBar::hidden()
-    };
-    let style = "{msg} {wide_bar} {pos} of {len}, {eta} left";
-    if let Ok(style) = ProgressStyle::with_template(style) {
-        bar.set_style(style);
-    }
-    bar.set_message(what);
-    bar.enable_steady_tick(Duration::from_millis(200));
-    Bar(bar)
+    counted(
+        what,
+        steps as u64,
+        "{msg} {wide_bar} {pos} of {len}, {eta} left",
+    )
+}
+
+/// As [`bar`], in steps whose number says nothing to anybody.
+pub(crate) fn shares(what: &'static str, steps: u64) -> Bar {
+    counted(what, steps, "{msg} {wide_bar} {percent} %, {eta} left")
+}
+
+fn counted(what: &'static str, steps: u64, style: &str) -> Bar {
+    Bar(std::io::stderr().is_terminal().then(|| {
+        let bar = ProgressBar::new(steps);
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar
+    }))
 }
 
 /// See [`bar`]. Removes its line when it is dropped.
-pub(crate) struct Bar(ProgressBar);
+pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
     /// A step is done.
     pub(crate) fn step(&self) {
-        self.0.inc(1);
+        self.advance(1);
+    }
+
+    /// So many steps are done.
+    pub(crate) fn advance(&self, steps: u64) {
+        self.0.iter().for_each(|bar| bar.inc(steps));
+    }
+
+    /// Removes its line now.
+    pub(crate) fn clear(&self) {
+        self.0.iter().for_each(ProgressBar::finish_and_clear);
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.clear();
     }
 }
 

@@ -115,6 +115,11 @@ impl EventColumn {
     }
 }
 
+/// Bytes that a row takes beside its counts while it is combined: columns, label, keys and indices of strategies.
+pub(crate) const ROW: u64 = 320;
+/// Bytes that a count takes: the column, and what it is copied to while it is matched or written.
+pub(crate) const COUNT: u64 = 24;
+
 /// Execution units. All columns have the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct XuTable {

@@ -4,6 +4,8 @@
 //! exclusive by construction. One tick is one nanosecond; each counter advances by its own multiple of the ticks.
 
 mod listing;
+#[cfg(test)]
+mod parts;
 pub mod programs;
 
 pub use listing::{LISTING_SITES, listing, listing_threads};
@@ -305,7 +307,11 @@ impl FakeRun {
             .iter()
             .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
         let files = files.chain([("run.json", header.as_slice())]);
-        Run::read(&RunFiles::from_folder(files).expect("a header"))
+        let files = RunFiles::from_folder(files).expect("a header");
+        let run = Run::read(&files);
+        #[cfg(test)]
+        parts::agree(&files, &run);
+        run
     }
 }
 

@@ -1,12 +1,10 @@
 //! `ompfuse combine`.
 
-mod by_type;
-
-use crate::{atomic, load, output, progress};
+use crate::load::{self, Source, by_type};
+use crate::{atomic, memory, output, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use ompfuse_fuse::Profile;
-use ompfuse_fuse::summary::Matching;
+use ompfuse_fuse::{Profile, ProfileWriter, Summary};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -25,9 +23,8 @@ pub(crate) struct Args {
     /// Seed of the order in which bc-unlabelled pairs what falls into one cell
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
-    /// How much memory to use (500M, 4G); what needs more is combined type by type, reading the inputs several times. Default: half of what is available
-    #[arg(long, value_name = "SIZE", value_parser = by_type::size)]
-    memory: Option<u64>,
+    #[command(flatten)]
+    memory: memory::Arg,
     /// The profile
     #[arg(short, long, value_name = "PROFILE.parquet")]
     output: PathBuf,
@@ -108,19 +105,15 @@ struct Answer<'a> {
 pub(super) fn run(args: &Args) -> Result<()> {
     let strategy = args.strategy.with(args.relax, args.seed);
     let result = match (args.strategy, &args.inputs[..]) {
-        (Strategy::Instances, [run]) => written(&load::instances(run)?, &args.output)?,
+        (Strategy::Instances, [run]) => written(load::instances(run)?, &args.output)?,
         (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
         (_, inputs) => {
-            let memory = args.memory.unwrap_or_else(by_type::available);
             let (inputs, strategy) = load::arranged(load::inputs(inputs)?, strategy)?;
-            if by_type::fits(&inputs, memory)? {
-                written(&load::combine(inputs, strategy)?, &args.output)?
-            } else {
-                by_type::combine(&inputs, strategy, memory, &args.output)?
-            }
+            combine(inputs, strategy, args.memory.bytes(), &args.output)?
         }
     };
-    let matching = result.matching.iter();
+    let summary = &result.summary;
+    let matching = summary.matching.iter();
     let answer = Answer {
         output: &args.output,
         xus: result.xus,
@@ -143,27 +136,52 @@ pub(super) fn run(args: &Args) -> Result<()> {
     ))
 }
 
-/// What is said of a profile that was written.
-struct Written {
+/// A profile that was written.
+pub(super) struct Written {
+    pub(super) summary: Summary,
     xus: usize,
     events: Vec<String>,
-    matching: Option<Matching>,
 }
 
-fn written(profile: &Profile, path: &Path) -> Result<Written> {
-    write(profile, path)?;
+/// Combines, with about so many bytes of memory, and writes.
+pub(super) fn combine(
+    inputs: Vec<Source>,
+    strategy: ompfuse_fuse::Strategy,
+    memory: u64,
+    output: &Path,
+) -> Result<Written> {
+    if by_type::fits(&inputs, memory)? {
+        return written(load::combine(inputs, strategy)?, output);
+    }
+    let (mut xus, mut events) = (0, vec![]);
+    let mut summary = Summary::default();
+    atomic::write_with(output, 0o600, |file| {
+        let cannot = || format!("cannot encode {}", output.display());
+        let mut writer = ProfileWriter::new(file);
+        summary = by_type::combine(&inputs, strategy, memory, &mut |combined| {
+            xus += combined.xus.len();
+            events = combined.xus.events.iter().map(|e| e.name.clone()).collect();
+            writer.write(combined).with_context(cannot)
+        })?;
+        writer.finish(&summary).with_context(cannot)
+    })?;
     Ok(Written {
-        xus: profile.xus.len(),
-        events: profile.xus.events.iter().map(|e| e.name.clone()).collect(),
-        matching: profile.summary.matching.clone(),
+        summary,
+        xus,
+        events,
     })
 }
 
 /// Writes a profile.
-pub(super) fn write(profile: &Profile, path: &Path) -> Result<()> {
+pub(super) fn written(profile: Profile, path: &Path) -> Result<Written> {
     let _spinner = progress::spinner("writing the profile");
     let bytes = profile
         .to_parquet()
         .with_context(|| format!("cannot encode {}", path.display()))?;
-    atomic::write(path, &bytes, 0o600)
+    atomic::write(path, &bytes, 0o600)?;
+    Ok(Written {
+        xus: profile.xus.len(),
+        events: profile.xus.events.iter().map(|e| e.name.clone()).collect(),
+        summary: profile.summary,
+    })
 }

@@ -4,12 +4,13 @@ mod experiment;
 
 use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result};
-use ompfuse_fuse::evaluate::PairDistance;
+use ompfuse_fuse::evaluate::{Interval, Intervals, PairDistance, Progress, RESAMPLES, distances};
 use ompfuse_fuse::experiment::{EventError, TruthError, truth_error};
 use ompfuse_fuse::{Evaluation, Profile, References, XuTable};
 use ompfuse_report::pictures::{self, PairPicture};
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Say how good a combined profile is, against complete runs
 ///
@@ -46,6 +47,8 @@ pub(crate) struct Args {
 struct Answer<'a> {
     epd: f64,
     correlation_error: f64,
+    /// How far these depend on which references were given: the middle 95 % of a bootstrap over them.
+    intervals: Option<Intervals>,
     /// Of each reference against the others.
     reference_epds: Vec<f64>,
     reference_correlation_errors: Vec<f64>,
@@ -83,26 +86,30 @@ pub(super) fn run(args: &Args) -> Result<()> {
         None => None,
     };
     let target = profile_read.xus;
-    let (evaluation, incomplete, references) = {
-        let _spinner = progress::spinner("evaluating");
-        let references = References::new(&runs, &target).with_context(cannot)?;
-        let (evaluation, incomplete) = references.evaluate(&target).with_context(cannot)?;
-        (evaluation, incomplete, references)
+    let events = target.events.len();
+    let bar = Arc::new(progress::shares(
+        "evaluating",
+        distances(runs.len(), events, true),
+    ));
+    let advance = {
+        let bar = Arc::clone(&bar);
+        Progress::new(move |distances| bar.advance(distances))
     };
+    let references = References::with_progress(&runs, &target, advance).with_context(cannot)?;
+    let (evaluation, incomplete) = references.evaluate(&target).with_context(cannot)?;
+    let spread = references.spread();
+    bar.clear();
     if let Some(path) = &args.html {
         let title = format!("{} against complete runs", profile.display());
         let pictures = pictures("profile", &evaluation, &references, &target, args.top)
             .with_context(cannot)?;
         atomic::write(path, pictures::page(&title, &pictures).as_bytes(), 0o644)?;
     }
-    let spread = {
-        let _spinner = progress::spinner("evaluating the references");
-        references.spread()
-    };
     let column = |f: fn(&Evaluation) -> f64| spread.iter().map(f).collect::<Vec<_>>();
     let answer = Answer {
         epd: evaluation.epd,
         correlation_error: evaluation.correlation_error,
+        intervals: references.intervals(&evaluation),
         reference_epds: column(|e| e.epd),
         reference_correlation_errors: column(|e| e.correlation_error),
         xus: target.len(),
@@ -163,13 +170,24 @@ fn range(values: &[f64]) -> String {
 }
 
 fn text(answer: &Answer<'_>, top: usize) -> String {
+    let interval = |of: fn(&Intervals) -> Interval| match answer.intervals.as_ref().map(of) {
+        Some(Interval { low, high }) => format!("[{low:.3}, {high:.3}]"),
+        None => String::new(),
+    };
     let mut out = format!(
-        "EPD                {:.3}   (fresh complete runs: {})\nCorrelation Error  {:.3}   (fresh complete runs: {})\n",
+        "EPD                {:.3} {:16}  fresh complete runs: {}\nCorrelation Error  {:.3} {:16}  fresh complete runs: {}\n",
         answer.epd,
+        interval(|i| i.epd),
         range(&answer.reference_epds),
         answer.correlation_error,
+        interval(|i| i.correlation_error),
         range(&answer.reference_correlation_errors),
     );
+    if answer.intervals.is_some() {
+        out += &format!(
+            "In brackets: 95 % interval over the choice of references (bootstrap, {RESAMPLES} resamples)\n"
+        );
+    }
     if let Some(truth) = &answer.truth {
         out += &format!("Hidden-truth error {:.4}  (", truth.hidden_error);
         let of_event = |e: &EventError| match e.error {

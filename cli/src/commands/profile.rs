@@ -1,8 +1,8 @@
 //! `ompfuse profile`.
 
 use crate::load::{self, PROFILE_NAME};
-use crate::output;
 use crate::recording::{self, RecordingArgs};
+use crate::{memory, output};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -13,6 +13,8 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     #[command(flatten)]
     recording: RecordingArgs,
+    #[command(flatten)]
+    memory: memory::Arg,
     #[command(flatten)]
     report: super::report::ReportArgs,
 }
@@ -26,12 +28,18 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         return Ok(recording.status());
     }
     let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
-    let profile = match &runs[..] {
-        [run] if args.recording.takes_turns() => load::instances(run)?,
-        _ => load::combined(&runs, args.recording.strategy().plain())?,
+    let path = recording.folder.join(PROFILE_NAME);
+    let written = match &runs[..] {
+        [run] if args.recording.takes_turns() => {
+            super::combine::written(load::instances(run)?, &path)?
+        }
+        _ => {
+            let wanted = args.recording.strategy().plain();
+            let (inputs, strategy) = load::arranged(load::inputs(&runs)?, wanted)?;
+            super::combine::combine(inputs, strategy, args.memory.bytes(), &path)?
+        }
     };
-    super::combine::write(&profile, &recording.folder.join(PROFILE_NAME))?;
-    super::report::print(&profile.summary, &args.report)?;
+    super::report::print(&written.summary, &args.report)?;
     output::note(format_args!(
         "runs and profile are in {}",
         recording.folder.display()

@@ -1,6 +1,6 @@
 //! `ompfuse report`.
 
-use crate::{atomic, load, output};
+use crate::{atomic, load, memory, output};
 use anyhow::Result;
 use ompfuse_fuse::Summary;
 use ompfuse_report::{Report, TextOptions, filter, text};
@@ -26,6 +26,8 @@ pub(crate) struct Args {
     /// File for these lines (default: standard output)
     #[arg(short, long, value_name = "FILE", requires = "suggest_filter")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    memory: memory::Arg,
     #[command(flatten)]
     report: ReportArgs,
 }
@@ -60,15 +62,16 @@ impl ReportArgs {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    let summary = load::summary(&args.input, args.memory.bytes())?;
     if let Some(share) = args.suggest_filter {
-        let lines = filter::suggest(&load::summary(&args.input)?, share / 100.0);
+        let lines = filter::suggest(&summary, share / 100.0);
         let lines = lines.map_err(anyhow::Error::msg)?;
         return match &args.output {
             Some(file) => atomic::write(file, lines.as_bytes(), 0o644),
             None => output::print(&lines),
         };
     }
-    print(&load::summary(&args.input)?, &args.report)
+    print(&summary, &args.report)
 }
 
 /// Prints the report of a profile.

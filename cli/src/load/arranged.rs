@@ -1,11 +1,14 @@
 //! In which order, and how, inputs are combined.
 
-use super::{Source, name, pieces, read, read_with};
+use super::{Source, by_type, name, pieces, read, read_with, with_files};
+use crate::memory;
 use crate::output::note;
 use anyhow::{Context, Result};
+use ompfuse_format::Construct;
 use ompfuse_fuse::Strategy;
 use ompfuse_fuse::combine::{arrangement, brought_to_front};
 use ompfuse_fuse::evaluate::{Sample, typical};
+use ompfuse_fuse::run::RunReader;
 
 /// The inputs in their order, and the strategy. With `None` for `wanted`, the default: a typical run first, labels, and behaviour
 /// where runs share events.
@@ -55,7 +58,7 @@ impl Source {
 /// The events of an input, of which as little is read as possible.
 fn events(input: &Source) -> Result<Vec<String>> {
     Ok(match input {
-        Source::Run(folder) => read_with(folder, &[".json"], |files| files.counted())?,
+        Source::Run(folder) => read_with(folder, &[".json"], |files| Ok(files.counted()))?,
         Source::File(path) => {
             let piece = pieces(path)?.read()?;
             piece.events.into_iter().map(|e| e.name).collect()
@@ -67,7 +70,17 @@ fn events(input: &Source) -> Result<Vec<String>> {
 fn sample(input: &Source) -> Result<Sample> {
     let mut sample = Sample::default();
     match input {
-        Source::Run(folder) => sample.add(&read(folder)?.xus),
+        Source::Run(folder) if by_type::fits(std::slice::from_ref(input), memory::available())? => {
+            sample.add(&read(folder)?.xus);
+        }
+        Source::Run(folder) => with_files(folder, |files| {
+            let mut reader = RunReader::new(files);
+            for place in reader.places().into_iter().filter(|p| p.xus > 0) {
+                let wanted = |site, construct: Construct| site == place.site && construct.is_xu();
+                sample.add(&reader.read(&wanted).run.xus);
+            }
+            Ok(())
+        })?,
         Source::File(path) => {
             let mut pieces = pieces(path)?;
             loop {

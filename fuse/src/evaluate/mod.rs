@@ -1,6 +1,7 @@
 //! How good a combined profile is, measured against complete runs: TMD, EPD and Correlation Error ([Fuse] section 4).
 
 mod histogram;
+mod interval;
 mod rank;
 pub mod transport;
 mod typical;
@@ -11,9 +12,11 @@ pub use typical::{ENOUGH, Sample, typical};
 
 use crate::table::{EventColumn, XuTable};
 use histogram::{Histogram, Scaled};
+pub use interval::{Interval, Intervals, RESAMPLES};
 use rank::Ranked;
 use rayon::prelude::*;
 use serde::Serialize;
+use std::sync::Arc;
 use transport::Transport;
 
 /// Distances below this are taken for it, in bins: events that are equal in every run have a calibration of 0.
@@ -43,6 +46,46 @@ pub struct Evaluation {
     pub correlation_error: f64,
     /// The pairs, in the order of the events.
     pub pairs: Vec<PairDistance>,
+    /// What they are made of, pair by pair.
+    #[serde(skip)]
+    measured: Vec<Measured>,
+}
+
+/// Is told how many distances were computed since the last time; see [`References::with_progress`].
+#[derive(Clone, Default)]
+pub struct Progress(Option<Arc<dyn Fn(u64) + Send + Sync>>);
+
+impl Progress {
+    /// Calls this.
+    pub fn new(call: impl Fn(u64) + Send + Sync + 'static) -> Progress {
+        Progress(Some(Arc::new(call)))
+    }
+
+    fn tell(&self, distances: usize) {
+        if let Some(call) = &self.0 {
+            call(distances as u64);
+        }
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+/// Distances that evaluating a profile takes, with `references` of them and `events` events; `spread`: and [`References::spread`].
+pub fn distances(references: usize, events: usize, spread: bool) -> u64 {
+    let between = |n: usize| n * n.saturating_sub(1) / 2;
+    let own = between(references) + references;
+    let of_spread = references * (between(references.max(1) - 1) + references.max(1) - 1);
+    let each = own
+        + if spread && references >= 3 {
+            of_spread
+        } else {
+            0
+        };
+    (between(events) * each) as u64
 }
 
 /// What the evaluation of a profile is compared with: complete runs, by the counts of the events that all have.
@@ -53,6 +96,7 @@ pub struct References {
     counts: Vec<Counts>,
     prepared: Prepared,
     incomplete: usize,
+    progress: Progress,
 }
 
 /// What can't be evaluated.
@@ -99,6 +143,18 @@ impl References {
     /// # Errors
     /// [`EvaluationError`] says what is missing.
     pub fn new(runs: &[&XuTable], target: &XuTable) -> Result<References, EvaluationError> {
+        References::with_progress(runs, target, Progress::default())
+    }
+
+    /// As [`References::new`], and tells what is done, also of what is asked later: of as many distances as [`distances`] says.
+    ///
+    /// # Errors
+    /// [`EvaluationError`] says what is missing.
+    pub fn with_progress(
+        runs: &[&XuTable],
+        target: &XuTable,
+        progress: Progress,
+    ) -> Result<References, EvaluationError> {
         if runs.len() < 2 {
             return Err(EvaluationError::References(runs.len()));
         }
@@ -123,9 +179,10 @@ impl References {
         }
         Ok(References {
             names: names.into_iter().map(str::to_owned).collect(),
-            prepared: Prepared::new(&counts.iter().collect::<Vec<_>>()),
+            prepared: Prepared::new(&counts.iter().collect::<Vec<_>>(), progress.clone()),
             counts,
             incomplete,
+            progress,
         })
     }
 
@@ -180,6 +237,11 @@ impl References {
             .collect())
     }
 
+    /// How sure the two numbers are that [`References::evaluate`] gave; nothing with fewer than three runs.
+    pub fn intervals(&self, evaluation: &Evaluation) -> Option<Intervals> {
+        interval::intervals(&self.prepared.pairs, &evaluation.measured)
+    }
+
     /// The evaluation of each run against the others: differences within their spread mean nothing. Nothing with fewer than
     /// three runs.
     pub fn spread(&self) -> Vec<Evaluation> {
@@ -191,7 +253,8 @@ impl References {
             .map(|at| {
                 let mut others: Vec<&Counts> = self.counts.iter().collect();
                 let fresh = others.remove(at);
-                Prepared::new(&others).evaluate(fresh, &names)
+                let prepared = Prepared::new(&others, self.progress.clone());
+                prepared.evaluate(fresh, &names)
             })
             .collect()
     }
@@ -202,6 +265,7 @@ impl References {
 struct Prepared {
     bounds: Vec<(u64, u64)>,
     pairs: Vec<PreparedPair>,
+    progress: Progress,
 }
 
 #[derive(Debug)]
@@ -209,14 +273,14 @@ struct PreparedPair {
     x: usize,
     y: usize,
     histograms: Vec<Histogram>,
-    /// Median of the distances between the references.
-    calibration: f64,
-    /// Mean of their correlations.
-    rho: f64,
+    /// The distances between the references: 0 and 1, 0 and 2, ..., 1 and 2, ...
+    between: Vec<f64>,
+    /// Their correlations.
+    rho: Vec<f64>,
 }
 
 impl Prepared {
-    fn new(references: &[&Counts]) -> Prepared {
+    fn new(references: &[&Counts], progress: Progress) -> Prepared {
         let events = 0..references.first().map_or(0, |r| r.len());
         let bounds: Vec<(u64, u64)> = events
             .clone()
@@ -239,57 +303,81 @@ impl Prepared {
                     .iter()
                     .map(|r| Histogram::new(&r[x], &r[y]))
                     .collect();
-                let mut between: Vec<f64> = (0..histograms.len())
+                let between: Vec<f64> = (0..histograms.len())
                     .flat_map(|a| (a + 1..histograms.len()).map(move |b| (a, b)))
                     .map(|(a, b)| histograms[a].distance(&histograms[b], transport))
                     .collect();
-                let sum: f64 = ranked.iter().map(|r| r[x].correlation(&r[y])).sum();
+                progress.tell(between.len());
                 PreparedPair {
                     x,
                     y,
-                    calibration: median(&mut between),
-                    rho: sum / references.len() as f64,
+                    between,
+                    rho: ranked.iter().map(|r| r[x].correlation(&r[y])).collect(),
                     histograms,
                 }
             })
             .collect();
-        Prepared { bounds, pairs }
+        Prepared {
+            bounds,
+            pairs,
+            progress,
+        }
     }
 
     fn evaluate(&self, target: &Counts, names: &[&str]) -> Evaluation {
         let (scaled, ranked) = (scale(target, &self.bounds), rank(target));
-        let measured: Vec<(PairDistance, f64)> = self
+        let measured: Vec<Measured> = self
             .pairs
             .par_iter()
             .map_init(Transport::default, |transport, pair| {
                 let (x, y) = (pair.x, pair.y);
                 let of_target = Histogram::new(&scaled[x], &scaled[y]);
-                let mut distances: Vec<f64> = pair
+                let to_references: Vec<f64> = pair
                     .histograms
                     .iter()
                     .map(|r| of_target.distance(r, transport))
                     .collect();
-                let uncalibrated = median(&mut distances);
-                let distance = PairDistance {
-                    x: names[x].to_owned(),
-                    y: names[y].to_owned(),
-                    uncalibrated,
-                    calibration: pair.calibration,
-                    tmd: uncalibrated.max(FLOOR) / pair.calibration.max(FLOOR),
-                };
-                (
-                    distance,
-                    (ranked[x].correlation(&ranked[y]) - pair.rho).abs(),
-                )
+                self.progress.tell(to_references.len());
+                Measured {
+                    to_references,
+                    rho: ranked[x].correlation(&ranked[y]),
+                }
             })
             .collect();
-        let n = measured.len() as f64;
+        let distances = self.pairs.iter().zip(&measured).map(|(pair, measured)| {
+            let uncalibrated = median(&mut measured.to_references.clone());
+            let calibration = median(&mut pair.between.clone());
+            PairDistance {
+                x: names[pair.x].to_owned(),
+                y: names[pair.y].to_owned(),
+                uncalibrated,
+                calibration,
+                tmd: tmd(uncalibrated, calibration),
+            }
+        });
+        let distances: Vec<PairDistance> = distances.collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let errors = self.pairs.iter().zip(&measured);
+        let errors: Vec<f64> = errors.map(|(p, m)| (m.rho - mean(&p.rho)).abs()).collect();
+        let logarithms: Vec<f64> = distances.iter().map(|p| p.tmd.ln()).collect();
         Evaluation {
-            epd: (measured.iter().map(|(p, _)| p.tmd.ln()).sum::<f64>() / n).exp(),
-            correlation_error: measured.iter().map(|(_, e)| e).sum::<f64>() / n,
-            pairs: measured.into_iter().map(|(p, _)| p).collect(),
+            epd: mean(&logarithms).exp(),
+            correlation_error: mean(&errors),
+            pairs: distances,
+            measured,
         }
     }
+}
+
+/// A profile and the references, in one pair of events.
+#[derive(Debug, Clone, PartialEq)]
+struct Measured {
+    to_references: Vec<f64>,
+    rho: f64,
+}
+
+fn tmd(uncalibrated: f64, calibration: f64) -> f64 {
+    uncalibrated.max(FLOOR) / calibration.max(FLOOR)
 }
 
 fn scale(table: &Counts, bounds: &[(u64, u64)]) -> Vec<Scaled> {

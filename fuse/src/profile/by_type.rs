@@ -8,8 +8,9 @@
 use super::parquet::ProfileRows;
 use super::{Combiner, Profile, ProfileError, Strategy};
 use crate::combine::{BcError, list_unmatched};
+use crate::run::{NONE, RunReader};
 use crate::summary::{Matching, Summary, TableSums};
-use crate::table::{CsvRows, ParquetRows, TableError, XuTable};
+use crate::table::{COUNT, CsvRows, ParquetRows, ROW, Site, TableError, XuTable};
 use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +20,6 @@ use std::sync::Arc;
 const PARQUET_MAGIC: &[u8] = b"PAR1";
 /// Rows that are read at once.
 const PIECE: usize = 1 << 16;
-/// Bytes that a row takes beside its counts while it is combined: columns, label, keys and indices of strategies.
-const ROW: u64 = 320;
-/// Bytes that a count takes: the column, and what it is copied to while it is matched or written.
-const COUNT: u64 = 24;
-
 /// Bytes that a byte of text or of records takes, at most.
 const TEXT: u64 = 10;
 
@@ -39,6 +35,35 @@ pub struct Scanned {
     types: BTreeMap<Type, u64>,
     /// Its columns, without rows.
     empty: XuTable,
+}
+
+impl Scanned {
+    /// Of a run, which needs about `memory` bytes. `name`: what the user calls it.
+    pub fn of_run(name: &str, reader: &mut RunReader<'_>, memory: u64) -> Scanned {
+        let summary = Summary::of_parts(name, reader, memory);
+        let empty = reader.read(&|_, _| false).run.xus;
+        let mut types = BTreeMap::new();
+        for place in reader.places().iter().filter(|p| p.xus > 0) {
+            let of_type = (place.site != NONE).then(|| type_of(&empty.sites[place.site as usize]));
+            *types.entry(of_type).or_default() += place.xus as u64;
+        }
+        Scanned {
+            summary,
+            origins: vec![0; empty.events.len()],
+            types,
+            empty,
+        }
+    }
+
+    /// What is known of all of it, if nothing is combined with it.
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+}
+
+fn type_of(site: &Site) -> (String, String) {
+    let (module, name) = site.key();
+    (module.to_owned(), name.to_owned())
 }
 
 /// The first reading of an input, and what it needs to be read again.
@@ -80,10 +105,7 @@ impl Scan {
     pub fn finish(self, name: &str, known: Option<(Summary, Vec<u16>)>) -> Scanned {
         let mut types = BTreeMap::from([(None, self.unknown)]);
         for (site, &count) in self.empty.sites.iter().zip(&self.counts) {
-            let (module, name) = site.key();
-            *types
-                .entry(Some((module.to_owned(), name.to_owned())))
-                .or_default() += count;
+            *types.entry(Some(type_of(site))).or_default() += count;
         }
         types.retain(|_, &mut count| count > 0);
         let (summary, origins) = known.unwrap_or_else(|| {
@@ -163,16 +185,32 @@ impl Pass {
     }
 }
 
+impl Pass {
+    /// Which of these sites are in it, and whether unknown ones are.
+    fn wants(&self, sites: &[Site]) -> (Vec<bool>, bool) {
+        let of_site = |site: &Site| self.0.contains(&Some(type_of(site)));
+        (sites.iter().map(of_site).collect(), self.0.contains(&None))
+    }
+}
+
 impl Selection<'_> {
+    /// The rows of a run.
+    pub fn of_run(self, reader: &mut RunReader<'_>) -> Selected {
+        let (is_wanted, unknown) = self.pass.wants(&self.input.empty.sites);
+        let part = reader.read(&|site, construct| {
+            construct.is_xu() && is_wanted.get(site as usize).copied().unwrap_or(unknown)
+        });
+        Selection {
+            table: part.run.xus,
+            positions: part.positions,
+            ..self
+        }
+        .finish()
+    }
+
     /// The next piece.
     pub fn add(&mut self, piece: &XuTable) {
-        let is_in = |of_type: Type| self.pass.0.contains(&of_type);
-        let of_site = |site: &crate::table::Site| {
-            let (module, name) = site.key();
-            is_in(Some((module.to_owned(), name.to_owned())))
-        };
-        let is_wanted: Vec<bool> = piece.sites.iter().map(of_site).collect();
-        let unknown = is_in(None);
+        let (is_wanted, unknown) = self.pass.wants(&piece.sites);
         let rows = (0..piece.len() as u32).filter(|&row| {
             let site = piece.site[row as usize] as usize;
             is_wanted.get(site).copied().unwrap_or(unknown)

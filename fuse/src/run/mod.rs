@@ -10,12 +10,14 @@ mod nodes;
 mod read;
 mod rows;
 mod sites;
+mod survey;
 #[cfg(test)]
 mod tests;
 
 pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
 pub use health::{Health, Problem};
 pub use nodes::{NONE, NodeTable};
+pub use read::{AtPlace, RunPart, RunReader, Wanted};
 
 use crate::label::LabelId;
 use crate::table::{EventColumn, Site, XuTable};

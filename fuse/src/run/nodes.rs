@@ -3,7 +3,7 @@
 use crate::label::{LabelId, Labels};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// "None" in columns of positions.
 pub const NONE: u32 = u32::MAX;
@@ -77,6 +77,15 @@ impl NodeIndex {
         dense.or_else(|| self.sparse.get(&node).copied())
     }
 
+    /// Forgets a node.
+    pub(crate) fn remove(&mut self, node: u64) {
+        let (thread, sequence) = split(node);
+        match self.dense.get_mut(thread).and_then(|v| v.get_mut(sequence)) {
+            Some(slot) if *slot != NONE => *slot = NONE,
+            _ => drop(self.sparse.remove(&node)),
+        }
+    }
+
     /// Enters a node; false if it is there already.
     pub(crate) fn insert(&mut self, node: u64, slot: u32) -> bool {
         if self.get(node).is_some() {
@@ -103,23 +112,89 @@ impl NodeIndex {
     }
 }
 
+/// Some of a process's nodes: a bit for each number, as in [`NodeIndex`].
+#[derive(Debug, Default)]
+pub(crate) struct NodeSet {
+    dense: Vec<Vec<u64>>,
+    sparse: HashSet<u64>,
+    room: usize,
+}
+
+impl NodeSet {
+    /// For about `expected` nodes in all, the ones in the set or not.
+    pub(crate) fn new(expected: usize) -> NodeSet {
+        NodeSet {
+            room: expected / 8 + (1 << 12),
+            ..NodeSet::default()
+        }
+    }
+
+    pub(crate) fn contains(&self, node: u64) -> bool {
+        let (thread, sequence) = split(node);
+        let word = self.dense.get(thread).and_then(|v| v.get(sequence / 64));
+        word.is_some_and(|w| w >> (sequence % 64) & 1 != 0) || self.sparse.contains(&node)
+    }
+
+    /// Enters a node; false if it is there already.
+    pub(crate) fn insert(&mut self, node: u64) -> bool {
+        let (thread, sequence) = split(node);
+        let word = sequence / 64;
+        let held = self.dense.get(thread).map_or(0, Vec::len);
+        let wanted =
+            (word + 1).saturating_sub(held) + (thread + 1).saturating_sub(self.dense.len());
+        if wanted > self.room {
+            return self.sparse.insert(node);
+        }
+        if self.sparse.contains(&node) {
+            return false;
+        }
+        self.room -= wanted;
+        if self.dense.len() <= thread {
+            self.dense.resize(thread + 1, Vec::new());
+        }
+        let of_thread = &mut self.dense[thread];
+        if of_thread.len() <= word {
+            of_thread.resize(word + 1, 0);
+        }
+        let bit = 1 << (sequence % 64);
+        let is_new = of_thread[word] & bit == 0;
+        of_thread[word] |= bit;
+        is_new
+    }
+
+    /// Takes over another set's.
+    pub(crate) fn absorb(&mut self, other: NodeSet) {
+        for (thread, words) in other.dense.iter().enumerate() {
+            for (at, &word) in words.iter().enumerate().filter(|(_, w)| **w != 0) {
+                let first = (thread as u64) << 40 | (64 * at) as u64;
+                let bits = (0..64).filter(|bit| word >> bit & 1 != 0);
+                bits.for_each(|bit| {
+                    self.insert(first | bit);
+                });
+            }
+        }
+        for node in other.sparse {
+            self.insert(node);
+        }
+    }
+}
+
 fn split(node: u64) -> (usize, usize) {
     ((node >> 40) as usize, (node & ((1 << 40) - 1)) as usize)
 }
 
-/// Adds a process's nodes to the table, and their labels to `labels`.
+/// Adds nodes of a process to the table, which may have some already, and their labels to `labels`.
 ///
 /// `place` gives a record's site its position in the run's sites and its component in labels.
 pub(crate) fn add_nodes(
     table: &mut NodeTable,
     labels: &mut Labels,
-    entries: impl Iterator<Item = NodeEntry>,
-    expected: usize,
+    index: &mut NodeIndex,
+    entries: impl ExactSizeIterator<Item = NodeEntry>,
     mut place: impl FnMut(u32) -> Option<(u32, u64)>,
-) -> NodeIndex {
+) {
     let base = table.len();
-    let mut index = NodeIndex::new(expected);
-    let mut kept: Vec<(NodeEntry, Option<u64>)> = Vec::with_capacity(expected);
+    let mut kept: Vec<(NodeEntry, Option<u64>)> = Vec::with_capacity(entries.len());
     for entry in entries {
         if index.insert(entry.node, (base + kept.len()) as u32) {
             let place = place(entry.site);
@@ -135,7 +210,6 @@ pub(crate) fn add_nodes(
             parent => index.get(parent).unwrap_or(NONE),
         }));
     resolve(table, labels, base, &kept);
-    index
 }
 
 /// Derives labels and enclosing parallel regions from the parents, without recursion: chains can be long.
@@ -161,9 +235,10 @@ fn resolve(
         while state[at] == State::New {
             state[at] = State::Entered;
             path.push(at);
-            match table.parent[base + at] {
-                NONE => break,
-                parent => at = parent as usize - base,
+            // What was there before is known.
+            match (table.parent[base + at] as usize).checked_sub(base) {
+                Some(parent) if parent < kept.len() => at = parent,
+                _ => break,
             }
         }
         while let Some(at) = path.pop() {
@@ -172,7 +247,9 @@ fn resolve(
             // A parent that is entered but not done lies on a cycle: no label.
             let parent = match table.parent[slot] {
                 NONE => None,
-                parent => Some(parent as usize).filter(|&p| state[p - base] == State::Done),
+                parent => {
+                    Some(parent as usize).filter(|&p| p < base || state[p - base] == State::Done)
+                }
             };
             let above = parent.map_or(LabelId::NONE, |p| table.label[p]);
             table.label[slot] = match (entry.step, *address) {
@@ -213,11 +290,12 @@ mod tests {
 
     fn labels_of(entries: &[NodeEntry]) -> Vec<String> {
         let (mut table, mut labels) = (NodeTable::default(), Labels::default());
+        let mut index = NodeIndex::new(entries.len());
         add_nodes(
             &mut table,
             &mut labels,
+            &mut index,
             entries.iter().copied(),
-            entries.len(),
             |site| (site != u32::MAX).then_some((0, u64::from(site))),
         );
         table
@@ -285,5 +363,23 @@ mod tests {
         }
         assert_eq!(index.get(6), None);
         assert!(index.dense.len() < 1000);
+        index.remove(5);
+        index.remove(u64::MAX);
+        assert_eq!((index.get(5), index.get(u64::MAX)), (None, None));
+    }
+
+    #[test]
+    fn sets_of_nodes() {
+        let (mut set, mut other) = (NodeSet::new(10), NodeSet::new(1000));
+        let far = 3 << 40 | 70;
+        assert!(set.insert(u64::MAX) && !set.insert(u64::MAX) && set.insert(64));
+        assert!(other.insert(64) && other.insert(far) && other.insert(1 << 63));
+        set.absorb(other);
+        assert!(
+            [u64::MAX, 64, far, 1 << 63]
+                .into_iter()
+                .all(|n| set.contains(n))
+        );
+        assert!(!set.contains(65) && !set.contains(far + 1) && !set.insert(far));
     }
 }

@@ -1,39 +1,25 @@
 //! From record files to a [`Run`]'s tables.
 //!
 //! Two passes over the records: the first gathers the nodes of all threads (a node's record can lie in another thread's
-//! file than its children) and the last tick; the second makes the rows.
+//! file than its children) and the last tick (`survey.rs`); the second makes the rows (`rows.rs`). A run that is larger than memory
+//! is read in parts: the first pass keeps only the nodes that something happened in, the second, as often as it is wanted, makes the
+//! rows of some places.
 
 use super::clock::{Clock, RateSource, rate};
-use super::files::{ProcessFiles, RunFiles, ThreadBytes};
+use super::files::{ProcessFiles, RunFiles};
 use super::health::{Health, Problem};
-use super::nodes::{NONE, NodeEntry, NodeTable, add_nodes};
-use super::rows::{Context, Rows, label_ranges_without_node};
+use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
+use super::rows::{Context, Places, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
+use super::survey::{self, Keep, Surveyed};
 use super::{EventInfo, LeftOut, ProcessInfo, Run, ThreadAccount};
 use crate::label::Labels;
-use crate::table::{ProcessId, XuTable};
-use ompfuse_format::record::{
-    self, MAX_COUNTERS, NO_SITE, Record, RecordError, ThreadFile, USER_MODULE, split_site,
-};
-use ompfuse_format::run::EventStatus;
-use rayon::prelude::*;
+use crate::table::{ProcessId, Site};
+use ompfuse_format::Construct;
+use ompfuse_format::record::{self, MAX_COUNTERS, NO_SITE, USER_MODULE, split_site};
+use ompfuse_format::run::{EventStatus, RunHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A thread's file after the first pass.
-pub(super) struct Parsed<'a> {
-    pub(super) file: ThreadFile<'a>,
-    pub(super) nodes: Vec<NodeEntry>,
-    /// What the program calls regions of its own, by site.
-    names: Vec<(u32, String)>,
-    left_out: Vec<record::LeftOut>,
-    pub(super) last_tsc: u64,
-    pub(super) xus: usize,
-    pub(super) intervals: usize,
-    /// Whether it has a part of a parallel region.
-    pub(super) in_team: bool,
-    pub(super) error: Option<RecordError>,
-}
 
 /// A problem per event with gaps in a process's threads.
 fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
@@ -54,225 +40,353 @@ fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
         .collect()
 }
 
-fn parse(bytes: &[u8]) -> Result<Parsed<'_>, RecordError> {
-    let file = ThreadFile::parse(bytes)?;
-    let mut parsed = Parsed {
-        file,
-        nodes: vec![],
-        names: vec![],
-        left_out: vec![],
-        last_tsc: file.header.tsc_end,
-        xus: 0,
-        intervals: 0,
-        in_team: false,
-        error: None,
-    };
-    for record in file.records() {
-        match record {
-            Ok(Record::Node(n)) if n.node != 0 => parsed.nodes.push(NodeEntry {
-                construct: n.construct,
-                step: n.step,
-                site: n.site,
-                node: n.node,
-                parent: n.parent,
-                index: n.index,
-            }),
-            Ok(Record::Node(_)) => {}
-            Ok(Record::LeftOut(l)) => parsed.left_out.push(l),
-            Ok(Record::Name(n)) => {
-                let text = String::from_utf8_lossy(n.text).into_owned();
-                parsed.names.push((n.site, text));
+/// A run after the first pass.
+#[derive(Debug)]
+pub struct RunReader<'a> {
+    header: RunHeader,
+    processes: Vec<Process<'a>>,
+    infos: Vec<ProcessInfo>,
+    /// How processes are told apart.
+    ids: Vec<ProcessId>,
+    sites: Arc<Vec<Site>>,
+    events: Vec<EventInfo>,
+    /// Those that have a column.
+    counted: Vec<String>,
+    nodes: NodeTable,
+    labels: Labels,
+    left_out: Vec<LeftOut>,
+    /// All but what only rows tell.
+    health: Health,
+}
+
+/// A process of it.
+#[derive(Debug)]
+struct Process<'a> {
+    pid: u32,
+    clock: Clock,
+    index: NodeIndex,
+    places: Places,
+    /// By event set: per event column of the run the counter in this process's records.
+    counters: BTreeMap<u8, Vec<Option<usize>>>,
+    threads: Vec<Surveyed<'a>>,
+}
+
+/// What is at a place, in records (an execution unit in several parts has one for each).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AtPlace {
+    /// Position in the run's sites, or [`NONE`].
+    pub site: u32,
+    /// Execution units.
+    pub xus: usize,
+    /// Everything else.
+    pub intervals: usize,
+}
+
+/// What of a run is wanted: a position in its sites (or [`NONE`]) and a kind.
+pub type Wanted<'w> = &'w dyn Fn(u32, Construct) -> bool;
+
+/// Some rows of a run.
+#[derive(Debug)]
+pub struct RunPart {
+    /// The run with these rows only. All its positions are those of the whole, but for nodes beyond those that the reader keeps.
+    pub run: Run,
+    /// Where the execution units are among those of the whole.
+    pub positions: Vec<u32>,
+}
+
+impl<'a> RunReader<'a> {
+    /// Reads what is needed to read it in parts.
+    pub fn new(files: &RunFiles<'a>) -> RunReader<'a> {
+        RunReader::keeping(files, Keep::Inner)
+    }
+
+    fn keeping(files: &RunFiles<'a>, keep: Keep) -> RunReader<'a> {
+        let header = files.header.clone();
+        let mut health = Health {
+            problems: files.problems.clone(),
+            ..Health::default()
+        };
+        let mut processes: Vec<&ProcessFiles<'a>> = files.processes.iter().collect();
+        processes.sort_by_key(|p| (p.header.begin.ns, p.header.pid));
+        let run_begin = processes.first().map_or(0, |p| p.header.begin.ns);
+        let any_rate = processes
+            .iter()
+            .find_map(|p| rate(p.header.begin, p.end.as_ref()?.end));
+        let events = event_infos(&header.events, &processes);
+        let counted: Vec<String> = events
+            .iter()
+            .filter(|e| e.counted)
+            .map(|e| e.name.clone())
+            .collect();
+
+        let surveyed: Vec<Vec<Surveyed<'a>>> = processes
+            .iter()
+            .map(|p| survey::threads(p, keep, &mut health))
+            .collect();
+        let mut book = SiteBook::new(&header.modules);
+        let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
+        let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
+        for (process, mut threads) in processes.iter().zip(surveyed) {
+            let pid = process.header.pid;
+            let last_tsc = threads.iter().map(|p| p.last_tsc).max().unwrap_or(0);
+            let measured = process
+                .end
+                .as_ref()
+                .and_then(|e| rate(process.header.begin, e.end))
+                .or(any_rate);
+            let (clock, source) = Clock::new(
+                process.header.begin,
+                run_begin,
+                measured,
+                last_tsc,
+                header.duration_s,
+            );
+            match source {
+                RateSource::Measured => {}
+                RateSource::Estimated => health.problems.push(Problem::EstimatedClock { pid }),
+                RateSource::Unknown if last_tsc == 0 => {}
+                RateSource::Unknown => health.problems.push(Problem::NoClock { pid }),
             }
-            Ok(Record::Interval(i)) => {
-                parsed.last_tsc = parsed.last_tsc.max(i.t1);
-                parsed.in_team |= i.construct.is_part();
-                *(if i.construct.is_xu() {
-                    &mut parsed.xus
-                } else {
-                    &mut parsed.intervals
-                }) += 1;
-                if i.node != 0 {
-                    parsed.nodes.push(NodeEntry {
-                        construct: i.construct,
-                        step: i.step,
-                        site: i.site,
-                        node: i.node,
-                        parent: i.parent,
-                        index: i.index,
-                    });
+            match &process.end {
+                None => health.problems.push(Problem::Killed { pid }),
+                Some(end) => {
+                    health
+                        .problems
+                        .extend(end.stopped.iter().map(|reason| Problem::Stopped {
+                            pid,
+                            reason: reason.clone(),
+                        }))
                 }
             }
-            Err(error) => parsed.error = Some(error),
+            let lost: u64 = threads.iter().map(|p| p.file.header.lost).sum();
+            health.lost_records += lost.max(process.end.as_ref().map_or(0, |e| e.lost));
+            infos.push(info(process, clock, last_tsc));
+
+            let modules = module_map(process, &header.modules, &mut health);
+            let names = threads.iter().flat_map(|p| &p.names);
+            let names: BTreeMap<u32, &str> = names.map(|(s, n)| (*s, n.as_str())).collect();
+            let mut places = Places::default();
+            let of_nodes = threads.iter().map(|t| &t.node_sites);
+            let node_sites = of_nodes.flat_map(|s| s.counts.iter().map(|(site, _)| *site));
+            let left = threads
+                .iter()
+                .flat_map(|t| t.left_out.iter().map(|l| l.site));
+            let of_rows = threads.iter().map(|t| &t.sites);
+            let row_sites = of_rows.flat_map(|s| s.counts.iter().map(|(site, _)| *site));
+            for raw in node_sites.chain(left).chain(row_sites) {
+                places.entry(raw).or_insert_with(|| {
+                    let (module, index) = split_site(raw);
+                    if module == USER_MODULE {
+                        return names.get(&raw).map(|name| book.user_place(name));
+                    }
+                    book.place(*modules.get(&module)?, index as usize)
+                });
+            }
+            let place = |raw: u32| places.get(&raw).copied().flatten();
+            let counts = threads.iter().flat_map(|t| &t.sites.counts);
+            let unknown = counts.filter(|(raw, _)| *raw != NO_SITE && place(*raw).is_none());
+            health.unknown_sites += unknown.map(|(_, [a, b])| (a + b) as u64).sum::<u64>();
+
+            let expected = threads.iter().map(|p| p.nodes.len()).sum();
+            let mut index = NodeIndex::new(expected);
+            let mut entries = vec![];
+            for thread in &mut threads {
+                match entries.is_empty() {
+                    true => entries = std::mem::take(&mut thread.nodes),
+                    false => entries.append(&mut thread.nodes),
+                }
+            }
+            add_nodes(
+                &mut nodes,
+                &mut labels,
+                &mut index,
+                entries.into_iter(),
+                place,
+            );
+            let counters_of = |set: &[EventStatus]| -> Vec<Option<usize>> {
+                let column = |name: &String| {
+                    let status = set.iter().find(|e| e.name == *name)?;
+                    let column = status.column.map(|c| c as usize);
+                    column.filter(|&c| c < MAX_COUNTERS)
+                };
+                counted.iter().map(column).collect()
+            };
+            let first = (0, counters_of(&process.header.events));
+            let further = process.header.sets.iter();
+            let counters: BTreeMap<u8, Vec<Option<usize>>> = further
+                .filter_map(|s| Some((u8::try_from(s.set).ok()?, counters_of(&s.events))))
+                .chain([first])
+                .collect();
+            for of_thread in threads.iter().flat_map(|p| &p.left_out) {
+                if let Some(site) = place(of_thread.site) {
+                    let own_ns = clock.length(of_thread.ticks);
+                    let least_ns = process.header.min_duration_ns;
+                    let shorter = least_ns.filter(|_| of_thread.short);
+                    add_left_out(&mut left_out, site.0, of_thread, own_ns, shorter);
+                }
+            }
+            prepared.push(Process {
+                pid,
+                clock,
+                index,
+                places,
+                counters,
+                threads,
+            });
+        }
+        let ids = match_processes(&processes, &infos, &prepared, &mut health);
+        let sites = Arc::new(book.sites);
+        RunReader {
+            header,
+            processes: prepared,
+            infos,
+            ids,
+            sites,
+            events,
+            counted,
+            nodes,
+            labels,
+            left_out,
+            health,
         }
     }
-    Ok(parsed)
+
+    /// What there is, by place.
+    pub fn places(&self) -> Vec<AtPlace> {
+        let mut counts: BTreeMap<u32, [usize; 2]> = BTreeMap::new();
+        for process in &self.processes {
+            for (raw, [xus, others]) in process.threads.iter().flat_map(|t| &t.sites.counts) {
+                let place = process.places.get(raw).copied().flatten();
+                let entry = counts.entry(place.map_or(NONE, |p| p.0)).or_default();
+                *entry = [entry[0] + xus, entry[1] + others];
+            }
+        }
+        let of_place = |(site, [xus, intervals]): (u32, [usize; 2])| AtPlace {
+            site,
+            xus,
+            intervals,
+        };
+        counts.into_iter().map(of_place).collect()
+    }
+
+    /// Reads some of the rows.
+    pub fn read(&mut self, wanted: Wanted<'_>) -> RunPart {
+        let (mut nodes, mut labels) = (self.nodes.clone(), self.labels.clone());
+        let mut added = vec![];
+        for process in &mut self.processes {
+            let Process {
+                places,
+                index,
+                threads,
+                ..
+            } = process;
+            let is_wanted = |node: u64, raw: u32, construct: Construct| {
+                let place = places.get(&raw).copied().flatten();
+                wanted(place.map_or(NONE, |p| p.0), construct) && index.get(node).is_none()
+            };
+            let of_thread = |t: &Surveyed<'a>| survey::nodes(&t.file, is_wanted);
+            let entries: Vec<_> = threads.iter().flat_map(of_thread).collect();
+            added.push(entries.iter().map(|e| e.node).collect::<Vec<u64>>());
+            let place = |raw: u32| places.get(&raw).copied().flatten();
+            add_nodes(&mut nodes, &mut labels, index, entries.into_iter(), place);
+        }
+        let part = self.rows(nodes, labels, Some(wanted));
+        for (process, added) in self.processes.iter_mut().zip(added) {
+            added.into_iter().for_each(|n| process.index.remove(n));
+        }
+        part
+    }
+
+    fn rows(&self, nodes: NodeTable, mut labels: Labels, wanted: Option<Wanted<'_>>) -> RunPart {
+        let mut health = self.health.clone();
+        let total = |which: usize| {
+            let of_place = |p: &AtPlace| [p.xus, p.intervals][which];
+            match wanted {
+                None => self.places().iter().map(of_place).sum(),
+                Some(_) => 0,
+            }
+        };
+        let mut rows = Rows::new(&self.counted, total(0), total(1));
+        rows.row_of_node.resize(nodes.len(), NONE);
+        let mut threads = Vec::new();
+        for (number, process) in (0..).zip(&self.processes) {
+            let context = Context {
+                process: number,
+                clock: process.clock,
+                index: &process.index,
+                nodes: &nodes,
+                places: &process.places,
+                counters: &process.counters,
+                wanted,
+            };
+            let first_thread = threads.len();
+            rows.begin_process(&process.threads);
+            for thread in &process.threads {
+                threads.push(rows.add_thread(&context, thread, &self.counted));
+            }
+            health
+                .problems
+                .extend(not_counted(process.pid, &threads[first_thread..]));
+            rows.finish_process(&process.clock);
+        }
+        let Rows {
+            mut xus,
+            xu_node,
+            xu_parent,
+            xu_set,
+            intervals,
+            positions,
+            ..
+        } = rows;
+        label_ranges_without_node(&mut xus, &xu_node, &xu_parent, &nodes, &mut labels);
+        health.unlabelled_xus = xus.label.iter().filter(|l| !l.is_some()).count() as u64;
+        xus.processes.clone_from(&self.ids);
+        xus.sites = Arc::clone(&self.sites);
+        xus.labels = Arc::new(labels);
+        RunPart {
+            run: Run {
+                header: self.header.clone(),
+                processes: self.infos.clone(),
+                threads,
+                sites: Arc::clone(&self.sites),
+                events: self.events.clone(),
+                xus,
+                xu_node,
+                xu_parent,
+                xu_set,
+                intervals,
+                nodes,
+                left_out: self.left_out.clone(),
+                health,
+            },
+            positions,
+        }
+    }
 }
 
 pub(super) fn read(files: &RunFiles<'_>) -> Run {
-    let header = files.header.clone();
-    let mut health = Health {
-        problems: files.problems.clone(),
-        ..Health::default()
-    };
-    let mut processes: Vec<&ProcessFiles<'_>> = files.processes.iter().collect();
-    processes.sort_by_key(|p| (p.header.begin.ns, p.header.pid));
-    let run_begin = processes.first().map_or(0, |p| p.header.begin.ns);
-    let any_rate = processes
-        .iter()
-        .find_map(|p| rate(p.header.begin, p.end.as_ref()?.end));
-    let events = event_infos(&header.events, &processes);
-    let counted: Vec<&str> = events
-        .iter()
-        .filter(|e| e.counted)
-        .map(|e| e.name.as_str())
-        .collect();
+    let mut reader = RunReader::keeping(files, Keep::All);
+    let nodes = std::mem::take(&mut reader.nodes);
+    let labels = std::mem::take(&mut reader.labels);
+    reader.rows(nodes, labels, None).run
+}
 
-    let parsed: Vec<Vec<Parsed<'_>>> = processes
-        .iter()
-        .map(|p| parse_threads(p, &mut health))
-        .collect();
-    let total = |count: fn(&Parsed<'_>) -> usize| parsed.iter().flatten().map(count).sum::<usize>();
-    let mut rows = Rows::new(&counted, total(|p| p.xus), total(|p| p.intervals));
-    let mut book = SiteBook::new(&header.modules);
-    let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
-    let (mut infos, mut threads, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, (process, parsed)) in processes.iter().zip(&parsed).enumerate() {
-        let pid = process.header.pid;
-        let number = number as u16;
-        let last_tsc = parsed.iter().map(|p| p.last_tsc).max().unwrap_or(0);
-        let measured = process
-            .end
-            .as_ref()
-            .and_then(|e| rate(process.header.begin, e.end))
-            .or(any_rate);
-        let (clock, source) = Clock::new(
-            process.header.begin,
-            run_begin,
-            measured,
-            last_tsc,
-            header.duration_s,
-        );
-        match source {
-            RateSource::Measured => {}
-            RateSource::Estimated => health.problems.push(Problem::EstimatedClock { pid }),
-            RateSource::Unknown if last_tsc == 0 => {}
-            RateSource::Unknown => health.problems.push(Problem::NoClock { pid }),
-        }
-        match &process.end {
-            None => health.problems.push(Problem::Killed { pid }),
-            Some(end) => {
-                health
-                    .problems
-                    .extend(end.stopped.iter().map(|reason| Problem::Stopped {
-                        pid,
-                        reason: reason.clone(),
-                    }))
-            }
-        }
-        let lost: u64 = parsed.iter().map(|p| p.file.header.lost).sum();
-        health.lost_records += lost.max(process.end.as_ref().map_or(0, |e| e.lost));
-        infos.push(ProcessInfo {
-            pid,
-            begin_ns: clock.at(process.header.begin.tsc),
-            end_ns: clock.at(process
-                .end
-                .as_ref()
-                .map_or(last_tsc.max(process.header.begin.tsc), |e| e.end.tsc)),
-            ended: process.end.is_some(),
-            boundary_ps: process.costs.boundary.and_then(|b| {
-                clock
-                    .length(b.ticks.saturating_mul(1000))
-                    .checked_div(b.boundaries)
-            }),
-            probes: process.costs.probes.clone(),
-            switches: process.end.as_ref().and_then(|e| e.switches),
-        });
-
-        let modules = module_map(process, &header.modules, &mut health);
-        let names = parsed.iter().flat_map(|p| &p.names);
-        let names: BTreeMap<u32, &str> = names.map(|(s, n)| (*s, n.as_str())).collect();
-        let mut place = |site: u32| {
-            let (module, index) = split_site(site);
-            if module == USER_MODULE {
-                return names.get(&site).map(|name| book.user_place(name));
-            }
-            book.place(*modules.get(&module)?, index as usize)
-        };
-        let expected = parsed.iter().map(|p| p.nodes.len()).sum();
-        let entries = parsed.iter().flat_map(|p| p.nodes.iter().copied());
-        let index = add_nodes(&mut nodes, &mut labels, entries, expected, &mut place);
-        rows.row_of_node.resize(nodes.len(), NONE);
-        let counters_of = |set: &[EventStatus]| -> Vec<Option<usize>> {
-            let column = |name: &&str| {
-                let status = set.iter().find(|e| e.name == **name)?;
-                let column = status.column.map(|c| c as usize);
-                column.filter(|&c| c < MAX_COUNTERS)
-            };
-            counted.iter().map(column).collect()
-        };
-        let first = (0, counters_of(&process.header.events));
-        let further = process.header.sets.iter();
-        let counters: BTreeMap<u8, Vec<Option<usize>>> = further
-            .filter_map(|s| Some((u8::try_from(s.set).ok()?, counters_of(&s.events))))
-            .chain([first])
-            .collect();
-        let context = Context {
-            process: number,
-            clock,
-            index: &index,
-            nodes: &nodes,
-            counters: &counters,
-        };
-        for of_thread in parsed.iter().flat_map(|p| &p.left_out) {
-            if let Some(site) = place(of_thread.site) {
-                let own_ns = clock.length(of_thread.ticks);
-                let least_ns = process.header.min_duration_ns;
-                let shorter = least_ns.filter(|_| of_thread.short);
-                add_left_out(&mut left_out, site.0, of_thread, own_ns, shorter);
-            }
-        }
-        let first_thread = threads.len();
-        for parsed in parsed {
-            let account = rows.add_thread(&context, parsed, &counted, |site| {
-                let position = place(site).map_or(NONE, |p| p.0);
-                health.unknown_sites += u64::from(position == NONE && site != NO_SITE);
-                position
-            });
-            threads.push(account);
-        }
-        health
-            .problems
-            .extend(not_counted(pid, &threads[first_thread..]));
-        rows.finish_process(&clock);
-    }
-    let Rows {
-        mut xus,
-        xu_node,
-        xu_parent,
-        xu_set,
-        intervals,
-        ..
-    } = rows;
-    label_ranges_without_node(&mut xus, &xu_node, &xu_parent, &nodes, &mut labels);
-    health.unlabelled_xus = xus.label.iter().filter(|l| !l.is_some()).count() as u64;
-    xus.processes = match_processes(&processes, &infos, &xus, &mut health);
-    let sites = Arc::new(book.sites);
-    xus.sites = Arc::clone(&sites);
-    xus.labels = Arc::new(labels);
-    Run {
-        header,
-        processes: infos,
-        threads,
-        sites,
-        events,
-        xus,
-        xu_node,
-        xu_parent,
-        xu_set,
-        intervals,
-        nodes,
-        left_out,
-        health,
+/// What is said of a process.
+fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> ProcessInfo {
+    let end = process.end.as_ref();
+    let last = last_tsc.max(process.header.begin.tsc);
+    ProcessInfo {
+        pid: process.header.pid,
+        begin_ns: clock.at(process.header.begin.tsc),
+        end_ns: clock.at(end.map_or(last, |e| e.end.tsc)),
+        ended: end.is_some(),
+        boundary_ps: process.costs.boundary.and_then(|b| {
+            clock
+                .length(b.ticks.saturating_mul(1000))
+                .checked_div(b.boundaries)
+        }),
+        probes: process.costs.probes.clone(),
+        switches: end.and_then(|e| e.switches),
     }
 }
 
@@ -305,34 +419,6 @@ fn add_left_out(
     entry.one_in = entry.one_in.max(of_thread.one_in);
     entry.throttled |= of_thread.throttled;
     entry.shorter_than_ns = entry.shorter_than_ns.max(shorter_than_ns);
-}
-
-/// First pass over a process's threads.
-fn parse_threads<'a>(process: &ProcessFiles<'a>, health: &mut Health) -> Vec<Parsed<'a>> {
-    let results: Vec<(&ThreadBytes<'a>, Result<Parsed<'a>, RecordError>)> = process
-        .threads
-        .par_iter()
-        .map(|t| (t, parse(t.bytes)))
-        .collect();
-    let mut threads = Vec::new();
-    for (thread, result) in results {
-        let error = match result {
-            Ok(parsed) => {
-                let error = parsed.error.clone();
-                threads.push(parsed);
-                error
-            }
-            Err(error) => Some(error),
-        };
-        if let Some(error) = error {
-            health.problems.push(Problem::Malformed {
-                file: thread.name.clone(),
-                error: error.to_string(),
-            });
-        }
-    }
-    threads.sort_by_key(|p| p.file.header.index);
-    threads
 }
 
 impl RunFiles<'_> {
@@ -374,7 +460,7 @@ fn event_infos(wanted: &[String], processes: &[&ProcessFiles<'_>]) -> Vec<EventI
 fn match_processes(
     files: &[&ProcessFiles<'_>],
     infos: &[ProcessInfo],
-    xus: &XuTable,
+    prepared: &[Process<'_>],
     health: &mut Health,
 ) -> Vec<ProcessId> {
     let mut ids: Vec<ProcessId> = infos
@@ -386,10 +472,9 @@ fn match_processes(
             ordinal: files.header.mpi_rank.map_or(0, |rank| (rank + 1) << 16),
         })
         .collect();
-    let mut has_xus = vec![false; infos.len()];
-    xus.process.iter().for_each(|&p| has_xus[p as usize] = true);
+    let has_xus = |p: &usize| prepared[*p].threads.iter().any(|t| t.sites.total()[0] > 0);
     let mut groups: BTreeMap<(Option<u32>, Vec<&str>), Vec<usize>> = BTreeMap::new();
-    for process in (0..infos.len()).filter(|&p| has_xus[p]) {
+    for process in (0..infos.len()).filter(has_xus) {
         let mut modules: Vec<&str> = files[process]
             .header
             .modules

@@ -1,14 +1,18 @@
 //! Second pass: a row per XU and per other interval.
 
 use super::clock::Clock;
-use super::nodes::{NONE, NodeIndex, NodeTable};
-use super::read::Parsed;
+use super::nodes::{NONE, NodeIndex, NodeSet, NodeTable};
+use super::read::Wanted;
+use super::survey::Surveyed;
 use super::{CountAccount, IntervalTable, ThreadAccount};
 use crate::label::{LabelId, Labels};
 use crate::table::{EventColumn, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+
+/// By a record's site: its position in the run's sites, and its component in labels.
+pub(super) type Places = HashMap<u32, Option<(u32, u64)>>;
 
 /// The rows under construction.
 pub(super) struct Rows {
@@ -21,6 +25,11 @@ pub(super) struct Rows {
     pub(super) intervals: IntervalTable,
     /// Per node the XU row that it has already.
     pub(super) row_of_node: Vec<u32>,
+    /// If only some rows are wanted: where the XUs are among all, how many of these there were, and those of this process that are
+    /// not wanted and have nodes.
+    pub(super) positions: Vec<u32>,
+    all_xus: u32,
+    passed: NodeSet,
 }
 
 /// One process as the second pass sees it.
@@ -29,15 +38,18 @@ pub(super) struct Context<'a> {
     pub(super) clock: Clock,
     pub(super) index: &'a NodeIndex,
     pub(super) nodes: &'a NodeTable,
+    pub(super) places: &'a Places,
+    /// The rows that are made; `None`: all.
+    pub(super) wanted: Option<Wanted<'a>>,
     /// By event set: per event column of the run the counter in this process's records.
     pub(super) counters: &'a BTreeMap<u8, Vec<Option<usize>>>,
 }
 
 impl Rows {
-    pub(super) fn new(events: &[&str], xus: usize, intervals: usize) -> Rows {
+    pub(super) fn new(events: &[String], xus: usize, intervals: usize) -> Rows {
         let columns = |capacity| {
-            let column = |name: &&str| EventColumn {
-                name: (*name).to_owned(),
+            let column = |name: &String| EventColumn {
+                name: name.clone(),
                 values: Vec::with_capacity(capacity),
                 present: None,
             };
@@ -57,20 +69,28 @@ impl Rows {
                 ..IntervalTable::default()
             },
             row_of_node: Vec::new(),
+            positions: Vec::new(),
+            all_xus: 0,
+            passed: NodeSet::default(),
         };
         rows.xus.reserve(xus);
         rows
     }
 
-    /// Second pass over a thread. `place` gives a record's site its position.
+    /// Node numbers are a process's own.
+    pub(super) fn begin_process(&mut self, threads: &[Surveyed<'_>]) {
+        let xus = threads.iter().map(|t| t.sites.total()[0]).sum();
+        self.passed = NodeSet::new(xus);
+    }
+
+    /// Second pass over a thread.
     pub(super) fn add_thread(
         &mut self,
         context: &Context<'_>,
-        parsed: &Parsed<'_>,
-        events: &[&str],
-        mut place: impl FnMut(u32) -> u32,
+        surveyed: &Surveyed<'_>,
+        events: &[String],
     ) -> ThreadAccount {
-        let header = &parsed.file.header;
+        let header = &surveyed.file.header;
         let (mut own_ticks, mut own_counts) = (0u64, [0u64; MAX_COUNTERS]);
         let nothing = vec![None; events.len()];
         let first = context.counters.get(&0).unwrap_or(&nothing);
@@ -78,7 +98,7 @@ impl Rows {
         let (mut counts, mut gaps) = ([0; MAX_COUNTERS], [0; MAX_COUNTERS]);
         // Sums can be compared with the counters' readings if nothing was counted but by the first set's counters.
         let mut is_whole = header.unrecorded_ticks == 0;
-        for record in parsed.file.records() {
+        for record in surveyed.file.records() {
             let Ok(Record::Interval(interval)) = record else {
                 continue;
             };
@@ -97,11 +117,22 @@ impl Rows {
             let known = |c: usize| (c < len && counts[c] != NOT_COUNTED).then_some(counts[c]);
             let values = counters(interval.set).iter().map(|c| c.and_then(known));
             let node = context.node(interval.node);
-            if interval.construct.is_xu() {
-                let site = place(interval.site);
+            let site = context.place(interval.site);
+            let is_xu = interval.construct.is_xu();
+            if let Some(wanted) = context.wanted {
+                if !wanted(site, interval.construct) {
+                    let is_new = is_xu && (interval.node == 0 || self.passed.insert(interval.node));
+                    self.all_xus += u32::from(is_new);
+                    continue;
+                }
+                if is_xu && (node == NONE || self.row_of_node[node as usize] == NONE) {
+                    self.positions.push(self.all_xus);
+                    self.all_xus += 1;
+                }
+            }
+            if is_xu {
                 self.add_xu(context, header.index, &interval, node, site, values);
             } else {
-                let site = place(interval.site);
                 self.add_interval(context, header.index, &interval, node, site, values);
             }
         }
@@ -110,7 +141,7 @@ impl Rows {
             process: context.process,
             index: header.index,
             tid: header.tid,
-            root: context.is_root(parsed),
+            root: context.is_root(surveyed),
             lost: header.lost,
             own_ticks,
             unrecorded_ticks: header.unrecorded_ticks,
@@ -127,7 +158,7 @@ impl Rows {
                     let c = c.filter(|&c| c < header.counters as usize)?;
                     let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
                     Some(CountAccount {
-                        event: (*event).to_owned(),
+                        event: event.clone(),
                         own: own_counts[c],
                         total: (ended && is_whole && gaps[c] == 0).then_some(total),
                         gaps: gaps[c],
@@ -240,13 +271,18 @@ impl Rows {
 
 impl Context<'_> {
     /// Whether the thread runs the program's own code: it forks outside every parallel region, or is in no team at all.
-    fn is_root(&self, parsed: &Parsed<'_>) -> bool {
+    fn is_root(&self, surveyed: &Surveyed<'_>) -> bool {
         let outermost = |parent: u64| {
             let enclosing = self.nodes.parallel.get(self.node(parent) as usize);
             enclosing.is_none_or(|&p| p == NONE)
         };
-        let mut forks = parsed.nodes.iter().filter(|n| n.construct.is_fork());
-        !parsed.in_team || forks.any(|n| outermost(n.parent))
+        !surveyed.in_team || surveyed.forks_in.iter().any(|&n| outermost(n))
+    }
+
+    /// Position of a record's site, or [`NONE`].
+    fn place(&self, raw: u32) -> u32 {
+        let place = self.places.get(&raw).copied().flatten();
+        place.map_or(NONE, |p| p.0)
     }
 
     /// Position of a node in the run's nodes, or [`NONE`].

@@ -1,8 +1,9 @@
 //! From a run's or a foreign table's intervals to a [`Summary`].
 
+use super::parallel::Instances;
 use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary, ThreadColumns};
-use crate::run::{EventInfo, Health, NONE, Run};
-use crate::table::{EventColumn, XuTable};
+use crate::run::{EventInfo, Health, NONE, Run, RunReader};
+use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::{Mechanism, Outcome};
@@ -11,6 +12,51 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 impl Summary {
     /// Of a run. `name`: what the user calls it.
     pub fn of_run(name: &str, run: &Run) -> Summary {
+        let mut instances = Instances::of(run);
+        instances.add(run);
+        let mut summary = Summary::without_sums(name, run);
+        summary.regions = regions(run, &summary.events);
+        summary.parallel = instances.into_stats(run);
+        summary
+    }
+
+    /// As [`Summary::of_run`], of a run that is read in parts of about `memory` bytes each, or what is needed for one place.
+    pub fn of_parts(name: &str, reader: &mut RunReader<'_>, memory: u64) -> Summary {
+        let is_frame = |c: Construct| c.is_fork() || c.is_part() || c == Construct::Program;
+        let mut frame = reader.read(&|_, construct| is_frame(construct)).run;
+        let mut instances = Instances::of(&frame);
+        let (mut stats, mut xus, mut unlabelled) = (vec![], 0, 0);
+        let events = origins(&frame.events);
+        let counted = events.iter().filter(|e| e.run.is_some()).count() as u64;
+        let row = ROW + COUNT * counted;
+        let places = reader.places();
+        let mut rest = &places[..];
+        while !rest.is_empty() {
+            let needs = rest.iter().scan(0, |sum: &mut u64, place| {
+                *sum += row * (place.xus + place.intervals) as u64;
+                Some(*sum)
+            });
+            let fit = needs.take_while(|&need| need <= memory).count().max(1);
+            let (these, others) = rest.split_at(fit);
+            rest = others;
+            let sites: HashSet<u32> = these.iter().map(|p| p.site).collect();
+            let part = reader.read(&|site, _| sites.contains(&site)).run;
+            // Of other places than those before, and in order.
+            stats.extend(regions(&part, &events));
+            instances.add(&part);
+            xus += part.xus.len() as u64;
+            unlabelled += part.health.unlabelled_xus;
+        }
+        frame.health.unlabelled_xus = unlabelled;
+        let mut summary = Summary::without_sums(name, &frame);
+        summary.regions = stats;
+        summary.parallel = instances.into_stats(&frame);
+        summary.runs[0].xus = xus;
+        summary
+    }
+
+    /// But for the sums over regions.
+    fn without_sums(name: &str, run: &Run) -> Summary {
         let header = &run.header;
         let run_summary = RunSummary {
             name: name.to_owned(),
@@ -36,10 +82,10 @@ impl Summary {
             parallel_ns: super::parallel::parallel_ns(run),
             modules: header.modules.iter().map(module).collect(),
             sites: run.sites.to_vec(),
-            regions: regions(run, &events),
+            regions: vec![],
             events,
             runs: vec![run_summary],
-            parallel: super::parallel::parallel_stats(run),
+            parallel: vec![],
             processes: run.xus.processes.clone(),
             accounts: run.threads.clone(),
             left_out: run.left_out.clone(),

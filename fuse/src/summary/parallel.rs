@@ -59,41 +59,56 @@ struct Part {
     tail_ns: u64,
 }
 
-/// Sums per parallel region.
-pub(super) fn parallel_stats(run: &Run) -> Vec<ParallelStat> {
-    let (instances, without_parts) = instances(run);
-    let number: HashMap<ThreadKey, u32> = (0..)
-        .zip(&run.threads)
-        .map(|(at, t)| ((t.process, t.index), at))
-        .collect();
-    let outermost = outermost(run);
-    let mut stats: BTreeMap<u32, (ParallelStat, BTreeMap<u32, u64>)> = BTreeMap::new();
-    for instance in instances.into_values().chain(without_parts) {
-        let (stat, workers) = stats.entry(instance.site).or_default();
-        stat.site = (instance.site != NONE).then_some(instance.site);
-        stat.add(&instance);
-        for part in instance
-            .parts
-            .iter()
-            .filter(|p| p.thread != instance.master)
-        {
-            if let (Some(&span), Some(&at)) =
-                (outermost.get(&part.thread), number.get(&part.thread))
+/// All executions of a run.
+pub(super) struct Instances {
+    by_node: HashMap<u32, Instance>,
+    /// Those without a node of their own.
+    without_node: Vec<Instance>,
+    /// Where each thread's part of each instance is in the instance's list.
+    place: HashMap<(u32, ThreadKey), usize>,
+}
+
+impl Instances {
+    /// Sums per parallel region. `run`: it, or the part of it that they were made of.
+    pub(super) fn into_stats(self, run: &Run) -> Vec<ParallelStat> {
+        let Instances {
+            by_node,
+            without_node,
+            ..
+        } = self;
+        let number: HashMap<ThreadKey, u32> = (0..)
+            .zip(&run.threads)
+            .map(|(at, t)| ((t.process, t.index), at))
+            .collect();
+        let outermost = outermost(run);
+        let mut stats: BTreeMap<u32, (ParallelStat, BTreeMap<u32, u64>)> = BTreeMap::new();
+        for instance in by_node.into_values().chain(without_node) {
+            let (stat, workers) = stats.entry(instance.site).or_default();
+            stat.site = (instance.site != NONE).then_some(instance.site);
+            stat.add(&instance);
+            for part in instance
+                .parts
+                .iter()
+                .filter(|p| p.thread != instance.master)
             {
-                *workers.entry(at).or_default() += part.waiting(&instance, span);
+                if let (Some(&span), Some(&at)) =
+                    (outermost.get(&part.thread), number.get(&part.thread))
+                {
+                    *workers.entry(at).or_default() += part.waiting(&instance, span);
+                }
             }
         }
+        stats
+            .into_values()
+            .map(|(stat, workers)| {
+                let (thread, ns) = workers.into_iter().unzip();
+                ParallelStat {
+                    workers: WorkerWaits { thread, ns },
+                    ..stat
+                }
+            })
+            .collect()
     }
-    stats
-        .into_values()
-        .map(|(stat, workers)| {
-            let (thread, ns) = workers.into_iter().unzip();
-            ParallelStat {
-                workers: WorkerWaits { thread, ns },
-                ..stat
-            }
-        })
-        .collect()
 }
 
 /// Begin and end of each thread's own code: where workers wait, as far as it was recorded.
@@ -110,103 +125,119 @@ fn outermost(run: &Run) -> HashMap<ThreadKey, (i64, i64)> {
         .collect()
 }
 
-/// The executions by node, and those without a node of their own.
-fn instances(run: &Run) -> (HashMap<u32, Instance>, Vec<Instance>) {
-    let rows = &run.intervals;
-    let of =
-        |is: fn(Construct) -> bool| (0..rows.len()).filter(move |&row| is(rows.construct[row]));
-    let mut instances: HashMap<u32, Instance> = HashMap::new();
-    let mut without_node = vec![];
-    for row in of(Construct::is_fork) {
-        let around = enclosing(run, rows.parent[row]);
-        let instance = Instance {
-            fork: rows.t0_ns[row],
-            join: rows.t1_ns[row],
-            team: rows.extent[row],
-            // A region in a team of a league is not nested in another one.
-            nested: around != NONE && run.nodes.construct[around as usize] == Construct::Parallel,
-            members: 0,
-            site: rows.site[row],
-            master: (rows.process[row], rows.thread[row]),
-            last: i64::MIN,
-            parts: vec![],
-        };
-        match rows.node[row] {
-            NONE => without_node.push(instance),
-            node => drop(instances.insert(node, instance)),
-        }
-    }
-    // Where each thread's part of each instance is in the instance's list.
-    let mut place: HashMap<(u32, ThreadKey), usize> = HashMap::new();
-    for row in of(Construct::is_part) {
-        let node = enclosing(run, rows.parent[row]);
-        if let Some(instance) = instances.get_mut(&node) {
-            let thread = (rows.process[row], rows.thread[row]);
-            let (begin, end) = (rows.t0_ns[row], rows.t1_ns[row]);
-            instance.members += 1;
-            if let Some(&at) = place.get(&(node, thread)) {
-                // One thread may execute several teams of a league, one after the other.
-                let part = &mut instance.parts[at];
-                (part.begin, part.end) = (part.begin.min(begin), part.end.max(end));
-                instance.last = instance.last.max(end);
-                continue;
+impl Instances {
+    /// From a run's forks, and their parts.
+    pub(super) fn of(run: &Run) -> Instances {
+        let rows = &run.intervals;
+        let of =
+            |is: fn(Construct) -> bool| (0..rows.len()).filter(move |&row| is(rows.construct[row]));
+        let mut instances: HashMap<u32, Instance> = HashMap::new();
+        let mut without_node = vec![];
+        for row in of(Construct::is_fork) {
+            let around = enclosing(run, rows.parent[row]);
+            let instance = Instance {
+                fork: rows.t0_ns[row],
+                join: rows.t1_ns[row],
+                team: rows.extent[row],
+                // A region in a team of a league is not nested in another one.
+                nested: around != NONE
+                    && run.nodes.construct[around as usize] == Construct::Parallel,
+                members: 0,
+                site: rows.site[row],
+                master: (rows.process[row], rows.thread[row]),
+                last: i64::MIN,
+                parts: vec![],
+            };
+            match rows.node[row] {
+                NONE => without_node.push(instance),
+                node => drop(instances.insert(node, instance)),
             }
-            place.insert((node, thread), instance.parts.len());
-            instance.parts.push(Part {
+        }
+        let mut place: HashMap<(u32, ThreadKey), usize> = HashMap::new();
+        for row in of(Construct::is_part) {
+            let node = enclosing(run, rows.parent[row]);
+            if let Some(instance) = instances.get_mut(&node) {
+                let thread = (rows.process[row], rows.thread[row]);
+                let (begin, end) = (rows.t0_ns[row], rows.t1_ns[row]);
+                instance.members += 1;
+                if let Some(&at) = place.get(&(node, thread)) {
+                    // One thread may execute several teams of a league, one after the other.
+                    let part = &mut instance.parts[at];
+                    (part.begin, part.end) = (part.begin.min(begin), part.end.max(end));
+                    instance.last = instance.last.max(end);
+                    continue;
+                }
+                place.insert((node, thread), instance.parts.len());
+                instance.parts.push(Part {
+                    thread,
+                    begin,
+                    end,
+                    tail_ns: 0,
+                });
+                instance.last = instance.last.max(end);
+            }
+        }
+        Instances {
+            by_node: instances,
+            without_node,
+            place,
+        }
+    }
+
+    /// Takes over what was executed in them: of the run, or of parts of it, one after the other.
+    pub(super) fn add(&mut self, run: &Run) {
+        let Instances {
+            by_node: instances,
+            place,
+            ..
+        } = self;
+        let rows = &run.intervals;
+        let mut executed = |parent: u32, thread: ThreadKey, begin: i64, end: i64, own_ns: u64| {
+            let node = enclosing(run, parent);
+            let Some(&at) = place.get(&(node, thread)) else {
+                return;
+            };
+            let Some(instance) = instances.get_mut(&node) else {
+                return;
+            };
+            let part = &mut instance.parts[at];
+            if begin >= part.end && end <= instance.join {
+                part.tail_ns += own_ns;
+                instance.last = instance.last.max(end);
+            }
+        };
+        let xus = &run.xus;
+        for row in (0..xus.len()).filter(|&row| xus.construct[row] == Some(Construct::Task)) {
+            let thread = (xus.process[row], xus.thread[row]);
+            executed(
+                run.xu_parent[row],
                 thread,
-                begin,
-                end,
-                tail_ns: 0,
-            });
-            instance.last = instance.last.max(end);
+                xus.t0_ns[row],
+                xus.t1_ns[row],
+                xus.own_ns[row],
+            );
+        }
+        let inside = |c: Construct| {
+            !matches!(
+                c,
+                Construct::ImplicitTask
+                    | Construct::Team
+                    | Construct::Parallel
+                    | Construct::Teams
+                    | Construct::Program
+            )
+        };
+        for row in (0..rows.len()).filter(|&row| inside(rows.construct[row])) {
+            let thread = (rows.process[row], rows.thread[row]);
+            executed(
+                rows.parent[row],
+                thread,
+                rows.t0_ns[row],
+                rows.t1_ns[row],
+                rows.own_ns[row],
+            );
         }
     }
-    let mut executed = |parent: u32, thread: ThreadKey, begin: i64, end: i64, own_ns: u64| {
-        let node = enclosing(run, parent);
-        let Some(&at) = place.get(&(node, thread)) else {
-            return;
-        };
-        let Some(instance) = instances.get_mut(&node) else {
-            return;
-        };
-        let part = &mut instance.parts[at];
-        if begin >= part.end && end <= instance.join {
-            part.tail_ns += own_ns;
-            instance.last = instance.last.max(end);
-        }
-    };
-    let xus = &run.xus;
-    for row in (0..xus.len()).filter(|&row| xus.construct[row] == Some(Construct::Task)) {
-        let thread = (xus.process[row], xus.thread[row]);
-        executed(
-            run.xu_parent[row],
-            thread,
-            xus.t0_ns[row],
-            xus.t1_ns[row],
-            xus.own_ns[row],
-        );
-    }
-    let inside = |c: Construct| {
-        !matches!(
-            c,
-            Construct::ImplicitTask
-                | Construct::Team
-                | Construct::Parallel
-                | Construct::Teams
-                | Construct::Program
-        )
-    };
-    for row in (0..rows.len()).filter(|&row| inside(rows.construct[row])) {
-        let thread = (rows.process[row], rows.thread[row]);
-        executed(
-            rows.parent[row],
-            thread,
-            rows.t0_ns[row],
-            rows.t1_ns[row],
-            rows.own_ns[row],
-        );
-    }
-    (instances, without_node)
 }
 
 impl Part {

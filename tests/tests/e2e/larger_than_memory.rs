@@ -39,8 +39,9 @@ fn combine(
 ) -> i32 {
     let mut command = match limit {
         Some(bytes) => {
-            // A command that gets no memory may wait for itself: it is ended.
+            // One that waits for itself is ended. That happened where a panic's backtrace found no memory.
             let mut command = Command::new("timeout");
+            command.env("RUST_BACKTRACE", "1");
             command.args(["--signal=KILL", "60", "prlimit"]);
             command.arg(format!("--data={bytes}")).arg(command::path());
             process::clean(&mut command, 2);
@@ -69,6 +70,7 @@ fn memory_follows_the_largest_type_and_not_the_profile() {
     const LIMIT: u64 = 48 << 20;
     let folder = tempfile::tempdir().expect("there is room for tables");
     let path = |name: &str| folder.path().join(name);
+    let (by_type, at_once) = (path("by-type.parquet"), path("at-once.parquet"));
     for (types, strategy) in [(12, "lgl"), (24, "lgl"), (24, "bc")] {
         let inputs: Vec<PathBuf> = (1..=3)
             .map(|run| {
@@ -77,7 +79,6 @@ fn memory_follows_the_largest_type_and_not_the_profile() {
                 input
             })
             .collect();
-        let (by_type, at_once) = (path("by-type.parquet"), path("at-once.parquet"));
         let status = combine(&inputs, &by_type, strategy, "24M", Some(LIMIT));
         assert_eq!(status, 0, "{types} types, {strategy}");
         if types == 12 {
@@ -89,9 +90,15 @@ fn memory_follows_the_largest_type_and_not_the_profile() {
         } else if strategy == "lgl" {
             // Twice the profile needed no more; all of it at once needs several times as much.
             let status = combine(&inputs, &at_once, strategy, "1T", Some(LIMIT));
-            assert_ne!(status, 0, "the test is too small");
+            assert_eq!(status, 1, "the test is too small, or it was killed");
         }
         let _ = std::fs::remove_file(&at_once);
+    }
+    // Wherever memory ends: status 1, and nothing is left.
+    let inputs = [path("run-1.csv"), path("run-2.csv")];
+    for limit in [2, 5, 7, 11, 18, 30] {
+        let status = combine(&inputs, &at_once, "lgl", "1T", Some(limit << 20));
+        assert_eq!(status, 1, "{limit} MiB");
     }
     let left = std::fs::read_dir(folder.path()).expect("a folder").count();
     assert_eq!(left, 4, "tables and one profile, nothing temporary");

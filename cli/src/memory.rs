@@ -1,0 +1,125 @@
+//! How much memory there is, and what happens when there is no more.
+
+use anyhow::{Context, Result};
+use rustix::process::{Resource, getrlimit};
+use signal_hook::consts::SIGABRT;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+/// The `--memory` option.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Arg {
+    /// How much memory to use (500M, 4G); what needs more is read several times, some regions each time. Default: half of what is
+    /// available
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+}
+
+impl Arg {
+    /// In bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.memory.unwrap_or_else(available)
+    }
+}
+
+/// Makes the threads that computations share, and sees to it that a failed allocation ends the command with status 1: the standard
+/// library says so in a line and aborts, which would be a signal's status and a core file.
+///
+/// The threads are made here and not when they are first needed, since that panics where a limit leaves no room for their stacks;
+/// then everything is done by one.
+pub(crate) fn prepare() -> Result<()> {
+    signal_hook::flag::register_conditional_shutdown(SIGABRT, 1, Arc::new(AtomicBool::new(true)))?;
+    let wanted = std::env::var("RAYON_NUM_THREADS").ok();
+    let wanted: Option<usize> = wanted.and_then(|n| n.parse().ok()).filter(|&n| n > 0);
+    let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = wanted.unwrap_or_else(processors);
+    // Pools can't be asked for again where one was refused.
+    let pool = rayon::ThreadPoolBuilder::new();
+    let pool = if can_start(threads) {
+        pool.num_threads(threads)
+    } else {
+        pool.num_threads(1).use_current_thread()
+    };
+    pool.build_global().with_context(|| {
+        format!("cannot start {threads} threads; allow more memory, or set RAYON_NUM_THREADS=1")
+    })
+}
+
+/// Whether so many threads find room. Their stacks are kept for those that come after them.
+fn can_start(threads: usize) -> bool {
+    let go = Mutex::new(());
+    let held = go.lock();
+    std::thread::scope(|scope| {
+        let start = |_| {
+            let thread = std::thread::Builder::new();
+            thread.spawn_scoped(scope, || drop(go.lock())).is_ok()
+        };
+        let all = (0..threads).all(start);
+        drop(held);
+        all
+    })
+}
+
+/// Half of the memory that is available: of the machine's, of what control groups allow, and of the process's own limits.
+pub(crate) fn available() -> u64 {
+    let machine = number(Path::new("/proc/meminfo"), |text| {
+        let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+        Some(kib << 10)
+    });
+    let of_process = [Resource::As, Resource::Data]
+        .into_iter()
+        .filter_map(|resource| getrlimit(resource).current);
+    let least = of_process.chain(machine).chain(of_groups()).min();
+    least.unwrap_or(u64::MAX) / 2
+}
+
+/// What the control groups around this process allow (version 2).
+fn of_groups() -> impl Iterator<Item = u64> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = own.lines().find_map(|l| l.strip_prefix("0::/"));
+    let path = Path::new("/sys/fs/cgroup").join(path.unwrap_or_default());
+    let limits: Vec<u64> = path
+        .ancestors()
+        .take_while(|p| p.starts_with("/sys/fs/cgroup"))
+        .filter_map(|group| number(&group.join("memory.max"), |text| text.trim().parse().ok()))
+        .collect();
+    limits.into_iter()
+}
+
+fn number(path: &Path, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
+    read(&std::fs::read_to_string(path).ok()?)
+}
+
+/// A number of bytes: `500M`, `4G`.
+fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no size; say for example 500M or 4G");
+    let (digits, unit) = match text.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&text[..at], 10),
+        Some((at, 'M' | 'm')) => (&text[..at], 20),
+        Some((at, 'G' | 'g')) => (&text[..at], 30),
+        Some((at, 'T' | 't')) => (&text[..at], 40),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << unit).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(size("17"), Ok(17));
+        assert_eq!(size("3k"), Ok(3 << 10));
+        assert_eq!(size("500M"), Ok(500 << 20));
+        assert_eq!(size("2G"), Ok(2 << 30));
+        for bad in ["", "G", "-1", "1.5G", "4X", "99999999999T", "1é"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert!(available() > 1 << 20);
+    }
+}

@@ -1,0 +1,54 @@
+//! What every made-up run is held to: read in parts it is the same run.
+
+use crate::run::{Run, RunFiles, RunReader};
+use crate::summary::Summary;
+
+/// Everything about each XU beside its position.
+fn rows(run: &Run) -> Vec<String> {
+    let xus = &run.xus;
+    let row = |row: usize| {
+        let counts: Vec<_> = xus.events.iter().map(|e| (&e.name, e.get(row))).collect();
+        format!(
+            "{:?} {:?} {:?} {counts:?}",
+            (
+                xus.label_text(row, usize::MAX),
+                xus.label_hash(row),
+                xus.site[row]
+            ),
+            (
+                xus.t0_ns[row],
+                xus.t1_ns[row],
+                xus.own_ns[row],
+                xus.thread[row],
+                xus.cpu[row]
+            ),
+            (
+                xus.construct[row],
+                xus.process[row],
+                xus.parts[row],
+                xus.first[row],
+                run.xu_set[row]
+            ),
+        )
+    };
+    (0..xus.len()).map(row).collect()
+}
+
+/// # Panics
+/// If `run`, which is all of it, isn't what its parts make.
+pub(super) fn agree(files: &RunFiles<'_>, run: &Run) {
+    let mut reader = RunReader::new(files);
+    let whole = Summary::of_run("r", run);
+    for memory in [0, 20_000, u64::MAX] {
+        let parts = Summary::of_parts("r", &mut reader, memory);
+        assert_eq!(parts, whole, "parts of {memory} bytes");
+    }
+    let mut all: Vec<(u32, String)> = vec![];
+    for place in reader.places() {
+        let part = reader.read(&|site, construct| site == place.site && construct.is_xu());
+        all.extend(part.positions.into_iter().zip(rows(&part.run)));
+    }
+    all.sort();
+    let whole: Vec<(u32, String)> = (0..).zip(rows(run)).collect();
+    assert_eq!(all, whole);
+}
