@@ -1,6 +1,6 @@
 //! Profiles that don't fit into memory are combined type by type.
 
-use ompfuse_tests::{command, process, table};
+use ompfuse_tests::{command, process, repository, table};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -102,4 +102,46 @@ fn memory_follows_the_largest_type_and_not_the_profile() {
     }
     let left = std::fs::read_dir(folder.path()).expect("a folder").count();
     assert_eq!(left, 4, "tables and one profile, nothing temporary");
+}
+
+/// Runs that don't fit are read in parts, by all who read them, with the same result.
+#[test]
+fn memory_follows_the_largest_region_and_not_the_run() {
+    /// Of data, to combine two runs and to report one.
+    const LIMITS: [u64; 2] = [36 << 20, 16 << 20];
+    /// Sixteen loops with so many ranges each.
+    const RANGES: &str = "8000";
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    let path = |name: &str| folder.path().join(name);
+    let mut compile = Command::new("gcc");
+    compile
+        .args(["-O1", "-fopenmp", "-o"])
+        .arg(path("many"))
+        .arg(repository().join("fixtures/behaviour/many.c"));
+    process::run(&mut compile).ok("the compiler");
+    let mut record = command::with_threads(2);
+    record
+        .args(["record", "--repeat", "2", "--events", "task-clock", "-o"])
+        .args([&path("runs"), &PathBuf::from("--"), &path("many")]);
+    process::run(record.arg(RANGES)).ok("record");
+    let (by_type, at_once) = (path("by-type.parquet"), path("at-once.parquet"));
+    for strategy in ["lgl", "bc"] {
+        let runs = [path("runs")];
+        let status = combine(&runs, &by_type, strategy, "3M", Some(LIMITS[0]));
+        assert_eq!(status, 0, "{strategy}");
+        assert_eq!(combine(&runs, &at_once, strategy, "1T", None), 0);
+        assert!(rows(&by_type) == rows(&at_once), "{strategy}");
+    }
+    let status = combine(&[path("runs")], &at_once, "lgl", "1T", Some(LIMITS[0]));
+    assert_eq!(status, 1, "the test is too small");
+    let report = |memory: &str, limit: u64| {
+        let mut report = Command::new("prlimit");
+        report.arg(format!("--data={limit}")).arg(command::path());
+        process::clean(&mut report, 2).env("RAYON_NUM_THREADS", "2");
+        report.args(["report", "--format", "json", "--memory", memory]);
+        process::run(report.arg(path("runs/run-0001")))
+    };
+    let in_parts = report("2M", LIMITS[1]).ok("report in parts").stdout;
+    assert!(in_parts == report("1T", 1 << 40).ok("report").stdout);
+    assert_eq!(report("1T", LIMITS[1]).status, 1, "the test is too small");
 }
