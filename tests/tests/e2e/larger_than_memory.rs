@@ -42,7 +42,7 @@ fn combine(
             // One that waits for itself is ended. That happened where a panic's backtrace found no memory.
             let mut command = Command::new("timeout");
             command.env("RUST_BACKTRACE", "1");
-            command.args(["--signal=KILL", "60", "prlimit"]);
+            command.args(["--signal=KILL", "300", "prlimit"]);
             command.arg(format!("--data={bytes}")).arg(command::path());
             process::clean(&mut command, 2);
             command
