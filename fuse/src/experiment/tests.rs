@@ -66,6 +66,29 @@ fn every_method_is_scored_in_every_repetition() {
     );
 }
 
+/// Runs are shown that were not used for planning, nor to compare with.
+#[test]
+fn the_default_beats_labels_and_behaviour_alone() {
+    let runs: Vec<XuTable> = (0..20)
+        .map(|run| execute(Shape::Lottery, 1000, 5, run))
+        .collect();
+    let runs: Vec<&XuTable> = runs.iter().collect();
+    let setting = Setting {
+        repetitions: 3,
+        references: 5,
+        ..setting(&[Method::Lgl, Method::Bc, Method::Default])
+    };
+    let result = experiment(&runs, &setting, &|| {}).unwrap();
+    let means = |at: usize| {
+        let method = &result.methods[at];
+        [method.epd, method.hidden_error_by_event].map(|e| e.unwrap().mean)
+    };
+    let [lgl, bc, ours] = [0, 1, 2].map(means);
+    for (at, ours) in ours.into_iter().enumerate() {
+        assert!(ours < lgl[at] && ours < bc[at], "{lgl:?} {bc:?} {ours}");
+    }
+}
+
 #[test]
 fn labels_that_no_two_runs_share_leave_lgl_nothing() {
     let runs = runs(Shape::Guided, 6);
