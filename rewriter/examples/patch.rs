@@ -4,6 +4,7 @@
 use ompfuse_rewriter::patch::accept;
 use ompfuse_rewriter::patch_error::PatchError;
 use ompfuse_rewriter::plan::{PlanOptions, plan};
+use ompfuse_rewriter::scan::scan_timed;
 use ompfuse_rewriter::write::write_to;
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ fn run() -> Result<(), String> {
         ));
         begin = Instant::now();
     };
-    let scan = ompfuse_rewriter::scan(&bytes, input).map_err(|e| e.to_string())?;
+    let (scan, parts) = scan_timed(&bytes, input).map_err(|e| e.to_string())?;
     lap("scan");
     let plan = plan(&bytes, scan, &options).map_err(|e| e.to_string())?;
     lap("plan");
@@ -42,6 +43,13 @@ fn run() -> Result<(), String> {
     let report = accept(&bytes, &new, &plan, &|| ()).map_err(|e| e.to_string())?;
     lap("verify");
     println!("{:?} {report:?}\n{}", plan.tactic, times.join(", "));
+    let parts = parts
+        .iter()
+        .map(|(part, taken)| format!("{part} {:.0} ms", taken.as_secs_f64() * 1e3));
+    println!(
+        "of the scan, all threads together: {}",
+        parts.collect::<Vec<_>>().join(", ")
+    );
     let written = std::fs::write(output, &new)
         .and_then(|()| std::fs::set_permissions(output, std::fs::Permissions::from_mode(0o755)));
     written.map_err(|e| format!("cannot write {output}: {e}"))

@@ -4,11 +4,16 @@
 //! Beside them, in turn, what any tool would need at least: a copy of the file, with and without forcing it to the disk (a
 //! patch does that), the code decoded once by iced-x86 on one thread, objdump. Times are medians, of whole processes but for
 //! the decoder: by the clock, and of the processors (all of them together; on a busy machine these are the ones to compare).
-//! Memory is the largest resident set, pages of the mapped file included, by GNU time. Last, what the patched file has more
-//! than the original, by part. Environment: `OMPFUSE_BENCH_ROUNDS` (default 5).
+//! Memory is the largest resident set, pages of the mapped file included, by GNU time. Then what the patched file has more
+//! than the original, by part; last, what the parts of scan and patch take in one process. Environment: `OMPFUSE_BENCH_ROUNDS` (default 5).
 
 use iced_x86::{Decoder, DecoderOptions, Instruction};
 use object::{Object, ObjectSection};
+use ompfuse_rewriter::patch::accept;
+use ompfuse_rewriter::patch_error::PatchError;
+use ompfuse_rewriter::plan::{PlanOptions, plan};
+use ompfuse_rewriter::scan::scan_timed;
+use ompfuse_rewriter::write::write_to;
 use ompfuse_tests::{command, process, repository};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -141,6 +146,61 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
             100.0 * len as f64 / bytes.len() as f64
         );
     }
+    println!("{:<34}{:>10}{:>10}", "part", "ms", "x decode");
+    for (part, ms) in parts(file, &bytes, rounds) {
+        println!("{part:<34}{ms:>10.0}{:>10.2}", ms / unit.clock);
+    }
+}
+
+/// Milliseconds that the parts of scan and patch take, medians. Those of looking at functions are of all threads together,
+/// the others by the clock.
+fn parts(file: &Path, bytes: &[u8], rounds: usize) -> Vec<(String, f64)> {
+    let name = file.to_string_lossy();
+    let mut all: Vec<(String, Times)> = Vec::new();
+    for _ in 0..rounds {
+        let mut here: Vec<(String, f64)> = Vec::new();
+        let mut begin = Instant::now();
+        let mut lap = |here: &mut Vec<(String, f64)>, what: &str| {
+            here.push((what.to_owned(), begin.elapsed().as_secs_f64() * 1e3));
+            begin = Instant::now();
+        };
+        let (scan, functions) = scan_timed(bytes, &name).expect("the file can be scanned");
+        lap(&mut here, "scan");
+        for (part, taken) in functions {
+            let what = format!("  functions: {part}");
+            here.push((what, taken.as_secs_f64() * 1e3));
+        }
+        lap(&mut here, "");
+        let plan = plan(bytes, scan, &PlanOptions::default()).expect("the file can be patched");
+        lap(&mut here, "plan");
+        let mut new = Vec::with_capacity(plan.len as usize);
+        let written = write_to(bytes, &plan, |part| -> Result<(), PatchError> {
+            new.extend_from_slice(part);
+            Ok(())
+        });
+        written.expect("the plan is the file's");
+        lap(&mut here, "write, in memory");
+        accept(bytes, &new, &plan, &|| ()).expect("the patched file is right");
+        lap(&mut here, "verify");
+        for (what, ms) in here.into_iter().filter(|(what, _)| !what.is_empty()) {
+            let time = Time {
+                clock: ms,
+                processors: f64::NAN,
+            };
+            match all.iter_mut().find(|(known, _)| *known == what) {
+                Some((_, times)) => times.push(time),
+                None => {
+                    let mut times = Times::default();
+                    times.push(time);
+                    all.push((what, times));
+                }
+            }
+        }
+    }
+    let medians = all.into_iter();
+    medians
+        .map(|(what, times)| (what, times.medians().clock))
+        .collect()
 }
 
 /// The bytes behind the original's end, by section.

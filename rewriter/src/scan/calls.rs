@@ -87,6 +87,14 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    /// None of a function yet, with room for all.
+    fn of(body: &Body) -> Calls {
+        Calls {
+            drafts: Vec::with_capacity(body.leads.len()),
+            ..Calls::default()
+        }
+    }
+
     fn add(&mut self, draft: Option<Draft>) {
         let Some(draft) = draft else { return };
         if draft.construct == Construct::Service && draft.outcome == Outcome::Service {
@@ -111,7 +119,7 @@ pub(crate) fn find_nearby(module: &Module<'_>, body: &Body) -> Option<Calls> {
     if !body.leads.iter().all(is_plain) {
         return None;
     }
-    let mut calls = Calls::default();
+    let mut calls = Calls::of(body);
     let nearby = Nearby::new(module, body);
     for (block, here) in leads(body) {
         for &i in here {
@@ -140,7 +148,7 @@ fn leads(body: &Body) -> impl Iterator<Item = (usize, &[usize])> {
 
 /// The runtime calls of a function.
 pub(crate) fn find(module: &Module<'_>, body: &Body, flow: &Flow) -> Calls {
-    let mut calls = Calls::default();
+    let mut calls = Calls::of(body);
     for (block, here) in leads(body) {
         let mut seen = false;
         flow.visit(module, body, block, |i, insn, state| {

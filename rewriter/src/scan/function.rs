@@ -5,6 +5,7 @@ use super::atomics::{self, Atomic};
 use super::calls;
 use super::candidates;
 use super::cfg::Body;
+use super::clock::Part;
 use super::dataflow::Flow;
 use super::decode::Scratch;
 use super::draft::Draft;
@@ -203,7 +204,9 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
 
 /// Looks at a function.
 fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job: Job) -> Found {
+    let mut laps = module.clock.laps();
     let mut body = Body::build(module, scratch, job.function, &job.candidates);
+    laps.end(Part::Decode);
     if let Some(trouble) = job.trouble {
         body.trouble.get_or_insert(trouble);
     }
@@ -217,6 +220,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         depends: false,
         job,
     };
+    laps.end(Part::Rest);
     if body.leads.is_empty() {
         scratch.recycle(body);
         return found;
@@ -232,13 +236,17 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         found.relays = relays::place(module, &body, flow, drafts);
     }
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
+    laps.end(Part::Values);
     if flow.is_none() && shapes::possible(false, drafts) && shapes::only_dealt(drafts) {
         shapes::find_dealt(module, &body, 0..drafts.len(), drafts);
+        laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     } else if shapes::possible(calls.queried, drafts) {
         let flow = flow.unwrap_or_else(|| Flow::compute(module, &body));
+        laps.end(Part::Values);
         let own = 0..drafts.len();
         found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
+        laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }
     scratch.recycle(body);
@@ -251,6 +259,9 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
             .into_iter()
             .filter(|d| !known.contains(&d.address)),
     );
+    // Kept until all functions were looked at.
+    drafts.shrink_to_fit();
+    laps.end(Part::Rest);
     found
 }
 

@@ -10,6 +10,7 @@ mod calls;
 mod candidates;
 mod cfg;
 mod clobbers;
+mod clock;
 mod dataflow;
 mod decode;
 mod dom;
@@ -41,6 +42,7 @@ mod windows;
 pub use error::ScanError;
 
 use crate::model::{Action, LinkVa, Relay, Scan, Site, Window};
+use clock::Clock;
 use draft::Draft;
 use dynamic::{Dynamic, Symbol};
 use entries::Entries;
@@ -54,6 +56,7 @@ use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, SelfDescription, SiteIn
 use ompfuse_patterns::is_runtime_library;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Everything read from the file before code is looked at.
 #[derive(Debug)]
@@ -67,6 +70,7 @@ pub(crate) struct Module<'a> {
     objects: OnceLock<FxHashMap<u64, &'a str>>,
     /// There are variables of named critical sections.
     criticals: OnceLock<bool>,
+    clock: Clock,
 }
 
 impl Module<'_> {
@@ -154,6 +158,21 @@ pub fn self_description(bytes: &[u8], path: &str) -> Result<Option<SelfDescripti
 /// # Errors
 /// The file can't be read as an x86-64 ELF program or library, or has nothing to do with OpenMP.
 pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
+    Ok(scan_with(bytes, path, Clock::default())?.0)
+}
+
+/// As [`scan`]; also how long the parts of looking at functions took, on all threads together, by name.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_timed(bytes: &[u8], path: &str) -> Result<(Scan, Times), ScanError> {
+    scan_with(bytes, path, Clock::running())
+}
+
+/// Times by name.
+pub type Times = Vec<(&'static str, Duration)>;
+
+fn scan_with(bytes: &[u8], path: &str, clock: Clock) -> Result<(Scan, Times), ScanError> {
     let image = Image::parse(bytes, path)?;
     if image.self_description().is_some() {
         return Err(ScanError::AlreadyPatched {
@@ -195,9 +214,11 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
         clobbers: clobbers::Clobbers::default(),
         objects: OnceLock::new(),
         criticals: OnceLock::new(),
+        clock,
     };
     let whole = function::find_all(&module);
-    Ok(assemble(&module, whole, binary))
+    let scan = assemble(&module, whole, binary);
+    Ok((scan, module.clock.times()))
 }
 
 /// Adds source lines, and numbers everything by address.

@@ -5,6 +5,8 @@
 //! That is right if the address is called and nothing else: it must not be compared, stored where others find it, or
 //! handed on. [`track`] follows it on all paths.
 
+mod places;
+mod step;
 mod track;
 
 use super::Module;
@@ -14,9 +16,10 @@ use super::dataflow::Flow;
 use super::draft::Draft;
 use super::image::Kind;
 use crate::model::{LinkVa, Target};
+use places::ELSEWHERE;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
-use track::{ELSEWHERE, Made, Tracks};
+use track::{Made, Tracks};
 
 /// Sites that a relay serves, and the instructions that make the address which they call.
 #[derive(Debug, Clone, PartialEq, Eq)]
