@@ -11,6 +11,7 @@ use ompfuse_format::abi::{FLAG_CHUNKS, SiteDesc};
 use ompfuse_format::record::Step;
 
 /// Opens a loop, and its first range `(first iteration, iterations)`. The caller has charged and closed.
+#[inline(always)]
 pub(crate) fn open(
     thread: &Thread,
     construct: Construct,
@@ -26,13 +27,20 @@ pub(crate) fn open(
     work.first.set(first);
     work.step.set(step);
     if let Some((index, extent)) = range {
-        open_range(thread, index, extent);
+        open_range_of(thread, work, index, extent);
     }
 }
 
 /// Opens a range of the innermost loop.
 fn open_range(thread: &Thread, index: i64, extent: u64) {
-    let Some(work) = thread.work() else { return };
+    if let Some(work) = thread.work() {
+        open_range_of(thread, work, index, extent);
+    }
+}
+
+/// Opens a range of a loop, which is the innermost one.
+#[inline(always)]
+fn open_range_of(thread: &Thread, work: &Work, index: i64, extent: u64) {
     let place = Place {
         parent: work.node.get(),
         step: Step::Range,

@@ -278,6 +278,7 @@ impl Thread {
     }
 
     /// Enters a frame: its account is charged from now on. The caller has charged.
+    #[inline(always)]
     pub(crate) fn enter_here(&self, frame: &Frame) {
         if frame.choice.get() == Choice::NONE {
             let choice = self.choose(frame.site);
