@@ -153,6 +153,7 @@ pub(crate) fn verify(
 /// Why a site has no probe, in a few words.
 pub(crate) fn reason(site: &SiteInfo) -> &str {
     match (&site.reason, site.mechanism) {
+        (_, Mechanism::Inline) if site.outcome == Outcome::Patchable => "not selected",
         (Some(reason), _) => reason,
         (None, Mechanism::Implied) => "told by another site's probe",
         (None, _) => "not selected",

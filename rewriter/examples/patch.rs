@@ -1,10 +1,10 @@
 //! Scans, patches and verifies, and tells what each step took, for debugging: `cargo run --release -p ompfuse-rewriter
-//! --example patch -- IN OUT [--dormant]`.
+//! --example patch -- IN OUT [--dormant] [--scarce]` (`--scarce`: as if every inline probe had room for a short jump only).
 
 use ompfuse_rewriter::patch::accept;
 use ompfuse_rewriter::patch_error::PatchError;
 use ompfuse_rewriter::plan::{PlanOptions, plan};
-use ompfuse_rewriter::scan::scan_timed;
+use ompfuse_rewriter::scan::{scan_scarce, scan_timed};
 use ompfuse_rewriter::write::write_to;
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
@@ -13,10 +13,11 @@ use std::time::Instant;
 fn run() -> Result<(), String> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [input, output, rest @ ..] = args.as_slice() else {
-        return Err("usage: patch IN OUT [--dormant]".into());
+        return Err("usage: patch IN OUT [--dormant] [--scarce]".into());
     };
+    let has = |option: &str| rest.iter().any(|arg| arg == option);
     let options = PlanOptions {
-        dormant: !rest.is_empty(),
+        dormant: has("--dormant"),
         ..PlanOptions::default()
     };
     let bytes = std::fs::read(input).map_err(|e| format!("cannot read {input}: {e}"))?;
@@ -29,7 +30,11 @@ fn run() -> Result<(), String> {
         ));
         begin = Instant::now();
     };
-    let (scan, parts) = scan_timed(&bytes, input).map_err(|e| e.to_string())?;
+    let scanned = match has("--scarce") {
+        true => scan_scarce(&bytes, input).map(|scan| (scan, Vec::new())),
+        false => scan_timed(&bytes, input),
+    };
+    let (scan, parts) = scanned.map_err(|e| e.to_string())?;
     lap("scan");
     let plan = plan(&bytes, scan, &options).map_err(|e| e.to_string())?;
     lap("plan");

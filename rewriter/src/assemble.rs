@@ -418,16 +418,23 @@ impl Draft<'_> {
             sites: places.tables.va,
             stubs: places.stubs_va(),
         };
+        let mut windows = Vec::with_capacity(self.trampolines.len());
+        let mut islands = Vec::new();
         for (t, &start) in self.trampolines.iter().zip(&places.trampolines) {
             let at = LinkVa(layout.code.va + start);
-            put(
-                start,
-                &t.encode(at, &anchors).map_err(self.too_far(t.window))?,
-            );
-            let bytes = t.window_bytes(at).map_err(self.too_far(t.window))?;
-            changes
-                .edits
-                .push(self.code_edit("window", t.window, bytes)?);
+            let too_far = self.too_far(t.window);
+            put(start, &t.encode(at, &anchors).map_err(&too_far)?);
+            windows.push((t.window, t.window_bytes(at).map_err(&too_far)?));
+            islands.extend(t.island_bytes(at).map_err(&too_far)?);
+        }
+        for (at, bytes) in islands {
+            // Every island lies in a window: `Draft::take_windows` has seen to that.
+            let host = windows.partition_point(|(start, _)| *start <= at) - 1;
+            let (start, host) = &mut windows[host];
+            host[(at.0 - start.0) as usize..][..bytes.len()].copy_from_slice(&bytes);
+        }
+        for (start, bytes) in windows {
+            changes.edits.push(self.code_edit("window", start, bytes)?);
         }
         Ok(code)
     }
@@ -450,6 +457,7 @@ impl Draft<'_> {
             trampoline: LinkVa(places.layout.code.va + start),
             trampoline_len: t.len() as u32,
             sites: t.sites.clone(),
+            island: t.island,
         };
         self.trampolines
             .iter()

@@ -25,8 +25,8 @@ const MAX_TEXT: u64 = 1 << 30;
 pub(crate) const NOTE_LEN: u64 = 12 + 8 + NoteDesc::LEN as u64;
 
 /// The window table stands behind the site table: a count (8 bytes), then start, trampoline (8 bytes each), length of
-/// the window and of the trampoline (4 bytes each), ascending. Only `verify` reads it.
-pub(crate) const WINDOW_LEN: u64 = 24;
+/// the window and of the trampoline (4 bytes each), island or 0 (8 bytes), ascending. Only `verify` reads it.
+pub(crate) const WINDOW_LEN: u64 = 32;
 
 /// What a relay takes in its table without its loads.
 pub(crate) const RELAY_LEN: u64 = 16;
@@ -223,6 +223,7 @@ pub(crate) fn window_table(detours: &[Detour]) -> Vec<u8> {
         out.extend_from_slice(&d.trampoline.0.to_le_bytes());
         out.extend_from_slice(&d.len.to_le_bytes());
         out.extend_from_slice(&d.trampoline_len.to_le_bytes());
+        out.extend_from_slice(&d.island.map_or(0, |at| at.0).to_le_bytes());
     }
     out
 }

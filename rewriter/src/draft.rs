@@ -3,11 +3,11 @@
 use crate::describe::stub_numbers;
 use crate::dynamic::Needed;
 use crate::image::Image;
-use crate::model::{Action, LinkVa, Scan};
+use crate::model::{Action, LinkVa, Scan, Window};
 use crate::patch_error::PatchError;
 use crate::plan::PlanOptions;
 use crate::relay::{self, RelayCode};
-use crate::stubs::{Redirect, check_site};
+use crate::stubs::{JUMP_LEN, Redirect, SHORT_JUMP_LEN, check_site};
 use crate::trampoline::{Placing, Trampoline};
 use crate::unwind::Frames;
 use std::borrow::Cow;
@@ -101,6 +101,10 @@ impl<'a> Draft<'a> {
         let entries: Vec<u32> = self.selected.iter().copied().collect();
         let mut placed = BTreeSet::new();
         let mut end = 0;
+        let probed = |w: &&Window| w.sites.iter().any(|&id| self.is_inline(id));
+        let islands = self.scan.windows.iter().filter(probed);
+        let mut islands: Vec<LinkVa> = islands.filter_map(|w| w.island).collect();
+        islands.sort_unstable();
         for window in &self.scan.windows {
             let probes: Vec<_> = window
                 .sites
@@ -114,7 +118,10 @@ impl<'a> Draft<'a> {
                     })
                 })
                 .collect();
-            if probes.is_empty() {
+            let first = islands.partition_point(|&at| at < window.start);
+            let behind = window.start.0.saturating_add(u64::from(window.len));
+            let makes_room = islands.get(first).is_some_and(|at| at.0 < behind);
+            if probes.is_empty() && !makes_room {
                 continue;
             }
             if window.start.0 < end {
@@ -133,6 +140,26 @@ impl<'a> Draft<'a> {
             }
             placed.extend(probes.iter().map(|p| p.site));
             self.trampolines.push(trampoline);
+        }
+        for pair in islands.windows(2) {
+            if pair[1].0 - pair[0].0 < u64::from(JUMP_LEN) {
+                return Err(self.site_error(pair[1], "its island overlaps another"));
+            }
+        }
+        for &island in &islands {
+            let host = self.trampolines.partition_point(|t| t.window <= island);
+            let host = host.checked_sub(1).map(|i| &self.trampolines[i]);
+            let holds = |t: &Trampoline| {
+                let own = match t.island {
+                    Some(_) => SHORT_JUMP_LEN,
+                    None => JUMP_LEN,
+                };
+                island.0 - t.window.0 >= u64::from(own)
+                    && island.0.saturating_add(u64::from(JUMP_LEN)) <= t.window_end()
+            };
+            if !host.is_some_and(holds) {
+                return Err(self.site_error(island, "its island lies in no window"));
+            }
         }
         let lost = self
             .selected
@@ -166,10 +193,7 @@ impl<'a> Draft<'a> {
                 continue;
             }
             for &load in &relay.loads {
-                let holds = |t: &Trampoline| {
-                    let end = t.window.0.saturating_add(u64::from(t.window_len));
-                    (t.window.0..end).contains(&load.0)
-                };
+                let holds = |t: &Trampoline| (t.window.0..t.window_end()).contains(&load.0);
                 if !loads.insert(load) || self.trampolines.iter().any(holds) {
                     return Err(self.site_error(load, "it is changed twice"));
                 }

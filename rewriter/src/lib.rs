@@ -21,4 +21,4 @@ mod unwind;
 pub mod verify;
 pub mod write;
 
-pub use scan::{ScanError, scan, self_description};
+pub use scan::{ScanError, scan, scan_scarce, self_description};

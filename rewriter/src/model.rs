@@ -89,16 +89,20 @@ pub struct ProbeSpec {
     pub chunks: bool,
 }
 
-/// Consecutive whole instructions that a 5-byte jump may replace: no branch leads behind its first byte.
+/// Consecutive whole instructions that a jump may replace: no branch leads behind its first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
     /// First byte.
     pub start: LinkVa,
-    /// Length in bytes of the displaced instructions, at least 5; may include padding behind an unconditional jump or return.
+    /// Length in bytes of the displaced instructions, at least 5, or 2 with an island; may include padding behind an
+    /// unconditional jump or return.
     pub len: u32,
     /// Sites with a probe in it, in the order of execution: each stands before the instruction at its address
-    /// (several may stand before one instruction).
+    /// (several may stand before one instruction). None: it makes room for islands, and is patched if one of these is
+    /// needed.
     pub sites: Vec<u32>,
+    /// Where the 5-byte jump stands that a short jump leads to: in another window, behind the jump there.
+    pub island: Option<LinkVa>,
 }
 
 /// Where an address is made that is called through a register or variable, and nothing else.

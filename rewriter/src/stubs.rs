@@ -15,6 +15,9 @@ pub(crate) const WAY_LEN: u64 = 32;
 /// A direct branch with a 32-bit displacement, the only kind that we change or write.
 pub(crate) const JUMP_LEN: u32 = 5;
 
+/// Length of its short form.
+pub(crate) const SHORT_JUMP_LEN: u32 = 2;
+
 /// Fills what control can't reach: it traps should a mistake of ours lead there.
 pub(crate) const UNREACHABLE: u8 = 0xcc;
 

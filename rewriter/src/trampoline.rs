@@ -1,10 +1,11 @@
-//! Inline windows: the instructions that a jump displaces, copied into a trampoline with probes between them.
+//! Inline windows: the instructions that a jump displaces, copied into a trampoline with probes between them, or without,
+//! where a window makes room for another's jump.
 
 use crate::image::Image;
 use crate::model::{LinkVa, Window};
 use crate::patch_error::PatchError;
 use crate::stubs::{
-    Code64, Decoded, JUMP_LEN, STUB_LEN, UNREACHABLE, decode, load_site, load_slot,
+    Code64, Decoded, JUMP_LEN, SHORT_JUMP_LEN, STUB_LEN, UNREACHABLE, decode, load_site, load_slot,
 };
 use iced_x86::{Code, FlowControl, Instruction, Mnemonic, Register};
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub struct Detour {
     pub trampoline_len: u32,
     /// Sites with a probe in it.
     pub sites: Vec<u32>,
+    /// Where the jump to the trampoline stands, if not at the window's start.
+    pub island: Option<LinkVa>,
 }
 
 /// Where a displaced branch leads.
@@ -66,6 +69,7 @@ pub(crate) struct Trampoline {
     pub window: LinkVa,
     pub window_len: u32,
     pub sites: Vec<u32>,
+    pub island: Option<LinkVa>,
     steps: Vec<Step>,
     /// For each step the address of the original instruction that it stands for or before.
     origins: Vec<u64>,
@@ -98,7 +102,11 @@ impl Trampoline {
             at: first,
             what,
         };
-        if window.len < JUMP_LEN {
+        let needed = match window.island {
+            Some(_) => SHORT_JUMP_LEN,
+            None => JUMP_LEN,
+        };
+        if window.len < needed {
             return Err(PatchError::TooShort {
                 path: image.path.into(),
                 at: first,
@@ -110,6 +118,7 @@ impl Trampoline {
             window: window.start,
             window_len: window.len,
             sites: probes.iter().map(|p| p.site).collect(),
+            island: window.island,
             steps: Vec::new(),
             origins: Vec::new(),
             back: Some(end),
@@ -317,13 +326,37 @@ impl Trampoline {
         marks
     }
 
-    /// What takes the window's place.
-    pub(crate) fn window_bytes(&self, at: LinkVa) -> Result<Vec<u8>, LinkVa> {
-        let mut code = Code64::new(self.window);
-        code.relative(&[0xe9], at.0);
-        code.raw(&vec![UNREACHABLE; (self.window_len - JUMP_LEN) as usize]);
-        code.finish()
+    /// Address behind the window.
+    pub(crate) fn window_end(&self) -> u64 {
+        self.window.0.saturating_add(u64::from(self.window_len))
     }
+
+    /// What takes the window's place; what it can't reach.
+    pub(crate) fn window_bytes(&self, at: LinkVa) -> Result<Vec<u8>, LinkVa> {
+        let mut bytes = match self.island {
+            None => jump(self.window, at)?,
+            Some(island) => {
+                let behind = self.window.0 + u64::from(SHORT_JUMP_LEN);
+                let distance = i8::try_from(island.0.wrapping_sub(behind) as i64);
+                vec![0xeb, distance.map_err(|_| island)?.cast_unsigned()]
+            }
+        };
+        bytes.resize(self.window_len as usize, UNREACHABLE);
+        Ok(bytes)
+    }
+
+    /// What stands in the island, if there is one.
+    pub(crate) fn island_bytes(&self, at: LinkVa) -> Result<Option<(LinkVa, Vec<u8>)>, LinkVa> {
+        let bytes = |island| Ok((island, jump(island, at)?));
+        self.island.map(bytes).transpose()
+    }
+}
+
+/// A jump in its long form.
+fn jump(from: LinkVa, to: LinkVa) -> Result<Vec<u8>, LinkVa> {
+    let mut code = Code64::new(from);
+    code.relative(&[0xe9], to.0);
+    code.finish()
 }
 
 fn emit_step(code: &mut Code64, step: &Step, anchors: &Anchors) {

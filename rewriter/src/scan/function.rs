@@ -86,7 +86,7 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
     loop {
         let mut windows: Vec<Range<u64>> = found
             .iter()
-            .flat_map(|f| f.windows.iter().map(|w| w.0.clone()))
+            .flat_map(|f| f.windows.iter().map(|w| w.range.clone()))
             .filter(|w| known.insert(w.clone()))
             .collect();
         windows.sort_by_key(|w| w.start);
@@ -375,14 +375,12 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
                 whole.relays.push(relay);
             }
         }
-        let windows = f.windows.into_iter();
-        whole.windows.extend(
-            windows.map(|(window, members)| {
-                (window, members.into_iter().map(|d| number[d]).collect())
-            }),
-        );
+        for mut window in f.windows {
+            window.members.iter_mut().for_each(|d| *d = number[*d]);
+            whole.windows.push(window);
+        }
     }
-    whole.windows.sort_by_key(|w| w.0.start);
+    whole.windows.sort_by_key(|w| w.range.start);
     whole.relays.sort_by_key(|r| r.loads.first().copied());
     let mut begins: FxHashMap<u64, usize> = FxHashMap::default();
     for (i, d) in whole.drafts.iter().enumerate() {

@@ -31,6 +31,7 @@ mod no_return;
 mod ops;
 mod regions;
 mod relays;
+mod rules;
 mod search;
 mod shapes;
 mod slots;
@@ -54,6 +55,7 @@ use object::elf;
 use ompfuse_format::abi::{Probe, encode_followers};
 use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, SelfDescription, SiteInfo};
 use ompfuse_patterns::is_runtime_library;
+use rules::Rules;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -71,6 +73,9 @@ pub(crate) struct Module<'a> {
     /// There are variables of named critical sections.
     criticals: OnceLock<bool>,
     clock: Clock,
+    rules: Rules<'a>,
+    /// See [`scan_scarce`].
+    scarce: bool,
 }
 
 impl Module<'_> {
@@ -158,7 +163,7 @@ pub fn self_description(bytes: &[u8], path: &str) -> Result<Option<SelfDescripti
 /// # Errors
 /// The file can't be read as an x86-64 ELF program or library, or has nothing to do with OpenMP.
 pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
-    Ok(scan_with(bytes, path, Clock::default())?.0)
+    Ok(scan_with(bytes, path, Clock::default(), false)?.0)
 }
 
 /// As [`scan`]; also how long the parts of looking at functions took, on all threads together, by name.
@@ -166,13 +171,28 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
 /// # Errors
 /// As [`scan`].
 pub fn scan_timed(bytes: &[u8], path: &str) -> Result<(Scan, Times), ScanError> {
-    scan_with(bytes, path, Clock::running())
+    scan_with(bytes, path, Clock::running(), false)
 }
 
 /// Times by name.
 pub type Times = Vec<(&'static str, Duration)>;
 
-fn scan_with(bytes: &[u8], path: &str, clock: Clock) -> Result<(Scan, Times), ScanError> {
+/// As [`scan`], but every inline probe that can have a short jump has one, as if there were no more bytes: for tests of
+/// how room is made.
+///
+/// # Errors
+/// As [`scan`].
+#[doc(hidden)]
+pub fn scan_scarce(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
+    Ok(scan_with(bytes, path, Clock::default(), true)?.0)
+}
+
+fn scan_with(
+    bytes: &[u8],
+    path: &str,
+    clock: Clock,
+    scarce: bool,
+) -> Result<(Scan, Times), ScanError> {
     let image = Image::parse(bytes, path)?;
     if image.self_description().is_some() {
         return Err(ScanError::AlreadyPatched {
@@ -215,6 +235,8 @@ fn scan_with(bytes: &[u8], path: &str, clock: Clock) -> Result<(Scan, Times), Sc
         objects: OnceLock::new(),
         criticals: OnceLock::new(),
         clock,
+        rules: Rules::of(bytes),
+        scarce,
     };
     let whole = function::find_all(&module);
     let scan = assemble(&module, whole, binary);
@@ -251,14 +273,14 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
     let (ids, sites) = number(drafts);
     let windows = placed
         .into_iter()
-        .map(|(range, members)| {
-            let mut sites: Vec<u32> = members.into_iter().map(|d| ids[d]).collect();
+        .map(|placed| {
+            let mut sites: Vec<u32> = placed.members.into_iter().map(|d| ids[d]).collect();
             sites.sort_unstable();
-            let len = (range.end - range.start) as u32;
             Window {
-                start: LinkVa(range.start),
-                len,
+                start: LinkVa(placed.range.start),
+                len: (placed.range.end - placed.range.start) as u32,
                 sites,
+                island: placed.island.map(LinkVa),
             }
         })
         .collect();

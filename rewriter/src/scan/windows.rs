@@ -4,7 +4,6 @@ use super::Module;
 use super::cfg::Body;
 use super::draft::Draft;
 use super::relays::Relayed;
-use super::search::{self, Span};
 use super::shapes::{again, dealt};
 use crate::model::Action;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
@@ -14,15 +13,29 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+mod entered;
+mod room;
+
+pub(crate) use entered::branches_into;
+
 /// Bytes of the jump.
 const NEEDED: u64 = 5;
+/// Bytes of a short jump.
+const SHORT: u64 = 2;
 /// How far an end may move behind its place when there is no room, in instructions.
 const MAX_SLIP: usize = 12;
 /// How far a window may begin before its probe, in instructions.
 const MAX_BACK: usize = 8;
 
-/// A window, and the drafts whose probes it holds.
-pub(crate) type Placed = (Range<u64>, Vec<usize>);
+/// A window.
+#[derive(Debug, Clone)]
+pub(crate) struct Placed {
+    pub range: Range<u64>,
+    /// The drafts whose probes it holds; none if it makes room for islands.
+    pub members: Vec<usize>,
+    /// Where its long jump stands, if there is no room for it in the window.
+    pub island: Option<u64>,
+}
 
 /// Chooses windows for the inline probes of a function. Where there is none, the whole construct loses its probes.
 /// `barred`: addresses that something outside of the function leads to; `relays`: what must stay where it is.
@@ -42,6 +55,7 @@ pub(crate) fn place(
         body,
         targets: body.targets.iter().chain(barred).copied().collect(),
         loads: relays.iter().flat_map(|r| &r.loads).copied().collect(),
+        scarce: module.scarce,
     };
     let mut chosen = Vec::new();
     for d in 0..drafts.len() {
@@ -53,8 +67,23 @@ pub(crate) fn place(
             Err(reason) => skip_construct(d, &reason, drafts),
         }
     }
-    chosen.retain(|&(_, d)| drafts[d].action.is_some());
-    merge(chosen, drafts)
+    loop {
+        chosen.retain(|&(_, d)| drafts[d].action.is_some());
+        let mut windows = merge(chosen.clone(), drafts);
+        let Some(narrow) = room::make(&finder, &mut windows) else {
+            room::tell(&windows, drafts);
+            return windows;
+        };
+        // What a short jump can't be led on from has no probe.
+        let window = &windows[narrow];
+        let free = window.range.end - window.range.start;
+        let reason = format!("{}, and nothing near can make room", too_few(free));
+        for d in window.members.clone() {
+            if drafts[d].action.is_some() {
+                skip_construct(d, &reason, drafts);
+            }
+        }
+    }
 }
 
 /// Without one of its probes a construct would be recorded wrongly: it gets none.
@@ -112,37 +141,57 @@ struct Finder<'x, 'a> {
     targets: FxHashSet<u64>,
     /// Addresses of instructions that are changed in place.
     loads: FxHashSet<u64>,
+    /// Every window is to be as short as can be: for tests.
+    scarce: bool,
 }
 
 impl Finder<'_, '_> {
-    /// The window of a probe. An end without room may move to a later instruction.
+    /// The window of a probe. An end without room may move to a later instruction. Where no window has room for a jump,
+    /// one for a short jump will do.
     fn choose(&self, draft: &mut Draft) -> Result<Range<u64>, String> {
         if let Some(trouble) = self.body.trouble {
             return Err(format!("the function can't be changed: {trouble}"));
         }
-        let first = self.window(draft.address);
+        let order = if self.scarce {
+            [SHORT, NEEDED]
+        } else {
+            [NEEDED, SHORT]
+        };
+        let mut free = 0;
+        for needed in order {
+            match self.choose_of(draft, needed) {
+                Ok(window) => return Ok(window),
+                Err(bytes) => free = free.max(bytes),
+            }
+        }
+        Err(too_few(free))
+    }
+
+    /// The window of a probe with so many bytes, or how many there are.
+    fn choose_of(&self, draft: &mut Draft, needed: u64) -> Result<Range<u64>, u64> {
+        let first = self.window(draft.address, needed);
         if let (Err(_), Some((at, register)), Some(Action::Inline(spec))) =
             (&first, draft.fallback, &mut draft.action)
-            && let Ok(window) = self.window(at)
+            && let Ok(window) = self.window(at, needed)
         {
             draft.address = at;
             spec.args[0] = register;
             return Ok(window);
         }
         if first.is_ok() || draft.probe() != Some(Probe::InlineEnd) {
-            return first.map_err(too_few);
+            return first;
         }
         for at in self.later(draft.address) {
-            if let Ok(window) = self.window(at) {
+            if let Ok(window) = self.window(at, needed) {
                 draft.address = at;
                 return Ok(window);
             }
         }
-        first.map_err(too_few)
+        first
     }
 
-    /// The window for a probe before the instruction at `at`, or the number of bytes that are free.
-    fn window(&self, at: u64) -> Result<Range<u64>, u64> {
+    /// The window for a probe before the instruction at `at` with so many bytes, or the number of bytes that are free.
+    fn window(&self, at: u64, needed: u64) -> Result<Range<u64>, u64> {
         let Some(probe) = self.body.insn_at(at) else {
             return Err(0);
         };
@@ -150,9 +199,9 @@ impl Finder<'_, '_> {
         let mut free = 0;
         for _ in 0..=MAX_BACK {
             let from = self.body.insns[start].ip();
-            let end = self.extend(start, at);
+            let end = self.extend(start, at, needed);
             free = free.max(end - from);
-            if end - from >= NEEDED {
+            if end - from >= needed {
                 return Ok(from..end);
             }
             let Some(before) = start.checked_sub(1) else {
@@ -168,14 +217,14 @@ impl Finder<'_, '_> {
     }
 
     /// The end of the window that begins with this instruction: no longer than needed, and holding `at`.
-    fn extend(&self, start: usize, at: u64) -> u64 {
+    fn extend(&self, start: usize, at: u64, needed: u64) -> u64 {
         let from = self.body.insns[start].ip();
         let mut end = from;
         for insn in &self.body.insns[start..] {
             let inner = insn.ip() != from;
             if insn.ip() != end
                 || (inner && self.is_target(insn.ip()))
-                || (end > at && end - from >= NEEDED)
+                || (end > at && end - from >= needed)
                 || !can_move(insn)
                 || self.loads.contains(&insn.ip())
             {
@@ -184,7 +233,7 @@ impl Finder<'_, '_> {
             end = insn.next_ip();
             if !passes(insn) {
                 if !falls_through(insn) {
-                    end = self.padding(from, end);
+                    end = self.padding(from, end, needed);
                 }
                 break;
             }
@@ -193,12 +242,12 @@ impl Finder<'_, '_> {
     }
 
     /// Takes padding behind an unconditional jump into the window, as far as needed.
-    fn padding(&self, from: u64, mut end: u64) -> u64 {
+    fn padding(&self, from: u64, mut end: u64, needed: u64) -> u64 {
         let Some(code) = self.module.image.rest(end) else {
             return end;
         };
         let mut decoder = Decoder::with_ip(64, code, end, DecoderOptions::NONE);
-        while end - from < NEEDED && decoder.can_decode() {
+        while end - from < needed && decoder.can_decode() {
             let insn = decoder.decode();
             let taken = self.is_target(end)
                 || self.body.insn_at(end).is_some()
@@ -290,99 +339,21 @@ fn falls_through(insn: &Instruction) -> bool {
 fn merge(mut chosen: Vec<(Range<u64>, usize)>, drafts: &[Draft]) -> Vec<Placed> {
     chosen.sort_by_key(|(w, d)| (w.start, w.end, *d));
     let mut out: Vec<Placed> = Vec::new();
-    for (window, d) in chosen {
+    for (range, d) in chosen {
         match out.last_mut() {
-            Some((last, members)) if window.start < last.end => {
-                last.end = last.end.max(window.end);
-                members.push(d);
+            Some(last) if range.start < last.range.end => {
+                last.range.end = last.range.end.max(range.end);
+                last.members.push(d);
             }
-            _ => out.push((window, vec![d])),
+            _ => out.push(Placed {
+                range,
+                members: vec![d],
+                island: None,
+            }),
         }
     }
-    for (_, members) in &mut out {
-        members.sort_by_key(|&d| drafts[d].address);
+    for window in &mut out {
+        window.members.sort_by_key(|&d| drafts[d].address);
     }
     out
-}
-
-/// Addresses inside of windows that direct branches elsewhere in the file, or pointers, lead to. `windows`: disjoint,
-/// ascending.
-pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTreeSet<u64> {
-    let mut out = BTreeSet::new();
-    let (Some(first), Some(last)) = (windows.first(), windows.last()) else {
-        return out;
-    };
-    let span = Span {
-        low: first.start,
-        high: last.end,
-    };
-    let map = Map::of(span, windows);
-    let inside = |va: u64| {
-        let before = windows.partition_point(|w| w.start < va);
-        before > 0 && va < windows[before - 1].end
-    };
-    for (va, code) in module.image.code() {
-        out.extend(search::branches(code, va, |opcode, hit| {
-            let here = va.wrapping_add((hit.at - opcode) as u64);
-            let leads = map.may_hold(hit.to) && inside(hit.to);
-            (leads && confirmed(module, here, hit.to)).then_some(hit.to)
-        }));
-    }
-    let pointers = module.dynamic.relative.iter().map(|r| r.1);
-    out.extend(pointers.filter(|&to| map.may_hold(to) && inside(to)));
-    out
-}
-
-/// Which parts of a span hold windows: most addresses need no search for theirs.
-struct Map {
-    span: Span,
-    parts: Vec<u64>,
-}
-
-impl Map {
-    /// Bytes to a part.
-    const PART: u64 = 16;
-
-    fn of(span: Span, windows: &[Range<u64>]) -> Map {
-        let len = (span.high - span.low) / Map::PART / 64 + 1;
-        let mut parts = vec![0u64; usize::try_from(len).unwrap_or(0)];
-        for window in windows {
-            let at = |va: u64| (va - span.low) / Map::PART;
-            for at in at(window.start)..=at(window.end) {
-                if let Some(word) = parts.get_mut((at / 64) as usize) {
-                    *word |= 1 << (at % 64);
-                }
-            }
-        }
-        Map { span, parts }
-    }
-
-    fn may_hold(&self, va: u64) -> bool {
-        let Some(at) = va.checked_sub(self.span.low) else {
-            return false;
-        };
-        let at = at / Map::PART;
-        let word = self
-            .parts
-            .get(usize::try_from(at / 64).unwrap_or(usize::MAX));
-        word.is_some_and(|w| w >> (at % 64) & 1 == 1)
-    }
-}
-
-/// Whether the bytes at `here` are an instruction that leads to `to`, not a part of one that looks so.
-fn confirmed(module: &Module<'_>, here: u64, to: u64) -> bool {
-    let Some(function) = module.functions.at(here).map(|i| module.functions.get(i)) else {
-        return true;
-    };
-    let Some(code) = module.image.rest(function.start) else {
-        return true;
-    };
-    let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
-    while decoder.can_decode() && decoder.ip() <= here {
-        let insn = decoder.decode();
-        if (insn.ip()..insn.next_ip()).contains(&here) {
-            return insn.is_invalid() || insn.near_branch_target() == to;
-        }
-    }
-    true
 }

@@ -18,6 +18,7 @@ fn displace(code: &[u8], calls: &[u64]) -> Result<Vec<u8>, String> {
         start: LinkVa(CODE),
         len: code.len() as u32,
         sites: Vec::new(),
+        island: None,
     };
     let calls = calls.iter().map(|at| (LinkVa(CODE + at), 1)).collect();
     let trampoline = Trampoline::new(&image, &window, &[], &calls).map_err(|e| e.to_string())?;
@@ -172,6 +173,7 @@ fn probes_stand_before_their_instruction() {
         start: LinkVa(CODE),
         len: 5,
         sites: vec![3],
+        island: None,
     };
     let probes = [Placing {
         site: 5,

@@ -28,6 +28,8 @@ pub(super) struct Counts {
     pub displaced: usize,
     /// Places at which the unwinder has to find the caller's frame, ascending.
     pub places: Vec<Place>,
+    /// Islands, with the places that control comes from.
+    pub islands: Vec<(u64, u64)>,
 }
 
 /// The sites with a probe, by address; without those that relays lead to.
@@ -74,6 +76,7 @@ pub(super) struct Findings {
     /// File ranges that were checked.
     entries: Vec<(u64, u64, &'static str)>,
     pub places: Vec<Place>,
+    pub islands: Vec<(u64, u64)>,
     pub displaced: usize,
     /// Calls that were found in windows, by index.
     pub calls: Vec<usize>,
@@ -130,6 +133,7 @@ pub(super) fn check(
     for findings in all {
         counts.displaced += findings.displaced;
         counts.places.extend(findings.places);
+        counts.islands.extend(findings.islands);
         for (offset, len, what) in findings.entries {
             ledger.enter(offset, len, what)?;
         }

@@ -39,6 +39,8 @@ pub(super) struct SiteEntry {
 pub(super) struct WindowEntry {
     pub window: Range<u64>,
     pub trampoline: Range<u64>,
+    /// Where the jump to the trampoline stands, if not at the window's start.
+    pub island: Option<u64>,
 }
 
 /// A relay, and what leads to it.
@@ -58,6 +60,8 @@ pub(super) struct Tables<'p> {
     pub sites_va: u64,
     pub sites: Vec<SiteEntry>,
     pub windows: Vec<WindowEntry>,
+    /// All islands, ascending.
+    pub islands: Vec<u64>,
     pub relays: Vec<RelayEntry>,
     pub description: Cow<'p, SelfDescription>,
     text: Range<u64>,
@@ -118,6 +122,7 @@ impl<'p> Tables<'p> {
             sites_va: 0,
             sites: Vec::new(),
             windows: Vec::new(),
+            islands: Vec::new(),
             relays: Vec::new(),
             description,
             text,
@@ -294,8 +299,15 @@ impl<'p> Tables<'p> {
                 return Err(damaged());
             }
             behind = window.end;
-            self.windows.push(WindowEntry { window, trampoline });
+            let island = Some(word(24, 8)?).filter(|&at| at != 0);
+            self.islands.extend(island);
+            self.windows.push(WindowEntry {
+                window,
+                trampoline,
+                island,
+            });
         }
+        self.islands.sort_unstable();
         Ok(())
     }
 

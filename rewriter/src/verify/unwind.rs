@@ -118,6 +118,7 @@ pub(super) fn check(
     debug: Option<&[u8]>,
     code: &Counts,
 ) -> Result<(), VerifyError> {
+    islands(old, code)?;
     let Some(hdr) = &moves.frames else {
         return Ok(());
     };
@@ -183,6 +184,20 @@ pub(super) fn check(
                 let what = format!("the unwind information at {:#x} is wrong", place.at);
                 return damaged(&what);
             }
+        }
+    }
+    Ok(())
+}
+
+/// At an island the original's rules hold, of an instruction that has moved: they must be those of where control comes from.
+fn islands(old: &View<'_>, code: &Counts) -> Result<(), VerifyError> {
+    let Some((original, _)) = table(old).filter(|_| !code.islands.is_empty()) else {
+        return Ok(());
+    };
+    let mut context = UnwindContext::new();
+    for &(island, from) in &code.islands {
+        if original.row(island, &mut context) != original.row(from, &mut context) {
+            return damaged(&format!("the unwind information at {island:#x} is wrong"));
         }
     }
     Ok(())

@@ -6,21 +6,25 @@ use super::disassembler::{Insn, text};
 use super::error::VerifyError;
 use super::tables::WindowEntry;
 use super::unwind::Place;
+use crate::stubs::JUMP_LEN;
 use ompfuse_format::abi::SLOT_INLINE;
+use std::ops::Range;
 
 impl Checker<'_, '_, '_> {
     /// The window leads to its trampoline, which does what the window did.
     pub(super) fn window(&mut self, entry: &WindowEntry) -> Result<(), VerifyError> {
         let (window, trampoline) = (entry.window.clone(), entry.trampoline.clone());
         let mut jump = self.cursor(window.start);
-        let jump = jump.expect_at(&[0xe9], "jmp @", trampoline.start)?;
-        if !self.is_filled(jump.end()..window.end) {
-            return Err(mismatch(
-                jump.end(),
-                "int3 up to the window's end",
-                "something else",
-            ));
-        }
+        let jump = match entry.island {
+            None => jump.expect_at(&[0xe9], "jmp @", trampoline.start)?,
+            Some(island) => {
+                let distance = island.wrapping_sub(window.start.wrapping_add(2));
+                let jump = jump.expect_short(&[0xeb, distance as u8], "jmp @", island)?;
+                self.island(entry, island)?;
+                jump
+            }
+        };
+        self.filled_up(jump.end()..window.end)?;
         self.enter_code(self.old, window.clone(), "a window")?;
         self.enter_code(self.new, trampoline.clone(), "a trampoline")?;
         let mut ended = false;
@@ -62,6 +66,54 @@ impl Checker<'_, '_, '_> {
         match to == trampoline.end {
             true => Ok(()),
             false => Err(mismatch(to, "the end of the trampoline", "more code")),
+        }
+    }
+
+    /// The island lies in a window of its own, leads to the trampoline, and has the rules of where the window begins.
+    fn island(&mut self, entry: &WindowEntry, island: u64) -> Result<(), VerifyError> {
+        let before = self
+            .tables
+            .windows
+            .partition_point(|w| w.window.start <= island);
+        let host = before.checked_sub(1).map(|i| &self.tables.windows[i]);
+        let behind = island.checked_add(u64::from(JUMP_LEN));
+        let holds = |w: &WindowEntry| {
+            let own = if w.island.is_some() { 2 } else { 5 };
+            let is_other = w.window != entry.window;
+            is_other && island - w.window.start >= own && behind <= Some(w.window.end)
+        };
+        if !host.is_some_and(holds) {
+            return Err(mismatch(island, "an island in another window", "none"));
+        }
+        self.cursor(island)
+            .expect_at(&[0xe9], "jmp @", entry.trampoline.start)?;
+        self.found.islands.push((island, entry.window.start));
+        Ok(())
+    }
+
+    /// Behind the jump there is nothing but islands, which belong to other windows and are checked with them.
+    fn filled_up(&self, rest: Range<u64>) -> Result<(), VerifyError> {
+        let first = self.tables.islands.partition_point(|&at| at < rest.start);
+        let here = self.tables.islands[first..].iter();
+        let mut at = rest.start;
+        for &island in here.take_while(|&&island| island < rest.end) {
+            if island < at {
+                return Err(mismatch(island, "an island behind another", "an overlap"));
+            }
+            self.filled(at..island)?;
+            at = island + u64::from(JUMP_LEN);
+        }
+        self.filled(at..rest.end)
+    }
+
+    fn filled(&self, rest: Range<u64>) -> Result<(), VerifyError> {
+        match self.is_filled(rest.clone()) {
+            true => Ok(()),
+            false => Err(mismatch(
+                rest.start,
+                "int3 up to the window's end",
+                "something else",
+            )),
         }
     }
 

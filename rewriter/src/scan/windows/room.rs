@@ -1,0 +1,241 @@
+//! Room for long jumps: a window of two to four bytes holds a short jump only, which leads to an *island*, a long jump
+//! to the trampoline. That stands behind the jump of another window, one of at least ten bytes, whose instructions move to a
+//! trampoline of their own for that purpose alone.
+
+use super::{Finder, Placed, can_move, falls_through, passes};
+use crate::scan::Module;
+use crate::scan::cfg::Body;
+use crate::scan::draft::Draft;
+use crate::unwind::Row;
+use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
+use std::ops::Range;
+
+/// Bytes of a long jump.
+const JUMP: u64 = 5;
+/// Bytes of a short jump.
+const SHORT: u64 = 2;
+/// Bytes that hold a long jump and an island.
+const ROOM: u64 = 2 * JUMP;
+/// So far away may the first instruction be that makes room: what a short jump reaches, and a little more.
+const NEAR: u64 = 160;
+
+/// A window that has room for islands.
+struct Host {
+    range: Range<u64>,
+    /// Where the next one may stand.
+    free: u64,
+}
+
+/// Instructions that could make room.
+struct Run {
+    range: Range<u64>,
+    /// Branches among them.
+    branches: usize,
+}
+
+/// Gives each window that is too short for a long jump an island, and adds the windows that hold them. Otherwise the
+/// number of a window for which there is none.
+pub(super) fn make(finder: &Finder<'_, '_>, windows: &mut Vec<Placed>) -> Option<usize> {
+    let is_narrow = |w: &Placed| w.range.end - w.range.start < JUMP;
+    let wants = |w: &Placed| is_narrow(w) || finder.scarce;
+    if !windows.iter().any(wants) {
+        return None;
+    }
+    let loops = Loops::of(finder.body);
+    let mut hosts: Vec<Host> = windows
+        .iter()
+        .filter(|w| !wants(w))
+        .map(|w| Host::new(w.range.clone()))
+        .collect();
+    let own = hosts.len();
+    let mut taken: Vec<Range<u64>> = windows.iter().map(|w| w.range.clone()).collect();
+    for (n, window) in windows.iter_mut().enumerate() {
+        if !wants(window) {
+            continue;
+        }
+        let start = window.range.start;
+        window.island = hosts.iter_mut().find_map(|h| h.take(finder.module, start));
+        if window.island.is_none()
+            && let Some(run) = best(finder, &loops, &taken, start)
+        {
+            let mut host = Host::new(run.range.clone());
+            window.island = host.take(finder.module, start);
+            hosts.push(host);
+            taken.push(run.range);
+        }
+        if window.island.is_none() && is_narrow(window) {
+            return Some(n);
+        }
+    }
+    windows.extend(hosts.drain(own..).map(|host| Placed {
+        range: host.range,
+        members: Vec::new(),
+        island: None,
+    }));
+    windows.sort_by_key(|w| w.range.start);
+    None
+}
+
+/// Says of the sites how they get their room.
+pub(super) fn tell(windows: &[Placed], drafts: &mut [Draft]) {
+    for window in windows {
+        let Some(island) = window.island else {
+            continue;
+        };
+        let host = windows.iter().find(|w| w.range.contains(&island));
+        let Some(Range { start, end }) = host.map(|h| h.range.clone()) else {
+            continue;
+        };
+        let reason = format!("short jump, {start:#x} to {end:#x} move to make room");
+        for &d in &window.members {
+            drafts[d].reason = Some(reason.clone());
+        }
+    }
+}
+
+impl Host {
+    fn new(range: Range<u64>) -> Host {
+        let free = range.start + JUMP;
+        Host { range, free }
+    }
+
+    /// Takes room for the island of a window.
+    fn take(&mut self, module: &Module<'_>, window: u64) -> Option<u64> {
+        let island = place(module, self.free, self.range.end, window)?;
+        self.free = island + JUMP;
+        Some(island)
+    }
+}
+
+/// The first place in a range of bytes for the island of a window: the short jump reaches it, and unwinders, which go by
+/// the original's rules there, find what they would where the window begins.
+fn place(module: &Module<'_>, from: u64, to: u64, window: u64) -> Option<u64> {
+    let behind = window + SHORT;
+    let last = to.checked_sub(JUMP)?;
+    let first = from.max(behind.saturating_sub(128));
+    let last = last.min(behind + 127);
+    if first > last {
+        return None;
+    }
+    let rows = module
+        .rules
+        .rows(std::iter::once(window).chain(first..=last))?;
+    let (here, there) = rows.split_first()?;
+    let same = there.iter().position(|row| row == here)?;
+    Some(first + same as u64)
+}
+
+/// The instructions that make room for the island of a window at the least cost: outside of loops that the window isn't in,
+/// not where a function begins, without branches, near.
+fn best(finder: &Finder<'_, '_>, loops: &Loops, taken: &[Range<u64>], window: u64) -> Option<Run> {
+    let insns = &finder.body.insns;
+    let first = insns.partition_point(|i| i.ip() < window.saturating_sub(NEAR));
+    let behind = insns.partition_point(|i| i.ip() < window + NEAR);
+    let depth = loops.depth(window);
+    let mut runs: Vec<_> = (first..behind)
+        .filter_map(|i| run(finder, taken, i))
+        .map(|run| {
+            let Range { start, .. } = run.range;
+            let deep = loops.depth(start);
+            let begins = finder.module.functions.starts_at(start);
+            let cost = (deep, begins, run.branches, start.abs_diff(window), start);
+            (cost, run)
+        })
+        .filter(|((deep, ..), _)| *deep <= depth || finder.scarce)
+        .collect();
+    runs.sort_by_key(|(cost, _)| *cost);
+    let fits = |run: &Run| {
+        let Range { start, end } = run.range;
+        unwound(finder, &run.range) && place(finder.module, start + JUMP, end, window).is_some()
+    };
+    runs.into_iter().map(|(_, run)| run).find(fits)
+}
+
+/// The instructions from this one on, if they can make room.
+fn run(finder: &Finder<'_, '_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
+    let insns = &finder.body.insns[first..];
+    let start = insns.first()?.ip();
+    let mut run = Run {
+        range: start..start,
+        branches: 0,
+    };
+    for insn in insns {
+        let end = run.range.end;
+        let inner = insn.ip() != start;
+        if insn.ip() != end
+            || (inner && finder.is_target(end))
+            || end - start >= ROOM
+            || !is_simple(insn)
+            || finder.loads.contains(&end)
+        {
+            break;
+        }
+        run.range.end = insn.next_ip();
+        run.branches += usize::from(insn.flow_control() != FlowControl::Next);
+        if !passes(insn) {
+            if !falls_through(insn) {
+                run.range.end = finder.padding(start, run.range.end, ROOM);
+            }
+            break;
+        }
+    }
+    let Range { start, end } = run.range;
+    let is_free = taken.iter().all(|t| t.end <= start || end <= t.start);
+    // What the dynamic linker writes into is no place for an island.
+    let relocated = finder.module.dynamic.writes_in(&run.range);
+    (end - start >= ROOM && is_free && !relocated).then_some(run)
+}
+
+/// Whether an instruction can move without any need: no call, and nothing that control may come to by its address.
+fn is_simple(insn: &Instruction) -> bool {
+    let calls = matches!(
+        insn.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    );
+    let is_mark = matches!(insn.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32);
+    let odd = insn.is_ip_rel_memory_operand() && insn.memory_base() != Register::RIP;
+    can_move(insn) && !calls && !is_mark && !odd
+}
+
+/// Whether unwinders will find their way from the moved instructions as from the original ones.
+fn unwound(finder: &Finder<'_, '_>, range: &Range<u64>) -> bool {
+    let insns = &finder.body.insns;
+    let inside = insns[insns.partition_point(|i| i.ip() < range.start)..]
+        .iter()
+        .map(Instruction::ip)
+        .take_while(|&ip| ip < range.end);
+    let Some(rows) = finder.module.rules.rows(inside) else {
+        return false;
+    };
+    let kept = |row: &Option<Row>| row.as_ref().is_some_and(|r| r.deeper(0).is_some());
+    rows.iter().all(Option::is_none) || rows.iter().all(kept)
+}
+
+/// The ranges of addresses that branches back span: loops, nearly.
+struct Loops(Vec<Range<u64>>);
+
+impl Loops {
+    fn of(body: &Body) -> Loops {
+        let back = body.insns.iter().filter(|i| {
+            let branches = matches!(
+                i.flow_control(),
+                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+            );
+            branches
+                && i.near_branch_target() <= i.ip()
+                && body.block_at(i.near_branch_target()).is_some()
+        });
+        let mut spans: Vec<(u64, u64)> = back
+            .map(|i| (i.near_branch_target(), i.next_ip()))
+            .collect();
+        // Of several branches to one place the last ends the loop.
+        spans.sort_unstable_by_key(|&(to, from)| (to, std::cmp::Reverse(from)));
+        spans.dedup_by_key(|span| span.0);
+        Loops(spans.into_iter().map(|(to, from)| to..from).collect())
+    }
+
+    /// How many of them an address is in.
+    fn depth(&self, va: u64) -> usize {
+        self.0.iter().filter(|span| span.contains(&va)).count()
+    }
+}
