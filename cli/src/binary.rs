@@ -52,6 +52,14 @@ pub(crate) fn scan(path: &Path, bytes: &[u8]) -> Result<Scan> {
     Ok(scan_bytes(bytes, &path.to_string_lossy())?)
 }
 
+/// The same, as if there were room for short jumps only.
+pub(crate) fn scan_scarce(path: &Path, bytes: &[u8]) -> Result<Scan> {
+    Ok(ompfuse_rewriter::scan_scarce(
+        bytes,
+        &path.to_string_lossy(),
+    )?)
+}
+
 /// Whether a scan failed because the file doesn't use OpenMP (or because it is an OpenMP runtime).
 pub(crate) fn lacks_openmp(error: &anyhow::Error) -> bool {
     matches!(

@@ -141,12 +141,26 @@ impl<'a> Draft<'a> {
             placed.extend(probes.iter().map(|p| p.site));
             self.trampolines.push(trampoline);
         }
+        self.check_islands(&islands)?;
+        let lost = self
+            .selected
+            .iter()
+            .find(|&&id| self.is_inline(id) && !placed.contains(&id));
+        if let Some(&id) = lost {
+            let at = LinkVa(self.scan.sites[id as usize].info.address.0);
+            return Err(self.site_error(at, "it lies in no window"));
+        }
+        Ok(())
+    }
+
+    /// Every island stands in a window, behind the jump there and apart from the others, and is in reach. `islands`: ascending.
+    fn check_islands(&self, islands: &[LinkVa]) -> Result<(), PatchError> {
         for pair in islands.windows(2) {
             if pair[1].0 - pair[0].0 < u64::from(JUMP_LEN) {
                 return Err(self.site_error(pair[1], "its island overlaps another"));
             }
         }
-        for &island in &islands {
+        for &island in islands {
             let host = self.trampolines.partition_point(|t| t.window <= island);
             let host = host.checked_sub(1).map(|i| &self.trampolines[i]);
             let holds = |t: &Trampoline| {
@@ -161,13 +175,10 @@ impl<'a> Draft<'a> {
                 return Err(self.site_error(island, "its island lies in no window"));
             }
         }
-        let lost = self
-            .selected
-            .iter()
-            .find(|&&id| self.is_inline(id) && !placed.contains(&id));
-        if let Some(&id) = lost {
-            let at = LinkVa(self.scan.sites[id as usize].info.address.0);
-            return Err(self.site_error(at, "it lies in no window"));
+        for t in &self.trampolines {
+            if t.island.is_some() && t.window_bytes(LinkVa(0)).is_err() {
+                return Err(self.site_error(t.window, "its island is out of reach"));
+            }
         }
         Ok(())
     }

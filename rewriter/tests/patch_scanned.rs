@@ -4,10 +4,12 @@
 mod patch_support;
 
 use ompfuse_format::site::{Mechanism, Outcome};
+use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::patch::patch;
 use ompfuse_rewriter::plan::PlanOptions;
-use ompfuse_rewriter::{scan, self_description};
+use ompfuse_rewriter::{scan, scan_scarce, self_description};
 use patch_support::{Lab, assert_same};
+use std::path::Path;
 
 const PROGRAM: &str = include_str!("patch_support/program.c");
 const EXCEPTIONS: &str = include_str!("patch_support/exceptions.cc");
@@ -22,7 +24,12 @@ fn check(source: &str, command: &str) {
         return;
     };
     let bytes = std::fs::read(&original).unwrap();
-    let found = scan(&bytes, "program").unwrap();
+    for found in [scan(&bytes, "program"), scan_scarce(&bytes, "program")] {
+        patched_as_found(&lab, &original, &bytes, &found.unwrap());
+    }
+}
+
+fn patched_as_found(lab: &Lab, original: &Path, bytes: &[u8], found: &Scan) {
     let placed = found.sites.iter().filter(|s| s.action.is_some()).count();
     assert!(placed > 0, "nothing to patch");
     for dormant in [true, false] {
@@ -34,9 +41,9 @@ fn check(source: &str, command: &str) {
             dormant,
             ..PlanOptions::default()
         };
-        let patched = patch(&bytes, &found, &options).unwrap();
+        let patched = patch(bytes, found, &options).unwrap();
         assert_eq!(patched.plan.patched().len(), placed);
-        assert_same(&original, &lab.write("patched", &patched.bytes));
+        assert_same(original, &lab.write("patched", &patched.bytes));
         let described = self_description(&patched.bytes, "x").unwrap().unwrap();
         let count = described
             .sites

@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// Only tell what would be patched, and what not and why
     #[arg(long)]
     dry_run: bool,
+    /// For tests: as if there were room for short jumps only
+    #[arg(long, hide = true)]
+    scarce: bool,
     #[command(flatten)]
     format: output::FormatArg,
 }
@@ -79,6 +82,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let spinner = progress::spinner("scanning");
     let scan = match binary::examine(&args.binary, &bytes)? {
+        Binary::Original(_) if args.scarce => Box::new(binary::scan_scarce(&args.binary, &bytes)?),
         Binary::Original(scan) => scan,
         Binary::Patched(_) => bail!(
             "{} is patched already; give the original",

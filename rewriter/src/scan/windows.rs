@@ -3,10 +3,11 @@
 use super::Module;
 use super::cfg::Body;
 use super::draft::Draft;
+use super::image::Kind;
 use super::relays::Relayed;
 use super::shapes::{again, dealt};
 use crate::model::Action;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Outcome};
 use rustc_hash::FxHashSet;
@@ -53,7 +54,13 @@ pub(crate) fn place(
     let finder = Finder {
         module,
         body,
-        targets: body.targets.iter().chain(barred).copied().collect(),
+        targets: body
+            .targets
+            .iter()
+            .chain(barred)
+            .copied()
+            .chain(made(module, body))
+            .collect(),
         loads: relays.iter().flat_map(|r| &r.loads).copied().collect(),
         scarce: module.scarce,
     };
@@ -84,6 +91,28 @@ pub(crate) fn place(
             }
         }
     }
+}
+
+/// Addresses of the function's own instructions that instructions of it make: `__builtin_setjmp` and jumps out of nested
+/// functions come back there.
+fn made<'x>(module: &'x Module<'_>, body: &'x Body) -> impl Iterator<Item = u64> + 'x {
+    let absolute = module.image.kind == Kind::Executable;
+    let made = move |insn: &Instruction| {
+        let number = (0..insn.op_count()).find(|&op| {
+            let kind = insn.op_kind(op);
+            matches!(
+                kind,
+                OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64
+            )
+        });
+        match number {
+            Some(op) if absolute => Some(insn.immediate(op)),
+            _ if insn.is_ip_rel_memory_operand() => Some(insn.ip_rel_memory_address()),
+            _ => None,
+        }
+    };
+    let own = |&va: &u64| body.insn_at(va).is_some();
+    body.insns.iter().filter_map(made).filter(own)
 }
 
 /// Without one of its probes a construct would be recorded wrongly: it gets none.

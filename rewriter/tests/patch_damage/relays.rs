@@ -40,7 +40,7 @@ fn damaged_relays_are_rejected() {
             .filter(|n| case.new[sites + 32 * n + 28..sites + 32 * n + 32] != [0; 4])
             .count();
         let windows = sites + 32 * patched.len() + 16 * with_constants;
-        let table = windows + 8 + 24 * case.plan.detours.len();
+        let table = windows + 8 + 32 * case.plan.detours.len();
         let first = case.plan.calls.iter().find(|c| c.relayed).unwrap().site;
         let first = patched.iter().position(|&id| id == first).unwrap();
         let damages: &[(&str, usize, i32, &str)] = &[

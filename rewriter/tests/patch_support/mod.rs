@@ -209,6 +209,11 @@ fn site(sites: &mut Vec<Site>, at: u64, action: Action) -> u32 {
 
 /// Every call in `.text` is a site, and with `inline` every stretch that a jump fits in a window.
 pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
+    scan_as(file, inline, |_| 5)
+}
+
+/// The same; `least`: bytes that the n-th window needs.
+pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -> Scan {
     let code = disassemble(file);
     assert!(
         !code.is_empty(),
@@ -226,7 +231,7 @@ pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
         }
     }
     let windows = if inline && whole {
-        windows(&code, &mut sites)
+        windows(&code, &mut sites, least)
     } else {
         Vec::new()
     };
@@ -246,7 +251,11 @@ pub(crate) fn scan(file: &Path, inline: bool) -> Scan {
     }
 }
 
-fn windows(code: &[Instruction], sites: &mut Vec<Site>) -> Vec<Window> {
+fn windows(
+    code: &[Instruction],
+    sites: &mut Vec<Site>,
+    least: impl Fn(usize) -> u32,
+) -> Vec<Window> {
     let mut entered: BTreeSet<u64> = code.iter().filter_map(direct_target).collect();
     entered.extend(
         code.iter()
@@ -282,7 +291,8 @@ fn windows(code: &[Instruction], sites: &mut Vec<Site>) -> Vec<Window> {
         let mut end = at;
         let mut last = at;
         let mut len = 0;
-        while len < 5 && end < code.len() {
+        let least = least(windows.len());
+        while len < least && end < code.len() {
             let i = &code[end];
             let through_stack = is_call(i) && i.text.contains("%rsp");
             if end > at && entered.contains(&i.at) || padding(i) || through_stack {
@@ -293,7 +303,7 @@ fn windows(code: &[Instruction], sites: &mut Vec<Site>) -> Vec<Window> {
             // Code behind these is entered from elsewhere.
             last = end - 1;
             if i.text.starts_with("ret") || i.text.starts_with("jmp") {
-                while len < 5 && end < code.len() && padding(&code[end]) {
+                while len < least && end < code.len() && padding(&code[end]) {
                     len += code[end].len;
                     end += 1;
                 }
@@ -303,13 +313,14 @@ fn windows(code: &[Instruction], sites: &mut Vec<Site>) -> Vec<Window> {
                 break;
             }
         }
-        if len >= 5 {
+        if len >= least {
             let places = [code[at].at, code[last].at];
             let ids = places.map(|p| site(sites, p, Action::Inline(spec(Probe::InlineEnd))));
             windows.push(Window {
                 start: LinkVa(code[at].at),
                 len,
                 sites: ids.to_vec(),
+                island: None,
             });
         }
         at = end.max(at + 1);

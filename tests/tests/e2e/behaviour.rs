@@ -25,6 +25,15 @@ struct Pair {
 impl Pair {
     /// Builds and patches; `None`, and said so, without the compiler.
     fn new(name: &str, compiler: &str, flags: &[&str]) -> Option<Pair> {
+        Pair::patched_with(&[], name, compiler, flags)
+    }
+
+    /// With short jumps to inline probes, wherever one can be.
+    fn scarce(name: &str) -> Option<Pair> {
+        Pair::patched_with(&["--scarce"], name, "gcc", &[])
+    }
+
+    fn patched_with(options: &[&str], name: &str, compiler: &str, flags: &[&str]) -> Option<Pair> {
         if Command::new(compiler).arg("--version").output().is_err() {
             skip(&format!("{compiler} is not installed"));
             return None;
@@ -41,8 +50,10 @@ impl Pair {
             .arg(source)
             .arg("-o");
         process::run(compile.arg(&original)).ok("the compiler");
-        command::ok([Path::new("patch"), &original, Path::new("-o"), &patched]);
-        let what = format!("{name} ({compiler} {flags:?})");
+        let mut arguments = vec![Path::new("patch"), &original, Path::new("-o"), &patched];
+        arguments.extend(options.iter().map(Path::new));
+        command::ok(arguments);
+        let what = format!("{name} ({compiler} {flags:?} {options:?})");
         Some(Pair {
             folder,
             original,
@@ -195,7 +206,8 @@ fn threads_that_end_in_regions() {
 #[test]
 fn stack_traces_are_the_same() {
     for flags in [&[][..], &["-O0"], &["-fno-omit-frame-pointer", "-no-pie"]] {
-        for pair in Pair::all("traces", flags) {
+        let scarce = Pair::scarce("traces").filter(|_| flags.is_empty());
+        for pair in Pair::all("traces", flags).into_iter().chain(scarce) {
             let (output, _) = pair.same(&[], 2);
             let lines: Vec<_> = output.text().lines().map(str::to_owned).collect();
             assert!(
@@ -257,7 +269,8 @@ fn debuggers_see_the_same_stack() {
     if Command::new("gdb").arg("--version").output().is_err() {
         return skip("gdb is not installed");
     }
-    for pair in Pair::all("traces", &[]) {
+    let scarce = Pair::scarce("traces");
+    for pair in Pair::all("traces", &[]).into_iter().chain(scarce) {
         let original = debugged(&pair.original, None);
         assert_eq!(original.len(), 7, "{}: {original:?}", pair.what);
         assert!(original[0].iter().any(|f| f == "main"), "{original:?}");
@@ -292,7 +305,8 @@ fn signals_arrive_anywhere() {
         (&[][..], &["plain", "stack", "walk"][..]),
         (&["-O0"], &["walk"]),
     ] {
-        for pair in Pair::all("signals", flags) {
+        let scarce = Pair::scarce("signals").filter(|_| flags.is_empty());
+        for pair in Pair::all("signals", flags).into_iter().chain(scarce) {
             for how in ways {
                 let report = pair.folder.path().join("report");
                 let args = [

@@ -77,6 +77,7 @@ mod ompt;
 mod patch;
 mod prebuilt;
 mod probes;
+mod room;
 mod sampling;
 mod scan;
 mod select;
