@@ -1,6 +1,6 @@
 //! Inline probes without room for a jump: a short jump leads to them, and instructions near by move for its sake.
 
-use crate::counts;
+use crate::{counts, executions};
 use ompfuse_tests::fixture::Fixture;
 use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::process;
@@ -36,15 +36,10 @@ fn two_bytes_are_enough() {
     assert!(short.iter().all(|s| s.outcome == "patchable"), "{short:?}");
     let folder = tempfile::tempdir().expect("there is room for a patched program");
     let patched = table::patch(&build, folder.path(), &[]);
-    let line = short[0].source.as_ref().map(|s| s.line);
-    let begin = &scan.sites[short[0].region as usize];
-    let (_, xus) = table::xus_of(&patched, &[], 2);
-    let masters = xus.iter().filter(|x| x.construct == "master");
-    assert!(
-        masters.count() > 100,
-        "{build}: no record of the master at {:#x} ({line:?})",
-        begin.address
-    );
+    let out = folder.path().join("runs");
+    table::record(&patched, &[], 2, &out, &table::ONE_EVENT).ok(&build.to_string());
+    let counts = executions::reported(&table::runs(&out)[0]);
+    assert!(counts["master"] > 100, "{build}: {counts:?}");
 }
 
 /// As if there were two bytes for every probe: nothing changes but where jumps lead.
@@ -63,7 +58,7 @@ fn short_jumps_everywhere() {
                 .filter(|s| s.mechanism == "inline" && s.outcome == "patchable")
                 .count();
             let found = scan.sites.iter().filter(inline).count();
-            assert!(2 * found > usual, "{build}: {found} of {usual} probes");
+            assert!(2 * found >= usual, "{build}: {found} of {usual} probes");
             for threads in [1, 3] {
                 counts::check(&build, &patched, threads, &scan);
             }
