@@ -170,12 +170,12 @@ pub(crate) fn damages(case: &Case, direct: bool) -> Vec<Damage<'_>> {
         ),
         (
             "trampoline: saves flags",
-            flip(trampoline + 5),
-            "expected `pushfq",
+            flip(trampoline + 10),
+            "expected `lahf",
         ),
         (
             "trampoline: another site",
-            more(trampoline + 25, 32),
+            more(trampoline + 30, 32),
             "expected `a probe of the site",
         ),
         (
