@@ -56,6 +56,7 @@ fn ignored_signals() -> u64 {
 }
 
 /// Holds signals back until it is dropped; one that came meanwhile is noted.
+#[derive(Debug)]
 #[must_use]
 pub(crate) struct Hold(());
 

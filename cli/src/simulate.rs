@@ -2,6 +2,7 @@
 
 use crate::counters::EventCheck;
 use crate::embedded;
+use crate::interrupt;
 use crate::launch;
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_format::simulated::{DEFAULT_EVENTS, ENV_SIMULATED, EVENTS, position};
@@ -48,6 +49,8 @@ pub(crate) struct Simulator {
     options: Options,
     /// The plugin, and a folder per run.
     folder: TempDir,
+    /// A signal would leave the folder behind. It is acted upon before the next run, and by runs themselves.
+    hold: interrupt::Hold,
 }
 
 /// A command line.
@@ -69,6 +72,7 @@ impl Simulator {
         let qemu = launch::find(OsStr::new(QEMU))
             .with_context(|| format!("cannot simulate: {QEMU} is not installed; {REMEDY}"))
             .map_err(|e| anyhow::anyhow!("{e}"))?;
+        let hold = interrupt::hold();
         let folder = tempfile::Builder::new()
             .prefix("ompfuse-simpmu-")
             .tempdir()
@@ -79,6 +83,7 @@ impl Simulator {
             qemu,
             options,
             folder,
+            hold,
         };
         simulator.try_out()?;
         Ok(simulator)
@@ -113,6 +118,7 @@ impl Simulator {
         args: &[OsString],
         env: &[(&'static str, OsString)],
     ) -> Result<Simulated> {
+        self.hold.check()?;
         let pages = tempfile::Builder::new()
             .tempdir_in(self.folder.path())
             .context("cannot make a folder for the simulator's counts")?;
