@@ -152,7 +152,13 @@ pub(crate) fn check(scan: &Scan) {
     for window in &scan.windows {
         assert!(window.start.0 >= end, "windows overlap");
         end = window.start.0 + u64::from(window.len);
-        assert!(window.len >= 5 && !window.sites.is_empty());
+        let islands = scan.windows.iter().filter_map(|w| w.island);
+        let holds = islands
+            .filter(|at| (window.start.0..end).contains(&at.0))
+            .inspect(|at| assert!(at.0 >= window.start.0 + 5 && at.0 + 5 <= end));
+        assert!(holds.count() > 0 || !window.sites.is_empty());
+        let least = if window.island.is_some() { 2 } else { 5 };
+        assert!(window.len >= least);
         let mut at = 0;
         for &id in &window.sites {
             let site = &scan.sites[id as usize];
