@@ -139,6 +139,20 @@ pub(crate) fn pieces(path: &Path) -> Result<Pieces> {
     Pieces::open(bytes).with_context(|| format!("cannot read {}", path.display()))
 }
 
+/// Hands on a profile or a foreign table, piece by piece.
+fn each_piece(path: &Path, mut add: impl FnMut(&XuTable)) -> Result<()> {
+    let mut pieces = pieces(path)?;
+    loop {
+        let piece = pieces
+            .read()
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        add(&piece);
+    }
+}
+
 /// What a path is called in summaries.
 pub(crate) fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()

@@ -30,11 +30,11 @@ struct Answer {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    let known = args.sets.known()?;
     let events = match &args.events {
         Some(list) => counters::parse_list(list)?,
         None => recording::countable(None)?,
     };
-    let known = args.sets.known()?;
     let sets = args.sets.planned(&events, &known.correlations);
     let (sets, left_out) = args.sets.limited(sets);
     let answer = Answer {

@@ -1,9 +1,9 @@
 //! In which order, and how, inputs are combined.
 
-use super::{Source, by_type, name, pieces, read, read_with, with_files};
+use super::{Source, by_type, each_piece, name, pieces, read, read_with, with_files};
 use crate::memory;
 use crate::output::note;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use ompfuse_format::Construct;
 use ompfuse_fuse::Strategy;
 use ompfuse_fuse::combine::{arrangement, brought_to_front};
@@ -81,18 +81,7 @@ fn sample(input: &Source) -> Result<Sample> {
             }
             Ok(())
         })?,
-        Source::File(path) => {
-            let mut pieces = pieces(path)?;
-            loop {
-                let piece = pieces
-                    .read()
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                if piece.is_empty() {
-                    break;
-                }
-                sample.add(&piece);
-            }
-        }
+        Source::File(path) => each_piece(path, |piece| sample.add(piece))?,
     }
     Ok(sample)
 }

@@ -80,16 +80,7 @@ fn select(input: &Source, mut selection: Selection<'_>) -> Result<Selected> {
             Ok(selection.of_run(&mut RunReader::new(files)))
         }),
         Source::File(path) => {
-            let mut pieces = super::pieces(path)?;
-            loop {
-                let piece = pieces
-                    .read()
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                if piece.is_empty() {
-                    break;
-                }
-                selection.add(&piece);
-            }
+            super::each_piece(path, |piece| selection.add(piece))?;
             Ok(selection.finish())
         }
     }

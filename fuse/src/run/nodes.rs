@@ -2,7 +2,7 @@
 
 use crate::label::{LabelId, Labels};
 use ompfuse_format::Construct;
-use ompfuse_format::record::Step;
+use ompfuse_format::record::{Node, Step};
 use std::collections::{HashMap, HashSet};
 
 /// "None" in columns of positions.
@@ -33,17 +33,6 @@ impl NodeTable {
     pub fn is_empty(&self) -> bool {
         self.construct.is_empty()
     }
-}
-
-/// A node as the records tell it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NodeEntry {
-    pub(crate) construct: Construct,
-    pub(crate) step: Step,
-    pub(crate) site: u32,
-    pub(crate) node: u64,
-    pub(crate) parent: u64,
-    pub(crate) index: i64,
 }
 
 /// Node numbers of one process to positions in a [`NodeTable`]. Numbers are `(thread + 1) << 40 | sequence` and mostly
@@ -190,11 +179,11 @@ pub(crate) fn add_nodes(
     table: &mut NodeTable,
     labels: &mut Labels,
     index: &mut NodeIndex,
-    entries: impl ExactSizeIterator<Item = NodeEntry>,
+    entries: impl ExactSizeIterator<Item = Node>,
     mut place: impl FnMut(u32) -> Option<(u32, u64)>,
 ) {
     let base = table.len();
-    let mut kept: Vec<(NodeEntry, Option<u64>)> = Vec::with_capacity(entries.len());
+    let mut kept: Vec<(Node, Option<u64>)> = Vec::with_capacity(entries.len());
     for entry in entries {
         if index.insert(entry.node, (base + kept.len()) as u32) {
             let place = place(entry.site);
@@ -213,12 +202,7 @@ pub(crate) fn add_nodes(
 }
 
 /// Derives labels and enclosing parallel regions from the parents, without recursion: chains can be long.
-fn resolve(
-    table: &mut NodeTable,
-    labels: &mut Labels,
-    base: usize,
-    kept: &[(NodeEntry, Option<u64>)],
-) {
+fn resolve(table: &mut NodeTable, labels: &mut Labels, base: usize, kept: &[(Node, Option<u64>)]) {
     #[derive(Clone, Copy, PartialEq)]
     enum State {
         New,
@@ -277,8 +261,8 @@ fn resolve(
 mod tests {
     use super::*;
 
-    fn entry(node: u64, parent: u64, step: Step, index: i64, site: u32) -> NodeEntry {
-        NodeEntry {
+    fn entry(node: u64, parent: u64, step: Step, index: i64, site: u32) -> Node {
+        Node {
             construct: Construct::Task,
             step,
             site,
@@ -288,7 +272,7 @@ mod tests {
         }
     }
 
-    fn labels_of(entries: &[NodeEntry]) -> Vec<String> {
+    fn labels_of(entries: &[Node]) -> Vec<String> {
         let (mut table, mut labels) = (NodeTable::default(), Labels::default());
         let mut index = NodeIndex::new(entries.len());
         add_nodes(

@@ -2,9 +2,9 @@
 
 use super::files::{ProcessFiles, ThreadBytes};
 use super::health::{Health, Problem};
-use super::nodes::{NodeEntry, NodeSet};
+use super::nodes::NodeSet;
 use ompfuse_format::Construct;
-use ompfuse_format::record::{self, Interval, Record, RecordError, ThreadFile};
+use ompfuse_format::record::{self, Interval, Node, Record, RecordError, ThreadFile};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 pub(super) struct Surveyed<'a> {
     pub(super) file: ThreadFile<'a>,
     /// Those that are kept.
-    pub(super) nodes: Vec<NodeEntry>,
+    pub(super) nodes: Vec<Node>,
     /// Nodes that something happened in, if only those are to be kept.
     pub(super) parents: NodeSet,
     /// Nodes in which the thread executed a construct that forks.
@@ -69,8 +69,8 @@ pub(super) enum Keep {
     Inner,
 }
 
-pub(super) fn entry(i: &Interval<'_>) -> NodeEntry {
-    NodeEntry {
+pub(super) fn entry(i: &Interval<'_>) -> Node {
+    Node {
         construct: i.construct,
         step: i.step,
         site: i.site,
@@ -84,20 +84,13 @@ pub(super) fn entry(i: &Interval<'_>) -> NodeEntry {
 pub(super) fn nodes<'a>(
     file: &ThreadFile<'a>,
     is_wanted: impl Fn(u64, u32, Construct) -> bool,
-) -> Vec<NodeEntry> {
+) -> Vec<Node> {
     let of_record = |record| match record {
-        Ok(Record::Node(n)) => Some(NodeEntry {
-            construct: n.construct,
-            step: n.step,
-            site: n.site,
-            node: n.node,
-            parent: n.parent,
-            index: n.index,
-        }),
+        Ok(Record::Node(n)) => Some(n),
         Ok(Record::Interval(i)) => Some(entry(&i)),
         _ => None,
     };
-    let is_wanted = |n: &NodeEntry| n.node != 0 && is_wanted(n.node, n.site, n.construct);
+    let is_wanted = |n: &Node| n.node != 0 && is_wanted(n.node, n.site, n.construct);
     file.records()
         .filter_map(of_record)
         .filter(is_wanted)
@@ -122,14 +115,7 @@ fn survey(bytes: &[u8], keep: Keep) -> Result<Surveyed<'_>, RecordError> {
     };
     for record in file.records() {
         let node = match record {
-            Ok(Record::Node(n)) => NodeEntry {
-                construct: n.construct,
-                step: n.step,
-                site: n.site,
-                node: n.node,
-                parent: n.parent,
-                index: n.index,
-            },
+            Ok(Record::Node(n)) => n,
             Ok(Record::LeftOut(l)) => {
                 found.left_out.push(l);
                 continue;
@@ -211,7 +197,7 @@ pub(super) fn threads<'a>(
             inner.absorb(std::mem::take(&mut thread.parents));
         }
         let of_thread = |thread: &Surveyed<'a>| nodes(&thread.file, |n, _, _| inner.contains(n));
-        let kept: Vec<Vec<NodeEntry>> = threads.par_iter().map(of_thread).collect();
+        let kept: Vec<Vec<Node>> = threads.par_iter().map(of_thread).collect();
         for (thread, nodes) in threads.iter_mut().zip(kept) {
             thread.nodes = nodes;
         }

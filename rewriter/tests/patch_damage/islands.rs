@@ -65,13 +65,7 @@ fn damaged_islands_are_rejected() {
         let jump = case.offset(one.start.0);
         let island = case.offset(here);
         let other = (two.trampoline.0 as i64 - one.trampoline.0 as i64) as i32;
-        let tables = case.chunk("tables");
-        let patched = case.plan.patched();
-        let sites = tables.start + 56;
-        let with_constants = (0..patched.len())
-            .filter(|n| case.new[sites + 32 * n + 28..sites + 32 * n + 32] != [0; 4])
-            .count();
-        let windows = sites + 32 * patched.len() + 16 * with_constants;
+        let windows = case.window_table();
         let entry = all.iter().position(|d| d == one).unwrap();
         let field = windows + 8 + 32 * entry + 24;
         let nowhere = |b: &mut Vec<u8>| {

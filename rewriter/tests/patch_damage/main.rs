@@ -55,6 +55,21 @@ impl Case {
         range.start as usize..range.end as usize
     }
 
+    /// Offset of the table of sites, behind the note.
+    fn site_table(&self) -> usize {
+        self.chunk("tables").start + 56
+    }
+
+    /// Offset of the table of windows, behind the sites and their constants.
+    fn window_table(&self) -> usize {
+        let sites = self.site_table();
+        let all = self.plan.patched().len();
+        let with_constants = (0..all)
+            .filter(|n| self.new[sites + 32 * n + 28..sites + 32 * n + 32] != [0; 4])
+            .count();
+        sites + 32 * all + 16 * with_constants
+    }
+
     /// What `verify` says of the damaged file without a plan.
     fn damaged(&self, damage: impl FnOnce(&mut Vec<u8>)) -> Result<(), VerifyError> {
         let mut bytes = self.new.clone();

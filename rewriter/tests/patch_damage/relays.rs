@@ -32,14 +32,9 @@ fn damaged_relays_are_rejected() {
             .windows(7)
             .position(|w| w == [0xf3, 0x0f, 0x1e, 0xfa, 0x4c, 0x8d, 0x1d]);
         let relay = code.start + relay.expect("a relay");
-        let tables = case.chunk("tables");
         let patched = case.plan.patched();
         // Note, sites and their constants, windows; the first of them is relayed.
-        let sites = tables.start + 56;
-        let with_constants = (0..patched.len())
-            .filter(|n| case.new[sites + 32 * n + 28..sites + 32 * n + 32] != [0; 4])
-            .count();
-        let windows = sites + 32 * patched.len() + 16 * with_constants;
+        let (sites, windows) = (case.site_table(), case.window_table());
         let table = windows + 8 + 32 * case.plan.detours.len();
         let first = case.plan.calls.iter().find(|c| c.relayed).unwrap().site;
         let first = patched.iter().position(|&id| id == first).unwrap();
