@@ -250,6 +250,8 @@ fn beside_python(folder: &Path, python: &str, ours: &[f64]) {
         .output()
         .expect("the Python that was named");
     let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{python} {script}: {errors}");
     println!("with NumPy, SciPy, POT and pyemd:\n{text}");
     for (place, ours) in PLACES.iter().zip(ours) {
         let pot = text.lines().find_map(|l| {
