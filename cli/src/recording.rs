@@ -163,6 +163,8 @@ impl Recording {
 pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
     let wanted = args.events.as_deref();
+    let is_simulated = args.simulate.is_wanted();
+    let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
     let simulator = args.simulate.simulator()?;
     let prepared = {
         let _spinner = progress::spinner("patching");
@@ -173,11 +175,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     }
     let known = args.sets.known()?;
     // After all that can refuse: what can't be counted here is said of a recording that takes place.
-    let events = if args.simulate.is_wanted() {
-        simulate::events(wanted)?
-    } else {
-        countable(wanted)?
-    };
+    let events = simulated.map_or_else(|| countable(wanted), Ok)?;
     // Sets that take turns in one run are combined by instance: they need not share events.
     let planned = match args.rotate {
         Some(_) => args.sets.plan(&events),
