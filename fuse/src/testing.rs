@@ -299,19 +299,33 @@ impl FakeRun {
         }
     }
 
-    /// Reads the files as a run.
+    /// Reads the files as a run, which what is read in parts has to agree with.
     pub fn read(&self) -> Run {
+        self.with_files(|files| {
+            let run = Run::read(files);
+            #[cfg(test)]
+            parts::agree(files, &run);
+            run
+        })
+    }
+
+    /// Reads damaged files, whole and in parts. Records that contradict each other may come out differently in parts.
+    #[cfg(test)]
+    pub fn read_damaged(&self) -> Run {
+        self.with_files(|files| {
+            parts::read_all(files);
+            Run::read(files)
+        })
+    }
+
+    fn with_files<T>(&self, then: impl FnOnce(&RunFiles<'_>) -> T) -> T {
         let header = serde_json::to_vec(&self.header).expect("plain data");
         let files = self
             .files
             .iter()
             .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
         let files = files.chain([("run.json", header.as_slice())]);
-        let files = RunFiles::from_folder(files).expect("a header");
-        let run = Run::read(&files);
-        #[cfg(test)]
-        parts::agree(&files, &run);
-        run
+        then(&RunFiles::from_folder(files).expect("a header"))
     }
 }
 

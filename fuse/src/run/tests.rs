@@ -405,7 +405,7 @@ proptest! {
             let cut = cut.index(bytes.len());
             bytes.truncate(cut);
         }
-        let run = fake.read();
+        let run = fake.read_damaged();
         let summary = crate::Summary::of_run("run", &run);
         prop_assert!(summary.regions.len() < 100);
         let profile = crate::Profile::of_run("run", run);

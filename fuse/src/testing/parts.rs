@@ -34,6 +34,17 @@ fn rows(run: &Run) -> Vec<String> {
     (0..xus.len()).map(row).collect()
 }
 
+/// Reads a run in parts of several sizes, and place by place.
+pub(super) fn read_all(files: &RunFiles<'_>) {
+    let mut reader = RunReader::new(files);
+    for memory in [0, 20_000, u64::MAX] {
+        Summary::of_parts("r", &mut reader, memory);
+    }
+    for place in reader.places() {
+        reader.read(&|site, construct| site == place.site && construct.is_xu());
+    }
+}
+
 /// # Panics
 /// If `run`, which is all of it, isn't what its parts make.
 pub(super) fn agree(files: &RunFiles<'_>, run: &Run) {
