@@ -6,7 +6,7 @@ pub(crate) mod by_type;
 pub(crate) use arranged::arranged;
 
 use crate::input::{self, Input};
-use crate::progress;
+use crate::{memory, progress};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use ompfuse_format::run::RUN_FILE;
@@ -24,7 +24,8 @@ const PARQUET_MAGIC: &[u8] = b"PAR1";
 
 /// What a path means, as one profile: a run, all runs of a folder combined, a profile, a foreign table.
 pub(crate) fn profile(path: &Path) -> Result<Profile> {
-    combined(&[profile_in(path)], None)
+    let (inputs, strategy) = arranged(inputs(&[profile_in(path)])?, None, memory::available())?;
+    combine(inputs, strategy)
 }
 
 /// As [`profile`], but without the execution units, of which there may be many millions. Needs about `memory` bytes.
@@ -41,7 +42,7 @@ pub(crate) fn summary(path: &Path, memory: u64) -> Result<Summary> {
             }
         }
     }
-    let (inputs, strategy) = arranged(inputs(&[path])?, None)?;
+    let (inputs, strategy) = arranged(inputs(&[path])?, None, memory)?;
     if by_type::fits(&inputs, memory)? {
         return Ok(combine(inputs, strategy)?.summary);
     }
@@ -64,12 +65,6 @@ pub(crate) enum Source {
     Run(PathBuf),
     /// A profile, or a table of another recorder.
     File(PathBuf),
-}
-
-/// Combines everything that the paths mean, in order, or as is done by default.
-fn combined(paths: &[PathBuf], wanted: Option<Strategy>) -> Result<Profile> {
-    let (inputs, strategy) = arranged(inputs(paths)?, wanted)?;
-    combine(inputs, strategy)
 }
 
 /// What the paths mean, in order.

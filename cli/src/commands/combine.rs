@@ -108,8 +108,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         (Strategy::Instances, [run]) => written(load::instances(run)?, &args.output)?,
         (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
         (_, inputs) => {
-            let (inputs, strategy) = load::arranged(load::inputs(inputs)?, strategy)?;
-            combine(inputs, strategy, args.memory.bytes(), &args.output)?
+            let memory = args.memory.bytes();
+            let (inputs, strategy) = load::arranged(load::inputs(inputs)?, strategy, memory)?;
+            combine(inputs, strategy, memory, &args.output)?
         }
     };
     let summary = &result.summary;

@@ -35,8 +35,9 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         }
         _ => {
             let wanted = args.recording.strategy().plain();
-            let (inputs, strategy) = load::arranged(load::inputs(&runs)?, wanted)?;
-            super::combine::combine(inputs, strategy, args.memory.bytes(), &path)?
+            let memory = args.memory.bytes();
+            let (inputs, strategy) = load::arranged(load::inputs(&runs)?, wanted, memory)?;
+            super::combine::combine(inputs, strategy, memory, &path)?
         }
     };
     super::report::print(&written.summary, &args.report)?;

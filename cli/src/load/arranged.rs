@@ -1,7 +1,6 @@
 //! In which order, and how, inputs are combined.
 
 use super::{Source, by_type, each_piece, name, pieces, read, read_with, with_files};
-use crate::memory;
 use crate::output::note;
 use anyhow::Result;
 use ompfuse_format::Construct;
@@ -11,10 +10,11 @@ use ompfuse_fuse::evaluate::{Sample, typical};
 use ompfuse_fuse::run::RunReader;
 
 /// The inputs in their order, and the strategy. With `None` for `wanted`, the default: a typical run first, labels, and behaviour
-/// where runs share events.
+/// where runs share events. A run that needs more than about `memory` bytes is looked at in parts.
 pub(crate) fn arranged(
     mut inputs: Vec<Source>,
     wanted: Option<Strategy>,
+    memory: u64,
 ) -> Result<(Vec<Source>, Strategy)> {
     if let Some(strategy) = wanted {
         return Ok((inputs, strategy));
@@ -28,7 +28,7 @@ pub(crate) fn arranged(
         .map(|i| events(i).unwrap_or_default())
         .collect();
     let found = arrangement(&events);
-    let samples = found.alike.iter().map(|&at| sample(&inputs[at]));
+    let samples = found.alike.iter().map(|&at| sample(&inputs[at], memory));
     let samples = samples.collect::<Result<Vec<Sample>>>()?;
     if let Some(&first) = found.alike.get(typical(&samples)) {
         note(format_args!(
@@ -67,10 +67,10 @@ fn events(input: &Source) -> Result<Vec<String>> {
 }
 
 /// Enough of an input to compare it with others.
-fn sample(input: &Source) -> Result<Sample> {
+fn sample(input: &Source, memory: u64) -> Result<Sample> {
     let mut sample = Sample::default();
     match input {
-        Source::Run(folder) if by_type::fits(std::slice::from_ref(input), memory::available())? => {
+        Source::Run(folder) if by_type::fits(std::slice::from_ref(input), memory)? => {
             sample.add(&read(folder)?.xus);
         }
         Source::Run(folder) => with_files(folder, |files| {
