@@ -8,8 +8,9 @@ use ompfuse_format::Construct;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::{self, PatchPlan, PlanOptions};
+use ompfuse_rewriter::progress::Progress;
 use ompfuse_rewriter::reproduce::reproduce;
-use ompfuse_rewriter::scan::{ScanError, scan as scan_bytes, self_description};
+use ompfuse_rewriter::scan::{ScanError, scan_watched, self_description};
 use ompfuse_rewriter::verify::VerifyError;
 use ompfuse_rewriter::{patch, verify, write};
 use serde::Serialize;
@@ -48,8 +49,10 @@ pub(crate) fn description(path: &Path, bytes: &[u8]) -> Result<Option<SelfDescri
 }
 
 /// What is found in a file.
-pub(crate) fn scan(path: &Path, bytes: &[u8]) -> Result<Scan> {
-    Ok(scan_bytes(bytes, &path.to_string_lossy())?)
+pub(crate) fn scan(path: &Path, bytes: &Input, progress: Progress<'_>) -> Result<Scan> {
+    let release = || bytes.release();
+    let progress = progress.releasing(&release);
+    Ok(scan_watched(bytes, &path.to_string_lossy(), progress)?)
 }
 
 /// The same, as if there were room for short jumps only.
@@ -68,17 +71,23 @@ pub(crate) fn lacks_openmp(error: &anyhow::Error) -> bool {
     )
 }
 
+/// Which share of the time of a patch finding everything takes, and planning; the rest is written and read again.
+pub(crate) const OF_SCAN: f64 = 0.65;
+const OF_PLAN: f64 = 0.12;
+const OF_WRITING: f64 = 0.05;
+const OF_VERIFYING: f64 = 0.18;
+
 /// Examines a file.
-pub(crate) fn examine(path: &Path, bytes: &[u8]) -> Result<Binary> {
+pub(crate) fn examine(path: &Path, bytes: &Input, progress: Progress<'_>) -> Result<Binary> {
     Ok(match description(path, bytes)? {
         Some(description) => Binary::Patched(Box::new(description)),
-        None => Binary::Original(Box::new(scan(path, bytes)?)),
+        None => Binary::Original(Box::new(scan(path, bytes, progress)?)),
     })
 }
 
 /// Plans a patch of the selected regions.
 pub(crate) fn plan(
-    bytes: &[u8],
+    bytes: &Input,
     scan: Scan,
     selection: &SelectArgs,
     dormant: bool,
@@ -104,7 +113,9 @@ pub(crate) fn plan(
         selected,
         ..PlanOptions::default()
     };
-    let plan = plan::plan(bytes, scan, &options)?;
+    let release = || bytes.release();
+    let released = Progress::default().releasing(&release);
+    let plan = plan::plan_releasing(bytes, scan, &options, released)?;
     if plan.description.is_none() {
         bail!(
             "nothing to patch in {path}: of {sites} sites none has or gets a probe{}",
@@ -117,22 +128,35 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
-/// Carries a plan out into a new file, and reads that again: what isn't accepted is not left there.
-pub(crate) fn write(original: &Input, plan: &PatchPlan, file: &mut File) -> Result<()> {
+/// Carries a plan out into a new file, and reads that again: what isn't accepted is not left there. `progress`: of the whole
+/// patch, which is planned by now.
+pub(crate) fn write(
+    original: &Input,
+    plan: &PatchPlan,
+    file: &mut File,
+    progress: Progress<'_>,
+) -> Result<()> {
+    progress.advance(OF_PLAN);
     let mut holes = Holes::new(file);
+    let written = progress.part(OF_WRITING);
     write::write_to(original, plan, |bytes| -> Result<()> {
+        written.steps(bytes.len(), plan.len as usize);
         Ok(holes.write(bytes)?)
     })?;
     holes.finish()?;
     let written = Input::of(file)?;
-    let release = || {
+    let passed = |share| {
         original.release();
         written.release();
+        progress.advance(OF_VERIFYING * share);
     };
-    release();
-    patch::accept(original, &written, plan, &release)?;
+    passed(0.0);
+    patch::accept(original, &written, plan, &passed)?;
     Ok(())
 }
+
+/// Which share of the time it takes to look at a patched file; the rest to make it again.
+const OF_LOOKING: f64 = 0.2;
 
 /// Compares a patched file with its original. Returns whether it could be made again, and compared byte by byte: if this
 /// version of ompfuse made it.
@@ -140,13 +164,15 @@ pub(crate) fn verify(
     original: (&Path, &Input),
     patched: (&Path, &Input),
     description: &SelfDescription,
+    progress: Progress<'_>,
 ) -> Result<bool> {
-    let release = || {
+    let passed = |share: f64| {
         original.1.release();
         patched.1.release();
+        progress.advance(OF_LOOKING * share);
     };
     let rejected = || format!("{} is rejected", patched.0.display());
-    match verify::verify_with(original.1, patched.1, None, &release) {
+    match verify::verify_with(original.1, patched.1, None, Some(description), &passed) {
         Err(VerifyError::OtherOriginal { expected }) => bail!(
             "{} was not made from {}: its description names another original (SHA-256 {expected})",
             patched.0.display(),
@@ -155,7 +181,12 @@ pub(crate) fn verify(
         judged => judged.with_context(rejected)?,
     };
     let library = PlanOptions::default().runtime_library;
-    reproduce(original.1, patched.1, description, &library).with_context(rejected)
+    let release = || {
+        original.1.release();
+        patched.1.release();
+    };
+    let again = progress.part(1.0 - OF_LOOKING).releasing(&release);
+    reproduce(original.1, patched.1, description, &library, again).with_context(rejected)
 }
 
 /// Why a site has no probe, in a few words.

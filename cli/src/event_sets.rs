@@ -1,6 +1,7 @@
 //! Which events are counted together, in how many runs.
 
 use crate::commands::combine::Strategy;
+use crate::progress::{self, Whole};
 use crate::{counters, load};
 use anyhow::Result;
 use ompfuse_format::event::is_hardware;
@@ -57,10 +58,13 @@ impl SetArgs {
 
     /// What `--from` tells.
     pub(crate) fn known(&self) -> Result<Known> {
+        let bar = (!self.from.is_empty()).then(|| progress::whole("reading"));
+        let progress = bar.as_ref().map(Whole::progress).unwrap_or_default();
+        let each = progress.part(1.0 / self.from.len() as f64);
         let given: Vec<Profile> = self
             .from
             .iter()
-            .map(|p| load::profile(p))
+            .map(|p| load::profile(p, each))
             .collect::<Result<_>>()?;
         let correlations = match &given[..] {
             [] => Correlations::default(),

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{ENV_LIBRARIES, library_key};
+use ompfuse_rewriter::progress::Progress;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::fs::{MetadataExt, symlink};
@@ -141,11 +142,12 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     };
     let mut nothing = false;
     let entry = cache::get_or_make_in(Some(&cache), &key, || {
-        let scan = binary::scan(&file, bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
+        let scan = binary::scan(&file, bytes, Progress::default())
+            .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
                 let plan = binary::plan(bytes, scan, &own, false)?;
-                Ok(move |file: &mut File| binary::write(bytes, &plan, file))
+                Ok(move |file: &mut File| binary::write(bytes, &plan, file, Progress::default()))
             }
             _ => {
                 nothing = true;

@@ -6,7 +6,7 @@ pub(crate) mod by_type;
 pub(crate) use arranged::arranged;
 
 use crate::input::{self, Input};
-use crate::{memory, progress};
+use crate::memory;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use ompfuse_format::run::RUN_FILE;
@@ -14,6 +14,7 @@ use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
+use ompfuse_rewriter::progress::Progress;
 use std::path::{Path, PathBuf};
 
 /// Name of the profile in the output folder of `ompfuse profile`.
@@ -22,14 +23,19 @@ pub(crate) const PROFILE_NAME: &str = "profile.parquet";
 /// First bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8] = b"PAR1";
 
+/// What looking for the most typical run takes of the time, at most, and reading a run of that of adding it.
+pub(crate) const OF_ORDER: f64 = 0.3;
+const OF_READING: f64 = 0.6;
+
 /// What a path means, as one profile: a run, all runs of a folder combined, a profile, a foreign table.
-pub(crate) fn profile(path: &Path) -> Result<Profile> {
-    let (inputs, strategy) = arranged(inputs(&[profile_in(path)])?, None, memory::available())?;
-    combine(inputs, strategy)
+pub(crate) fn profile(path: &Path, progress: Progress<'_>) -> Result<Profile> {
+    let inputs = inputs(&[profile_in(path)])?;
+    let (inputs, strategy) = arranged(inputs, None, memory::available(), progress.part(OF_ORDER))?;
+    combine(inputs, strategy, progress.part(1.0 - OF_ORDER))
 }
 
 /// As [`profile`], but without the execution units, of which there may be many millions. Needs about `memory` bytes.
-pub(crate) fn summary(path: &Path, memory: u64) -> Result<Summary> {
+pub(crate) fn summary(path: &Path, memory: u64, progress: Progress<'_>) -> Result<Summary> {
     let path = profile_in(path);
     if path.is_file() {
         let bytes = Bytes::from_owner(input::map(&path)?);
@@ -42,11 +48,12 @@ pub(crate) fn summary(path: &Path, memory: u64) -> Result<Summary> {
             }
         }
     }
-    let (inputs, strategy) = arranged(inputs(&[path])?, None, memory)?;
+    let (inputs, strategy) = arranged(inputs(&[path])?, None, memory, progress.part(OF_ORDER))?;
+    let progress = progress.part(1.0 - OF_ORDER);
     if by_type::fits(&inputs, memory)? {
-        return Ok(combine(inputs, strategy)?.summary);
+        return Ok(combine(inputs, strategy, progress)?.summary);
     }
-    by_type::combine(&inputs, strategy, memory, &mut |_| Ok(()))
+    by_type::combine(&inputs, strategy, memory, &mut |_| Ok(()), progress)
 }
 
 /// The profile that `ompfuse profile` left in a folder, else the path itself.
@@ -81,22 +88,35 @@ pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
 }
 
 /// Combines the inputs. Each is read and handed over before the next, so that not all need to be in memory together.
-pub(crate) fn combine(inputs: Vec<Source>, strategy: Strategy) -> Result<Profile> {
+pub(crate) fn combine(
+    inputs: Vec<Source>,
+    strategy: Strategy,
+    progress: Progress<'_>,
+) -> Result<Profile> {
     let mut combiner = Combiner::new(strategy).with_sources();
-    // The last step is what the strategy does when it has everything.
-    let bar = (inputs.len() > 1).then(|| progress::bar("combining", inputs.len() + 1));
+    let finish = Combiner::of_finish(strategy);
+    let each = progress.part((1.0 - finish) / inputs.len() as f64);
     for input in inputs {
         combiner.add(match input {
-            Source::Run(path) => Profile::of_run(&name(&path), read(&path)?),
-            Source::File(path) => file(&path)?,
+            Source::Run(path) => {
+                let run = read(&path, each.part(OF_READING))?;
+                Profile::of_run(&name(&path), run)
+            }
+            Source::File(path) => {
+                let profile = file(&path)?;
+                each.advance(OF_READING);
+                profile
+            }
         });
-        bar.iter().for_each(progress::Bar::step);
+        each.advance(1.0 - OF_READING);
     }
-    combiner.finish()?.context("nothing to combine")
+    let progress = progress.part(finish);
+    let told = |share| progress.advance(share);
+    combiner.finish_told(&told)?.context("nothing to combine")
 }
 
 /// The event sets of one run, combined.
-pub(crate) fn instances(path: &Path) -> Result<Profile> {
+pub(crate) fn instances(path: &Path, progress: Progress<'_>) -> Result<Profile> {
     let found = runs(path)?;
     let [folder] = &found[..] else {
         bail!(
@@ -105,7 +125,8 @@ pub(crate) fn instances(path: &Path) -> Result<Profile> {
             found.len()
         );
     };
-    Ok(combine_instances(&name(folder), read(folder)?))
+    let run = read(folder, progress.part(OF_READING))?;
+    Ok(combine_instances(&name(folder), run))
 }
 
 /// A profile or a foreign table.
@@ -173,8 +194,10 @@ fn runs(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Reads a run.
-pub(crate) fn read(folder: &Path) -> Result<Run> {
-    with_files(folder, |files| Ok(Run::read(files)))
+pub(crate) fn read(folder: &Path, progress: Progress<'_>) -> Result<Run> {
+    with_files(folder, |files| {
+        Ok(Run::read_told(files, &|share| progress.advance(share)))
+    })
 }
 
 /// What a run folder holds.
@@ -242,6 +265,9 @@ mod tests {
             ]
         );
         assert_eq!(runs(&found[0]).unwrap(), [found[0].clone()]);
-        assert!(format!("{:#}", read(&found[0]).unwrap_err()).contains("run.json can't be read"));
+        assert!(
+            format!("{:#}", read(&found[0], Progress::default()).unwrap_err())
+                .contains("run.json can't be read")
+        );
     }
 }

@@ -145,7 +145,8 @@ pub(crate) fn note(message: impl std::fmt::Display) {
         .collect::<Vec<_>>()
         .join("; ");
     // Nothing is left to be done where standard error is gone too.
-    let _ = writeln!(std::io::stderr(), "ompfuse: {line}");
+    let way = crate::progress::make_way();
+    let _ = writeln!(std::io::stderr(), "{way}ompfuse: {line}");
 }
 
 /// Whether standard output shows colour.

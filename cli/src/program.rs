@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::SelfDescription;
+use ompfuse_rewriter::progress::Progress;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,11 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// Finds a command and patches it, unless it is patched already or there is nothing to patch.
-    pub(crate) fn new(command: &OsStr, selection: &SelectArgs) -> Result<Prepared> {
+    pub(crate) fn new(
+        command: &OsStr,
+        selection: &SelectArgs,
+        progress: Progress<'_>,
+    ) -> Result<Prepared> {
         let found = launch::find(command)?;
         let file = found
             .canonicalize()
@@ -61,7 +66,7 @@ impl Prepared {
             return Ok(prepared);
         }
         match binary::description(&file, &bytes)? {
-            None => prepared.patch(&file, &bytes, selection)?,
+            None => prepared.patch(&file, &bytes, selection, progress)?,
             Some(_) if !selection.is_empty() => {
                 bail!(
                     "{} is patched already: --select and --skip need the original",
@@ -134,7 +139,13 @@ impl Prepared {
     }
 
     /// Takes the patched copy in the cache, made if it isn't there; or the original, if that doesn't use OpenMP itself.
-    fn patch(&mut self, file: &Path, bytes: &Input, selection: &SelectArgs) -> Result<()> {
+    fn patch(
+        &mut self,
+        file: &Path,
+        bytes: &Input,
+        selection: &SelectArgs,
+        progress: Progress<'_>,
+    ) -> Result<()> {
         let name = file.file_name().context("a program's file has a name")?;
         let options = selection.fingerprint();
         let key = Key {
@@ -145,11 +156,11 @@ impl Prepared {
         };
         let mut nothing = false;
         let made = cache::get_or_make(&key, || {
-            let scan =
-                binary::scan(file, bytes).inspect_err(|e| nothing = binary::lacks_openmp(e))?;
+            let scan = binary::scan(file, bytes, progress.part(binary::OF_SCAN))
+                .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
             nothing = scan.sites.is_empty() || selection.leaves_out(&scan.binary.path);
             let plan = binary::plan(bytes, scan, selection, false)?;
-            Ok(move |file: &mut File| binary::write(bytes, &plan, file))
+            Ok(move |file: &mut File| binary::write(bytes, &plan, file, progress))
         });
         if nothing && loader::is_dynamic(bytes) {
             return Ok(());
@@ -234,7 +245,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("s");
         crate::atomic::write(&script, b"#!/bin/sh\n", 0o755).unwrap();
-        let prepared = Prepared::new(script.as_os_str(), &SelectArgs::default()).unwrap();
+        let prepared = Prepared::new(
+            script.as_os_str(),
+            &SelectArgs::default(),
+            Progress::default(),
+        )
+        .unwrap();
         assert_eq!(prepared.file, script);
         assert!(prepared.module.is_none());
         assert_eq!(loaded(&script), None);

@@ -2,33 +2,20 @@
 //! there: no thread that a limit of memory could refuse.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use ompfuse_rewriter::progress::Progress;
 use std::io::IsTerminal;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Removes its line when it is dropped.
-pub(crate) struct Spinner(Option<ProgressBar>);
+/// Bars on the terminal.
+static SHOWN: AtomicUsize = AtomicUsize::new(0);
 
-impl Drop for Spinner {
-    fn drop(&mut self) {
-        self.0.iter().for_each(ProgressBar::finish_and_clear);
+/// What has to come before a message on standard error, so that it doesn't stand behind a bar, which is drawn again below.
+pub(crate) fn make_way() -> &'static str {
+    match SHOWN.load(Ordering::Relaxed) {
+        0 => "",
+        _ => "\r\x1b[K",
     }
-}
-
-impl Spinner {
-    /// Another thing goes on now.
-    pub(crate) fn say(&self, what: &'static str) {
-        self.0.iter().for_each(|bar| bar.set_message(what));
-    }
-}
-
-/// A turning sign beside a word, if standard error is a terminal.
-pub(crate) fn spinner(what: &'static str) -> Spinner {
-    Spinner(std::io::stderr().is_terminal().then(|| {
-        let bar = ProgressBar::new_spinner();
-        bar.set_message(what);
-        bar.enable_steady_tick(Duration::from_millis(100));
-        bar
-    }))
 }
 
 /// A bar with the time that is left, if standard error is a terminal.
@@ -45,8 +32,45 @@ pub(crate) fn shares(what: &'static str, steps: u64) -> Bar {
     counted(what, steps, "{msg} {wide_bar} {percent} %, {eta} left")
 }
 
+/// As [`bar`], for one piece of work.
+pub(crate) fn whole(what: &'static str) -> Whole {
+    let bar = shares(what, STEPS);
+    let tell = bar
+        .0
+        .clone()
+        .map(|bar| -> Box<Tell> { Box::new(move |share| bar.inc((share * STEPS as f64) as u64)) });
+    Whole { bar, tell }
+}
+
+/// In so many steps a piece of work is divided.
+const STEPS: u64 = 1 << 40;
+
+type Tell = dyn Fn(f64) + Send + Sync;
+
+/// See [`whole`]. Removes its line when it is dropped.
+pub(crate) struct Whole {
+    bar: Bar,
+    tell: Option<Box<Tell>>,
+}
+
+impl Whole {
+    /// Moves the bar.
+    pub(crate) fn progress(&self) -> Progress<'_> {
+        match &self.tell {
+            Some(tell) => Progress::new(tell),
+            None => Progress::default(),
+        }
+    }
+
+    /// Another thing goes on now.
+    pub(crate) fn say(&self, what: &'static str) {
+        self.bar.0.iter().for_each(|bar| bar.set_message(what));
+    }
+}
+
 fn counted(what: &'static str, steps: u64, style: &str) -> Bar {
     Bar(std::io::stderr().is_terminal().then(|| {
+        SHOWN.fetch_add(1, Ordering::Relaxed);
         let bar = ProgressBar::new(steps);
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
@@ -73,7 +97,10 @@ impl Bar {
 
     /// Removes its line now.
     pub(crate) fn clear(&self) {
-        self.0.iter().for_each(ProgressBar::finish_and_clear);
+        if let Some(bar) = self.0.iter().find(|bar| !bar.is_finished()) {
+            bar.finish_and_clear();
+            SHOWN.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

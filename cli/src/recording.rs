@@ -167,8 +167,8 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
     let simulator = args.simulate.simulator()?;
     let prepared = {
-        let _spinner = progress::spinner("patching");
-        Prepared::new(name, &args.selection)?
+        let bar = progress::whole("patching");
+        Prepared::new(name, &args.selection, bar.progress())?
     };
     if simulator.is_some() {
         simulate::check_program(&prepared.file, &input::map(&prepared.file)?)?;

@@ -194,7 +194,7 @@ mod tests {
         SiteInfo {
             id,
             address: HexAddress(0x1000 + u64::from(id)),
-            function: Some(function.to_owned()),
+            function: Some(function.into()),
             construct,
             edge: if id == region { Edge::Begin } else { Edge::End },
             region,

@@ -210,7 +210,9 @@ impl Watching {
                 (None, USER_MODULE) => Some(ompfuse_format::Construct::UserRegion.name()),
                 (None, _) => None,
             },
-            function: name.cloned().or_else(|| info?.function.clone()),
+            function: name
+                .cloned()
+                .or_else(|| info?.function.as_deref().map(str::to_owned)),
             source: info.and_then(|i| i.source.clone()),
             entered: region.entered,
             xus: region.xus,

@@ -6,13 +6,16 @@
 mod arranged;
 mod bc;
 mod ctc;
+mod index;
 mod instances;
 mod joint;
+mod recurrence;
 mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use arranged::{Arrangement, arrangement, brought_to_front, combine_default};
+pub(crate) use bc::combine_bc_told;
 pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
 pub use instances::{INSTANCES, combine_instances};
@@ -20,6 +23,7 @@ pub use joint::{JointJoin, combine_joint};
 
 use crate::label::{HashIsKey, LabelId};
 use crate::table::{EventColumn, Site, XuTable, gather};
+use index::{AMBIGUOUS, Index};
 use ompfuse_format::Construct;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -106,44 +110,32 @@ impl Reason {
 #[derive(Debug)]
 pub struct LglJoin {
     first: XuTable,
-    /// Row of the first run by key; with [`AMBIGUOUS`] if several have it.
-    index: HashMap<u128, u32, HashIsKey>,
+    /// Rows of the first run by key.
+    index: Index,
     /// What became of each row of the first run.
     fate: Vec<Option<Reason>>,
     /// Columns that later runs brought, with one row per row of the first run.
     added: Vec<(EventColumn, u16)>,
     /// Per later run the row for each row of the first.
     sources: Vec<Vec<u32>>,
+    /// The least of all runs, for each row of the first.
+    confidence: Vec<f32>,
     tally: Tally,
     /// XUs of later runs whose counterpart in the first was given up: by the first run's sites.
     given_up: Tally,
 }
 
-/// In [`LglJoin::index`]: several rows have the key.
-const AMBIGUOUS: u32 = u32::MAX - 1;
-
 impl LglJoin {
     /// Starts with the first run.
     pub fn new(first: XuTable) -> LglJoin {
-        let keys = keys(&first);
-        let mut index = HashMap::with_capacity_and_hasher(keys.len(), HashIsKey);
-        let mut fate = vec![None; keys.len()];
-        for (row, key) in keys.into_iter().enumerate() {
-            match key {
-                None => fate[row] = Some(Reason::Unlabelled),
-                Some(key) => {
-                    let entry = index.entry(key).or_insert(row as u32);
-                    if *entry != row as u32 {
-                        fate[row] = Some(Reason::Ambiguous { run: 0 });
-                        if *entry != AMBIGUOUS {
-                            fate[*entry as usize] = Some(Reason::Ambiguous { run: 0 });
-                        }
-                        *entry = AMBIGUOUS;
-                    }
-                }
-            }
+        let (index, repeated) = Index::new(first.len(), |row| first.key(row));
+        let reason = |id: &LabelId| (!id.is_some()).then_some(Reason::Unlabelled);
+        let mut fate: Vec<Option<Reason>> = first.label.iter().map(reason).collect();
+        for row in repeated {
+            fate[row as usize] = Some(Reason::Ambiguous { run: 0 });
         }
         LglJoin {
+            confidence: stated(&first),
             first,
             index,
             fate,
@@ -157,15 +149,7 @@ impl LglJoin {
     /// Joins the next run.
     pub fn add(&mut self, table: &XuTable) {
         let run = (self.sources.len() + 1) as u16;
-        let targets: Vec<u32> = (0..table.len())
-            .into_par_iter()
-            .with_min_len(4096)
-            .map(|row| {
-                table
-                    .key(row)
-                    .map_or(NONE, |key| self.index.get(&key).copied().unwrap_or(NONE))
-            })
-            .collect();
+        let targets = self.index.find(table.len(), |row| table.key(row));
         let mut source = vec![NONE; self.first.len()];
         let mut repeated = vec![];
         for (row, &target) in targets.iter().enumerate() {
@@ -212,6 +196,11 @@ impl LglJoin {
             .into_par_iter()
             .map(|column| (scatter(column, &source), run))
             .collect();
+        if !added.is_empty() {
+            let found = recurrence::of_matches(&self.first, table, &source);
+            let both = self.confidence.iter_mut().zip(found);
+            both.for_each(|(known, found)| *known = known.min(found));
+        }
         self.added.extend(added);
         self.sources.push(source);
     }
@@ -233,6 +222,7 @@ impl LglJoin {
         let labels: Vec<LabelId> = gather(&self.first.label, &kept);
         let rows = gather(&kept, &self.first.labels.depth_first(&labels));
         let mut table = self.first.gather(&rows);
+        table.confidence = Some(percent(&gather(&self.confidence, &rows)));
         let mut origins = vec![0; table.events.len()];
         origins.extend(self.added.iter().map(|(_, run)| *run));
         table.events.par_extend(
@@ -266,6 +256,22 @@ pub fn combine_lgl(runs: &[&XuTable]) -> Combined {
     );
     runs.for_each(|table| join.add(table));
     join.finish()
+}
+
+/// How sure the counts of a first input are that may be several runs combined.
+fn stated(first: &XuTable) -> Vec<f32> {
+    match &first.confidence {
+        Some(percent) => percent.iter().map(|&p| f32::from(p) / 100.0).collect(),
+        None => vec![1.0; first.len()],
+    }
+}
+
+/// As tables have it.
+fn percent(confidence: &[f32]) -> Vec<u8> {
+    confidence
+        .iter()
+        .map(|c| (c * 100.0).round() as u8)
+        .collect()
 }
 
 fn keys(table: &XuTable) -> Vec<Option<u128>> {

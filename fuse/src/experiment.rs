@@ -11,15 +11,15 @@ mod tests;
 mod truth;
 
 pub use statistics::{Estimate, estimate};
-pub use truth::{EventError, TruthError, truth_error};
+use truth::error_by_event;
+pub use truth::{EventError, TruthError, hidden_error, truth_error};
 
 use crate::combine::{
-    BcError, CellOrder, Combined, Relax, combine_bc, combine_ctc, combine_default, combine_joint,
-    combine_lgl,
+    BcError, CellOrder, Relax, combine_bc, combine_ctc, combine_default, combine_joint, combine_lgl,
 };
 use crate::evaluate::{EvaluationError, References, scattered};
 use crate::plan::{Correlations, plan_bc, plan_joint, plan_lgl, with_first_again};
-use crate::table::{EventColumn, XuTable};
+use crate::table::XuTable;
 use serde::{Deserialize, Serialize};
 
 /// A way to counts of all events.
@@ -185,53 +185,6 @@ pub fn mask(complete: &XuTable, events: &[String]) -> XuTable {
         events: events.iter().filter_map(shown).collect(),
         ..complete.without_events()
     }
-}
-
-/// The error against what the first run really had: over all counts, and per event. Of the events in `known`, and those that
-/// come from the first run, nothing is hidden.
-pub fn hidden_error(combined: &Combined, first: &XuTable, known: &[&String]) -> (f64, f64) {
-    let (mut error, mut sum, mut by_event, mut events) = (0.0, 0.0, 0.0, 0usize);
-    for (column, _) in combined
-        .table
-        .events
-        .iter()
-        .zip(&combined.origins)
-        .filter(|(column, origin)| **origin > 0 && !known.contains(&&column.name))
-    {
-        let (difference, total) = difference(column, combined, first);
-        error += difference;
-        sum += total;
-        if total > 0.0 {
-            by_event += difference / total;
-            events += 1;
-        }
-    }
-    (error / sum.max(1.0), by_event / events.max(1) as f64)
-}
-
-/// The sum of |count - true count| of an event, and of the true counts.
-fn difference(column: &EventColumn, combined: &Combined, first: &XuTable) -> (f64, f64) {
-    let (mut difference, mut total) = (0.0, 0.0);
-    if let Some(truth) = first.event(&column.name) {
-        for (row, &source) in combined.sources[0].iter().enumerate() {
-            if let (Some(found), Some(hidden)) = (column.get(row), truth.get(source as usize)) {
-                difference += found.abs_diff(hidden) as f64;
-                total += hidden as f64;
-            }
-        }
-    }
-    (difference, total)
-}
-
-/// The error of each event, averaged over all that happened at all: what the first run counted itself has none.
-fn error_by_event(combined: &Combined, first: &XuTable) -> f64 {
-    let of = |column| difference(column, combined, first);
-    let errors = combined.table.events.iter().map(of);
-    let shares: Vec<f64> = errors
-        .filter(|e| e.1 > 0.0)
-        .map(|(e, sum)| e / sum)
-        .collect();
-    shares.iter().sum::<f64>() / shares.len().max(1) as f64
 }
 
 /// Does the experiment. `progress` is told after each method of each repetition.

@@ -154,7 +154,7 @@ pub struct XuTable {
     /// Number of parts that it was executed in.
     pub parts: Vec<u32>,
     /// In a combined table: how sure it is, in percent, that the counts of other runs are what the first run's XU would have
-    /// had. `None` where the strategy does not say.
+    /// had. `None` where the strategy does not say (it is neither lgl nor joint), or nothing was combined.
     pub confidence: Option<Vec<u8>>,
     /// Counts, exclusive.
     pub events: Vec<EventColumn>,

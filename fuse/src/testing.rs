@@ -318,7 +318,8 @@ impl FakeRun {
         })
     }
 
-    fn with_files<T>(&self, then: impl FnOnce(&RunFiles<'_>) -> T) -> T {
+    /// Hands on what is in the folder.
+    pub fn with_files<T>(&self, then: impl FnOnce(&RunFiles<'_>) -> T) -> T {
         let header = serde_json::to_vec(&self.header).expect("plain data");
         let files = self
             .files
@@ -334,7 +335,7 @@ pub fn module(path: &str, build_id: &str, sites: &[(Construct, u64)]) -> RunModu
     let site = |(id, &(construct, address)): (u32, &(Construct, u64))| SiteInfo {
         id,
         address: HexAddress(address),
-        function: Some("main".to_owned()),
+        function: Some("main".into()),
         construct,
         edge: Edge::Begin,
         region: id,

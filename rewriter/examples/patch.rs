@@ -45,7 +45,7 @@ fn run() -> Result<(), String> {
     });
     written.map_err(|e| e.to_string())?;
     lap("write");
-    let report = accept(&bytes, &new, &plan, &|| ()).map_err(|e| e.to_string())?;
+    let report = accept(&bytes, &new, &plan, &|_| ()).map_err(|e| e.to_string())?;
     lap("verify");
     println!("{:?} {report:?}\n{}", plan.tactic, times.join(", "));
     let parts = parts

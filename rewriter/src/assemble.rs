@@ -1,25 +1,20 @@
 //! From a draft to a plan: places for everything that is added, then its bytes.
 
-use crate::describe::{
-    NOTE_LEN, SiteTable, WINDOW_LEN, description, encode, identity, note, relay_table,
-    relay_table_len, window_table,
-};
+mod finish;
+
+use crate::describe::{NOTE_LEN, SiteTable, WINDOW_LEN, relay_table_len};
 use crate::draft::Draft;
 use crate::dynamic::Needed;
-use crate::image::{Image, Section};
-use crate::layout::{HeaderTactic, Layout, Placed, Sizes};
-use crate::model::{Action, LinkVa, Scan};
+use crate::layout::{Layout, Placed, Sizes};
+use crate::model::{Action, LinkVa};
 use crate::patch_error::PatchError;
-use crate::plan::{Chunk, PatchPlan};
-use crate::sections::{NewSection, section_table};
+use crate::plan::Chunk;
 use crate::stubs::{Redirect, STUB_LEN, UNREACHABLE, WAY_LEN, Way, redirected, stub, way, ways};
 use crate::trampoline::{Anchors, Detour, Mark, Trampoline};
-use crate::unwind::{Function, debug_frame, eh_frame, eh_frame_len, table, table_len};
-use ompfuse_format::abi::{
-    ABI_VERSION, ModuleHeader, NoteDesc, SLOT_CALL, SLOT_INLINE, SLOT_NUM_THREADS, SLOT_THREAD_NUM,
-    SiteDesc,
-};
-use std::borrow::Cow;
+use crate::unwind::{Function, eh_frame_len, table_len};
+use gimli::UnwindContext;
+use ompfuse_format::abi::{ModuleHeader, SLOT_CALL, SLOT_INLINE, SiteDesc};
+use rayon::prelude::*;
 
 /// Offset of the dynamic table in the data segment, where it has to move there.
 const DYNAMIC_AT: u64 = (ModuleHeader::LEN as u64).next_multiple_of(16);
@@ -73,114 +68,37 @@ fn chunk(what: &'static str, offset: u64, bytes: Vec<u8>) -> Chunk {
     }
 }
 
-impl Draft<'_> {
-    /// Fixes every place and every byte.
-    pub(crate) fn assemble(mut self, original_sha256: String) -> Result<PatchPlan, PatchError> {
+/// A draft with places for everything but its description.
+pub(crate) struct Housed<'a> {
+    draft: Draft<'a>,
+    places: Places,
+    changes: Changes,
+    /// The code segment's bytes.
+    code: Vec<u8>,
+    detours: Vec<Detour>,
+    /// The site table's bytes.
+    sites: Vec<u8>,
+}
+
+impl<'a> Draft<'a> {
+    /// Fixes every place that doesn't depend on the description, which stands behind them all.
+    pub(crate) fn house(mut self) -> Result<Housed<'a>, PatchError> {
         let places = self.places()?;
-        let layout = places.layout;
         let mut changes = Changes::default();
         for (call, n) in self.calls.iter_mut().zip(0..) {
             call.stub = LinkVa(places.stubs_va() + STUB_LEN * n);
         }
         let code = self.code(&places, &mut changes)?;
         let detours = self.detours(&places);
-
-        let queries = self.scan.queries;
-        let json = description(
-            original_sha256,
-            std::mem::replace(&mut self.scan, Cow::Owned(Scan::default())),
-            &self.selected,
-            self.options,
-        );
-        let text = encode(&json).map_err(|e| {
-            self.image
-                .format_error(format!("its description can't be encoded: {e}"))
-        })?;
-        let text_at = Placed {
-            offset: layout.data.end(),
-            va: 0,
-            len: text.len() as u64,
-        };
-        let (at, header) = (LinkVa(places.tables.va), LinkVa(layout.data.va));
+        let (at, header) = (LinkVa(places.tables.va), LinkVa(places.layout.data.va));
         let sites = places.table.encode(at, header).map_err(self.too_far(at))?;
-        let identity = identity(&json.original_sha256, &sites);
-        let read_only = self.read_only(&places, text_at, sites, &detours, &mut changes)?;
-        let data = self.data(&places, identity, queries, &mut changes);
-
-        let mut end = text_at.end();
-        let mut new_sections = vec![
-            NewSection::note(places.note),
-            NewSection::read_only(places.tables),
-            NewSection::code(layout.code),
-            NewSection::data(layout.data.part(0, ModuleHeader::LEN as u64)),
-            NewSection::description(text_at),
-        ];
-        let mut debug = None;
-        if !places.functions.is_empty() {
-            new_sections.push(NewSection::eh_frame(places.eh_frame));
-            if !self.image.has_section(b".debug_frame") {
-                let offset = end.next_multiple_of(8);
-                let bytes = debug_frame(layout.code.va, &places.functions);
-                let at = Placed {
-                    offset,
-                    va: 0,
-                    len: bytes.len() as u64,
-                };
-                new_sections.push(NewSection::debug_frame(at));
-                debug = Some((offset, bytes));
-                end = at.end();
-            }
-        }
-        let section_table = section_table(self.image, &new_sections, &changes.sections, end);
-        let segments = layout.segments(self.image, places.note, &changes.segments);
-        let headers: Vec<u8> = segments.iter().flat_map(|s| s.to_bytes()).collect();
-
-        let mut edits = changes.edits;
-        let mut appended = Vec::new();
-        let headers = chunk("program headers", layout.headers.offset, headers);
-        match layout.tactic {
-            HeaderTactic::Slack => edits.push(headers),
-            _ => appended.push(headers),
-        }
-        appended.push(chunk("tables", layout.read_only.offset, read_only));
-        appended.push(chunk("code", layout.code.offset, code));
-        appended.push(chunk("data", layout.data.offset, data));
-        appended.push(chunk("description", text_at.offset, text));
-        let field = |what, at, bytes: &[u8]| chunk(what, at, bytes.to_vec());
-        edits.push(field("e_phoff", 32, &layout.headers.offset.to_le_bytes()));
-        edits.push(field("e_phnum", 56, &(segments.len() as u16).to_le_bytes()));
-        if let Some(table) = section_table {
-            edits.push(field("e_shoff", 40, &table.headers_offset.to_le_bytes()));
-            edits.push(field("e_shnum", 60, &table.count.to_le_bytes()));
-            appended.extend(debug.map(|(offset, bytes)| chunk("debug frames", offset, bytes)));
-            appended.push(chunk("section names", table.names_offset, table.names));
-            appended.push(chunk(
-                "section headers",
-                table.headers_offset,
-                table.headers,
-            ));
-        }
-        if let Some(at) = self.image.overlay() {
-            let end = appended.last().map_or(0, |c| c.range().end);
-            let bytes = self.image.bytes[at as usize..].to_vec();
-            appended.push(chunk("appended data", end, bytes));
-        }
-        edits.sort_by_key(|e| e.offset);
-        if let Some(pair) = edits.windows(2).find(|p| p[0].range().end > p[1].offset) {
-            let what = format!("its {} and its {} overlap", pair[0].what, pair[1].what);
-            return Err(self.image.format_error(what));
-        }
-        Ok(PatchPlan {
-            path: self.image.path.into(),
-            original_len: self.image.bytes.len() as u64,
-            len: appended.last().map_or(0, |c| c.range().end),
-            tactic: layout.tactic,
-            calls: self.calls,
+        Ok(Housed {
+            draft: self,
+            places,
+            changes,
+            code,
             detours,
-            segments: vec![layout.read_only_segment(), layout.code, layout.data],
-            edits,
-            appended,
-            description: Some(json),
+            sites,
         })
     }
 
@@ -267,108 +185,26 @@ impl Draft<'_> {
             return Vec::new();
         };
         let stubs = (stubs_len > 0).then(|| Function::stubs(stubs_len));
-        let trampolines = self
-            .trampolines
-            .iter()
-            .zip(starts)
-            .filter_map(|(t, &start)| {
-                // Most marks are those of a probe, with one origin.
-                let mut last = None;
-                let mut row = |m: &Mark| {
-                    if last.as_ref().is_none_or(|(origin, _)| *origin != m.origin) {
-                        last = Some((m.origin, frames.row(m.origin)?));
-                    }
-                    Some((m.offset, last.as_ref()?.1.deeper(m.depth)?))
-                };
-                let rows: Option<Vec<_>> = t.marks().iter().map(&mut row).collect();
-                Some(Function::new(start, t.len() as u64, &rows?))
-            });
-        stubs.into_iter().chain(trampolines).collect()
-    }
-
-    /// The read-only segment's bytes.
-    fn read_only(
-        &self,
-        places: &Places,
-        text: Placed,
-        sites: Vec<u8>,
-        detours: &[Detour],
-        changes: &mut Changes,
-    ) -> Result<Vec<u8>, PatchError> {
-        let header = LinkVa(places.layout.data.va);
-        let mut out = note(NoteDesc {
-            abi_version: ABI_VERSION,
-            reserved: 0,
-            header_va: header.0,
-            description_offset: text.offset,
-            description_len: text.len,
-        });
-        out.resize(SITES_AT as usize, 0);
-        out.extend(sites);
-        out.extend(window_table(detours));
-        out.extend(relay_table(&self.relays, &places.relays));
-        if let Some(needed) = &self.needed {
-            out.extend(&needed.strings);
-            let section = section_at(self.image, needed.old_strings_va);
-            changes
-                .sections
-                .extend(section.map(|i| (i, places.strings)));
-        }
-        if let Some(frames) = self
-            .frames
-            .as_ref()
-            .filter(|_| !places.functions.is_empty())
-        {
-            let (hdr, code) = (places.eh_frame_hdr, places.layout.code.va);
-            let (bytes, entries) = eh_frame(places.eh_frame.va, code, &places.functions);
-            out.resize(
-                (places.eh_frame.offset - places.layout.read_only.offset) as usize,
-                0,
-            );
-            out.extend(bytes);
-            out.extend(table(frames, hdr, &entries).map_err(self.too_far(LinkVa(hdr.va)))?);
-            changes.segments.push((frames.segment, hdr));
-            let section = section_at(self.image, frames.table_va);
-            changes.sections.extend(section.map(|i| (i, hdr)));
-        }
-        Ok(out)
-    }
-
-    /// The data segment's bytes; and the change of the dynamic table, which may move there.
-    fn data(
-        &self,
-        places: &Places,
-        identity: u64,
-        queries: Option<[LinkVa; 2]>,
-        changes: &mut Changes,
-    ) -> Vec<u8> {
-        let (header, sites) = (places.layout.data.va, places.tables.va);
-        let mut out = ModuleHeader::encode(header, sites, places.table.count(), identity).to_vec();
-        if let Some(queries) = queries {
-            for (slot, to) in [SLOT_THREAD_NUM, SLOT_NUM_THREADS].into_iter().zip(queries) {
-                let at = ModuleHeader::SLOTS_OFFSET + 8 * slot;
-                out[at..at + 8].copy_from_slice(&to.0.wrapping_sub(header).to_le_bytes());
-            }
-        }
-        let Some(needed) = &self.needed else {
-            return out;
+        let function = |context: &mut UnwindContext<usize>, (t, &start): (&Trampoline, &u64)| {
+            // Most marks are those of a probe, with one origin.
+            let mut last = None;
+            let mut row = |m: &Mark| {
+                if last.as_ref().is_none_or(|(origin, _)| *origin != m.origin) {
+                    last = Some((m.origin, frames.row(m.origin, context)?));
+                }
+                Some((m.offset, last.as_ref()?.1.deeper(m.depth)?))
+            };
+            let rows: Option<Vec<_>> = t.marks().iter().map(&mut row).collect();
+            Some(Function::new(start, t.len() as u64, &rows?))
         };
-        if needed.moves {
-            out.resize(DYNAMIC_AT as usize, 0);
-            out.extend(needed.moved_table(places.strings.va));
-            let segment = needed.segment();
-            changes.segments.push((segment, places.dynamic));
-            let section = section_at(self.image, self.image.segments[segment].va);
-            changes
-                .sections
-                .extend(section.map(|i| (i, places.dynamic)));
-        } else {
-            let edits = needed.edits(places.strings.va).into_iter();
-            changes
-                .edits
-                .extend(edits.map(|(offset, bytes)| chunk("dynamic table", offset, bytes)));
-        }
-        out
+        let trampolines: Vec<Option<Function>> = self
+            .trampolines
+            .par_iter()
+            .zip(starts)
+            .map_init(UnwindContext::new, function)
+            .collect();
+        let trampolines = trampolines.into_iter().flatten();
+        stubs.into_iter().chain(trampolines).collect()
     }
 
     /// The code segment's bytes, and the changes to the original's code.
@@ -465,10 +301,4 @@ impl Draft<'_> {
             .map(detour)
             .collect()
     }
-}
-
-/// The section at an address.
-fn section_at(image: &Image<'_>, va: u64) -> Option<usize> {
-    let here = |s: &Section| s.va == va && s.occupies_file() && s.size > 0;
-    image.sections.iter().position(here).filter(|_| va != 0)
 }

@@ -228,15 +228,15 @@ pub(crate) fn window_table(detours: &[Detour]) -> Vec<u8> {
     out
 }
 
-/// So many bytes are read before `release` is called.
+/// So many bytes are read before `passed` is called.
 const BETWEEN_RELEASES: usize = 8 << 20;
 
-/// SHA-256 in hexadecimal. `release`: called where the bytes up to there aren't needed any more.
-pub(crate) fn sha256(bytes: &[u8], release: &dyn Fn()) -> String {
+/// SHA-256 in hexadecimal. `passed`: called with the share that was read and isn't needed any more.
+pub(crate) fn sha256(bytes: &[u8], passed: &(dyn Fn(f64) + Sync)) -> String {
     let mut hash = Sha256::new();
     for part in bytes.chunks(BETWEEN_RELEASES) {
         hash.update(part);
-        release();
+        passed(part.len() as f64 / bytes.len() as f64);
     }
     let hash = hash.finalize();
     hash.iter().map(|b| format!("{b:02x}")).collect()

@@ -10,6 +10,7 @@ use crate::relay::{self, RelayCode};
 use crate::stubs::{JUMP_LEN, Redirect, SHORT_JUMP_LEN, check_site};
 use crate::trampoline::{Placing, Trampoline};
 use crate::unwind::Frames;
+use rayon::prelude::*;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,39 +62,48 @@ impl<'a> Draft<'a> {
     }
 
     fn take_calls(&mut self) -> Result<(), PatchError> {
-        let mut taken = BTreeMap::new();
-        for &id in &self.selected {
-            let site = &self.scan.sites[id as usize];
-            let at = LinkVa(site.info.address.0);
-            let Some(Action::Call {
-                len,
-                tail,
-                relayed,
-                target,
-                ..
-            }) = site.action
-            else {
-                continue;
-            };
-            match relayed {
-                true => relay::check_site(self.image, at, len, tail)?,
-                false => check_site(self.image, at, len, tail, target)?,
-            }
-            let len = u32::from(len);
-            self.calls.push(Redirect {
-                site: id,
-                at,
-                len,
-                tail,
-                relayed,
-                target,
-                stub: LinkVa(0),
-            });
-            if taken.insert(at, id).is_some() {
-                return Err(self.site_error(at, "it is listed twice"));
-            }
+        let selected: Vec<u32> = self.selected.iter().copied().collect();
+        let calls = selected.par_iter().map(|&id| self.call(id).transpose());
+        let calls: Vec<Option<Result<Redirect, PatchError>>> = calls.collect();
+        // Of several errors the first is told.
+        for call in calls.into_iter().flatten() {
+            self.calls.push(call?);
         }
-        Ok(())
+        let mut places: Vec<LinkVa> = self.calls.iter().map(|c| c.at).collect();
+        places.sort_unstable();
+        match places.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(self.site_error(pair[0], "it is listed twice")),
+            None => Ok(()),
+        }
+    }
+
+    /// The call at a site, if that is one: its instruction is what the scan says.
+    fn call(&self, id: u32) -> Result<Option<Redirect>, PatchError> {
+        let site = &self.scan.sites[id as usize];
+        let at = LinkVa(site.info.address.0);
+        let Some(Action::Call {
+            len,
+            tail,
+            relayed,
+            target,
+            ..
+        }) = site.action
+        else {
+            return Ok(None);
+        };
+        match relayed {
+            true => relay::check_site(self.image, at, len, tail)?,
+            false => check_site(self.image, at, len, tail, target)?,
+        }
+        Ok(Some(Redirect {
+            site: id,
+            at,
+            len: u32::from(len),
+            tail,
+            relayed,
+            target,
+            stub: LinkVa(0),
+        }))
     }
 
     fn take_windows(&mut self) -> Result<(), PatchError> {

@@ -11,6 +11,7 @@ pub mod model;
 pub mod patch;
 pub mod patch_error;
 pub mod plan;
+pub mod progress;
 mod relay;
 pub mod reproduce;
 pub mod scan;

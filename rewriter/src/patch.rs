@@ -26,7 +26,7 @@ pub fn patch<'s>(
 ) -> Result<Patched, PatchError> {
     let plan = plan(bytes, scan, options)?;
     let out = write(bytes, &plan)?;
-    let report = accept(bytes, &out, &plan, &|| ())?;
+    let report = accept(bytes, &out, &plan, &|_| ())?;
     Ok(Patched {
         bytes: out,
         plan,
@@ -34,14 +34,14 @@ pub fn patch<'s>(
     })
 }
 
-/// Verifies what was written according to a plan. `release`: as [`verify_with`] calls it.
+/// Verifies what was written according to a plan. `passed`: as [`verify_with`] calls it.
 pub fn accept(
     bytes: &[u8],
     written: &[u8],
     plan: &PatchPlan,
-    release: &dyn Fn(),
+    passed: &(dyn Fn(f64) + Sync),
 ) -> Result<VerifyReport, PatchError> {
-    verify_with(bytes, written, Some(plan), release).map_err(|e| rejected(plan, e))
+    verify_with(bytes, written, Some(plan), None, passed).map_err(|e| rejected(plan, e))
 }
 
 /// A relocation in the code is the input's doing, everything else ours.

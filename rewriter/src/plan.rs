@@ -6,6 +6,7 @@ use crate::image::Image;
 use crate::layout::{HeaderTactic, Placed};
 use crate::model::{LinkVa, Scan};
 use crate::patch_error::PatchError;
+use crate::progress::Progress;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
@@ -130,6 +131,16 @@ pub fn plan<'s>(
     scan: impl Into<Cow<'s, Scan>>,
     options: &PlanOptions,
 ) -> Result<PatchPlan, PatchError> {
+    plan_releasing(bytes, scan, options, Progress::default())
+}
+
+/// As [`plan`], for whoever has the file's memory; tells nothing of how far it is.
+pub fn plan_releasing<'s>(
+    bytes: &[u8],
+    scan: impl Into<Cow<'s, Scan>>,
+    options: &PlanOptions,
+    progress: Progress<'_>,
+) -> Result<PatchPlan, PatchError> {
     let scan = scan.into();
     let path = scan.binary.path.clone();
     let image = Image::read(bytes, &path)?;
@@ -140,9 +151,9 @@ pub fn plan<'s>(
     if selected.is_empty() {
         return Ok(PatchPlan::unchanged(&image));
     }
-    let draft = || Draft::new(&image, scan, options, selected);
-    let (hash, draft) = rayon::join(|| sha256(bytes, &|| ()), draft);
-    draft?.assemble(hash)
+    let housed = || Draft::new(&image, scan, options, selected)?.house();
+    let (hash, housed) = rayon::join(|| sha256(bytes, &|_| progress.release()), housed);
+    housed?.finish(hash)
 }
 
 /// The selected sites that have an action.

@@ -3,8 +3,9 @@
 
 use crate::image::Image;
 use crate::patch_error::PatchError;
-use crate::plan::{PatchPlan, PlanOptions, plan};
-use crate::scan::{ScanError, scan};
+use crate::plan::{PatchPlan, PlanOptions, plan_releasing};
+use crate::progress::Progress;
+use crate::scan::{ScanError, scan_watched};
 use crate::write::write_to;
 use object::elf::DT_NEEDED;
 use ompfuse_format::site::{Outcome, SelfDescription};
@@ -29,6 +30,9 @@ pub enum ReproduceError {
     },
 }
 
+/// What the scan is of the time.
+const OF_SCAN: f64 = 0.75;
+
 /// Compares a patched file with what this version makes of the original, with the runtime library under this name (if it
 /// isn't dormant). Returns `false` if another version made it, so
 /// that there is nothing to compare with.
@@ -40,6 +44,7 @@ pub fn reproduce(
     new: &[u8],
     description: &SelfDescription,
     runtime_library: &str,
+    progress: Progress<'_>,
 ) -> Result<bool, ReproduceError> {
     let mut options = PlanOptions::default();
     if description.version != options.version {
@@ -55,8 +60,10 @@ pub fn reproduce(
             .map(|(_, id)| id)
             .collect(),
     );
-    let plan = plan(old, scan(old, path)?, &options)?;
-    match difference(old, new, &plan) {
+    let scan = scan_watched(old, path, progress.part(OF_SCAN))?;
+    let plan = plan_releasing(old, scan, &options, progress)?;
+    progress.advance(1.0 - OF_SCAN);
+    match difference(old, new, &plan, progress) {
         None => Ok(true),
         Some(offset) => Err(ReproduceError::Other {
             offset,
@@ -66,9 +73,13 @@ pub fn reproduce(
     }
 }
 
+/// So many bytes are compared before memory is given back.
+const BETWEEN_RELEASES: usize = 8 << 20;
+
 /// The first byte that isn't as planned.
-fn difference(old: &[u8], new: &[u8], plan: &PatchPlan) -> Option<u64> {
+fn difference(old: &[u8], new: &[u8], plan: &PatchPlan, progress: Progress<'_>) -> Option<u64> {
     let mut at = 0;
+    let mut released = 0;
     let mut first = None;
     let compared = write_to(old, plan, |part| -> Result<(), PatchError> {
         let here = new.get(at..).unwrap_or_default();
@@ -77,6 +88,10 @@ fn difference(old: &[u8], new: &[u8], plan: &PatchPlan) -> Option<u64> {
             first = Some((at + same) as u64);
         }
         at += part.len();
+        if at - released >= BETWEEN_RELEASES {
+            progress.release();
+            released = at;
+        }
         Ok(())
     });
     match compared {

@@ -14,7 +14,6 @@ use gimli::{
     UnwindContext, UnwindSection,
 };
 use object::elf::PT_GNU_EH_FRAME;
-use std::cell::RefCell;
 
 /// DWARF's number of the stack pointer.
 const RSP: u16 = 7;
@@ -88,8 +87,6 @@ pub(crate) struct Frames<'d> {
     pub segment: usize,
     /// First address and rules' address of each function, ascending.
     pub entries: Vec<(u64, u64)>,
-    /// Room for gimli, many kilobytes.
-    context: RefCell<UnwindContext<usize>>,
 }
 
 impl<'d> Frames<'d> {
@@ -110,12 +107,11 @@ impl<'d> Frames<'d> {
             table_va: s.va,
             segment,
             entries,
-            context: RefCell::new(UnwindContext::new()),
         })
     }
 
-    /// The rules at an address.
-    pub(crate) fn row(&self, at: u64) -> Option<Row> {
+    /// The rules at an address. `context`: room for gimli, many kilobytes.
+    pub(crate) fn row(&self, at: u64, context: &mut UnwindContext<usize>) -> Option<Row> {
         let next = self.entries.partition_point(|(start, _)| *start <= at);
         let (_, fde) = *self.entries.get(next.checked_sub(1)?)?;
         let offset = usize::try_from(fde.checked_sub(self.va)?).ok()?;
@@ -125,9 +121,8 @@ impl<'d> Frames<'d> {
             EhFrame::cie_from_offset,
         );
         let fde = fde.ok().filter(|f| f.contains(at))?;
-        let mut context = self.context.borrow_mut();
         let row = fde
-            .unwind_info_for_address(&self.section, &self.bases, &mut context, at)
+            .unwind_info_for_address(&self.section, &self.bases, context, at)
             .ok()?;
         read_row(row, &self.section)
     }

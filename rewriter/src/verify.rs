@@ -23,8 +23,14 @@ pub use error::VerifyError;
 
 use crate::plan::PatchPlan;
 use ledger::Ledger;
+use ompfuse_format::site::SelfDescription;
 use tables::Tables;
 use view::View;
+
+// Shares of the time: the original's hash, the code, the comparison of everything else.
+const OF_HASH: f64 = 0.3;
+const OF_CODE: f64 = 0.5;
+const OF_REST: f64 = 0.2;
 
 /// What was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,16 +57,17 @@ pub fn verify(
     new: &[u8],
     plan: Option<&PatchPlan>,
 ) -> Result<VerifyReport, VerifyError> {
-    verify_with(old, new, plan, &|| ())
+    verify_with(old, new, plan, None, &|_| ())
 }
 
-/// As [`verify`]. `release` is called whenever much of the two files was read that isn't read again soon: memory that holds
-/// pages of them can be given back.
+/// As [`verify`]. `described`: the patched file's description, if it was read already. `passed` is called with a further share of the work that is done, whenever much of the two files was read that
+/// isn't read again soon: memory that holds pages of them can be given back.
 pub fn verify_with(
     old: &[u8],
     new: &[u8],
     plan: Option<&PatchPlan>,
-    release: &dyn Fn(),
+    described: Option<&SelfDescription>,
+    passed: &(dyn Fn(f64) + Sync),
 ) -> Result<VerifyReport, VerifyError> {
     if plan.is_some_and(PatchPlan::is_empty) || plan.is_none() && old == new {
         return match old == new {
@@ -78,18 +85,20 @@ pub fn verify_with(
     }
     let old = View::parse(old, "original")?;
     let new = View::parse(new, "patched file")?;
-    let planned = plan.and_then(|p| p.description.as_ref());
-    let tables = Tables::read(&old, &new, planned, release)?;
+    let described = plan.and_then(|p| p.description.as_ref()).or(described);
+    let tables = Tables::read(&old, &new, described, &|share| passed(OF_HASH * share))?;
     let mut ledger = Ledger::default();
     tables.enter(&mut ledger)?;
     let mut moves = dynamic::check(&old, &new, &tables, &mut ledger)?;
     moves.frames = unwind::place(&old, &new, &tables, &moves, &mut ledger)?;
     segments::check(&old, &new, &tables, &moves, &mut ledger)?;
     let debug = sections::check(&old, &new, &tables, &moves, &mut ledger)?;
-    let code = code::check(&old, &new, &tables, &mut ledger, release)?;
+    let code = code::check(&old, &new, &tables, &mut ledger, &|share| {
+        passed(OF_CODE * share);
+    })?;
     unwind::check(&old, &new, &tables, &moves, debug, &code)?;
     overlay::check(&old, &new, &mut ledger)?;
-    let changed = ledger.close(&old, &new, tables.code(), release)?;
+    let changed = ledger.close(&old, &new, tables.code(), &|share| passed(OF_REST * share))?;
     dynamic::check_relocations(&old, &changed)?;
     tables.check_identity(&new)?;
     if let Some(plan) = plan {

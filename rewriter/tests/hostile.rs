@@ -6,6 +6,7 @@ mod patch_support;
 
 use ompfuse_rewriter::patch::patch;
 use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::progress::Progress;
 use ompfuse_rewriter::reproduce::reproduce;
 use ompfuse_rewriter::verify::verify;
 use ompfuse_rewriter::{scan, self_description};
@@ -80,7 +81,7 @@ proptest! {
             verify(&bytes, &patched.bytes, None).unwrap();
             let description = self_description(&patched.bytes, "damaged").unwrap().unwrap();
             let library = PlanOptions::default().runtime_library;
-            prop_assert!(reproduce(&bytes, &patched.bytes, &description, &library).unwrap());
+            prop_assert!(reproduce(&bytes, &patched.bytes, &description, &library, Progress::default()).unwrap());
         }
     }
 
@@ -93,7 +94,7 @@ proptest! {
         let accepted = verify(old, &bytes, None).is_ok();
         if let Ok(Some(description)) = self_description(&bytes, "damaged") {
             let library = PlanOptions::default().runtime_library;
-            let same = reproduce(old, &bytes, &description, &library);
+            let same = reproduce(old, &bytes, &description, &library, Progress::default());
             if matches!(same, Ok(true)) && bytes != *new {
                 // Only the path of the original may be another.
                 prop_assert!(accepted);

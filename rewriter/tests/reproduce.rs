@@ -5,6 +5,7 @@ mod patch_support;
 
 use ompfuse_rewriter::patch::patch;
 use ompfuse_rewriter::plan::PlanOptions;
+use ompfuse_rewriter::progress::Progress;
 use ompfuse_rewriter::reproduce::reproduce;
 use ompfuse_rewriter::verify::verify;
 use ompfuse_rewriter::{scan, self_description};
@@ -28,7 +29,7 @@ fn judged(old: &[u8], new: &[u8], library: &str) -> Result<(), &'static str> {
     verify(old, new, None).map_err(|_| "verify")?;
     let description = self_description(new, "patched").map_err(|_| "description")?;
     let description = description.ok_or("description")?;
-    match reproduce(old, new, &description, library) {
+    match reproduce(old, new, &description, library, Progress::default()) {
         Ok(true) => Ok(()),
         // Another version's file can't be compared.
         Ok(false) => Err("version"),

@@ -4,7 +4,7 @@ mod scan_support;
 
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::{Edge, Mechanism};
+use ompfuse_format::site::{Edge, Mechanism, Outcome, Text};
 use ompfuse_rewriter::model::{Action, Scan, Target};
 use scan_support::{HEADER, compile};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ fn source() -> String {
 fn listed(scan: &Scan) -> BTreeMap<u64, String> {
     scan.sites
         .iter()
-        .filter_map(|s| Some((s.info.address.0, s.info.entry.clone()?)))
+        .filter_map(|s| Some((s.info.address.0, s.info.entry.as_deref()?.to_owned())))
         .filter(|(_, entry)| !entry.starts_with("omp_"))
         .collect()
 }
@@ -270,4 +270,109 @@ fn sources_without_debug_information_are_kmpcs() {
         .filter(|s| s.info.construct == Construct::Sections && s.info.edge == Edge::Begin)
         .count();
     assert_eq!(sections, 1);
+}
+
+/// The end of a loop that the program divides itself belongs to the call that prepared the loop's scan or reductions.
+#[test]
+fn ends_of_prepared_loops() {
+    let source = "int x[300], y[300];
+int main(void) {
+  int s = 0;
+  #pragma omp parallel for reduction(inscan, +:s)
+  for (int i = 0; i < 300; i++) {
+    s += x[i];
+    #pragma omp scan inclusive(s)
+    y[i] = s;
+  }
+  return s;
+}";
+    for level in ["-O0", "-O2"] {
+        let Some(program) = compile(source, &format!("gcc -fopenmp {level}")) else {
+            return;
+        };
+        let scan = program.scan();
+        let of = |entry: &str| {
+            let mut sites = scan.sites.iter().map(|s| &s.info);
+            sites.find(|i| i.entry.as_deref() == Some(entry))
+        };
+        let prepared = of("GOMP_loop_start").expect("gcc calls it").id;
+        let end = of("GOMP_loop_end_nowait").expect("gcc calls it");
+        assert_eq!(end.region, prepared, "{level}");
+    }
+}
+
+/// A compiler that doesn't know that a function of another file never returns makes code behind its calls.
+#[test]
+fn code_behind_calls_that_never_return() {
+    let program = r#"
+extern void halt(void);
+__asm__(".text\n.globl halt\n.type halt, @function\nhalt:\n sub $8, %rsp\n call abort@plt\n.size halt, . - halt\n");
+void abort(void);
+int main(int argc, char **argv) {
+  if (argc > 100) abort();
+  #pragma omp parallel
+  {
+    if (argc > 10) {
+      halt();
+      #pragma omp master
+      { pre(); a[3] = 1; }
+    }
+    #pragma omp master
+    { post(); a[4] = 1; }
+    #pragma omp barrier
+    g(2);
+  }
+  return 0;
+}
+"#;
+    for level in ["-O1", "-O2"] {
+        let command = format!("gcc -fopenmp {level}");
+        let Some(program) = compile(&format!("{HEADER}{program}"), &command) else {
+            return;
+        };
+        let scan = program.scan();
+        let masters = scan_support::begins(&scan, Construct::Master);
+        assert_eq!(masters.len(), 2, "{command}");
+        for master in masters {
+            let info = &master.info;
+            assert_eq!(info.outcome, Outcome::Patchable, "{command}: {info:?}");
+        }
+    }
+}
+
+/// How many of these the others don't have.
+fn missing(these: &[Text], others: &[Text]) -> usize {
+    let count = |list: &[Text], name: &Text| list.iter().filter(|n| *n == name).count();
+    let names: BTreeSet<&Text> = these.iter().collect();
+    let lacks = |name| count(these, name).saturating_sub(count(others, name));
+    names.into_iter().map(lacks).sum()
+}
+
+/// Position-independent code of the large model adds distances to a table's address, in registers or in the call's operand.
+#[test]
+fn calls_of_the_large_model() {
+    for level in ["-O0", "-O1", "-O2"] {
+        let entries = |model: &str| {
+            let command = format!("clang-19 -fopenmp {level} -fPIC {model}");
+            let scan = compile(&source(), &command)?.scan();
+            let sites = scan.sites.iter().filter_map(|s| s.info.entry.clone());
+            let mut entries: Vec<_> = sites.collect();
+            entries.sort();
+            Some(entries)
+        };
+        let Some(small) = entries("-mcmodel=small") else {
+            return;
+        };
+        assert!(small.len() > 20, "{level}");
+        let large = entries("-mcmodel=large").unwrap_or_default();
+        let found = small.len() - missing(&small, &large);
+        // Where the table's address goes through the stack beside variables that others write, nobody knows it afterwards.
+        let least = if level == "-O0" {
+            small.len()
+        } else {
+            small.len() * 9 / 10
+        };
+        assert!(found >= least, "{level}: {found} of {}", small.len());
+        assert_eq!(missing(&large, &small), 0, "{level}");
+    }
 }

@@ -33,7 +33,7 @@ variable: .quad 0
 /// What the sites of a program say of themselves: nothing, or why they have no probe.
 fn said(scan: &Scan) -> Vec<&str> {
     let said = |s: &ompfuse_rewriter::model::Site| match s.info.outcome {
-        Outcome::Skipped => s.info.reason.clone().unwrap_or_default(),
+        Outcome::Skipped => s.info.reason.as_deref().unwrap_or_default().to_owned(),
         _ => String::new(),
     };
     let all = scan.sites.iter().map(said);

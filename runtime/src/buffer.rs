@@ -7,7 +7,7 @@ use crate::syscall;
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
-use ompfuse_format::record::{HEADER_LEN, KIND_PAD, ThreadHeader};
+use ompfuse_format::record::{HEADER_LEN, KIND_PAD, ThreadHeader, short};
 
 /// Bytes of the stage. Its blocks are reserved before it is mapped, so a store can't fail for want of space.
 const STAGE: usize = 64 << 10;
@@ -22,6 +22,13 @@ const PAD: usize = 16;
 /// Bytes that the log grows by: reserved before they are written, and what is left of them is given back at the end. So a
 /// disk that gets full has some space left for others, as the command that waits for the program.
 const CHUNK: u64 = 256 << 10;
+
+/// Most words of a short record without counts.
+const LONGEST: usize = if short::LOOP_WORDS > short::INTERVAL_WORDS {
+    short::LOOP_WORDS
+} else {
+    short::INTERVAL_WORDS
+};
 
 /// Room for a path (PATH_MAX of Linux).
 const PATH_LEN: usize = 4096;
@@ -51,6 +58,9 @@ pub(crate) struct Buffer {
 impl Buffer {
     /// Bytes between header and log.
     pub(crate) const STAGE: u64 = LOG - HEADER_LEN as u64;
+
+    /// Any short record that begins before here fits into the stage.
+    pub(crate) const QUICK: usize = STAGE - PAD - 8 * LONGEST + 1;
 
     /// Maps the first part of an empty file; takes the descriptor. `None` (and the descriptor closed) without space.
     pub(crate) fn new(fd: i32, path: &CStr, header: ThreadHeader) -> Option<Buffer> {
@@ -113,11 +123,11 @@ impl Buffer {
         Some(unsafe { self.stage.add(self.at.get()) }.cast::<u64>())
     }
 
-    /// As [`Buffer::room`]; `None` also where the stage is full.
+    /// As [`Buffer::room`] for a short record, if it begins before `end` (at most [`Buffer::QUICK`]).
     #[inline(always)]
-    pub(crate) fn room_left(&self, room: usize) -> Option<*mut u64> {
+    pub(crate) fn room_below(&self, end: usize) -> Option<*mut u64> {
         let at = self.at.get();
-        if at > STAGE - PAD - room {
+        if at >= end {
             return None;
         }
         // SAFETY: as in `room`.

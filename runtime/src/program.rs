@@ -65,7 +65,8 @@ unsafe extern "C" fn region_begin(name: *const c_char) {
     let node = thread.new_node();
     let frame = Frame::new(Construct::UserRegion, site, node, place, 0, 1);
     if let Some(detached) = thread.detach(Detached::new(frame)) {
-        thread.enter(&detached.frame);
+        thread.charge();
+        thread.enter_here(&detached.frame);
     }
 }
 

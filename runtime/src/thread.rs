@@ -9,9 +9,11 @@
 //! of their own that we could wrap; they are [`Work`] entries on a stack in the thread, and belong to the frame that
 //! was innermost when they began. Ranks for labels are counted where the children are created.
 
+mod boundary;
 mod choice;
 mod cost;
 mod creation;
+mod enter;
 mod frame;
 mod locks;
 mod nest;
@@ -69,6 +71,8 @@ pub(crate) struct Thread {
     frame: Cell<*const Frame>,
     /// Behind the innermost open entry of [`Thread::work`].
     work_top: Cell<*const Work>,
+    /// See [`Thread::set_floor`].
+    floor: Cell<usize>,
     stack: Stack,
     creation: Creation,
     /// What there is to be asked besides the clock ([`special`]).
@@ -146,9 +150,13 @@ impl Thread {
         thread.stack.find();
         thread.next_node.set(node + 1);
         thread.no_creation();
+        thread.floor.set(usize::MAX);
+        thread.root.floor.set(usize::MAX);
         thread.frame.set(&raw const thread.root);
         thread.root.work_base.set(thread.work.as_ptr());
         thread.work_top.set(thread.work.as_ptr());
+        thread.root.before.set(&raw const thread.root.cost);
+        thread.account.set(&raw const thread.root.cost);
         thread.turn(&raw const thread.root.cost);
         thread.last.set(now());
         thread.read_counters(|_, _| ());
@@ -156,6 +164,7 @@ impl Thread {
         thread.origin.set(Origin::new(index, thread.last.get()));
         thread.write_node(node, Construct::Program, NO_SITE, place);
         thread.root.written.set(true);
+        thread.set_quick(thread.is_plain());
         thread
     }
 
@@ -173,7 +182,7 @@ impl Thread {
         one: impl Fn(u64),
     ) -> Option<[[u64; 2]; MAX_COUNTERS]> {
         let root = &self.root.cost;
-        let own = || -> [u64; MAX_COUNTERS] { core::array::from_fn(|at| root.counts[at].get()) };
+        let own = || -> [u64; MAX_COUNTERS] { core::array::from_fn(|at| root.counts()[at].get()) };
         let (mark, node) = (self.buffer.mark(), self.new_node());
         self.charge();
         let (all, around) = (self.last_counts(), own());
@@ -189,7 +198,7 @@ impl Thread {
             let of_root = around_after[at].wrapping_sub(around[at]);
             is_known &= at >= self.k() || around_after[at] != NOT_COUNTED;
             if around_after[at] != NOT_COUNTED {
-                root.counts[at].set(around[at].saturating_add(all));
+                root.counts()[at].set(around[at].saturating_add(all));
             }
             [all.saturating_sub(of_root), of_root]
         });
@@ -230,6 +239,7 @@ impl Thread {
 
     fn be_special(&self, what: u8) {
         self.special.set(self.special.get() | what);
+        self.set_quick(false);
     }
 
     /// Instances may be left out from now on, if that is wanted at all.
@@ -237,115 +247,6 @@ impl Thread {
         if sample::is_on() {
             self.be_special(special::SAMPLES);
         }
-    }
-
-    /// Clock at the last boundary, in ticks.
-    #[inline(always)]
-    pub(crate) fn last(&self) -> u64 {
-        self.last.get()
-    }
-
-    /// Counter values at the last boundary.
-    pub(crate) fn last_counts(&self) -> [u64; MAX_COUNTERS] {
-        core::array::from_fn(|i| self.last_counts[i].get())
-    }
-
-    /// Hands what has been counted since the last boundary to `add`, counter by counter.
-    #[inline]
-    fn read_counters(&self, mut add: impl FnMut(usize, u64)) {
-        let mut values = [0; MAX_COUNTERS];
-        let counters = self.choices.counters();
-        let is_read = counters.read(&mut values);
-        let is_known = is_read && !self.stale.get();
-        self.stale.set(!is_read);
-        for (at, &value) in values.iter().enumerate().take(counters.len()) {
-            let passed = value.wrapping_sub(self.last_counts[at].replace(value));
-            add(at, if is_known { passed } else { NOT_COUNTED });
-        }
-    }
-
-    /// Charges what has passed since the last boundary to the current account.
-    #[inline]
-    pub(crate) fn charge(&self) {
-        let now = now();
-        // SAFETY: the current account belongs to an open frame, work entry or probe of this thread, which outlives it.
-        let account = unsafe { &*self.account.get() };
-        let passed = now.saturating_sub(self.last.get());
-        account.ticks.set(account.ticks.get() + passed);
-        self.last.set(self.last.get() + passed);
-        if self.has_sets() {
-            self.charge_counts(account);
-        }
-    }
-
-    /// Apart, since it needs room on the stack.
-    #[inline(never)]
-    fn charge_counts(&self, account: &Cost) {
-        if !account.bind(self.choices.set()) {
-            account.forget(); // counted with another set before: what is in it now is of neither
-        }
-        if self.choices.counters().len() == 0 {
-            return;
-        }
-        self.read_counters(|at, delta| {
-            if let Some(count) = account.counts.get(at) {
-                count.set(count.get().saturating_add(delta));
-            }
-        });
-    }
-
-    /// A boundary: charges the current account, then makes `to` current. Returns the former one.
-    #[inline]
-    pub(crate) fn switch(&self, to: *const Cost) -> *const Cost {
-        self.charge();
-        self.turn(to)
-    }
-
-    /// Makes `to` the current account, at a boundary that has charged already, and the event set that it is counted with.
-    /// Returns the former one.
-    #[inline(always)]
-    pub(crate) fn turn(&self, to: *const Cost) -> *const Cost {
-        let before = self.account.replace(to);
-        // SAFETY: as in `charge`; nothing is around the root.
-        if let Some(account) = unsafe { to.as_ref() } {
-            if !self.has_sets() {
-                account.set.set(FIRST_SET);
-            } else {
-                self.turn_set(account);
-            }
-        }
-        before
-    }
-
-    /// Has the set of an account counted.
-    #[inline(never)]
-    fn turn_set(&self, account: &Cost) {
-        let set = account.set.get();
-        if set != self.choices.set() && set != 0 {
-            self.change_set(account);
-        }
-    }
-
-    /// Moves everything that was charged to an account into another one.
-    #[inline(always)]
-    pub(crate) fn drain(&self, from: &Cost, to: &Cost) {
-        if self.has_sets() {
-            return self.drain_counts(from, to);
-        }
-        to.ticks.set(to.ticks.get() + from.ticks.take());
-        to.set.set(FIRST_SET);
-        from.set.set(0);
-    }
-
-    #[inline(never)]
-    fn drain_counts(&self, from: &Cost, to: &Cost) {
-        from.drain_into(to, self.k());
-    }
-
-    /// The account that is being charged.
-    #[inline(always)]
-    pub(crate) fn account(&self) -> *const Cost {
-        self.account.get()
     }
 
     /// The current frame.
@@ -406,6 +307,7 @@ impl Thread {
         self.give_up();
         // In the midst of something it goes on, finds a place to charge, and writes nothing.
         self.frame.set(&raw const self.root);
+        self.set_floor(usize::MAX);
         self.account.set(&raw const self.root.cost);
         self.turn(&raw const self.root.cost);
         self.buffer.finish(

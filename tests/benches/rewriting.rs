@@ -180,7 +180,7 @@ fn parts(file: &Path, bytes: &[u8], rounds: usize) -> Vec<(String, f64)> {
         });
         written.expect("the plan is the file's");
         lap(&mut here, "write, in memory");
-        accept(bytes, &new, &plan, &|| ()).expect("the patched file is right");
+        accept(bytes, &new, &plan, &|_| ()).expect("the patched file is right");
         lap(&mut here, "verify");
         for (what, ms) in here.into_iter().filter(|(what, _)| !what.is_empty()) {
             let time = Time {

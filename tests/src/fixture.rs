@@ -1,4 +1,4 @@
-//! The fixtures: their directives, and their binaries.
+//! The fixtures: their directives, and what their programs print.
 //!
 //! A directive is `//#Name[:only] text` in a comment, up to the end of the line:
 //!
@@ -13,13 +13,13 @@
 //! | `BenchSize N` | size argument for benchmarks |
 //! | `Bench` | only a benchmark: no test uses it |
 
-use crate::matrix::{self, Compiler, Link, Matrix};
-use crate::process;
+mod build;
+
+pub use build::Build;
+
+use crate::matrix::Compiler;
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::path::PathBuf;
 
 /// Names of all directives.
 const KNOWN: [&str; 8] = [
@@ -72,61 +72,6 @@ pub struct Fixture {
     /// Its source.
     pub source: PathBuf,
     directives: Vec<Directive>,
-}
-
-/// A binary of a fixture.
-#[derive(Debug, Clone)]
-pub struct Build {
-    /// What was built.
-    pub fixture: Fixture,
-    /// Name of the variant, empty without variants.
-    pub variant: String,
-    /// Name of the compiler in directives.
-    pub compiler: &'static str,
-    /// Its own name.
-    pub version: &'static str,
-    /// Level of optimisation.
-    pub optimisation: &'static str,
-    /// Name of the way to link.
-    pub link: &'static str,
-    /// Whether the symbol table is gone.
-    pub stripped: bool,
-    /// The file.
-    pub path: PathBuf,
-}
-
-impl Build {
-    /// Whether `what` (tasks, iterations, sections, a construct) is recorded exactly.
-    pub fn records(&self, what: &str) -> bool {
-        self.fixture.is_recorded(what, self.compiler, &self.variant)
-    }
-
-    /// Whether it was linked to a fixed address.
-    pub fn is_executable(&self) -> bool {
-        let links = Matrix::get().links.iter().chain(&Matrix::get().sets);
-        let own = links.into_iter().find(|l| l.name == self.link);
-        own.is_some_and(|l| l.flags.iter().any(|f| f == "-no-pie"))
-    }
-}
-
-impl std::fmt::Display for Build {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Build {
-            fixture,
-            variant,
-            version,
-            optimisation,
-            link,
-            ..
-        } = self;
-        let dash = if variant.is_empty() { "" } else { "-" };
-        let stripped = if self.stripped { ", stripped" } else { "" };
-        write!(
-            f,
-            "{}{dash}{variant} ({version} {optimisation} {link}{stripped})",
-            fixture.name
-        )
-    }
 }
 
 /// Names of all fixtures: the folders of `fixtures/` that hold a source of the same name, benchmarks apart.
@@ -299,161 +244,6 @@ impl Fixture {
             .find(|d| d.name == "BenchSize")
             .map(|d| d.text.as_str())
     }
-
-    /// The command of a compiler for it, if that is one of its compilers and installed.
-    fn compiler_command(&self, compiler: &Compiler) -> Option<String> {
-        if !self.has_compiler(compiler) {
-            return None;
-        }
-        let extension = self
-            .source
-            .extension()
-            .expect("sources have extensions")
-            .to_string_lossy();
-        let command = compiler.command(&extension)?;
-        if matrix::version(command).is_none() {
-            crate::skip(&format!("{}: {command} is not installed", self.name));
-            return None;
-        }
-        Some(command.to_owned())
-    }
-
-    /// One build, `None` (and said so) if it can't be had here.
-    ///
-    /// # Panics
-    /// If it doesn't compile.
-    pub fn build(
-        &self,
-        variant: &str,
-        compiler: &'static Compiler,
-        link: &'static Link,
-        optimisation: &'static str,
-        stripped: bool,
-    ) -> Option<Build> {
-        let command = self.compiler_command(compiler)?;
-        let (_, variant_flags) = self
-            .variants()
-            .into_iter()
-            .find(|(name, _)| name == variant)?;
-        let folder = self.source.parent().expect("a source is in a folder");
-        let flags: Vec<String> = self
-            .named("Flags", compiler.family())
-            .flat_map(|d| d.text.split_whitespace())
-            .map(|flag| flag.replace("{dir}", &folder.to_string_lossy()))
-            .collect();
-        let mut args: Vec<String> = ["-fopenmp", "-g", optimisation].map(str::to_owned).to_vec();
-        let known = |f: &&String| !compiler.unknown.contains(f);
-        args.extend(link.flags.iter().filter(known).cloned());
-        args.extend(compiler.flags.iter().cloned());
-        args.extend(variant_flags);
-        args.push(self.source.to_string_lossy().into_owned());
-        args.extend(flags);
-
-        let mut key = DefaultHasher::new();
-        (matrix::version(&command), &command, &args).hash(&mut key);
-        for file in inputs(folder) {
-            std::fs::read(&file)
-                .expect("a fixture can be read")
-                .hash(&mut key);
-        }
-        let key = key.finish();
-        let folder = crate::target()
-            .0
-            .join("fixtures")
-            .join(format!("{}-{key:016x}", self.name));
-        let path = folder.join(&self.name);
-        let stripped_path = folder.join(format!("{}.stripped", self.name));
-        if !stripped_path.exists() {
-            std::fs::create_dir_all(&folder).expect("the target directory is writable");
-            appear(&path, |new| {
-                let mut compile = Command::new(&command);
-                // Fortran compilers leave module files where they are started.
-                run_tool(compile.args(&args).arg("-o").arg(new).current_dir(&folder));
-            });
-            appear(&stripped_path, |new| {
-                run_tool(Command::new("strip").arg("-o").arg(new).arg(&path))
-            });
-        }
-        Some(Build {
-            fixture: self.clone(),
-            variant: variant.to_owned(),
-            compiler: compiler.family(),
-            version: &compiler.name,
-            optimisation,
-            link: &link.name,
-            stripped,
-            path: if stripped { stripped_path } else { path },
-        })
-    }
-
-    /// All builds by one compiler that the matrix asks for.
-    pub fn builds(&self, compiler: &str) -> Vec<Build> {
-        let matrix = Matrix::get();
-        let compiler = matrix.compiler(compiler);
-        let mut builds = Vec::new();
-        if self.compiler_command(compiler).is_none() {
-            return builds;
-        }
-        for (variant, _) in self.variants() {
-            for link in &matrix.links {
-                for optimisation in &link.optimisations {
-                    for &stripped in &matrix.stripped {
-                        builds.extend(self.build(&variant, compiler, link, optimisation, stripped));
-                    }
-                }
-            }
-        }
-        builds
-    }
-
-    /// One build per variant, the most ordinary one: `-O2`, PIE, with symbols.
-    pub fn ordinary_builds(&self, compiler: &str) -> Vec<Build> {
-        let matrix = Matrix::get();
-        self.variants()
-            .into_iter()
-            .filter_map(|(v, _)| {
-                self.build(
-                    &v,
-                    matrix.compiler(compiler),
-                    matrix.link("pie"),
-                    "-O2",
-                    false,
-                )
-            })
-            .collect()
-    }
-}
-
-/// The files that a fixture's binary depends on.
-fn inputs(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
-        .expect("a fixture's folder can be listed")
-        .map(|entry| entry.expect("a folder can be listed").path())
-        .filter(|path| path.is_file())
-        .collect();
-    files.push(crate::repository().join("fixtures/fixture.h"));
-    files.sort();
-    files
-}
-
-/// Lets a file appear at once and whole, since several tests may want the same one.
-fn appear(path: &Path, make: impl FnOnce(&Path)) {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let mut name = path.file_name().expect("a file has a name").to_owned();
-    name.push(format!(
-        ".new-{}-{}",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    ));
-    let new = path.with_file_name(name);
-    make(&new);
-    std::fs::rename(&new, path).unwrap_or_else(|e| panic!("cannot create {}: {e}", path.display()));
-}
-
-#[track_caller]
-fn run_tool(command: &mut Command) {
-    let said = process::run(command.env("LC_ALL", "C"));
-    assert!(said.status == 0, "{command:?}: {said:?}");
 }
 
 /// The numbers in the lines `NAME N` of a fixture's output (`tasks`, `iterations`, `sections`).

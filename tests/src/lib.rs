@@ -13,6 +13,7 @@ pub mod matrix;
 pub mod objdump;
 pub mod process;
 pub mod scan;
+pub mod soak;
 pub mod table;
 
 use std::path::{Path, PathBuf};

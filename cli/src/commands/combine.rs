@@ -5,6 +5,7 @@ use crate::{atomic, memory, output, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use ompfuse_fuse::{Profile, ProfileWriter, Summary};
+use ompfuse_rewriter::progress::Progress;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -104,15 +105,18 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let strategy = args.strategy.with(args.relax, args.seed);
+    let bar = progress::whole("combining");
+    let progress = bar.progress();
     let result = match (args.strategy, &args.inputs[..]) {
-        (Strategy::Instances, [run]) => written(load::instances(run)?, &args.output)?,
+        (Strategy::Instances, [run]) => instances(run, &args.output, progress)?,
         (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
         (_, inputs) => {
             let memory = args.memory.bytes();
-            let (inputs, strategy) = load::arranged(load::inputs(inputs)?, strategy, memory)?;
-            combine(inputs, strategy, memory, &args.output)?
+            let inputs = load::inputs(inputs)?;
+            combine(inputs, strategy, memory, &args.output, progress)?
         }
     };
+    drop(bar);
     let summary = &result.summary;
     let matching = summary.matching.iter();
     let answer = Answer {
@@ -144,26 +148,38 @@ pub(super) struct Written {
     events: Vec<String>,
 }
 
-/// Combines, with about so many bytes of memory, and writes.
+/// What everything takes of the time before the profile is written.
+const OF_COMBINING: f64 = 0.7;
+
+/// Arranges and combines, with about so many bytes of memory, and writes. `wanted`: as for [`load::arranged`].
 pub(super) fn combine(
     inputs: Vec<Source>,
-    strategy: ompfuse_fuse::Strategy,
+    wanted: Option<ompfuse_fuse::Strategy>,
     memory: u64,
     output: &Path,
+    progress: Progress<'_>,
 ) -> Result<Written> {
+    let arranging = progress.part(OF_COMBINING * load::OF_ORDER);
+    let combining = progress.part(OF_COMBINING * (1.0 - load::OF_ORDER));
+    let (inputs, strategy) = load::arranged(inputs, wanted, memory, arranging)?;
     if by_type::fits(&inputs, memory)? {
-        return written(load::combine(inputs, strategy)?, output);
+        return written(
+            load::combine(inputs, strategy, combining)?,
+            output,
+            progress,
+        );
     }
     let (mut xus, mut events) = (0, vec![]);
     let mut summary = Summary::default();
     atomic::write_with(output, 0o600, |file| {
         let cannot = || format!("cannot encode {}", output.display());
         let mut writer = ProfileWriter::new(file);
-        summary = by_type::combine(&inputs, strategy, memory, &mut |combined| {
+        let mut write = |combined: &Profile| {
             xus += combined.xus.len();
             events = combined.xus.events.iter().map(|e| e.name.clone()).collect();
             writer.write(combined).with_context(cannot)
-        })?;
+        };
+        summary = by_type::combine(&inputs, strategy, memory, &mut write, progress)?;
         writer.finish(&summary).with_context(cannot)
     })?;
     Ok(Written {
@@ -173,11 +189,17 @@ pub(super) fn combine(
     })
 }
 
-/// Writes a profile.
-pub(super) fn written(profile: Profile, path: &Path) -> Result<Written> {
-    let _spinner = progress::spinner("writing the profile");
+/// Combines the event sets of one run, and writes.
+pub(super) fn instances(run: &Path, output: &Path, progress: Progress<'_>) -> Result<Written> {
+    let profile = load::instances(run, progress.part(OF_COMBINING))?;
+    written(profile, output, progress)
+}
+
+/// Writes a profile. `progress`: of all of it, which is combined by now.
+fn written(profile: Profile, path: &Path, progress: Progress<'_>) -> Result<Written> {
+    let writing = progress.part(1.0 - OF_COMBINING);
     let bytes = profile
-        .to_parquet()
+        .to_parquet_told(&|share| writing.advance(share))
         .with_context(|| format!("cannot encode {}", path.display()))?;
     atomic::write(path, &bytes, 0o600)?;
     Ok(Written {

@@ -63,8 +63,9 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let runs: Vec<Profile> = {
-        let bar = progress::bar("reading", args.reference.len());
-        let read = |path: &PathBuf| load::profile(path).inspect(|_| bar.step());
+        let bar = progress::whole("reading");
+        let each = bar.progress().part(1.0 / args.reference.len() as f64);
+        let read = |path: &PathBuf| load::profile(path, each);
         args.reference.iter().map(read).collect::<Result<_>>()?
     };
     let runs: Vec<&XuTable> = runs.iter().map(|r| &r.xus).collect();
@@ -72,10 +73,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return experiment::run(&args.masked, &runs, args);
     };
     let cannot = || format!("cannot evaluate {}", profile.display());
-    let profile_read = load::profile(profile)?;
+    let bar = progress::whole("reading");
+    let half = bar.progress().part(0.5);
+    let profile_read = load::profile(profile, half)?;
     let truth = match &args.truth {
         Some(path) => Some(
-            truth_error(&profile_read, &load::profile(path)?.xus).with_context(|| {
+            truth_error(&profile_read, &load::profile(path, half)?.xus).with_context(|| {
                 format!(
                     "cannot compare {} with {}: no labels in common, or no event of a later run",
                     profile.display(),
@@ -85,6 +88,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         ),
         None => None,
     };
+    drop(bar);
     let target = profile_read.xus;
     let events = target.events.len();
     let bar = Arc::new(progress::shares(

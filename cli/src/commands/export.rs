@@ -1,13 +1,19 @@
 //! `ompfuse export`.
 
-use crate::{atomic, load, output};
+use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result};
 use ompfuse_fuse::{Profile, XuTable};
+use ompfuse_rewriter::progress::Progress;
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Labels with more components than this are left empty: their text would be longer than all other columns together.
 const LABEL_LIMIT: usize = 1024;
+
+/// What reading takes of the time.
+const OF_READING: f64 = 0.4;
+/// So many rows are written before somebody is told.
+const STRETCH: usize = 1 << 12;
 
 /// Write the execution units of a profile or run in another format
 #[derive(Debug, clap::Args)]
@@ -31,16 +37,19 @@ enum Target {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let Target::Csv = args.to;
-    let Profile { xus, .. } = load::profile(&args.input)?;
+    let bar = progress::whole("exporting");
+    let reading = bar.progress().part(OF_READING);
+    let writing = bar.progress().part(1.0 - OF_READING);
+    let Profile { xus, .. } = load::profile(&args.input, reading)?;
     match &args.output {
         Some(path) => atomic::write_with(path, 0o644, |file| {
             let mut buffered = std::io::BufWriter::new(file);
-            csv(&xus, &mut buffered)?;
+            csv(&xus, &mut buffered, writing)?;
             Ok(buffered.flush()?)
         }),
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            match csv(&xus, &mut out).and_then(|()| out.flush()) {
+            match csv(&xus, &mut out, writing).and_then(|()| out.flush()) {
                 Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
                     Err(output::ReaderGone.into())
                 }
@@ -51,7 +60,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 }
 
 /// One row per XU. An event that was not counted for an XU is left empty: that is not 0.
-fn csv(xus: &XuTable, out: impl Write) -> std::io::Result<()> {
+fn csv(xus: &XuTable, out: impl Write, progress: Progress<'_>) -> std::io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     let fixed = [
         "label",
@@ -70,10 +79,21 @@ fn csv(xus: &XuTable, out: impl Write) -> std::io::Result<()> {
     // Of MPI programs only.
     let has_ranks = xus.processes.iter().any(|p| p.mpi_rank.is_some());
     let rank = has_ranks.then_some("mpi_rank");
+    // Of combined profiles only.
+    let confidence = xus.confidence.as_ref().map(|_| "confidence");
     writer
-        .write_record(fixed.into_iter().chain(rank).chain(events))
+        .write_record(
+            fixed
+                .into_iter()
+                .chain(rank)
+                .chain(confidence)
+                .chain(events),
+        )
         .map_err(io_error)?;
     for row in 0..xus.len() {
+        if row % STRETCH == STRETCH - 1 {
+            progress.steps(STRETCH, xus.len());
+        }
         let site = xus.sites.get(xus.site[row] as usize);
         let source = site.and_then(|s| s.source.as_ref());
         let text = |s: Option<&str>| s.unwrap_or_default().to_owned();
@@ -98,11 +118,19 @@ fn csv(xus: &XuTable, out: impl Write) -> std::io::Result<()> {
             .events
             .iter()
             .map(|e| e.get(row).map(|c| c.to_string()).unwrap_or_default());
+        let percent = xus.confidence.as_ref().map(|c| c[row]);
+        let confidence = percent.map(|p| (f64::from(p) / 100.0).to_string());
         let process = xus.processes.get(xus.process[row] as usize);
         let rank = process.and_then(|p| p.mpi_rank);
         let rank = has_ranks.then(|| rank.map(|r| r.to_string()).unwrap_or_default());
         writer
-            .write_record(cells.into_iter().chain(rank).chain(counts))
+            .write_record(
+                cells
+                    .into_iter()
+                    .chain(rank)
+                    .chain(confidence)
+                    .chain(counts),
+            )
             .map_err(io_error)?;
     }
     writer.flush()
@@ -126,7 +154,7 @@ mod tests {
         let input = "type,label,thread,t0_ns,t1_ns,INS,\"a,b\"\n0x40,0.1,3,10,25,7,\n0x41,0.2,0,11,12,8,9\n";
         let xus = XuTable::from_csv(input.as_bytes()).unwrap();
         let mut out = Vec::new();
-        csv(&xus, &mut out).unwrap();
+        csv(&xus, &mut out, Progress::default()).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "label,type,construct,function,source_file,source_line,thread,cpu,iterations,start_ns,duration_ns,INS,\"a,b\"\n\

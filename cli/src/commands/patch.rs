@@ -7,6 +7,7 @@ use crate::{atomic, embedded, input, launch, output, privileges, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::site::{Outcome, SiteInfo};
 use ompfuse_rewriter::plan::PatchPlan;
+use ompfuse_rewriter::progress::Progress;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -80,8 +81,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         );
     }
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
-    let spinner = progress::spinner("scanning");
-    let scan = match binary::examine(&args.binary, &bytes)? {
+    let bar = progress::whole("scanning");
+    let progress = bar.progress();
+    let scan = match binary::examine(&args.binary, &bytes, progress.part(binary::OF_SCAN))? {
         Binary::Original(_) if args.scarce => Box::new(binary::scan_scarce(&args.binary, &bytes)?),
         Binary::Original(scan) => scan,
         Binary::Patched(_) => bail!(
@@ -89,31 +91,33 @@ pub(super) fn run(args: &Args) -> Result<()> {
             args.binary.display()
         ),
     };
-    spinner.say("patching");
+    bar.say("patching");
     let plan = binary::plan(&bytes, *scan, &args.selection, args.dormant)?;
-    spinner.say("writing and verifying");
+    bar.say("writing and verifying");
     let library = if args.dormant || args.dry_run {
         None
     } else {
         Some(embedded::place(atomic::parent(&out))?)
     };
     if args.dry_run {
-        rehearse(&bytes, &plan)?;
+        rehearse(&bytes, &plan, progress)?;
     } else {
         // Not more than the original's owner allowed, and no set-user-id bits for what we made.
         let mode = metadata.permissions().mode() & 0o777;
-        atomic::write_with(&out, mode, |file| binary::write(&bytes, &plan, file))?;
+        atomic::write_with(&out, mode, |file| {
+            binary::write(&bytes, &plan, file, progress)
+        })?;
     }
-    drop(spinner);
+    drop(bar);
     let mut answer = Answer::new(&out, sites(&plan), args.dry_run);
     answer.runtime_library = library.as_deref();
     answer.print(&args.format)
 }
 
 /// Whether the patched file would be accepted.
-fn rehearse(original: &Input, plan: &PatchPlan) -> Result<()> {
+fn rehearse(original: &Input, plan: &PatchPlan, progress: Progress<'_>) -> Result<()> {
     let mut file = tempfile::tempfile().context("cannot make a temporary file")?;
-    binary::write(original, plan, &mut file)
+    binary::write(original, plan, &mut file, progress)
 }
 
 /// Every site, with what becomes of it.
@@ -129,10 +133,11 @@ pub(super) fn dry_run(
 ) -> Result<()> {
     let found = launch::find(command)?;
     let bytes = input::map(&found)?;
-    let spinner = progress::spinner("scanning");
+    let bar = progress::whole("scanning");
+    let progress = bar.progress();
     let planned;
     let described;
-    let sites = match binary::examine(&found, &bytes)? {
+    let sites = match binary::examine(&found, &bytes, progress.part(binary::OF_SCAN))? {
         Binary::Patched(_) if !selection.is_empty() => bail!(
             "{} is patched already: --select, --skip and --filter need the original",
             found.display()
@@ -143,11 +148,11 @@ pub(super) fn dry_run(
         }
         Binary::Original(scan) => {
             planned = binary::plan(&bytes, *scan, selection, false)?;
-            rehearse(&bytes, &planned)?;
+            rehearse(&bytes, &planned, progress)?;
             sites(&planned)
         }
     };
-    drop(spinner);
+    drop(bar);
     Answer::new(&found, sites, true).print(format)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::load::{self, PROFILE_NAME};
 use crate::recording::{self, RecordingArgs};
-use crate::{memory, output};
+use crate::{memory, output, progress};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -29,17 +29,17 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     }
     let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
     let path = recording.folder.join(PROFILE_NAME);
+    let bar = progress::whole("combining");
+    let progress = bar.progress();
     let written = match &runs[..] {
-        [run] if args.recording.takes_turns() => {
-            super::combine::written(load::instances(run)?, &path)?
-        }
+        [run] if args.recording.takes_turns() => super::combine::instances(run, &path, progress)?,
         _ => {
             let wanted = args.recording.strategy().plain();
             let memory = args.memory.bytes();
-            let (inputs, strategy) = load::arranged(load::inputs(&runs)?, wanted, memory)?;
-            super::combine::combine(inputs, strategy, memory, &path)?
+            super::combine::combine(load::inputs(&runs)?, wanted, memory, &path, progress)?
         }
     };
+    drop(bar);
     super::report::print(&written.summary, &args.report)?;
     output::note(format_args!(
         "runs and profile are in {}",

@@ -1,6 +1,6 @@
 //! `ompfuse report`.
 
-use crate::{atomic, load, memory, output};
+use crate::{atomic, load, memory, output, progress};
 use anyhow::Result;
 use ompfuse_fuse::Summary;
 use ompfuse_report::{Report, TextOptions, filter, text};
@@ -62,7 +62,9 @@ impl ReportArgs {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let summary = load::summary(&args.input, args.memory.bytes())?;
+    let bar = progress::whole("reading");
+    let summary = load::summary(&args.input, args.memory.bytes(), bar.progress())?;
+    drop(bar);
     if let Some(share) = args.suggest_filter {
         let lines = filter::suggest(&summary, share / 100.0);
         let lines = lines.map_err(anyhow::Error::msg)?;

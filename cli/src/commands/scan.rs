@@ -30,9 +30,9 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let bytes = input::map(&args.binary)?;
-    let spinner = progress::spinner("scanning");
-    let binary = binary::examine(&args.binary, &bytes)?;
-    drop(spinner);
+    let bar = progress::whole("scanning");
+    let binary = binary::examine(&args.binary, &bytes, bar.progress())?;
+    drop(bar);
     let sites = binary.sites();
     // A patched file describes its original; the path is still that of the file at hand.
     let path = args.binary.to_string_lossy().into_owned();
@@ -143,9 +143,10 @@ fn row(site: &SiteInfo) -> [String; 8] {
             .map(|f| readable(f).into_owned())
             .unwrap_or_default(),
         site.entry
-            .clone()
-            .or_else(|| site.detail.clone())
-            .unwrap_or_default(),
+            .as_deref()
+            .or(site.detail.as_deref())
+            .unwrap_or_default()
+            .to_owned(),
         site.source
             .as_ref()
             .map(|s| format!("{}:{}", base_name(&s.file), s.line))

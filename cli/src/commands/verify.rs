@@ -1,6 +1,6 @@
 //! `ompfuse verify`.
 
-use crate::binary::{self, Binary, Totals};
+use crate::binary::{self, Totals};
 use crate::{input, output, progress};
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -29,15 +29,20 @@ struct Answer<'a> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let (old, new) = (input::map(&args.original)?, input::map(&args.patched)?);
-    let spinner = progress::spinner("verifying");
-    let Binary::Patched(description) = binary::examine(&args.patched, &new)? else {
+    let bar = progress::whole("verifying");
+    let Some(description) = binary::description(&args.patched, &new)? else {
         bail!(
             "{} is not patched; give the original first, then what `ompfuse patch` made of it",
             args.patched.display()
         );
     };
-    let reproduced = binary::verify((&args.original, &old), (&args.patched, &new), &description)?;
-    drop(spinner);
+    let reproduced = binary::verify(
+        (&args.original, &old),
+        (&args.patched, &new),
+        &description,
+        bar.progress(),
+    )?;
+    drop(bar);
     let totals = Totals::count(&description.sites);
     let answer = Answer {
         original: &args.original,

@@ -1,6 +1,6 @@
 //! In which order, and how, inputs are combined.
 
-use super::{Source, by_type, each_piece, name, pieces, read, read_with, with_files};
+use super::{OF_READING, Source, by_type, each_piece, name, pieces, read, read_with, with_files};
 use crate::output::note;
 use anyhow::Result;
 use ompfuse_format::Construct;
@@ -8,6 +8,7 @@ use ompfuse_fuse::Strategy;
 use ompfuse_fuse::combine::{arrangement, brought_to_front};
 use ompfuse_fuse::evaluate::{Sample, typical};
 use ompfuse_fuse::run::RunReader;
+use ompfuse_rewriter::progress::Progress;
 
 /// The inputs in their order, and the strategy. With `None` for `wanted`, the default: a typical run first, labels, and behaviour
 /// where runs share events. A run that needs more than about `memory` bytes is looked at in parts.
@@ -15,11 +16,14 @@ pub(crate) fn arranged(
     mut inputs: Vec<Source>,
     wanted: Option<Strategy>,
     memory: u64,
+    progress: Progress<'_>,
 ) -> Result<(Vec<Source>, Strategy)> {
     if let Some(strategy) = wanted {
+        progress.advance(1.0);
         return Ok((inputs, strategy));
     }
     if inputs.len() < 2 {
+        progress.advance(1.0);
         return Ok((inputs, Strategy::Lgl));
     }
     // What can't be read is told when all of it is read.
@@ -28,8 +32,15 @@ pub(crate) fn arranged(
         .map(|i| events(i).unwrap_or_default())
         .collect();
     let found = arrangement(&events);
-    let samples = found.alike.iter().map(|&at| sample(&inputs[at], memory));
+    let each = progress.part(1.0 / found.alike.len().max(1) as f64);
+    let samples = found.alike.iter().map(|&at| {
+        let sample = sample(&inputs[at], memory, each);
+        sample.inspect(|_| each.advance(1.0 - OF_READING))
+    });
     let samples = samples.collect::<Result<Vec<Sample>>>()?;
+    if samples.is_empty() {
+        progress.advance(1.0);
+    }
     if let Some(&first) = found.alike.get(typical(&samples)) {
         note(format_args!(
             "{} is the most typical of {} runs that counted {}: times and these counts are its",
@@ -67,21 +78,28 @@ fn events(input: &Source) -> Result<Vec<String>> {
 }
 
 /// Enough of an input to compare it with others.
-fn sample(input: &Source, memory: u64) -> Result<Sample> {
+fn sample(input: &Source, memory: u64, progress: Progress<'_>) -> Result<Sample> {
+    let progress = progress.part(OF_READING);
     let mut sample = Sample::default();
     match input {
         Source::Run(folder) if by_type::fits(std::slice::from_ref(input), memory)? => {
-            sample.add(&read(folder)?.xus);
+            sample.add(&read(folder, progress)?.xus);
         }
         Source::Run(folder) => with_files(folder, |files| {
             let mut reader = RunReader::new(files);
-            for place in reader.places().into_iter().filter(|p| p.xus > 0) {
+            let places = reader.places();
+            let all: usize = places.iter().map(|p| p.xus).sum();
+            for place in places.into_iter().filter(|p| p.xus > 0) {
                 let wanted = |site, construct: Construct| site == place.site && construct.is_xu();
                 sample.add(&reader.read(&wanted).run.xus);
+                progress.steps(place.xus, all);
             }
             Ok(())
         })?,
-        Source::File(path) => each_piece(path, |piece| sample.add(piece))?,
+        Source::File(path) => {
+            each_piece(path, |piece| sample.add(piece))?;
+            progress.advance(1.0);
+        }
     }
     Ok(sample)
 }

@@ -1,12 +1,13 @@
 //! What doesn't fit into memory, combined type by type (`ompfuse_fuse::profile::by_type`).
 
 use super::Source;
-use crate::{input, interrupt, progress};
+use crate::{input, interrupt};
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use ompfuse_fuse::profile::by_type::{Passes, Scanned, Selected, Selection, need, passes};
 use ompfuse_fuse::run::RunReader;
 use ompfuse_fuse::{Profile, Strategy, Summary};
+use ompfuse_rewriter::progress::Progress;
 use std::path::Path;
 
 /// Whether everything fits into so many bytes for sure.
@@ -31,46 +32,55 @@ pub(crate) fn fits(inputs: &[Source], memory: u64) -> Result<bool> {
     Ok(sum <= memory)
 }
 
+/// What the first reading takes of the time.
+const OF_FIRST: f64 = 0.4;
+
 /// Combines with about so many bytes of memory, or what one type needs, and hands each type's profile to `write`.
 pub(crate) fn combine(
     inputs: &[Source],
     strategy: Strategy,
     memory: u64,
     write: &mut dyn FnMut(&Profile) -> Result<()>,
+    progress: Progress<'_>,
 ) -> Result<Summary> {
-    let scanned = {
-        let bar = progress::bar("reading", inputs.len());
-        let scan = |input| scan(input, memory).inspect(|_| bar.step());
-        inputs.iter().map(scan).collect::<Result<Vec<Scanned>>>()?
-    };
+    let reading = progress.part(OF_FIRST);
+    let each = reading.part(1.0 / inputs.len() as f64);
+    let scan = |input| scan(input, memory, each);
+    let scanned = inputs.iter().map(scan).collect::<Result<Vec<Scanned>>>()?;
     let passes = passes(&scanned, memory);
-    let bar = progress::bar("combining", passes.len() * (inputs.len() + 1));
+    let steps = passes.len() * (inputs.len() + 1);
+    let step = || progress.part(1.0 - OF_FIRST).steps(1, steps);
     let mut state = Passes::default();
     for pass in &passes {
         let selected = inputs.iter().zip(&scanned).map(|(input, scanned)| {
             interrupt::hold().check()?;
             let profile = select(input, pass.of(scanned));
-            bar.step();
+            step();
             profile
         });
         let combined = state.combine(strategy, selected)?;
         write(&combined.context("nothing to combine")?)?;
-        bar.step();
+        step();
     }
     Ok(state.into_summary())
 }
 
 /// The first reading.
-fn scan(input: &Source, memory: u64) -> Result<Scanned> {
-    match input {
+fn scan(input: &Source, memory: u64, progress: Progress<'_>) -> Result<Scanned> {
+    let scanned = match input {
         Source::Run(folder) => super::with_files(folder, |files| {
             let name = super::name(folder);
-            Ok(Scanned::of_run(&name, &mut RunReader::new(files), memory))
-        }),
+            let mut reader = RunReader::new(files);
+            progress.advance(0.5);
+            let told = |share| progress.advance(0.5 * share);
+            Ok(Scanned::of_run(&name, &mut reader, memory, &told))
+        })?,
         Source::File(path) => super::pieces(path)?
             .scan(&super::name(path))
-            .with_context(|| format!("cannot read {}", path.display())),
-    }
+            .inspect(|_| progress.advance(1.0))
+            .with_context(|| format!("cannot read {}", path.display()))?,
+    };
+    Ok(scanned)
 }
 
 /// The rows of a pass.

@@ -134,6 +134,20 @@ fn complete(table: &XuTable, names: &[&str]) -> (Vec<Vec<u64>>, usize) {
     (values, table.len() - rows.len())
 }
 
+/// Two of so many things each, in order: 0 and 1, 0 and 2, ..., 1 and 2, ...
+fn pairs_of(things: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..things).flat_map(move |a| (a + 1..things).map(move |b| (a, b)))
+}
+
+/// The smallest and the largest count of each event in any of the runs.
+fn bounds(runs: &[&Counts], events: usize) -> Vec<(u64, u64)> {
+    let of_event = |event: usize| {
+        let all = || runs.iter().flat_map(|run| &run[event]).copied();
+        (all().min().unwrap_or(0), all().max().unwrap_or(0))
+    };
+    (0..events).into_par_iter().map(of_event).collect()
+}
+
 /// The tables' counts: per table, per event.
 type Counts = Vec<Vec<u64>>;
 
@@ -281,21 +295,11 @@ struct PreparedPair {
 
 impl Prepared {
     fn new(references: &[&Counts], progress: Progress) -> Prepared {
-        let events = 0..references.first().map_or(0, |r| r.len());
-        let bounds: Vec<(u64, u64)> = events
-            .clone()
-            .into_par_iter()
-            .map(|e| {
-                let all = || references.iter().flat_map(|r| &r[e]).copied();
-                (all().min().unwrap_or(0), all().max().unwrap_or(0))
-            })
-            .collect();
+        let events = references.first().map_or(0, |r| r.len());
+        let bounds = bounds(references, events);
         let scaled: Vec<_> = references.iter().map(|r| scale(r, &bounds)).collect();
         let ranked: Vec<_> = references.iter().map(|r| rank(r)).collect();
-        let pairs: Vec<(usize, usize)> = events
-            .clone()
-            .flat_map(|x| (x + 1..events.end).map(move |y| (x, y)))
-            .collect();
+        let pairs: Vec<(usize, usize)> = pairs_of(events).collect();
         let pairs = pairs
             .into_par_iter()
             .map_init(Transport::default, |transport, (x, y)| {
@@ -303,8 +307,7 @@ impl Prepared {
                     .iter()
                     .map(|r| Histogram::new(&r[x], &r[y]))
                     .collect();
-                let between: Vec<f64> = (0..histograms.len())
-                    .flat_map(|a| (a + 1..histograms.len()).map(move |b| (a, b)))
+                let between: Vec<f64> = pairs_of(histograms.len())
                     .map(|(a, b)| histograms[a].distance(&histograms[b], transport))
                     .collect();
                 progress.tell(between.len());

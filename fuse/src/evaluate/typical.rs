@@ -5,7 +5,7 @@
 
 use super::histogram::{Histogram, Scaled};
 use super::transport::Transport;
-use super::{FLOOR, scale};
+use super::{Counts, FLOOR, bounds, pairs_of, scale};
 use crate::table::{EventColumn, XuTable};
 use rayon::prelude::*;
 
@@ -92,16 +92,11 @@ pub fn typical(runs: &[Sample]) -> usize {
     if usable.len() < ENOUGH || events == 0 {
         return 0;
     }
-    let bounds: Vec<(u64, u64)> = (0..events)
-        .map(|e| {
-            let all = || usable.iter().flat_map(|s| &s.counts[e]).copied();
-            (all().min().unwrap_or(0), all().max().unwrap_or(0))
-        })
-        .collect();
+    let counts: Vec<&Counts> = usable.iter().map(|s| &s.counts).collect();
+    let bounds = bounds(&counts, events);
     let scaled: Vec<Vec<Scaled>> = usable.iter().map(|s| scale(&s.counts, &bounds)).collect();
     // A single event is compared with itself.
-    let pairs: Vec<(usize, usize)> = (0..events)
-        .flat_map(|x| (x + 1..events).map(move |y| (x, y)))
+    let pairs: Vec<(usize, usize)> = pairs_of(events)
         .chain((events == 1).then_some((0, 0)))
         .collect();
     let distances: Vec<Vec<f64>> = pairs
@@ -112,12 +107,10 @@ pub fn typical(runs: &[Sample]) -> usize {
                 .map(|run| Histogram::new(&run[x], &run[y]))
                 .collect();
             let mut sums = vec![0.0; histograms.len()];
-            for a in 0..histograms.len() {
-                for b in a + 1..histograms.len() {
-                    let distance = histograms[a].distance(&histograms[b], transport);
-                    sums[a] += distance;
-                    sums[b] += distance;
-                }
+            for (a, b) in pairs_of(histograms.len()) {
+                let distance = histograms[a].distance(&histograms[b], transport);
+                sums[a] += distance;
+                sums[b] += distance;
             }
             let others = (histograms.len() - 1) as f64;
             sums.iter().map(|s| (s / others).max(FLOOR).ln()).collect()

@@ -1,8 +1,8 @@
 //! A profile against what its first run really had, where all events of that run are known.
 
-use crate::combine::rows_by_key;
+use crate::combine::{Combined, rows_by_key};
 use crate::profile::Profile;
-use crate::table::XuTable;
+use crate::table::{EventColumn, XuTable};
 use serde::Serialize;
 
 /// How far a profile's counts are from the true ones.
@@ -62,6 +62,53 @@ pub fn truth_error(profile: &Profile, complete: &XuTable) -> Option<TruthError> 
         events,
         xus: pairs.len(),
     })
+}
+
+/// The error against what the first run really had: over all counts, and per event. Of the events in `known`, and those that
+/// come from the first run, nothing is hidden.
+pub fn hidden_error(combined: &Combined, first: &XuTable, known: &[&String]) -> (f64, f64) {
+    let (mut error, mut sum, mut by_event, mut events) = (0.0, 0.0, 0.0, 0usize);
+    for (column, _) in combined
+        .table
+        .events
+        .iter()
+        .zip(&combined.origins)
+        .filter(|(column, origin)| **origin > 0 && !known.contains(&&column.name))
+    {
+        let (difference, total) = difference(column, combined, first);
+        error += difference;
+        sum += total;
+        if total > 0.0 {
+            by_event += difference / total;
+            events += 1;
+        }
+    }
+    (error / sum.max(1.0), by_event / events.max(1) as f64)
+}
+
+/// The sum of |count - true count| of an event, and of the true counts.
+fn difference(column: &EventColumn, combined: &Combined, first: &XuTable) -> (f64, f64) {
+    let (mut difference, mut total) = (0.0, 0.0);
+    if let Some(truth) = first.event(&column.name) {
+        for (row, &source) in combined.sources[0].iter().enumerate() {
+            if let (Some(found), Some(hidden)) = (column.get(row), truth.get(source as usize)) {
+                difference += found.abs_diff(hidden) as f64;
+                total += hidden as f64;
+            }
+        }
+    }
+    (difference, total)
+}
+
+/// The error of each event, averaged over all that happened at all: what the first run counted itself has none.
+pub(super) fn error_by_event(combined: &Combined, first: &XuTable) -> f64 {
+    let of = |column| difference(column, combined, first);
+    let errors = combined.table.events.iter().map(of);
+    let shares: Vec<f64> = errors
+        .filter(|e| e.1 > 0.0)
+        .map(|(e, sum)| e / sum)
+        .collect();
+    shares.iter().sum::<f64>() / shares.len().max(1) as f64
 }
 
 #[cfg(test)]

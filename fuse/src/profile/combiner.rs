@@ -1,8 +1,9 @@
 //! Several profiles become one.
 
 use super::{Profile, Strategy};
+use crate::Told;
 use crate::combine::{
-    BcError, CellOrder, Combined, JointJoin, LglJoin, Unmatched, combine_bc, combine_ctc,
+    BcError, CellOrder, Combined, JointJoin, LglJoin, Unmatched, combine_bc_told, combine_ctc,
 };
 use crate::summary::{Matching, Summary};
 use crate::table::XuTable;
@@ -99,6 +100,23 @@ impl Combiner {
     /// # Errors
     /// [`BcError`] if the strategy is BC and the runs don't share events as it needs.
     pub fn finish(self) -> Result<Option<Profile>, BcError> {
+        self.finish_told(&|_| ())
+    }
+
+    /// Which share of its time a strategy takes when it has everything.
+    pub fn of_finish(strategy: Strategy) -> f64 {
+        match strategy {
+            Strategy::Bc(_) | Strategy::BcUnlabelled { .. } => 0.7,
+            Strategy::Ctc => 0.3,
+            Strategy::Lgl | Strategy::Joint => 0.1,
+        }
+    }
+
+    /// As [`Combiner::finish`], for somebody who waits.
+    ///
+    /// # Errors
+    /// As [`Combiner::finish`].
+    pub fn finish_told(self, told: Told<'_>) -> Result<Option<Profile>, BcError> {
         let Some(State {
             mut summary,
             run_base,
@@ -119,9 +137,9 @@ impl Combiner {
             Tables::All(tables) => {
                 let runs: Vec<&XuTable> = tables.iter().collect();
                 match self.strategy {
-                    Strategy::Bc(relax) => combine_bc(&runs, relax, CellOrder::Label)?,
+                    Strategy::Bc(relax) => combine_bc_told(&runs, relax, CellOrder::Label, told)?,
                     Strategy::BcUnlabelled { relax, seed } => {
-                        combine_bc(&runs, relax, CellOrder::Shuffled(seed))?
+                        combine_bc_told(&runs, relax, CellOrder::Shuffled(seed), told)?
                     }
                     _ => combine_ctc(&runs),
                 }

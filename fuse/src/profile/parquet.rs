@@ -15,7 +15,7 @@
 //! | `start_ns`, `end_ns` | integer | since the run's begin |
 //! | `duration_ns` | integer | exclusive: the XU's own code |
 //! | `parts` | integer | stretches that it was executed in |
-//! | `confidence` | number from 0 to 1, null if not stated | how sure the counts of further runs are this XU's own |
+//! | `confidence` | number from 0 to 1; there after lgl and joint | how sure the counts of further runs are this XU's own, the least of all runs. Of runs that share events with those before: the share of the variance that label and behaviour explain, at most. Of others: the share of its type's labels that both runs have, times the share of its iterations that both did |
 //! | *event* | unsigned integer, null if not counted | exclusive count |
 //! | `run:`*event* | integer | run that the counts come from, from 0 |
 //! | `xu:`*event* | integer, missing where it is the XU of the same label (lgl) | row of the XU that the count comes from, from 0, in that input as `ompfuse export` lists it |
@@ -30,6 +30,7 @@ pub(crate) use read::ProfileRows;
 pub use write::ProfileWriter;
 
 use super::Profile;
+use crate::Told;
 
 /// Longer labels are not written as text, only as hash: the label of the last task in a chain of a hundred thousand would
 /// be megabytes, in every row.
@@ -47,6 +48,8 @@ const ORIGIN_PREFIX: &str = "run:";
 const SOURCE_PREFIX: &str = "xu:";
 /// Prefix of events that are called as another column is.
 const EVENT_PREFIX: &str = "event:";
+/// What the order of the rows takes of the time.
+const OF_ORDER: f64 = 0.2;
 /// Columns that are no events.
 const FIXED: &[&str] = &[
     "label",
@@ -102,10 +105,20 @@ impl Profile {
     /// # Errors
     /// [`ProfileError`] if the columns don't have equal lengths.
     pub fn to_parquet(&self) -> Result<Vec<u8>, ProfileError> {
+        self.to_parquet_told(&|_| ())
+    }
+
+    /// As [`Profile::to_parquet`], for somebody who waits.
+    ///
+    /// # Errors
+    /// As [`Profile::to_parquet`].
+    pub fn to_parquet_told(&self, told: Told<'_>) -> Result<Vec<u8>, ProfileError> {
         if self.is_in_label_order() {
-            write::to_parquet(self)
+            write::to_parquet(self, told)
         } else {
-            write::to_parquet(&self.in_label_order())
+            let ordered = self.in_label_order();
+            told(OF_ORDER);
+            write::to_parquet(&ordered, &|share| told((1.0 - OF_ORDER) * share))
         }
     }
 

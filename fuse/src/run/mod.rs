@@ -7,6 +7,7 @@ mod clock;
 mod files;
 mod health;
 mod nodes;
+mod processes;
 mod read;
 mod rows;
 mod sites;
@@ -209,7 +210,12 @@ pub struct Run {
 impl Run {
     /// Makes the tables. Never fails: what can't be read is in [`Run::health`].
     pub fn read(files: &RunFiles<'_>) -> Run {
-        read::read(files)
+        read::read(files, &|_| ())
+    }
+
+    /// As [`Run::read`], for somebody who waits.
+    pub fn read_told(files: &RunFiles<'_>, told: crate::Told<'_>) -> Run {
+        read::read(files, told)
     }
 
     /// The label of a node, if its chain of parents is whole.

@@ -9,36 +9,19 @@ use super::clock::{Clock, RateSource, rate};
 use super::files::{ProcessFiles, RunFiles};
 use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
+use super::processes::{add_left_out, event_infos, info, match_processes, not_counted};
 use super::rows::{Context, Places, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
 use super::survey::{self, Keep, Surveyed};
-use super::{EventInfo, LeftOut, ProcessInfo, Run, ThreadAccount};
+use super::{EventInfo, LeftOut, ProcessInfo, Run};
+use crate::Told;
 use crate::label::Labels;
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{self, MAX_COUNTERS, NO_SITE, USER_MODULE, split_site};
+use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, USER_MODULE, split_site};
 use ompfuse_format::run::{EventStatus, RunHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A problem per event with gaps in a process's threads.
-fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
-    let mut gaps: BTreeMap<&str, u64> = BTreeMap::new();
-    for count in threads
-        .iter()
-        .flat_map(|t| &t.counts)
-        .filter(|c| c.gaps > 0)
-    {
-        *gaps.entry(&count.event).or_default() += count.gaps;
-    }
-    gaps.into_iter()
-        .map(|(event, intervals)| Problem::NotCounted {
-            pid,
-            event: event.to_owned(),
-            intervals,
-        })
-        .collect()
-}
 
 /// A run after the first pass.
 #[derive(Debug)]
@@ -61,14 +44,14 @@ pub struct RunReader<'a> {
 
 /// A process of it.
 #[derive(Debug)]
-struct Process<'a> {
+pub(super) struct Process<'a> {
     pid: u32,
     clock: Clock,
     index: NodeIndex,
     places: Places,
     /// By event set: per event column of the run the counter in this process's records.
     counters: BTreeMap<u8, Vec<Option<usize>>>,
-    threads: Vec<Surveyed<'a>>,
+    pub(super) threads: Vec<Surveyed<'a>>,
 }
 
 /// What is at a place, in records (an execution unit in several parts has one for each).
@@ -97,10 +80,10 @@ pub struct RunPart {
 impl<'a> RunReader<'a> {
     /// Reads what is needed to read it in parts.
     pub fn new(files: &RunFiles<'a>) -> RunReader<'a> {
-        RunReader::keeping(files, Keep::Inner)
+        RunReader::keeping(files, Keep::Inner, &|_| ())
     }
 
-    fn keeping(files: &RunFiles<'a>, keep: Keep) -> RunReader<'a> {
+    fn keeping(files: &RunFiles<'a>, keep: Keep, told: Told<'_>) -> RunReader<'a> {
         let header = files.header.clone();
         let mut health = Health {
             problems: files.problems.clone(),
@@ -119,9 +102,15 @@ impl<'a> RunReader<'a> {
             .map(|e| e.name.clone())
             .collect();
 
+        let all = processes.iter().flat_map(|p| &p.threads);
+        let bytes: usize = all.map(|t| t.bytes.len()).sum();
         let surveyed: Vec<Vec<Surveyed<'a>>> = processes
             .iter()
-            .map(|p| survey::threads(p, keep, &mut health))
+            .map(|p| {
+                survey::threads(p, keep, &mut health, &|read| {
+                    told(OF_SURVEY * read as f64 / bytes as f64);
+                })
+            })
             .collect();
         let mut book = SiteBook::new(&header.modules);
         let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
@@ -290,14 +279,20 @@ impl<'a> RunReader<'a> {
             let place = |raw: u32| places.get(&raw).copied().flatten();
             add_nodes(&mut nodes, &mut labels, index, entries.into_iter(), place);
         }
-        let part = self.rows(nodes, labels, Some(wanted));
+        let part = self.rows(nodes, labels, Some(wanted), &|_| ());
         for (process, added) in self.processes.iter_mut().zip(added) {
             added.into_iter().for_each(|n| process.index.remove(n));
         }
         part
     }
 
-    fn rows(&self, nodes: NodeTable, mut labels: Labels, wanted: Option<Wanted<'_>>) -> RunPart {
+    fn rows(
+        &self,
+        nodes: NodeTable,
+        mut labels: Labels,
+        wanted: Option<Wanted<'_>>,
+        read: &dyn Fn(usize),
+    ) -> RunPart {
         let mut health = self.health.clone();
         let total = |which: usize| {
             let of_place = |p: &AtPlace| [p.xus, p.intervals][which];
@@ -318,6 +313,7 @@ impl<'a> RunReader<'a> {
                 places: &process.places,
                 counters: &process.counters,
                 wanted,
+                read,
             };
             let first_thread = threads.len();
             rows.begin_process(&process.threads);
@@ -364,142 +360,17 @@ impl<'a> RunReader<'a> {
     }
 }
 
-pub(super) fn read(files: &RunFiles<'_>) -> Run {
-    let mut reader = RunReader::keeping(files, Keep::All);
+/// What the first pass is of the time, and the second; the nodes are the rest.
+const OF_SURVEY: f64 = 0.3;
+const OF_ROWS: f64 = 0.6;
+
+pub(super) fn read(files: &RunFiles<'_>, told: Told<'_>) -> Run {
+    let mut reader = RunReader::keeping(files, Keep::All, told);
+    let of_place = |p: AtPlace| p.xus + p.intervals;
+    let records: usize = reader.places().into_iter().map(of_place).sum();
     let nodes = std::mem::take(&mut reader.nodes);
     let labels = std::mem::take(&mut reader.labels);
-    reader.rows(nodes, labels, None).run
-}
-
-/// What is said of a process.
-fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> ProcessInfo {
-    let end = process.end.as_ref();
-    let last = last_tsc.max(process.header.begin.tsc);
-    ProcessInfo {
-        pid: process.header.pid,
-        begin_ns: clock.at(process.header.begin.tsc),
-        end_ns: clock.at(end.map_or(last, |e| e.end.tsc)),
-        ended: end.is_some(),
-        boundary_ps: process.costs.boundary.and_then(|b| {
-            clock
-                .length(b.ticks.saturating_mul(1000))
-                .checked_div(b.boundaries)
-        }),
-        probes: process.costs.probes.clone(),
-        switches: end.and_then(|e| e.switches),
-    }
-}
-
-fn add_left_out(
-    all: &mut Vec<LeftOut>,
-    site: u32,
-    of_thread: &record::LeftOut,
-    own_ns: u64,
-    shorter_than_ns: Option<u64>,
-) {
-    let construct = of_thread.construct;
-    let known = all
-        .iter()
-        .position(|l| (l.site, l.construct) == (site, construct));
-    let at = known.unwrap_or_else(|| {
-        all.push(LeftOut {
-            site,
-            construct,
-            count: 0,
-            own_ns: 0,
-            one_in: 1,
-            throttled: false,
-            shorter_than_ns: None,
-        });
-        all.len() - 1
-    });
-    let entry = &mut all[at];
-    entry.count += of_thread.count;
-    entry.own_ns += own_ns;
-    entry.one_in = entry.one_in.max(of_thread.one_in);
-    entry.throttled |= of_thread.throttled;
-    entry.shorter_than_ns = entry.shorter_than_ns.max(shorter_than_ns);
-}
-
-impl RunFiles<'_> {
-    /// The events that were counted, in the order of the columns: what processes wrote beside their records tells it.
-    pub fn counted(&self) -> Vec<String> {
-        let processes: Vec<&ProcessFiles<'_>> = self.processes.iter().collect();
-        let events = event_infos(&self.header.events, &processes).into_iter();
-        events.filter(|e| e.counted).map(|e| e.name).collect()
-    }
-}
-
-/// The events that were asked for, then what processes have beyond them.
-fn event_infos(wanted: &[String], processes: &[&ProcessFiles<'_>]) -> Vec<EventInfo> {
-    let headers = || processes.iter().map(|p| &p.header);
-    let statuses = || {
-        headers().flat_map(|h| {
-            let further = h.sets.iter().flat_map(|s| &s.events);
-            h.events.iter().chain(further)
-        })
-    };
-    let mut names: Vec<&str> = wanted.iter().map(String::as_str).collect();
-    names.extend(statuses().map(|s| s.name.as_str()));
-    let mut events: Vec<EventInfo> = Vec::new();
-    for name in names {
-        if events.iter().any(|e| e.name == name) {
-            continue;
-        }
-        let mut of_this = statuses().filter(|s| s.name == name);
-        events.push(EventInfo {
-            name: name.to_owned(),
-            counted: of_this.clone().any(|s| s.column.is_some()),
-            reason: of_this.find_map(|s| s.reason.clone()),
-        });
-    }
-    events
-}
-
-/// How processes are told apart when runs are matched, see [`ProcessId::ordinal`].
-fn match_processes(
-    files: &[&ProcessFiles<'_>],
-    infos: &[ProcessInfo],
-    prepared: &[Process<'_>],
-    health: &mut Health,
-) -> Vec<ProcessId> {
-    let mut ids: Vec<ProcessId> = infos
-        .iter()
-        .zip(files)
-        .map(|(p, files)| ProcessId {
-            pid: p.pid,
-            mpi_rank: files.header.mpi_rank,
-            ordinal: files.header.mpi_rank.map_or(0, |rank| (rank + 1) << 16),
-        })
-        .collect();
-    let has_xus = |p: &usize| prepared[*p].threads.iter().any(|t| t.sites.total()[0] > 0);
-    let mut groups: BTreeMap<(Option<u32>, Vec<&str>), Vec<usize>> = BTreeMap::new();
-    for process in (0..infos.len()).filter(has_xus) {
-        let mut modules: Vec<&str> = files[process]
-            .header
-            .modules
-            .iter()
-            .map(|m| m.path.as_str())
-            .collect();
-        modules.sort_unstable();
-        let rank = files[process].header.mpi_rank;
-        groups.entry((rank, modules)).or_default().push(process);
-    }
-    for group in groups.into_values() {
-        // In the order of their begin, as `infos` is.
-        let overlap = group
-            .windows(2)
-            .any(|w| infos[w[1]].begin_ns < infos[w[0]].end_ns);
-        if overlap {
-            health.problems.push(Problem::OverlappingProcesses {
-                count: group.len() as u32,
-            });
-        } else {
-            group
-                .iter()
-                .enumerate()
-                .for_each(|(ordinal, &p)| ids[p].ordinal |= ordinal as u32);
-        }
-    }
-    ids
+    told(1.0 - OF_SURVEY - OF_ROWS);
+    let read = |n: usize| told(OF_ROWS * n as f64 / records.max(n) as f64);
+    reader.rows(nodes, labels, None, &read).run
 }

@@ -43,7 +43,12 @@ pub(super) struct Context<'a> {
     pub(super) wanted: Option<Wanted<'a>>,
     /// By event set: per event column of the run the counter in this process's records.
     pub(super) counters: &'a BTreeMap<u8, Vec<Option<usize>>>,
+    /// Told of intervals that were read.
+    pub(super) read: &'a dyn Fn(usize),
 }
+
+/// So many intervals are read before somebody is told.
+const STRETCH: usize = 1 << 14;
 
 impl Rows {
     pub(super) fn new(events: &[String], xus: usize, intervals: usize) -> Rows {
@@ -98,10 +103,15 @@ impl Rows {
         let (mut counts, mut gaps) = ([0; MAX_COUNTERS], [0; MAX_COUNTERS]);
         // Sums can be compared with the counters' readings if nothing was counted but by the first set's counters.
         let mut is_whole = header.unrecorded_ticks == 0;
+        let mut read = 0;
         for record in surveyed.file.records() {
             let Ok(Record::Interval(interval)) = record else {
                 continue;
             };
+            read += 1;
+            if read == STRETCH {
+                (context.read)(std::mem::take(&mut read));
+            }
             own_ticks = own_ticks.wrapping_add(interval.own_ticks);
             is_whole &= interval.set == 0;
             for (at, count) in interval.counts.iter().enumerate() {
@@ -136,6 +146,7 @@ impl Rows {
                 self.add_interval(context, header.index, &interval, node, site, values);
             }
         }
+        (context.read)(read);
         let ended = header.tsc_end != 0;
         ThreadAccount {
             process: context.process,

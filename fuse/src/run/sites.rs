@@ -49,9 +49,9 @@ impl<'a> SiteBook<'a> {
                 id: Some(info.id),
                 address: Some(info.address),
                 construct: Some(info.construct),
-                function: info.function.clone(),
+                function: info.function.as_deref().map(str::to_owned),
                 source: info.source.clone(),
-                detail: info.detail.clone(),
+                detail: info.detail.as_deref().map(str::to_owned),
             });
         }
         Some((*position, self.tag[module] | info.address.0))

@@ -161,16 +161,21 @@ fn survey(bytes: &[u8], keep: Keep) -> Result<Surveyed<'_>, RecordError> {
     Ok(found)
 }
 
-/// First pass over a process's threads.
+/// First pass over a process's threads. `read`: told of bytes that were.
 pub(super) fn threads<'a>(
     process: &ProcessFiles<'a>,
     keep: Keep,
     health: &mut Health,
+    read: &(dyn Fn(usize) + Sync),
 ) -> Vec<Surveyed<'a>> {
     let results: Vec<(&ThreadBytes<'a>, Result<Surveyed<'a>, RecordError>)> = process
         .threads
         .par_iter()
-        .map(|t| (t, survey(t.bytes, keep)))
+        .map(|t| {
+            let found = survey(t.bytes, keep);
+            read(t.bytes.len());
+            (t, found)
+        })
         .collect();
     let mut threads = Vec::new();
     for (thread, result) in results {

@@ -1,5 +1,7 @@
 //! Made-up runs, read.
 
+mod processes;
+
 use super::*;
 use crate::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads, module};
 use ompfuse_format::record::{NO_SITE, Step, site_ref};
@@ -188,133 +190,6 @@ fn without_a_header_it_is_no_run() {
 }
 
 #[test]
-fn modules_are_told_apart_in_labels() {
-    let mut fake = listing(&[], false);
-    let alone = label_texts(&fake.read());
-    let mut library = module("lib", "aaa", LISTING_SITES);
-    library.binary.kind = "library".to_owned();
-    fake.header.modules.push(library);
-    assert_eq!(
-        label_texts(&fake.read()),
-        alone,
-        "the program's stay as they are"
-    );
-
-    // The same sites, of a library that was loaded later and has another number in another run.
-    let mut labels = Vec::new();
-    for number in [0, 1] {
-        let mut fake = listing(&[], false);
-        fake.header.modules[0].binary.kind = "library".to_owned();
-        let name = "process-77.json";
-        let (_, json) = fake.files.iter_mut().find(|f| f.0 == name).unwrap();
-        let mut header: ProcessHeader = serde_json::from_slice(json).unwrap();
-        let status = header.modules.pop().unwrap();
-        *json = serde_json::to_vec(&header).unwrap();
-        let status = serde_json::to_vec(&status).unwrap();
-        fake.files.push(("module-77-0.json".to_owned(), status));
-        if number == 1 {
-            fake.header
-                .modules
-                .push(module("other", "000", LISTING_SITES));
-        }
-        let run = fake.read();
-        assert_eq!(run.health, Health::default());
-        labels.push(label_texts(&run));
-    }
-    assert_eq!(labels[0], labels[1]);
-    assert_ne!(labels[0], alone);
-    assert_eq!(labels[0].len(), alone.len());
-}
-
-#[test]
-fn an_unknown_module_is_a_problem_and_gives_no_labels() {
-    let mut fake = listing(&[], false);
-    fake.header.modules.clear();
-    let run = fake.read();
-    assert_eq!(run.health.unlabelled_xus, 16);
-    assert!(run.health.unknown_sites > 16);
-    assert!(matches!(
-        run.health.problems[..],
-        [Problem::UnknownModule { pid: 77, .. }]
-    ));
-    assert!(run.sites.is_empty());
-}
-
-#[test]
-fn processes_one_after_the_other_differ_and_overlapping_ones_do_not() {
-    let mut fake = listing(&[], false);
-    fake.process(
-        78,
-        BEGIN + 10_000,
-        listing_threads(0, false, BEGIN + 10_000),
-        true,
-    );
-    let run = fake.read();
-    assert_eq!(
-        run.processes
-            .iter()
-            .map(|p| (p.pid, p.begin_ns))
-            .collect::<Vec<_>>(),
-        [(77, 0), (78, 10_000)]
-    );
-    let ordinals: Vec<u32> = run.xus.processes.iter().map(|p| p.ordinal).collect();
-    assert_eq!(ordinals, [0, 1]);
-    assert!(run.health.is_good());
-
-    fake.process(
-        79,
-        BEGIN + 10_001,
-        listing_threads(0, false, BEGIN + 10_001),
-        true,
-    );
-    let run = fake.read();
-    assert!(run.xus.processes.iter().all(|p| p.ordinal == 0));
-    assert_eq!(
-        run.health.problems,
-        [Problem::OverlappingProcesses { count: 3 }]
-    );
-
-    // Of an MPI program each has a rank.
-    for (pid, rank) in [(77, 2), (78, 0), (79, 1)] {
-        let name = format!("process-{pid}.json");
-        let (_, json) = fake.files.iter_mut().find(|f| f.0 == name).unwrap();
-        let mut header: ompfuse_format::run::ProcessHeader = serde_json::from_slice(json).unwrap();
-        header.mpi_rank = Some(rank);
-        *json = serde_json::to_vec(&header).unwrap();
-    }
-    let run = fake.read();
-    let ids = run.xus.processes.iter().map(|p| (p.mpi_rank, p.ordinal));
-    assert_eq!(
-        ids.collect::<Vec<_>>(),
-        [(Some(2), 3 << 16), (Some(0), 1 << 16), (Some(1), 2 << 16)]
-    );
-    assert!(run.health.is_good());
-}
-
-#[test]
-fn a_number_can_come_again() {
-    // A process replaced its program: the same number, one after the other.
-    let mut fake = listing(&[], false);
-    let before = fake.files.len();
-    let threads = listing_threads(0, false, BEGIN + 10_000);
-    fake.process(77, BEGIN + 10_000, threads, true);
-    for (name, _) in &mut fake.files[before..] {
-        *name = name.replacen("77", "77.1", 1);
-    }
-    let run = fake.read();
-    assert!(run.health.is_good());
-    assert_eq!(run.xus.len(), 32);
-    let profile = crate::Profile::of_run("run", run).in_label_order();
-    let again = crate::Profile::from_parquet(profile.to_parquet().unwrap()).unwrap();
-    let keys = |xus: &XuTable| (0..32).map(|row| xus.key(row)).collect::<Vec<_>>();
-    assert_eq!(keys(&again.xus), keys(&profile.xus));
-    assert_eq!(
-        crate::combine_lgl(&[&again.xus, &profile.xus]).table.len(),
-        32
-    );
-}
-
-#[test]
 fn lost_records_are_counted() {
     let mut fake = FakeRun::new(LISTING_SITES, &[]);
     let mut threads = listing_threads(0, false, BEGIN);
@@ -346,44 +221,6 @@ fn a_range_needs_no_node_of_its_own() {
     let run = fake.read();
     assert_eq!(label_texts(&run), ["0.1.5.8", "-"]);
     assert_eq!((run.xus.first[0], run.xus.iterations[0]), (8, 4));
-}
-
-#[test]
-fn a_process_that_only_says_why_it_has_no_records_is_a_problem() {
-    let mut fake = listing(&[], false);
-    let json = br#"{"end":{"tsc":1,"ns":2},"threads":0,"lost":0,"stopped":"a clone"}"#;
-    fake.files
-        .push(("process-78.end.json".to_owned(), json.to_vec()));
-    let problems = fake.read().health.problems;
-    assert!(
-        matches!(&problems[..], [Problem::Stopped { pid: 78, reason }] if reason == "a clone"),
-        "{problems:?}"
-    );
-}
-
-#[test]
-fn clocks_are_relative_to_the_first_process() {
-    let mut fake = listing(&[], false);
-    let (_, json) = fake
-        .files
-        .iter_mut()
-        .find(|f| f.0 == "process-77.end.json")
-        .unwrap();
-    let mut end: ompfuse_format::run::ProcessEnd = serde_json::from_slice(json).unwrap();
-    let tsc = end.end.tsc;
-    end.end = ClockPair {
-        tsc,
-        ns: BEGIN + 5_000_000_000 + 2 * (tsc - BEGIN),
-    };
-    *json = serde_json::to_vec(&end).unwrap();
-    let run = fake.read();
-    let fork = run
-        .intervals
-        .construct
-        .iter()
-        .position(|&c| c == Construct::Parallel)
-        .unwrap();
-    assert_eq!(run.intervals.t0_ns[fork], 200);
 }
 
 proptest! {

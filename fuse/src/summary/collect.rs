@@ -2,7 +2,7 @@
 
 use super::parallel::Instances;
 use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary, ThreadColumns};
-use crate::run::{EventInfo, Health, NONE, Run, RunReader};
+use crate::run::{AtPlace, EventInfo, Health, NONE, Run, RunReader};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
@@ -21,7 +21,12 @@ impl Summary {
     }
 
     /// As [`Summary::of_run`], of a run that is read in parts of about `memory` bytes each, or what is needed for one place.
-    pub fn of_parts(name: &str, reader: &mut RunReader<'_>, memory: u64) -> Summary {
+    pub fn of_parts(
+        name: &str,
+        reader: &mut RunReader<'_>,
+        memory: u64,
+        told: crate::Told<'_>,
+    ) -> Summary {
         let is_frame = |c: Construct| c.is_fork() || c.is_part() || c == Construct::Program;
         let mut frame = reader.read(&|_, construct| is_frame(construct)).run;
         let mut instances = Instances::of(&frame);
@@ -42,6 +47,9 @@ impl Summary {
             let sites: HashSet<u32> = these.iter().map(|p| p.site).collect();
             let part = reader.read(&|site, _| sites.contains(&site)).run;
             // Of other places than those before, and in order.
+            let rows = |p: &AtPlace| p.xus + p.intervals;
+            let share = |places: &[AtPlace]| places.iter().map(rows).sum::<usize>() as f64;
+            told(share(these) / share(&places).max(1.0));
             stats.extend(regions(&part, &events));
             instances.add(&part);
             xus += part.xus.len() as u64;

@@ -38,7 +38,7 @@ fn rows(run: &Run) -> Vec<String> {
 pub(super) fn read_all(files: &RunFiles<'_>) {
     let mut reader = RunReader::new(files);
     for memory in [0, 20_000, u64::MAX] {
-        Summary::of_parts("r", &mut reader, memory);
+        Summary::of_parts("r", &mut reader, memory, &|_| ());
     }
     for place in reader.places() {
         reader.read(&|site, construct| site == place.site && construct.is_xu());
@@ -51,7 +51,7 @@ pub(super) fn agree(files: &RunFiles<'_>, run: &Run) {
     let mut reader = RunReader::new(files);
     let whole = Summary::of_run("r", run);
     for memory in [0, 20_000, u64::MAX] {
-        let parts = Summary::of_parts("r", &mut reader, memory);
+        let parts = Summary::of_parts("r", &mut reader, memory, &|_| ());
         assert_eq!(parts, whole, "parts of {memory} bytes");
     }
     let mut all: Vec<(u32, String)> = vec![];

@@ -37,6 +37,7 @@ pub(crate) fn add(
                 if bytes_may_hold(&code[..len.min(code.len())]) {
                     sweep(module, start, end, &mut found);
                 }
+                module.release.read(end - start);
                 found.iter().map(|a| draft(module, start, a)).collect()
             }
         })
@@ -47,10 +48,8 @@ pub(crate) fn add(
 fn draft(module: &Module<'_>, function: u64, &(va, construct): &Atomic) -> Draft {
     let function = module.functions.at(function);
     let mut draft = Draft::new(va, construct, Edge::Encloses);
-    draft.function = function
-        .and_then(|i| module.functions.get(i).base_name())
-        .map(str::to_owned);
-    draft.detail = Some("or equivalent".to_owned());
+    draft.function = function.map(|i| i as u32);
+    draft.detail = Some("or equivalent".into());
     draft.skip("a probe would cost more than the instruction; listed only");
     draft.mechanism = Mechanism::Inline;
     draft

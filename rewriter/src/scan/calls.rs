@@ -13,8 +13,9 @@ use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Outcome};
 use ompfuse_patterns::{
-    Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, ended_by_barrier, kmpc_schedule,
+    Entry, IDENT_BARRIER_IMPLICIT, IDENT_WORK_SECTIONS, Runtime, ended_by_barrier, kmpc_schedule,
 };
+use std::borrow::Cow;
 
 /// Bytes that a jump to a stub takes.
 const NEEDED: usize = 5;
@@ -87,6 +88,12 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    /// Whether one of them is a call of this interface.
+    pub(crate) fn any_of(&self, runtime: Runtime) -> bool {
+        let mut all = self.drafts.iter().chain(&self.services);
+        all.any(|d| d.record.is_some_and(|e| e.runtime == runtime))
+    }
+
     /// None of a function yet, with room for all.
     fn of(body: &Body) -> Calls {
         Calls {
@@ -105,26 +112,49 @@ impl Calls {
     }
 }
 
-/// The runtime calls of a function, if the instructions near them tell everything that is to be known of them: it calls
-/// nothing through registers, and asks for no numbers.
-pub(crate) fn find_nearby(module: &Module<'_>, body: &Body) -> Option<Calls> {
-    let is_plain = |&i: &usize| {
-        let insn = &body.insns[i];
-        match callee(module, insn, None) {
-            Callee::Runtime(n) => module.entries.callees[n].query().is_none(),
-            // Through a register or variable, in which no function of the runtime can be.
-            Callee::Other => !body.addresses,
+/// What a function's direct calls of the runtime tell about it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Direct {
+    /// It calls functions of gcc's interface.
+    pub gomp: bool,
+    /// It calls functions of KMPC's interface.
+    pub kmpc: bool,
+    /// It asks for numbers that shapes are built on.
+    pub asks: bool,
+    /// It calls something through registers or variables, where the address of a function of the runtime may be.
+    pub through: bool,
+}
+
+impl Direct {
+    pub(crate) fn of(module: &Module<'_>, body: &Body) -> Direct {
+        let mut found = Direct::default();
+        for &i in &body.leads {
+            match callee(module, &body.insns[i], None) {
+                Callee::Runtime(n) => {
+                    let callee = &module.entries.callees[n];
+                    let runtime = callee.entry.map(|e| e.runtime);
+                    found.gomp |= runtime == Some(Runtime::Gomp);
+                    found.kmpc |= runtime == Some(Runtime::Kmpc);
+                    found.asks |= callee.query().is_some();
+                }
+                Callee::Other => found.through |= body.addresses,
+            }
         }
-    };
-    if !body.leads.iter().all(is_plain) {
-        return None;
+        found
     }
+}
+
+/// The runtime calls of a function that calls nothing through registers ([`Direct::through`]), if the instructions near
+/// them tell everything that is to be known of them. What it asks for is listed as a service.
+pub(crate) fn find_nearby(module: &Module<'_>, body: &Body) -> Option<Calls> {
     let mut calls = Calls::of(body);
     let nearby = Nearby::new(module, body);
     for (block, here) in leads(body) {
         for &i in here {
+            let insn = &body.insns[i];
             let facts = Facts::Nearby(&nearby, i, block);
-            calls.add(site(module, body, &body.insns[i], &facts));
+            calls.queried |= is_query(module, insn, &facts);
+            calls.add(site(module, body, insn, &facts));
             if nearby.is_unclear() {
                 return None;
             }
@@ -190,11 +220,6 @@ fn site(
         return None;
     };
     let callee = &module.entries.callees[number];
-    let name = module
-        .functions
-        .get(body.function)
-        .base_name()
-        .map(str::to_owned);
     let tail = matches!(
         control,
         FlowControl::UnconditionalBranch
@@ -203,17 +228,17 @@ fn site(
     );
     let Some(entry) = callee.entry else {
         let mut draft = Draft::new(insn.ip(), Construct::Service, Edge::Encloses);
-        draft.function = name;
-        draft.entry = Some(callee.symbol.to_owned());
+        draft.function = Some(body.function as u32);
+        draft.entry = Some(number as u32);
         draft.skip("unknown entry point of an OpenMP runtime");
         return Some(draft);
     };
     let mut draft = Draft::new(insn.ip(), entry.construct, entry.edge);
-    draft.function = name;
-    draft.entry = Some(callee.symbol.to_owned());
+    draft.function = Some(body.function as u32);
+    draft.entry = Some(number as u32);
     draft.record = Some(entry);
     draft.tail = tail;
-    draft.detail = entry.detail.clone();
+    draft.detail = entry.detail.as_deref().map(Cow::Borrowed);
     describe(module, entry, facts, &mut draft);
     place(insn, entry, &mut draft);
     Some(draft)
@@ -236,11 +261,11 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
     match entry.probe {
         Some(Probe::StaticInit | Probe::DispatchInit) => {
             if let Some(schedule) = facts.constant(SCHEDULE_ARG) {
-                draft.detail = kmpc_schedule(schedule as u32).map(str::to_owned);
+                draft.detail = kmpc_schedule(schedule as u32).map(Cow::Borrowed);
             }
             if flags & IDENT_WORK_SECTIONS != 0 {
                 draft.construct = Construct::Sections;
-                draft.detail = Some("static; a thread's sections are one unit".to_owned());
+                draft.detail = Some("static; a thread's sections are one unit".into());
             } else if flags & IDENT_WORK_DISTRIBUTE != 0 {
                 draft.construct = Construct::Distribute;
             }
@@ -276,13 +301,14 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
         Some(Probe::LoopStart) if draft.is_doacross() => {
             draft.dimensions = facts.constant(0);
         }
-        Some(Probe::MutexEnter | Probe::MutexExit) => {
+        Some(Probe::MutexEnter) => {
             // In KMPC's calls source position and thread number stand before it.
             let first = if is_kmpc { 2 } else { 0 };
             draft.detail = (first..entry.nargs)
                 .filter(|_| module.has_criticals())
                 .filter_map(|a| facts.constant(a))
-                .find_map(|va| critical_name(module, va));
+                .find_map(|va| critical_name(module, va))
+                .map(Cow::Owned);
         }
         _ => {}
     }
@@ -307,9 +333,9 @@ pub(crate) fn target(insn: &Instruction) -> Option<Target> {
 }
 
 /// Decides how the call can be patched.
-fn place(insn: &Instruction, entry: &Entry, draft: &mut Draft) {
+fn place(insn: &Instruction, entry: &'static Entry, draft: &mut Draft) {
     if let Some(reason) = &entry.implied {
-        return draft.imply(reason.clone());
+        return draft.imply(reason.as_str());
     }
     let Some(probe) = entry.probe else {
         return match &entry.no_probe {

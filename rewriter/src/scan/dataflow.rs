@@ -112,7 +112,8 @@ pub(crate) fn callee(module: &Module<'_>, insn: &Instruction, state: Option<&Sta
             .copied(),
         OpKind::Memory => match state.and_then(|s| read(s, insn)) {
             Some(Value::Callee(n)) => Some(n),
-            _ => None,
+            Some(_) => None,
+            None => state.and_then(|s| module.entries.slots.get(&reached(s, insn)?).copied()),
         },
         OpKind::Register => match number(insn.op0_register()).and_then(|r| Some(state?.reg(r))) {
             Some(Value::Callee(n)) => Some(n),
@@ -131,6 +132,23 @@ pub(crate) fn slot(state: &State, insn: &Instruction) -> Option<Slot> {
     }
     let base = state.regs.slot(number(insn.memory_base())?)?;
     base.plus(insn.memory_displacement64().cast_signed())
+}
+
+/// The address of a memory operand, where the registers that it is made of are known.
+fn reached(state: &State, insn: &Instruction) -> Option<u64> {
+    let part = |register: Register| match register {
+        Register::None => Some(0),
+        register => match state.reg(number(register)?) {
+            Value::Const(n) => Some(n),
+            _ => None,
+        },
+    };
+    if insn.segment_prefix() != Register::None {
+        return None;
+    }
+    let scaled = part(insn.memory_index())?.wrapping_mul(u64::from(insn.memory_index_scale()));
+    let base = part(insn.memory_base())?.wrapping_add(scaled);
+    Some(base.wrapping_add(insn.memory_displacement64()))
 }
 
 /// What is known of a memory operand.

@@ -5,23 +5,26 @@ use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Mechanism, Outcome, Source};
 use ompfuse_patterns::{Entry, Runtime};
+use std::borrow::Cow;
 
 /// A site that isn't numbered yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     pub address: u64,
-    pub function: Option<String>,
+    /// Number of the function that it is in.
+    pub function: Option<u32>,
     pub construct: Construct,
     pub edge: Edge,
     /// Draft number of the site where the construct begins; `None`: itself.
     pub region: Option<usize>,
-    pub entry: Option<String>,
+    /// Number of the runtime function that is called.
+    pub entry: Option<u32>,
     pub mechanism: Mechanism,
     pub outlined: Option<u64>,
     pub source: Option<Source>,
-    pub detail: Option<String>,
+    pub detail: Option<Cow<'static, str>>,
     pub outcome: Outcome,
-    pub reason: Option<String>,
+    pub reason: Option<Cow<'static, str>>,
     pub action: Option<Action>,
     /// Address whose source line is the site's.
     pub line_at: u64,
@@ -37,6 +40,8 @@ pub(crate) struct Draft {
     pub begins: Option<(usize, usize)>,
     /// Another place for its inline probe, and the register that it reads there.
     pub fallback: Option<(u64, u8)>,
+    /// Addresses of the instructions of each cycle of the loop that begins here, if it may be two loops in the source.
+    pub cycles: Option<Vec<Vec<u64>>>,
     /// It leaves its function.
     pub tail: bool,
     /// The construct that a barrier ends, as KMPC's flags tell.
@@ -69,6 +74,7 @@ impl Draft {
             follows: Vec::new(),
             begins: None,
             fallback: None,
+            cycles: None,
             tail: false,
             ends: None,
             dimensions: None,
@@ -76,7 +82,7 @@ impl Draft {
     }
 
     /// Makes it a site without probe.
-    pub(crate) fn skip(&mut self, reason: impl Into<String>) {
+    pub(crate) fn skip(&mut self, reason: impl Into<Cow<'static, str>>) {
         self.mechanism = Mechanism::None;
         self.outcome = Outcome::Skipped;
         self.reason = Some(reason.into());
@@ -84,13 +90,13 @@ impl Draft {
     }
 
     /// Makes it a site that is no part of a construct, or one with nothing to measure.
-    pub(crate) fn serve(&mut self, reason: impl Into<String>) {
+    pub(crate) fn serve(&mut self, reason: impl Into<Cow<'static, str>>) {
         self.skip(reason);
         self.outcome = Outcome::Service;
     }
 
     /// Makes it a site that needs no probe of its own.
-    pub(crate) fn imply(&mut self, reason: impl Into<String>) {
+    pub(crate) fn imply(&mut self, reason: impl Into<Cow<'static, str>>) {
         self.mechanism = Mechanism::Implied;
         self.outcome = Outcome::Patchable;
         self.reason = Some(reason.into());
@@ -132,6 +138,11 @@ impl Draft {
     /// Whether it is a call of GOMP that hands over an outlined function.
     pub(crate) fn is_gomp(&self) -> bool {
         self.record.is_some_and(|e| e.runtime == Runtime::Gomp)
+    }
+
+    /// Whether it is a call that ends a loop of GOMP.
+    pub(crate) fn is_loops_end(&self) -> bool {
+        self.is_gomp() && self.edge == Edge::End && self.construct == Construct::Loop
     }
 
     /// Whether it begins a doacross loop of GOMP.

@@ -7,7 +7,7 @@ use super::names::is_no_return;
 use super::search::Span;
 use iced_x86::{Instruction, OpKind};
 use ompfuse_patterns::{
-    Entry, Query, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
+    Entry, Query, Runtime, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
@@ -98,6 +98,12 @@ fn alias_rank<'a>(callee: &Callee<'a>) -> (bool, usize, &'a str) {
 }
 
 impl<'a> Entries<'a> {
+    /// Whether functions of this interface are reached to which outlined functions are handed over.
+    pub(crate) fn hand_over(&self, runtime: Runtime) -> bool {
+        let mut entries = self.callees.iter().filter_map(|c| c.entry);
+        entries.any(|e| e.runtime == runtime && e.outlined_arg.is_some())
+    }
+
     /// Collects the ways into the runtime.
     pub(crate) fn collect(
         image: &Image<'a>,

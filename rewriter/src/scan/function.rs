@@ -2,7 +2,7 @@
 //! other functions is put right.
 
 use super::atomics::{self, Atomic};
-use super::calls;
+use super::calls::{self, Direct};
 use super::candidates;
 use super::cfg::Body;
 use super::clock::Part;
@@ -18,6 +18,7 @@ use crate::model::Action;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
+use ompfuse_patterns::Runtime;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -46,6 +47,8 @@ struct Job {
     outlined: bool,
     /// Why no code of it may be changed, if that is known beforehand.
     trouble: Option<&'static str>,
+    /// It is known that KMPC's interface doesn't hand it over.
+    settled: bool,
 }
 
 /// What was found in a function. Drafts refer to each other by their numbers in the list.
@@ -61,6 +64,8 @@ struct Found {
     combined: Vec<usize>,
     /// It would differ if `job.outlined` did.
     depends: bool,
+    /// Inlined constructs weren't looked for, as it may be a function that KMPC's interface hands over.
+    pending: bool,
 }
 
 /// Looks at every function with a candidate.
@@ -69,14 +74,20 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
     let mut found = functions(module, jobs);
     found.sort_by_key(|f| module.functions.get(f.job.function).start);
     let repeated = share(&mut found);
-    let outlined: FxHashSet<u64> = found
-        .iter()
-        .flat_map(|f| f.drafts.iter().filter_map(|d| d.outlined))
-        .collect();
+    // By address of the outlined functions: whether KMPC's interface hands them over.
+    let mut outlined: FxHashMap<u64, bool> = FxHashMap::default();
+    for draft in found.iter().flat_map(|f| &f.drafts) {
+        if let Some(va) = draft.outlined {
+            *outlined.entry(va).or_insert(true) &= !draft.is_gomp();
+        }
+    }
     let none = BTreeSet::new();
     again(module, &mut found, &none, |f| {
-        let is = outlined.contains(&module.functions.get(f.job.function).start);
-        let wrong = f.depends && is != f.job.outlined;
+        let handed = outlined.get(&module.functions.get(f.job.function).start);
+        let is = handed.is_some();
+        let unsettled = f.pending && handed != Some(&true);
+        f.job.settled |= unsettled;
+        let wrong = unsettled || f.depends && is != f.job.outlined;
         f.job.outlined = is;
         wrong || repeated.contains(&f.job.function)
     });
@@ -106,6 +117,7 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
 
 /// Functions with candidates; and sites at candidates outside of functions, which can't be patched.
 fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
+    let settled = !module.entries.hand_over(Runtime::Kmpc);
     let mut jobs: Vec<Job> = Vec::new();
     let mut orphans = Vec::new();
     for va in candidates::find(&module.image, &module.entries) {
@@ -122,6 +134,7 @@ fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
                 candidates: vec![va],
                 outlined: seems_outlined(module.functions.get(function)),
                 trouble: None,
+                settled,
             }),
         }
     }
@@ -132,6 +145,7 @@ fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
             candidates: vec![module.functions.get(function).start],
             outlined: seems_outlined(module.functions.get(function)),
             trouble: None,
+            settled,
         }));
     }
     jobs.retain(|job| {
@@ -155,9 +169,17 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
         .collect();
     let is_part = |j: &Job| module.functions.get(j.function).fragment;
     let (parts, wholes): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(is_part);
+    let len = |f: &Function| (f.end - f.start) as usize;
+    let of = wholes
+        .iter()
+        .map(|j| len(module.functions.get(j.function)))
+        .sum();
     let all: Vec<Found> = wholes
         .into_par_iter()
         .map_init(Scratch::default, |scratch, job| {
+            module
+                .progress
+                .steps(len(module.functions.get(job.function)), of);
             look(module, scratch, &BTreeSet::new(), job)
         })
         .collect();
@@ -183,6 +205,7 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
                 candidates: own.get(&function).cloned().unwrap_or_default(),
                 outlined: seems_outlined(module.functions.get(function)),
                 trouble: None,
+                settled: job.settled,
             };
             look(module, &mut scratch, &none, job)
         });
@@ -207,6 +230,8 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     let mut laps = module.clock.laps();
     let mut body = Body::build(module, scratch, job.function, &job.candidates);
     laps.end(Part::Decode);
+    let function = module.functions.get(job.function);
+    module.release.read(function.end - function.start);
     if let Some(trouble) = job.trouble {
         body.trouble.get_or_insert(trouble);
     }
@@ -218,6 +243,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         atomics: atomics::of_body(module, &body),
         combined: Vec::new(),
         depends: false,
+        pending: false,
         job,
     };
     laps.end(Part::Rest);
@@ -226,10 +252,21 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         return found;
     }
     let mut flow: Option<Flow> = None;
-    let calls = calls::find_nearby(module, &body).unwrap_or_else(|| {
+    let direct = Direct::of(module, &body);
+    let shapeless = !direct.asks || !direct.gomp && (direct.kmpc || !found.job.settled);
+    let calls = (shapeless && !direct.through)
+        .then(|| calls::find_nearby(module, &body))
+        .flatten();
+    let mut calls = calls.unwrap_or_else(|| {
         let flow = flow.insert(Flow::compute(module, &body));
         calls::find(module, &body, flow)
     });
+    // A function is made by one compiler. Those that call KMPC's interface compute no construct themselves.
+    if calls.queried && !calls.any_of(Runtime::Gomp) {
+        let kmpc = calls.any_of(Runtime::Kmpc);
+        found.pending = !kmpc && !found.job.settled;
+        calls.queried = !kmpc && !found.pending;
+    }
     found.drafts = calls.drafts;
     let drafts = &mut found.drafts;
     if let Some(flow) = &flow {
@@ -237,7 +274,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     }
     found.combined = regions::link(&body, 0..drafts.len(), drafts);
     laps.end(Part::Values);
-    if flow.is_none() && shapes::possible(false, drafts) && shapes::only_dealt(drafts) {
+    if !calls.queried && shapes::possible(false, drafts) && shapes::only_dealt(drafts) {
         shapes::find_dealt(module, &body, 0..drafts.len(), drafts);
         laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);

@@ -7,6 +7,9 @@ use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 /// More entries than this are no jump table.
 const MAX_ENTRIES: u64 = 4096;
 
+/// More addresses than this aren't taken for those that a table may have.
+const MAX_TABLES: usize = 4;
+
 /// How many instructions before the jump are looked at for its index and bound.
 const WINDOW: usize = 24;
 
@@ -40,7 +43,7 @@ pub(crate) fn resolve(
     let before: Vec<&Instruction> = insns.before(jump.ip()).take(WINDOW).collect();
     if jump.op0_kind() == OpKind::Memory {
         return match memory_table(jump, &before, insns) {
-            Some(table) => read(module, table, Form::Absolute, bound(&before), in_body),
+            Some(tables) => read_all(module, &tables, Form::Absolute, bound(&before), in_body),
             None => Indirect::Tail,
         };
     }
@@ -52,19 +55,12 @@ pub(crate) fn resolve(
     match def.mnemonic() {
         Mnemonic::Add if def.op1_kind() == OpKind::Register => {
             let parts = [register, def.op1_register().full_register()];
-            let table = before[at + 1..]
-                .iter()
-                .find(|i| is_table_load(i) && parts.contains(&i.op0_register().full_register()))
-                .map(|i| i.ip_rel_memory_address())
-                .or_else(|| only_table_load(insns, &parts));
-            match table {
-                Some(table) => read(module, table, Form::Relative, bound(&before), in_body),
-                None => Indirect::Unknown,
-            }
+            let tables = table_loads(&before[at + 1..], insns, &parts);
+            read_all(module, &tables, Form::Relative, bound(&before), in_body)
         }
         Mnemonic::Mov if def.op1_kind() == OpKind::Memory => {
             match memory_table(def, &before[at + 1..], insns) {
-                Some(table) => read(module, table, Form::Absolute, bound(&before), in_body),
+                Some(tables) => read_all(module, &tables, Form::Absolute, bound(&before), in_body),
                 None => Indirect::Tail,
             }
         }
@@ -84,24 +80,23 @@ pub(crate) fn resolve(
     }
 }
 
-/// Address of the table in an operand `[table + index*8]`; `None` when nothing is indexed.
-fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Option<u64> {
+/// Address of the table in an operand `[table + index*8]`, or of those that it may be; `None` when nothing is indexed.
+fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Option<Vec<u64>> {
     if i.is_ip_rel_memory_operand() || i.memory_index() == Register::None {
         return None;
     }
     if i.memory_base() == Register::None {
-        return Some(i.memory_displacement64());
+        return Some(vec![i.memory_displacement64()]);
     }
     let parts = [
         i.memory_base().full_register(),
         i.memory_index().full_register(),
     ];
-    let base = before
-        .iter()
-        .find(|b| is_table_load(b) && parts.contains(&b.op0_register().full_register()))
-        .map(|b| b.ip_rel_memory_address())
-        .or_else(|| only_table_load(insns, &parts))?;
-    Some(base.wrapping_add(i.memory_displacement64()))
+    let mut tables = table_loads(before, insns, &parts);
+    for table in &mut tables {
+        *table = table.wrapping_add(i.memory_displacement64());
+    }
+    (!tables.is_empty()).then_some(tables)
 }
 
 fn writes(i: &Instruction, register: Register) -> bool {
@@ -118,15 +113,19 @@ fn is_table_load(i: &Instruction) -> bool {
     i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand()
 }
 
-/// The address that the function loads into one of these registers, if there is only one such.
-fn only_table_load(insns: &Decoded, registers: &[Register]) -> Option<u64> {
-    let mut found = insns
-        .all()
-        .iter()
-        .filter(|i| is_table_load(i) && registers.contains(&i.op0_register().full_register()))
-        .map(Instruction::ip_rel_memory_address);
-    let first = found.next()?;
-    found.all(|other| other == first).then_some(first)
+/// The address that was loaded into one of these registers last before the jump; else all that the function loads into
+/// them anywhere: the table is one of these.
+fn table_loads(before: &[&Instruction], insns: &Decoded, registers: &[Register]) -> Vec<u64> {
+    let loads =
+        |i: &Instruction| is_table_load(i) && registers.contains(&i.op0_register().full_register());
+    if let Some(load) = before.iter().find(|i| loads(i)) {
+        return vec![load.ip_rel_memory_address()];
+    }
+    let found = insns.all().iter().filter(|i| loads(i));
+    let mut found: Vec<u64> = found.map(Instruction::ip_rel_memory_address).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 /// Number of entries, from the comparison that guards the jump.
@@ -150,6 +149,33 @@ fn bound(before: &[&Instruction]) -> Option<u64> {
         last
     };
     (count <= MAX_ENTRIES).then_some(count)
+}
+
+/// The targets of all tables that it may be. More than are reached do no harm, fewer would.
+fn read_all(
+    module: &Module<'_>,
+    tables: &[u64],
+    form: Form,
+    bound: Option<u64>,
+    in_body: &dyn Fn(u64) -> bool,
+) -> Indirect {
+    if tables.len() > MAX_TABLES || (tables.len() > 1 && bound.is_none()) {
+        return Indirect::Unknown;
+    }
+    let mut all = Vec::new();
+    for &table in tables {
+        match read(module, table, form, bound, in_body) {
+            Indirect::Table(targets) => all.extend(targets),
+            Indirect::Tail if tables.len() == 1 => return Indirect::Tail,
+            _ => return Indirect::Unknown,
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    match all.is_empty() {
+        true => Indirect::Unknown,
+        false => Indirect::Table(all),
+    }
 }
 
 fn read(

@@ -2,8 +2,9 @@
 //!
 //! Ways into the runtime (`entries`) give candidates, found in the bytes at memory speed; only functions with a
 //! candidate are decoded (`decode`). Most arguments stand right before their calls (`nearby`); for the rest, calls
-//! through registers, and the shapes that compilers inline (`shapes`), values are propagated through whole functions
-//! (`dataflow`, over the instructions' effects in `ops`).
+//! through registers, and the shapes that gcc inlines (`shapes`), values are propagated through whole functions
+//! (`dataflow`, over the instructions' effects in `ops`); functions that call KMPC's interface, or that it hands over, are
+//! none of gcc's.
 
 mod atomics;
 mod calls;
@@ -28,9 +29,11 @@ mod lsda;
 mod names;
 mod nearby;
 mod no_return;
+mod numbering;
 mod ops;
 mod regions;
 mod relays;
+mod release;
 mod rules;
 mod search;
 mod shapes;
@@ -42,9 +45,9 @@ mod windows;
 
 pub use error::ScanError;
 
-use crate::model::{Action, LinkVa, Relay, Scan, Site, Window};
+use crate::model::{LinkVa, Relay, Scan, Window};
+use crate::progress::Progress;
 use clock::Clock;
-use draft::Draft;
 use dynamic::{Dynamic, Symbol};
 use entries::Entries;
 use function::Whole;
@@ -52,9 +55,9 @@ use functions::Functions;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use image::{Image, Kind};
 use object::elf;
-use ompfuse_format::abi::{Probe, encode_followers};
-use ompfuse_format::site::{BinaryInfo, Edge, HexAddress, SelfDescription, SiteInfo};
+use ompfuse_format::site::{BinaryInfo, SelfDescription};
 use ompfuse_patterns::is_runtime_library;
+use release::Release;
 use rules::Rules;
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
@@ -73,7 +76,10 @@ pub(crate) struct Module<'a> {
     /// There are variables of named critical sections.
     criticals: OnceLock<bool>,
     clock: Clock,
+    /// Of looking at functions.
+    progress: Progress<'a>,
     rules: Rules<'a>,
+    release: Release<'a>,
     /// See [`scan_scarce`].
     scarce: bool,
 }
@@ -163,7 +169,15 @@ pub fn self_description(bytes: &[u8], path: &str) -> Result<Option<SelfDescripti
 /// # Errors
 /// The file can't be read as an x86-64 ELF program or library, or has nothing to do with OpenMP.
 pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
-    Ok(scan_with(bytes, path, Clock::default(), false)?.0)
+    scan_watched(bytes, path, Progress::default())
+}
+
+/// As [`scan`], for somebody who waits.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_watched(bytes: &[u8], path: &str, progress: Progress<'_>) -> Result<Scan, ScanError> {
+    Ok(scan_with(bytes, path, Clock::default(), false, progress)?.0)
 }
 
 /// As [`scan`]; also how long the parts of looking at functions took, on all threads together, by name.
@@ -171,8 +185,11 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
 /// # Errors
 /// As [`scan`].
 pub fn scan_timed(bytes: &[u8], path: &str) -> Result<(Scan, Times), ScanError> {
-    scan_with(bytes, path, Clock::running(), false)
+    scan_with(bytes, path, Clock::running(), false, Progress::default())
 }
+
+/// What looking at functions is of a scan's time.
+const OF_FUNCTIONS: f64 = 0.9;
 
 /// Times by name.
 pub type Times = Vec<(&'static str, Duration)>;
@@ -184,7 +201,7 @@ pub type Times = Vec<(&'static str, Duration)>;
 /// As [`scan`].
 #[doc(hidden)]
 pub fn scan_scarce(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
-    Ok(scan_with(bytes, path, Clock::default(), true)?.0)
+    Ok(scan_with(bytes, path, Clock::default(), true, Progress::default())?.0)
 }
 
 fn scan_with(
@@ -192,6 +209,7 @@ fn scan_with(
     path: &str,
     clock: Clock,
     scarce: bool,
+    progress: Progress<'_>,
 ) -> Result<(Scan, Times), ScanError> {
     let image = Image::parse(bytes, path)?;
     if image.self_description().is_some() {
@@ -235,11 +253,14 @@ fn scan_with(
         objects: OnceLock::new(),
         criticals: OnceLock::new(),
         clock,
+        progress: progress.part(OF_FUNCTIONS),
         rules: Rules::of(bytes),
+        release: Release::new(progress),
         scarce,
     };
     let whole = function::find_all(&module);
     let scan = assemble(&module, whole, binary);
+    progress.advance(1.0 - OF_FUNCTIONS);
     Ok((scan, module.clock.times()))
 }
 
@@ -269,8 +290,14 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
         draft.source = begun
             .or_else(|| lines.at(draft.line_at))
             .or(draft.source.take());
+        if let Some(cycles) = draft.cycles.take()
+            && lines.are_apart(&cycles)
+        {
+            let detail = draft.detail.get_or_insert_default();
+            detail.to_mut().push_str("; two loops may share this code");
+        }
     }
-    let (ids, sites) = number(drafts);
+    let (ids, sites) = numbering::number(module, drafts);
     let windows = placed
         .into_iter()
         .map(|placed| {
@@ -340,70 +367,5 @@ fn binary_info(
         kind: kind.to_owned(),
         stripped: symbols.is_empty(),
         runtimes: entries.runtimes(dynamic),
-    }
-}
-
-/// Orders the sites by address and numbers them; also the number of each draft.
-fn number(mut drafts: Vec<Draft>) -> (Vec<u32>, Vec<Site>) {
-    let mut order: Vec<usize> = (0..drafts.len()).collect();
-    let rank = |edge| match edge {
-        Edge::End => 0,
-        Edge::Next => 1,
-        Edge::Begin | Edge::Encloses => 2,
-    };
-    // At one address ends come before begins, and inner constructs end before outer ones.
-    order.sort_by_key(|&i| {
-        let d = &drafts[i];
-        let begun = d.region.map_or(0, |r| drafts[r].address);
-        (d.address, rank(d.edge), std::cmp::Reverse(begun), i)
-    });
-    let mut ids = vec![0u32; drafts.len()];
-    for (id, &i) in order.iter().enumerate() {
-        ids[i] = id as u32;
-    }
-    let sites = order
-        .iter()
-        .map(|&i| site(&mut drafts[i], i, &ids))
-        .collect();
-    (ids, sites)
-}
-
-/// The site that a draft, whose number is `i`, becomes.
-fn site(draft: &mut Draft, i: usize, ids: &[u32]) -> Site {
-    if let Some(Action::Inline(probe)) = &mut draft.action
-        && probe.probe == Probe::InlineLoopAgain
-    {
-        probe.param = i64::from(ids[probe.param as usize]);
-    }
-    if let (Some(Action::Call { probe, .. }), Some((begin, share))) =
-        (&mut draft.action, draft.begins)
-    {
-        probe.param = i64::from(ids[begin]);
-        probe.second = i64::from(ids[share]) + 1;
-    }
-    if let Some(Action::Inline(probe)) = &mut draft.action
-        && !draft.follows.is_empty()
-    {
-        let follows: Vec<u32> = draft.follows.iter().map(|&f| ids[f]).collect();
-        // As many as `shapes::again` allows, in one function: never too many or too far away.
-        probe.second = encode_followers(ids[i], &follows).unwrap_or(0);
-    }
-    Site {
-        info: SiteInfo {
-            id: ids[i],
-            address: HexAddress(draft.address),
-            function: draft.function.take(),
-            construct: draft.construct,
-            edge: draft.edge,
-            region: ids[draft.region.unwrap_or(i)],
-            entry: draft.entry.take(),
-            mechanism: draft.mechanism,
-            outlined: draft.outlined.map(HexAddress),
-            source: draft.source.take(),
-            detail: draft.detail.take(),
-            outcome: draft.outcome,
-            reason: draft.reason.take(),
-        },
-        action: draft.action.take(),
     }
 }

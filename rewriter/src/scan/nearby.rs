@@ -247,7 +247,7 @@ fn source(op: &Op, register: u8) -> Source {
             CONST => Source::Value(Value::Const(op.value)),
             CALLEE => Source::Value(Value::Callee(op.value as usize)),
             // Elsewhere than on the stack nothing is known.
-            MEMORY if op.base == NONE => Source::Value(Value::Unknown),
+            MEMORY if op.base == NONE || op.index != NONE => Source::Value(Value::Unknown),
             MEMORY => Source::Unclear,
             from => Source::Register(from, op.half),
         },

@@ -49,6 +49,11 @@ pub(crate) fn link(body: &Body, own: Range<usize>, drafts: &mut [Draft]) -> Vec<
             .rev()
             .copied()
             .find(|&b| begins(&drafts[b], &drafts[d]));
+        // The end of a loop that the program divides itself: gcc's call that prepared its reductions or scans.
+        let before = before.or_else(|| {
+            let mut earlier = order[..i].iter().rev().copied();
+            earlier.find(|&b| prepares(&drafts[b]) && drafts[d].is_loops_end())
+        });
         drafts[d].region = before;
         if before.is_none() && matches!(drafts[d].construct, Construct::Loop | Construct::Sections)
         {
@@ -136,6 +141,12 @@ fn begins(begin: &Draft, part: &Draft) -> bool {
     begin.edge == Edge::Begin && kind(b) == kind(p) && b.probe != Some(Probe::TaskAlloc)
 }
 
+/// Whether it is gcc's call that prepares a loop's reductions or scans, where the program divides the iterations itself.
+fn prepares(draft: &Draft) -> bool {
+    let probe = draft.record.and_then(|e| e.probe);
+    probe == Some(Probe::LoopStart) && draft.edge == Edge::Encloses
+}
+
 /// The construct that a barrier ends.
 fn ended(barrier: &Draft, path: &Path, drafts: &[Draft]) -> Option<usize> {
     let construct = barrier.ends?;
@@ -185,19 +196,25 @@ fn follow_paths(body: &Body, by_block: &FxHashMap<usize, Vec<usize>>, drafts: &m
     }
 }
 
-/// Parts of a loop that is no `for` in the source, and what they lack.
+/// What parts don't say themselves: the construct of a loop that is no `for` in the source, its schedule, and the name of a
+/// critical section.
 fn inherit(d: usize, drafts: &mut [Draft]) {
     let Some(region) = drafts[d].region else {
         return;
     };
-    let begin = (drafts[region].construct, drafts[region].detail.clone());
+    let construct = drafts[region].construct;
+    let takes = match drafts[d].construct {
+        Construct::Loop => true,
+        Construct::Critical => drafts[d].edge == Edge::End,
+        _ => false,
+    };
+    let detail = (takes && drafts[d].detail.is_none())
+        .then(|| drafts[region].detail.clone())
+        .flatten();
     let draft = &mut drafts[d];
-    if draft.construct == Construct::Loop {
-        if matches!(begin.0, Construct::Sections | Construct::Distribute) {
-            draft.construct = begin.0;
-        }
-        if draft.detail.is_none() {
-            draft.detail = begin.1;
-        }
+    let renamed = matches!(construct, Construct::Sections | Construct::Distribute);
+    if draft.construct == Construct::Loop && renamed {
+        draft.construct = construct;
     }
+    draft.detail = detail.or(draft.detail.take());
 }

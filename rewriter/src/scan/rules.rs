@@ -2,13 +2,14 @@
 
 use crate::image::Image;
 use crate::unwind::{Frames, Row};
+use gimli::UnwindContext;
 use std::fmt;
-use std::sync::{Mutex, OnceLock};
+use std::sync::OnceLock;
 
 /// The unwind rules of a file.
 pub(crate) struct Rules<'a> {
     bytes: &'a [u8],
-    frames: OnceLock<Option<Mutex<Frames<'a>>>>,
+    frames: OnceLock<Option<Frames<'a>>>,
 }
 
 impl fmt::Debug for Rules<'_> {
@@ -29,9 +30,11 @@ impl<'a> Rules<'a> {
     pub(crate) fn rows(&self, addresses: impl Iterator<Item = u64>) -> Option<Vec<Option<Row>>> {
         let frames = self.frames.get_or_init(|| {
             let image = Image::read(self.bytes, "").ok()?;
-            Frames::read(&image).map(Mutex::new)
+            Frames::read(&image)
         });
-        let frames = frames.as_ref()?.lock().ok()?;
-        Some(addresses.map(|at| frames.row(at)).collect())
+        let frames = frames.as_ref()?;
+        let mut context = UnwindContext::new();
+        let rows = addresses.map(|at| frames.row(at, &mut context));
+        Some(rows.collect())
     }
 }

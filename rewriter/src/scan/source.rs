@@ -123,6 +123,17 @@ impl<'a> Lines<'a> {
         out
     }
 
+    /// Whether two of these groups of instructions have no line in common: both have some.
+    pub(crate) fn are_apart(&self, groups: &[Vec<u64>]) -> bool {
+        let lines = |group: &Vec<u64>| -> BTreeSet<(String, u32)> {
+            let all = group.iter().filter_map(|&va| self.at(va));
+            all.map(|s| (s.file, s.line)).collect()
+        };
+        let groups: Vec<_> = groups.iter().map(lines).filter(|g| !g.is_empty()).collect();
+        let apart = |x: &BTreeSet<_>| groups.iter().any(|y| x.is_disjoint(y));
+        groups.iter().any(apart)
+    }
+
     /// The line of the instruction at an address.
     pub(crate) fn at(&self, va: u64) -> Option<Source> {
         let location = self.context.as_ref()?.find_location(va).ok()??;

@@ -37,6 +37,7 @@ pub(crate) struct Step<'m, 'a> {
 fn slot(state: &State, op: &Op) -> Option<Slot> {
     match op.base {
         NONE => None,
+        _ if op.index != NONE => None,
         base => state.regs.slot(usize::from(base))?.plus(op.disp),
     }
 }
@@ -330,6 +331,10 @@ impl<'m, 'a> Step<'m, 'a> {
         let callee = match op.a {
             CALLEE => Some(op.disp as usize),
             a => match operand(state, op, a) {
+                Value::Unknown if a == MEMORY => match self.loaded(state, op) {
+                    Value::Callee(n) => Some(n),
+                    _ => None,
+                },
                 Value::Callee(n) => Some(n),
                 Value::Const(va) if a != MEMORY => entries.targets.get(&va).copied(),
                 _ => None,

@@ -49,19 +49,21 @@ impl Value {
             || matches!(self, Value::Query(_))
     }
 
-    /// Whether it is the thread's number, or computed from it without a division.
+    /// Whether it is the thread's number (or the team's), or computed from it without a division.
     pub(crate) fn is_from_thread(self) -> bool {
         matches!(
             self,
-            Value::FromThread | Value::FromBoth | Value::Query(Query::ThreadNum)
+            Value::FromThread | Value::FromBoth | Value::Query(Query::ThreadNum | Query::TeamNum)
         )
     }
 
-    /// Whether it is the number of threads or a multiple of it.
+    /// Whether it is the number of threads (or teams) or a multiple of it.
     pub(crate) fn is_from_threads(self) -> bool {
         matches!(
             self,
-            Value::FromThreads | Value::FromBoth | Value::Query(Query::NumThreads)
+            Value::FromThreads
+                | Value::FromBoth
+                | Value::Query(Query::NumThreads | Query::NumTeams)
         )
     }
 

@@ -121,7 +121,7 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     if drafts[d].probe() == Some(Probe::InlineNextChunk) {
         // The loop is recorded all the same, with one unit for all chunks of a thread.
         dealt::tell(&mut drafts[begin], false);
-        return drafts[d].skip(reason);
+        return drafts[d].skip(reason.to_owned());
     }
     let reason = if begin == d {
         reason.to_owned()

@@ -36,7 +36,7 @@ impl Ledger {
         old: &View<'_>,
         new: &View<'_>,
         code: Range<u64>,
-        release: &dyn Fn(),
+        passed: &(dyn Fn(f64) + Sync),
     ) -> Result<Vec<Range<u64>>, VerifyError> {
         let old_len = old.bytes.len() as u64;
         let new_len = new.bytes.len() as u64;
@@ -69,12 +69,13 @@ impl Ledger {
                 at = part.end;
                 unchanged(old, new, part, &code)?;
                 if at - released >= STEP {
-                    release();
+                    passed((at - released) as f64 / new_len as f64);
                     released = at;
                 }
             }
             at = range.end;
         }
+        passed((new_len - released) as f64 / new_len as f64);
         Ok(self
             .entries
             .into_iter()

@@ -1,17 +1,19 @@
 //! What the patched file says of itself: note, module header, site and window tables, self-description.
 
+mod places;
+
 use super::error::VerifyError;
 use super::ledger::Ledger;
 use super::view::View;
-use crate::describe::{NOTE_LEN, RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256};
-use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
+use crate::describe::{RELAY_LEN, WINDOW_LEN, decode, encodes, identity, sha256};
+use goblin::elf::program_header::ProgramHeader;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
     ABI_VERSION, Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED,
-    MODULE_MAGIC, ModuleHeader, NOTE_NAME, NOTE_TYPE, NoteDesc, Probe, SLOT_NUM_THREADS,
-    SLOT_THREAD_NUM, SLOTS, SiteDesc,
+    MODULE_MAGIC, ModuleHeader, Probe, SLOT_THREAD_NUM, SLOTS, SiteDesc,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
+use places::{find_note, new_loads, own_queries};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -84,7 +86,7 @@ impl<'p> Tables<'p> {
         old: &View<'_>,
         new: &View<'_>,
         planned: Option<&'p SelfDescription>,
-        release: &dyn Fn(),
+        passed: &(dyn Fn(f64) + Sync),
     ) -> Result<Tables<'p>, VerifyError> {
         let damaged = |what: &str| VerifyError::damaged(what);
         let (note, desc) = find_note(new)?;
@@ -101,17 +103,19 @@ impl<'p> Tables<'p> {
         let json = json.ok_or_else(|| damaged("the self-description lies outside the file"))?;
         let unreadable =
             |e| VerifyError::damaged(format!("the self-description can't be read: {e}"));
-        let description = match planned {
-            None => Cow::Owned(decode(json).map_err(unreadable)?),
-            Some(planned) if encodes(json, planned).map_err(unreadable)? => Cow::Borrowed(planned),
-            Some(_) => {
-                return Err(VerifyError::NotThePlan {
-                    what: "the description",
-                    offset: desc.description_offset,
-                });
+        let described = || match planned {
+            None => Ok(Cow::Owned(decode(json).map_err(unreadable)?)),
+            Some(planned) if encodes(json, planned).map_err(unreadable)? => {
+                Ok(Cow::Borrowed(planned))
             }
+            Some(_) => Err(VerifyError::NotThePlan {
+                what: "the description",
+                offset: desc.description_offset,
+            }),
         };
-        if description.original_sha256 != sha256(old.bytes, release) {
+        let (description, hash) = rayon::join(described, || sha256(old.bytes, passed));
+        let description: Cow<'p, SelfDescription> = description?;
+        if description.original_sha256 != hash {
             let expected = description.into_owned().original_sha256;
             return Err(VerifyError::OtherOriginal { expected });
         }
@@ -349,79 +353,4 @@ impl<'p> Tables<'p> {
         let bytes = new.at_va(va, len).filter(|_| inside);
         bytes.ok_or_else(|| VerifyError::damaged("a table lies outside the read-only segment"))
     }
-}
-
-/// The slots for the runtime's own functions are empty, or lead to functions of these names in the original.
-fn own_queries(old: &View<'_>, header_va: u64, slots: &[u8]) -> bool {
-    let slot = |slot: usize| number(slots, 8 * slot, 8).unwrap_or(0);
-    let empty = slot(SLOT_THREAD_NUM) == 0 && slot(SLOT_NUM_THREADS) == 0;
-    let names = [
-        (SLOT_THREAD_NUM, "omp_get_thread_num"),
-        (SLOT_NUM_THREADS, "omp_get_num_threads"),
-    ];
-    let defines = |name: &str, va: u64| {
-        let elf = &old.elf;
-        let tables = [(&elf.syms, &elf.strtab), (&elf.dynsyms, &elf.dynstrtab)];
-        tables.iter().any(|(symbols, names)| {
-            let mut here = symbols
-                .iter()
-                .filter(|s| s.st_shndx != 0 && s.st_value == va);
-            here.any(|s| names.get_at(s.st_name) == Some(name))
-        })
-    };
-    empty
-        || names
-            .iter()
-            .all(|&(at, name)| defines(name, header_va.wrapping_add(slot(at))))
-}
-
-fn find_note(new: &View<'_>) -> Result<(ProgramHeader, NoteDesc), VerifyError> {
-    let notes = new
-        .elf
-        .program_headers
-        .iter()
-        .filter(|p| p.p_type == PT_NOTE);
-    let mut ours = notes.filter_map(|p| {
-        let raw = new.at_offset(p.p_offset, p.p_filesz)?;
-        let head = raw.get(12..20)? == NOTE_NAME
-            && number(raw, 0, 4)? == NOTE_NAME.len() as u64
-            && number(raw, 4, 4)? == NoteDesc::LEN as u64
-            && number(raw, 8, 4)? == u64::from(NOTE_TYPE)
-            && p.p_filesz == NOTE_LEN;
-        Some((p.clone(), NoteDesc::from_bytes(&raw[20..])?)).filter(|_| head)
-    });
-    let note = ours.next().ok_or(VerifyError::NotPatched)?;
-    match ours.next() {
-        None => Ok(note),
-        Some(_) => Err(VerifyError::damaged("there are two notes of ompfuse")),
-    }
-}
-
-/// The loads behind the original's end in the file: three, one behind the other, first or last of all.
-fn new_loads(old: &View<'_>, new: &View<'_>) -> Result<[ProgramHeader; 3], VerifyError> {
-    let all: Vec<_> = new.loads().collect();
-    let is_new = |p: &ProgramHeader| p.p_offset >= old.bytes.len() as u64;
-    let first = all.iter().position(|p| is_new(p)).unwrap_or(all.len());
-    let three: Vec<_> = all[first..]
-        .iter()
-        .take_while(|p| is_new(p))
-        .map(|&p| p.clone())
-        .collect();
-    let at_an_end = first == 0 || first + three.len() == all.len();
-    let whole = all.len() == old.loads().count() + 3 && at_an_end;
-    let three: Result<[ProgramHeader; 3], _> = three.try_into();
-    let Some(three) = three.ok().filter(|_| whole) else {
-        return Err(VerifyError::damaged("there aren't three new segments"));
-    };
-    let rights = [PF_R, PF_R | PF_X, PF_R | PF_W];
-    if three
-        .iter()
-        .zip(rights)
-        .any(|(p, flags)| p.p_flags != flags || p.p_filesz != p.p_memsz)
-    {
-        return Err(VerifyError::damaged(
-            "the new segments have other rights than read, execute, write",
-        ));
-    }
-    Ok(three)
 }

@@ -15,6 +15,7 @@ use gimli::{
     UnwindContext, UnwindSection,
 };
 use goblin::elf::program_header::PT_GNU_EH_FRAME;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -161,32 +162,52 @@ pub(super) fn check(
         }
         sets.push((Lookup::DebugFrame(&debug_frame, &no_bases), rules));
     }
+    for (lookup, rules) in &sets {
+        let wrong: Vec<Option<u64>> = code
+            .places
+            .par_chunks(PLACES)
+            .map(|places| first_wrong(places, lookup, rules, &original))
+            .collect();
+        if let Some(at) = wrong.into_iter().flatten().next() {
+            return damaged(&format!("the unwind information at {at:#x} is wrong"));
+        }
+    }
+    Ok(())
+}
+
+/// So many places are checked together.
+const PLACES: usize = 1024;
+
+/// The first place with other rules than those that follow from the original's.
+fn first_wrong(
+    places: &[Place],
+    lookup: &Lookup<'_, '_>,
+    rules: &Rules,
+    original: &Table<'_>,
+) -> Option<u64> {
     let mut expected = Expected {
         original,
         last: None,
     };
     let mut context = UnwindContext::new();
-    for (lookup, rules) in &sets {
-        // Many places are of one entry: its rows are made once.
-        let mut of_entry = None;
-        for place in &code.places {
-            let Some(fde) = rules.find(place.at) else {
-                continue;
-            };
-            if of_entry.as_ref().is_none_or(|(entry, _)| *entry != fde) {
-                of_entry = Some((fde, lookup.rows(fde, &mut context)));
-            }
-            let rows = of_entry.as_ref().and_then(|(_, rows)| rows.as_ref());
-            let mut rows = rows.into_iter().flatten();
-            let found = rows.find(|(range, _)| range.contains(&place.at));
-            let found = found.map(|(_, row)| row);
-            if found.is_none() || found != expected.at(place, &mut context).as_ref() {
-                let what = format!("the unwind information at {:#x} is wrong", place.at);
-                return damaged(&what);
-            }
+    // Many places are of one entry: its rows are made once.
+    let mut of_entry = None;
+    for place in places {
+        let Some(fde) = rules.find(place.at) else {
+            continue;
+        };
+        if of_entry.as_ref().is_none_or(|(entry, _)| *entry != fde) {
+            of_entry = Some((fde, lookup.rows(fde, &mut context)));
+        }
+        let rows = of_entry.as_ref().and_then(|(_, rows)| rows.as_ref());
+        let mut rows = rows.into_iter().flatten();
+        let found = rows.find(|(range, _)| range.contains(&place.at));
+        let found = found.map(|(_, row)| row);
+        if found.is_none() || found != expected.at(place, &mut context).as_ref() {
+            return Some(place.at);
         }
     }
-    Ok(())
+    None
 }
 
 /// At an island the original's rules hold, of an instruction that has moved: they must be those of where control comes from.
@@ -204,13 +225,13 @@ fn islands(old: &View<'_>, code: &Counts) -> Result<(), VerifyError> {
 }
 
 /// What the original says, and what follows from it.
-struct Expected<'d> {
-    original: Table<'d>,
+struct Expected<'a, 'd> {
+    original: &'a Table<'d>,
     /// Most places are those of a probe, with one origin.
     last: Option<(u64, Option<Row>)>,
 }
 
-impl Expected<'_> {
+impl Expected<'_, '_> {
     fn at(&mut self, place: &Place, context: &mut UnwindContext<usize>) -> Option<Row> {
         let Some(origin) = place.origin else {
             return Some(entered());

@@ -1,5 +1,6 @@
 //! Constructs that gcc compiles without a call: loops, masters and singles, each with its end; and code that is none.
 
+mod compilers;
 mod moved;
 mod ordinary;
 #[path = "../scan_support/mod.rs"]

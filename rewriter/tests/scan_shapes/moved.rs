@@ -3,6 +3,7 @@
 use super::scan_support::{HEADER, begins, compile, complete, ends};
 use ompfuse_format::Construct;
 use ompfuse_format::site::Outcome;
+use ompfuse_rewriter::model::Site;
 
 #[test]
 fn fortran_loops() {
@@ -121,4 +122,47 @@ main: push %rbp; push %rbx; sub $8, %rsp; mov %edi, %ebp
     };
     let scan = program.scan();
     assert_eq!(complete(&scan, Construct::Loop), 1, "{:?}", scan.sites);
+}
+
+/// Of two loops with the same bounds and no barrier between them gcc makes one, which only source lines tell.
+#[test]
+fn loops_that_may_be_two_are_said_to_be() {
+    let program = "
+void two(int n) {
+  #pragma omp parallel firstprivate(n)
+  {
+    #pragma omp for nowait
+    for (int i = 0; i < n; i++)
+      a[i] = a[i] * 0.5 + b[i];
+    #pragma omp for nowait
+    for (int i = 0; i < n; i++)
+      b[i] += a[i];
+  }
+}
+void one(int n) {
+  #pragma omp parallel for firstprivate(n)
+  for (int i = 0; i < n; i++)
+    a[i] = a[i] * 0.5 + b[i];
+}
+int main(int argc, char **argv) { two(argc * 100); one(argc * 50); return 0; }
+";
+    for (flags, said) in [("-O1 -g", 1), ("-O2 -g", 1), ("-O3 -g", 1), ("-O2", 0)] {
+        let command = format!("gcc -fopenmp {flags}");
+        let Some(program) = compile(&format!("{HEADER}{program}"), &command) else {
+            return;
+        };
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), 2, "{command}");
+        let shared = |s: &&&Site| s.info.detail.as_deref() != Some("static");
+        let shared: Vec<_> = loops.iter().filter(shared).collect();
+        assert_eq!(shared.len(), said, "{command}");
+        for site in shared {
+            let info = &site.info;
+            let detail = Some("static; two loops may share this code");
+            assert_eq!(info.detail.as_deref(), detail, "{command}");
+            let function = info.function.as_deref();
+            assert_eq!(function, Some("two._omp_fn.0"), "{command}");
+        }
+    }
 }

@@ -147,6 +147,67 @@ void may(int i) { if (i & 1) throw i; a[i & 7] += i; }
     }
 }
 
+/// Where several tables' addresses are in one register in turn, a jump leads to the targets of any of them.
+#[test]
+fn several_jump_tables_in_one_register() {
+    let source = "
+static long tot;
+static int op(int k, int v) {
+  switch (k % 9) { case 0: return v+1; case 1: return v*3; case 2: return v^5; case 3: return v-7; case 4: return v<<1;
+    case 5: return -v; case 6: return v%11; case 7: return v/3; default: return v; }
+}
+int main(int n, char **v) {
+  long s = 0;
+#pragma omp parallel for reduction(+:s) num_threads(2) schedule(static)
+  for (int i = 0; i < 300; i++)
+    switch (i % 7) { case 0: s += op(i, n); break; case 1: s += 1; break; case 2: s -= 2; break; case 3: s += i; break;
+      case 4: s ^= 0; break; case 5: if (i > 200) continue; s += 3; break; case 6: s += op(n, i); }
+  tot += s;
+  return 0;
+}
+";
+    for command in [
+        "gcc-11 -fopenmp -O3",
+        "gcc -fopenmp -O2",
+        "gcc -fopenmp -O3",
+    ] {
+        let Some(program) = compile(source, command) else {
+            continue;
+        };
+        let scan = program.scan();
+        assert_eq!(complete(&scan, Construct::Loop), 1, "{command}");
+        windows_are_sound(&scan, &program.objdump(), command);
+    }
+}
+
+/// Vectorised code compares the length of a chunk, which begins no loop. Chunks that are dealt to teams are a loop too.
+#[test]
+fn chunks_that_are_vectorised() {
+    let source = "
+double x[2000];
+long c;
+int main(int n, char **v) {
+#pragma omp teams num_teams(3) thread_limit(2) reduction(+:c)
+  {
+#pragma omp distribute parallel for simd schedule(static, 4) dist_schedule(static, 16) reduction(+:c)
+    for (int i = 0; i < 2000; i++) { x[i] = i * 0.5; c += i; }
+  }
+  return 0;
+}
+";
+    for level in ["-O1", "-O2", "-O3"] {
+        let command = format!("gcc -fopenmp {level}");
+        let Some(program) = compile(source, &command) else {
+            continue;
+        };
+        let scan = program.scan();
+        assert_eq!(begins(&scan, Construct::Loop).len(), 1, "{command}");
+        let dealt = begins(&scan, Construct::Distribute);
+        assert_eq!(dealt.len(), 1, "{command}");
+        assert_eq!(dealt[0].info.detail.as_deref(), Some("static, chunk"));
+    }
+}
+
 #[test]
 fn atomics_and_fences_are_listed() {
     let source = "

@@ -4,7 +4,7 @@
 
 use crate::construct::Construct;
 use crate::site::{
-    BinaryInfo, Edge, HexAddress, Mechanism, Outcome, SelfDescription, SiteInfo, Source,
+    BinaryInfo, Edge, HexAddress, Mechanism, Outcome, SelfDescription, SiteInfo, Source, Text,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
@@ -64,10 +64,35 @@ impl<T: std::hash::Hash + Eq> Numbers<T> {
     }
 }
 
+/// The numbers of texts that were looked up lately, column by column: many sites have the same one, which need not be read for
+/// that.
+#[derive(Default)]
+struct Shared<'a>([[Option<(&'a Text, u32)>; LATELY]; 4]);
+
+/// So many texts of a column are kept.
+const LATELY: usize = 16;
+
+impl<'a> Shared<'a> {
+    fn number(
+        &mut self,
+        column: usize,
+        text: Option<&'a Text>,
+        look_up: impl FnOnce(&'a str) -> u32,
+    ) -> u32 {
+        let Some(text) = text else { return 0 };
+        let place = &mut self.0[column][(text.as_ptr().addr() / 16) % LATELY];
+        match place {
+            Some((known, number)) if Text::ptr_eq(known, text) => *number,
+            _ => place.insert((text, look_up(text))).1,
+        }
+    }
+}
+
 impl<'a> Columns<'a> {
     fn new(sites: &'a [SiteInfo]) -> Columns<'a> {
         let mut columns = Columns::default();
         let mut numbers = Numbers(HashMap::new());
+        let mut shared = Shared::default();
         let mut kinds = Numbers(HashMap::new());
         let mut before = 0;
         for site in sites {
@@ -76,10 +101,13 @@ impl<'a> Columns<'a> {
                 Some(text) => 1 + numbers.of(text, || texts.push(Cow::Borrowed(text))),
                 None => 0,
             };
-            columns.function.push(text(site.function.as_deref()));
-            columns.entry.push(text(site.entry.as_deref()));
-            columns.detail.push(text(site.detail.as_deref()));
-            columns.reason.push(text(site.reason.as_deref()));
+            let mut of = |column: usize, shared_text: &'a Option<Text>| {
+                shared.number(column, shared_text.as_ref(), |t| text(Some(t)))
+            };
+            columns.function.push(of(0, &site.function));
+            columns.entry.push(of(1, &site.entry));
+            columns.detail.push(of(2, &site.detail));
+            columns.reason.push(of(3, &site.reason));
             let source = site.source.as_ref();
             columns.file.push(text(source.map(|s| s.file.as_str())));
             columns.line.push(source.map_or(0, |s| s.line));
@@ -99,9 +127,10 @@ impl<'a> Columns<'a> {
 
     /// The rows; `None` if the columns contradict each other.
     fn rows(&self) -> Option<Vec<SiteInfo>> {
-        let text = |column: &[u32], row: usize| -> Option<Option<String>> {
+        let texts: Vec<Text> = self.texts.iter().map(|t| Text::from(&**t)).collect();
+        let text = |column: &[u32], row: usize| -> Option<Option<Text>> {
             match column.get(row)?.checked_sub(1) {
-                Some(number) => Some(Some(self.texts.get(number as usize)?.clone().into_owned())),
+                Some(number) => Some(Some(texts.get(number as usize)?.clone())),
                 None => Some(None),
             }
         };
@@ -124,7 +153,10 @@ impl<'a> Columns<'a> {
                 entry: text(&self.entry, at)?,
                 mechanism,
                 outlined: outlined.map(|to| HexAddress(address.wrapping_add_signed(to))),
-                source: text(&self.file, at)?.map(|file| Source { file, line }),
+                source: text(&self.file, at)?.map(|file| Source {
+                    file: file.to_string(),
+                    line,
+                }),
                 detail: text(&self.detail, at)?,
                 outcome,
                 reason: text(&self.reason, at)?,
@@ -214,7 +246,7 @@ mod tests {
     }
 
     fn description() -> SelfDescription {
-        let text = |t: &str| Some(t.to_owned());
+        let text = |t: &str| Some(t.into());
         let begin = SiteInfo {
             function: text("main"),
             entry: text("GOMP_parallel"),

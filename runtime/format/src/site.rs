@@ -2,6 +2,7 @@
 
 use crate::construct::Construct;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// An address, as a hexadecimal string in JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,6 +83,9 @@ pub struct Source {
     pub line: u32,
 }
 
+/// A text that many sites have.
+pub type Text = Arc<str>;
+
 /// A place in machine code where something of OpenMP happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteInfo {
@@ -90,7 +94,7 @@ pub struct SiteInfo {
     /// Link-time address.
     pub address: HexAddress,
     /// Name of the function that it is in, where known.
-    pub function: Option<String>,
+    pub function: Option<Text>,
     /// The construct.
     pub construct: Construct,
     /// What the site does to it.
@@ -98,7 +102,7 @@ pub struct SiteInfo {
     /// The site where the construct begins (`id` itself at a begin): the region.
     pub region: u32,
     /// The runtime's function that is called here.
-    pub entry: Option<String>,
+    pub entry: Option<Text>,
     /// How the probe is placed.
     pub mechanism: Mechanism,
     /// The outlined function that is handed over here.
@@ -106,11 +110,11 @@ pub struct SiteInfo {
     /// Source line, from debug information or `ident_t.psource`.
     pub source: Option<Source>,
     /// More about the construct: a schedule, a critical section's name, "or equivalent".
-    pub detail: Option<String>,
+    pub detail: Option<Text>,
     /// Whether it has a probe.
     pub outcome: Outcome,
     /// Why it has none.
-    pub reason: Option<String>,
+    pub reason: Option<Text>,
 }
 
 impl AsRef<SiteInfo> for SiteInfo {

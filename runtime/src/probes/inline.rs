@@ -39,14 +39,15 @@ pub(crate) fn inline(
                 loops::next_chunk(thread);
             }
         }
-        Some(Probe::InlineEnd) => {
-            let region = entry::region(site);
-            thread.end_to(|work| {
-                work.site.get() == region && work.construct.get() != Construct::Range
-            });
-        }
         _ => {}
     }
+}
+
+/// The end of a construct, told by where it began ([`Probe::InlineEnd`]).
+#[inline(always)]
+pub(crate) fn end(thread: &Thread, site: &SiteDesc) {
+    let region = entry::region(site);
+    thread.end_to(|work| work.site.get() == region && work.construct.get() != Construct::Range);
 }
 
 /// Thread number as the frame knows it, or the runtime where the frame is not one of a team (an orphaned construct in

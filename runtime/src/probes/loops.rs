@@ -1,14 +1,18 @@
 //! Work-sharing loops. A loop is an entry of its own per thread and instance; each range of it that the thread executes
 //! is an XU inside it, labelled by its first iteration, counted from 0.
 
-use super::divide::{divide, divide_signed, divide_up};
+mod kmpc;
+
+pub(crate) use kmpc::{dispatch_init, dispatch_next, static_fini, static_init};
+
+use super::divide::{divide_signed, divide_up};
 use super::sync;
 use crate::entry::{self, Call, bound, bound_at};
 use crate::host::Question;
 use crate::thread::{Chunks, Place, Thread, Work};
 use ompfuse_format::Construct;
-use ompfuse_format::abi::{FLAG_CHUNKS, SiteDesc};
-use ompfuse_format::record::Step;
+use ompfuse_format::abi::SiteDesc;
+use ompfuse_format::record::{Step, short};
 
 /// Opens a loop, and its first range `(first iteration, iterations)`. The caller has charged and closed.
 #[inline(always)]
@@ -27,35 +31,40 @@ pub(crate) fn open(
     work.first.set(first);
     work.step.set(step);
     if let Some((index, extent)) = range {
-        open_range_of(thread, work, index, extent);
+        open_range_of(thread, work, (construct, site), index, extent);
     }
 }
 
 /// Opens a range of the innermost loop.
+#[inline(always)]
 fn open_range(thread: &Thread, index: i64, extent: u64) {
     if let Some(work) = thread.work() {
-        open_range_of(thread, work, index, extent);
+        let loop_ = (work.construct.get(), work.site.get());
+        open_range_of(thread, work, loop_, index, extent);
     }
 }
 
-/// Opens a range of a loop, which is the innermost one.
+/// Opens a range of a loop, which is the innermost one, of this construct at this site.
 #[inline(always)]
-fn open_range_of(thread: &Thread, work: &Work, index: i64, extent: u64) {
+fn open_range_of(
+    thread: &Thread,
+    work: &Work,
+    (construct, site): (Construct, u32),
+    index: i64,
+    extent: u64,
+) {
     let place = Place {
         parent: work.node.get(),
         step: Step::Range,
         index,
-        path: thread.path(&work.place(), work.site.get(), index),
+        path: thread.path(&work.place(), site, index),
     };
-    let construct = if work.construct.get() == Construct::Sections {
-        Construct::Section
-    } else {
-        Construct::Range
-    };
-    thread.open(construct, work.site.get(), place, extent);
+    let construct = short::part_of(construct);
+    thread.open_part(work, construct, site, place, extent);
 }
 
 /// Closes the range that ends, if one is open. The caller has charged.
+#[inline(always)]
 fn close_range(thread: &Thread) {
     thread.close_to(is_range);
 }
@@ -65,7 +74,17 @@ fn is_range(work: &Work) -> bool {
 }
 
 /// Logical number of the iteration with this value of the loop variable. Wraps as the loop's own arithmetic does.
+#[inline(always)]
 fn logical(value: i64, first: i64, step: i64) -> i64 {
+    match step {
+        1 => value.wrapping_sub(first),
+        _ => logical_by(value, first, step),
+    }
+}
+
+/// As [`logical`], with any step.
+#[inline(never)]
+fn logical_by(value: i64, first: i64, step: i64) -> i64 {
     if step == 0 {
         0
     } else {
@@ -74,7 +93,17 @@ fn logical(value: i64, first: i64, step: i64) -> i64 {
 }
 
 /// Number of iterations from `first` while before `end` (exclusive), by `step`.
+#[inline(always)]
 fn iterations(first: i64, end: i64, step: i64) -> u64 {
+    match step {
+        1 => end.wrapping_sub(first) as u64,
+        _ => iterations_by(first, end, step),
+    }
+}
+
+/// As [`iterations`], by any step.
+#[inline(never)]
+fn iterations_by(first: i64, end: i64, step: i64) -> u64 {
     let span = if step < 0 {
         first.wrapping_sub(end)
     } else {
@@ -84,6 +113,7 @@ fn iterations(first: i64, end: i64, step: i64) -> u64 {
 }
 
 /// Calls the original, charging the innermost loop's dispatch account. The caller has charged what came before.
+#[inline(always)]
 fn fetch(thread: &Thread, call: &Call) -> u64 {
     let result = prepare(thread, call);
     if let Some(work) = thread.work() {
@@ -93,10 +123,11 @@ fn fetch(thread: &Thread, call: &Call) -> u64 {
 }
 
 /// As [`fetch`], but the dispatch account is charged on: the program asks for the first range right after it.
+#[inline(always)]
 fn prepare(thread: &Thread, call: &Call) -> u64 {
     if let Some(work) = thread.work() {
         if work.fetches.get() == 0 {
-            work.dispatch.clear(thread.k());
+            work.dispatch.clear();
         }
         work.fetches.set(work.fetches.get() + 1);
         thread.turn(&raw const work.dispatch);
@@ -106,6 +137,7 @@ fn prepare(thread: &Thread, call: &Call) -> u64 {
 
 /// What a range's end, and the beginning of the search for the next one, have in common: a boundary, unless the loop has just
 /// been prepared.
+#[inline(always)]
 fn end_range(thread: &Thread) {
     let is_prepared = |work: &Work| core::ptr::eq(thread.account(), &raw const work.dispatch);
     if !thread.work().is_some_and(is_prepared) {
@@ -115,6 +147,7 @@ fn end_range(thread: &Thread) {
 }
 
 /// Reads what GOMP has stored as the next range (end exclusive) and opens it.
+#[inline(always)]
 fn gomp_range(thread: &Thread, site: &SiteDesc, start: Option<u64>, end: Option<u64>) {
     let (Some(start), Some(end), Some(work)) = (start, end, thread.work()) else {
         return;
@@ -230,137 +263,6 @@ fn fetch_section(thread: &Thread, call: &Call) -> u64 {
     result
 }
 
-/// `__kmpc_dispatch_init_*`: bounds inclusive.
-pub(crate) fn dispatch_init(thread: &Thread, call: &Call) -> u64 {
-    let site = call.site();
-    thread.end_all();
-    let first = bound(site, call.known(0).unwrap_or(0));
-    // The increment is signed, of unsigned loops too.
-    let step = call.known(2).unwrap_or(1);
-    let step = if site.width() == 4 {
-        i64::from(step as i32)
-    } else {
-        step as i64
-    };
-    open(
-        thread,
-        Construct::Loop,
-        entry::this(site),
-        first,
-        step,
-        None,
-    );
-    prepare(thread, call)
-}
-
-/// `__kmpc_dispatch_next_*`: stores the next range, end inclusive; a false result ends the loop.
-pub(crate) fn dispatch_next(thread: &Thread, call: &Call) -> u64 {
-    let site = call.site();
-    end_range(thread);
-    let result = fetch(thread, call);
-    if !is_in_loop(thread) {
-        return result;
-    }
-    if result as u32 == 0 {
-        thread.close_to(|work| work.construct.get() == Construct::Loop);
-    } else if let (Some(lower), Some(upper), Some(work)) =
-        (call.known(0), call.known(1), thread.work())
-    {
-        // SAFETY: the runtime has just stored the range behind these pointers of the program.
-        let (lower, upper) = unsafe { (bound_at(site, lower), bound_at(site, upper)) };
-        let (first, step) = (work.first.get(), work.step.get());
-        let extent = iterations(lower, upper.wrapping_add(step.signum()), step);
-        open_range(thread, logical(lower, first, step), extent);
-    }
-    result
-}
-
-/// `ident_t`'s flag of `sections` (`kmp.h`, KMP_IDENT_WORK_SECTIONS).
-const IDENT_WORK_SECTIONS: u32 = 0x400;
-/// `sched_type` static_chunked, and the same for distribute.
-const CHUNKED: [u32; 2] = [33, 91];
-
-/// `__kmpc_for_static_init_*`: bounds inclusive, replaced by those of this thread's part.
-pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
-    let site = call.site();
-    let known = |nth| call.known(nth).unwrap_or(0);
-    let (loc, lower, upper) = (known(0), known(2), known(3));
-    let schedule = call.known(1).map(|schedule| schedule as u32 & 0x1fff_ffff);
-    let is_chunked = schedule.is_none_or(|schedule| CHUNKED.contains(&schedule));
-    if lower == 0 || upper == 0 {
-        return call.forward();
-    }
-    let step = if site.width() == 4 {
-        i64::from(known(5) as i32)
-    } else {
-        known(5) as i64
-    };
-    // SAFETY: the loop's bounds, which the program hands to the runtime to be replaced.
-    let (first, last) = unsafe { (bound_at(site, lower), bound_at(site, upper)) };
-
-    let mut construct = Construct::or_service(site.construct);
-    // SAFETY: KMPC's first argument is an ident_t, whose flags are its second word.
-    if loc != 0 && unsafe { ((loc + 4) as *const u32).read() } & IDENT_WORK_SECTIONS != 0 {
-        construct = Construct::Sections;
-    }
-    thread.end_all();
-    open(thread, construct, entry::this(site), first, step, None);
-    let result = fetch(thread, call);
-
-    // SAFETY: as above.
-    let (own_first, own_last) = unsafe { (bound_at(site, lower), bound_at(site, upper)) };
-    // The runtime gives a thread without work an empty range: an upper bound on the wrong side of the lower one.
-    let empty = if step < 0 {
-        less(site, own_first, own_last)
-    } else {
-        less(site, own_last, own_first)
-    };
-    let total = iterations(first, last.wrapping_add(step.signum()), step);
-    let index = logical(own_first, first, step);
-    let Some(work) = thread.work() else {
-        return result;
-    };
-    if empty || index < 0 || index as u64 >= total {
-        // Nothing for this thread, in any chunk.
-        work.chunks.set(Chunks {
-            next: 0,
-            round: 1,
-            size: 1,
-            total: 0,
-        });
-        return result;
-    }
-    // A part of a team's part doesn't go beyond that.
-    let total = match call.known(7) {
-        Some(end) if end != 0 => {
-            // SAFETY: the end of the team's part (inclusive), stored by the runtime.
-            let end = unsafe { bound_at(site, end) };
-            iterations(first, end.wrapping_add(step.signum()), step).min(total)
-        }
-        _ => total,
-    };
-    let left = total.saturating_sub(index as u64);
-    let count = iterations(own_first, own_last.wrapping_add(step.signum()), step);
-    let stride = known(4);
-    if !is_chunked || stride == 0 {
-        open_range(thread, index, count.min(left));
-        return result;
-    }
-    // SAFETY: the distance to the thread's next chunk, stored by the runtime.
-    let round = logical(unsafe { bound_at(site, stride) }, 0, step);
-    if site.flags & FLAG_CHUNKS != 0 {
-        work.chunks.set(Chunks {
-            next: index,
-            round,
-            size: count as i64,
-            total: total as i64,
-        });
-    } else {
-        open_range(thread, index, share(left, count, round));
-    }
-    result
-}
-
 /// The next chunk of the innermost loop begins, which the program deals itself; the one before has ended. False if there
 /// is none.
 pub(crate) fn next_chunk(thread: &Thread) -> bool {
@@ -412,28 +314,6 @@ pub(crate) fn end_chunk(thread: &Thread, next: i64, end: i64) {
     close_range(thread);
 }
 
-/// Iterations of a thread that executes `chunk` of every `round` of the `left` iterations from its first one on.
-fn share(left: u64, chunk: u64, round: i64) -> u64 {
-    let round = round.unsigned_abs().max(1);
-    let rounds = divide(left, round);
-    rounds * chunk + (left - rounds * round).min(chunk)
-}
-
-/// Order of two bounds in the loop's own type.
-fn less(site: &SiteDesc, a: i64, b: i64) -> bool {
-    if site.flags & ompfuse_format::abi::FLAG_UNSIGNED != 0 {
-        (a as u64) < (b as u64)
-    } else {
-        a < b
-    }
-}
-
-/// `__kmpc_for_static_fini`.
-pub(crate) fn static_fini(thread: &Thread, call: &Call) -> u64 {
-    thread.end_to(|work| !is_range(work));
-    call.forward()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -446,13 +326,6 @@ mod tests {
         assert_eq!(iterations(10, 20, 3), 4);
         assert_eq!(iterations(10, 0, -3), 4);
         assert_eq!(iterations(10, 10, 3), 0);
-    }
-
-    #[test]
-    fn shares_of_chunked_loops() {
-        assert_eq!(share(10, 4, 8), 6); // iterations 0-3 and 8-9 of 10
-        assert_eq!(share(6, 4, 8), 4);
-        assert_eq!(share(3, 4, 8), 3);
     }
 
     #[test]

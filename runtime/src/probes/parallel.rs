@@ -42,6 +42,7 @@ pub(crate) struct Region {
 
 impl Forked {
     /// A region begins at this site.
+    #[inline(always)]
     pub(crate) fn new(thread: &Thread, site: &SiteDesc) -> Forked {
         let construct = match Construct::from_number(site.construct) {
             Some(Construct::Teams) => Construct::Teams,
@@ -54,11 +55,12 @@ impl Forked {
             place: thread.place_task(),
             team: AtomicI64::new(1),
         };
-        thread.write_node(forked.node, construct, forked.site, forked.place);
+        thread.write_node_at_once(forked.node, construct, forked.site, forked.place);
         forked
     }
 
     /// Runs `call` and records the region as the encountering thread sees it.
+    #[inline(always)]
     fn run(&self, thread: &Thread, call: impl FnOnce() -> u64) -> u64 {
         let cost = Cost::new();
         let (result, t0) = sync::timed(thread, &cost, call);
@@ -67,6 +69,7 @@ impl Forked {
     }
 
     /// Writes the region's interval, which ends at the last boundary.
+    #[inline(always)]
     pub(crate) fn write(&self, thread: &Thread, t0: u64, cost: &Cost) {
         let Place {
             parent,
@@ -91,6 +94,7 @@ impl Forked {
     }
 
     /// One member's part of the region: `body` in a frame of its own.
+    #[inline(always)]
     fn part(&self, body: impl FnOnce(Option<&Thread>)) {
         let Some(thread) = process::current() else {
             return body(None);
@@ -98,7 +102,7 @@ impl Forked {
         let frame = self.frame();
         thread.enter(&frame);
         body(Some(thread));
-        thread.leave(&frame, frame.tid as u64);
+        thread.leave_as(&frame, frame.tid as u64, true);
         thread.rest();
     }
 
@@ -183,7 +187,7 @@ pub(crate) unsafe extern "C-unwind" fn gomp_enter(region: *const Region) {
     let function: unsafe extern "C-unwind" fn(u64) =
         unsafe { core::mem::transmute(region.function) };
     region.forked.part(|thread| {
-        if let Some(thread) = thread {
+        if let (Some(thread), true) = (thread, region.in_loop.is_some()) {
             region.open_work(thread);
         }
         // SAFETY: with the program's own argument.
@@ -193,6 +197,7 @@ pub(crate) unsafe extern "C-unwind" fn gomp_enter(region: *const Region) {
 
 impl Region {
     /// Opens the loop or `sections` that the region's threads are in from the start.
+    #[inline(never)]
     pub(crate) fn open_work(&self, thread: &Thread) {
         if let Some((first, step)) = self.in_loop {
             loops::open(thread, self.work, self.forked.site, first, step, None);

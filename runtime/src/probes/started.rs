@@ -96,7 +96,8 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let team = host::num_threads(entry::this(site));
     region.forked.team.store(team, Ordering::Relaxed);
     detached.frame.team.set(team);
-    thread.enter(&detached.frame);
+    thread.charge();
+    thread.enter_here(&detached.frame);
     region.open_work(thread);
     result
 }

@@ -20,8 +20,10 @@ pub(crate) fn timed_from_here(
     call: impl FnOnce() -> u64,
 ) -> (u64, u64) {
     let before = thread.turn(cost);
+    let floor = thread.set_floor(core::ptr::from_ref(cost) as usize);
     let t0 = thread.last();
     let result = call();
+    thread.set_floor(floor);
     thread.switch(before);
     (result, t0)
 }

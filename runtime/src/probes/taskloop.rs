@@ -309,6 +309,7 @@ unsafe extern "C-unwind" fn enter(header: *mut Header) {
         waiting.undeferred.set(true);
     } else {
         thread.switch(&raw const waiting.waiting);
+        thread.set_floor((waiting as *const Waiting) as usize);
         waiting.since.set(thread.last());
     }
 }

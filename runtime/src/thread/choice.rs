@@ -70,6 +70,8 @@ pub(super) struct Choices {
     plain: Cell<u64>,
     adopted: Cell<u64>,
     settings: Cell<Settings>,
+    /// What holds for every region, where nothing is special.
+    usual: Cell<Choice>,
     /// The event set that is counted, plus 1.
     set: Cell<u8>,
     active: Cell<*const Counters>,
@@ -85,6 +87,7 @@ impl Choices {
     /// With the first set's counters, which stay where they are as long as this.
     pub(super) fn begin(&self, counters: *const Counters) {
         self.set.set(FIRST_SET);
+        self.usual.set(Choice::FIRST);
         self.active.set(counters);
         self.groups[0].set(counters);
     }
@@ -120,10 +123,10 @@ impl Choices {
 
 impl Thread {
     /// What holds for an instance of a region that begins now.
-    #[inline]
+    #[inline(always)]
     pub(super) fn choose(&self, site: u32) -> Choice {
         if control::generation() == self.choices.plain.get() {
-            return Choice::new(self.choices.settings.get().set, false);
+            return self.choices.usual.get();
         }
         self.choose_specially(site)
     }
@@ -168,6 +171,7 @@ impl Thread {
         };
         self.be_special(special::SETS);
         let before = self.choices.settings.replace(settings);
+        self.choices.usual.set(Choice::new(settings.set, false));
         self.choices.adopted.set(generation);
         let plain = !settings.special && !settings.paused && settings.rotate == 0;
         self.choices

@@ -1,6 +1,7 @@
 //! Accounts.
 
 use core::cell::Cell;
+use core::mem::MaybeUninit;
 use ompfuse_format::record::{MAX_COUNTERS, NOT_COUNTED};
 
 /// An account: exclusive time in ticks and counts.
@@ -8,8 +9,10 @@ use ompfuse_format::record::{MAX_COUNTERS, NOT_COUNTED};
 pub(crate) struct Cost {
     /// Number of the event set that `counts` are of, plus 1; 0: the one that is counted when it is charged first.
     pub(super) set: Cell<u8>,
+    /// There is something in `counts`: they are emptied by who asks for them first, since most programs count nothing.
+    has_counts: Cell<bool>,
     pub(crate) ticks: Cell<u64>,
-    pub(crate) counts: [Cell<u64>; MAX_COUNTERS],
+    counts: [Cell<MaybeUninit<u64>>; MAX_COUNTERS],
 }
 
 impl Cost {
@@ -18,24 +21,34 @@ impl Cost {
     pub(crate) fn new() -> Cost {
         Cost {
             set: Cell::new(0),
+            has_counts: Cell::new(false),
             ticks: Cell::new(0),
-            counts: [const { Cell::new(0) }; MAX_COUNTERS],
+            counts: [const { Cell::new(MaybeUninit::uninit()) }; MAX_COUNTERS],
         }
     }
 
-    /// Empties it, as far as `k` counters are concerned.
+    /// Empties it.
     #[inline(always)]
-    pub(crate) fn clear(&self, k: usize) {
+    pub(crate) fn clear(&self) {
         self.set.set(0);
+        self.has_counts.set(false);
         self.ticks.set(0);
-        if k > 0 {
-            self.clear_counts(k);
+    }
+
+    /// Its counts, one per counter.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> &[Cell<u64>; MAX_COUNTERS] {
+        if !self.has_counts.get() {
+            self.empty_counts();
         }
+        // SAFETY: all of them have been written; a number's cell lies as one that need not be written yet.
+        unsafe { &*(&raw const self.counts).cast() }
     }
 
     #[inline(never)]
-    fn clear_counts(&self, k: usize) {
-        self.counts.iter().take(k).for_each(|c| c.set(0));
+    fn empty_counts(&self) {
+        self.counts.iter().for_each(|c| c.set(MaybeUninit::new(0)));
+        self.has_counts.set(true);
     }
 
     /// Says that it is counted with this set; false if it has been with another.
@@ -57,7 +70,7 @@ impl Cost {
     /// What it has counted is not known any more.
     #[cold]
     pub(super) fn forget(&self) {
-        self.counts.iter().for_each(|c| c.set(NOT_COUNTED));
+        self.counts().iter().for_each(|c| c.set(NOT_COUNTED));
     }
 
     /// Moves everything into another account.
@@ -68,7 +81,7 @@ impl Cost {
         if set != 0 && !other.bind(set) {
             other.forget(); // of different sets: what is known of the two together is nothing
         }
-        for (from, to) in self.counts.iter().zip(&other.counts).take(k) {
+        for (from, to) in self.counts().iter().zip(other.counts()).take(k) {
             // What is not known in a part is not known of the whole: NOT_COUNTED is the largest number.
             to.set(to.get().saturating_add(from.take()));
         }

@@ -19,6 +19,7 @@ pub(super) struct Creation {
 
 impl Thread {
     /// The first step of creating a task, by a call with this stack pointer.
+    #[inline(always)]
     pub(crate) fn begin_creation(&self, sp: usize) {
         self.switch(&raw const self.pending);
         self.creation.at.set(sp);
@@ -56,6 +57,7 @@ impl Thread {
 
     /// The second step, by a call with this stack pointer: what has passed since the last boundary belongs to it too. Returns when
     /// the first one began. The account around both is current afterwards. `None` if there was something in between.
+    #[inline(always)]
     pub(crate) fn go_on_with_creation(&self, sp: usize) -> Option<u64> {
         let is_creating = self.creation.at.get().wrapping_sub(sp) <= ARGUMENTS
             && core::ptr::eq(self.account.get(), &raw const self.pending);

@@ -36,6 +36,8 @@ pub(crate) struct Frame {
     pub(crate) team: Cell<i64>,
     pub(crate) t0: Cell<u64>,
     pub(crate) cost: Cost,
+    /// [`Thread::set_floor`] before.
+    pub(super) floor: Cell<usize>,
     /// The account that was charged before.
     pub(super) before: Cell<*const Cost>,
     pub(super) work_base: Cell<*const Work>,
@@ -70,6 +72,7 @@ impl Frame {
             team: Cell::new(team),
             t0: Cell::new(0),
             cost: Cost::new(),
+            floor: Cell::new(0),
             before: Cell::new(core::ptr::null()),
             work_base: Cell::new(core::ptr::null()),
             mutex_base: Cell::new(0),

@@ -54,7 +54,7 @@ impl Thread {
         held.t0.set(t0);
         held.acquired.set(self.last.get());
         held.wait.set(wait);
-        held.cost.clear(self.k());
+        held.cost.clear();
         self.drain(cost, &held.cost);
     }
 
@@ -134,7 +134,7 @@ impl Lock {
         to.t0.set(self.t0.get());
         to.acquired.set(self.acquired.get());
         to.wait.set(self.wait.get());
-        to.cost.clear(thread.k());
+        to.cost.clear();
         thread.drain(&self.cost, &to.cost);
     }
 }

@@ -1,8 +1,7 @@
-//! Entering and leaving constructs, and the ranks of what is created in them.
+//! Work-sharing constructs that open and close, and the ranks of what is created in a construct.
 
-use super::{Choice, Frame, Place, Thread, Work, special};
-use crate::probes::started::Detached;
-use crate::{host, syscall};
+use super::{Choice, Place, Thread, Work};
+use crate::host;
 use ompfuse_format::Construct;
 use ompfuse_format::record::short;
 use ompfuse_format::record::{IntervalHead, Step};
@@ -42,7 +41,6 @@ impl Thread {
         node
     }
 
-    #[cold]
     #[inline(never)]
     fn write_here(&self) {
         let frame = self.frame();
@@ -75,40 +73,33 @@ impl Thread {
     #[inline]
     pub(crate) fn place_ranked(&self) -> Place {
         let (node, written, rank, place, site) = match self.work() {
-            Some(work) => {
-                if !work.written.replace(true) {
-                    self.write_node(
-                        work.node.get(),
-                        work.construct.get(),
-                        work.site.get(),
-                        work.place.get(),
-                    );
-                }
-                let (place, site) = (work.place.get(), work.site.get());
-                (work.node.get(), true, &work.rank, place, site)
-            }
-            None => (
-                self.frame().node,
-                self.frame().written.replace(true),
-                &self.frame().rank,
-                self.frame().place,
-                self.frame().site,
+            Some(work) => (
+                work.node.get(),
+                &work.written,
+                &work.rank,
+                work.place.get(),
+                work.site.get(),
             ),
+            None => {
+                let frame = self.frame();
+                let (place, site) = (frame.place, frame.site);
+                (frame.node, &frame.written, &frame.rank, place, site)
+            }
         };
-        if !written {
-            let frame = self.frame();
-            self.write_node(node, frame.construct, frame.site, frame.place);
+        if !written.replace(true) {
+            self.write_here();
         }
-        rank.set(rank.get() + 1);
+        let index = rank.get() + 1;
+        rank.set(index);
         Place {
             parent: node,
             step: Step::Ranked,
-            index: rank.get(),
-            path: self.path(&place, site, rank.get()),
+            index,
+            path: self.path(&place, site, index),
         }
     }
 
-    /// Opens a work-sharing construct, or a range or section of the innermost one, whose account is current from now on.
+    /// Opens a work-sharing construct, whose account is current from now on.
     /// The caller has charged what came before. `None` where the stack is full. Compiled into each caller: places are numbers in
     /// registers there.
     #[inline(always)]
@@ -119,13 +110,34 @@ impl Thread {
         place: Place,
         extent: u64,
     ) -> Option<&Work> {
+        let choice = self.choose(site);
+        self.open_as(construct, site, place, extent, choice)
+    }
+
+    /// Opens a range or section of a loop, which is the innermost construct, as [`Thread::open`].
+    #[inline(always)]
+    pub(crate) fn open_part(
+        &self,
+        around: &Work,
+        construct: Construct,
+        site: u32,
+        place: Place,
+        extent: u64,
+    ) -> Option<&Work> {
         // A loop's ranges share its fate.
-        let choice = match (construct, self.work()) {
-            (Construct::Range | Construct::Section, Some(around)) => {
-                self.sample(around.choice.get(), construct, site, place.path)
-            }
-            _ => self.choose(site),
-        };
+        let choice = self.sample(around.choice.get(), construct, site, place.path);
+        self.open_as(construct, site, place, extent, choice)
+    }
+
+    #[inline(always)]
+    fn open_as(
+        &self,
+        construct: Construct,
+        site: u32,
+        place: Place,
+        extent: u64,
+        choice: Choice,
+    ) -> Option<&Work> {
         let top = self.work_top.get();
         if top == self.work.as_ptr_range().end {
             self.buffer.lose();
@@ -141,18 +153,24 @@ impl Thread {
         work.written.set(false);
         work.rank.set(0);
         work.t0.set(self.last.get());
-        work.cost.clear(self.k());
+        work.cost.clear();
         work.fetches.set(0);
         work.extent.set(extent);
         work.choice.set(choice);
-        work.cost.set.set(choice.set());
-        self.turn(&raw const work.cost);
+        self.begin_account(&work.cost, choice);
         Some(work)
     }
 
     /// Closes the innermost work entry. The caller has charged; the account around it is current afterwards.
     fn close_innermost(&self) {
-        let Some(work) = self.work() else { return };
+        if let Some(work) = self.work() {
+            self.close_this(work);
+        }
+    }
+
+    /// As [`Thread::close_innermost`], which is this one. Compiled into each caller.
+    #[inline(always)]
+    fn close_this(&self, work: &Work) {
         if !self.write_plain(&self.interval_of(work, host::cpu()), work.fetched()) {
             self.write_work(work);
         }
@@ -249,7 +267,7 @@ impl Thread {
     }
 
     /// A boundary, which closes work entries as [`Thread::close_to`] says.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end_to(&self, wanted: impl Fn(&Work) -> bool) {
         self.charge();
         self.close_to(wanted);
@@ -257,8 +275,18 @@ impl Thread {
 
     /// Closes work entries up to and including the innermost one that `wanted` accepts; none if there is no such. The caller
     /// has charged.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn close_to(&self, wanted: impl Fn(&Work) -> bool) {
+        match self.work() {
+            None => {}
+            Some(work) if wanted(work) => self.close_this(work),
+            Some(_) => self.close_around(wanted),
+        }
+    }
+
+    /// The same, where it isn't the innermost one.
+    #[inline(never)]
+    fn close_around(&self, wanted: impl Fn(&Work) -> bool) {
         let base = self.frame().work_base.get();
         let mut at = self.work_top.get();
         while at > base {
@@ -269,145 +297,4 @@ impl Thread {
             }
         }
     }
-
-    /// A boundary, at which a frame is entered: its account is charged from now on.
-    #[inline]
-    pub(crate) fn enter(&self, frame: &Frame) {
-        self.charge();
-        self.enter_here(frame);
-    }
-
-    /// Enters a frame: its account is charged from now on. The caller has charged.
-    #[inline(always)]
-    pub(crate) fn enter_here(&self, frame: &Frame) {
-        if frame.choice.get() == Choice::NONE {
-            let choice = self.choose(frame.site);
-            frame.choice.set(match frame.construct {
-                Construct::Task => {
-                    self.sample(choice, Construct::Task, frame.site, frame.place.path)
-                }
-                _ => choice,
-            });
-        } else if frame.choice.get() != Choice::FIRST {
-            self.be_special(special::SETS); // as another thread has chosen
-        }
-        frame.cost.set.set(frame.choice.get().set());
-        frame.before.set(self.turn(&raw const frame.cost));
-        frame.t0.set(self.last.get());
-        frame.up.set(self.frame.replace(frame));
-        frame.work_base.set(self.work_top.get());
-        frame.mutex_base.set(self.mutex_top.get());
-        self.remember(frame);
-    }
-
-    /// Leaves the current frame, closing what its end implies, and writes its interval. `extent`: see
-    /// [`record::Interval::extent`].
-    pub(crate) fn leave(&self, frame: &Frame, extent: u64) {
-        if !core::ptr::eq(self.frame.get(), frame) {
-            if self.is_gone() {
-                return; // forked away in between, or finished
-            }
-            self.return_to(frame);
-        }
-        self.depth.set(self.depth.get().saturating_sub(1));
-        if self.is_gone() {
-            // Nothing is written, but the frame's memory goes.
-            self.work_top.set(frame.work_base.get());
-            self.mutex_top.set(frame.mutex_base.get());
-            self.frame.set(frame.up.get());
-            self.account.set(frame.before.get());
-            return;
-        }
-        self.end_all();
-        while self.mutex_top.get() > frame.mutex_base.get() {
-            self.mutex_top.set(self.mutex_top.get() - 1);
-            if let Some(held) = self.mutexes.get(self.mutex_top.get()) {
-                self.drain(&held.cost, &frame.cost);
-            }
-        }
-        if !self.write_plain(&self.interval_of_frame(frame, extent), None) {
-            self.write_frame(frame, extent);
-        }
-        self.frame.set(frame.up.get());
-        self.turn(frame.before.get());
-    }
-
-    #[inline(never)]
-    fn write_frame(&self, frame: &Frame, extent: u64) {
-        let head = self.interval_of_frame(frame, extent);
-        let (choice, is_untied) = (frame.choice.get(), frame.is_untied.get());
-        self.write_chosen(choice, &head, &frame.cost, is_untied, None);
-    }
-
-    /// Its interval, if it ends at the last boundary.
-    #[inline(always)]
-    fn interval_of_frame(&self, frame: &Frame, extent: u64) -> IntervalHead {
-        let place = &frame.place;
-        let (node, parent, step, index) = if frame.construct.is_part() {
-            (0, frame.node, Step::None, frame.tid)
-        } else {
-            (frame.node, place.parent, place.step, place.index)
-        };
-        IntervalHead {
-            construct: frame.construct,
-            site: frame.site,
-            node,
-            parent,
-            step,
-            cpu: host::cpu(),
-            index,
-            extent,
-            t0: frame.t0.get(),
-            t1: self.last.get(),
-            own_ticks: frame.cost.ticks.get(),
-        }
-    }
-
-    /// Keeps a frame whose body the program runs between two calls. `None` without memory for it.
-    pub(crate) fn detach(&self, detached: Detached) -> Option<&Detached> {
-        let mut at = self.detached_free.get();
-        if at.is_null() {
-            at = new_detached();
-            if at.is_null() {
-                self.detached_lost.set(self.detached_lost.get() + 1);
-                return None;
-            }
-        } else {
-            // SAFETY: on the free list, so initialised and used by nobody.
-            self.detached_free.set(unsafe { (*at).next.get() });
-        }
-        // SAFETY: room for one, from the free list or fresh pages; the list keeps it until `reattach`.
-        let kept = unsafe {
-            at.write(detached);
-            &*at
-        };
-        kept.next.set(self.detached.replace(at));
-        Some(kept)
-    }
-
-    /// The innermost detached frame, if it is of this construct and still the current task region.
-    pub(crate) fn detached(&self, construct: Construct) -> Option<&Detached> {
-        if self.detached_lost.get() > 0 {
-            self.detached_lost.set(self.detached_lost.get() - 1);
-            return None;
-        }
-        // SAFETY: on the list of detached frames, hence alive.
-        let detached = unsafe { self.detached.get().as_ref()? };
-        let current = core::ptr::eq(self.frame.get(), &raw const detached.frame);
-        (current && detached.frame.construct == construct).then_some(detached)
-    }
-
-    /// Gives up the innermost detached frame, which has been left.
-    pub(crate) fn reattach(&self, detached: &Detached) {
-        let at = self.detached.get();
-        self.detached.set(detached.next.get());
-        detached.next.set(self.detached_free.replace(at));
-    }
-}
-
-/// Memory for one more frame that is kept; null if there is none.
-#[cold]
-#[inline(never)]
-fn new_detached() -> *mut Detached {
-    syscall::map_memory(size_of::<Detached>()).map_or(core::ptr::null_mut(), <*mut u8>::cast)
 }

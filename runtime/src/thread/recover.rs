@@ -42,6 +42,10 @@ impl Stack {
         }
     }
 
+    fn has(&self, object: usize) -> bool {
+        object.wrapping_sub(self.low.get()) < self.len.get()
+    }
+
     /// Whether an object on this stack is gone, when the stack pointer has this value. On any other stack (coroutines,
     /// signal handlers) nothing is known.
     #[inline(always)]
@@ -52,13 +56,35 @@ impl Stack {
 }
 
 impl Thread {
-    /// Forgets what the program has jumped out of. `sp`: its stack pointer now, everything below isn't its own.
+    /// At every probe: forgets what the program has jumped out of. `sp`: its stack pointer now, everything below isn't its own.
     #[inline(always)]
+    pub(crate) fn look_below(&self, sp: usize) {
+        if sp > self.floor.get() {
+            self.recover(sp);
+        }
+    }
+
+    /// Until further notice nothing of this thread's that is open lies below this address: neither the innermost frame nor the
+    /// account that is charged. Returns what held before, for who sets it again when that has ended.
+    #[inline(always)]
+    pub(crate) fn set_floor(&self, floor: usize) -> usize {
+        self.floor.replace(floor)
+    }
+
+    /// As [`Thread::look_below`], without knowing that there may be something.
+    #[inline(never)]
     pub(crate) fn recover(&self, sp: usize) {
         let (frame, account) = (self.frame.get() as usize, self.account.get() as usize);
         if self.stack.is_gone(frame, sp) || self.stack.is_gone(account, sp) {
             self.forget(sp);
         }
+        // What is not on this stack can't be missed.
+        let place = |object: usize| match self.stack.has(object) {
+            true => object,
+            false => usize::MAX,
+        };
+        let frame = place(self.frame.get() as usize);
+        self.set_floor(frame.min(place(self.account.get() as usize)));
     }
 
     #[cold]

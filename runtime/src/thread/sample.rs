@@ -93,16 +93,21 @@ impl Thread {
 
     /// What tells a child of the construct at this place from every other, in every run: told by its label. Nothing where
     /// nobody will ask.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn path(&self, place: &Place, site: u32, index: i64) -> u64 {
         if !self.may_leave_out() {
             return 0;
         }
+        Self::child_path(place, site, index)
+    }
+
+    #[inline(never)]
+    fn child_path(place: &Place, site: u32, index: i64) -> u64 {
         place.child(site, index)
     }
 
     /// Whether a task or range that begins here is left out, in addition to what was chosen.
-    #[inline]
+    #[inline(always)]
     pub(super) fn sample(
         &self,
         choice: Choice,
@@ -110,7 +115,7 @@ impl Thread {
         site: u32,
         path: u64,
     ) -> Choice {
-        if !self.may_leave_out() || choice.is_off() {
+        if !self.may_leave_out() {
             return choice;
         }
         self.sample_by_label(choice, construct, site, path)
@@ -124,6 +129,9 @@ impl Thread {
         site: u32,
         path: u64,
     ) -> Choice {
+        if choice.is_off() {
+            return choice;
+        }
         let Some(tally) = self.tally(construct, site) else {
             return choice;
         };

@@ -6,10 +6,15 @@
 //! is gone, and leaves its parent's record file alone.
 
 use super::Thread;
+use crate::buffer::Buffer;
 use crate::syscall;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 const PAGE: usize = 4096;
+
+/// Where in that page the end of the records is that may be written without further questions ([`Thread::quick_room`]): so who
+/// has become another process asks.
+const QUICK: usize = 8;
 
 /// Nothing is recorded with it any more: it is finished, or another process's.
 const GONE: u32 = 0;
@@ -84,8 +89,31 @@ impl Thread {
         self.state().load(Ordering::Relaxed) == GONE
     }
 
+    #[inline(always)]
+    fn quick(&self) -> &AtomicUsize {
+        let word = core::ptr::from_ref(self)
+            .cast::<u8>()
+            .wrapping_sub(PAGE - QUICK);
+        // SAFETY: as in `state`; zero at first.
+        unsafe { &*word.cast::<AtomicUsize>() }
+    }
+
+    /// Where a short record of any kind can be stored, if there is room in the stage and nothing else to be asked: the thread's
+    /// records are its own, no counters, nothing that may be left out. All that is one word.
+    #[inline(always)]
+    pub(super) fn quick_room(&self) -> Option<*mut u64> {
+        self.buffer.room_below(self.quick().load(Ordering::Relaxed))
+    }
+
+    /// Whether records may be written without further questions from now on.
+    pub(super) fn set_quick(&self, on: bool) {
+        let end = if on { Buffer::QUICK } else { 0 };
+        self.quick().store(end, Ordering::Relaxed);
+    }
+
     /// Nothing is recorded with it any more.
     pub(crate) fn give_up(&self) {
+        self.set_quick(false);
         self.state().store(GONE, Ordering::Release);
     }
 }

@@ -8,25 +8,33 @@ use ompfuse_format::record::short::{self, Origin};
 use ompfuse_format::record::{self, IntervalHead, Node, Step};
 
 impl Thread {
+    /// As [`Thread::write_node`], compiled into its caller.
+    #[inline(always)]
+    pub(crate) fn write_node_at_once(
+        &self,
+        node: u64,
+        construct: Construct,
+        site: u32,
+        place: Place,
+    ) {
+        let words = short::node(&node_of(node, construct, site, place), self.origin());
+        match (self.quick_room(), words) {
+            (Some(out), Some(words)) => {
+                // SAFETY: there is room for any short record, which nothing else refers to.
+                unsafe { out.cast::<[u64; short::NODE_WORDS]>().write(words) };
+                self.buffer.commit(short::NODE_WORDS);
+            }
+            _ => self.write_node(node, construct, site, place),
+        }
+    }
+
     /// Writes the identity of a node.
+    #[inline(never)]
     pub(crate) fn write_node(&self, node: u64, construct: Construct, site: u32, place: Place) {
         if self.is_gone() {
             return;
         }
-        let Place {
-            parent,
-            step,
-            index,
-            ..
-        } = place;
-        let node = Node {
-            construct,
-            site,
-            node,
-            parent,
-            step,
-            index,
-        };
+        let node = node_of(node, construct, site, place);
         let Some(out) = self.buffer.room(Node::LEN) else {
             return;
         };
@@ -78,10 +86,7 @@ impl Thread {
     /// each of its callers, who know much of the record.
     #[inline(always)]
     pub(super) fn write_plain(&self, head: &IntervalHead, fetched: Option<(u64, &Cost)>) -> bool {
-        if !self.is_plain() || self.is_gone() {
-            return false;
-        }
-        let Some(out) = self.buffer.room_left(8 * short::INTERVAL_WORDS) else {
+        let Some(out) = self.quick_room() else {
             return false;
         };
         let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
@@ -186,13 +191,8 @@ impl Thread {
         range: &IntervalHead,
         fetched: Option<(u64, &Cost)>,
     ) -> bool {
-        if !self.is_plain() || self.is_gone() {
-            return false; // what is off, or of another set, is only where something has been chosen
-        }
-        let Some(out) = self.buffer.room(8 * short::LOOP_WORDS) else {
-            // It stands for as many records as it tells intervals.
-            (0..1 + usize::from(fetched.is_some())).for_each(|_| self.buffer.lose());
-            return true;
+        let Some(out) = self.quick_room() else {
+            return false;
         };
         let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
         let origin = self.origin();
@@ -214,7 +214,7 @@ impl Thread {
         }
         let set = cost.bound(self.choices.set()); // it may never have been charged
         let k = self.choices.len(set);
-        let counts = || cost.counts.iter().take(k).map(Cell::get);
+        let counts = || cost.counts().iter().take(k).map(Cell::get);
         let Some(out) = self.buffer.room(record::Interval::LEN + 8 * k) else {
             return;
         };
@@ -331,6 +331,7 @@ impl Thread {
     }
 
     /// A mutex was entered; `cost` is what that took, since `t0`.
+    #[inline(always)]
     pub(crate) fn hold(&self, construct: Construct, site: u32, t0: u64, cost: &Cost) {
         let Some(held) = self.mutexes.get(self.mutex_top.get()) else {
             self.mutex_lost.set(self.mutex_lost.get() + 1);
@@ -342,12 +343,13 @@ impl Thread {
         held.site.set(site);
         held.t0.set(t0);
         held.wait.set(cost.ticks.get());
-        held.cost.clear(self.k());
+        held.cost.clear();
         self.drain(cost, &held.cost);
     }
 
     /// A mutex of this construct was released; `cost` is what that took. They are released in reverse order, but what was
     /// entered may have had no probe.
+    #[inline(always)]
     pub(crate) fn unhold(&self, construct: Construct, cost: &Cost) {
         if self.mutex_lost.get() > 0 {
             self.mutex_lost.set(self.mutex_lost.get() - 1);
@@ -371,5 +373,23 @@ impl Thread {
             held.wait.get(),
             &held.cost,
         );
+    }
+}
+
+#[inline(always)]
+fn node_of(node: u64, construct: Construct, site: u32, place: Place) -> Node {
+    let Place {
+        parent,
+        step,
+        index,
+        ..
+    } = place;
+    Node {
+        construct,
+        site,
+        node,
+        parent,
+        step,
+        index,
     }
 }

@@ -82,6 +82,8 @@ mod sampling;
 mod scan;
 mod select;
 mod simulated;
+mod soak;
 mod taskcalls;
 mod truth;
 mod user;
+mod waiting;

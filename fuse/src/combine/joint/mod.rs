@@ -15,7 +15,7 @@ mod tests;
 
 use super::bc::rows_by_type;
 use super::tally::Tally;
-use super::{Combined, Reason, keys};
+use super::{Combined, Reason, keys, percent, recurrence, stated};
 use crate::label::HashIsKey;
 use crate::table::{EventColumn, XuTable, gather};
 use model::{Counts, Match};
@@ -61,7 +61,7 @@ impl JointJoin {
                 .map(|column| (column, 0, rows.clone()))
                 .collect(),
             sources: vec![rows],
-            confidence: vec![1.0; first.len()],
+            confidence: stated(&first),
             keys: keys(&first),
             first,
             tally: Tally::default(),
@@ -141,6 +141,17 @@ impl JointJoin {
                 }
             }
         }
+        if common.is_empty() {
+            // All that is left is what labels say.
+            let mut source = vec![NONE; self.first.len()];
+            for (&row, &from) in self.sources[0].iter().zip(&of_event[0]) {
+                source[row as usize] = from;
+            }
+            let found = recurrence::of_matches(&self.first, cur, &source);
+            for (known, &row) in self.confidence.iter_mut().zip(&self.sources[0]) {
+                *known = known.min(found[row as usize]);
+            }
+        }
         let why = |is_counted: bool, run: usize| match is_counted {
             true if common.is_empty() => Reason::Absent { run: run as u16 },
             true => Reason::Surplus { run: run as u16 },
@@ -186,8 +197,7 @@ impl JointJoin {
     /// The result.
     pub fn finish(self) -> Combined {
         let mut table = self.first.gather(&self.sources[0]);
-        let percent = |c: &f32| (c * 100.0).round() as u8;
-        table.confidence = Some(self.confidence.iter().map(percent).collect());
+        table.confidence = Some(percent(&self.confidence));
         let (mut origins, mut of_column) = (vec![], vec![]);
         for (column, run, sources) in self.columns {
             table.events.push(column);

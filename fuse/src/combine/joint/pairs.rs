@@ -1,6 +1,6 @@
 //! Pairs of XUs of two runs, and what goes with a difference between them.
 
-use super::regression::{centre, predict, predictions, ridge, squares, variance};
+use super::regression::{Normal, centre, predict, predictions, ridge, squares, variance};
 use rayon::prelude::*;
 
 /// With fewer pairs than this per coefficient a regression says nothing.
@@ -26,12 +26,12 @@ pub(super) struct Shifts {
     pub(super) unexplained: f64,
 }
 
-/// How far the differences' part in a regression `both` of `y` on `x` is to be believed, from 0 to 1; `None` if not at all. The
+/// How far the differences' part in a regression of `y` on `x`, with coefficients `both`, is to be believed, from 0 to 1; `None` if not at all. The
 /// first columns say what labels fix, and `expected` what they let expect; `depth`: how often the pairs were halved before.
 fn trust(
     y: &[f64],
     x: &[Vec<f64>],
-    both: &[f64],
+    (sums, both): (&Normal, &[f64]),
     (fixed, expected): (usize, &[f64]),
     depth: u32,
 ) -> Option<f64> {
@@ -44,7 +44,7 @@ fn trust(
     if explained <= WORTH * (explained + unexplained) || explained <= 1e-9 * n as f64 {
         return None;
     }
-    let labels = ridge(&x[..fixed], y);
+    let labels = sums.solve(fixed);
     let fixed_part = predictions(&x[..fixed], &labels, n);
     let open: Vec<f64> = y.iter().zip(fixed_part).map(|(y, f)| y - f).collect();
     let evidence = evidence(&open, differences);
@@ -172,9 +172,10 @@ impl Search<'_> {
         let (n, k, fixed) = (rows.len(), self.differences.len(), self.fixed);
         let target = of(&self.rest, &rows);
         x.iter_mut().for_each(|column| centre(column));
-        let both = ridge(&x, &target);
+        let sums = Normal::of(&x, &target);
+        let both = sums.solve(x.len());
         let expected = predictions(&x[..fixed], &both[..fixed], n);
-        if let Some(trust) = trust(&target, &x, &both, (fixed, &expected), depth) {
+        if let Some(trust) = trust(&target, &x, (&sums, &both), (fixed, &expected), depth) {
             for &row in &rows {
                 let row = row as usize;
                 let shift = trust * predict(self.differences, &both[fixed..], row);
@@ -236,14 +237,18 @@ fn lower_half(values: Vec<f64>) -> Vec<bool> {
 }
 
 /// The elements that are low, and the others, both in their order: what lies together in memory stays together.
-fn parted<T: Copy>(all: &[T], is_low: &[bool]) -> [Vec<T>; 2] {
+fn parted<T: Copy + Default>(all: &[T], is_low: &[bool]) -> [Vec<T>; 2] {
     let half = all.len() / 2;
-    let (mut low, mut high) = (
-        Vec::with_capacity(half),
-        Vec::with_capacity(all.len() - half),
-    );
+    // Which one it is can't be foreseen: each is written to both, and stays in one.
+    let mut low = vec![T::default(); half + 1];
+    let mut high = vec![T::default(); all.len() - half + 1];
+    let (mut lows, mut highs) = (0, 0);
     for (&one, &is_low) in all.iter().zip(is_low) {
-        if is_low { &mut low } else { &mut high }.push(one);
+        (low[lows], high[highs]) = (one, one);
+        lows += usize::from(is_low);
+        highs += usize::from(!is_low);
     }
+    low.truncate(lows);
+    high.truncate(highs);
     [low, high]
 }

@@ -15,9 +15,11 @@ mod tree;
 use tree::Tree;
 
 /// Costs that are computed together; rows of the cost matrix are padded to a multiple.
-const LANES: usize = 8;
+const LANES: usize = 16;
 /// What single precision makes of a reduced cost of 0, at most, in units of the largest potential or distance.
 const SINGLE: f64 = 2e-6;
+/// Beyond all places; its square is a number yet.
+const FAR: f32 = 1e18;
 /// A reduced cost above this, in units of the extent, counts as 0. Doubled with every round, so that rounding can't keep the
 /// search going for ever.
 const TOLERANCE: f64 = 1e-13;
@@ -46,6 +48,7 @@ pub struct Transport {
     stride: usize,
     sink_x: Vec<f32>,
     sink_y: Vec<f32>,
+    sink_share: Vec<f32>,
     /// What sources, then sinks, have left while the first basis is made.
     left: Vec<u64>,
     start: start::Scratch,
@@ -78,7 +81,7 @@ impl Transport {
         }
         self.measure(x / unit, y / unit);
         let (factor, scale) = self.perturb();
-        start::row_minimum(
+        start::from_afar(
             &self.distances,
             &mut self.left,
             self.stride,
@@ -116,26 +119,51 @@ impl Transport {
         self.demand.retain(|m| m.amount > 0);
     }
 
-    /// The distances; `x` and `y` are the smallest coordinates.
+    /// The distances, and what it costs on average to or from each place; `x` and `y` are the smallest coordinates.
     fn measure(&mut self, x: f64, y: f64) {
         self.stride = self.demand.len().next_multiple_of(LANES);
-        self.sink_x.clear();
-        self.sink_y.clear();
+        for column in [&mut self.sink_x, &mut self.sink_y, &mut self.sink_share] {
+            column.clear();
+        }
+        let total: f64 = self.supply.iter().map(|m| m.amount as f64).sum();
+        let share = |m: &Mass| (m.amount as f64 / total) as f32;
         self.sink_x
             .extend(self.demand.iter().map(|m| (m.x - x) as f32));
         self.sink_y
             .extend(self.demand.iter().map(|m| (m.y - y) as f32));
+        self.sink_share.extend(self.demand.iter().map(share));
         // What is so far away never enters.
-        self.sink_x.resize(self.stride, f32::INFINITY);
+        self.sink_x.resize(self.stride, FAR);
         self.sink_y.resize(self.stride, 0.0);
+        self.sink_share.resize(self.stride, 0.0);
+        self.start.from.clear();
+        self.start.to.clear();
+        self.start.to.resize(self.stride, 0.0);
         self.distances.clear();
+        self.distances.reserve(self.supply.len() * self.stride);
         for source in &self.supply {
             let (x, y) = ((source.x - x) as f32, (source.y - y) as f32);
-            let sinks = self.sink_x.iter().zip(&self.sink_y);
-            self.distances.extend(sinks.map(|(&to_x, &to_y)| {
-                let (dx, dy) = (to_x - x, to_y - y);
-                (dx * dx + dy * dy).sqrt()
-            }));
+            let own = share(source);
+            let chunks = self
+                .sink_x
+                .chunks_exact(LANES)
+                .zip(self.sink_y.chunks_exact(LANES));
+            let chunks = chunks
+                .zip(self.sink_share.chunks_exact(LANES))
+                .zip(self.start.to.chunks_exact_mut(LANES));
+            let mut sums = [0.0; LANES];
+            for (((to_x, to_y), share), to) in chunks {
+                let mut row = [0.0; LANES];
+                for lane in 0..LANES {
+                    let (dx, dy) = (to_x[lane] - x, to_y[lane] - y);
+                    let distance = (dx * dx + dy * dy).sqrt();
+                    row[lane] = distance;
+                    sums[lane] += share[lane] * distance;
+                    to[lane] += own * distance;
+                }
+                self.distances.extend_from_slice(&row);
+            }
+            self.start.from.push(sums.iter().sum());
         }
     }
 
@@ -193,23 +221,26 @@ impl Transport {
         let row = &self.distances[source * self.stride..][..self.stride];
         let potentials = self.tree.sinks();
         let own = self.tree.source(source);
-        let mut least = [f32::INFINITY; LANES];
-        for (row, potentials) in row.chunks_exact(LANES).zip(potentials.chunks_exact(LANES)) {
+        let chunks = || row.chunks_exact(LANES).zip(potentials.chunks_exact(LANES));
+        let mut lanes = [f32::INFINITY; LANES];
+        for (row, potentials) in chunks() {
             for lane in 0..LANES {
-                let reduced = row[lane] - potentials[lane];
-                least[lane] = if reduced < least[lane] {
-                    reduced
-                } else {
-                    least[lane]
-                };
+                lanes[lane] = least(lanes[lane], row[lane] - potentials[lane]);
             }
         }
-        let least = least.into_iter().fold(f32::INFINITY, f32::min);
+        let least = least_of(lanes);
         if least + own >= -(SINGLE as f32) * (1.0 + own.abs()) {
             return None;
         }
-        let mut reduced = row.iter().zip(potentials).map(|(d, p)| d - p);
-        reduced.position(|r| r == least)
+        for (number, (row, potentials)) in chunks().enumerate() {
+            let is_it = |lane: usize| row[lane] - potentials[lane] == least;
+            if (0..LANES).fold(false, |any, lane| any | is_it(lane)) {
+                return (0..LANES)
+                    .find(|&lane| is_it(lane))
+                    .map(|lane| number * LANES + lane);
+            }
+        }
+        None
     }
 
     /// Looks at all arcs that single precision leaves open, until none makes it better.
@@ -255,4 +286,24 @@ impl Transport {
         }
         None
     }
+}
+
+/// The smaller of two numbers that are numbers.
+#[inline]
+fn least(a: f32, b: f32) -> f32 {
+    if b < a { b } else { a }
+}
+
+/// The smallest of them.
+#[inline]
+fn least_of(lanes: [f32; LANES]) -> f32 {
+    let mut lanes = lanes;
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = least(lanes[lane], lanes[lane + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
 }

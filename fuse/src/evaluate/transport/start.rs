@@ -1,71 +1,79 @@
 //! The first basis.
 
-use super::LANES;
+use super::{LANES, least, least_of};
+
+/// What a sink's distance from others weighs; found by trying.
+const WEIGHT: f32 = 1.15;
 
 /// What is needed only until the tree stands.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     /// Arcs of the basis: source, sink (counted from the sources' end), flow.
     pub(super) arcs: Vec<(u16, u16, u64)>,
-    /// Infinite where a sink has nothing left to take.
-    closed: Vec<f32>,
-    open: Vec<u16>,
+    /// Mean distance from each source, and to each sink, by amounts.
+    pub(super) from: Vec<f32>,
+    pub(super) to: Vec<f32>,
+    /// Sources in the order of that.
+    order: Vec<(u32, u16)>,
     /// Neighbours of each node and the flow between them, by `begin`.
     pub(super) neighbours: Vec<(u16, u64)>,
     pub(super) begin: Vec<u16>,
     pub(super) stack: Vec<u16>,
 }
 
-/// Sources take turns; each gives what it can to the nearest sink that still takes something. Each arc uses up either a source
-/// or a sink (the amounts are such that only the last one uses up both), so the arcs are a spanning tree. `left`: amounts of the
-/// sources, then of the sinks.
-pub(super) fn row_minimum(
-    distances: &[f32],
-    left: &mut [u64],
-    stride: usize,
-    scratch: &mut Scratch,
-) {
+/// Sources from which everything is far come first; each gives what it has to the sinks that are near it and far from others
+/// (after Russell, 1969). Each arc uses up either a source or a sink (the amounts are such that only the last one uses up both), so the
+/// arcs are a spanning tree. `left`: amounts of the sources, then of the sinks.
+pub(super) fn from_afar(distances: &[f32], left: &mut [u64], stride: usize, scratch: &mut Scratch) {
     let Scratch {
-        arcs, closed, open, ..
+        arcs,
+        from,
+        to,
+        order,
+        ..
     } = scratch;
-    let sources = distances.len() / stride;
+    let sources = from.len();
     let sinks = left.len() - sources;
+    order.clear();
+    order.extend((0..sources).map(|s| (from[s].to_bits(), s as u16)));
+    // Numbers from 0 on are in the order of their bits.
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    // What is taken off the distances; infinite where a sink has nothing left to take.
+    to.iter_mut().for_each(|mean| *mean *= -WEIGHT);
+    to[sinks..].fill(f32::INFINITY);
     arcs.clear();
-    closed.clear();
-    closed.resize(sinks, 0.0);
-    closed.resize(stride, f32::INFINITY);
-    open.clear();
-    open.extend(0..sources as u16);
-    while !open.is_empty() {
-        open.retain(|&number| {
-            let source = usize::from(number);
-            let sink = nearest(&distances[source * stride..][..stride], closed);
+    for &(_, number) in &*order {
+        let source = usize::from(number);
+        while left[source] > 0 {
+            let sink = nearest(&distances[source * stride..][..stride], to);
             let flow = left[source].min(left[sources + sink]);
             arcs.push((number, (sources + sink) as u16, flow));
             left[source] -= flow;
             left[sources + sink] -= flow;
             if left[sources + sink] == 0 {
-                closed[sink] = f32::INFINITY;
+                to[sink] = f32::INFINITY;
             }
-            left[source] > 0
-        });
+        }
     }
     debug_assert_eq!(arcs.len(), sources + sinks - 1);
 }
 
 fn nearest(row: &[f32], closed: &[f32]) -> usize {
-    let mut least = [f32::INFINITY; LANES];
-    for (row, closed) in row.chunks_exact(LANES).zip(closed.chunks_exact(LANES)) {
+    let chunks = || row.chunks_exact(LANES).zip(closed.chunks_exact(LANES));
+    let mut lanes = [f32::INFINITY; LANES];
+    for (row, closed) in chunks() {
         for lane in 0..LANES {
-            let distance = row[lane] + closed[lane];
-            least[lane] = if distance < least[lane] {
-                distance
-            } else {
-                least[lane]
-            };
+            lanes[lane] = least(lanes[lane], row[lane] + closed[lane]);
         }
     }
-    let least = least.into_iter().fold(f32::INFINITY, f32::min);
-    let mut distances = row.iter().zip(closed).map(|(d, c)| d + c);
-    distances.position(|d| d == least).unwrap_or(0)
+    let nearest = least_of(lanes);
+    for (number, (row, closed)) in chunks().enumerate() {
+        let is_it = |lane: usize| row[lane] + closed[lane] == nearest;
+        if (0..LANES).fold(false, |any, lane| any | is_it(lane)) {
+            return (0..LANES)
+                .find(|&lane| is_it(lane))
+                .map_or(0, |lane| number * LANES + lane);
+        }
+    }
+    0
 }

@@ -182,14 +182,6 @@ impl Tree {
             loses = !loses;
             node = usize::from(self.parent[node]);
         }
-        for begin in [source, sink] {
-            let (mut node, mut change) = (begin, amount.wrapping_neg());
-            while node != top {
-                self.flow[node] = self.flow[node].wrapping_add(change);
-                change = change.wrapping_neg();
-                node = usize::from(self.parent[node]);
-            }
-        }
         let (inner, outer) = if is_source_side {
             (source, sink)
         } else {
@@ -207,14 +199,12 @@ impl Tree {
             self.at[outer] + 1,
             self.at[outer] + self.size[outer], // before it changes
         );
-        let mut node = usize::from(self.parent[leaving]);
+        // Arcs on the cycle lose and gain in turn, beginning at both ends of the new one.
+        let (mut node, mut change) = (outer, amount.wrapping_neg());
         while node != top {
-            self.size[node] -= len;
-            node = usize::from(self.parent[node]);
-        }
-        let mut node = outer;
-        while node != top {
+            self.flow[node] = self.flow[node].wrapping_add(change);
             self.size[node] += len;
+            change = change.wrapping_neg();
             node = usize::from(self.parent[node]);
         }
 
@@ -223,6 +213,7 @@ impl Tree {
         self.piece.clear();
         let mut listed = (self.at[inner], self.at[inner]);
         let (mut node, mut parent, mut flow, mut size) = (inner, outer, amount, len);
+        change = amount.wrapping_neg();
         loop {
             let all = (self.at[node], self.at[node] + self.size[node]);
             self.piece
@@ -232,12 +223,20 @@ impl Tree {
             listed = all;
             let next = usize::from(self.parent[node]);
             self.parent[node] = parent as u16;
-            std::mem::swap(&mut self.flow[node], &mut flow);
+            let old = self.flow[node].wrapping_add(change);
+            self.flow[node] = std::mem::replace(&mut flow, old);
+            change = change.wrapping_neg();
             size = len - std::mem::replace(&mut self.size[node], size);
-            if node == leaving {
+            (parent, node) = (node, next);
+            if parent == leaving {
                 break;
             }
-            (parent, node) = (node, next);
+        }
+        while node != top {
+            self.flow[node] = self.flow[node].wrapping_add(change);
+            self.size[node] -= len;
+            change = change.wrapping_neg();
+            node = usize::from(self.parent[node]);
         }
 
         // Its new place: right behind `outer`, or behind all that is below that, whichever is nearer.

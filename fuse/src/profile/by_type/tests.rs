@@ -1,7 +1,9 @@
 use super::*;
 use crate::ProfileWriter;
 use crate::combine::Relax;
+use crate::profile::ProfileError;
 use crate::testing::{golden, listing};
+use bytes::Bytes;
 
 /// Everything about each XU, as text.
 fn rows(profile: &Profile) -> Vec<String> {

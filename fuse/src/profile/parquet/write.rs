@@ -4,6 +4,7 @@ use super::{
     LABEL_LIMIT, ORIGIN_PREFIX, Profile, ProfileError, SOURCE_PREFIX, SUMMARY_KEY, VERSION,
     VERSION_KEY, column_name,
 };
+use crate::Told;
 use crate::label::write_text;
 use crate::table::Site;
 use arrow_array::builder::{FixedSizeBinaryBuilder, StringBuilder};
@@ -27,10 +28,13 @@ use rayon::prelude::*;
 use std::io::Write;
 use std::sync::Arc;
 
-pub(super) fn to_parquet(profile: &Profile) -> Result<Vec<u8>, ProfileError> {
+/// What making the columns takes of the time; they are encoded then.
+const OF_COLUMNS: f64 = 0.3;
+
+pub(super) fn to_parquet(profile: &Profile, told: Told<'_>) -> Result<Vec<u8>, ProfileError> {
     let mut bytes = Vec::new();
     let mut writer = ProfileWriter::new(&mut bytes);
-    writer.write(profile)?;
+    writer.write_told(profile, told)?;
     writer.finish(&profile.summary)?;
     Ok(bytes)
 }
@@ -67,7 +71,12 @@ impl<W: Write + Send> ProfileWriter<W> {
     /// # Errors
     /// [`ProfileError`] if the columns don't have equal lengths or can't be written.
     pub fn write(&mut self, piece: &Profile) -> Result<(), ProfileError> {
+        self.write_told(piece, &|_| ())
+    }
+
+    fn write_told(&mut self, piece: &Profile, told: Told<'_>) -> Result<(), ProfileError> {
         let columns = columns(piece)?;
+        told(OF_COLUMNS);
         let fields: Vec<Field> = columns
             .iter()
             .map(|(name, array, nullable)| Field::new(name, array.data_type().clone(), *nullable))
@@ -81,7 +90,7 @@ impl<W: Write + Send> ProfileWriter<W> {
             self.state = State::Open(Box::new(Open::new(into, &schema, piece)?));
         }
         match &mut self.state {
-            State::Open(open) if !piece.xus.is_empty() => open.write(arrays),
+            State::Open(open) if !piece.xus.is_empty() => open.write(arrays, told),
             _ => Ok(()),
         }
     }
@@ -137,7 +146,8 @@ impl<W: Write + Send> Open<W> {
     }
 
     /// A row group, its columns encoded in parallel: each of ours is one leaf.
-    fn write(&mut self, arrays: Vec<ArrayRef>) -> Result<(), ProfileError> {
+    fn write(&mut self, arrays: Vec<ArrayRef>, told: Told<'_>) -> Result<(), ProfileError> {
+        let each = (1.0 - OF_COLUMNS) / arrays.len() as f64;
         let encoders = self.columns.create_column_writers(self.groups)?;
         let chunks: Vec<_> = encoders
             .into_par_iter()
@@ -146,6 +156,7 @@ impl<W: Write + Send> Open<W> {
                 for leaf in compute_leaves(field, &array)? {
                     encoder.write(&leaf)?;
                 }
+                told(each);
                 encoder.close()
             })
             .collect::<Result<_, ParquetError>>()?;

@@ -91,11 +91,16 @@ impl Body {
         let mut roots = vec![start];
         b.follow(start);
         for &candidate in candidates {
-            if let Some(from) = b.uncovered(candidate) {
+            while let Some(from) = b.uncovered(candidate) {
+                if b.comes_back_to(from) {
+                    b.follow(from);
+                    continue;
+                }
                 b.trouble
                     .get_or_insert("it has code that no known branch leads to");
                 roots.push(from);
                 b.follow(from);
+                break;
             }
         }
         blocks::finish(b, scratch, function, &roots)
@@ -149,6 +154,31 @@ impl Builder<'_, '_> {
             Some(end) => Some(end),
             None => Some(range.start),
         }
+    }
+
+    /// Whether the code at this address stands behind a call that comes back as far as the compiler knew: it made code for
+    /// that, which nothing else leads to, though the called function, of another source file, never returns. The flow of
+    /// control is the compiler's from now on.
+    fn comes_back_to(&mut self, at: u64) -> bool {
+        let decoded = &mut self.decoded;
+        let Some(number) = decoded.grid.insn_before(at) else {
+            return false;
+        };
+        let insn = &decoded.insns[number];
+        let direct = insn.flow_control() == FlowControl::Call
+            && insn.op0_kind() == OpKind::NearBranch64
+            && insn.next_ip() == at;
+        // Of those that never come back by their names every compiler knows it.
+        if !direct || (self.module.entries.no_return).contains(&insn.near_branch_target()) {
+            return false;
+        }
+        let mut flows = decoded.flows.iter_mut().rev();
+        let Some(flow) = flows.find(|f| f.insn as usize == number) else {
+            return false;
+        };
+        let dead = flow.exit.take() == Some(Exit::Dead);
+        flow.falls = dead;
+        dead
     }
 
     fn follow(&mut self, from: u64) {

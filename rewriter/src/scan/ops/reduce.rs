@@ -159,6 +159,7 @@ impl<'m, 'a> Reducer<'m, 'a> {
             }
             OpKind::Memory | OpKind::Register => {
                 op.a = operand(insn, 0, &mut op.value);
+                indexed(&mut op, insn);
                 None
             }
             _ => None,
@@ -182,6 +183,9 @@ impl<'m, 'a> Reducer<'m, 'a> {
             ..blank(insn, number)
         };
         op.a = operand(insn, 1, &mut op.value);
+        if op.a == MEMORY {
+            indexed(&mut op, insn);
+        }
         if insn.op1_kind() == OpKind::Memory && insn.is_ip_rel_memory_operand() {
             let slots = &self.module.entries.slots;
             op.a = match slots.get(&insn.ip_rel_memory_address()) {
@@ -290,6 +294,23 @@ fn blank(insn: &Instruction, number: u32) -> Op {
         mask: 0,
         disp: insn.memory_displacement64().cast_signed(),
         value: 0,
+    }
+}
+
+/// Makes a load from what an index register leads to one that is no stack slot, but may be a slot of the linker's: code of the
+/// large model adds distances so.
+fn indexed(op: &mut Op, insn: &Instruction) {
+    let number = |register: Register| dataflow::number(register).map(|n| n as u8);
+    if insn.memory_index() == Register::None || insn.segment_prefix() != Register::None {
+        return;
+    }
+    let base = match insn.memory_base() {
+        Register::None => Some(NONE),
+        base => number(base),
+    };
+    if let (Some(base), Some(index)) = (base, number(insn.memory_index())) {
+        (op.base, op.index) = (base, index);
+        op.scale = insn.memory_index_scale() as u8;
     }
 }
 

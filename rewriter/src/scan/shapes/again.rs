@@ -1,5 +1,6 @@
 //! Loops whose bounds the compiler computed before, for another loop of the same length or once for all rounds of a cycle.
 
+use super::division::Division;
 use super::loops::Shape;
 use super::{Analysis, NaturalLoop};
 use crate::model::{Action, ProbeSpec};
@@ -65,7 +66,7 @@ pub(super) fn add_apart(
     let division = &mut drafts[share];
     division.region = Some(begin);
     division.edge = Edge::Next;
-    division.detail = Some("static, bounds".to_owned());
+    division.detail = Some("static, bounds".into());
     if let Some(Action::Inline(spec)) = &mut division.action {
         spec.probe = Probe::InlineLoopShare;
     }
@@ -73,12 +74,37 @@ pub(super) fn add_apart(
 }
 
 /// Whether a cycle leaves depending on a division's results.
-fn iterates(a: &Analysis<'_, '_>, cycle: &NaturalLoop, id: u64) -> bool {
+pub(super) fn iterates(a: &Analysis<'_, '_>, cycle: &NaturalLoop, id: u64) -> bool {
     cycle.blocks.iter().any(|&b| {
         let decision = a.decisions.get(&b).filter(|_| a.leaves(b, cycle));
         decision
             .is_some_and(|d| d.values.0.division() == Some(id) || d.values.1.division() == Some(id))
     })
+}
+
+/// Whether a division's loop is tested, at the branch of block `first`, in each of its iterations too: a begin there would be
+/// executed for each.
+pub(super) fn tests_in_iterations(a: &Analysis<'_, '_>, division: &Division, first: usize) -> bool {
+    let id = a.flow.name(division.insn.ip());
+    let around = a.cycles().iter().filter(|c| c.blocks.contains(&first));
+    let mut own = around
+        .clone()
+        .filter(|c| !c.blocks.contains(&division.block));
+    if own.any(|c| iterates(a, c, id)) {
+        return true;
+    }
+    // A cycle with two entries is none of these: from the branch back to it, without a new round of those around it.
+    let mut seen: BTreeSet<usize> = around.map(|c| c.header).collect();
+    seen.insert(division.block);
+    let mut work = vec![first];
+    while let Some(block) = work.pop() {
+        let succs = &a.body.blocks[block].succs;
+        if succs.contains(&first) && !seen.contains(&first) {
+            return true;
+        }
+        work.extend(succs.iter().copied().filter(|s| seen.insert(*s)));
+    }
+    false
 }
 
 /// Why the loop can't be followed, if the compiler put its test before a cycle in which it is executed again and again.
@@ -169,7 +195,7 @@ pub(crate) fn forget(begin: usize, why: &str, drafts: &mut [Draft]) {
         draft.follows.retain(|&f| f != begin);
         draft.begins = draft.begins.filter(|b| b.0 != begin);
         if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
-            draft.skip(why);
+            draft.skip(why.to_owned());
         }
     }
 }
@@ -178,7 +204,7 @@ pub(crate) fn forget(begin: usize, why: &str, drafts: &mut [Draft]) {
 fn add(a: &Analysis<'_, '_>, shape: &Shape, at: u64, drafts: &mut Vec<Draft>) -> usize {
     let mut draft = Draft::new(at, drafts[shape.begin].construct, Edge::Begin);
     draft.function = a.function();
-    draft.detail = Some("static".to_owned());
+    draft.detail = Some("static".into());
     drafts.push(draft);
     drafts.len() - 1
 }

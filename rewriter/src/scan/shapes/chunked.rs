@@ -32,41 +32,92 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             found.insert(at, cycles);
         }
     }
-    for (at, cycles) in found {
-        add(a, at, &cycles, drafts);
+    let loops: Vec<(u64, Dealt<'_>)> = found
+        .iter()
+        .map(|(&at, cycles)| (at, dealt(a, at, cycles)))
+        .collect();
+    // Work-sharing constructs aren't nested in one another: what is compared in another loop's chunk begins no loop.
+    let in_chunk = |at: u64| {
+        let block = a.body.block_at(at);
+        let others = loops.iter().filter(|(other, _)| *other != at);
+        let mut cycles = others.filter_map(|(_, l)| Some(l.as_ref().ok()?.0));
+        cycles.any(|c| block.is_some_and(|b| c.blocks.contains(&b)))
+    };
+    let by_teams = is_dealt_to_teams(a);
+    for (at, dealt) in &loops {
+        match dealt {
+            _ if by_teams => {
+                add(a, *at, Err(TEAMS), drafts);
+                if let Some(draft) = drafts.last_mut() {
+                    draft.construct = Construct::Distribute;
+                }
+            }
+            _ if in_chunk(*at) => {}
+            Ok((_, probes)) => add(a, *at, Ok(probes), drafts),
+            Err(why) => add(a, *at, Err(why), drafts),
+        }
     }
 }
 
-/// Adds a loop whose first comparison with the bound is at `at`; one of the cycles is that of its chunks.
-fn add(a: &Analysis<'_, '_>, at: u64, cycles: &[&NaturalLoop], drafts: &mut Vec<Draft>) {
+/// Whether the function asks which team it is of, and not which thread it is: its loops are dealt to teams.
+fn is_dealt_to_teams(a: &Analysis<'_, '_>) -> bool {
+    let asks = |wanted: Query| {
+        let mut leads = a.body.leads.iter().map(|&i| &a.body.insns[i]);
+        leads.any(|insn| match dataflow::callee(a.module, insn, None) {
+            dataflow::Callee::Runtime(n) => a.module.entries.callees[n].query() == Some(wanted),
+            dataflow::Callee::Other => false,
+        })
+    };
+    asks(Query::TeamNum) && !asks(Query::ThreadNum)
+}
+
+/// Why `distribute` loops with chunks have no probe.
+const TEAMS: &str = "the chunks of a distribute loop";
+
+/// The cycle of a loop's chunks and its probes by address, or why there are none.
+type Dealt<'x> = Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), &'static str>;
+
+/// The loop whose first comparison with the bound is at `at`; one of the cycles is that of its chunks.
+fn dealt<'x>(a: &Analysis<'_, '_>, at: u64, cycles: &[&'x NaturalLoop]) -> Dealt<'x> {
+    let mut why = UNCLEAR;
+    for cycle in cycles {
+        match comparisons(a, at, cycle) {
+            Ok(probes) => return Ok((cycle, probes)),
+            Err(reason) => why = reason,
+        }
+    }
+    Err(why)
+}
+
+/// Adds a loop that begins at `at`, with its probes or the reason why it has none.
+fn add(
+    a: &Analysis<'_, '_>,
+    at: u64,
+    probes: Result<&BTreeMap<u64, ProbeSpec>, &'static str>,
+    drafts: &mut Vec<Draft>,
+) {
     let draft = |at: u64, edge: Edge| {
         let mut draft = Draft::new(at, Construct::Loop, edge);
         draft.function = a.function();
-        draft.detail = Some("static, chunk".to_owned());
+        draft.detail = Some("static, chunk".into());
         draft
     };
     let begin = drafts.len();
     drafts.push(draft(at, Edge::Begin));
-    let mut why = UNCLEAR;
-    for cycle in cycles {
-        match comparisons(a, at, cycle) {
-            Ok(probes) => {
-                for (place, probe) in probes {
-                    if place == at {
-                        drafts[begin].inline(probe);
-                    } else {
-                        let mut next = draft(place, Edge::Next);
-                        next.region = Some(begin);
-                        next.inline(probe);
-                        drafts.push(next);
-                    }
-                }
-                return;
-            }
-            Err(reason) => why = reason,
+    let probes = match probes {
+        Ok(probes) => probes,
+        Err(why) => return drafts[begin].skip(why),
+    };
+    for (&place, probe) in probes {
+        if place == at {
+            drafts[begin].inline(*probe);
+        } else {
+            let mut next = draft(place, Edge::Next);
+            next.region = Some(begin);
+            next.inline(*probe);
+            drafts.push(next);
         }
     }
-    drafts[begin].skip(why);
 }
 
 const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
@@ -93,11 +144,48 @@ fn comparisons(
         .copied()
         .find(|&b| address(b) == Some(at))
         .ok_or(UNCLEAR)?;
+    if !begins_chunks(a, first, cycle) {
+        return Err("its first chunk begins without a comparison");
+    }
+    let bounds = [first, way_out].map(|b| bound(a, b));
+    if bounds[0] != bounds[1] {
+        return Err(UNCLEAR);
+    }
     let mut out = BTreeMap::new();
     for block in [first, way_out] {
         out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
     }
     Ok(out)
+}
+
+/// Whether a comparison comes before every chunk that the cycle begins with: one before the cycle does; one in it if it
+/// also comes before the iterations.
+fn begins_chunks(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
+    if !cycle.blocks.contains(&first) {
+        return a.dom.dominates(first, cycle.header);
+    }
+    let is_inner = |l: &&NaturalLoop| l.header != cycle.header && cycle.blocks.contains(&l.header);
+    let mut inner = a.cycles().iter().filter(is_inner);
+    let back = a.body.blocks[first].succs.contains(&cycle.header);
+    !back && inner.all(|l| a.dom.dominates(first, l.header))
+}
+
+/// The constant that a chunk's start is compared with, as a first number that is no start; `None` if it is none.
+fn bound(a: &Analysis<'_, '_>, block: usize) -> Option<u64> {
+    use ConditionCode as C;
+    let decision = a.decisions.get(&block)?;
+    let (bound, start_first) = match decision.values {
+        (x, Value::Const(c)) if x.is_from_thread() => (c, true),
+        (Value::Const(c), y) if y.is_from_thread() => (c, false),
+        _ => return None,
+    };
+    // `start <= c` and `start > c` split behind c, as do `c >= start` and `c < start`.
+    let behind = match decision.branch.condition_code() {
+        C::le | C::g | C::be | C::a => start_first,
+        C::l | C::ge | C::b | C::ae => !start_first,
+        _ => return None,
+    };
+    Some(bound.wrapping_add(u64::from(behind)) & 0xffff_ffff)
 }
 
 /// The probe before a comparison of a chunk's start with the bound, which decides whether the cycle is entered or left.
@@ -264,11 +352,11 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
             d.is_ordering() && (x.is_from_thread() && bound(y) || y.is_from_thread() && bound(x))
         })
     };
-    let rank = Value::Query(Query::ThreadNum);
+    let is_rank = |v| matches!(v, Value::Query(Query::ThreadNum | Query::TeamNum));
     let address = |(_, d): (&usize, &super::Decision)| {
         (
             a.body.insns[d.compare].ip(),
-            d.values.0 == rank || d.values.1 == rank,
+            is_rank(d.values.0) || is_rank(d.values.1),
         )
     };
     // Unoptimised code computes the start anew in every round.

@@ -136,7 +136,7 @@ pub(super) fn add_begin(
     };
     let mut draft = Draft::new(insn.ip(), construct, Edge::Begin);
     draft.function = a.function();
-    draft.detail = Some("static".to_owned());
+    draft.detail = Some("static".into());
     draft.line_at = query_call(a, division).unwrap_or(insn.ip());
     let mut args = [NO_ARG; 8];
     let width = division.size;

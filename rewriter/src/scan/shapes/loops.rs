@@ -8,7 +8,7 @@
 //! ```
 
 use super::division::{Division, add_begin, asks_again, displaced, diverging, leaves_cycle, rank};
-use super::{Analysis, Noticed, again, shares};
+use super::{Analysis, Noticed, again, fused, shares};
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
 use ompfuse_format::site::Outcome;
@@ -87,7 +87,9 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         } else if let Some(why) = again::unswitched(a, id, first, drafts) {
             drafts[begin].skip(why);
         } else if let Some(why) = displaced(a, &division, origin) {
-            if alone {
+            if again::tests_in_iterations(a, &division, first) {
+                drafts[begin].skip("its test is in the cycle of its iterations");
+            } else if alone {
                 begin = again::add_apart(a, share, first, drafts);
                 origin = first;
             } else {
@@ -151,6 +153,10 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             let why = drafts[sharer.begin].reason.clone().unwrap_or_default();
             again::forget(sharer.begin, &why, drafts);
         }
+    }
+    for s in shapes.iter().filter(|s| s.alone) {
+        let id = a.flow.name(drafts[s.share].address);
+        drafts[s.begin].cycles = fused::cycles(a, id, s.first, drafts);
     }
     // One region: all of its begins have probes, or none has.
     for begin in shapes.iter().map(|s| s.begin) {

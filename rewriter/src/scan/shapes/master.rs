@@ -50,9 +50,9 @@ fn begin(
         chunks: false,
     };
     let mut draft = Draft::new(compare.ip(), Construct::Master, Edge::Begin);
-    if let Some((call, target, symbol)) = query_before(a, block, decision.compare) {
+    if let Some((call, target, number)) = query_before(a, block, decision.compare) {
         draft = Draft::new(call.ip(), Construct::Master, Edge::Begin);
-        draft.entry = Some(symbol);
+        draft.entry = Some(number);
         draft.call(call.len() as u8, false, target, spec);
     } else {
         spec.probe = Probe::InlineMaster;
@@ -66,7 +66,7 @@ fn begin(
         draft.inline(spec);
     }
     draft.function = a.function();
-    draft.detail = Some("or equivalent".to_owned());
+    draft.detail = Some("or equivalent".into());
     draft
 }
 
@@ -75,7 +75,7 @@ fn query_before(
     a: &Analysis<'_, '_>,
     block: usize,
     compare: usize,
-) -> Option<(Instruction, Target, String)> {
+) -> Option<(Instruction, Target, u32)> {
     let mut found = None;
     a.visit(block, |i, insn, state| {
         if i >= compare || !super::is_call(insn) {
@@ -84,7 +84,7 @@ fn query_before(
         found = match dataflow::callee(a.module, insn, Some(state)) {
             dataflow::Callee::Runtime(n) => Some(&a.module.entries.callees[n])
                 .filter(|c| c.query() == Some(Query::ThreadNum))
-                .and_then(|c| Some((*insn, calls::target(insn)?, c.symbol.to_owned()))),
+                .and_then(|_| Some((*insn, calls::target(insn)?, n as u32))),
             dataflow::Callee::Other => None,
         };
     });

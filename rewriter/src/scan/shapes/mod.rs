@@ -6,6 +6,7 @@ mod copies;
 pub(super) mod dealt;
 mod division;
 mod ends;
+mod fused;
 mod loops;
 mod master;
 mod place_ends;
@@ -338,12 +339,8 @@ impl<'m, 'a> Analysis<'m, 'a> {
     }
 
     /// Name of the function.
-    fn function(&self) -> Option<String> {
-        self.module
-            .functions
-            .get(self.body.function)
-            .base_name()
-            .map(str::to_owned)
+    fn function(&self) -> Option<u32> {
+        Some(self.body.function as u32)
     }
 }
 

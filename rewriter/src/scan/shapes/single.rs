@@ -29,6 +29,5 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
 
 /// Whether it is a `single` whose end is no call: KMPC ends it with one.
 pub(super) fn lacks_end(draft: &Draft) -> bool {
-    let is_gomp = |entry: &str| entry.starts_with("GOMP_");
-    draft.probe() == Some(Probe::SingleStart) && draft.entry.as_deref().is_some_and(is_gomp)
+    draft.probe() == Some(Probe::SingleStart) && draft.is_gomp()
 }

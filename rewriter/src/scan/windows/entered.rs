@@ -1,7 +1,7 @@
 //! Which windows something elsewhere in the file leads into.
 
-use crate::scan::Module;
 use crate::scan::search::{self, Span};
+use crate::scan::{Module, release};
 use iced_x86::{Decoder, DecoderOptions};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,16 +23,27 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
         before > 0 && va < windows[before - 1].end
     };
     for (va, code) in module.image.code() {
-        out.extend(search::branches(code, va, |opcode, hit| {
-            let here = va.wrapping_add((hit.at - opcode) as u64);
-            let leads = map.may_hold(hit.to) && inside(hit.to);
-            (leads && confirmed(module, here, hit.to)).then_some(hit.to)
-        }));
+        for start in (0..code.len()).step_by(PIECE) {
+            // A branch may begin in one piece and end in the next.
+            let piece = &code[start..code.len().min(start + PIECE + LONGEST)];
+            let va = va.wrapping_add(start as u64);
+            out.extend(search::branches(piece, va, |opcode, hit| {
+                let here = va.wrapping_add((hit.at - opcode) as u64);
+                let leads = map.may_hold(hit.to) && inside(hit.to);
+                (leads && confirmed(module, here, hit.to)).then_some(hit.to)
+            }));
+            module.release.read(piece.len() as u64);
+        }
     }
     let pointers = module.dynamic.relative.iter().map(|r| r.1);
     out.extend(pointers.filter(|&to| map.may_hold(to) && inside(to)));
     out
 }
+
+/// Bytes that are searched before memory is given back.
+const PIECE: usize = release::STEP as usize;
+/// Bytes of the longest branch that is searched for.
+const LONGEST: usize = 6;
 
 /// Which parts of a span hold windows: most addresses need no search for theirs.
 struct Map {

@@ -88,7 +88,7 @@ pub(super) fn tell(windows: &[Placed], drafts: &mut [Draft]) {
         };
         let reason = format!("short jump, {start:#x} to {end:#x} move to make room");
         for &d in &window.members {
-            drafts[d].reason = Some(reason.clone());
+            drafts[d].reason = Some(reason.clone().into());
         }
     }
 }

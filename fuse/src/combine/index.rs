@@ -1,0 +1,189 @@
+//! Rows by key. Keys are hashes: by their first bits they are dealt to pieces that fit into a processor's cache, and a question
+//! about many keys is answered piece by piece. So time per row stays the same however many there are (a radix join, as
+//! databases have it: Manegold, Boncz, Kersten 2002).
+
+use super::NONE;
+use crate::label::HashIsKey;
+use rayon::prelude::*;
+use std::collections::HashMap;
+
+/// Several rows have the key.
+pub(super) const AMBIGUOUS: u32 = u32::MAX - 1;
+
+/// Rows that are dealt together.
+const CHUNK: usize = 1 << 16;
+/// Keys in a piece, at most twice as many as a rule: half a megabyte.
+const PIECE: usize = 1 << 13;
+/// Most pieces, as a power of two: each row's neighbours of the same piece stay near.
+const MOST: u32 = 12;
+
+/// Rows by key.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    bits: u32,
+    pieces: Vec<HashMap<u128, u32, HashIsKey>>,
+}
+
+/// A chunk's keys, piece by piece, each with its row.
+struct Dealt {
+    keys: Vec<u128>,
+    rows: Vec<u32>,
+    /// Where each piece's part ends.
+    ends: Vec<u32>,
+}
+
+impl Dealt {
+    fn of(
+        chunk: usize,
+        rows: usize,
+        bits: u32,
+        key: &(impl Fn(usize) -> Option<u128> + Sync),
+    ) -> Dealt {
+        let all = chunk * CHUNK..((chunk + 1) * CHUNK).min(rows);
+        let keyed: Vec<(u128, u32)> = all
+            .filter_map(|row| Some((key(row)?, row as u32)))
+            .collect();
+        let mut ends = vec![0u32; 1 << bits];
+        for (key, _) in &keyed {
+            ends[piece_of(*key, bits)] += 1;
+        }
+        // Where each piece's part begins; then, as it is filled, where it ends.
+        let mut sum = 0;
+        for end in &mut ends {
+            (*end, sum) = (sum, sum + *end);
+        }
+        let (mut keys, mut rows) = (vec![0; keyed.len()], vec![0; keyed.len()]);
+        for (key, row) in keyed {
+            let at = &mut ends[piece_of(key, bits)];
+            (keys[*at as usize], rows[*at as usize]) = (key, row);
+            *at += 1;
+        }
+        Dealt { keys, rows, ends }
+    }
+
+    /// Where a piece's part is.
+    fn part(&self, piece: usize) -> std::ops::Range<usize> {
+        let begin = if piece == 0 { 0 } else { self.ends[piece - 1] };
+        begin as usize..self.ends[piece] as usize
+    }
+}
+
+fn piece_of(key: u128, bits: u32) -> usize {
+    // In two steps: a shift by all 128 bits isn't one.
+    (key >> 64 >> (64 - bits)) as usize
+}
+
+/// All rows' keys, dealt to pieces.
+fn deal(rows: usize, bits: u32, key: &(impl Fn(usize) -> Option<u128> + Sync)) -> Vec<Dealt> {
+    let chunks = (0..rows.div_ceil(CHUNK)).into_par_iter();
+    chunks.map(|c| Dealt::of(c, rows, bits, key)).collect()
+}
+
+impl Index {
+    /// Of so many rows, and the rows whose key another one has too. `key`: a row's.
+    pub(super) fn new(
+        rows: usize,
+        key: impl Fn(usize) -> Option<u128> + Sync,
+    ) -> (Index, Vec<u32>) {
+        let pieces = rows.div_ceil(PIECE).next_power_of_two();
+        let bits = pieces.ilog2().min(MOST);
+        let dealt = deal(rows, bits, &key);
+        let piece = |piece: usize| {
+            let parts = || dealt.iter().map(|d| (d, d.part(piece)));
+            let keys = parts().map(|(_, part)| part.len()).sum();
+            let mut map: HashMap<u128, u32, HashIsKey> =
+                HashMap::with_capacity_and_hasher(keys, HashIsKey);
+            let mut repeated = Vec::new();
+            for (dealt, part) in parts() {
+                for (&key, &row) in dealt.keys[part.clone()].iter().zip(&dealt.rows[part]) {
+                    let entry = map.entry(key).or_insert(row);
+                    if *entry != row {
+                        repeated.push(row);
+                        repeated.extend(Some(*entry).filter(|&first| first != AMBIGUOUS));
+                        *entry = AMBIGUOUS;
+                    }
+                }
+            }
+            (map, repeated)
+        };
+        let (pieces, repeated): (Vec<_>, Vec<_>) =
+            (0..1usize << bits).into_par_iter().map(piece).unzip();
+        (Index { bits, pieces }, repeated.concat())
+    }
+
+    /// For each of so many rows of another table the row of the same key: [`AMBIGUOUS`] if several have it, [`NONE`] if none has.
+    pub(super) fn find(&self, rows: usize, key: impl Fn(usize) -> Option<u128> + Sync) -> Vec<u32> {
+        let dealt = deal(rows, self.bits, &key);
+        let piece = |(piece, map): (usize, &HashMap<u128, u32, HashIsKey>)| {
+            let keys = dealt.iter().flat_map(|d| &d.keys[d.part(piece)]);
+            let found = keys.map(|key| map.get(key).copied().unwrap_or(NONE));
+            found.collect::<Vec<u32>>()
+        };
+        let found: Vec<Vec<u32>> = self.pieces.par_iter().enumerate().map(piece).collect();
+        // Where each chunk's answers begin in each piece's.
+        let mut begins = Vec::with_capacity(dealt.len());
+        let mut next = vec![0usize; self.pieces.len()];
+        for chunk in &dealt {
+            begins.push(next.clone());
+            for (piece, next) in next.iter_mut().enumerate() {
+                *next += chunk.part(piece).len();
+            }
+        }
+        let mut out = vec![NONE; rows];
+        let chunks = out.par_chunks_mut(CHUNK).zip(&dealt).zip(&begins);
+        chunks
+            .enumerate()
+            .for_each(|(number, ((out, dealt), begins))| {
+                for (piece, &begin) in begins.iter().enumerate() {
+                    let rows = &dealt.rows[dealt.part(piece)];
+                    for (&row, &found) in rows.iter().zip(&found[piece][begin..]) {
+                        out[row as usize - number * CHUNK] = found;
+                    }
+                }
+            });
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys as hashes are: all bits differ. Every seventh row has none, and some rows have another's.
+    fn key(row: usize) -> Option<u128> {
+        let number = if row % 1000 == 999 { row - 500 } else { row } as u128;
+        let mixed = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        (row % 7 != 3).then_some(mixed ^ mixed >> 61)
+    }
+
+    #[test]
+    fn every_row_is_found_whatever_the_number_of_pieces() {
+        for rows in [0, 1, 20, PIECE, 3 * PIECE + 1, 2 * CHUNK + 77] {
+            let mut expected: HashMap<u128, Vec<u32>> = HashMap::new();
+            for row in 0..rows {
+                if let Some(key) = key(row) {
+                    expected.entry(key).or_default().push(row as u32);
+                }
+            }
+            let (index, mut repeated) = Index::new(rows, key);
+            repeated.sort_unstable();
+            let several = expected.values().filter(|r| r.len() > 1).flatten();
+            let mut several: Vec<u32> = several.copied().collect();
+            several.sort_unstable();
+            assert_eq!(repeated, several, "{rows} rows");
+
+            // Asked for in another order, and for some that aren't there.
+            let asked = |row: usize| key(rows + 100 - row);
+            let found = index.find(rows + 100, asked);
+            for (row, &found) in found.iter().enumerate() {
+                let rows = asked(row).and_then(|key| expected.get(&key));
+                let right = match rows.map(|r| &r[..]) {
+                    None => NONE,
+                    Some([one]) => *one,
+                    Some(_) => AMBIGUOUS,
+                };
+                assert_eq!(found, right, "row {row} of {}", rows.map_or(0, Vec::len));
+            }
+        }
+    }
+}

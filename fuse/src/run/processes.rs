@@ -1,0 +1,162 @@
+//! What is known of a run's processes beside their rows.
+
+use super::clock::Clock;
+use super::files::{ProcessFiles, RunFiles};
+use super::health::{Health, Problem};
+use super::read::Process;
+use super::{EventInfo, LeftOut, ProcessInfo, ThreadAccount};
+use crate::table::ProcessId;
+use ompfuse_format::record;
+use std::collections::BTreeMap;
+
+/// A problem per event with gaps in a process's threads.
+pub(super) fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
+    let mut gaps: BTreeMap<&str, u64> = BTreeMap::new();
+    for count in threads
+        .iter()
+        .flat_map(|t| &t.counts)
+        .filter(|c| c.gaps > 0)
+    {
+        *gaps.entry(&count.event).or_default() += count.gaps;
+    }
+    gaps.into_iter()
+        .map(|(event, intervals)| Problem::NotCounted {
+            pid,
+            event: event.to_owned(),
+            intervals,
+        })
+        .collect()
+}
+
+/// What is said of a process.
+pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> ProcessInfo {
+    let end = process.end.as_ref();
+    let last = last_tsc.max(process.header.begin.tsc);
+    ProcessInfo {
+        pid: process.header.pid,
+        begin_ns: clock.at(process.header.begin.tsc),
+        end_ns: clock.at(end.map_or(last, |e| e.end.tsc)),
+        ended: end.is_some(),
+        boundary_ps: process.costs.boundary.and_then(|b| {
+            clock
+                .length(b.ticks.saturating_mul(1000))
+                .checked_div(b.boundaries)
+        }),
+        probes: process.costs.probes.clone(),
+        switches: end.and_then(|e| e.switches),
+    }
+}
+
+pub(super) fn add_left_out(
+    all: &mut Vec<LeftOut>,
+    site: u32,
+    of_thread: &record::LeftOut,
+    own_ns: u64,
+    shorter_than_ns: Option<u64>,
+) {
+    let construct = of_thread.construct;
+    let known = all
+        .iter()
+        .position(|l| (l.site, l.construct) == (site, construct));
+    let at = known.unwrap_or_else(|| {
+        all.push(LeftOut {
+            site,
+            construct,
+            count: 0,
+            own_ns: 0,
+            one_in: 1,
+            throttled: false,
+            shorter_than_ns: None,
+        });
+        all.len() - 1
+    });
+    let entry = &mut all[at];
+    entry.count += of_thread.count;
+    entry.own_ns += own_ns;
+    entry.one_in = entry.one_in.max(of_thread.one_in);
+    entry.throttled |= of_thread.throttled;
+    entry.shorter_than_ns = entry.shorter_than_ns.max(shorter_than_ns);
+}
+
+impl RunFiles<'_> {
+    /// The events that were counted, in the order of the columns: what processes wrote beside their records tells it.
+    pub fn counted(&self) -> Vec<String> {
+        let processes: Vec<&ProcessFiles<'_>> = self.processes.iter().collect();
+        let events = event_infos(&self.header.events, &processes).into_iter();
+        events.filter(|e| e.counted).map(|e| e.name).collect()
+    }
+}
+
+/// The events that were asked for, then what processes have beyond them.
+pub(super) fn event_infos(wanted: &[String], processes: &[&ProcessFiles<'_>]) -> Vec<EventInfo> {
+    let headers = || processes.iter().map(|p| &p.header);
+    let statuses = || {
+        headers().flat_map(|h| {
+            let further = h.sets.iter().flat_map(|s| &s.events);
+            h.events.iter().chain(further)
+        })
+    };
+    let mut names: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    names.extend(statuses().map(|s| s.name.as_str()));
+    let mut events: Vec<EventInfo> = Vec::new();
+    for name in names {
+        if events.iter().any(|e| e.name == name) {
+            continue;
+        }
+        let mut of_this = statuses().filter(|s| s.name == name);
+        events.push(EventInfo {
+            name: name.to_owned(),
+            counted: of_this.clone().any(|s| s.column.is_some()),
+            reason: of_this.find_map(|s| s.reason.clone()),
+        });
+    }
+    events
+}
+
+/// How processes are told apart when runs are matched, see [`ProcessId::ordinal`].
+pub(super) fn match_processes(
+    files: &[&ProcessFiles<'_>],
+    infos: &[ProcessInfo],
+    prepared: &[Process<'_>],
+    health: &mut Health,
+) -> Vec<ProcessId> {
+    let mut ids: Vec<ProcessId> = infos
+        .iter()
+        .zip(files)
+        .map(|(p, files)| ProcessId {
+            pid: p.pid,
+            mpi_rank: files.header.mpi_rank,
+            ordinal: files.header.mpi_rank.map_or(0, |rank| (rank + 1) << 16),
+        })
+        .collect();
+    let has_xus = |p: &usize| prepared[*p].threads.iter().any(|t| t.sites.total()[0] > 0);
+    let mut groups: BTreeMap<(Option<u32>, Vec<&str>), Vec<usize>> = BTreeMap::new();
+    for process in (0..infos.len()).filter(has_xus) {
+        let mut modules: Vec<&str> = files[process]
+            .header
+            .modules
+            .iter()
+            .map(|m| m.path.as_str())
+            .collect();
+        modules.sort_unstable();
+        let rank = files[process].header.mpi_rank;
+        groups.entry((rank, modules)).or_default().push(process);
+    }
+    for group in groups.into_values() {
+        // In the order of their begin, as `infos` is.
+        let overlap = group
+            .windows(2)
+            .any(|w| infos[w[1]].begin_ns < infos[w[0]].end_ns);
+        if overlap {
+            health.problems.push(Problem::OverlappingProcesses {
+                count: group.len() as u32,
+            });
+        } else {
+            group
+                .iter()
+                .enumerate()
+                .for_each(|(ordinal, &p)| ids[p].ordinal |= ordinal as u32);
+        }
+    }
+    ids
+}

@@ -1,0 +1,285 @@
+//! The thunks: what saves the program's registers, hands over to a handler and restores them.
+
+use super::{CALLS, INLINE, handle_inline_end, handle_task};
+use crate::probes;
+use core::arch::global_asm;
+use core::mem::offset_of;
+use ompfuse_format::abi::{Probe, SiteDesc};
+
+// At entry: rsp = return address; r10 = site. Pushes build a `Call`; after 8 + 1 of them rsp is a multiple of 16.
+global_asm!(
+    ".pushsection .text",
+    ".macro OMPFUSE_SAVE_CALL",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push r10",
+    "push rax",
+    "push r9",
+    "push r8",
+    "push rcx",
+    "push rdx",
+    "push rsi",
+    "push rdi",
+    "mov rdi, rsp",
+    ".endm",
+    ".globl ompfuse_call_thunk",
+    ".hidden ompfuse_call_thunk",
+    ".type ompfuse_call_thunk,@function",
+    "ompfuse_call_thunk:",
+    ".cfi_startproc",
+    "endbr64",
+    "OMPFUSE_SAVE_CALL",
+    "movzx eax, byte ptr [r10 + {probe}]",
+    "lea r11, [rip + {calls}]",
+    "call [r11 + rax * 8]",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_call_thunk, . - ompfuse_call_thunk",
+    // The same with room on the stack for a task's argument block: size in rcx, alignment in r8.
+    ".globl ompfuse_task_thunk",
+    ".hidden ompfuse_task_thunk",
+    ".type ompfuse_task_thunk,@function",
+    "ompfuse_task_thunk:",
+    ".cfi_startproc",
+    "endbr64",
+    "OMPFUSE_SAVE_CALL",
+    "xor esi, esi",
+    "cmp rcx, {max_block}",
+    "ja 1f",
+    "cmp r8, {max_align}",
+    "ja 1f",
+    "lea rax, [rcx + r8 * 2 + {header} + 15]",
+    "and rax, -16",
+    "sub rsp, rax",
+    "mov rsi, rsp",
+    "1:",
+    "call {task}",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_task_thunk, . - ompfuse_task_thunk",
+    ".purgem OMPFUSE_SAVE_CALL",
+    ".popsection",
+    calls = sym CALLS,
+    probe = const offset_of!(SiteDesc, probe),
+    task = sym handle_task,
+    max_block = const MAX_STACK_BLOCK,
+    max_align = const MAX_STACK_ALIGN,
+    header = const probes::tasks::HEADER_LEN,
+);
+
+/// Largest task argument block that is copied on the stack; below the smallest usual guard distance.
+pub(crate) const MAX_STACK_BLOCK: usize = 16 << 10;
+/// Its largest alignment.
+pub(crate) const MAX_STACK_ALIGN: usize = 4096;
+
+// Called from a trampoline in the middle of a function: everything but the flags, rax, r10 and r11 (saved there, from rsp+8 on)
+// may be live, vector registers included. The handler gets the registers in x86's numbering.
+//
+// This library is compiled for the baseline: its code uses the lower halves of vector registers, by instructions that leave the
+// rest as it is, and what can be reached from here needs no more than the first four, for copies. So these are saved here, and a
+// test looks whether that is all (tests/tests/e2e/probes.rs). What calls code of others does it through `protected`, which saves
+// everything.
+global_asm!(
+    ".pushsection .text",
+    ".globl ompfuse_inline_thunk",
+    ".hidden ompfuse_inline_thunk",
+    ".type ompfuse_inline_thunk,@function",
+    "ompfuse_inline_thunk:",
+    ".cfi_startproc",
+    "endbr64",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    // An end needs no registers but to keep them: those that a function may change.
+    "cmp byte ptr [r10 + {probe}], {end}",
+    "jne 1f",
+    "push rcx",
+    "push rdx",
+    "push rsi",
+    "push rdi",
+    "push r8",
+    "push r9",
+    "lea rdi, [rbp + 48 + 128]", // as below
+    "mov rsi, r10",
+    "sub rsp, 64",
+    "and rsp, -16",
+    "movaps [rsp], xmm0",
+    "movaps [rsp + 16], xmm1",
+    "movaps [rsp + 32], xmm2",
+    "movaps [rsp + 48], xmm3",
+    "call {inline_end}",
+    "movaps xmm0, [rsp]",
+    "movaps xmm1, [rsp + 16]",
+    "movaps xmm2, [rsp + 32]",
+    "movaps xmm3, [rsp + 48]",
+    "mov rcx, [rbp - 8]",
+    "mov rdx, [rbp - 16]",
+    "mov rsi, [rbp - 24]",
+    "mov rdi, [rbp - 32]",
+    "mov r8, [rbp - 40]",
+    "mov r9, [rbp - 48]",
+    ".cfi_remember_state",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_restore_state",
+    "1:",
+    "push r15",
+    "push r14",
+    "push r13",
+    "push r12",
+    "push [rbp + 40]", // r11
+    "push [rbp + 32]", // r10
+    "push r9",
+    "push r8",
+    "push rdi",
+    "push rsi",
+    "push [rbp]", // rbp
+    "push rsp",   // replaced below
+    "push rbx",
+    ".cfi_offset rbx, -120",
+    "push rdx",
+    "push rcx",
+    "push [rbp + 24]", // rax
+    // What rsp was: above the return address, the flags, rax, r10, r11 and the red zone.
+    "lea rax, [rbp + 48 + 128]",
+    "mov [rsp + 32], rax",
+    "mov rbx, rsp",
+    "mov rdi, rsp",
+    "mov rsi, r10",
+    "and rsp, -16",
+    "sub rsp, 64",
+    "movaps [rsp], xmm0",
+    "movaps [rsp + 16], xmm1",
+    "movaps [rsp + 32], xmm2",
+    "movaps [rsp + 48], xmm3",
+    "movzx eax, byte ptr [r10 + {probe}]",
+    "lea r11, [rip + {inline}]",
+    "call [r11 + rax * 8]",
+    "movaps xmm0, [rsp]",
+    "movaps xmm1, [rsp + 16]",
+    "movaps xmm2, [rsp + 32]",
+    "movaps xmm3, [rsp + 48]",
+    "mov rsp, rbx",
+    // The trampoline restores rax, r10 and r11; the handler has kept what a function has to keep.
+    "mov rcx, [rsp + 8]",
+    "mov rdx, [rsp + 16]",
+    "mov rbx, [rsp + 24]",
+    ".cfi_restore rbx",
+    "mov rsi, [rsp + 48]",
+    "mov rdi, [rsp + 56]",
+    "mov r8, [rsp + 64]",
+    "mov r9, [rsp + 72]",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_inline_thunk, . - ompfuse_inline_thunk",
+    // Calls rdi(rsi) with all vector state saved around it; returns what that returns.
+    ".globl ompfuse_protected",
+    ".hidden ompfuse_protected",
+    ".type ompfuse_protected,@function",
+    "ompfuse_protected:",
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push rbx",
+    ".cfi_offset rbx, -24",
+    "sub rsp, 8",
+    "mov rbx, rdi",
+    "and rsp, -64",
+    "sub rsp, {area}",
+    "cmp byte ptr [rip + ompfuse_has_xsave], 0",
+    "je 1f",
+    "xor eax, eax",
+    "lea rdi, [rsp + 512]",
+    "mov ecx, 8",
+    "rep stosq", // the header of the area must be zero but for what xsave writes
+    "mov eax, {components}",
+    "xor edx, edx",
+    "xsave64 [rsp]",
+    "mov rdi, rsi",
+    "call rbx",
+    "mov rbx, rax",
+    "mov eax, {components}",
+    "xor edx, edx",
+    "xrstor64 [rsp]",
+    "jmp 2f",
+    "1:",
+    "fxsave64 [rsp]",
+    "mov rdi, rsi",
+    "call rbx",
+    "mov rbx, rax",
+    "fxrstor64 [rsp]",
+    "2:",
+    "mov rax, rbx",
+    "mov rbx, [rbp - 8]",
+    ".cfi_restore rbx",
+    "leave",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size ompfuse_protected, . - ompfuse_protected",
+    ".popsection",
+    ".pushsection .data",
+    ".globl ompfuse_has_xsave",
+    ".hidden ompfuse_has_xsave",
+    "ompfuse_has_xsave: .byte 0",
+    ".popsection",
+    inline = sym INLINE,
+    inline_end = sym handle_inline_end,
+    end = const Probe::InlineEnd as u8,
+    probe = const offset_of!(SiteDesc, probe),
+    area = const XSAVE_AREA,
+    components = const XSAVE_COMPONENTS,
+);
+
+/// x87, SSE, AVX, opmask, ZMM_Hi256, Hi16_ZMM: what library code may change. (AMX tiles it doesn't.)
+const XSAVE_COMPONENTS: u32 = 0xe7;
+/// Standard-format area of these components: at most 2,688 bytes on any processor; a multiple of 64.
+const XSAVE_AREA: usize = 2752;
+
+/// Calls code of others (the C library, an OpenMP runtime) from an inline probe, where any register of the program may be
+/// live.
+#[cold]
+#[inline(never)]
+pub(crate) fn protected(function: extern "C" fn(u64) -> u64, argument: u64) -> u64 {
+    unsafe extern "C" {
+        fn ompfuse_protected(function: extern "C" fn(u64) -> u64, argument: u64) -> u64;
+    }
+    // SAFETY: it does nothing but call the function, on the same stack.
+    unsafe { ompfuse_protected(function, argument) }
+}
+
+/// Finds out how vector state is saved. Before any slot is filled.
+pub(crate) fn prepare() {
+    // SAFETY: every x86-64 has cpuid leaf 1.
+    let leaf = core::arch::x86_64::__cpuid(1);
+    let os_xsave = leaf.ecx >> 27 & 1;
+    unsafe extern "C" {
+        static mut ompfuse_has_xsave: u8;
+    }
+    // SAFETY: the byte above; nobody reads it yet.
+    unsafe { (&raw mut ompfuse_has_xsave).write(os_xsave as u8) };
+}
+
+unsafe extern "C" {
+    #[link_name = "ompfuse_call_thunk"]
+    pub(crate) fn call_thunk();
+    #[link_name = "ompfuse_task_thunk"]
+    pub(crate) fn task_thunk();
+    #[link_name = "ompfuse_inline_thunk"]
+    pub(crate) fn inline_thunk();
+}

@@ -1,0 +1,164 @@
+//! Entering and leaving task regions, and those that are kept between two calls.
+
+use super::{Choice, Frame, Thread, special};
+use crate::probes::started::Detached;
+use crate::{host, syscall};
+use ompfuse_format::Construct;
+use ompfuse_format::record::{IntervalHead, Step};
+
+impl Thread {
+    /// A boundary, at which a frame on the stack is entered: its account is charged from now on.
+    #[inline(always)]
+    pub(crate) fn enter(&self, frame: &Frame) {
+        self.charge();
+        self.enter_above(frame, core::ptr::from_ref(frame) as usize);
+    }
+
+    /// Enters a frame that is not on the stack: its account is charged from now on. The caller has charged.
+    #[inline(always)]
+    pub(crate) fn enter_here(&self, frame: &Frame) {
+        self.enter_above(frame, usize::MAX);
+    }
+
+    #[inline(always)]
+    fn enter_above(&self, frame: &Frame, floor: usize) {
+        if frame.choice.get() == Choice::NONE {
+            let choice = self.choose(frame.site);
+            frame.choice.set(match frame.construct {
+                Construct::Task => {
+                    self.sample(choice, Construct::Task, frame.site, frame.place.path)
+                }
+                _ => choice,
+            });
+        } else if frame.choice.get() != Choice::FIRST {
+            self.be_special(special::SETS); // as another thread has chosen
+        }
+        frame.floor.set(self.set_floor(floor));
+        frame.before.set(self.account());
+        self.begin_account(&frame.cost, frame.choice.get());
+        frame.t0.set(self.last.get());
+        frame.up.set(self.frame.replace(frame));
+        frame.work_base.set(self.work_top.get());
+        frame.mutex_base.set(self.mutex_top.get());
+        self.remember(frame);
+    }
+
+    /// Leaves the current frame, closing what its end implies, and writes its interval. `extent`: see
+    /// [`record::Interval::extent`].
+    pub(crate) fn leave(&self, frame: &Frame, extent: u64) {
+        self.leave_as(frame, extent, frame.construct.is_part());
+    }
+
+    /// As [`Thread::leave`], of which it is known whether it is a thread's part of a region. Compiled into each caller.
+    #[inline(always)]
+    pub(crate) fn leave_as(&self, frame: &Frame, extent: u64, is_part: bool) {
+        if !core::ptr::eq(self.frame.get(), frame) {
+            if self.is_gone() {
+                return; // forked away in between, or finished
+            }
+            self.return_to(frame);
+        }
+        self.depth.set(self.depth.get().saturating_sub(1));
+        if self.is_gone() {
+            // Nothing is written, but the frame's memory goes.
+            self.work_top.set(frame.work_base.get());
+            self.mutex_top.set(frame.mutex_base.get());
+            self.frame.set(frame.up.get());
+            self.account.set(frame.before.get());
+            self.set_floor(frame.floor.get());
+            return;
+        }
+        self.end_all();
+        while self.mutex_top.get() > frame.mutex_base.get() {
+            self.mutex_top.set(self.mutex_top.get() - 1);
+            if let Some(held) = self.mutexes.get(self.mutex_top.get()) {
+                self.drain(&held.cost, &frame.cost);
+            }
+        }
+        if !self.write_plain(&self.interval_of_frame(frame, extent, is_part), None) {
+            self.write_frame(frame, extent);
+        }
+        self.frame.set(frame.up.get());
+        self.set_floor(frame.floor.get());
+        self.turn(frame.before.get());
+    }
+
+    #[inline(never)]
+    fn write_frame(&self, frame: &Frame, extent: u64) {
+        let head = self.interval_of_frame(frame, extent, frame.construct.is_part());
+        let (choice, is_untied) = (frame.choice.get(), frame.is_untied.get());
+        self.write_chosen(choice, &head, &frame.cost, is_untied, None);
+    }
+
+    /// Its interval, if it ends at the last boundary.
+    #[inline(always)]
+    fn interval_of_frame(&self, frame: &Frame, extent: u64, is_part: bool) -> IntervalHead {
+        let place = &frame.place;
+        let (node, parent, step, index) = if is_part {
+            (0, frame.node, Step::None, frame.tid)
+        } else {
+            (frame.node, place.parent, place.step, place.index)
+        };
+        IntervalHead {
+            construct: frame.construct,
+            site: frame.site,
+            node,
+            parent,
+            step,
+            cpu: host::cpu(),
+            index,
+            extent,
+            t0: frame.t0.get(),
+            t1: self.last.get(),
+            own_ticks: frame.cost.ticks.get(),
+        }
+    }
+
+    /// Keeps a frame whose body the program runs between two calls. `None` without memory for it.
+    pub(crate) fn detach(&self, detached: Detached) -> Option<&Detached> {
+        let mut at = self.detached_free.get();
+        if at.is_null() {
+            at = new_detached();
+            if at.is_null() {
+                self.detached_lost.set(self.detached_lost.get() + 1);
+                return None;
+            }
+        } else {
+            // SAFETY: on the free list, so initialised and used by nobody.
+            self.detached_free.set(unsafe { (*at).next.get() });
+        }
+        // SAFETY: room for one, from the free list or fresh pages; the list keeps it until `reattach`.
+        let kept = unsafe {
+            at.write(detached);
+            &*at
+        };
+        kept.next.set(self.detached.replace(at));
+        Some(kept)
+    }
+
+    /// The innermost detached frame, if it is of this construct and still the current task region.
+    pub(crate) fn detached(&self, construct: Construct) -> Option<&Detached> {
+        if self.detached_lost.get() > 0 {
+            self.detached_lost.set(self.detached_lost.get() - 1);
+            return None;
+        }
+        // SAFETY: on the list of detached frames, hence alive.
+        let detached = unsafe { self.detached.get().as_ref()? };
+        let current = core::ptr::eq(self.frame.get(), &raw const detached.frame);
+        (current && detached.frame.construct == construct).then_some(detached)
+    }
+
+    /// Gives up the innermost detached frame, which has been left.
+    pub(crate) fn reattach(&self, detached: &Detached) {
+        let at = self.detached.get();
+        self.detached.set(detached.next.get());
+        detached.next.set(self.detached_free.replace(at));
+    }
+}
+
+/// Memory for one more frame that is kept; null if there is none.
+#[cold]
+#[inline(never)]
+fn new_detached() -> *mut Detached {
+    syscall::map_memory(size_of::<Detached>()).map_or(core::ptr::null_mut(), <*mut u8>::cast)
+}
