@@ -268,7 +268,11 @@ fn thread_local_variables_come_first() {
     let refused = table::record(&host, &args, 2, &at("refused"), &table::ONE_EVENT);
     assert_eq!(refused.status, 1, "{refused:?}");
     assert!(refused.errors().contains("GLIBC_TUNABLES="), "{refused:?}");
-    let env = [("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=2000000")];
+    // Without the second the original crashes at times: libgomp is unloaded while its threads still run in it.
+    let env = [
+        ("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=2000000"),
+        ("KEEP_OPEN", "libgomp.so.1"),
+    ];
     let command = [text(&host), args[0], args[1], args[2], args[3]];
     record(&at("helped"), &command, &env, 1);
     assert_eq!(table::export(&at("helped")).len(), 10);
