@@ -1,33 +1,35 @@
 //! Exact minimum-cost transport in the plane: the network simplex method on a complete bipartite graph.
 //!
 //! No well-kept crate solves it without bringing a C++ library, so this is our own. What makes it fast: amounts at a place that
-//! both sides have stay there (the distance is a metric); the first basis is a good one (`start.rs`); arcs are priced a source at
-//! a time, in single precision and with vector instructions, and only what that leaves open is decided in double precision; the
-//! basis needs few, predictable steps per change (`tree.rs`). Amounts are integers, so flows are exact and only costs are
-//! rounded. They are perturbed (Charnes 1952) by less than half a unit in all, so that each change of the basis moves something and
-//! the method ends.
+//! both sides have stay there (the distance is a metric); the first basis is a good one (`start.rs`); costs are whole numbers
+//! first, of a source's neighbours only (`near.rs`), priced a source at a time with vector instructions; the basis is a tree of
+//! bit sets, which a change touches only along its cycle (`tree.rs`). What that finds is nearly always the exact solution; it is
+//! proven so, by the errors that rounding can make, or else brought to the end in double precision. Amounts are integers, so
+//! flows are exact and only costs are rounded. They are perturbed (Charnes 1952) by less than half a unit in all, so that each
+//! change of the basis moves something and the method ends.
 
+mod near;
 mod start;
 #[cfg(test)]
 mod tests;
 mod tree;
 
+use near::{Near, cheapest, unmarked};
 use tree::Tree;
 
-/// Costs that are computed together; rows of the cost matrix are padded to a multiple.
-const LANES: usize = 16;
-/// What single precision makes of a reduced cost of 0, at most, in units of the largest potential or distance.
-const SINGLE: f64 = 2e-6;
-/// Beyond all places; its square is a number yet.
-const FAR: f32 = 1e18;
 /// A reduced cost above this, in units of the extent, counts as 0. Doubled with every round, so that rounding can't keep the
 /// search going for ever.
 const TOLERANCE: f64 = 1e-13;
+/// Arcs that are looked at one by one, at most; with more of them double precision throughout is faster.
+const DOUBTFUL: usize = 64;
+/// How often arcs that lead far are looked at in whole numbers.
+const ROUNDS: usize = 30;
 
 /// An amount at a place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mass {
-    /// The bin that it is in. Amounts of both sides that are in one bin, and at the same place, need not be moved.
+    /// The bin that it is in. Amounts of both sides that are in one bin, and at the same place, need not be moved. It is fast if bins
+    /// with nearly equal numbers are near each other.
     pub bin: u16,
     /// Place.
     pub x: f64,
@@ -42,17 +44,23 @@ pub struct Mass {
 pub struct Transport {
     supply: Vec<Mass>,
     demand: Vec<Mass>,
-    /// Distances in single precision, a padded row per source.
-    distances: Vec<f32>,
-    /// Elements in a row.
-    stride: usize,
-    sink_x: Vec<f32>,
-    sink_y: Vec<f32>,
-    sink_share: Vec<f32>,
-    /// What sources, then sinks, have left while the first basis is made.
+    near: Near,
+    /// What sinks, then sources, have left while the first basis is made.
     left: Vec<u64>,
     start: start::Scratch,
-    tree: Tree,
+    small: Tree<4>,
+    large: Tree<5>,
+}
+
+/// What is known of a basis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// It was not the best one, and has been changed.
+    Changed,
+    /// There is no better one.
+    Best,
+    /// Whole numbers don't tell.
+    Doubtful,
 }
 
 impl Transport {
@@ -60,11 +68,11 @@ impl Transport {
     /// each bin once.
     ///
     /// # Panics
-    /// If the sums of the amounts differ, or one side has more than 30,000 bins.
+    /// If the sums of the amounts differ, or one side has more than 150 bins.
     pub fn minimum_cost(&mut self, supply: &[Mass], demand: &[Mass]) -> f64 {
         let total = |side: &[Mass]| side.iter().map(|m| m.amount).sum::<u64>();
         assert_eq!(total(supply), total(demand), "as much supply as demand");
-        assert!(supply.len().max(demand.len()) <= 30_000, "too many bins");
+        assert!(supply.len().max(demand.len()) <= 150, "too many bins");
         self.cancel(supply, demand);
         let all = || self.supply.iter().chain(&self.demand);
         let least = |of: fn(&Mass) -> f64| all().map(of).fold(f64::INFINITY, f64::min);
@@ -79,19 +87,39 @@ impl Transport {
         for mass in self.supply.iter_mut().chain(&mut self.demand) {
             (mass.x, mass.y) = (mass.x / unit, mass.y / unit);
         }
-        self.measure(x / unit, y / unit);
+        self.near
+            .measure(&self.supply, &self.demand, (x / unit, y / unit));
         let (factor, scale) = self.perturb();
-        start::from_afar(
-            &self.distances,
-            &mut self.left,
-            self.stride,
-            &mut self.start,
-        );
-        self.tree
-            .build(&self.supply, &self.demand, self.stride, &mut self.start);
-        self.improve_roughly();
-        self.improve_exactly();
-        self.tree.total(factor) * scale * unit
+        // Taken out, as both borrow.
+        let cost = if self.near.padded() + self.supply.len() <= Tree::<4>::ROOM {
+            let mut tree = std::mem::take(&mut self.small);
+            let cost = self.solve(&mut tree, factor);
+            self.small = tree;
+            cost
+        } else {
+            let mut tree = std::mem::take(&mut self.large);
+            let cost = self.solve(&mut tree, factor);
+            self.large = tree;
+            cost
+        };
+        cost * scale * unit
+    }
+
+    fn solve<const W: usize>(&mut self, tree: &mut Tree<W>, factor: u64) -> f64 {
+        tree.clear(&self.supply, &self.demand, self.near.padded());
+        start::from_afar(&self.near, &mut self.left, &mut self.start, tree);
+        let mut changes = 100 * (self.supply.len() + self.demand.len());
+        let mut verdict = Verdict::Changed;
+        for _ in 0..ROUNDS {
+            if verdict == Verdict::Changed && changes > 0 {
+                self.improve_nearby(tree, &mut changes);
+                verdict = self.judge(tree);
+            }
+        }
+        if verdict != Verdict::Best {
+            self.improve_exactly(tree);
+        }
+        tree.total(factor)
     }
 
     /// Takes over what has to be moved.
@@ -119,68 +147,20 @@ impl Transport {
         self.demand.retain(|m| m.amount > 0);
     }
 
-    /// The distances, and what it costs on average to or from each place; `x` and `y` are the smallest coordinates.
-    fn measure(&mut self, x: f64, y: f64) {
-        self.stride = self.demand.len().next_multiple_of(LANES);
-        for column in [&mut self.sink_x, &mut self.sink_y, &mut self.sink_share] {
-            column.clear();
-        }
-        let total: f64 = self.supply.iter().map(|m| m.amount as f64).sum();
-        let share = |m: &Mass| (m.amount as f64 / total) as f32;
-        self.sink_x
-            .extend(self.demand.iter().map(|m| (m.x - x) as f32));
-        self.sink_y
-            .extend(self.demand.iter().map(|m| (m.y - y) as f32));
-        self.sink_share.extend(self.demand.iter().map(share));
-        // What is so far away never enters.
-        self.sink_x.resize(self.stride, FAR);
-        self.sink_y.resize(self.stride, 0.0);
-        self.sink_share.resize(self.stride, 0.0);
-        self.start.from.clear();
-        self.start.to.clear();
-        self.start.to.resize(self.stride, 0.0);
-        self.distances.clear();
-        self.distances.reserve(self.supply.len() * self.stride);
-        for source in &self.supply {
-            let (x, y) = ((source.x - x) as f32, (source.y - y) as f32);
-            let own = share(source);
-            let chunks = self
-                .sink_x
-                .chunks_exact(LANES)
-                .zip(self.sink_y.chunks_exact(LANES));
-            let chunks = chunks
-                .zip(self.sink_share.chunks_exact(LANES))
-                .zip(self.start.to.chunks_exact_mut(LANES));
-            let mut sums = [0.0; LANES];
-            for (((to_x, to_y), share), to) in chunks {
-                let mut row = [0.0; LANES];
-                for lane in 0..LANES {
-                    let (dx, dy) = (to_x[lane] - x, to_y[lane] - y);
-                    let distance = (dx * dx + dy * dy).sqrt();
-                    row[lane] = distance;
-                    sums[lane] += share[lane] * distance;
-                    to[lane] += own * distance;
-                }
-                self.distances.extend_from_slice(&row);
-            }
-            self.start.from.push(sums.iter().sum());
-        }
-    }
-
     /// Sets `left` to the amounts times a factor, each source's plus 1. Gives the factor, and what a unit is worth.
     fn perturb(&mut self) -> (u64, f64) {
-        let sources = self.supply.len() as u64;
+        let (sources, sinks) = (self.supply.len() as u64, self.demand.len());
         let factor = 2 * (sources + 1);
         let total: u64 = self.supply.iter().map(|m| m.amount).sum();
         let most = u64::MAX / factor / 2;
         self.left.clear();
         let scale = if total <= most {
-            let all = self.supply.iter().chain(&self.demand);
+            let all = self.demand.iter().chain(&self.supply);
             self.left.extend(all.map(|m| m.amount));
             1.0
         } else {
             // Shares, as exact as the distances are; what rounding leaves is the first one's.
-            for side in [&self.supply, &self.demand] {
+            for side in [&self.demand, &self.supply] {
                 let share = |m: &Mass| u128::from(m.amount) * u128::from(most) / u128::from(total);
                 let begin = self.left.len();
                 self.left.extend(side.iter().map(|m| share(m) as u64));
@@ -189,22 +169,24 @@ impl Transport {
             total as f64 / most as f64
         };
         self.left.iter_mut().for_each(|amount| *amount *= factor);
-        self.left[..self.supply.len()]
+        self.left[sinks..]
             .iter_mut()
             .for_each(|amount| *amount += 1);
-        *self.left.last_mut().expect("sinks") += sources;
+        self.left[sinks - 1] += sources;
         (factor, scale)
     }
 
-    /// Changes the basis as long as single precision shows that it gets better.
-    fn improve_roughly(&mut self) {
-        let sources = self.supply.len();
+    /// Changes the basis as long as an arc to a sink near its source makes it better; `changes` times at most.
+    fn improve_nearby<const W: usize>(&self, tree: &mut Tree<W>, changes: &mut usize) {
+        let (sources, sinks) = (self.supply.len(), self.demand.len());
         let (mut source, mut quiet) = (0, 0);
-        let mut left = 100 * (sources + self.demand.len());
-        while quiet < sources && left > 0 {
-            if let Some(sink) = self.best(source) {
-                self.tree.enter(source, sources + sink);
-                (quiet, left) = (0, left - 1);
+        while quiet < sources && *changes > 0 {
+            let (begin, row) = self.near.row(source);
+            let (cost, lane) = cheapest(row, tree.window(begin));
+            let reduced = cost.wrapping_add(tree.source(source));
+            if reduced < 0 && begin + lane < sinks {
+                tree.enter(source, begin + lane, unmarked(row[lane]).0, reduced);
+                (quiet, *changes) = (0, *changes - 1);
             } else {
                 quiet += 1;
             }
@@ -215,45 +197,56 @@ impl Transport {
         }
     }
 
-    /// The sink whose arc from `source` has the least reduced cost, if that is below 0 for sure.
-    #[inline]
-    fn best(&self, source: usize) -> Option<usize> {
-        let row = &self.distances[source * self.stride..][..self.stride];
-        let potentials = self.tree.sinks();
-        let own = self.tree.source(source);
-        let chunks = || row.chunks_exact(LANES).zip(potentials.chunks_exact(LANES));
-        let mut lanes = [f32::INFINITY; LANES];
-        for (row, potentials) in chunks() {
-            for lane in 0..LANES {
-                lanes[lane] = least(lanes[lane], row[lane] - potentials[lane]);
+    /// Looks at all arcs once. What rounding leaves open is decided in double precision, by the cycle that an arc closes.
+    fn judge<const W: usize>(&self, tree: &mut Tree<W>) -> Verdict {
+        let (mut is_changed, mut doubtful) = (false, 0);
+        let mut is_sure = tree.is_in_range();
+        let open = near::error_of(self.supply.len() + self.demand.len());
+        tree.count_arcs();
+        for source in 0..self.supply.len() {
+            let count = self
+                .near
+                .open(source, tree.source(source), open, tree.sinks());
+            // All of them are in the basis already.
+            if count == tree.arcs(source) {
+                continue;
+            }
+            for sink in 0..self.demand.len() {
+                let cost = self.near.cost(source, sink);
+                let reduced = cost
+                    .wrapping_add(tree.source(source))
+                    .wrapping_sub(tree.sinks()[sink]);
+                if reduced >= open || tree.has(source, sink) {
+                    continue;
+                }
+                if reduced < 0 {
+                    tree.enter(source, sink, cost, reduced);
+                    tree.count_arcs();
+                    is_changed = true;
+                } else if is_sure {
+                    doubtful += 1;
+                    is_sure = doubtful <= DOUBTFUL && tree.around(source, sink) >= -TOLERANCE;
+                }
             }
         }
-        let least = least_of(lanes);
-        if least + own >= -(SINGLE as f32) * (1.0 + own.abs()) {
-            return None;
+        match (is_changed, is_sure) {
+            (true, _) => Verdict::Changed,
+            (false, true) => Verdict::Best,
+            (false, false) => Verdict::Doubtful,
         }
-        for (number, (row, potentials)) in chunks().enumerate() {
-            let is_it = |lane: usize| row[lane] - potentials[lane] == least;
-            if (0..LANES).fold(false, |any, lane| any | is_it(lane)) {
-                return (0..LANES)
-                    .find(|&lane| is_it(lane))
-                    .map(|lane| number * LANES + lane);
-            }
-        }
-        None
     }
 
-    /// Looks at all arcs that single precision leaves open, until none makes it better.
-    fn improve_exactly(&mut self) {
-        let sources = self.supply.len();
+    /// Changes the basis until it is the best one, in double precision.
+    fn improve_exactly<const W: usize>(&self, tree: &mut Tree<W>) {
         let mut tolerance = TOLERANCE;
         loop {
-            self.tree.recompute();
-            let open = (SINGLE * (1.0 + self.tree.largest_potential())) as f32;
+            tree.recompute();
             let mut is_best = true;
-            for source in 0..sources {
-                while let Some(sink) = self.better(source, open, tolerance) {
-                    self.tree.enter(source, sources + sink);
+            for source in 0..self.supply.len() {
+                while let Some((sink, reduced)) = tree.least(source)
+                    && reduced < -tolerance
+                {
+                    tree.enter_exactly(source, sink, reduced);
                     is_best = false;
                 }
             }
@@ -263,47 +256,4 @@ impl Transport {
             tolerance *= 2.0;
         }
     }
-
-    /// A sink whose arc from `source` has a reduced cost below -`tolerance`.
-    fn better(&self, source: usize, open: f32, tolerance: f64) -> Option<usize> {
-        let row = &self.distances[source * self.stride..][..self.stride];
-        let potentials = self.tree.sinks();
-        let bound = open - self.tree.source(source);
-        let chunks = row.chunks_exact(LANES).zip(potentials.chunks_exact(LANES));
-        for (number, (row, potentials)) in chunks.enumerate() {
-            let is_open = |lane: usize| row[lane] - potentials[lane] < bound;
-            if !(0..LANES).fold(false, |any, lane| any | is_open(lane)) {
-                continue;
-            }
-            let is_better = |sink: &usize| {
-                is_open(sink % LANES)
-                    && self.tree.reduced(source, self.supply.len() + sink) < -tolerance
-            };
-            let mut sinks = number * LANES..(number + 1) * LANES;
-            if let Some(sink) = sinks.find(is_better) {
-                return Some(sink);
-            }
-        }
-        None
-    }
-}
-
-/// The smaller of two numbers that are numbers.
-#[inline]
-fn least(a: f32, b: f32) -> f32 {
-    if b < a { b } else { a }
-}
-
-/// The smallest of them.
-#[inline]
-fn least_of(lanes: [f32; LANES]) -> f32 {
-    let mut lanes = lanes;
-    let mut half = LANES / 2;
-    while half > 0 {
-        for lane in 0..half {
-            lanes[lane] = least(lanes[lane], lanes[lane + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
 }

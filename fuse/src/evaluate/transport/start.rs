@@ -1,79 +1,98 @@
 //! The first basis.
 
-use super::{LANES, least, least_of};
+use super::near::{NEVER, Near, Row, WINDOW, cheapest, scaled};
+use super::tree::Tree;
 
 /// What a sink's distance from others weighs; found by trying.
 const WEIGHT: f32 = 1.15;
+/// Low bits of a source's place in the order, which say which one it is.
+const NUMBER: u32 = 255;
 
 /// What is needed only until the tree stands.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    /// Arcs of the basis: source, sink (counted from the sources' end), flow.
-    pub(super) arcs: Vec<(u16, u16, u64)>,
-    /// Mean distance from each source, and to each sink, by amounts.
-    pub(super) from: Vec<f32>,
-    pub(super) to: Vec<f32>,
-    /// Sources in the order of that.
-    order: Vec<(u32, u16)>,
-    /// Neighbours of each node and the flow between them, by `begin`.
-    pub(super) neighbours: Vec<(u16, u64)>,
-    pub(super) begin: Vec<u16>,
-    pub(super) stack: Vec<u16>,
+    /// Sources, those from which everything is far first.
+    order: Vec<u32>,
+    /// What is taken off the costs of arcs to each sink; closed ones are those that have nothing left to take.
+    to: Vec<i32>,
+}
+
+/// Where amounts are: their mean place, and the mean square of the distance from it.
+struct Cloud {
+    x: f32,
+    y: f32,
+    variance: f32,
+}
+
+impl Cloud {
+    fn of(places: impl Iterator<Item = (f32, f32)>, amounts: &[u64]) -> Cloud {
+        let (mut total, mut sum_x, mut sum_y, mut squares) = (0.0, 0.0, 0.0, 0.0);
+        for ((x, y), &amount) in places.zip(amounts) {
+            let amount = amount as f32;
+            total += amount;
+            sum_x += amount * x;
+            sum_y += amount * y;
+            squares += amount * (x * x + y * y);
+        }
+        let (x, y) = (sum_x / total, sum_y / total);
+        Cloud {
+            x,
+            y,
+            variance: (squares / total - x * x - y * y).max(0.0),
+        }
+    }
+
+    /// How far it is from a place, nearly (the root of the mean square).
+    fn distance(&self, (x, y): (f32, f32)) -> f32 {
+        let (dx, dy) = (x - self.x, y - self.y);
+        (dx * dx + dy * dy + self.variance).sqrt()
+    }
 }
 
 /// Sources from which everything is far come first; each gives what it has to the sinks that are near it and far from others
 /// (after Russell, 1969). Each arc uses up either a source or a sink (the amounts are such that only the last one uses up both), so the
-/// arcs are a spanning tree. `left`: amounts of the sources, then of the sinks.
-pub(super) fn from_afar(distances: &[f32], left: &mut [u64], stride: usize, scratch: &mut Scratch) {
-    let Scratch {
-        arcs,
-        from,
-        to,
-        order,
-        ..
-    } = scratch;
-    let sources = from.len();
-    let sinks = left.len() - sources;
+/// arcs are a spanning tree. `left`: amounts of the sinks, then of the sources.
+pub(super) fn from_afar<const W: usize>(
+    near: &Near,
+    left: &mut [u64],
+    scratch: &mut Scratch,
+    tree: &mut Tree<W>,
+) {
+    let Scratch { order, to } = scratch;
+    let (wanted, left) = left.split_at_mut(near.sinks().len());
+    let (sources, sinks) = (
+        Cloud::of(near.sources(), left),
+        Cloud::of(near.sinks(), wanted),
+    );
     order.clear();
-    order.extend((0..sources).map(|s| (from[s].to_bits(), s as u16)));
     // Numbers from 0 on are in the order of their bits.
+    let place = |(number, at)| sinks.distance(at).to_bits() & !NUMBER | number;
+    order.extend((0..).zip(near.sources()).map(place));
     order.sort_unstable_by(|a, b| b.cmp(a));
-    // What is taken off the distances; infinite where a sink has nothing left to take.
-    to.iter_mut().for_each(|mean| *mean *= -WEIGHT);
-    to[sinks..].fill(f32::INFINITY);
-    arcs.clear();
-    for &(_, number) in &*order {
-        let source = usize::from(number);
+    to.clear();
+    to.extend(near.sinks().map(|at| scaled(WEIGHT * sources.distance(at))));
+    to.resize(near.padded(), -NEVER);
+    for number in &*order {
+        let source = (number & NUMBER) as usize;
+        let (begin, row) = near.row(source);
         while left[source] > 0 {
-            let sink = nearest(&distances[source * stride..][..stride], to);
-            let flow = left[source].min(left[sources + sink]);
-            arcs.push((number, (sources + sink) as u16, flow));
-            left[source] -= flow;
-            left[sources + sink] -= flow;
-            if left[sources + sink] == 0 {
-                to[sink] = f32::INFINITY;
+            let window: &Row = to[begin..][..WINDOW].try_into().expect("a window");
+            let (value, lane) = cheapest(row, window);
+            let mut sink = begin + lane;
+            if value > NEVER / 2 {
+                // Nothing near is left.
+                let value = |&sink: &usize| near.cost(source, sink) - to[sink];
+                sink = (0..wanted.len()).min_by_key(value).expect("sinks");
             }
+            let flow = left[source].min(wanted[sink]);
+            left[source] -= flow;
+            wanted[sink] -= flow;
+            if wanted[sink] == 0 {
+                to[sink] = -NEVER;
+            }
+            let is_source = left[source] == 0;
+            tree.hang(source, sink, is_source, flow, near.cost(source, sink));
         }
     }
-    debug_assert_eq!(arcs.len(), sources + sinks - 1);
-}
-
-fn nearest(row: &[f32], closed: &[f32]) -> usize {
-    let chunks = || row.chunks_exact(LANES).zip(closed.chunks_exact(LANES));
-    let mut lanes = [f32::INFINITY; LANES];
-    for (row, closed) in chunks() {
-        for lane in 0..LANES {
-            lanes[lane] = least(lanes[lane], row[lane] + closed[lane]);
-        }
-    }
-    let nearest = least_of(lanes);
-    for (number, (row, closed)) in chunks().enumerate() {
-        let is_it = |lane: usize| row[lane] + closed[lane] == nearest;
-        if (0..LANES).fold(false, |any, lane| any | is_it(lane)) {
-            return (0..LANES)
-                .find(|&lane| is_it(lane))
-                .map_or(0, |lane| number * LANES + lane);
-        }
-    }
-    0
+    tree.stand();
 }

@@ -152,6 +152,68 @@ fn full_histograms() {
     }
 }
 
+/// What is moved farther than to the neighbours: all of one side is at the left, all of the other at the right or above.
+#[test]
+fn far_from_where_it_is_wanted() {
+    let mut random = crate::testing::programs::Random::new(11);
+    let mut transport = Transport::default();
+    for (bins, turned) in [(100, false), (100, true), (144, false), (144, true)] {
+        let side = (bins as f64).sqrt() as u16;
+        let mut masses = |is_low: bool| -> Vec<Mass> {
+            let of = |bin: u16| if turned { bin % side } else { bin / side };
+            let all = (0..bins).filter(|&bin| (of(bin) < side / 2) == is_low);
+            let mut mass = |bin: u16| Mass {
+                bin,
+                x: f64::from(bin / side) + random.share(),
+                y: f64::from(bin % side) + random.share(),
+                amount: 1 + random.next() % 1000,
+            };
+            all.map(&mut mass).collect()
+        };
+        let (mut a, mut b) = (masses(true), masses(false));
+        shares(&mut a, &mut b);
+        check(&mut transport, &a, &b).unwrap();
+    }
+}
+
+/// As many bins as there are, and one of them so far away that whole numbers don't tell the others' places apart.
+#[test]
+fn most_bins_and_far_outliers() {
+    let mut random = crate::testing::programs::Random::new(13);
+    let mut transport = Transport::default();
+    for far in [1.0, 30.0, 3e3, 1e6] {
+        let mut masses = || -> Vec<Mass> {
+            let mut mass = |bin: u16| {
+                let is_far = bin / 12 == 11 && bin % 12 > 8;
+                Mass {
+                    bin,
+                    x: f64::from(bin / 12) + random.share() + if is_far { far } else { 0.0 },
+                    y: f64::from(bin % 12) + random.share(),
+                    amount: 1 + random.next() % 1000,
+                }
+            };
+            (0..144).map(&mut mass).collect()
+        };
+        let (mut a, mut b) = (masses(), masses());
+        shares(&mut a, &mut b);
+        check(&mut transport, &a, &b).unwrap();
+    }
+}
+
+#[test]
+#[should_panic(expected = "too many bins")]
+fn more_bins_than_there_are() {
+    let masses: Vec<Mass> = (0..151)
+        .map(|bin| Mass {
+            bin,
+            x: 0.0,
+            y: f64::from(bin),
+            amount: 1,
+        })
+        .collect();
+    Transport::default().minimum_cost(&masses, &masses);
+}
+
 proptest! {
     #[test]
     fn another_method_finds_the_same_cost(

@@ -1,126 +1,168 @@
 //! The basis of the simplex method: a spanning tree.
 //!
-//! Nodes are sources, then sinks. They are also listed in preorder, with the sizes of their subtrees: so each subtree is a
-//! contiguous piece of the list, and what has to be done to all its nodes is a loop without jumps.
+//! Nodes are sinks, their padding, then sources. Each has the set of what is below it, itself included: a change of the basis is
+//! then an exclusive or along its cycle, and all that gets another potential is one set. The root is a sink, so each source has a
+//! sink above it; sources' potentials follow from theirs and aren't kept.
 
 use super::Mass;
-use super::start::Scratch;
+use super::near::{LANES, NEVER, Row, WINDOW};
+use std::hint::select_unpredictable;
 
+#[derive(Debug, Clone, Copy)]
+struct Node<const W: usize> {
+    /// Itself and what is below it.
+    below: [u64; W],
+    /// Flow on the arc between it and its parent; never 0, as amounts are perturbed.
+    flow: u64,
+    /// That arc's cost.
+    cost: i32,
+    parent: u16,
+}
+
+/// A tree of up to [`Tree::ROOM`] nodes, with `W` words per set.
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    sources: usize,
+pub(super) struct Tree<const W: usize> {
+    sinks: usize,
+    /// The first source.
+    base: usize,
     x: Vec<f64>,
     y: Vec<f64>,
     root: usize,
-    parent: Vec<u16>,
-    /// Flow on the arc between a node and its parent; never 0, as amounts are perturbed.
-    flow: Vec<u64>,
-    /// Nodes in preorder, and where each is.
-    order: Vec<u16>,
-    at: Vec<u16>,
-    /// Nodes in the subtree.
-    size: Vec<u16>,
-    /// Reduced cost of an arc: distance + potential of its source - potential of its sink. 0 on the tree.
-    potential: Vec<f64>,
-    /// The same in single precision, padded.
-    rounded: Vec<f32>,
-    /// A piece of the list that is put together anew.
-    piece: Vec<u16>,
+    nodes: Vec<Node<W>>,
+    /// Nodes in the order in which they were hung.
+    hung: Vec<u16>,
+    /// Potentials of the sinks. Reduced cost of an arc: cost + potential of its source - potential of its sink. 0 on the tree.
+    potential: Vec<i32>,
+    /// Potentials of all nodes in double precision, where somebody asked for them.
+    exact: Vec<f64>,
+    /// Each source's arcs in the tree.
+    arcs: Vec<i32>,
+    /// The nodes of a cycle: from the middle to the left those above its source, to the right those above its sink.
+    cycle: Vec<u16>,
 }
 
-impl Tree {
-    /// Starts with the arcs in `scratch`. `padded`: the number of sinks with their padding.
-    pub(super) fn build(
-        &mut self,
-        supply: &[Mass],
-        demand: &[Mass],
-        padded: usize,
-        scratch: &mut Scratch,
-    ) {
-        let nodes = supply.len() + demand.len();
-        self.sources = supply.len();
-        self.x.clear();
-        self.y.clear();
-        self.x.extend(supply.iter().chain(demand).map(|m| m.x));
-        self.y.extend(supply.iter().chain(demand).map(|m| m.y));
-        for numbers in [&mut self.parent, &mut self.at, &mut self.size] {
-            numbers.clear();
-            numbers.resize(nodes, 1);
+impl<const W: usize> Tree<W> {
+    /// Most sinks, padded, and sources.
+    pub(super) const ROOM: usize = 64 * W;
+
+    /// Starts anew, without arcs. `padded`: the number of sinks with their padding.
+    pub(super) fn clear(&mut self, supply: &[Mass], demand: &[Mass], padded: usize) {
+        (self.sinks, self.base) = (demand.len(), padded);
+        let nodes = padded + supply.len();
+        assert!(nodes <= Self::ROOM, "too many bins");
+        for (column, of) in [
+            (&mut self.x, (|m| m.x) as fn(&Mass) -> f64),
+            (&mut self.y, |m| m.y),
+        ] {
+            column.clear();
+            column.extend(demand.iter().map(of));
+            column.resize(padded, f64::INFINITY);
+            column.extend(supply.iter().map(of));
         }
-        self.flow.clear();
-        self.flow.resize(nodes, 0);
+        self.nodes.clear();
+        self.nodes.extend((0..nodes).map(|node| {
+            let mut below = [0; W];
+            below[node / 64] = 1 << (node % 64);
+            Node {
+                below,
+                flow: 0,
+                cost: 0,
+                parent: node as u16,
+            }
+        }));
+        self.hung.clear();
         self.potential.clear();
-        self.potential.resize(nodes, 0.0);
-        self.rounded.clear();
-        self.rounded.resize(supply.len() + padded, 0.0);
+        self.potential.resize(self.sinks, 0);
+        // Arcs to them are dear.
+        self.potential.resize(padded, -NEVER);
+        self.cycle.resize(2 * Self::ROOM, 0);
+    }
 
-        let Scratch {
-            arcs,
-            neighbours,
-            begin,
-            stack,
-            ..
-        } = scratch;
-        // Counting sort: `begin` has the degrees, then where each node's neighbours begin, then where they end.
-        begin.clear();
-        begin.resize(nodes + 1, 0);
-        for &(source, sink, _) in &*arcs {
-            begin[usize::from(source)] += 1;
-            begin[usize::from(sink)] += 1;
-        }
-        // A node in the middle keeps paths short.
-        self.root = (0..nodes).max_by_key(|&n| begin[n]).unwrap_or(0);
-        let mut sum = 0;
-        for entry in begin.iter_mut() {
-            (*entry, sum) = (sum, sum + *entry);
-        }
-        neighbours.clear();
-        neighbours.resize(2 * arcs.len(), (0, 0));
-        for &(source, sink, flow) in &*arcs {
-            for (from, to) in [(source, sink), (sink, source)] {
-                let next = &mut begin[usize::from(from)];
-                neighbours[usize::from(*next)] = (to, flow);
-                *next += 1;
+    /// Adds an arc. If `is_source`, the source hangs from the sink, else the other way round; what hangs gets no more arcs.
+    pub(super) fn hang(
+        &mut self,
+        source: usize,
+        sink: usize,
+        is_source: bool,
+        flow: u64,
+        cost: i32,
+    ) {
+        let source = self.base + source;
+        let (leaf, parent) = if is_source {
+            (source, sink)
+        } else {
+            (sink, source)
+        };
+        let node = &mut self.nodes[leaf];
+        (node.flow, node.cost, node.parent) = (flow, cost, parent as u16);
+        let below = node.below;
+        flip(&mut self.nodes[parent].below, &below);
+        self.hung.push(leaf as u16);
+    }
+
+    /// After the last arc, which hung a source.
+    pub(super) fn stand(&mut self) {
+        let last = self.hung.last().copied().map_or(0, usize::from);
+        self.root = usize::from(self.nodes[last].parent);
+        for &number in self.hung.iter().rev() {
+            let sink = usize::from(number);
+            if sink < self.base {
+                let node = &self.nodes[sink];
+                let source = usize::from(node.parent) - self.base;
+                self.potential[sink] = self.source(source).wrapping_add(node.cost);
             }
         }
-        self.order.clear();
-        self.parent[self.root] = self.root as u16;
-        stack.clear();
-        stack.push(self.root as u16);
-        while let Some(number) = stack.pop() {
-            let node = usize::from(number);
-            self.at[node] = self.order.len() as u16;
-            self.order.push(number);
-            let first = if node == 0 { 0 } else { begin[node - 1] };
-            for &(other, flow) in &neighbours[usize::from(first)..usize::from(begin[node])] {
-                if other != self.parent[node] {
-                    self.parent[usize::from(other)] = number;
-                    self.flow[usize::from(other)] = flow;
-                    stack.push(other);
-                }
+    }
+
+    /// The potentials of the sinks, padded.
+    #[inline]
+    pub(super) fn sinks(&self) -> &[i32] {
+        &self.potential
+    }
+
+    /// Those of a window.
+    #[inline]
+    pub(super) fn window(&self, begin: usize) -> &Row {
+        let window = &self.potential[begin..][..WINDOW];
+        window.try_into().expect("a window")
+    }
+
+    /// The potential of a source.
+    #[inline]
+    pub(super) fn source(&self, source: usize) -> i32 {
+        let node = &self.nodes[self.base + source];
+        self.potential[usize::from(node.parent)].wrapping_sub(node.cost)
+    }
+
+    /// Whether all potentials are so small that none of them, and no sum of two and a cost, has wrapped.
+    pub(super) fn is_in_range(&self) -> bool {
+        let is_small = |p: i32| (-NEVER..NEVER).contains(&p);
+        self.potential.iter().all(|&p| is_small(p))
+            && (0..self.nodes.len() - self.base).all(|s| is_small(self.source(s)))
+    }
+
+    /// Counts the arcs of each source, for [`Tree::arcs`].
+    pub(super) fn count_arcs(&mut self) {
+        self.arcs.clear();
+        self.arcs.resize(self.nodes.len() - self.base, 1);
+        for (sink, node) in self.nodes[..self.sinks].iter().enumerate() {
+            if sink != self.root {
+                self.arcs[usize::from(node.parent) - self.base] += 1;
             }
         }
-        for &number in self.order[1..].iter().rev() {
-            let node = usize::from(number);
-            self.size[usize::from(self.parent[node])] += self.size[node];
-        }
-        self.recompute();
     }
 
-    /// The potentials of the sinks in single precision, padded.
+    /// How many arcs of a source were in the tree when they were counted.
     #[inline]
-    pub(super) fn sinks(&self) -> &[f32] {
-        &self.rounded[self.sources..]
+    pub(super) fn arcs(&self, source: usize) -> i32 {
+        self.arcs[source]
     }
 
-    /// The potential of a source in single precision.
-    #[inline]
-    pub(super) fn source(&self, source: usize) -> f32 {
-        self.rounded[source]
-    }
-
-    pub(super) fn largest_potential(&self) -> f64 {
-        self.potential.iter().fold(0.0, |most, p| most.max(p.abs()))
+    /// Whether an arc is in the tree.
+    pub(super) fn has(&self, source: usize, sink: usize) -> bool {
+        let source = self.base + source;
+        let parent = |node: usize| usize::from(self.nodes[node].parent);
+        parent(source) == sink || parent(sink) == source
     }
 
     #[inline]
@@ -129,164 +171,207 @@ impl Tree {
         (dx * dx + dy * dy).sqrt()
     }
 
-    /// Reduced cost of an arc.
     #[inline]
-    pub(super) fn reduced(&self, source: usize, sink: usize) -> f64 {
-        self.distance(source, sink) + self.potential[source] - self.potential[sink]
+    fn is_above(&self, node: usize, other: usize) -> bool {
+        self.nodes[node].below[other / 64] >> (other % 64) & 1 != 0
     }
 
-    /// The potential that a node has next to `parent` on the tree.
-    #[inline]
-    fn potential_below(&self, node: usize, parent: usize) -> f64 {
-        let distance = self.distance(node, parent);
-        let sign = if node < self.sources { -1.0 } else { 1.0 };
-        self.potential[parent] + sign * distance
-    }
-
-    /// Potentials anew from the root, without the rounding of many changes.
-    pub(super) fn recompute(&mut self) {
-        (self.potential[self.root], self.rounded[self.root]) = (0.0, 0.0);
-        for at in 1..self.order.len() {
-            let node = usize::from(self.order[at]);
-            let potential = self.potential_below(node, usize::from(self.parent[node]));
-            self.potential[node] = potential;
-            self.rounded[node] = potential as f32;
+    /// The reduced cost of an arc in double precision, from the cycle that it closes.
+    pub(super) fn around(&self, source: usize, sink: usize) -> f64 {
+        let source = self.base + source;
+        let mut sum = self.distance(source, sink);
+        let mut top = source;
+        while !self.is_above(top, sink) {
+            top = usize::from(self.nodes[top].parent);
         }
-    }
-
-    /// Whether `node` is, or is above, what is at `at` in the list.
-    #[inline]
-    fn is_above(&self, node: usize, at: u16) -> bool {
-        at.wrapping_sub(self.at[node]) < self.size[node]
-    }
-
-    /// Brings the arc `source -> sink` into the basis; the arc on its cycle that limits the flow leaves.
-    pub(super) fn enter(&mut self, source: usize, sink: usize) {
-        let (mut amount, mut leaving, mut is_source_side) = (u64::MAX, source, true);
-        let sink_at = self.at[sink];
-        // On the way up every second arc loses what the new one gets, the others gain it.
-        let (mut node, mut loses) = (source, true);
-        while !self.is_above(node, sink_at) {
-            if loses && self.flow[node] < amount {
-                (amount, leaving) = (self.flow[node], node);
+        for end in [source, sink] {
+            let (mut node, mut sign) = (end, -1.0);
+            while node != top {
+                let parent = usize::from(self.nodes[node].parent);
+                sum += sign * self.distance(node, parent);
+                (node, sign) = (parent, -sign);
             }
-            loses = !loses;
-            node = usize::from(self.parent[node]);
         }
-        let top = node;
-        (node, loses) = (sink, true);
-        while node != top {
-            if loses && self.flow[node] < amount {
-                (amount, leaving, is_source_side) = (self.flow[node], node, false);
+        sum
+    }
+
+    /// Brings the arc `source -> sink` into the basis; the arc on its cycle that limits the flow leaves. `reduced`: its reduced cost.
+    #[inline]
+    pub(super) fn enter(&mut self, source: usize, sink: usize, cost: i32, reduced: i32) {
+        let (moved, is_source_side) = self.exchange(self.base + source, sink, cost);
+        let shift = if is_source_side {
+            reduced.wrapping_neg()
+        } else {
+            reduced
+        };
+        // All of them, moved or not: which ones, nobody can foresee.
+        for (potentials, word) in self.potential.chunks_mut(64).zip(moved) {
+            let quarters = [word, word >> 16, word >> 32, word >> 48];
+            for (potentials, bits) in potentials.chunks_exact_mut(LANES).zip(quarters) {
+                let bits = i32::from(bits as u16);
+                for (lane, potential) in potentials.iter_mut().enumerate() {
+                    let by = if bits & 1 << lane == 0 { 0 } else { shift };
+                    *potential = potential.wrapping_add(by);
+                }
             }
-            loses = !loses;
-            node = usize::from(self.parent[node]);
         }
-        let (inner, outer) = if is_source_side {
+    }
+
+    /// Exchanges an arc. Gives the nodes that are no longer joined to the root as they were, and whether the source is one of them.
+    fn exchange(&mut self, source: usize, sink: usize, cost: i32) -> ([u64; W], bool) {
+        let (nodes, cycle) = (&mut self.nodes[..], &mut self.cycle[..]);
+        let middle = cycle.len() / 2;
+        let (word, bit) = (sink / 64, sink % 64);
+        let is_above_sink = |node: &Node<W>| node.below[word] >> bit & 1 != 0;
+        // On the way up, from both ends, every second arc loses what the new one gets, beginning with the first; the others gain it.
+        let (mut amount, mut leaving) = (u64::MAX, middle);
+        let (mut at, mut begin) = (source, middle);
+        loop {
+            let node = &nodes[at];
+            if is_above_sink(node) {
+                break;
+            }
+            begin -= 1;
+            cycle[begin] = at as u16;
+            let is_less = node.flow < amount;
+            amount = select_unpredictable(is_less, node.flow, amount);
+            leaving = select_unpredictable(is_less, begin, leaving);
+            at = usize::from(node.parent);
+            let node = &nodes[at];
+            if is_above_sink(node) {
+                break;
+            }
+            begin -= 1;
+            cycle[begin] = at as u16;
+            at = usize::from(node.parent);
+        }
+        let top = at;
+        let (mut at, mut end) = (sink, middle);
+        while at != top {
+            let node = &nodes[at];
+            cycle[end] = at as u16;
+            let is_less = node.flow < amount;
+            amount = select_unpredictable(is_less, node.flow, amount);
+            leaving = select_unpredictable(is_less, end, leaving);
+            end += 1;
+            at = usize::from(node.parent);
+            if at == top {
+                break;
+            }
+            cycle[end] = at as u16;
+            end += 1;
+            at = usize::from(nodes[at].parent);
+        }
+        let moved = nodes[usize::from(cycle[leaving])].below;
+        let lost = amount.wrapping_neg();
+        let (up, down) = cycle[begin..end].split_at(middle - begin);
+        let first = if up.len().is_multiple_of(2) {
+            amount
+        } else {
+            lost
+        };
+        for (side, first) in [(up, first), (down, lost)] {
+            let mut change = first;
+            for &number in side {
+                let node = &mut nodes[usize::from(number)];
+                node.flow = node.flow.wrapping_add(change);
+                flip(&mut node.below, &moved);
+                change = change.wrapping_neg();
+            }
+        }
+        // Between the new arc and the one that leaves, all hang the other way round: each gets its arc from the one before it, and what
+        // is below it is what was not below that.
+        let mut next = Node {
+            below: moved,
+            flow: amount,
+            cost,
+            parent: 0,
+        };
+        let mut turn = |number: u16| {
+            let old = std::mem::replace(&mut nodes[usize::from(number)], next);
+            next = Node {
+                parent: number,
+                ..old
+            };
+        };
+        let is_source_side = leaving < middle;
+        if is_source_side {
+            cycle[leaving..middle].iter().rev().for_each(|&n| turn(n));
+        } else {
+            cycle[middle..=leaving].iter().for_each(|&n| turn(n));
+        }
+        let (end, other) = if is_source_side {
             (source, sink)
         } else {
             (sink, source)
         };
-        self.rehang(inner, outer, leaving, top, amount);
+        nodes[end].parent = other as u16;
+        (moved, is_source_side)
     }
 
-    /// Cuts the arc above `leaving` and hangs its subtree, turned so that `inner` is on top, below `outer`. `top`: the node above
-    /// both, where sizes stay.
-    fn rehang(&mut self, inner: usize, outer: usize, leaving: usize, top: usize, amount: u64) {
-        let shift = self.potential_below(inner, outer) - self.potential[inner];
-        let (from, len) = (self.at[leaving], self.size[leaving]);
-        let (after, end) = (
-            self.at[outer] + 1,
-            self.at[outer] + self.size[outer], // before it changes
-        );
-        // Arcs on the cycle lose and gain in turn, beginning at both ends of the new one.
-        let (mut node, mut change) = (outer, amount.wrapping_neg());
-        while node != top {
-            self.flow[node] = self.flow[node].wrapping_add(change);
-            self.size[node] += len;
-            change = change.wrapping_neg();
-            node = usize::from(self.parent[node]);
-        }
-
-        // The subtree's nodes in their new order: what was below a node on the way up, without what is listed already.
-        let piece = |begin: u16, end: u16| usize::from(begin)..usize::from(end);
-        self.piece.clear();
-        let mut listed = (self.at[inner], self.at[inner]);
-        let (mut node, mut parent, mut flow, mut size) = (inner, outer, amount, len);
-        change = amount.wrapping_neg();
-        loop {
-            let all = (self.at[node], self.at[node] + self.size[node]);
-            self.piece
-                .extend_from_slice(&self.order[piece(all.0, listed.0)]);
-            self.piece
-                .extend_from_slice(&self.order[piece(listed.1, all.1)]);
-            listed = all;
-            let next = usize::from(self.parent[node]);
-            self.parent[node] = parent as u16;
-            let old = self.flow[node].wrapping_add(change);
-            self.flow[node] = std::mem::replace(&mut flow, old);
-            change = change.wrapping_neg();
-            size = len - std::mem::replace(&mut self.size[node], size);
-            (parent, node) = (node, next);
-            if parent == leaving {
-                break;
+    /// Potentials in double precision, from the root.
+    pub(super) fn recompute(&mut self) {
+        self.exact.clear();
+        self.exact.resize(self.nodes.len(), f64::NAN);
+        self.exact[self.root] = 0.0;
+        let mut way = vec![];
+        for start in (0..self.sinks).chain(self.base..self.nodes.len()) {
+            let mut node = start;
+            while self.exact[node].is_nan() {
+                way.push(node);
+                node = usize::from(self.nodes[node].parent);
+            }
+            while let Some(child) = way.pop() {
+                let distance = self.distance(child, node);
+                let sign = if child < self.base { 1.0 } else { -1.0 };
+                self.exact[child] = self.exact[node] + sign * distance;
+                node = child;
             }
         }
-        while node != top {
-            self.flow[node] = self.flow[node].wrapping_add(change);
-            self.size[node] -= len;
-            change = change.wrapping_neg();
-            node = usize::from(self.parent[node]);
-        }
-
-        // Its new place: right behind `outer`, or behind all that is below that, whichever is nearer.
-        let behind = from + len;
-        let place = if after > from {
-            self.shift_left(behind, after, len)
-        } else if end <= from {
-            self.shift_right(end, from, len)
-        } else if from - after <= end - behind {
-            self.shift_right(after, from, len)
-        } else {
-            self.shift_left(behind, end, len)
-        };
-        for (at, &number) in (place..).zip(&self.piece) {
-            let node = usize::from(number);
-            self.order[usize::from(at)] = number;
-            self.at[node] = at;
-            let potential = self.potential[node] + shift;
-            self.potential[node] = potential;
-            self.rounded[node] = potential as f32;
-        }
     }
 
-    /// Moves what is listed between two positions; gives the position of the room behind it.
-    fn shift_left(&mut self, begin: u16, end: u16, by: u16) -> u16 {
-        for at in begin..end {
-            let number = self.order[usize::from(at)];
-            self.order[usize::from(at - by)] = number;
-            self.at[usize::from(number)] = at - by;
+    /// The arc of a source with the least reduced cost in double precision: the sink, and that.
+    pub(super) fn least(&self, source: usize) -> Option<(usize, f64)> {
+        let source = self.base + source;
+        let reduced = |sink: usize| self.distance(source, sink) - self.exact[sink];
+        let mut least: Option<(usize, f64)> = None;
+        for sink in 0..self.sinks {
+            let reduced = reduced(sink);
+            if least.is_none_or(|(_, least)| reduced < least) {
+                least = Some((sink, reduced));
+            }
         }
-        end - by
+        least.map(|(sink, reduced)| (sink, reduced + self.exact[source]))
     }
 
-    /// Likewise; gives the position of the room in front of it.
-    fn shift_right(&mut self, begin: u16, end: u16, by: u16) -> u16 {
-        for at in (begin..end).rev() {
-            let number = self.order[usize::from(at)];
-            self.order[usize::from(at + by)] = number;
-            self.at[usize::from(number)] = at + by;
+    /// As [`Tree::enter`], with the reduced cost and the potentials in double precision; whole ones are of no use any more.
+    pub(super) fn enter_exactly(&mut self, source: usize, sink: usize, reduced: f64) {
+        let (moved, is_source_side) = self.exchange(self.base + source, sink, 0);
+        let shift = if is_source_side { -reduced } else { reduced };
+        for (number, &word) in moved.iter().enumerate() {
+            let mut bits = word;
+            while bits != 0 {
+                self.exact[64 * number + bits.trailing_zeros() as usize] += shift;
+                bits &= bits - 1;
+            }
         }
-        begin
     }
 
     /// Sum of flow times distance, the flow without its perturbation.
     pub(super) fn total(&self, factor: u64) -> f64 {
         let cost_of = |&number: &u16| {
-            let node = usize::from(number);
-            let flow = (self.flow[node] + factor / 2) / factor;
-            flow as f64 * self.distance(node, usize::from(self.parent[node]))
+            let node = &self.nodes[usize::from(number)];
+            let flow = (node.flow + factor / 2) / factor;
+            flow as f64 * self.distance(usize::from(number), usize::from(node.parent))
         };
-        self.order[1..].iter().map(cost_of).sum()
+        self.hung.iter().map(cost_of).sum()
+    }
+}
+
+/// An exclusive or.
+#[inline]
+fn flip<const W: usize>(set: &mut [u64; W], by: &[u64; W]) {
+    for (set, by) in set.iter_mut().zip(by) {
+        *set ^= by;
     }
 }
