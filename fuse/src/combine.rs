@@ -149,7 +149,11 @@ impl LglJoin {
     /// Joins the next run.
     pub fn add(&mut self, table: &XuTable) {
         let run = (self.sources.len() + 1) as u16;
-        let targets = self.index.find(table.len(), |row| table.key(row));
+        let known = |row: usize| {
+            let fate = self.fate.get(row)?;
+            (*fate != Some(Reason::Ambiguous { run: 0 })).then(|| self.first.key(row))?
+        };
+        let targets = self.index.find(table.len(), |row| table.key(row), known);
         let mut source = vec![NONE; self.first.len()];
         let mut repeated = vec![];
         for (row, &target) in targets.iter().enumerate() {

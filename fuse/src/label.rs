@@ -203,6 +203,13 @@ impl Labels {
     pub fn read(&self, id: LabelId, limit: usize, components: &mut Vec<u64>) -> bool {
         components.clear();
         let mut at = id.0;
+        if id.is_some() && self.parent[id.at()] == LabelId::NONE.0 {
+            let suffix = self.suffix_of(at);
+            if suffix.len() <= limit {
+                components.extend_from_slice(suffix);
+            }
+            return suffix.len() <= limit;
+        }
         while at != LabelId::NONE.0 {
             let suffix = self.suffix_of(at);
             if components.len() + suffix.len() > limit {

@@ -10,6 +10,11 @@ use std::collections::HashMap;
 /// Several rows have the key.
 pub(super) const AMBIGUOUS: u32 = u32::MAX - 1;
 
+/// Not found yet.
+const OPEN: u32 = u32::MAX - 2;
+/// So often in a chunk a row is looked up that isn't where the one before it says: each time some cache lines, which is dear.
+const JUMPS: usize = CHUNK / 64;
+
 /// Rows that are dealt together.
 const CHUNK: usize = 1 << 16;
 /// Keys in a piece, at most twice as many as a rule: half a megabyte.
@@ -112,7 +117,66 @@ impl Index {
     }
 
     /// For each of so many rows of another table the row of the same key: [`AMBIGUOUS`] if several have it, [`NONE`] if none has.
-    pub(super) fn find(&self, rows: usize, key: impl Fn(usize) -> Option<u128> + Sync) -> Vec<u32> {
+    /// `known`: the key of a row of this one, if no other has it. Runs of a program often have XUs in nearly the same order, so the row behind
+    /// the last one is tried first.
+    pub(super) fn find(
+        &self,
+        rows: usize,
+        key: impl Fn(usize) -> Option<u128> + Sync,
+        known: impl Fn(usize) -> Option<u128> + Sync,
+    ) -> Vec<u32> {
+        let mut out = vec![NONE; rows];
+        let chunks = out.par_chunks_mut(CHUNK).enumerate();
+        let open: usize = chunks
+            .map(|(number, out)| self.follow(number * CHUNK, out, &key, &known))
+            .sum();
+        if open > 0 {
+            let of = &out;
+            let found = self.find_all(rows, |row| key(row).filter(|_| of[row] == OPEN));
+            for (out, found) in out.iter_mut().zip(found) {
+                if *out == OPEN {
+                    *out = found;
+                }
+            }
+        }
+        out
+    }
+
+    /// The rows of a chunk, as long as most are behind each other. Gives the number of those that it leaves [`OPEN`].
+    fn follow(
+        &self,
+        begin: usize,
+        out: &mut [u32],
+        key: &impl Fn(usize) -> Option<u128>,
+        known: &impl Fn(usize) -> Option<u128>,
+    ) -> usize {
+        let (mut next, mut jumps, mut open) = (begin, JUMPS, 0);
+        for (row, out) in (begin..).zip(out) {
+            let Some(key) = key(row) else { continue };
+            if known(next) == Some(key) {
+                *out = next as u32;
+                next += 1;
+            } else if jumps > 0 {
+                jumps -= 1;
+                *out = self.get(key);
+                if *out < AMBIGUOUS {
+                    next = *out as usize + 1;
+                }
+            } else {
+                *out = OPEN;
+                open += 1;
+            }
+        }
+        open
+    }
+
+    fn get(&self, key: u128) -> u32 {
+        let row = self.pieces[piece_of(key, self.bits)].get(&key);
+        row.copied().unwrap_or(NONE)
+    }
+
+    /// As [`Index::find`], piece by piece.
+    fn find_all(&self, rows: usize, key: impl Fn(usize) -> Option<u128> + Sync) -> Vec<u32> {
         let dealt = deal(rows, self.bits, &key);
         let piece = |(piece, map): (usize, &HashMap<u128, u32, HashIsKey>)| {
             let keys = dealt.iter().flat_map(|d| &d.keys[d.part(piece)]);
@@ -172,17 +236,31 @@ mod tests {
             several.sort_unstable();
             assert_eq!(repeated, several, "{rows} rows");
 
-            // Asked for in another order, and for some that aren't there.
-            let asked = |row: usize| key(rows + 100 - row);
-            let found = index.find(rows + 100, asked);
-            for (row, &found) in found.iter().enumerate() {
-                let rows = asked(row).and_then(|key| expected.get(&key));
-                let right = match rows.map(|r| &r[..]) {
-                    None => NONE,
-                    Some([one]) => *one,
-                    Some(_) => AMBIGUOUS,
-                };
-                assert_eq!(found, right, "row {row} of {}", rows.map_or(0, Vec::len));
+            let is_single = |key: &u128| expected.get(key).is_some_and(|rows| rows.len() == 1);
+            let known = |row: usize| {
+                let key = (row < rows).then(|| key(row)).flatten();
+                key.filter(is_single)
+            };
+            // Asked for in the same order, with some left out, backwards, and for some that aren't there.
+            let orders: [&(dyn Fn(usize) -> usize + Sync); 4] = [
+                &|row| row,
+                &|row| row + row / 50,
+                &|row| row ^ (row / 500 % 2 * 5),
+                &|row| rows + 100 - row,
+            ];
+            for (order, at) in orders.iter().enumerate() {
+                let asked = |row: usize| key(at(row));
+                let found = index.find(rows + 100, asked, known);
+                assert_eq!(found, index.find_all(rows + 100, asked));
+                for (row, &found) in found.iter().enumerate() {
+                    let rows = asked(row).and_then(|key| expected.get(&key));
+                    let right = match rows.map(|r| &r[..]) {
+                        None => NONE,
+                        Some([one]) => *one,
+                        Some(_) => AMBIGUOUS,
+                    };
+                    assert_eq!(found, right, "row {row}, order {order}");
+                }
             }
         }
     }

@@ -10,23 +10,75 @@ const SHORT: usize = 48;
 /// Labels that are written down together.
 const CHUNK: usize = 1 << 14;
 
+/// Bytes of a label that are sorted by at a time.
+const STEP: usize = 8;
+/// So many labels of an equal beginning, or fewer, are compared as they are.
+const FEW: usize = 12;
+
+/// Components below this are one byte.
+const ONE_BYTE: u64 = 246;
+/// The byte of rows without a label, behind every label.
+const NO_LABEL: u8 = u8::MAX;
+
 /// Appends a label as bytes that are ordered as labels are.
 fn encode(components: &[u64], bytes: &mut Vec<u8>) {
-    for component in components {
-        let digits = component.to_be_bytes();
-        let digits = &digits[component.leading_zeros() as usize / 8..];
-        // Longer numbers are larger; nothing is less than any number.
-        bytes.push(digits.len() as u8 + 1);
-        bytes.extend_from_slice(digits);
+    for &component in components {
+        // No component begins with 0: nothing is less than any number.
+        if component < ONE_BYTE {
+            bytes.push(component as u8 + 1);
+            continue;
+        }
+        // Longer numbers are larger.
+        let len = 8 - component.leading_zeros() as usize / 8;
+        bytes.push(ONE_BYTE as u8 + len as u8);
+        bytes.extend_from_slice(&component.to_be_bytes()[8 - len..]);
     }
 }
 
-/// The beginning of a label's bytes as a number that is ordered as they are.
-fn beginning(bytes: &[u8]) -> u128 {
-    let mut begin = [0; 16];
-    let len = bytes.len().min(begin.len());
-    begin[..len].copy_from_slice(&bytes[..len]);
-    u128::from_be_bytes(begin)
+/// A step of a label's bytes, from `begin` on, as a number that is ordered as they are. Labels that end sooner come first.
+#[inline]
+fn step(bytes: &[u8], begin: usize) -> u64 {
+    let rest = bytes.get(begin..).unwrap_or(&[]);
+    let mut step = [0; STEP];
+    match rest.first_chunk() {
+        Some(whole) => step = *whole,
+        None => step[..rest.len()].copy_from_slice(rest),
+    }
+    u64::from_be_bytes(step)
+}
+
+/// Sorts by the bytes from `begin` on, then by rows; of those, keys have a step already. What is equal so far is sorted by the next
+/// step: so a label's bytes are fetched once per step and not for each comparison, which takes long where they don't fit into
+/// the caches.
+fn sort_steps<'b>(
+    keys: &mut [(u64, u32)],
+    begin: usize,
+    bytes: &(impl Fn(u32) -> &'b [u8] + Sync),
+) {
+    let next = begin + STEP;
+    let equal = |group: &mut [(u64, u32)]| {
+        if group.len() < 2 {
+            // its place is known
+        } else if group.len() <= FEW {
+            let rest = |row: u32| bytes(row).get(next..).unwrap_or(&[]);
+            group.sort_unstable_by(|a, b| rest(a.1).cmp(rest(b.1)).then(a.1.cmp(&b.1)));
+        } else if group.iter().all(|key| bytes(key.1).len() <= next) {
+            group.sort_unstable_by_key(|key| key.1); // equal labels
+        } else {
+            for key in &mut *group {
+                key.0 = step(bytes(key.1), next);
+            }
+            sort_steps(group, next, bytes);
+        }
+    };
+    let is_equal = |a: &(u64, u32), b: &(u64, u32)| a.0 == b.0;
+    if keys.len() > CHUNK {
+        keys.par_sort_unstable_by_key(|key| key.0);
+        keys.par_chunk_by_mut(is_equal).for_each(equal);
+    } else {
+        keys.sort_unstable_by_key(|key| key.0);
+        keys.chunk_by_mut(is_equal).for_each(equal);
+    }
 }
 
 /// Labels as bytes.
@@ -78,7 +130,7 @@ impl Labels {
                     }
                     encode(&components, &mut all.bytes);
                 } else {
-                    all.bytes.push(u8::MAX); // behind every label
+                    all.bytes.push(NO_LABEL);
                 }
                 all.ends.push(all.bytes.len());
             }
@@ -87,15 +139,12 @@ impl Labels {
         let chunks = ids.par_chunks(CHUNK).map(encode_all);
         let encoded = chunks.collect::<Option<Vec<Encoded>>>()?;
         let bytes = |row: u32| encoded[row as usize / CHUNK].get(row as usize % CHUNK);
-        let mut keys: Vec<(u128, u32)> = (0..ids.len() as u32)
+        let mut keys: Vec<(u64, u32)> = (0..ids.len() as u32)
             .into_par_iter()
             .with_min_len(4096)
-            .map(|row| (beginning(bytes(row)), row))
+            .map(|row| (step(bytes(row), 0), row))
             .collect();
-        keys.par_sort_unstable_by(|a, b| {
-            let order = a.0.cmp(&b.0).then_with(|| bytes(a.1).cmp(bytes(b.1)));
-            order.then(a.1.cmp(&b.1))
-        });
+        sort_steps(&mut keys, 0, &bytes);
         Some(keys.into_iter().map(|(_, row)| row).collect())
     }
 
@@ -243,7 +292,7 @@ mod tests {
             };
             let (ea, eb) = (encoded(&a), encoded(&b));
             prop_assert_eq!(ea.cmp(&eb), a.cmp(&b));
-            let begin = beginning(&ea).cmp(&beginning(&eb));
+            let begin = step(&ea, 0).cmp(&step(&eb, 0));
             prop_assert!(begin.is_eq() || begin == a.cmp(&b));
         }
 
