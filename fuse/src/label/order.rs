@@ -85,13 +85,13 @@ fn sort_steps<'b>(
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,
-    ends: Vec<usize>,
+    ends: Vec<u32>,
 }
 
 impl Encoded {
     fn get(&self, at: usize) -> &[u8] {
         let begin = if at == 0 { 0 } else { self.ends[at - 1] };
-        &self.bytes[begin..self.ends[at]]
+        &self.bytes[begin as usize..self.ends[at] as usize]
     }
 }
 
@@ -132,7 +132,7 @@ impl Labels {
                 } else {
                     all.bytes.push(NO_LABEL);
                 }
-                all.ends.push(all.bytes.len());
+                all.ends.push(all.bytes.len() as u32);
             }
             Some(all)
         };

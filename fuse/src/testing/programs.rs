@@ -105,7 +105,7 @@ pub fn execute(shape: Shape, xus: usize, seed: u64, run: u64) -> XuTable {
         };
         THREADS
     ];
-    for (at, unit) in units.iter().enumerate() {
+    for (at, unit) in units.into_iter().enumerate() {
         let thread = match shape.is_static() {
             true => at % THREADS,
             false => (0..THREADS)
@@ -114,7 +114,7 @@ pub fn execute(shape: Shape, xus: usize, seed: u64, run: u64) -> XuTable {
         };
         let worker = &mut workers[thread];
         let begin = worker.now;
-        let counts = count(unit, worker, &mut random);
+        let counts = count(&unit, worker, &mut random);
         for (column, count) in table.events.iter_mut().zip(counts) {
             column.values.push(count.max(0.0).round() as u64);
         }

@@ -160,10 +160,13 @@ fn tree(xus: usize, random: &mut Random, work: f64, spread: f64) -> Vec<Unit> {
         let own = work * random.factor(spread);
         let lines = own / 60.0 * random.factor(0.4);
         for child in 1..=2 + random.next() % 2 {
-            let mut label = label.clone();
-            label.extend([child, 22]);
             let place = (place + 0.1 * random.normal()).rem_euclid(1.0);
-            queue.push_back((label, work * 0.9, place));
+            // The others' turn never comes.
+            if units.len() + queue.len() < xus {
+                let mut label = label.clone();
+                label.extend([child, 22]);
+                queue.push_back((label, work * 0.9, place));
+            }
         }
         units.push(unit(label, 0, own, lines, place, 0.12, random));
     }
