@@ -1,6 +1,7 @@
 //! The report as text for a terminal.
 
 mod events;
+mod place;
 mod sections;
 mod table;
 

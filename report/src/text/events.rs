@@ -1,6 +1,6 @@
 //! The tables of events.
 
-use super::sections::{kind, location};
+use super::place::{kind, location};
 use super::table::{Align, fitted, wrap};
 use super::{Paint, TextOptions};
 use crate::model::{EventState, Region, Report};

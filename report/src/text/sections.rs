@@ -1,12 +1,11 @@
 //! The sections of the text, each a string or nothing.
 
+use super::place::{kind, location, place};
 use super::table::{Align, bar, columns, fitted, wrap};
 use super::{Paint, TextOptions};
 use crate::model::{Class, EventState, Region, Report};
-use crate::names::readable;
 use crate::units::{count, percent, seconds};
 use ompfuse_format::run::Exit;
-use ompfuse_format::site::Source;
 use std::collections::BTreeMap;
 
 /// Width of the bars that show shares.
@@ -400,39 +399,4 @@ fn lost_share(region: &Region) -> f64 {
 /// `light`: the part of the share that is no work.
 fn share_bar(share: f64, light: f64) -> String {
     format!("{} {:>6}", bar(share, light, BAR), percent(share))
-}
-
-pub(super) fn kind(region: &Region) -> String {
-    let construct = region.construct.unwrap_or("xu");
-    // Other source code gives the same instructions.
-    if region.detail.as_deref() == Some("or equivalent") {
-        return format!("{construct} or equivalent");
-    }
-    match region.combined_with {
-        Some(inner) => format!("{construct} {inner}"),
-        None => construct.to_owned(),
-    }
-}
-
-pub(super) fn location(region: &Region) -> String {
-    let place = place(
-        region.source.as_ref(),
-        region.function.as_deref(),
-        &region.name,
-    );
-    match &region.file {
-        Some(file) => format!("{file}: {place}"), // the front is cut where room is short
-        None => place,
-    }
-}
-
-fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
-    match (source, function) {
-        (Some(source), _) => {
-            let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-            format!("{file}:{}", source.line)
-        }
-        (None, Some(function)) => format!("{} {name}", readable(function)),
-        (None, None) => name.to_owned(),
-    }
 }

@@ -1,5 +1,6 @@
 //! `verify` rejects what is not exactly what was planned, with the plan and without.
 
+mod elf;
 mod islands;
 mod kinds;
 #[path = "../patch_support/mod.rs"]

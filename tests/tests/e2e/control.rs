@@ -1,92 +1,18 @@
 //! What is changed while a program runs: `ompfuse ctl`, event sets in turn, SIGUSR1.
 
 mod simulated;
+mod steady;
+mod watching;
 
-use ompfuse_tests::dialogue::Dialogue;
-use ompfuse_tests::process::{self, Output};
+use ompfuse_tests::command;
+use ompfuse_tests::process;
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, repository, skip};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// Of the fixture: iterations and tasks of a round.
-const ITERATIONS: u64 = 64;
-const TASKS: u64 = 4;
-
-const COMPILERS: [&str; 2] = ["gcc", "clang-19"];
-
-/// The fixture, built, and a folder for its recordings.
-struct Steady {
-    folder: tempfile::TempDir,
-    program: PathBuf,
-}
-
-impl Steady {
-    fn new(compiler: &str) -> Option<Steady> {
-        if Command::new(compiler).arg("--version").output().is_err() {
-            skip(&format!("{compiler} is not installed"));
-            return None;
-        }
-        let folder = tempfile::tempdir().expect("there is room for a program");
-        let program = folder.path().join("steady");
-        let mut compile = Command::new(compiler);
-        compile
-            .args(["-O2", "-g", "-fopenmp"])
-            .arg(repository().join("fixtures/behaviour/steady.c"))
-            .arg("-o");
-        process::run(compile.arg(&program)).ok("the compiler");
-        Some(Steady { folder, program })
-    }
-
-    fn all() -> impl Iterator<Item = Steady> {
-        COMPILERS.into_iter().filter_map(Steady::new)
-    }
-
-    fn out(&self) -> PathBuf {
-        self.folder.path().join("out")
-    }
-
-    /// Starts it under `record`.
-    fn record(&self, threads: usize, flags: &[&str], args: &[&str]) -> Dialogue {
-        let _ = std::fs::remove_dir_all(self.out());
-        let mut record = command::with_threads(threads);
-        record.arg("record").args(flags).arg("-o").arg(self.out());
-        record.arg("--").arg(&self.program).args(args);
-        let mut dialogue = Dialogue::start(&mut record);
-        assert_eq!(dialogue.hear(), "ready");
-        dialogue
-    }
-
-    /// The recording's process and settings.
-    fn ctl(&self, args: &[&str]) -> Value {
-        let mut all = vec!["ctl".into(), self.out().into_os_string()];
-        all.extend(args.iter().map(Into::into));
-        all.extend(["--format".into(), "json".into()]);
-        let answer = command::json(all);
-        assert_eq!(answer["processes"].as_array().map(Vec::len), Some(1));
-        answer["processes"][0].clone()
-    }
-
-    /// Ends it; it must have said what it says without us. The result are its XUs.
-    fn end(&self, dialogue: Dialogue, threads: usize, input: &[&str]) -> (Output, Vec<Xu>) {
-        let recorded = dialogue.end();
-        let mut alone = Dialogue::start(process::clean(&mut Command::new(&self.program), threads));
-        assert_eq!(alone.hear(), "ready");
-        input.iter().for_each(|line| alone.tell(line));
-        let alone = alone.end();
-        assert_eq!(
-            (recorded.status, recorded.text()),
-            (0, alone.text()),
-            "{recorded:?}"
-        );
-        let runs = table::runs(&self.out());
-        assert_eq!(runs.len(), 1, "{recorded:?}");
-        (recorded, table::export(&runs[0]))
-    }
-}
+use steady::{ITERATIONS, Steady, TASKS};
 
 /// The round that an XU belongs to: the rank of its parallel region in the program.
 fn round(xu: &Xu) -> u64 {
@@ -392,79 +318,6 @@ fn accounts_balance(run: &Path) -> serde_json::Value {
         "{accounts:?}"
     );
     report
-}
-
-/// While the program waits for its next line, all that it has done is told.
-#[test]
-fn a_running_program_is_watched() {
-    for steady in Steady::all() {
-        let mut dialogue = steady.record(2, &["--events", "page-faults"], &[]);
-        let picture = || {
-            let out = steady.out();
-            command::json([
-                "watch".as_ref(),
-                out.as_os_str(),
-                "--format".as_ref(),
-                "json".as_ref(),
-            ])
-        };
-        // Regions that were entered, summed up by construct.
-        let sum = |picture: &Value, construct: &str, field: &str| -> u64 {
-            let regions = picture["regions"].as_array().expect("a list of regions");
-            let of_this = regions.iter().filter(|r| r["construct"] == construct);
-            of_this.filter_map(|r| r[field].as_u64()).sum()
-        };
-        let mut rounds = 0;
-        for more in [3, 100, 40] {
-            dialogue.ask(&more.to_string());
-            rounds += more;
-            let picture = picture();
-            assert_eq!(sum(&picture, "task", "xus"), rounds * TASKS, "{picture}");
-            assert_eq!(
-                sum(&picture, "critical", "entered"),
-                rounds * 2,
-                "{picture}"
-            );
-            assert_eq!(picture["threads"], 2, "{picture}");
-            let regions = picture["regions"].as_array().expect("a list of regions");
-            let total: f64 = regions.iter().filter_map(|r| r["share"].as_f64()).sum();
-            assert!((total - 1.0).abs() < 1e-6, "{picture}");
-            let tasks = regions
-                .iter()
-                .find(|r| r["construct"] == "task" && r["xus"] != 0);
-            let tasks = tasks.expect("tasks were executed");
-            assert!(tasks["rate_per_s"].as_f64() > Some(0.0), "{tasks}");
-            assert!(tasks["events"]["page-faults"].is_u64(), "{tasks}");
-            assert_eq!(tasks["source"]["line"], 33, "{tasks}");
-        }
-        let text = command::ok([
-            "watch".as_ref(),
-            steady.out().as_os_str(),
-            "--once".as_ref(),
-        ])
-        .text();
-        assert!(
-            text.contains("steady.c:33") && text.contains("page-faults"),
-            "{text}"
-        );
-        // While it is at work, and in no state in particular.
-        dialogue.tell("600");
-        let mut before = 0;
-        for _ in 0..10 {
-            let tasks = sum(&picture(), "task", "xus");
-            assert!(tasks >= before, "{tasks} after {before}");
-            before = tasks;
-        }
-        dialogue.hear();
-        steady.end(dialogue, 2, &["3", "100", "40", "600"]);
-        let out = steady.out();
-        let output = command::run(["watch".as_ref(), out.as_os_str(), "--once".as_ref()]);
-        assert_eq!(output.status, 1, "{output:?}");
-        assert!(
-            output.errors().contains("nothing is being recorded"),
-            "{output:?}"
-        );
-    }
 }
 
 #[test]

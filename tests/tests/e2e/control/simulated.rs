@@ -1,6 +1,7 @@
 //! Under the simulated PMU event sets are changed as elsewhere.
 
-use super::{Steady, TASKS, of, round};
+use super::steady::{Steady, TASKS};
+use super::{of, round};
 use crate::simulated::can_simulate;
 use ompfuse_tests::command;
 use ompfuse_tests::table::Xu;

@@ -1,0 +1,90 @@
+//! The fixture of these tests: a program that does some rounds whenever it is asked to.
+
+use ompfuse_tests::dialogue::Dialogue;
+use ompfuse_tests::process::{self, Output};
+use ompfuse_tests::table::{self, Xu};
+use ompfuse_tests::{command, repository, skip};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Of the fixture: iterations and tasks of a round.
+pub(super) const ITERATIONS: u64 = 64;
+pub(super) const TASKS: u64 = 4;
+
+pub(super) const COMPILERS: [&str; 2] = ["gcc", "clang-19"];
+
+/// The fixture, built, and a folder for its recordings.
+pub(super) struct Steady {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) program: PathBuf,
+}
+
+impl Steady {
+    pub(super) fn new(compiler: &str) -> Option<Steady> {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            skip(&format!("{compiler} is not installed"));
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let program = folder.path().join("steady");
+        let mut compile = Command::new(compiler);
+        compile
+            .args(["-O2", "-g", "-fopenmp"])
+            .arg(repository().join("fixtures/behaviour/steady.c"))
+            .arg("-o");
+        process::run(compile.arg(&program)).ok("the compiler");
+        Some(Steady { folder, program })
+    }
+
+    pub(super) fn all() -> impl Iterator<Item = Steady> {
+        COMPILERS.into_iter().filter_map(Steady::new)
+    }
+
+    pub(super) fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// Starts it under `record`.
+    pub(super) fn record(&self, threads: usize, flags: &[&str], args: &[&str]) -> Dialogue {
+        let _ = std::fs::remove_dir_all(self.out());
+        let mut record = command::with_threads(threads);
+        record.arg("record").args(flags).arg("-o").arg(self.out());
+        record.arg("--").arg(&self.program).args(args);
+        let mut dialogue = Dialogue::start(&mut record);
+        assert_eq!(dialogue.hear(), "ready");
+        dialogue
+    }
+
+    /// The recording's process and settings.
+    pub(super) fn ctl(&self, args: &[&str]) -> Value {
+        let mut all = vec!["ctl".into(), self.out().into_os_string()];
+        all.extend(args.iter().map(Into::into));
+        all.extend(["--format".into(), "json".into()]);
+        let answer = command::json(all);
+        assert_eq!(answer["processes"].as_array().map(Vec::len), Some(1));
+        answer["processes"][0].clone()
+    }
+
+    /// Ends it; it must have said what it says without us. The result are its XUs.
+    pub(super) fn end(
+        &self,
+        dialogue: Dialogue,
+        threads: usize,
+        input: &[&str],
+    ) -> (Output, Vec<Xu>) {
+        let recorded = dialogue.end();
+        let mut alone = Dialogue::start(process::clean(&mut Command::new(&self.program), threads));
+        assert_eq!(alone.hear(), "ready");
+        input.iter().for_each(|line| alone.tell(line));
+        let alone = alone.end();
+        assert_eq!(
+            (recorded.status, recorded.text()),
+            (0, alone.text()),
+            "{recorded:?}"
+        );
+        let runs = table::runs(&self.out());
+        assert_eq!(runs.len(), 1, "{recorded:?}");
+        (recorded, table::export(&runs[0]))
+    }
+}
