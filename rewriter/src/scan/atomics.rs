@@ -101,6 +101,18 @@ fn sweep(module: &Module<'_>, start: u64, end: u64, out: &mut Vec<Atomic>) -> u6
     let Some(code) = module.image.rest(start) else {
         return start;
     };
+    let mut start = start;
+    let mut code = code;
+    // Most gaps are filled like this only.
+    while start < end
+        && let Some(len) = filler(code)
+    {
+        code = &code[len..];
+        start += len as u64;
+    }
+    if start >= end {
+        return start;
+    }
     let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let mut insn = Instruction::default();
     while decoder.can_decode() && decoder.ip() < end {
@@ -108,6 +120,28 @@ fn sweep(module: &Module<'_>, start: u64, end: u64, out: &mut Vec<Atomic>) -> u6
         out.extend(construct(&insn).map(|c| (insn.ip(), c)));
     }
     decoder.ip()
+}
+
+/// Length of the instruction that code begins with, if it is one of those that compilers and assemblers fill gaps with, of
+/// any length.
+fn filler(code: &[u8]) -> Option<usize> {
+    const MOST_PREFIXES: usize = 6;
+    let prefixes = code.iter().take_while(|&&b| b == 0x66).count();
+    let prefixes = prefixes + usize::from(code.get(prefixes) == Some(&0x2e));
+    let len = match code.get(prefixes..)? {
+        [0x90, ..] => 1,
+        [0xcc, ..] if prefixes == 0 => 1,
+        [0x0f, 0x1f, modrm, ..] => match modrm {
+            0x00 => 3,
+            0x40 => 4,
+            0x44 => 5,
+            0x80 => 7,
+            0x84 => 8,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    (prefixes <= MOST_PREFIXES && prefixes + len <= code.len()).then_some(prefixes + len)
 }
 
 /// Those of a function that is decoded already, as decoding it from beginning to end finds them; `None` where its
@@ -177,6 +211,7 @@ fn construct(insn: &Instruction) -> Option<Construct> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     fn of(bytes: &[u8]) -> Option<Construct> {
         let insn = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
@@ -198,6 +233,36 @@ mod tests {
         assert_eq!(of(&[0x87, 0x07]), Some(Construct::Atomic)); // xchg [rdi], eax
         assert_eq!(of(&[0x87, 0xc8]), None); // xchg eax, ecx
         assert_eq!(of(&[0x83, 0x07, 0x01]), None); // add dword [rdi], 1
+    }
+
+    #[test]
+    fn what_fills_gaps_is_as_long_as_the_decoder_says() {
+        let mut found = BTreeSet::new();
+        for prefixes in 0..16 {
+            for cs in [false, true] {
+                for head in 0..0x200u32 {
+                    // Every opcode of one byte, and every ModRM byte behind the one of nops.
+                    let [a, b, c] = match head {
+                        0..0x100 => [head as u8, 0, 0],
+                        _ => [0x0f, 0x1f, head as u8],
+                    };
+                    let mut bytes = vec![0x66; prefixes];
+                    bytes.extend(cs.then_some(0x2e));
+                    bytes.extend([a, b, c, 0x04, 0, 0, 0, 0, 0]);
+                    let Some(len) = filler(&bytes) else { continue };
+                    let insn = Decoder::new(64, &bytes, DecoderOptions::NONE).decode();
+                    assert_eq!(insn.len(), len, "{bytes:x?}");
+                    assert_eq!(construct(&insn), None);
+                    assert!(!insn.is_invalid());
+                    assert_eq!(filler(&bytes[..len]), Some(len));
+                    assert_eq!(filler(&bytes[..len - 1]).filter(|&l| l >= len), None);
+                    found.insert(len);
+                }
+            }
+        }
+        assert_eq!(found.last(), Some(&14));
+        assert_eq!(filler(&[0xf3, 0x90]), None);
+        assert_eq!(filler(&[]), None);
     }
 
     #[test]

@@ -295,11 +295,11 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
             | Probe::TaskloopPattern,
         ) => {
             if let Value::Result(call) = facts.argument(entry.args[0]) {
-                draft.argument_of = Some(call);
+                draft.rare_mut().argument_of = Some(call);
             }
         }
         Some(Probe::LoopStart) if draft.is_doacross() => {
-            draft.dimensions = facts.constant(0);
+            draft.rare_mut().dimensions = facts.constant(0);
         }
         Some(Probe::MutexEnter) => {
             // In KMPC's calls source position and thread number stand before it.

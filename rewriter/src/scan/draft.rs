@@ -30,6 +30,17 @@ pub(crate) struct Draft {
     pub line_at: u64,
     /// The runtime function's record.
     pub record: Option<&'static Entry>,
+    /// It leaves its function.
+    pub tail: bool,
+    /// The construct that a barrier ends, as KMPC's flags tell.
+    pub ends: Option<Construct>,
+    /// What is known of few sites: all of them are in memory at the same time.
+    rare: Option<Box<Rare>>,
+}
+
+/// What few sites have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rare {
     /// Address of the call whose result is the task that it handles.
     pub argument_of: Option<u64>,
     /// The sites that imply it, where sites do.
@@ -42,13 +53,20 @@ pub(crate) struct Draft {
     pub fallback: Option<(u64, u8)>,
     /// Addresses of the instructions of each cycle of the loop that begins here, if it may be two loops in the source.
     pub cycles: Option<Vec<Vec<u64>>>,
-    /// It leaves its function.
-    pub tail: bool,
-    /// The construct that a barrier ends, as KMPC's flags tell.
-    pub ends: Option<Construct>,
     /// Dimensions of a doacross loop of GOMP, whose waits have as many arguments.
     pub dimensions: Option<u64>,
 }
+
+/// Of sites that have nothing of it.
+static NOTHING: Rare = Rare {
+    argument_of: None,
+    implied_by: Vec::new(),
+    follows: Vec::new(),
+    begins: None,
+    fallback: None,
+    cycles: None,
+    dimensions: None,
+};
 
 impl Draft {
     /// A site at an address, without probe yet.
@@ -69,16 +87,25 @@ impl Draft {
             action: None,
             line_at: address,
             record: None,
-            argument_of: None,
-            implied_by: Vec::new(),
-            follows: Vec::new(),
-            begins: None,
-            fallback: None,
-            cycles: None,
             tail: false,
             ends: None,
-            dimensions: None,
+            rare: None,
         }
+    }
+
+    /// What few sites have.
+    pub(crate) fn rare(&self) -> &Rare {
+        self.rare.as_deref().unwrap_or(&NOTHING)
+    }
+
+    /// What few sites have, to give it to this one too.
+    pub(crate) fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// What few sites have, if this one has some of it.
+    pub(crate) fn own_rare(&mut self) -> Option<&mut Rare> {
+        self.rare.as_deref_mut()
     }
 
     /// Makes it a site without probe.

@@ -7,13 +7,13 @@ use super::candidates;
 use super::cfg::Body;
 use super::clock::Part;
 use super::dataflow::Flow;
-use super::decode::Scratch;
+use super::decode::{Pool, Scratch};
 use super::draft::Draft;
 use super::functions::Function;
 use super::names;
 use super::relays::{self, Relayed};
 use super::windows::{self, Placed};
-use super::{Module, regions, shapes};
+use super::{Module, regions, release, shapes};
 use crate::model::Action;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
@@ -71,7 +71,8 @@ struct Found {
 /// Looks at every function with a candidate.
 pub(crate) fn find_all(module: &Module<'_>) -> Whole {
     let (jobs, orphans) = jobs(module);
-    let mut found = functions(module, jobs);
+    let pool = Pool::default();
+    let mut found = functions(module, &pool, jobs);
     found.sort_by_key(|f| module.functions.get(f.job.function).start);
     let repeated = share(&mut found);
     // By address of the outlined functions: whether KMPC's interface hands them over.
@@ -82,7 +83,7 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
         }
     }
     let none = BTreeSet::new();
-    again(module, &mut found, &none, |f| {
+    again(module, &pool, &mut found, &none, |f| {
         let handed = outlined.get(&module.functions.get(f.job.function).start);
         let is = handed.is_some();
         let unsettled = f.pending && handed != Some(&true);
@@ -111,7 +112,9 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
             let f = module.functions.get(*part);
             new.iter().any(|va| (f.start..f.end).contains(va))
         };
-        again(module, &mut found, &barred, |f| f.parts.iter().any(inside));
+        again(module, &pool, &mut found, &barred, |f| {
+            f.parts.iter().any(inside)
+        });
     }
 }
 
@@ -148,6 +151,8 @@ fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
             settled,
         }));
     }
+    // The whole code was searched for them.
+    module.release.read(release::STEP);
     jobs.retain(|job| {
         let name = module.functions.get(job.function).base_name();
         !(module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal))
@@ -156,32 +161,35 @@ fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
 }
 
 /// Whether a function is likely to be an outlined one. What depends on it is corrected when all calls are known.
-fn seems_outlined(function: &Function) -> bool {
+fn seems_outlined(function: &Function<'_>) -> bool {
     let marked = |name: &str| OUTLINED_MARKS.iter().any(|mark| name.contains(mark));
-    function.name.as_deref().is_none_or(marked)
+    function.name.is_none_or(marked)
 }
 
 /// Looks at functions, and at moved parts that didn't come with one.
-fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
+fn functions(module: &Module<'_>, pool: &Pool, jobs: Vec<Job>) -> Vec<Found> {
     let own: FxHashMap<usize, Vec<u64>> = jobs
         .iter()
         .map(|j| (j.function, j.candidates.clone()))
         .collect();
     let is_part = |j: &Job| module.functions.get(j.function).fragment;
     let (parts, wholes): (Vec<Job>, Vec<Job>) = jobs.into_iter().partition(is_part);
-    let len = |f: &Function| (f.end - f.start) as usize;
+    let len = |f: &Function<'_>| (f.end - f.start) as usize;
     let of = wholes
         .iter()
         .map(|j| len(module.functions.get(j.function)))
         .sum();
     let all: Vec<Found> = wholes
         .into_par_iter()
-        .map_init(Scratch::default, |scratch, job| {
-            module
-                .progress
-                .steps(len(module.functions.get(job.function)), of);
-            look(module, scratch, &BTreeSet::new(), job)
-        })
+        .map_init(
+            || pool.lend(),
+            |lent, job| {
+                module
+                    .progress
+                    .steps(len(module.functions.get(job.function)), of);
+                look(module, lent.scratch(), &BTreeSet::new(), job)
+            },
+        )
         .collect();
     let mut done: FxHashSet<usize> = FxHashSet::default();
     let mut out = Vec::new();
@@ -191,7 +199,7 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
             out.push(found);
         }
     }
-    let mut scratch = Scratch::default();
+    let mut lent = pool.lend();
     for job in parts {
         if done.contains(&job.function) {
             continue;
@@ -207,7 +215,7 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
                 trouble: None,
                 settled: job.settled,
             };
-            look(module, &mut scratch, &none, job)
+            look(module, lent.scratch(), &none, job)
         });
         if found
             .as_ref()
@@ -215,7 +223,7 @@ fn functions(module: &Module<'_>, jobs: Vec<Job>) -> Vec<Found> {
         {
             let trouble = Some("it is a part of an unknown function");
             let job = Job { trouble, ..job };
-            found = Some(look(module, &mut scratch, &none, job));
+            found = Some(look(module, lent.scratch(), &none, job));
         }
         if let Some(found) = found {
             done.extend(&found.parts);
@@ -305,6 +313,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
 /// Looks once more at the functions that `wanted` wants.
 fn again(
     module: &Module<'_>,
+    pool: &Pool,
     found: &mut [Found],
     barred: &BTreeSet<u64>,
     mut wanted: impl FnMut(&mut Found) -> bool,
@@ -313,11 +322,12 @@ fn again(
         .iter_mut()
         .filter_map(|f| wanted(f).then_some(f))
         .collect();
-    wanted
-        .par_iter_mut()
-        .for_each_init(Scratch::default, |scratch, f| {
-            **f = look(module, scratch, barred, f.job.clone());
-        });
+    wanted.par_iter_mut().for_each_init(
+        || pool.lend(),
+        |lent, f| {
+            **f = look(module, lent.scratch(), barred, f.job.clone());
+        },
+    );
 }
 
 /// Finds code that is in several functions, in which no code may be changed: the rules of one aren't those of the other.
@@ -392,11 +402,13 @@ fn merge(module: &Module<'_>, found: Vec<Found>, orphans: Vec<Draft>) -> Whole {
                 continue;
             }
             d.region = d.region.map(|r| number[r]);
-            d.implied_by.iter_mut().for_each(|i| *i = number[*i]);
-            d.follows.iter_mut().for_each(|i| *i = number[*i]);
-            d.begins = d
-                .begins
-                .map(|(begin, share)| (number[begin], number[share]));
+            if let Some(rare) = d.own_rare() {
+                rare.implied_by.iter_mut().for_each(|i| *i = number[*i]);
+                rare.follows.iter_mut().for_each(|i| *i = number[*i]);
+                rare.begins = rare
+                    .begins
+                    .map(|(begin, share)| (number[begin], number[share]));
+            }
             if let Some(Action::Inline(spec)) = &mut d.action
                 && spec.probe == Probe::InlineLoopAgain
             {

@@ -3,43 +3,48 @@
 use super::dynamic::Symbol;
 use super::image::Image;
 use gimli::{BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, UnwindSection};
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Suffixes of the parts that compilers move away from a function.
 const PART_MARK: &str = ".cold";
 
 /// A function, or a part of one that lies elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Function {
+pub(crate) struct Function<'a> {
     pub start: u64,
     pub end: u64,
-    pub name: Option<String>,
+    pub name: Option<&'a str>,
     /// Address of its exception table.
     pub lsda: Option<u64>,
     /// A part that another function jumps into (`.cold`).
     pub fragment: bool,
 }
 
-impl Function {
+impl<'a> Function<'a> {
     /// The function's name without the mark of a moved part.
-    pub(crate) fn base_name(&self) -> Option<&str> {
-        let name = self.name.as_deref()?;
+    pub(crate) fn base_name(&self) -> Option<&'a str> {
+        let name = self.name?;
         Some(name.split_once(PART_MARK).map_or(name, |(base, _)| base))
     }
 }
 
 /// Every known function, ascending and without overlap of starts.
 #[derive(Debug, Default)]
-pub(crate) struct Functions {
-    list: Vec<Function>,
-    by_name: BTreeMap<String, usize>,
+pub(crate) struct Functions<'a> {
+    list: Vec<Function<'a>>,
+    /// Where they begin: what is searched most.
+    starts: Vec<u64>,
+    /// The first of each name; few files ask.
+    by_name: OnceLock<FxHashMap<&'a str, usize>>,
 }
 
-impl Functions {
+impl<'a> Functions<'a> {
     /// Collects functions from symbols and `.eh_frame`.
-    pub(crate) fn collect(image: &Image<'_>, symbols: &[&[Symbol<'_>]]) -> Functions {
+    pub(crate) fn collect(image: &Image<'_>, symbols: &[&[Symbol<'a>]]) -> Functions<'a> {
         let mut list = from_symbols(image, symbols);
-        let covered = list.clone();
+        let covered: Vec<Range<u64>> = list.iter().map(|f| f.start..f.end).collect();
         for fde in from_eh_frame(image) {
             let at = covered.partition_point(|f| f.start <= fde.start);
             match at.checked_sub(1).map(|i| (i, &covered[i])) {
@@ -68,20 +73,18 @@ impl Functions {
             };
         }
         list.retain(|f| f.start < f.end);
-        let mut by_name = BTreeMap::new();
-        for (i, f) in list.iter().enumerate() {
-            if let Some(name) = &f.name {
-                by_name.entry(name.clone()).or_insert(i);
-            }
+        Functions {
+            starts: list.iter().map(|f| f.start).collect(),
+            list,
+            by_name: OnceLock::new(),
         }
-        Functions { list, by_name }
     }
 
     /// The function that holds this address.
     pub(crate) fn at(&self, va: u64) -> Option<usize> {
         let i = self
-            .list
-            .partition_point(|f| f.start <= va)
+            .starts
+            .partition_point(|&start| start <= va)
             .checked_sub(1)?;
         (va < self.list[i].end).then_some(i)
     }
@@ -92,53 +95,58 @@ impl Functions {
     }
 
     /// The function with this number.
-    pub(crate) fn get(&self, index: usize) -> &Function {
+    pub(crate) fn get(&self, index: usize) -> &Function<'a> {
         &self.list[index]
     }
 
     /// The first function with this name.
     pub(crate) fn named(&self, name: &str) -> Option<usize> {
-        self.by_name.get(name).copied()
+        let by_name = self.by_name.get_or_init(|| {
+            let mut by_name = FxHashMap::default();
+            for (i, f) in self.list.iter().enumerate() {
+                if let Some(name) = f.name {
+                    by_name.entry(name).or_insert(i);
+                }
+            }
+            by_name
+        });
+        by_name.get(name).copied()
     }
 
     /// Whether a function starts here.
     pub(crate) fn starts_at(&self, va: u64) -> bool {
-        self.list.binary_search_by_key(&va, |f| f.start).is_ok()
+        self.starts.binary_search(&va).is_ok()
     }
 }
 
-fn from_symbols(image: &Image<'_>, tables: &[&[Symbol<'_>]]) -> Vec<Function> {
-    // Of several names for one address: the global one, then the alphabetically first.
-    let mut best: BTreeMap<u64, (u8, &str, u64)> = BTreeMap::new();
-    for s in tables.iter().copied().flatten() {
-        if !s.is_function() || s.name.is_empty() || !image.is_code(s.va) {
-            continue;
-        }
-        let name = s.name.split('@').next().unwrap_or(s.name);
-        let key = (u8::from(s.binding == 0), name);
-        best.entry(s.va)
-            .and_modify(|b| {
-                let size = b.2.max(s.size);
-                if key < (b.0, b.1) {
-                    *b = (key.0, key.1, size);
-                }
-                b.2 = size;
-            })
-            .or_insert((key.0, key.1, s.size));
-    }
-    best.into_iter()
-        .map(|(start, (_, name, size))| Function {
+fn from_symbols<'a>(image: &Image<'_>, tables: &[&[Symbol<'a>]]) -> Vec<Function<'a>> {
+    let all = tables.iter().copied().flatten();
+    let mut named: Vec<_> = all
+        .filter(|s| s.is_function() && !s.name.is_empty() && image.is_code(s.va))
+        .map(|s| {
+            let name = s.name.split('@').next().unwrap_or(s.name);
+            // Of several names for one address: the global one, then the alphabetically first.
+            (s.va, u8::from(s.binding == 0), name, s.size)
+        })
+        .collect();
+    named.sort_unstable();
+    let same = named.chunk_by(|a, b| a.0 == b.0);
+    same.filter_map(|names| {
+        let &(start, _, name, _) = names.first()?;
+        let size = names.iter().map(|n| n.3).max()?;
+        Some(Function {
             start,
             end: start.saturating_add(size),
-            name: Some(name.to_owned()),
+            name: Some(name),
             lsda: None,
             fragment: name.contains(PART_MARK),
         })
-        .collect()
+    })
+    .collect()
 }
 
 /// Functions of `.eh_frame`, ascending.
-fn from_eh_frame(image: &Image<'_>) -> Vec<Function> {
+fn from_eh_frame<'a>(image: &Image<'_>) -> Vec<Function<'a>> {
     let Some((start, data)) = eh_frame(image) else {
         return Vec::new();
     };

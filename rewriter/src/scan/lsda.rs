@@ -77,7 +77,7 @@ impl Cursor<'_> {
 }
 
 /// The landing pads of a function; `None` when its table can't be read.
-pub(crate) fn landing_pads(image: &Image<'_>, function: &Function) -> Option<Vec<Pad>> {
+pub(crate) fn landing_pads(image: &Image<'_>, function: &Function<'_>) -> Option<Vec<Pad>> {
     let Some(va) = function.lsda else {
         return Some(Vec::new());
     };

@@ -69,7 +69,7 @@ pub(crate) struct Module<'a> {
     image: Image<'a>,
     dynamic: Dynamic<'a>,
     symbols: Vec<Symbol<'a>>,
-    functions: Functions,
+    functions: Functions<'a>,
     entries: Entries<'a>,
     clobbers: clobbers::Clobbers,
     objects: OnceLock<FxHashMap<u64, &'a str>>,
@@ -290,7 +290,7 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
         draft.source = begun
             .or_else(|| lines.at(draft.line_at))
             .or(draft.source.take());
-        if let Some(cycles) = draft.cycles.take()
+        if let Some(cycles) = draft.own_rare().and_then(|r| r.cycles.take())
             && lines.are_apart(&cycles)
         {
             let detail = draft.detail.get_or_insert_default();

@@ -110,14 +110,16 @@ fn site(draft: &Draft, i: usize, ids: &[u32], texts: &mut Texts<'_, '_>) -> Site
     {
         probe.param = i64::from(ids[probe.param as usize]);
     }
-    if let (Some(Action::Call { probe, .. }), Some((begin, share))) = (&mut action, draft.begins) {
+    if let (Some(Action::Call { probe, .. }), Some((begin, share))) =
+        (&mut action, draft.rare().begins)
+    {
         probe.param = i64::from(ids[begin]);
         probe.second = i64::from(ids[share]) + 1;
     }
     if let Some(Action::Inline(probe)) = &mut action
-        && !draft.follows.is_empty()
+        && !draft.rare().follows.is_empty()
     {
-        let follows: Vec<u32> = draft.follows.iter().map(|&f| ids[f]).collect();
+        let follows: Vec<u32> = draft.rare().follows.iter().map(|&f| ids[f]).collect();
         // As many as `shapes::again` allows, in one function: never too many or too far away.
         probe.second = encode_followers(ids[i], &follows).unwrap_or(0);
     }

@@ -85,6 +85,7 @@ fn link_tasks(own: Range<usize>, drafts: &mut [Draft]) {
         .collect();
     for d in own {
         let allocation = drafts[d]
+            .rare()
             .argument_of
             .and_then(|call| allocations.get(&call))
             .copied();
@@ -110,7 +111,7 @@ fn link_tasks(own: Range<usize>, drafts: &mut [Draft]) {
 /// The waits of GOMP's doacross loops have as many arguments as the loop has dimensions; handing on more does no harm.
 fn count_dimensions(own: Range<usize>, drafts: &mut [Draft]) {
     let loops = own.clone().filter(|&d| drafts[d].is_doacross());
-    let known: Option<Vec<u64>> = loops.map(|d| drafts[d].dimensions).collect();
+    let known: Option<Vec<u64>> = loops.map(|d| drafts[d].rare().dimensions).collect();
     let most = known.and_then(|k| k.into_iter().max());
     for d in own {
         let is_wait = drafts[d].record.is_some_and(|r| r.variadic);
@@ -188,11 +189,14 @@ fn follow_paths(body: &Body, by_block: &FxHashMap<usize, Vec<usize>>, drafts: &m
             }
         }
         let next = &body.blocks[block];
-        for &to in next.pads.iter().chain(next.succs.iter().rev()) {
-            if !seen[to] {
-                work.push((to, path.clone()));
-            }
+        let all = next.pads.iter().chain(next.succs.iter().rev());
+        let mut new = all.copied().filter(|&to| !seen[to]);
+        // The last one goes on with the path itself.
+        let Some(mut last) = new.next() else { continue };
+        for to in new {
+            work.push((std::mem::replace(&mut last, to), path.clone()));
         }
+        work.push((last, path));
     }
 }
 

@@ -226,19 +226,23 @@ impl Regs {
     /// Keeps what holds in both; tells whether that is less than before.
     fn meet(&mut self, other: &Regs) -> bool {
         let mut changed = false;
-        if self.words == other.words && self.kinds == other.kinds {
-            return false;
-        }
-        for n in 0..16 {
-            if self.kinds[n] == 0
-                || (self.kinds[n] == other.kinds[n] && self.words[n] == other.words[n])
-            {
-                continue;
+        let (halves, _) = self.kinds.as_chunks::<8>();
+        let halves: [u64; 2] =
+            [0, 1].map(|half| halves.get(half).map_or(0, |h| u64::from_le_bytes(*h)));
+        for (half, mut known) in halves.into_iter().enumerate() {
+            // Of most registers nothing is known.
+            while known != 0 {
+                let byte = known.trailing_zeros() as usize / 8;
+                known &= !(0xff << (8 * byte));
+                let n = 8 * half + byte;
+                if self.kinds[n] == other.kinds[n] && self.words[n] == other.words[n] {
+                    continue;
+                }
+                let mine = self.get(n);
+                let met = mine.meet(other.get(n));
+                changed |= met != mine;
+                self.set(n, met);
             }
-            let mine = self.get(n);
-            let met = mine.meet(other.get(n));
-            changed |= met != mine;
-            self.set(n, met);
         }
         changed
     }

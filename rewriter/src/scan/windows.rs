@@ -133,7 +133,7 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
         format!("no probe at its {what} {:#x}: {reason}", drafts[d].address)
     };
     again::forget(begin, &reason, drafts);
-    for follower in drafts[begin].follows.clone() {
+    for follower in drafts[begin].rare().follows.clone() {
         skip_construct(
             follower,
             "the loop whose bounds it has has no probe",
@@ -154,7 +154,7 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     }
     // What it would have ended doesn't end either.
     let implied: Vec<usize> = (0..drafts.len())
-        .filter(|&i| drafts[i].implied_by.contains(&begin))
+        .filter(|&i| drafts[i].rare().implied_by.contains(&begin))
         .filter(|&i| drafts[i].outcome != Outcome::Skipped)
         .collect();
     for i in implied {
@@ -200,7 +200,7 @@ impl Finder<'_, '_> {
     fn choose_of(&self, draft: &mut Draft, needed: u64) -> Result<Range<u64>, u64> {
         let first = self.window(draft.address, needed);
         if let (Err(_), Some((at, register)), Some(Action::Inline(spec))) =
-            (&first, draft.fallback, &mut draft.action)
+            (&first, draft.rare().fallback, &mut draft.action)
             && let Ok(window) = self.window(at, needed)
         {
             draft.address = at;

@@ -114,21 +114,20 @@ impl Decoded {
     fn sort(&mut self, room: &mut Room) -> bool {
         let mut order: Vec<u32> = (0..self.runs.len() as u32).collect();
         order.sort_unstable_by_key(|&r| self.insns[self.runs[r as usize].start].ip());
-        room.place.resize(self.insns.len(), 0);
-        room.insns.clear();
-        room.insns.reserve(self.insns.len());
+        room.place.clear();
+        room.place.extend(0..self.insns.len() as u32);
         let mut sorted = Vec::with_capacity(self.runs.len());
-        for &r in &order {
-            let run = self.runs[r as usize].clone();
-            let start = room.insns.len();
-            room.insns.extend_from_slice(&self.insns[run.clone()]);
-            for (to, place) in (start as u32..).zip(&mut room.place[run]) {
-                *place = to;
+        // Most runs stay where they are: only those are copied that others have to let in.
+        let mut first = 0;
+        let mut last = 0;
+        for (n, &r) in order.iter().enumerate() {
+            last = last.max(r as usize);
+            if last == n {
+                self.permute(&order[first..=n], first, room, &mut sorted);
+                first = n + 1;
             }
-            sorted.push(start..room.insns.len());
         }
         self.runs = sorted;
-        std::mem::swap(&mut self.insns, &mut room.insns);
         let overlap = !self.in_order();
         if overlap {
             // Runs interleave.
@@ -151,6 +150,33 @@ impl Decoded {
             flow.insn = room.place[flow.insn as usize];
         }
         overlap
+    }
+}
+
+impl Decoded {
+    /// Puts some runs, of which `first` is the lowest number, into this order: they take the place that they have together.
+    fn permute(
+        &mut self,
+        order: &[u32],
+        first: usize,
+        room: &mut Room,
+        sorted: &mut Vec<Range<usize>>,
+    ) {
+        if let &[_] = order {
+            return sorted.push(self.runs[first].clone());
+        }
+        let begin = self.runs[first].start;
+        room.insns.clear();
+        for &r in order {
+            let run = self.runs[r as usize].clone();
+            let start = begin + room.insns.len();
+            room.insns.extend_from_slice(&self.insns[run.clone()]);
+            for (to, place) in (start as u32..).zip(&mut room.place[run]) {
+                *place = to;
+            }
+            sorted.push(start..begin + room.insns.len());
+        }
+        self.insns[begin..begin + room.insns.len()].copy_from_slice(&room.insns);
     }
 }
 

@@ -2,48 +2,25 @@
 
 mod blocks;
 mod decoded;
+mod scratch;
 
 pub(crate) use decoded::Decoded;
+pub(crate) use scratch::{Pool, Scratch};
 
 use super::Module;
 use super::atomics;
-use super::cfg::{Block, Body, Exit};
+use super::cfg::{Body, Exit};
+use super::image::Kind;
 use super::jump_table::{self, Indirect};
 use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
-use decoded::{Flow, Room, Targets};
+use decoded::{Flow, Targets};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A function with more moved parts than this is no function.
 const MAX_PARTS: usize = 64;
-
-/// What a thread keeps from function to function: answers, and memory to use again.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    no_return: NoReturn,
-    insns: Vec<Instruction>,
-    flows: Vec<Flow>,
-    room: Room,
-    blocks: Vec<Block>,
-    bytes: Vec<Vec<u32>>,
-}
-
-impl Scratch {
-    /// Takes the memory of a function that nobody needs any more.
-    pub(crate) fn recycle(&mut self, body: Body) {
-        (self.insns, self.blocks) = (body.insns, body.blocks);
-        self.blocks.clear();
-        if self.insns.capacity() > MAX_KEPT {
-            (self.insns, self.blocks) = (Vec::new(), Vec::new());
-            self.room = Room::default();
-        }
-    }
-}
-
-/// The most instructions that memory is kept for.
-const MAX_KEPT: usize = 1 << 16;
 
 struct Builder<'m, 'a> {
     module: &'m Module<'a>,
@@ -215,6 +192,8 @@ impl Builder<'_, '_> {
         let Some((place, low)) = self.decoded.grid.place_of(start) else {
             return;
         };
+        // Few instructions of files that may be loaded anywhere can make an address.
+        let absolute = self.module.image.kind == Kind::Executable;
         let mut decoder = Decoder::with_ip(64, &code[..len], start, DecoderOptions::NONE);
         while decoder.can_decode() {
             let number = self.decoded.insns.len();
@@ -236,9 +215,12 @@ impl Builder<'_, '_> {
             }
             let control = insn.flow_control();
             if control == FlowControl::Next {
-                self.decoded.addresses |= self.module.may_make_address(insn);
-                self.decoded.tables |= insn.is_ip_rel_memory_operand()
-                    && self.module.entries.is_table(insn.ip_rel_memory_address());
+                let relative = insn.is_ip_rel_memory_operand();
+                if relative || absolute || insn.op1_kind() == OpKind::Immediate64 {
+                    self.decoded.addresses |= self.module.may_make_address(insn);
+                    self.decoded.tables |=
+                        relative && self.module.entries.is_table(insn.ip_rel_memory_address());
+                }
                 continue;
             }
             let insn = *insn;

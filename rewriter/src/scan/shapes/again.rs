@@ -192,8 +192,10 @@ pub(super) fn add_sharers(
 /// Makes a loop that begins behind barriers one without probe: nobody counts it.
 pub(crate) fn forget(begin: usize, why: &str, drafts: &mut [Draft]) {
     for (i, draft) in drafts.iter_mut().enumerate() {
-        draft.follows.retain(|&f| f != begin);
-        draft.begins = draft.begins.filter(|b| b.0 != begin);
+        if let Some(rare) = draft.own_rare() {
+            rare.follows.retain(|&f| f != begin);
+            rare.begins = rare.begins.filter(|b| b.0 != begin);
+        }
         if i == begin || (draft.region == Some(begin) && draft.record.is_none()) {
             draft.skip(why.to_owned());
         }
@@ -280,17 +282,17 @@ fn threads(
             if !places.iter().all(|&p| uses(a, p, id, &here, drafts)) {
                 return (out, UNCLEAR);
             }
-            if drafts[shape.begin].follows.len() == MAX_FOLLOWERS {
+            if drafts[shape.begin].rare().follows.len() == MAX_FOLLOWERS {
                 return (out, "too many loops have the same bounds and one test");
             }
             let begin = add(a, shape, places[0], drafts);
             let barriers: Vec<usize> = before.iter().map(|ip| a.calls[ip]).collect();
             drafts[begin].imply(format!("begins behind the barrier at {:#x}", before[0]));
             for &barrier in &barriers {
-                drafts[barrier].begins = Some((begin, shape.share));
+                drafts[barrier].rare_mut().begins = Some((begin, shape.share));
             }
-            drafts[begin].implied_by = barriers;
-            drafts[shape.begin].follows.push(begin);
+            drafts[begin].rare_mut().implied_by = barriers;
+            drafts[shape.begin].rare_mut().follows.push(begin);
             out.push(Sharer {
                 begin,
                 branch: None,

@@ -140,7 +140,11 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         if drafts[s.begin].action.is_some() {
             continue;
         }
-        for follower in std::mem::take(&mut drafts[s.begin].follows) {
+        let rare = drafts[s.begin].own_rare();
+        for follower in rare
+            .map(|r| std::mem::take(&mut r.follows))
+            .unwrap_or_default()
+        {
             again::forget(
                 follower,
                 "the loop whose bounds it has has no probe",
@@ -156,7 +160,9 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     }
     for s in shapes.iter().filter(|s| s.alone) {
         let id = a.flow.name(drafts[s.share].address);
-        drafts[s.begin].cycles = fused::cycles(a, id, s.first, drafts);
+        if let Some(cycles) = fused::cycles(a, id, s.first, drafts) {
+            drafts[s.begin].rare_mut().cycles = Some(cycles);
+        }
     }
     // One region: all of its begins have probes, or none has.
     for begin in shapes.iter().map(|s| s.begin) {

@@ -62,7 +62,9 @@ fn begin(
         if let Some(register) = register {
             spec.args[0] = register as u8;
         }
-        draft.fallback = fallback(a, block, entered, register);
+        if let Some(place) = fallback(a, block, entered, register) {
+            draft.rare_mut().fallback = Some(place);
+        }
         draft.inline(spec);
     }
     draft.function = a.function();

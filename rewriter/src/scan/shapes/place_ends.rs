@@ -21,7 +21,7 @@ impl Analysis<'_, '_> {
             // Behind a barrier, which knows what computed its bounds.
             None => drafts
                 .iter()
-                .filter_map(|d| d.begins)
+                .filter_map(|d| d.rare().begins)
                 .find(|b| b.0 == begin)
                 .map(|b| drafts[b.1].address),
             _ => Some(drafts[begin].address),
@@ -59,7 +59,7 @@ impl Analysis<'_, '_> {
                     .collect();
                 if let Some(draft) = drafts.last_mut() {
                     draft.imply(reason);
-                    draft.implied_by = implied_by;
+                    draft.rare_mut().implied_by = implied_by;
                 }
             }
             End::Probes(places) => {
