@@ -128,6 +128,9 @@ pub(crate) fn plan(
     Ok(plan)
 }
 
+/// So many bytes are copied before memory is given back.
+const BETWEEN_RELEASES: usize = 8 << 20;
+
 /// Carries a plan out into a new file, and reads that again: what isn't accepted is not left there. `progress`: of the whole
 /// patch, which is planned by now.
 pub(crate) fn write(
@@ -139,9 +142,16 @@ pub(crate) fn write(
     progress.advance(OF_PLAN);
     let mut holes = Holes::new(file);
     let written = progress.part(OF_WRITING);
+    let mut read = 0;
     write::write_to(original, plan, |bytes| -> Result<()> {
         written.steps(bytes.len(), plan.len as usize);
-        Ok(holes.write(bytes)?)
+        holes.write(bytes)?;
+        read += bytes.len();
+        if read >= BETWEEN_RELEASES {
+            original.release();
+            read = 0;
+        }
+        Ok(())
     })?;
     holes.finish()?;
     let written = Input::of(file)?;

@@ -73,8 +73,8 @@ pub fn reproduce(
     }
 }
 
-/// So many bytes are compared before memory is given back.
-const BETWEEN_RELEASES: usize = 8 << 20;
+/// So many bytes of both files are compared before memory is given back.
+const BETWEEN_RELEASES: usize = 4 << 20;
 
 /// The first byte that isn't as planned.
 fn difference(old: &[u8], new: &[u8], plan: &PatchPlan, progress: Progress<'_>) -> Option<u64> {

@@ -19,6 +19,9 @@ const PART: usize = 256;
 /// They stand everywhere in the code: so many of them touch a part of it only.
 const BETWEEN_RELEASES: usize = 16 * PART;
 
+/// Windows that are checked together. There are few of them, far from each other.
+const WINDOWS: usize = 64;
+
 /// How much was checked.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
@@ -106,14 +109,16 @@ pub(super) fn check(
         sites: &sites,
     };
     let mut all = Vec::new();
-    for some in tables.windows.chunks(4 * PART) {
-        all.extend(part.each(some, |checker, window| checker.window(window))?);
-        passed(0.5 * some.len() as f64 / tables.windows.len() as f64);
-    }
+    let windows = tables.windows.len() as f64;
+    all.extend(part.each(&tables.windows, WINDOWS, |checker, part| {
+        part.iter().try_for_each(|window| checker.window(window))?;
+        passed(0.5 * part.len() as f64 / windows);
+        Ok(())
+    })?);
     if tables.windows.is_empty() {
         passed(0.5);
     }
-    all.extend(part.each(&[()], |checker, ()| checker.relays())?);
+    all.extend(part.each(&[()], 1, |checker, _| checker.relays())?);
     let found: BTreeSet<u64> = all.iter().flat_map(|f| &f.probes).copied().collect();
     if let Some(lost) = sites.probes.iter().find(|s| !found.contains(&s.address)) {
         return Err(site_error(lost, "it has no trampoline"));
@@ -126,7 +131,9 @@ pub(super) fn check(
         .map(|(_, &call)| call)
         .collect();
     for some in outside.chunks(BETWEEN_RELEASES) {
-        all.extend(part.each(some, |checker, call| checker.call(call))?);
+        all.extend(part.each(some, PART, |checker, part| {
+            part.iter().try_for_each(|call| checker.call(call))
+        })?);
         passed(0.5 * some.len() as f64 / outside.len() as f64);
     }
     if outside.is_empty() {
@@ -135,7 +142,10 @@ pub(super) fn check(
     let ways: BTreeSet<(u64, Way)> = all.iter().flat_map(|f| &f.ways).copied().collect();
     let ways: Vec<_> = ways.into_iter().collect();
     counts.ways = ways.len();
-    all.extend(part.each(&ways, |checker, &(at, way)| checker.way(at, way))?);
+    all.extend(part.each(&ways, PART, |checker, part| {
+        let mut ways = part.iter();
+        ways.try_for_each(|&(at, way)| checker.way(at, way))
+    })?);
     for findings in all {
         counts.displaced += findings.displaced;
         counts.places.extend(findings.places);
@@ -158,11 +168,12 @@ struct Part<'a, 'd> {
 }
 
 impl<'a, 'd> Part<'a, 'd> {
-    /// Checks all of the things; of several errors the first is told.
+    /// Checks all of the things, so many at a time; of several errors the first is told.
     fn each<T: Sync>(
         self,
         things: &[T],
-        check: impl Fn(&mut Checker<'a, '_, 'd>, &T) -> Result<(), VerifyError> + Sync,
+        together: usize,
+        check: impl Fn(&mut Checker<'a, '_, 'd>, &[T]) -> Result<(), VerifyError> + Sync,
     ) -> Result<Vec<Findings>, VerifyError> {
         let part = |part: &[T]| -> Result<Findings, VerifyError> {
             let disassembler = Disassembler::new()?;
@@ -175,11 +186,10 @@ impl<'a, 'd> Part<'a, 'd> {
                 relayed: BTreeMap::new(),
                 found: Findings::default(),
             };
-            part.iter()
-                .try_for_each(|thing| check(&mut checker, thing))?;
+            check(&mut checker, part)?;
             Ok(checker.found)
         };
-        let all: Vec<_> = things.par_chunks(PART).map(part).collect();
+        let all: Vec<_> = things.par_chunks(together).map(part).collect();
         all.into_iter().collect()
     }
 }
