@@ -121,8 +121,8 @@ fn measure(file: &Path, folder: &Path, rounds: usize) {
     let row = |name: &str, time: Time, peak: Option<u64>| {
         let (peak, of_file) = match peak {
             Some(kb) => (
-                format!("{:.0}", kb as f64 / 1e3),
-                format!("{:.1}", kb as f64 * 1e3 / bytes.len() as f64),
+                format!("{:.0}", kb as f64 * 1024.0 / 1e6),
+                format!("{:.2}", kb as f64 * 1024.0 / bytes.len() as f64),
             ),
             None => ("?".to_owned(), "?".to_owned()),
         };
@@ -255,7 +255,7 @@ impl Times {
     }
 }
 
-/// Times of a process, and its largest resident set in kB; what only GNU time tells is missing where it isn't there.
+/// Times of a process, and its largest resident set in units of 1024 bytes; what only GNU time tells is missing where it isn't there.
 fn run(step: &Step) -> (Time, Option<u64>) {
     let counter = Path::new("/usr/bin/time");
     let mut command = match counter.is_file() {
