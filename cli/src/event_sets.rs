@@ -19,7 +19,8 @@ const USUAL_SLOTS: usize = 4;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SetArgs {
     /// How the runs are combined: joint, bc and bc-unlabelled need event sets that overlap, and so more runs; default is lgl, but
-    /// with --from twice joint, and the first event set is counted three times, so that a typical run can be chosen
+    /// with --from twice joint, and the first event set is counted five times, so that a typical run can be chosen (three or four times
+    /// if --max-runs allows no more, once if not even that)
     #[arg(long, value_enum, default_value_t = Strategy::Default)]
     pub(crate) strategy: Strategy,
     /// Events that one run counts at most (default: software events are free, hardware events are limited by the
@@ -247,7 +248,11 @@ mod tests {
         let shared = sets(Some(2)).planned(&events, none);
         let planned = with(2, None).planned(&events, none);
         assert_eq!(planned[..3], shared);
-        assert_eq!(planned[3..], [shared[0].clone(), shared[0].clone()]);
+        assert_eq!(planned[3..], vec![shared[0].clone(); 4]);
+        for (most, again) in [(9, 4), (6, 3), (5, 2)] {
+            let limited = with(2, Some(most)).planned(&events, none);
+            assert_eq!(limited, planned[..3 + again]);
+        }
         // Two runs of a set don't say which is typical.
         assert_eq!(with(2, Some(4)).planned(&events, none), shared);
         let two = with(2, Some(2));

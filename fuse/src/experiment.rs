@@ -37,7 +37,7 @@ pub enum Method {
     BcUnlabelled,
     /// By label and behaviour together.
     Joint,
-    /// The default: as joint, with the most typical of three runs of the first event set as the first run.
+    /// The default: as joint, with the most typical of five runs of the first event set as the first run.
     Default,
     /// One run, whose events take turns on the counters.
     Hem,

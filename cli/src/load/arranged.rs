@@ -32,16 +32,20 @@ pub(crate) fn arranged(
         .map(|i| events(i).unwrap_or_default())
         .collect();
     let found = arrangement(&events);
-    let each = progress.part(1.0 / found.alike.len().max(1) as f64);
-    let samples = found.alike.iter().map(|&at| {
-        let sample = sample(&inputs[at], memory, each);
-        sample.inspect(|_| each.advance(1.0 - OF_READING))
-    });
-    let samples = samples.collect::<Result<Vec<Sample>>>()?;
+    let looked_at = found.alike.len() + found.beside.len();
+    let each = progress.part(1.0 / looked_at.max(1) as f64);
+    let read = |list: &[usize]| -> Result<Vec<Sample>> {
+        let samples = list.iter().map(|&at| {
+            let sample = sample(&inputs[at], &events[0], memory, each);
+            sample.inspect(|_| each.advance(1.0 - OF_READING))
+        });
+        samples.collect()
+    };
+    let (samples, beside) = (read(&found.alike)?, read(&found.beside)?);
     if samples.is_empty() {
         progress.advance(1.0);
     }
-    if let Some(&first) = found.alike.get(typical(&samples)) {
+    if let Some(&first) = found.alike.get(typical(&samples, &beside)) {
         note(format_args!(
             "{} is the most typical of {} runs that counted {}: times and these counts are its",
             inputs[first].name(),
@@ -77,10 +81,15 @@ fn events(input: &Source) -> Result<Vec<String>> {
     })
 }
 
-/// Enough of an input to compare it with others.
-fn sample(input: &Source, memory: u64, progress: Progress<'_>) -> Result<Sample> {
+/// Enough of an input's counts of these events to compare it with others.
+fn sample(
+    input: &Source,
+    events: &[String],
+    memory: u64,
+    progress: Progress<'_>,
+) -> Result<Sample> {
     let progress = progress.part(OF_READING);
-    let mut sample = Sample::default();
+    let mut sample = Sample::of_events(events);
     match input {
         Source::Run(folder) if by_type::fits(std::slice::from_ref(input), memory)? => {
             sample.add(&read(folder, progress)?.xus);

@@ -13,7 +13,12 @@ pub struct Arrangement {
     /// Inputs with the events of the first one, that included, where they are enough to tell which of them is typical: that one
     /// is to be the first.
     pub alike: Vec<usize>,
+    /// Some inputs that counted a part of these events, which help to tell it.
+    pub beside: Vec<usize>,
 }
+
+/// So many of those that help are looked at, at most: each has to be read.
+const BESIDE: usize = 4;
 
 /// The arrangement of inputs with these events.
 pub fn arrangement(inputs: &[Vec<String>]) -> Arrangement {
@@ -34,9 +39,18 @@ pub fn arrangement(inputs: &[Vec<String>]) -> Arrangement {
     if first.is_empty() || alike.len() < ENOUGH {
         alike.clear();
     }
+    // One event alone makes a pair only where the first run has no other.
+    let shared = |at: &usize| set(&inputs[*at]).intersection(&first).count();
+    let is_beside = |at: &usize| !is_alike(at) && shared(at) >= first.len().min(2);
+    let beside = (0..inputs.len()).filter(is_beside);
+    let beside = match alike.is_empty() {
+        true => vec![],
+        false => beside.take(BESIDE).collect(),
+    };
     Arrangement {
         by_behaviour,
         alike,
+        beside,
     }
 }
 
@@ -48,11 +62,18 @@ pub fn brought_to_front<T>(inputs: &mut [T], first: usize) {
 /// Combines runs as is done by default. Also says in which order they were taken, which is the order that the result's
 /// runs are in.
 pub fn combine_default(runs: &[&XuTable]) -> (Combined, Vec<usize>) {
-    let names = |run: &&XuTable| run.events.iter().map(|e| e.name.clone()).collect();
+    let names =
+        |run: &&XuTable| -> Vec<String> { run.events.iter().map(|e| e.name.clone()).collect() };
     let found = arrangement(&runs.iter().map(names).collect::<Vec<_>>());
     let samples: Vec<Sample> = found.alike.iter().map(|&at| Sample::of(runs[at])).collect();
+    let part_of = |&at: &usize| {
+        let mut sample = Sample::of_events(&names(&runs[0]));
+        sample.add(runs[at]);
+        sample
+    };
+    let beside: Vec<Sample> = found.beside.iter().map(part_of).collect();
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    if let Some(&first) = found.alike.get(typical(&samples)) {
+    if let Some(&first) = found.alike.get(typical(&samples, &beside)) {
         brought_to_front(&mut order, first);
     }
     let runs: Vec<&XuTable> = order.iter().map(|&at| runs[at]).collect();
@@ -88,6 +109,11 @@ mod tests {
         let of = |lists: &[&str]| arrangement(&sets(lists)).alike;
         assert_eq!(of(&["A B", "C", "B A", "A B"]), [0, 2, 3]);
         assert!(of(&["A B", "C", "A B", "C", "C"]).is_empty() && of(&["", "", ""]).is_empty());
+        let beside = |lists: &[&str]| arrangement(&sets(lists)).beside;
+        let lists = ["A B", "C", "A C", "A B C", "A B", "B A", "A B D"];
+        assert_eq!(beside(&lists), [3, 6]);
+        assert!(beside(&lists[..5]).is_empty());
+        assert_eq!(beside(&["A", "A B", "A", "C", "A"]), [1]);
         let mut list = ["a", "b", "c", "d"];
         brought_to_front(&mut list, 2);
         assert_eq!(list, ["c", "a", "b", "d"]);

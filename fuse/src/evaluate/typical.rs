@@ -1,11 +1,12 @@
 //! Which of several runs that counted the same events is the most typical one.
 //!
 //! A profile is like its first run in all that labels don't fix. Runs differ, and one that is far from the others makes a
-//! profile that is: so the run that the others are nearest to is the better first one.
+//! profile that is: so the run that the others are nearest to is the better first one. Runs that
+//! counted some of these events only can't be chosen, but say as much of what is usual.
 
 use super::histogram::{Histogram, Scaled};
 use super::transport::Transport;
-use super::{Counts, FLOOR, bounds, pairs_of, scale};
+use super::{Counts, FLOOR, bounds, pairs_of};
 use crate::table::{EventColumn, XuTable};
 use rayon::prelude::*;
 
@@ -18,6 +19,8 @@ const ROWS: usize = 1 << 17;
 #[derive(Debug, Default)]
 pub struct Sample {
     names: Vec<String>,
+    /// The events that are looked at; all if there are none here.
+    wanted: Vec<String>,
     /// Per event.
     counts: Vec<Vec<u64>>,
     /// What decides which rows stay when there are too many.
@@ -43,10 +46,20 @@ impl Sample {
         sample
     }
 
+    /// Of these events only, as far as the run has them.
+    pub fn of_events(wanted: &[String]) -> Sample {
+        Sample {
+            wanted: wanted.to_vec(),
+            ..Sample::default()
+        }
+    }
+
     /// The next rows. Those without some count are left out.
     pub fn add(&mut self, piece: &XuTable) {
         if self.names.is_empty() {
-            self.names = piece.events.iter().map(|e| e.name.clone()).collect();
+            let names = piece.events.iter().map(|e| &e.name);
+            let is_wanted = |name: &&String| self.wanted.is_empty() || self.wanted.contains(name);
+            self.names = names.filter(is_wanted).cloned().collect();
             self.names.sort_unstable();
             self.counts = vec![vec![]; self.names.len()];
         }
@@ -82,19 +95,36 @@ impl Sample {
     }
 }
 
-/// The run that the others are nearest to, by the geometric mean over all pairs of events of the mean earth mover's distance to
-/// them: what EPD says, with each run as the target. The first one where nothing tells: without [`ENOUGH`] runs of the same
-/// events, or without events.
-pub fn typical(runs: &[Sample]) -> usize {
+/// The one of `runs` that the others are nearest to, by the geometric mean over all pairs of events of the mean earth mover's
+/// distance to them: what EPD says, with each run as the target. Runs in `beside` have some of these events, and tell by the
+/// pairs that they have. The first one where nothing tells: without [`ENOUGH`] runs of the same events, or without events.
+pub fn typical(runs: &[Sample], beside: &[Sample]) -> usize {
     let is_usable = |s: &&Sample| !s.keys.is_empty() && s.names == runs[0].names;
-    let usable: Vec<&Sample> = runs.iter().filter(is_usable).collect();
-    let events = runs.first().map_or(0, |s| s.names.len());
-    if usable.len() < ENOUGH || events == 0 {
+    let mut usable: Vec<&Sample> = runs.iter().filter(is_usable).collect();
+    let names = runs.first().map_or(&[][..], |s| &s.names);
+    let (candidates, events) = (usable.len(), names.len());
+    if candidates < ENOUGH || events == 0 {
         return 0;
     }
-    let counts: Vec<&Counts> = usable.iter().map(|s| &s.counts).collect();
+    usable.extend(beside.iter().filter(|s| !s.keys.is_empty()));
+    // Where a run has an event, if it does.
+    let places: Vec<Vec<Option<usize>>> = usable
+        .iter()
+        .map(|s| names.iter().map(|n| s.names.iter().position(|e| e == n)))
+        .map(Iterator::collect)
+        .collect();
+    let counts: Vec<&Counts> = usable[..candidates].iter().map(|s| &s.counts).collect();
     let bounds = bounds(&counts, events);
-    let scaled: Vec<Vec<Scaled>> = usable.iter().map(|s| scale(&s.counts, &bounds)).collect();
+    let scaled: Vec<Vec<Option<Scaled>>> = usable
+        .iter()
+        .zip(&places)
+        .map(|(run, places)| {
+            let events = places.par_iter().zip(&bounds);
+            events
+                .map(|(at, &bounds)| Some(Scaled::new(&run.counts[(*at)?], bounds)))
+                .collect()
+        })
+        .collect();
     // A single event is compared with itself.
     let pairs: Vec<(usize, usize)> = pairs_of(events)
         .chain((events == 1).then_some((0, 0)))
@@ -102,22 +132,25 @@ pub fn typical(runs: &[Sample]) -> usize {
     let distances: Vec<Vec<f64>> = pairs
         .into_par_iter()
         .map_init(Transport::default, |transport, (x, y)| {
+            // Of the candidates, which have all events and come first, and of the others that have both.
             let histograms: Vec<Histogram> = scaled
                 .iter()
-                .map(|run| Histogram::new(&run[x], &run[y]))
+                .filter_map(|run| Some(Histogram::new(run[x].as_ref()?, run[y].as_ref()?)))
                 .collect();
-            let mut sums = vec![0.0; histograms.len()];
-            for (a, b) in pairs_of(histograms.len()) {
+            let mut sums = vec![0.0; candidates];
+            for (a, b) in pairs_of(histograms.len()).filter(|pair| pair.0 < candidates) {
                 let distance = histograms[a].distance(&histograms[b], transport);
                 sums[a] += distance;
-                sums[b] += distance;
+                if let Some(sum) = sums.get_mut(b) {
+                    *sum += distance;
+                }
             }
             let others = (histograms.len() - 1) as f64;
             sums.iter().map(|s| (s / others).max(FLOOR).ln()).collect()
         })
         .collect();
     let far = |run: usize| distances.iter().map(|of_pair| of_pair[run]).sum::<f64>();
-    let nearest = (0..usable.len()).min_by(|&a, &b| far(a).total_cmp(&far(b)));
+    let nearest = (0..candidates).min_by(|&a, &b| far(a).total_cmp(&far(b)));
     let found = usable[nearest.unwrap_or(0)];
     runs.iter()
         .position(|s| std::ptr::eq(s, found))
@@ -149,12 +182,12 @@ mod tests {
             let b = move |row: u64| row * row % 97 + shift;
             Sample::of(&run(&[("A", &a), ("B", &b)], 100))
         };
-        assert_eq!(typical(&[of(0), of(30), of(7)]), 2);
-        assert_eq!(typical(&[of(40), of(30), of(7)]), 1);
+        assert_eq!(typical(&[of(0), of(30), of(7)], &[]), 2);
+        assert_eq!(typical(&[of(40), of(30), of(7)], &[]), 1);
         // Of two each is as good; a run without XUs tells nothing.
-        assert_eq!(typical(&[of(0), of(30)]), 0);
-        assert_eq!(typical(&[of(0), of(30), Sample::default()]), 0);
-        assert_eq!(typical(&[]), 0);
+        assert_eq!(typical(&[of(0), of(30)], &[]), 0);
+        assert_eq!(typical(&[of(0), of(30), Sample::default()], &[]), 0);
+        assert_eq!(typical(&[], &[]), 0);
     }
 
     #[test]
@@ -166,9 +199,32 @@ mod tests {
             run(&[("B", &two(9)), ("A", &one(9))], 50),
             run(&[("A", &one(4)), ("B", &two(4))], 50),
         ];
-        assert_eq!(typical(&tables.each_ref().map(Sample::of)), 2);
+        assert_eq!(typical(&tables.each_ref().map(Sample::of), &[]), 2);
         let alone = [8, 0, 3].map(|shift| Sample::of(&run(&[("A", &one(shift))], 50)));
-        assert_eq!(typical(&alone), 2);
+        assert_eq!(typical(&alone, &[]), 2);
+    }
+
+    #[test]
+    fn runs_with_some_of_the_events_say_what_is_usual() {
+        let of = |shift: u64| {
+            let a = move |row: u64| row + shift;
+            let b = move |row: u64| row * row % 97;
+            run(&[("A", &a), ("B", &b)], 100)
+        };
+        let runs = [10, 20, 50].map(|shift| Sample::of(&of(shift)));
+        assert_eq!(typical(&runs, &[]), 1);
+        let beside = |events: &[&str]| {
+            let wanted: Vec<String> = events.iter().map(|&e| e.to_owned()).collect();
+            let mut sample = Sample::of_events(&wanted);
+            sample.add(&of(48));
+            sample
+        };
+        // Two more that are as the third one.
+        let others = [beside(&["B", "A"]), beside(&["A", "B", "C"])];
+        assert_eq!(typical(&runs, &others), 2);
+        // They say nothing with one event, of which there is no pair here.
+        let others = [beside(&["A"]), beside(&["A"]), Sample::default()];
+        assert_eq!(typical(&runs, &others), 1);
     }
 
     #[test]

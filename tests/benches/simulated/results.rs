@@ -89,7 +89,7 @@ fn report(answers: &[(&str, Value)]) -> String {
          strategies make of them is compared with what was hidden, and with {KEPT} complete runs that they never saw. Means of {REPETITIONS} \
          repetitions with other choices of runs, and half the width of their 95 % confidence interval. hem: hardware multiplexing in slices of \
          {PERIOD} us. The sets of joint are planned with what two further runs tell, those of bc with one of them, those of lgl are the events in \
-         order. default: as joint, but the first set is counted by three runs, of which the most typical one is the first. Bold: the \
+         order. default: as joint, but the first set is counted by five runs, of which the most typical one is the first. Bold: the \
          default where it is no higher than the best of lgl and bc.\n",
         date(),
         machine()
