@@ -77,7 +77,10 @@ fn evaluate(folder: &Path) -> Value {
         .args(["--repetitions", REPETITIONS, "--period", PERIOD])
         .args(["--format", "json", "--reference"])
         .args(runs);
-    let answer = ompfuse_tests::process::run(&mut evaluate).ok("evaluate");
+    // Takes as long as it takes, also on a busy machine: tests' commands are ended after a while.
+    let answer = evaluate.output().expect("the command can be started");
+    let said = String::from_utf8_lossy(&answer.stderr);
+    assert!(answer.status.success(), "{evaluate:?}: {said}");
     serde_json::from_slice(&answer.stdout).expect("JSON was asked for")
 }
 

@@ -43,6 +43,57 @@ fn labels_decide_where_nothing_is_shared_and_behaviour_helps_where_something_is(
 }
 
 #[test]
+fn what_is_planned_is_what_is_recorded() {
+    let folder = tempfile::tempdir().expect("there is room for tables");
+    let events = ["task-clock", "page-faults", "minor-faults", "major-faults"];
+    let from: Vec<PathBuf> = (0..2)
+        .map(|run| {
+            let mut text = format!("type,label,thread,t0_ns,t1_ns,{}\n", events.join(","));
+            for row in 0..100 {
+                text += &format!(
+                    "work,0.{row},0,0,1,{},{row},{row},0\n",
+                    100 + row * (5 + run)
+                );
+            }
+            let path = folder.path().join(format!("{run}.csv"));
+            std::fs::write(&path, text).expect("there is room");
+            path
+        })
+        .collect();
+    let program = ompfuse_tests::repository().join("fixtures/prebuilt/knapsack-gcc");
+    // Two sets, and the first one again as often as is allowed: two runs of it would not say which is typical.
+    for (most, again) in [("100", 4), ("5", 3), ("4", 2), ("3", 0)] {
+        let list = events.join(",");
+        let mut options = vec!["--events", &list, "--slots", "2", "--max-runs", most];
+        for path in &from {
+            options.extend(["--from", path.to_str().expect("an ordinary name")]);
+        }
+        let planned = command::ok(["plan", "--format", "json"].iter().chain(&options));
+        let planned: serde_json::Value =
+            serde_json::from_slice(&planned.stdout).expect("JSON was asked for");
+        let sets = planned["sets"].as_array().expect("sets");
+        assert_eq!(planned["runs"], 2 + again, "{planned}");
+        let same = sets[1..].iter().filter(|set| **set == sets[0]).count();
+        assert_eq!((sets.len(), same), (2 + again, again), "{planned}");
+        if most == "5" {
+            let out = folder.path().join("out");
+            let mut profile = command::with_threads(2);
+            profile.arg("profile").args(&options).arg("-o").arg(&out);
+            let output = process::run(profile.arg("--").arg(&program)).ok("profile");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains(&format!("{} runs", sets.len())), "{said}");
+            let recorded: Vec<serde_json::Value> = table::runs(&out)
+                .iter()
+                .map(|run| std::fs::read_to_string(run.join("run.json")).expect("a run has it"))
+                .map(|text| serde_json::from_str::<serde_json::Value>(&text).expect("JSON"))
+                .map(|run| run["events"].clone())
+                .collect();
+            assert_eq!(&recorded, sets);
+        }
+    }
+}
+
+#[test]
 fn the_most_typical_of_three_runs_gives_the_times() {
     let folder = tempfile::tempdir().expect("there is room for tables");
     let write = |name: &str, event: &str, counts: &dyn Fn(u64) -> u64, start: u64| {
