@@ -5,7 +5,8 @@
 //! seconds, and processor seconds of all threads, of the combination alone. With a folder the tables are also written there
 //! as Parquet, for `combining.py`, which does the same with NumPy, SciPy, pyemd and POT; with the name of a Python that has
 //! them, that is started too, and what it takes stands beside. From a million XUs on the time is also measured by the number
-//! of XUs; `-- sizes 10000000` does only that, up to so many.
+//! of XUs; `-- sizes 10000000` does only that, up to so many, and with another
+//! number after it, from so many on. `-- only bc 1000000 15` measures one of lgl, joint, bc, epd, emd.
 
 use ompfuse_fuse::evaluate::transport::{Mass, Transport};
 use ompfuse_fuse::experiment::mask;
@@ -15,6 +16,7 @@ use ompfuse_fuse::{
     CellOrder, JointJoin, LglJoin, Profile, References, Relax, XuTable, combine_bc, combine_lgl,
     plan_bc, plan_joint, plan_lgl,
 };
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -97,129 +99,48 @@ fn write(table: &XuTable, folder: Option<&Path>, name: &str) {
     }
 }
 
+/// What is measured.
+struct Bench {
+    xus: usize,
+    runs: usize,
+    folder: Option<PathBuf>,
+    names: Vec<String>,
+}
+
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let only = (args.first().is_some_and(|a| a == "only") && args.len() > 1)
+        .then(|| args.drain(..2).nth(1))
+        .flatten();
     let number = |at: usize, default: usize| {
         args.get(at)
             .map_or(default, |a| a.parse().expect("a number"))
     };
     if args.first().is_some_and(|a| a == "sizes") {
-        return by_size(number(1, 1_000_000));
+        return by_size(number(2, 10_000), number(1, 1_000_000));
     }
-    let (xus, runs) = (number(0, 1_000_000), number(1, 15));
-    let folder = args.get(2).map(PathBuf::from);
-    let folder = folder.as_deref();
-    let names: Vec<String> = EVENTS.iter().map(|&e| e.to_owned()).collect();
-    let known = Correlations::of(&execute(Shape::Bushes, 20_000, SEED, 99));
-    let any = |_: &[&str]| true;
-
-    // As many sets as runs: the smallest that do, as in the papers' tables.
-    let slots = EVENTS.len().div_ceil(runs).max(2);
-    let sets = plan_lgl(&names, slots, any);
-    let mut clock = Clock::default();
-    let mut join: Option<LglJoin> = None;
-    for at in 0..runs {
-        let table = shown(xus, at, sets.get(at).map_or(&[][..], Vec::as_slice));
-        write(&table, folder, &format!("lgl-{at:02}"));
-        join = Some(clock.time(|| match join.take() {
-            None => LglJoin::new(table),
-            Some(mut join) => {
-                join.add(&table);
-                join
-            }
-        }));
+    let bench = Bench {
+        xus: number(0, 1_000_000),
+        runs: number(1, 15),
+        folder: args.get(2).map(PathBuf::from),
+        names: EVENTS.iter().map(|&e| e.to_owned()).collect(),
+    };
+    let is_wanted = |what: &str| only.as_ref().is_none_or(|only| only == what);
+    let lgl: fn(&Bench) = Bench::lgl;
+    let parts = [
+        ("lgl", lgl),
+        ("joint", Bench::joint),
+        ("bc", Bench::bc),
+        ("epd", Bench::epd),
+    ];
+    for (what, measure) in parts {
+        if is_wanted(what) {
+            measure(&bench);
+        }
     }
-    let combined = clock.time(|| join.expect("runs").finish());
-    clock.tell(
-        "lgl",
-        &format!(
-            "{runs} runs, {} XUs, {} events",
-            combined.table.len(),
-            combined.table.events.len()
-        ),
-    );
-    clock.judge(5.0);
-    drop(combined);
-
-    let correlation = |a: &str, b: &str| known.get(a, b);
-    let sets = plan_joint(&names, 5, 2, any, correlation, |_| 1.0);
-    let mut clock = Clock::default();
-    let mut join: Option<JointJoin> = None;
-    for (at, set) in sets.iter().enumerate() {
-        let table = shown(xus, at, set);
-        write(&table, folder, &format!("joint-{at:02}"));
-        join = Some(clock.time(|| match join.take() {
-            None => JointJoin::new(table),
-            Some(mut join) => {
-                join.add(&table);
-                join
-            }
-        }));
+    if only.is_some_and(|only| only != "emd") {
+        return;
     }
-    let combined = clock.time(|| join.expect("runs").finish());
-    clock.tell(
-        "joint",
-        &format!(
-            "{} runs, {} XUs, {} events",
-            sets.len(),
-            combined.table.len(),
-            combined.table.events.len()
-        ),
-    );
-    clock.judge(20.0);
-    println!("memory so far: {} MB", memory());
-    drop(combined);
-
-    let sets = plan_bc(&names, 5, any, correlation);
-    let tables: Vec<XuTable> = (0..runs)
-        .map(|at| {
-            // More runs than sets: the last sets again.
-            let table = shown(xus, at, &sets[at.min(sets.len() - 1)]);
-            write(&table, folder, &format!("bc-{at:02}"));
-            table
-        })
-        .collect();
-    let tables: Vec<&XuTable> = tables.iter().collect();
-    let mut clock = Clock::default();
-    let combined = clock
-        .time(|| combine_bc(&tables, Relax::Halve, CellOrder::Label))
-        .expect("a chain of events");
-    clock.tell(
-        "bc (halve)",
-        &format!(
-            "{runs} runs, {} XUs, {} events",
-            combined.table.len(),
-            combined.table.events.len()
-        ),
-    );
-    clock.judge(20.0);
-    println!("memory so far: {} MB", memory());
-    drop((combined, tables));
-
-    let references: Vec<XuTable> = (0..5)
-        .map(|at| shown(60_000.min(xus), 100 + at, &names))
-        .collect();
-    for (at, table) in references.iter().enumerate() {
-        write(table, folder, &format!("reference-{at}"));
-    }
-    let target = shown(60_000.min(xus), 200, &names);
-    write(&target, folder, "target");
-    let mut clock = Clock::default();
-    let epd = clock.time(|| {
-        let runs: Vec<&XuTable> = references.iter().collect();
-        let references = References::new(&runs, &target).expect("five runs");
-        references.evaluate(&target).expect("all events").0.epd
-    });
-    clock.tell(
-        "epd",
-        &format!(
-            "528 pairs, 5 references of {} XUs: {epd:.12}",
-            references[0].len()
-        ),
-    );
-    clock.judge(30.0);
-    drop((references, target));
-
     let mut ours = vec![];
     for is_inside in [false, true] {
         let (time, distance) = earth_movers(is_inside);
@@ -230,12 +151,118 @@ fn main() {
         );
         ours.push(time.as_secs_f64() * 1e6);
     }
-    if xus >= 1_000_000 {
-        by_size(xus);
+    if bench.xus >= 1_000_000 {
+        by_size(10_000, bench.xus);
     }
-    if let (Some(folder), Some(python)) = (folder, args.get(3)) {
+    if let (Some(folder), Some(python)) = (&bench.folder, args.get(3)) {
         beside_python(folder, python, &ours);
     }
+}
+
+impl Bench {
+    fn write(&self, table: &XuTable, name: &str) {
+        write(table, self.folder.as_deref(), name);
+    }
+
+    fn known(&self) -> Correlations {
+        Correlations::of(&execute(Shape::Bushes, 20_000, SEED, 99))
+    }
+
+    fn lgl(&self) {
+        // As many sets as runs: the smallest that do, as in the papers' tables.
+        let slots = EVENTS.len().div_ceil(self.runs).max(2);
+        let sets = plan_lgl(&self.names, slots, |_| true);
+        let mut clock = Clock::default();
+        let mut join: Option<LglJoin> = None;
+        for at in 0..self.runs {
+            let table = shown(self.xus, at, sets.get(at).map_or(&[][..], Vec::as_slice));
+            self.write(&table, &format!("lgl-{at:02}"));
+            join = Some(clock.time(|| match join.take() {
+                None => LglJoin::new(table),
+                Some(mut join) => {
+                    join.add(&table);
+                    join
+                }
+            }));
+        }
+        let combined = clock.time(|| join.expect("runs").finish());
+        clock.tell("lgl", &size(self.runs, &combined.table));
+        clock.judge(5.0);
+    }
+
+    fn joint(&self) {
+        let known = self.known();
+        let correlation = |a: &str, b: &str| known.get(a, b);
+        let sets = plan_joint(&self.names, 5, 2, |_| true, correlation, |_| 1.0);
+        let mut clock = Clock::default();
+        let mut join: Option<JointJoin> = None;
+        for (at, set) in sets.iter().enumerate() {
+            let table = shown(self.xus, at, set);
+            self.write(&table, &format!("joint-{at:02}"));
+            join = Some(clock.time(|| match join.take() {
+                None => JointJoin::new(table),
+                Some(mut join) => {
+                    join.add(&table);
+                    join
+                }
+            }));
+        }
+        let combined = clock.time(|| join.expect("runs").finish());
+        clock.tell("joint", &size(sets.len(), &combined.table));
+        clock.judge(20.0);
+        println!("memory so far: {} MB", memory());
+    }
+
+    fn bc(&self) {
+        let known = self.known();
+        let sets = plan_bc(&self.names, 5, |_| true, |a, b| known.get(a, b));
+        let tables: Vec<XuTable> = (0..self.runs)
+            .map(|at| {
+                // More runs than sets: the last sets again.
+                let table = shown(self.xus, at, &sets[at.min(sets.len() - 1)]);
+                self.write(&table, &format!("bc-{at:02}"));
+                table
+            })
+            .collect();
+        let tables: Vec<&XuTable> = tables.iter().collect();
+        let mut clock = Clock::default();
+        let combined = clock
+            .time(|| combine_bc(&tables, Relax::Halve, CellOrder::Label))
+            .expect("a chain of events");
+        clock.tell("bc (halve)", &size(self.runs, &combined.table));
+        clock.judge(20.0);
+        println!("memory so far: {} MB", memory());
+    }
+
+    fn epd(&self) {
+        let xus = 60_000.min(self.xus);
+        let references: Vec<XuTable> = (0..5).map(|at| shown(xus, 100 + at, &self.names)).collect();
+        for (at, table) in references.iter().enumerate() {
+            self.write(table, &format!("reference-{at}"));
+        }
+        let target = shown(xus, 200, &self.names);
+        self.write(&target, "target");
+        let mut clock = Clock::default();
+        let epd = clock.time(|| {
+            let runs: Vec<&XuTable> = references.iter().collect();
+            let references = References::new(&runs, &target).expect("five runs");
+            references.evaluate(&target).expect("all events").0.epd
+        });
+        let xus = references[0].len();
+        clock.tell(
+            "epd",
+            &format!("528 pairs, 5 references of {xus} XUs: {epd:.12}"),
+        );
+        clock.judge(30.0);
+    }
+}
+
+fn size(runs: usize, table: &XuTable) -> String {
+    format!(
+        "{runs} runs, {} XUs, {} events",
+        table.len(),
+        table.events.len()
+    )
 }
 
 /// Where the histograms' masses are, as `combining.py` says it.
@@ -266,27 +293,33 @@ fn beside_python(folder: &Path, python: &str, ours: &[f64]) {
 }
 
 /// Processor time by the number of XUs: three runs with four events each.
-fn by_size(most: usize) {
+fn by_size(least: usize, most: usize) {
     let names: Vec<String> = EVENTS.iter().map(|&e| e.to_owned()).collect();
     let sets: [&[String]; 3] = [&names[..4], &names[2..6], &names[4..8]];
     println!("processor time per XU and log2(XUs), 3 runs, 4 events each (ns; lgl, bc)");
     let mut first: Option<[f64; 2]> = None;
     let sizes = [10_000, 100_000, 1_000_000, 10_000_000];
-    for xus in sizes.into_iter().filter(|&xus| xus <= most) {
+    for xus in sizes.into_iter().filter(|xus| (least..=most).contains(xus)) {
         let tables: Vec<XuTable> = (0..3).map(|at| shown(xus, at, sets[at])).collect();
         let tables: Vec<&XuTable> = tables.iter().collect();
         // Clock ticks are hundredths of a second.
         let rounds = (2_000_000 / xus).max(1);
         let (mut lgl, mut bc) = (Clock::default(), Clock::default());
+        let unit = tables[0].len() as f64 * (tables[0].len() as f64).log2() * rounds as f64;
+        let per = |clock: &Clock| clock.processor.as_secs_f64() * 1e9 / unit;
         for _ in 0..rounds {
             drop(lgl.time(|| combine_lgl(&tables)));
+        }
+        let a = per(&lgl);
+        // At once: the other takes long, and much memory.
+        print!("{xus:10} {a:8.2}");
+        std::io::stdout().flush().expect("an open output");
+        for _ in 0..rounds {
             drop(bc.time(|| combine_bc(&tables, Relax::Halve, CellOrder::Label)));
         }
-        let unit = tables[0].len() as f64 * (tables[0].len() as f64).log2() * rounds as f64;
-        let per = [lgl, bc].map(|c| c.processor.as_secs_f64() * 1e9 / unit);
-        let [a, b] = per;
-        let [x, y] = first.get_or_insert(per).map(f64::recip);
-        println!("{xus:10} {a:8.2} {b:8.2}   x {:.2}, x {:.2}", a * x, b * y);
+        let b = per(&bc);
+        let [x, y] = first.get_or_insert([a, b]).map(f64::recip);
+        println!(" {b:8.2}   x {:.2}, x {:.2}", a * x, b * y);
     }
 }
 
