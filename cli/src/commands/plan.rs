@@ -2,7 +2,7 @@
 
 use crate::event_sets::SetArgs;
 use crate::recording;
-use crate::{counters, output};
+use crate::{counters, output, simulate};
 use anyhow::Result;
 use serde::Serialize;
 
@@ -12,6 +12,9 @@ pub(crate) struct Args {
     /// Events, separated by commas, or `all` that ompfuse knows; without it everything that can be counted here
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
+    /// Events of the simulated PMU, for runs with `record --simulate`
+    #[arg(long)]
+    simulate: bool,
     #[command(flatten)]
     sets: SetArgs,
     #[command(flatten)]
@@ -32,6 +35,7 @@ struct Answer {
 pub(super) fn run(args: &Args) -> Result<()> {
     let known = args.sets.known()?;
     let events = match &args.events {
+        list if args.simulate => simulate::events(list.as_deref())?,
         Some(list) => counters::parse_list(list)?,
         None => recording::countable(None)?,
     };

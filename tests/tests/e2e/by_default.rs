@@ -91,6 +91,17 @@ fn what_is_planned_is_what_is_recorded() {
             assert_eq!(&recorded, sets);
         }
     }
+    // Of the simulated PMU without starting it.
+    let planned = command::ok(["plan", "--simulate", "--slots", "5", "--events", "all"]);
+    let said = String::from_utf8_lossy(&planned.stdout).into_owned();
+    assert!(
+        said.contains("run 4: sim-runtime-instructions,sim-multiplications"),
+        "{said}"
+    );
+    assert!(
+        said.contains("sim-indirect-branches") && !said.contains("run 5"),
+        "{said}"
+    );
 }
 
 #[test]
