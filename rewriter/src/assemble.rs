@@ -248,6 +248,10 @@ impl<'a> Draft<'a> {
                 let bytes = relay.load(self.image, load, at)?;
                 changes.edits.push(self.code_edit("load", load, bytes)?);
             }
+            for &read in &relay.reads {
+                let bytes = crate::relay::RelayCode::read(self.image, read)?;
+                changes.edits.push(self.code_edit("load", read.at, bytes)?);
+            }
         }
         let anchors = Anchors {
             inline_slot: slot(SLOT_INLINE),

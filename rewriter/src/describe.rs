@@ -319,14 +319,14 @@ pub(crate) fn stub_numbers(calls: &[Redirect]) -> BTreeMap<LinkVa, u32> {
 }
 
 /// The relay table stands behind the window table: a count (8 bytes), then for each relay its address (8 bytes), length
-/// and number of loads (4 bytes each), and their addresses (8 bytes each). Only `verify` reads it.
+/// and number of loads, those of tables included (4 bytes each), and their addresses (8 bytes each). Only `verify` reads it.
 pub(crate) fn relay_table(relays: &[RelayCode], starts: &[LinkVa]) -> Vec<u8> {
     let mut out = (relays.len() as u64).to_le_bytes().to_vec();
     for (relay, start) in relays.iter().zip(starts) {
         out.extend_from_slice(&start.0.to_le_bytes());
         out.extend_from_slice(&(relay.len() as u32).to_le_bytes());
-        out.extend_from_slice(&(relay.loads.len() as u32).to_le_bytes());
-        for load in &relay.loads {
+        out.extend_from_slice(&(relay.changed().count() as u32).to_le_bytes());
+        for load in relay.changed() {
             out.extend_from_slice(&load.0.to_le_bytes());
         }
     }
@@ -335,6 +335,8 @@ pub(crate) fn relay_table(relays: &[RelayCode], starts: &[LinkVa]) -> Vec<u8> {
 
 /// Its length in bytes.
 pub(crate) fn relay_table_len(relays: &[RelayCode]) -> u64 {
-    let loads = relays.iter().map(|r| RELAY_LEN + 8 * r.loads.len() as u64);
+    let loads = relays
+        .iter()
+        .map(|r| RELAY_LEN + 8 * r.changed().count() as u64);
     8 + loads.sum::<u64>()
 }

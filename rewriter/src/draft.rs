@@ -213,13 +213,14 @@ impl<'a> Draft<'a> {
             if calls.is_empty() {
                 continue;
             }
-            for &load in &relay.loads {
+            let code = RelayCode::new(relay, calls.into_iter());
+            for load in code.changed() {
                 let holds = |t: &Trampoline| (t.window.0..t.window_end()).contains(&load.0);
                 if !loads.insert(load) || self.trampolines.iter().any(holds) {
                     return Err(self.site_error(load, "it is changed twice"));
                 }
             }
-            self.relays.push(RelayCode::new(relay, calls.into_iter()));
+            self.relays.push(code);
         }
         match stubs.first_key_value() {
             None => Ok(()),

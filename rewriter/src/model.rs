@@ -113,8 +113,21 @@ pub struct Relay {
     /// The instructions that make the address, or a number that is added to something known: `mov r64, [rip + slot]`,
     /// `lea r64, [rip + address]`, `movabs r64, number`. Ascending.
     pub loads: Vec<LinkVa>,
+    /// The instructions that read the address from a table: such a number is a slot's distance from something known.
+    /// Ascending.
+    pub reads: Vec<Read>,
     /// The calls, in the order of their addresses; at most one of them is a jump.
     pub sites: Vec<u32>,
+}
+
+/// An instruction that reads a table, `mov r64, [register + register]`, or calls what is there. It takes the register with
+/// the distance instead, where the relay's address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Read {
+    /// Its address.
+    pub at: LinkVa,
+    /// The x86 number of the register.
+    pub register: u8,
 }
 
 impl AsRef<SiteInfo> for Site {

@@ -11,18 +11,22 @@
 //!              ...the other calls that `rbx` is for...
 //!              jmp  [rip + GOT slot]            ; or `jmp stub`, of the one jump among them
 //! ```
+//!
+//! Position-independent code of the large model reads the address from a table, `call [r15 + rax]`: `movabs rax, distance`
+//! becomes `lea rax, [relay]` and a `nop`, the call `nop` and `call rax`.
 
 use crate::image::Image;
-use crate::model::{LinkVa, Relay, Target};
+use crate::model::{LinkVa, Read, Relay, Target};
 use crate::patch_error::PatchError;
 use crate::stubs::{Code64, Redirect, STUB_LEN, decode};
-use iced_x86::{Code, FlowControl, OpKind, Register};
+use iced_x86::{Code, FlowControl, Instruction, OpKind, Register};
 
 /// A relay before its address is known.
 #[derive(Debug)]
 pub(crate) struct RelayCode {
     target: Target,
     pub loads: Vec<LinkVa>,
+    pub reads: Vec<Read>,
     /// Return addresses of calls, and the numbers of their stubs.
     calls: Vec<(u64, u32)>,
     /// The stub of the jump among them.
@@ -38,6 +42,7 @@ impl RelayCode {
         let mut code = RelayCode {
             target: relay.target,
             loads: relay.loads.clone(),
+            reads: relay.reads.clone(),
             calls: Vec::new(),
             tail: None,
         };
@@ -48,6 +53,12 @@ impl RelayCode {
             }
         }
         code
+    }
+
+    /// Addresses of all instructions that are changed.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = LinkVa> {
+        let reads = self.reads.iter().map(|r| r.at);
+        self.loads.iter().copied().chain(reads)
     }
 
     /// The code at its address, or what it can't reach.
@@ -89,6 +100,11 @@ impl RelayCode {
             at: load,
             what: what.into(),
         };
+        let too_far = |to| PatchError::TooFar {
+            path: image.path.into(),
+            at: load,
+            to,
+        };
         let decoded = decode(image, load).ok_or_else(|| error("there is no instruction"))?;
         let insn = &decoded.instruction;
         let relative = insn.memory_base() == Register::RIP
@@ -106,6 +122,18 @@ impl RelayCode {
                 bytes[2..].copy_from_slice(&number.to_le_bytes());
                 return Ok(bytes);
             }
+            (Code::Mov_r64_imm64, Target::Slot(_)) if bytes.len() == 10 => {
+                // A distance isn't needed any more: those who read the table with it take the address itself.
+                let to = insn.op0_register().number() as u8;
+                let mut code = Code64::new(load);
+                code.relative_with(
+                    &[0x48 | (to >> 3) << 2, 0x8d, 0x05 | (to & 7) << 3],
+                    relay.0,
+                    &[],
+                );
+                code.raw(nop(3));
+                return code.finish().map_err(too_far);
+            }
             _ => {
                 return Err(error(
                     "the instruction doesn't make the address that is called",
@@ -114,11 +142,63 @@ impl RelayCode {
         }
         let mut code = Code64::new(load);
         code.relative(&bytes[..3], relay.0);
-        code.finish().map_err(|to| PatchError::TooFar {
+        code.finish().map_err(too_far)
+    }
+
+    /// The instruction that read the table, changed to take the relay's address from the register.
+    pub(crate) fn read(image: &Image<'_>, read: Read) -> Result<Vec<u8>, PatchError> {
+        let decoded = decode(image, read.at);
+        let bytes = decoded.and_then(|d| without_table(&d.instruction, read.register));
+        bytes.ok_or_else(|| PatchError::Site {
             path: image.path.into(),
-            at: load,
-            to,
+            at: read.at,
+            what: "the instruction doesn't read a table with that register".into(),
         })
+    }
+}
+
+/// An instruction that takes what a table holds at two registers' sum, changed to take what the register with this number
+/// holds; of the same length.
+fn without_table(insn: &Instruction, register: u8) -> Option<Vec<u8>> {
+    let reads = insn.segment_prefix() == Register::None
+        && insn.memory_index_scale() == 1
+        && insn.memory_displacement64() == 0
+        && [insn.memory_base(), insn.memory_index()]
+            .iter()
+            .all(|r| r.is_gpr64())
+        && [insn.memory_base(), insn.memory_index()]
+            .iter()
+            .any(|r| r.number() == usize::from(register));
+    let (low, high) = (register & 7, register >> 3);
+    let prefix: &[u8] = if high == 1 { &[0x41] } else { &[] };
+    let taken = match insn.code() {
+        Code::Mov_r64_rm64 => {
+            let to = insn.op0_register().number() as u8;
+            vec![
+                0x48 | (to >> 3) << 2 | high,
+                0x8b,
+                0xc0 | (to & 7) << 3 | low,
+            ]
+        }
+        Code::Call_rm64 => [prefix, &[0xff, 0xd0 | low]].concat(),
+        Code::Jmp_rm64 => [prefix, &[0xff, 0xe0 | low]].concat(),
+        _ => return None,
+    };
+    let left = insn
+        .len()
+        .checked_sub(taken.len())
+        .filter(|&n| reads && n <= 3)?;
+    // The call's end stays where it is.
+    Some([nop(left), &taken].concat())
+}
+
+/// An instruction of so many bytes that does nothing, or none.
+fn nop(len: usize) -> &'static [u8] {
+    match len {
+        0 => &[],
+        1 => &[0x90],
+        2 => &[0x66, 0x90],
+        _ => &[0x0f, 0x1f, 0x00],
     }
 }
 
@@ -159,6 +239,7 @@ mod tests {
         let relay = RelayCode {
             target: Target::Slot(LinkVa(0x4000)),
             loads: Vec::new(),
+            reads: Vec::new(),
             calls: vec![(0x500, 1)],
             tail: None,
         };
@@ -181,6 +262,7 @@ mod tests {
         let relay = RelayCode {
             target: Target::Direct(LinkVa(0x4000)),
             loads: Vec::new(),
+            reads: Vec::new(),
             calls: Vec::new(),
             tail: Some(0),
         };

@@ -78,7 +78,17 @@ fn gcc_programs() {
 #[test]
 fn clang_programs() {
     let clang = "-fopenmp -L/usr/lib/llvm-19/lib -Wl,-rpath,/usr/lib/llvm-19/lib";
-    for flags in ["-O0", "-O2", "-O3 -no-pie -s", "-O2 -fno-plt", LARGE] {
+    for flags in [
+        "-O0",
+        "-O2",
+        "-O3 -no-pie -s",
+        "-O2 -fno-plt",
+        LARGE,
+        // Addresses from a table, by distances.
+        "-O0 -mcmodel=large -fPIE -pie",
+        "-O2 -mcmodel=large -fPIE -pie",
+        "-O3 -mcmodel=large -fPIC -pie -fcf-protection=full",
+    ] {
         check(PROGRAM, &format!("clang-19 {clang} {flags}"));
         check(EXCEPTIONS, &format!("clang++-19 {clang} {flags}"));
     }

@@ -194,6 +194,118 @@ fn numbers_that_addresses_are_made_of() {
     assert_eq!(said(&scan), ["unknown"]);
 }
 
+/// Position-independent code of the large model: a slot's distance from the table is a number, the table's address is known.
+const TABLE: &str = "1: lea 1b(%rip), %r13; movabs $_GLOBAL_OFFSET_TABLE_-1b, %r11; add %r11, %r13
+  movabs $GOMP_barrier@GOT, %rbx\n";
+
+#[test]
+fn distances_in_tables() {
+    let cases = [
+        ("call *(%r13,%rbx)", 1, 1),
+        ("call *(%rbx,%r13)", 1, 1),
+        ("mov (%r13,%rbx), %r14; call *%r14; call *%r14", 2, 1),
+        // With the larger forms of operands.
+        (
+            "mov %r13, %rbp; call *(%rbp,%rbx); mov %rbx, %r12; call *(%r13,%r12)",
+            2,
+            2,
+        ),
+        (
+            "call *(%r13,%rbx); mov (%r13,%rbx), %rbx; 1: call *%rbx; dec %r12d; jne 1b",
+            2,
+            2,
+        ),
+        (
+            "mov %rbx, 24(%rsp); mov 24(%rsp), %rax; call *(%r13,%rax)",
+            1,
+            1,
+        ),
+        (
+            "mov (%r13,%rbx), %r14; mov %r14, 24(%rsp); call *24(%rsp)",
+            1,
+            1,
+        ),
+        (
+            "call *(%r13,%rbx); mov (%r13,%rbx), %rax; add $48, %rsp; pop %rbx; pop %r15; pop %r14; pop %r13; pop %r12; jmp *%rax",
+            2,
+            2,
+        ),
+        (
+            "call *(%r13,%rbx); mov %r13, %rdx; mov %rbx, %rax; add $48, %rsp; pop %rbx; pop %r15; pop %r14; pop %r13; pop %r12; jmp *(%rdx,%rax)",
+            2,
+            2,
+        ),
+    ];
+    for (code, sites, reads) in cases {
+        for flags in ["-pie", "-no-pie"] {
+            // rbp is the caller's; main saves it nowhere else.
+            let code = match code.contains("jmp") {
+                true => format!("{TABLE}{code}"),
+                false => format!("push %rbp; {TABLE}{code}; pop %rbp"),
+            };
+            let Some((bytes, scan)) = program(&code, flags) else {
+                return;
+            };
+            assert_eq!(said(&scan), vec![""; sites], "{code}");
+            let [relay] = &scan.relays[..] else {
+                panic!("{code}: {:?}", scan.relays);
+            };
+            assert_eq!((relay.loads.len(), relay.reads.len()), (1, reads), "{code}");
+            let options = ompfuse_rewriter::plan::PlanOptions::default();
+            let patched = ompfuse_rewriter::patch::patch(&bytes, &scan, &options).unwrap();
+            let changed = patched.plan.edits.iter().filter(|e| e.what == "load");
+            assert_eq!(changed.count(), 1 + reads, "{code}");
+        }
+    }
+}
+
+#[test]
+fn distances_that_something_else_may_see() {
+    let cases = [
+        // The number itself, or another entry of the table by it.
+        ("mov %rbx, variable(%rip); call *(%r13,%rbx)", "used"),
+        ("cmp %rbx, %r12; call *(%r13,%rbx)", "used"),
+        (
+            "lea 8(%r13), %r14; mov (%r14,%rbx), %rax; call *(%r13,%rbx)",
+            "used",
+        ),
+        ("mov 8(%r13,%rbx), %rax; call *(%r13,%rbx)", "used"),
+        ("mov (%r13,%rbx), %eax; call *(%r13,%rbx)", "used"),
+        ("add (%r13,%rbx), %rax; call *(%r13,%rbx)", "used"),
+        ("mov (%r12,%rbx), %rax; call *(%r13,%rbx)", "used"),
+        ("mov %rbx, %rdi; call other; call *(%r13,%rbx)", "used"),
+        // What was read.
+        (
+            "mov (%r13,%rbx), %rax; mov %rax, variable(%rip); call *%rax",
+            "used",
+        ),
+        ("mov (%r13,%rbx), %rax; test %rax, %rax; call *%rax", "used"),
+        // The number is the distance of other things too.
+        ("add %r13, %rbx; call *(%rbx)", "unknown"),
+        (
+            "mov %rbx, %r14; add %r13, %r14; mov (%r14), %rax; call *(%r13,%rbx)",
+            "used",
+        ),
+    ];
+    for (code, expected) in cases {
+        let Some((_, scan)) = program(&format!("{TABLE}{code}"), "-pie") else {
+            return;
+        };
+        assert!(scan.relays.is_empty(), "{code}");
+        let said = said(&scan);
+        // A call whose address isn't followed that far isn't listed at all.
+        assert!(said.iter().all(|s| *s == expected), "{code}: {said:?}");
+    }
+    // Two distances, one of which reaches the table elsewhere.
+    let code = format!(
+        "{TABLE} test %edi, %edi; je 1f; movabs $GOMP_taskwait@GOT, %rbx; 1: mov (%r13,%rbx), %rax; call *%rax; mov GOMP_taskwait@GOTPCREL(%rip), %rcx"
+    );
+    let Some((_, scan)) = program(&code, "-pie") else {
+        return;
+    };
+    assert!(scan.relays.is_empty(), "{:?}", scan.sites);
+}
+
 #[test]
 fn calls_keep_their_instructions() {
     let code = format!("{LOAD} call *%rbx; call *%rbx");

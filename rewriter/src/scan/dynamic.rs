@@ -218,6 +218,11 @@ impl<'a> Dynamic<'a> {
         places.into_iter().flatten().any(|at| at < range.end)
     }
 
+    /// Whether the loader writes a symbol's address there.
+    pub(crate) fn is_slot(&self, at: u64) -> bool {
+        self.slots.binary_search_by_key(&at, |s| s.0).is_ok()
+    }
+
     /// The pointer at an address, as it is after relocation but without bias.
     pub(crate) fn pointer(&self, image: &Image<'_>, at: u64) -> Option<u64> {
         match self.relative.binary_search_by_key(&at, |r| r.0) {

@@ -2,7 +2,7 @@
 
 use super::Module;
 use super::decode::Decoded;
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 
 /// More entries than this are no jump table.
 const MAX_ENTRIES: u64 = 4096;
@@ -12,6 +12,9 @@ const MAX_TABLES: usize = 4;
 
 /// How many instructions before the jump are looked at for its index and bound.
 const WINDOW: usize = 24;
+
+/// How many for the parts of a constant address: a table's is made where a function begins.
+const FAR: usize = 512;
 
 /// Where an indirect jump leads.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +44,9 @@ pub(crate) fn resolve(
     in_body: &dyn Fn(u64) -> bool,
 ) -> Indirect {
     let before: Vec<&Instruction> = insns.before(jump.ip()).take(WINDOW).collect();
+    if reads_slot(module, insns, jump) {
+        return Indirect::Tail;
+    }
     if jump.op0_kind() == OpKind::Memory {
         return match memory_table(jump, &before, insns) {
             Some(tables) => read_all(module, &tables, Form::Absolute, bound(&before), in_body),
@@ -58,6 +64,7 @@ pub(crate) fn resolve(
             let tables = table_loads(&before[at + 1..], insns, &parts);
             read_all(module, &tables, Form::Relative, bound(&before), in_body)
         }
+        Mnemonic::Mov if reads_slot(module, insns, def) => Indirect::Tail,
         Mnemonic::Mov if def.op1_kind() == OpKind::Memory => {
             match memory_table(def, &before[at + 1..], insns) {
                 Some(tables) => read_all(module, &tables, Form::Absolute, bound(&before), in_body),
@@ -97,6 +104,40 @@ fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Op
         *table = table.wrapping_add(i.memory_displacement64());
     }
     (!tables.is_empty()).then_some(tables)
+}
+
+/// Whether an instruction reads the linker's slot of a symbol, where two registers' sum leads that hold constants: code of
+/// the large model adds a slot's distance to a table's address. Of a jump table's entries one register holds the number.
+fn reads_slot(module: &Module<'_>, insns: &Decoded, i: &Instruction) -> bool {
+    let (base, index) = (i.memory_base(), i.memory_index());
+    if !base.is_gpr64() || !index.is_gpr64() || i.memory_index_scale() != 1 {
+        return false;
+    }
+    let before: Vec<&Instruction> = insns.before(i.ip()).take(FAR).collect();
+    let sum = constant(&before, base).zip(constant(&before, index));
+    sum.is_some_and(|(base, index)| {
+        let at = base
+            .wrapping_add(index)
+            .wrapping_add(i.memory_displacement64());
+        module.dynamic.is_slot(at)
+    })
+}
+
+/// What a register holds behind these instructions, the last one first, if it is made of constants.
+fn constant(before: &[&Instruction], register: Register) -> Option<u64> {
+    let at = before.iter().position(|i| writes(i, register))?;
+    let (def, rest) = (before[at], &before[at + 1..]);
+    let from = |op: u32| {
+        let is_register = def.op_kind(op) == OpKind::Register;
+        is_register.then(|| constant(rest, def.op_register(op)))?
+    };
+    match def.code() {
+        Code::Mov_r64_imm64 => Some(def.immediate64()),
+        Code::Mov_r64_rm64 | Code::Mov_rm64_r64 => from(1),
+        Code::Lea_r64_m if def.is_ip_rel_memory_operand() => Some(def.ip_rel_memory_address()),
+        Code::Add_r64_rm64 | Code::Add_rm64_r64 => Some(from(0)?.wrapping_add(from(1)?)),
+        _ => None,
+    }
 }
 
 fn writes(i: &Instruction, register: Register) -> bool {

@@ -316,6 +316,7 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
         .map(|relay| Relay {
             target: relay.target,
             loads: relay.loads.into_iter().map(LinkVa).collect(),
+            reads: relay.reads,
             sites: relay.members.into_iter().map(|d| ids[d]).collect(),
         })
         .collect();

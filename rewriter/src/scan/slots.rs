@@ -62,7 +62,7 @@ impl Known {
     }
 }
 
-/// What is known of 4- or 8-byte places on the stack. Copies share memory until one of them changes.
+/// What is known of places of 1 to 8 bytes on the stack. Copies share memory until one of them changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Slots(Rc<Vec<Known>>);
 
@@ -82,7 +82,7 @@ impl Slots {
         self.0.iter().map(|known| known.kind)
     }
 
-    /// Remembers a value of 4 or 8 bytes.
+    /// Remembers a value of 1 to 8 bytes.
     pub(crate) fn insert(&mut self, at: Slot, value: Value, size: u8) {
         let new = Known::new(at, value, size);
         match self.find(at) {

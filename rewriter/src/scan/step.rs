@@ -73,6 +73,17 @@ fn tells_nothing(state: &State, op: &Op) -> bool {
     unknown(op.a) && plain(op.b) || unknown(op.b) && plain(op.a)
 }
 
+/// A value of which so many bytes, fewer than four, are taken. No thread's number needs more than two, and what is computed
+/// from one is still that. Else a part of a value is not the value.
+fn narrowed(value: Value, bytes: u16) -> Value {
+    match value {
+        Value::Result(_) => value,
+        Value::Query(_) if bytes < 2 => value.combine(Value::Unknown),
+        value if value.is_queried() => value,
+        _ => Value::Unknown,
+    }
+}
+
 /// The address that the op's memory operand computes.
 fn address(state: &State, op: &Op) -> Value {
     let part = |r: u8| match r {
@@ -132,7 +143,7 @@ impl<'m, 'a> Step<'m, 'a> {
 
     fn store(&mut self, state: &mut State, at: Slot, size: u16, value: Value) {
         state.slots.forget(at, u64::from(size));
-        let keeps = (size == 4 || size == 8) && value != Value::Unknown;
+        let keeps = matches!(size, 1 | 2 | 4 | 8) && value != Value::Unknown;
         if keeps && !self.exposed.contains(&at) {
             if !self.settled {
                 self.used.insert(at);
@@ -202,11 +213,7 @@ impl<'m, 'a> Step<'m, 'a> {
                 self.write(state, op, value);
             }
             Kind::MoveNarrow => {
-                let value = match operand(state, op, op.a) {
-                    value @ Value::Result(_) => value,
-                    // Widening a part of a value is not the value.
-                    _ => Value::Unknown,
-                };
+                let value = narrowed(operand(state, op, op.a), op.size);
                 self.write(state, op, value);
             }
             Kind::MoveHigh => {

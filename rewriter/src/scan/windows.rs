@@ -61,7 +61,7 @@ pub(crate) fn place(
             .copied()
             .chain(made(module, body))
             .collect(),
-        loads: relays.iter().flat_map(|r| &r.loads).copied().collect(),
+        loads: relays.iter().flat_map(Relayed::changed).collect(),
         scarce: module.scarce,
     };
     let mut chosen = Vec::new();

@@ -2,10 +2,14 @@
 
 use super::code::{Checker, site_error};
 use super::cursor::{LEA_R10, canonical, mismatch};
+use super::disassembler::Insn;
 use super::error::VerifyError;
 use super::tables::{RelayEntry, SiteEntry, number};
 use super::unwind::Place;
 use ompfuse_format::abi::SiteDesc;
+
+/// What does nothing.
+const NOPS: [&[u8]; 3] = [&[0x90], &[0x66, 0x90], &[0x0f, 0x1f, 0x00]];
 
 /// `lea r11, [rip + ...]`.
 const LEA_R11: [u8; 3] = [0x4c, 0x8d, 0x1d];
@@ -135,10 +139,43 @@ impl Checker<'_, '_, '_> {
         Some(self.tables.sites.get(usize::try_from(id).ok()?)?.address)
     }
 
+    /// The instruction in an original's place that takes its bytes together with some that do nothing.
+    fn only(&mut self, was: &Insn) -> Result<Insn, VerifyError> {
+        let mut code = self.cursor(was.at);
+        let mut only = None;
+        while code.at < was.end() {
+            let insn = code.next()?;
+            let does_nothing = NOPS.contains(&insn.bytes());
+            if !does_nothing && only.replace(insn.clone()).is_some() || insn.end() > was.end() {
+                return Err(mismatch(insn.at, "one instruction and `nop`", &insn.text()));
+            }
+        }
+        only.ok_or_else(|| mismatch(was.at, "an instruction", "none"))
+    }
+
+    /// Whether an instruction takes the register that holds a distance in a table, instead of what is there: what makes the
+    /// distance makes the relay's address.
+    fn takes_distance(was: &Insn, is: &Insn) -> bool {
+        let text = was.text();
+        let table = text.strip_suffix(']').and_then(|t| {
+            let (head, sum) = t.split_once("qword ptr [")?;
+            Some((head, sum.split_once(" + ")?))
+        });
+        let is_register = |r: &str| r.bytes().all(|b| b.is_ascii_alphanumeric());
+        let known = [&b"mov"[..], b"call", b"jmp"].contains(&was.verb());
+        table.is_some_and(|(head, (a, b))| {
+            let mut either = [a, b].into_iter();
+            // A call's end is its return address.
+            known
+                && is.end() == was.end()
+                && either.any(|r| is_register(r) && is.text() == format!("{head}{r}"))
+        })
+    }
+
     /// An instruction that made the address of what is called makes the relay's, and nothing else of it changed.
     fn load(&mut self, at: u64, relay: u64, target: (u64, bool)) -> Result<(), VerifyError> {
         let was = self.original(at)?;
-        let is = self.cursor(at).next()?;
+        let is = self.only(&was)?;
         let (old, new) = (was.bytes(), is.bytes());
         let (called, indirect) = target;
         let relative = old.len() == 7
@@ -149,6 +186,7 @@ impl Checker<'_, '_, '_> {
             && is.memory == Some(relay);
         let number = |bytes| number(bytes, 2, 8).unwrap_or(0);
         let right = match (old[1], indirect) {
+            (0x8b, true) if was.memory.is_none() => Self::takes_distance(&was, &is),
             (0x8b, true) | (0x8d, false) => relative && new[1] == 0x8d,
             (0xb8..=0xbf, false) => {
                 old.len() == 10
@@ -157,6 +195,16 @@ impl Checker<'_, '_, '_> {
                     && old[..2] == new[..2]
                     && number(new).wrapping_sub(number(old)) == relay.wrapping_sub(called)
             }
+            (0xb8..=0xbf, true) => {
+                let register = (old[0] & 1) << 2 == new[0] & 4 && old[1] & 7 == new[2] >> 3 & 7;
+                old.len() == 10
+                    && new.len() == 7
+                    && is.at == at
+                    && matches!((old[0], new[0], new[1]), (0x48 | 0x49, 0x48 | 0x4c, 0x8d))
+                    && register
+                    && is.memory == Some(relay)
+            }
+            (_, true) => Self::takes_distance(&was, &is),
             _ => false,
         };
         if !right {

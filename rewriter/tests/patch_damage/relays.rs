@@ -7,9 +7,9 @@ use ompfuse_rewriter::plan::PlanOptions;
 use ompfuse_rewriter::scan;
 
 /// A program of the large model: all its calls go through registers.
-fn case(flags: &str) -> Option<Case> {
+fn case(command: &str) -> Option<Case> {
     let lab = Lab::new();
-    let command = format!("gcc -fopenmp -O2 -mcmodel=large {flags}");
+    let command = format!("{command} -fopenmp -mcmodel=large");
     let original = lab.compile("program", PROGRAM, &command)?;
     let old = std::fs::read(&original).unwrap();
     let scan = scan(&old, "program").unwrap();
@@ -25,7 +25,9 @@ fn case(flags: &str) -> Option<Case> {
 #[test]
 fn damaged_relays_are_rejected() {
     for flags in ["-fno-pie -no-pie", "-fPIE -pie"] {
-        let Some(case) = case(flags) else { return };
+        let Some(case) = case(&format!("gcc -O2 {flags}")) else {
+            return;
+        };
         let load = case.chunk("load");
         let code = case.chunk("code");
         let relay = case.new[code.clone()]
@@ -59,5 +61,53 @@ fn damaged_relays_are_rejected() {
                 Ok(()) => panic!("{kind}: accepted"),
             }
         }
+    }
+}
+
+/// Where addresses are read from a table, the code that read them is changed too.
+#[test]
+fn damaged_reads_of_tables_are_rejected() {
+    for level in ["-O0", "-O2"] {
+        let command = format!("clang-19 -L/usr/lib/llvm-19/lib {level} -fPIE -pie");
+        let Some(case) = case(&command) else { return };
+        let loads = case.plan.edits.iter().filter(|e| e.what == "load");
+        let (mut numbers, mut calls, mut moves) = (0, 0, 0);
+        for edit in loads {
+            let at = edit.offset as usize;
+            let bytes = &edit.bytes;
+            let end = at + bytes.len();
+            let damages: &[(&str, usize, i32)] = match bytes[..] {
+                [_, 0x8d, .., 0x0f, 0x1f, 0x00] if bytes.len() == 10 => {
+                    numbers += 1;
+                    &[
+                        ("register", at + 2, 8),
+                        ("half of the registers", at, 4),
+                        ("address", at + 3, 1),
+                        ("opcode", at + 1, -2),
+                        ("what does nothing", end - 2, 1),
+                    ]
+                }
+                [.., 0xff, 0xd0..=0xd7] => {
+                    calls += 1;
+                    &[
+                        ("what does nothing", at, 1),
+                        ("another register", end - 1, 1),
+                        ("a jump", end - 1, 16),
+                    ]
+                }
+                _ => {
+                    moves += 1;
+                    &[("operands", end - 1, 1), ("opcode", end - 2, 2)]
+                }
+            };
+            for &(kind, at, by) in damages {
+                let damaged = case.damaged(|b| add(b, at, by));
+                assert!(damaged.is_err(), "{level}: {kind} at {at:#x}: {bytes:02x?}");
+            }
+        }
+        assert!(
+            numbers > 0 && calls + moves > 0,
+            "{level}: {numbers} {calls} {moves}"
+        );
     }
 }

@@ -27,10 +27,10 @@ const LEVELS: [&str; 9] = [
 ];
 
 /// Loops in many types, directions and surroundings; one in each function.
-fn loops() -> (String, usize) {
+fn loops(types: &[&str]) -> (String, usize) {
     let mut source = HEADER.to_owned();
     let mut count = 0;
-    for t in ["int", "unsigned", "long", "unsigned long"] {
+    for t in types {
         for head in [
             format!("{t} i = 0; i < n; i++"),
             format!("{t} i = 1; i <= n; i += 3"),
@@ -70,7 +70,7 @@ fn loops() -> (String, usize) {
 
 #[test]
 fn static_loops_have_begin_and_end() {
-    let (source, count) = loops();
+    let (source, count) = loops(&["int", "unsigned", "long", "unsigned long"]);
     for level in LEVELS {
         let command = format!("gcc -fopenmp -fno-ipa-icf {level}");
         let Some(program) = compile(&source, &command) else {
@@ -92,6 +92,152 @@ fn static_loops_have_begin_and_end() {
             assert!(spec.args[0] < 16 || spec.args[0] == NO_ARG);
         }
         windows_are_sound(&scan, &lines, &command);
+    }
+}
+
+/// Variables of one and two bytes: bounds that are compared in parts of registers, and kept on the stack as such.
+#[test]
+fn loops_of_narrow_variables() {
+    let types = ["short", "unsigned short", "signed char", "unsigned char"];
+    let (mut source, count) = loops(&types);
+    let main = source.rfind("int main").unwrap();
+    source.truncate(main);
+    for (i, t) in types.iter().enumerate() {
+        for (j, head) in [
+            format!("{t} i = 0; i < n; i++"),
+            format!("{t} i = 1; i <= n; i += 3"),
+        ]
+        .iter()
+        .enumerate()
+        {
+            writeln!(
+                source,
+                "void c{i}{j}({t} n) {{
+#pragma omp parallel for schedule(static, 3)
+for ({head}) {{ a[i & 1023] += g(i); }} }}"
+            )
+            .unwrap();
+        }
+    }
+    source.push_str("int main(void) {}");
+    for level in LEVELS {
+        let command = format!("gcc -fopenmp -fno-ipa-icf {level}");
+        let Some(program) = compile(&source, &command) else {
+            continue;
+        };
+        let scan = program.scan();
+        let chunked = begins(&scan, Construct::Loop)
+            .into_iter()
+            .filter(|s| s.info.detail.as_deref() == Some("static, chunk"))
+            .inspect(|s| {
+                assert_eq!(
+                    s.info.outcome,
+                    Outcome::Patchable,
+                    "{command}: {:?}",
+                    s.info
+                )
+            })
+            .count();
+        assert_eq!(chunked, 2 * types.len(), "{command}");
+        // Chunks tell their ends themselves.
+        let whole = complete(&scan, Construct::Loop);
+        assert_eq!(whole, count, "{command}");
+        windows_are_sound(&scan, &program.objdump(), &command);
+    }
+}
+
+/// Of a single iteration gcc compares a chunk's start with 0 instead of 1.
+#[test]
+fn chunks_of_a_single_iteration() {
+    let mut source = HEADER.to_owned();
+    let mut count = 0;
+    for t in ["int", "long", "short"] {
+        for head in ["i = 0; i < 1; i++", "i = 3; i < 5; i += 2"] {
+            for chunk in [1, 3] {
+                writeln!(
+                    source,
+                    "void f{count}(void) {{
+#pragma omp for schedule(static, {chunk})
+for ({t} {head}) {{ a[i & 1023] += g(i); }}
+if (omp_get_thread_num() == 0) post(); }}"
+                )
+                .unwrap();
+                count += 1;
+            }
+        }
+    }
+    source.push_str("int main(void) {}");
+    for (compiler, level) in ["gcc-11", "gcc-12"]
+        .iter()
+        .flat_map(|c| LEVELS.map(|l| (c, l)))
+    {
+        let command = format!("{compiler} -fopenmp -fno-ipa-icf {level}");
+        let Some(program) = compile(&source, &command) else {
+            continue;
+        };
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), count, "{command}");
+        for site in &loops {
+            assert_eq!(
+                site.info.detail.as_deref(),
+                Some("static, chunk"),
+                "{command}"
+            );
+            let known = site.info.outcome == Outcome::Patchable || site.info.reason.is_some();
+            assert!(known, "{command}: {:?}", site.info);
+        }
+        let masters = begins(&scan, Construct::Master).len();
+        assert!(masters <= count, "{command}: {masters}");
+        windows_are_sound(&scan, &program.objdump(), &command);
+    }
+}
+
+/// Loops of few iterations in a row: who has a chunk of one has one of the other, so gcc asks once. Each is listed, and
+/// none takes the comparison of another for its own.
+#[test]
+fn chunks_that_are_compared_elsewhere() {
+    let source = format!(
+        "{HEADER}
+void f(void) {{
+#pragma omp for schedule(static, 1)
+for (int i = 0; i < 5; i++) a[i] += g(i);
+#pragma omp for schedule(static, 1)
+for (int i = 0; i < 5; i++) b[i] += g(i);
+}}
+int main(void) {{}}"
+    );
+    for (compiler, level) in ["gcc-11", "gcc-12"]
+        .iter()
+        .flat_map(|c| LEVELS.map(|l| (c, l)))
+    {
+        let command = format!("{compiler} -fopenmp {level}");
+        let Some(program) = compile(&source, &command) else {
+            continue;
+        };
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), 2, "{command}");
+        for site in &loops {
+            let known = site.info.outcome == Outcome::Patchable || site.info.reason.is_some();
+            assert!(known, "{command}: {:?}", site.info);
+        }
+        let barriers = scan
+            .sites
+            .iter()
+            .filter(|s| s.info.entry.as_deref() == Some("GOMP_barrier"));
+        let first_barrier = barriers.map(|s| s.info.address.0).min();
+        let parts = scan
+            .sites
+            .iter()
+            .filter(|s| s.info.region == loops[0].info.id);
+        for site in parts.filter(|s| s.info.edge == Edge::Next) {
+            assert!(
+                Some(site.info.address.0) < first_barrier,
+                "{command}: {:?}",
+                site.info
+            );
+        }
     }
 }
 

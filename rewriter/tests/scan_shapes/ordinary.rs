@@ -95,8 +95,14 @@ void main_thread_waits(void) {
 
 #[test]
 fn ordinary_code_has_no_inlined_loops() {
-    let source = format!("{HEADER}{NEGATIVES} int main(void) {{}}");
-    for level in LEVELS {
+    // With numbers of fewer bytes too.
+    let of = |t: &str| NEGATIVES.replace("int ", &format!("{t} "));
+    let sources = ["int", "short", "signed char"].map(of);
+    for (level, negatives) in LEVELS
+        .iter()
+        .flat_map(|l| sources.iter().map(move |s| (l, s)))
+    {
+        let source = format!("{HEADER}{negatives} int main(void) {{}}");
         let compilers = ["gcc-11", "gcc-12", "clang-19"];
         for command in compilers.map(|c| format!("{c} -fopenmp {level}")) {
             let Some(program) = compile(&source, &command) else {
@@ -261,6 +267,44 @@ __attribute__((noinline)) int elsewhere(int *p) { return __atomic_fetch_add(p, 3
                 Some("or equivalent"),
                 "{command}"
             );
+        }
+    }
+}
+
+/// Questions for the first thread around, in and behind cycles with steps of the number of threads.
+#[test]
+fn strides_of_the_first_thread_are_no_loops() {
+    let source = "
+double own(unsigned n) {
+  double s = 0;
+  unsigned tid = omp_get_thread_num(), i = tid;
+  if (tid == 0) do { s += g(i); i += omp_get_num_threads(); } while (i != n);
+  return s;
+}
+double twice(unsigned n) {
+  double s = 0;
+  unsigned nt = omp_get_num_threads();
+  for (unsigned i = omp_get_thread_num(); s < n; i += nt) { if (i == 0) pre(); s += g(i); }
+  return s;
+}
+void behind(unsigned n) {
+  unsigned i = omp_get_thread_num();
+  while (n--) { pre(); i += omp_get_num_threads(); }
+  if (i == 0) post();
+#pragma omp barrier
+}
+int main(void) {}
+";
+    for level in LEVELS {
+        for compiler in ["gcc-11", "gcc-12"] {
+            let command = format!("{compiler} -fopenmp {level}");
+            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let loops = begins(&scan, Construct::Loop);
+            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
+            assert!(named.is_empty(), "{command}: {named:?}");
         }
     }
 }

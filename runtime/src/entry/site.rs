@@ -43,6 +43,10 @@ pub(crate) fn bound(site: &SiteDesc, value: u64) -> i64 {
     match (site.width(), site.flags & FLAG_UNSIGNED != 0) {
         (4, false) => i64::from(value as i32),
         (4, true) => i64::from(value as u32),
+        (2, false) => i64::from(value as i16),
+        (2, true) => i64::from(value as u16),
+        (1, false) => i64::from(value as i8),
+        (1, true) => i64::from(value as u8),
         _ => value as i64,
     }
 }
@@ -55,10 +59,11 @@ pub(crate) fn bound(site: &SiteDesc, value: u64) -> i64 {
 pub(crate) unsafe fn bound_at(site: &SiteDesc, pointer: u64) -> i64 {
     // SAFETY: the caller's promise.
     unsafe {
-        if site.width() == 4 {
-            bound(site, u64::from((pointer as *const u32).read_unaligned()))
-        } else {
-            (pointer as *const i64).read_unaligned()
+        match site.width() {
+            4 => bound(site, u64::from((pointer as *const u32).read_unaligned())),
+            2 => bound(site, u64::from((pointer as *const u16).read_unaligned())),
+            1 => bound(site, u64::from((pointer as *const u8).read())),
+            _ => (pointer as *const i64).read_unaligned(),
         }
     }
 }

@@ -192,8 +192,24 @@ impl Draw {
         }
         let count = self.random.below(self.random.clone().below(2) * 30 + 12);
         let inner = (kind != Kind::Ordered && self.chance(20)).then(|| self.random.below(5));
-        // Not `short`: gcc's static loops with it are known not to be found everywhere (DESIGN.md, limits).
-        let of = self.pick(&["int", "unsigned", "long", "unsigned long"]);
+        let types = [
+            "int",
+            "int",
+            "unsigned",
+            "unsigned",
+            "long",
+            "unsigned long",
+            "short",
+            "unsigned short",
+            "signed char",
+        ];
+        let of = match (self.pick(&types), kind) {
+            // clang has the tasks themselves test whether there are iterations, and tells libomp that there are 2^32: it makes
+            // as many tasks as it is asked for, which an OMPT tool counts too.
+            ("unsigned", Kind::Taskloop(_)) if count == 0 || inner == Some(0) => "int",
+            ("unsigned long", Kind::Taskloop(_)) if count == 0 || inner == Some(0) => "long",
+            (of, _) => of,
+        };
         let own = match kind {
             Kind::ParallelFor => true,
             Kind::Taskloop(_) => false,

@@ -202,6 +202,9 @@ impl<'m, 'a> Reducer<'m, 'a> {
             _ => false,
         };
         if narrow {
+            if insn.op1_kind() == OpKind::Register {
+                op.size = insn.op1_register().size() as u16;
+            }
             op.kind = match insn.op1_register() {
                 Register::AH => Kind::MoveHigh,
                 _ => Kind::MoveNarrow,
@@ -364,6 +367,14 @@ fn arithmetic(insn: &Instruction, number: u32) -> Option<Op> {
     into_first(op, insn)
 }
 
+/// Whether the result is computed from the two operands alone.
+fn computes(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Move | Kind::MoveNarrow | Kind::Add | Kind::Sub | Kind::Combine | Kind::Choose
+    )
+}
+
 /// The operation with its result in the instruction's first operand.
 fn into_first(mut op: Op, insn: &Instruction) -> Option<Op> {
     match insn.op0_kind() {
@@ -372,6 +383,11 @@ fn into_first(mut op: Op, insn: &Instruction) -> Option<Op> {
             Written::Whole(n) => {
                 op.to = n;
                 op.half = insn.op0_register().size() == 4;
+            }
+            // The part is computed from these, and the rest is nobody's business.
+            Written::Part(n) if computes(op.kind) && number(insn.op0_register()).is_some() => {
+                op.kind = Kind::Combine;
+                op.to = n;
             }
             Written::Part(n) => {
                 op.kind = Kind::Forget;

@@ -15,11 +15,14 @@ use super::cfg::Body;
 use super::dataflow::Flow;
 use super::draft::Draft;
 use super::image::Kind;
-use crate::model::{LinkVa, Target};
+use crate::model::{LinkVa, Read, Target};
 use places::ELSEWHERE;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use track::{Made, Tracks};
+
+/// Bytes of an instruction that reads a table.
+const MOST_READ: u64 = 5;
 
 /// Sites that a relay serves, and the instructions that make the address which they call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +30,18 @@ pub(crate) struct Relayed {
     pub target: Target,
     /// Addresses of the instructions, ascending.
     pub loads: Vec<u64>,
+    /// The instructions that read it from a table, ascending.
+    pub reads: Vec<Read>,
     /// Drafts.
     pub members: Vec<usize>,
+}
+
+impl Relayed {
+    /// Addresses of all instructions that are changed.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = u64> {
+        let reads = self.reads.iter().map(|r| r.at.0);
+        self.loads.iter().copied().chain(reads)
+    }
 }
 
 /// Gives the calls of a function that go through registers or variables their probes, where that can be done.
@@ -73,9 +86,12 @@ pub(crate) fn place(
                 let loads = group.loads.iter().map(|&n| tracks.loads[n].at);
                 let mut loads: Vec<u64> = loads.collect();
                 loads.sort_unstable();
+                let tables = group.loads.iter().map(|&n| &tracks.loads[n].reads);
+                let reads: BTreeSet<Read> = tables.flatten().copied().collect();
                 out.push(Relayed {
                     target,
                     loads,
+                    reads: reads.into_iter().collect(),
                     members,
                 });
             }
@@ -143,11 +159,15 @@ impl Group {
         let mut target = None;
         for load in self.loads.iter().map(|&n| &tracks.loads[n]) {
             let this = match (load.made, called) {
+                (Made::Number(_), None) if load.table.is_some() => {
+                    Target::Slot(LinkVa(load.table.unwrap_or_default()))
+                }
                 (Made::Slot(slot), _) => Target::Slot(LinkVa(slot)),
                 (Made::Address(va), Some(called)) if va == called => Target::Direct(LinkVa(va)),
                 // A number that isn't relative to anything is no address where the file may be loaded anywhere.
                 (Made::Number(n), Some(called))
-                    if n != called || module.image.kind == Kind::Executable =>
+                    if load.table.is_none()
+                        && (n != called || module.image.kind == Kind::Executable) =>
                 {
                     Target::Direct(LinkVa(called))
                 }
@@ -157,7 +177,9 @@ impl Group {
                 return Err("the address isn't always the same");
             }
             target = Some(this);
-            if module.dynamic.writes_in(&(load.at..load.end)) {
+            let reads = load.reads.iter().map(|r| r.at.0..r.at.0 + MOST_READ);
+            let mut changed = reads.chain([load.at..load.end]);
+            if changed.any(|code| module.dynamic.writes_in(&code)) {
                 return Err("the address is relocated");
             }
         }

@@ -1,7 +1,8 @@
 //! What one instruction does to the addresses that are followed.
 
 use super::places::{ELSEWHERE, Origins, Places, Spilled};
-use super::track::Tracks;
+use super::track::{Made, Tracks};
+use crate::model::{LinkVa, Read};
 use crate::scan::Module;
 use crate::scan::calls;
 use crate::scan::cfg::Body;
@@ -9,7 +10,7 @@ use crate::scan::dataflow::{Callee, Flow, callee, number, slot};
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
 use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+    Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 use ompfuse_format::abi::Probe;
 use rustc_hash::FxHashSet;
@@ -77,6 +78,10 @@ impl Step<'_, '_> {
             whole.then(|| slot(self.state, insn)).flatten()
         };
         match insn.mnemonic() {
+            Mnemonic::Mov if self.distance(places, insn).is_some() => {
+                let to = insn.op0_register().number();
+                places.regs[to] = self.read_table(places, insn).unwrap_or_default();
+            }
             Mnemonic::Mov => match (register(0), register(1), memory(0), memory(1)) {
                 (Some(to), Some(from), ..) => places.regs[to] = places.regs[from].clone(),
                 (Some(to), _, _, Some(from)) => places.regs[to] = self.read(places, from),
@@ -148,6 +153,60 @@ impl Step<'_, '_> {
             self.tracks.escape(&origins);
             Origins::new()
         };
+    }
+
+    /// The register that holds the distance of a slot from what the other one holds, where an instruction takes what is in
+    /// that slot; and the slot.
+    fn distance(&self, places: &Places, insn: &Instruction) -> Option<(usize, u64)> {
+        let is_whole = insn.op0_kind() == OpKind::Register && insn.op0_register().is_gpr64();
+        let takes = match insn.code() {
+            Code::Mov_r64_rm64 => is_whole && insn.op1_kind() == OpKind::Memory,
+            Code::Call_rm64 | Code::Jmp_rm64 => insn.op0_kind() == OpKind::Memory,
+            _ => false,
+        };
+        let (base, index) = (insn.memory_base(), insn.memory_index());
+        let plain = insn.segment_prefix() == Register::None
+            && insn.memory_index_scale() == 1
+            && insn.memory_displacement64() == 0;
+        if !takes || !plain || !base.is_gpr64() || !index.is_gpr64() || base == index {
+            return None;
+        }
+        let constant = |r: Register| match self.state.reg(r.number()) {
+            Value::Const(n) => Some(n),
+            _ => None,
+        };
+        let slot = constant(base)?.wrapping_add(constant(index)?);
+        if !self.module.entries.slots.contains_key(&slot) {
+            return None;
+        }
+        let mut distances = [index, base].into_iter().filter(|&r| {
+            let origins = &places.regs[r.number()];
+            let is_it = |&n: &usize| {
+                let made = self.tracks.loads.get(n).map(|l| l.made);
+                made == constant(r).map(Made::Number)
+            };
+            !origins.is_empty() && origins.iter().all(is_it)
+        });
+        let found = distances.next()?;
+        // Of two numbers nobody knows which one others use.
+        distances.next().is_none().then_some((found.number(), slot))
+    }
+
+    /// Reads a slot by its distance from something known: what the distance comes from, then makes the address.
+    fn read_table(&mut self, places: &Places, insn: &Instruction) -> Option<Origins> {
+        let (register, slot) = self.distance(places, insn)?;
+        let other = [insn.memory_base(), insn.memory_index()]
+            .into_iter()
+            .map(Register::number)
+            .find(|&r| r != register)?;
+        self.tracks.escape(&places.regs[other]);
+        let origins = places.regs[register].clone();
+        let read = Read {
+            at: LinkVa(insn.ip()),
+            register: register as u8,
+        };
+        self.tracks.read(&origins, slot, read);
+        Some(origins)
     }
 
     /// Reads 8 bytes of the stack.
@@ -262,6 +321,9 @@ impl Step<'_, '_> {
         if let Some(is_tail) = through.filter(|_| insn.op0_kind() != OpKind::NearBranch64) {
             let origins = match (own, insn.op0_kind()) {
                 (Some(r), _) => places.regs[r].clone(),
+                (None, OpKind::Memory) if self.distance(places, insn).is_some() => {
+                    self.read_table(places, insn).unwrap_or_default()
+                }
                 (None, OpKind::Memory) => {
                     for r in [insn.memory_base(), insn.memory_index()] {
                         if let Some(r) = number(r) {

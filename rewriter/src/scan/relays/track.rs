@@ -2,6 +2,7 @@
 
 use super::places::{ELSEWHERE, Origins, Places};
 use super::step::{Step, writes};
+use crate::model::Read;
 use crate::scan::Module;
 use crate::scan::cfg::Body;
 use crate::scan::dataflow::{Flow, slot};
@@ -31,6 +32,10 @@ pub(super) struct Load {
     pub escapes: bool,
     /// The calls and jumps that may use it.
     pub calls: BTreeSet<u64>,
+    /// The slot that it is the distance of, from what is added where it is read.
+    pub table: Option<u64>,
+    /// The instructions that read that slot.
+    pub reads: BTreeSet<Read>,
 }
 
 /// Everything that was followed in a function.
@@ -113,6 +118,8 @@ impl Tracks {
             made,
             escapes: false,
             calls: BTreeSet::new(),
+            table: None,
+            reads: BTreeSet::new(),
         });
         self.by_address.insert(insn.ip(), n);
         Some(n)
@@ -122,6 +129,17 @@ impl Tracks {
     pub(super) fn escape(&mut self, origins: &Origins) {
         for &n in origins.iter().filter(|&&n| n != ELSEWHERE) {
             self.loads[n].escapes = true;
+        }
+    }
+
+    /// What comes from these is the distance of a slot that an instruction reads.
+    pub(super) fn read(&mut self, origins: &Origins, slot: u64, read: Read) {
+        for &n in origins.iter().filter(|&&n| n != ELSEWHERE) {
+            let load = &mut self.loads[n];
+            // One instruction for several slots: what it reads can't be put in its place.
+            load.escapes |= load.table.is_some_and(|known| known != slot);
+            load.table = Some(slot);
+            load.reads.insert(read);
         }
     }
 

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Adds the chunked static loops of a function to `drafts`.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut found = BTreeMap::new();
+    let mut apart = BTreeSet::new();
     for &block in &a.noticed.strides {
         // The cycles that it is in, innermost first: of the iterations, of the chunks.
         let mut cycles: Vec<&NaturalLoop> = a
@@ -29,7 +30,10 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             && let Some((at, unscaled)) = bound_check(a, cycle)
             && (unscaled || has_minimum(a, cycle))
         {
-            found.insert(at, cycles);
+            match is_apart(a, at, cycle, drafts) {
+                true => _ = apart.insert(a.body.blocks[cycle.header].start),
+                false => _ = found.insert(at, cycles),
+            }
         }
     }
     let loops: Vec<(u64, Dealt<'_>)> = found
@@ -57,6 +61,28 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             Err(why) => add(a, *at, Err(why), drafts),
         }
     }
+    for at in apart.into_iter().filter(|&at| !in_chunk(at)) {
+        add(a, at, Err(UNCOMPARED), drafts);
+    }
+}
+
+/// Whether something that ends work-sharing constructs stands between a comparison and a cycle: it is another loop's, and
+/// compilers know of those that pass it, of the first thread say, that they have a chunk here too.
+fn is_apart(a: &Analysis<'_, '_>, at: u64, cycle: &NaturalLoop, drafts: &[Draft]) -> bool {
+    let Some(from) = a.body.block_at(at).filter(|b| !cycle.blocks.contains(b)) else {
+        return false;
+    };
+    let mut seen = BTreeSet::from([from]);
+    let mut work = vec![cycle.header];
+    while let Some(block) = work.pop() {
+        if seen.insert(block) {
+            if a.closing_in(block, drafts).is_some() {
+                return true;
+            }
+            work.extend_from_slice(&a.body.blocks[block].preds);
+        }
+    }
+    false
 }
 
 /// Whether the function asks which team it is of, and not which thread it is: its loops are dealt to teams.
@@ -120,6 +146,8 @@ fn add(
     }
 }
 
+const UNCOMPARED: &str = "its first chunk begins without a comparison";
+
 const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
 
 /// Every chunk passes one comparison: the first one, or the one that leaves the cycle. Their probes, by address.
@@ -145,7 +173,7 @@ fn comparisons(
         .find(|&b| address(b) == Some(at))
         .ok_or(UNCLEAR)?;
     if !begins_chunks(a, first, cycle) {
-        return Err("its first chunk begins without a comparison");
+        return Err(UNCOMPARED);
     }
     let bounds = [first, way_out].map(|b| bound(a, b));
     if bounds[0] != bounds[1] {
@@ -196,9 +224,11 @@ fn comparison(
 ) -> Result<ProbeSpec, &'static str> {
     let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
     let insn = &a.body.insns[decision.compare];
-    if insn.mnemonic() != Mnemonic::Cmp {
-        return Err(UNCLEAR);
-    }
+    let with_zero = match insn.mnemonic() {
+        Mnemonic::Cmp => false,
+        Mnemonic::Test => true,
+        _ => return Err(UNCLEAR),
+    };
     let (start_at, bound_at) = match decision.values {
         (x, y) if x.is_from_thread() && !y.is_from_thread() => (0, 1),
         (x, y) if y.is_from_thread() && !x.is_from_thread() => (1, 0),
@@ -207,6 +237,7 @@ fn comparison(
     let mut args = [NO_ARG; 8];
     let (mut param, mut second) = (0, 0);
     let ends_with_constant = match insn.op_kind(bound_at) {
+        _ if with_zero => true,
         OpKind::Register | OpKind::Memory => false,
         _ => {
             second = insn.immediate(bound_at).cast_signed();
@@ -214,6 +245,9 @@ fn comparison(
         }
     };
     for (at, arg) in [(start_at, 0), (bound_at, 1)] {
+        if at == bound_at && with_zero {
+            continue;
+        }
         if insn.op_kind(at) == OpKind::Memory {
             args[2] = base_alone(insn).ok_or("its bound is in memory that no register leads to")?;
             param = insn.memory_displacement64().cast_signed();
@@ -225,9 +259,6 @@ fn comparison(
         OpKind::Memory => insn.memory_size().size(),
         _ => insn.op_register(start_at).size(),
     };
-    if width < 4 {
-        return Err(UNCLEAR);
-    }
     // Is another chunk executed where the branch is taken, or where it is not?
     let target = decision.branch.near_branch_target();
     let enters = |start: u64| {
@@ -263,6 +294,12 @@ fn comparison(
     if less != (start_at == 0) {
         return Err(UNCLEAR);
     }
+    // An immediate operand has no sign of its own.
+    let unused = 64 - 8 * width.clamp(1, 8);
+    second = match unsigned {
+        true => ((second.cast_unsigned() << unused) >> unused).cast_signed(),
+        false => (second << unused) >> unused,
+    };
     Ok(ProbeSpec {
         probe: Probe::InlineChunk,
         args,

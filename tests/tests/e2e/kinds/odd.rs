@@ -1,6 +1,6 @@
 //! Forms that can't be treated as all others: calls through registers, runtimes without names, lies, later stripping.
 
-use super::{BOTH, GCC, ORDINARY, ordinary, recorded, run, script};
+use super::{BOTH, CLANG, GCC, ORDINARY, ordinary, recorded, run, script};
 use ompfuse_tests::process;
 use ompfuse_tests::scan::Scan;
 use ompfuse_tests::{command, hostile};
@@ -11,14 +11,15 @@ use std::process::Command;
 /// addresses are whole numbers, that is all of it.
 #[test]
 fn large_model() {
-    for flags in [
-        "-mcmodel=large -fno-PIE -no-pie",
-        "-mcmodel=large -fPIE -pie",
-    ] {
+    const FIXED: &str = "-mcmodel=large -fno-PIE -no-pie";
+    const FREE: &str = "-mcmodel=large -fPIE -pie";
+    for (compiler, flags) in [(GCC, FIXED), (GCC, FREE), (CLANG, FIXED), (CLANG, FREE)] {
         let folder = tempfile::tempdir().expect("there is room for a program");
         let text = format!("$CC {flags} $S/main.c $S/work.c -o program");
-        let (Some(ordinary), Some(())) = (ordinary(GCC), script(folder.path(), GCC, &text, &[]))
-        else {
+        let (Some(ordinary), Some(())) = (
+            ordinary(compiler),
+            script(folder.path(), compiler, &text, &[]),
+        ) else {
             return;
         };
         let names = |scan: &Scan| {
