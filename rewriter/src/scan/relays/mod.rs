@@ -178,7 +178,7 @@ impl Group {
             }
             target = Some(this);
             let reads = load.reads.iter().map(|r| r.at.0..r.at.0 + MOST_READ);
-            let mut changed = reads.chain([load.at..load.end]);
+            let mut changed = reads.chain(std::iter::once(load.at..load.end));
             if changed.any(|code| module.dynamic.writes_in(&code)) {
                 return Err("the address is relocated");
             }

@@ -175,6 +175,12 @@ fn comparisons(
     if !begins_chunks(a, first, cycle) {
         return Err(UNCOMPARED);
     }
+    // gcc may have another form of the loop for a single thread, say, in which nothing is compared.
+    let succs = &a.body.blocks[first].succs;
+    let mut entered = succs.iter().filter(|&&s| leads_into(a, first, s, cycle));
+    if !cycle.blocks.contains(&first) && !entered.all(|&s| a.post.dominates(cycle.header, s)) {
+        return Err("it has other forms that its chunks may be executed in");
+    }
     let bounds = [first, way_out].map(|b| bound(a, b));
     if bounds[0] != bounds[1] {
         return Err(UNCLEAR);
