@@ -106,6 +106,9 @@ fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Op
     (!tables.is_empty()).then_some(tables)
 }
 
+/// Steps that a constant is followed back: compilers need three. Each may look for two others.
+const DEEPEST: u32 = 5;
+
 /// Whether an instruction reads the linker's slot of a symbol, where two registers' sum leads that hold constants: code of
 /// the large model adds a slot's distance to a table's address. Of a jump table's entries one register holds the number.
 fn reads_slot(module: &Module<'_>, insns: &Decoded, i: &Instruction) -> bool {
@@ -114,7 +117,7 @@ fn reads_slot(module: &Module<'_>, insns: &Decoded, i: &Instruction) -> bool {
         return false;
     }
     let before: Vec<&Instruction> = insns.before(i.ip()).take(FAR).collect();
-    let sum = constant(&before, base).zip(constant(&before, index));
+    let sum = constant(&before, base, DEEPEST).zip(constant(&before, index, DEEPEST));
     sum.is_some_and(|(base, index)| {
         let at = base
             .wrapping_add(index)
@@ -123,13 +126,14 @@ fn reads_slot(module: &Module<'_>, insns: &Decoded, i: &Instruction) -> bool {
     })
 }
 
-/// What a register holds behind these instructions, the last one first, if it is made of constants.
-fn constant(before: &[&Instruction], register: Register) -> Option<u64> {
+/// What a register holds behind these instructions, the last one first, if it is made of constants in so many steps.
+fn constant(before: &[&Instruction], register: Register, steps: u32) -> Option<u64> {
+    let steps = steps.checked_sub(1)?;
     let at = before.iter().position(|i| writes(i, register))?;
     let (def, rest) = (before[at], &before[at + 1..]);
     let from = |op: u32| {
         let is_register = def.op_kind(op) == OpKind::Register;
-        is_register.then(|| constant(rest, def.op_register(op)))?
+        is_register.then(|| constant(rest, def.op_register(op), steps))?
     };
     match def.code() {
         Code::Mov_r64_imm64 => Some(def.immediate64()),

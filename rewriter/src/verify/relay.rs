@@ -128,6 +128,19 @@ impl Checker<'_, '_, '_> {
         for &load in &entry.loads {
             self.load(load, start, target)?;
         }
+        // What makes an address instead of a distance is of no use to code that still adds it to something.
+        let mut reads = false;
+        for &load in &entry.loads {
+            let was = self.original(load)?;
+            reads |= !(was.bytes().len() == 10 && matches!(was.bytes()[1], 0xb8..=0xbf));
+        }
+        if target.1 && !reads {
+            return Err(mismatch(
+                start,
+                "a relay whose address something takes",
+                "none",
+            ));
+        }
         Ok(())
     }
 
@@ -161,14 +174,17 @@ impl Checker<'_, '_, '_> {
             let (head, sum) = t.split_once("qword ptr [")?;
             Some((head, sum.split_once(" + ")?))
         });
-        let is_register = |r: &str| r.bytes().all(|b| b.is_ascii_alphanumeric());
+        let is_register =
+            |r: &str| r.starts_with('r') && r.bytes().all(|b| b.is_ascii_alphanumeric());
         let known = [&b"mov"[..], b"call", b"jmp"].contains(&was.verb());
         table.is_some_and(|(head, (a, b))| {
             let mut either = [a, b].into_iter();
             // A call's end is its return address.
             known
                 && is.end() == was.end()
-                && either.any(|r| is_register(r) && is.text() == format!("{head}{r}"))
+                && is_register(a)
+                && is_register(b)
+                && either.any(|r| is.text() == format!("{head}{r}"))
         })
     }
 

@@ -1,5 +1,6 @@
 //! What one instruction does to the addresses that are followed.
 
+use super::MOST_READ;
 use super::places::{ELSEWHERE, Origins, Places, Spilled};
 use super::track::{Made, Tracks};
 use crate::model::{LinkVa, Read};
@@ -167,7 +168,8 @@ impl Step<'_, '_> {
         let (base, index) = (insn.memory_base(), insn.memory_index());
         let plain = insn.segment_prefix() == Register::None
             && insn.memory_index_scale() == 1
-            && insn.memory_displacement64() == 0;
+            && insn.memory_displacement64() == 0
+            && insn.len() as u64 <= MOST_READ;
         if !takes || !plain || !base.is_gpr64() || !index.is_gpr64() || base == index {
             return None;
         }
