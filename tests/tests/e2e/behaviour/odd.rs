@@ -6,6 +6,7 @@ use ompfuse_tests::{fixture, table};
 /// Descriptors that the program closes and uses again are its own: nothing is read from them, and they stay open.
 #[test]
 fn descriptors_are_used_again() {
+    let (mut programs, mut of_first) = (0, 0);
     for pair in Pair::all("odd", &[]) {
         let (output, folder) = pair.same(&["reuses"], 2);
         let own = fixture::counts(&output.text());
@@ -16,13 +17,12 @@ fn descriptors_are_used_again() {
         // counted isn't shown as 0.
         let first: Vec<_> = xus.iter().filter(|x| x.number("thread") == 0).collect();
         let counted = first.iter().filter(|x| !x.columns["task-clock"].is_empty());
-        let counted = counted.count();
-        assert!(
-            counted == 0 && !first.is_empty(),
-            "{}: {counted}",
-            pair.what
-        );
+        assert_eq!(counted.count(), 0, "{}", pair.what);
+        programs += 1;
+        of_first += first.len();
     }
+    // On a busy machine the other thread may have computed everything, but not in each of the programs.
+    assert!(programs == 0 || of_first > 0);
 }
 
 #[test]
