@@ -28,7 +28,8 @@ struct ompfuse_counts {
     uint64_t ticks;                       /* time stamp counter */
     uint32_t set;                         /* number of the event set */
     uint32_t events;                      /* how many follow; 0: times only */
-    const char *names;                    /* of the events, separated by commas */
+    const char *names;                    /* of the events, separated by commas; where they take turns on the processor's
+                                             counters, `running` after a group is the time that it was counted, in ns, of `enabled` */
     uint64_t values[OMPFUSE_MAX_COUNTS];
 };
 

@@ -74,6 +74,33 @@ pub(crate) enum Source {
     File(PathBuf),
 }
 
+impl Source {
+    /// Whether its counts are what was counted: those that are scaled can't be combined with others.
+    fn check_exact(&self) -> Result<()> {
+        // What can't be read is told when all of it is read.
+        let (path, is_scaled) = match self {
+            Source::Run(folder) => {
+                let scaled = read_with(folder, &[".json"], |files| Ok(files.is_scaled()));
+                (folder, scaled.unwrap_or(false))
+            }
+            Source::File(path) => {
+                let summary = Profile::summary_from_parquet(Bytes::from_owner(input::map(path)?));
+                (
+                    path,
+                    summary.is_ok_and(|s| s.events.iter().any(|e| e.scaled)),
+                )
+            }
+        };
+        if is_scaled {
+            bail!(
+                "cannot combine {}: its counts are scaled (recorded with --multiplex), which makes them estimates; leave it out",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+}
+
 /// What the paths mean, in order.
 pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let mut inputs = vec![];
@@ -83,6 +110,9 @@ pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
         } else {
             inputs.push(Source::File(path.clone()));
         }
+    }
+    if inputs.len() > 1 {
+        inputs.iter().try_for_each(Source::check_exact)?;
     }
     Ok(inputs)
 }

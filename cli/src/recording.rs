@@ -17,6 +17,8 @@ use crate::simulate::{self, SimulateArgs};
 use crate::{input, progress};
 use anyhow::{Result, bail};
 use ompfuse_format::control::MAX_SETS;
+use ompfuse_format::event::is_hardware;
+use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{ENV_MIN_DURATION, ENV_SAMPLE, ENV_THROTTLE, Exit};
 use runs::{Recorder, Then};
 use serde::Serialize;
@@ -42,6 +44,11 @@ pub(crate) struct RecordingArgs {
     /// Count all event sets in one run: each region goes on to the next set after every N of its instances on a thread
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rotate: Option<u32>,
+    /// Count all events in one run, and have the kernel share the processor's counters among them (hardware multiplexing): each
+    /// is counted part of the time and its counts are scaled; an XU that saw nothing of it has no count. For comparison: what
+    /// several runs count is exact
+    #[arg(long, conflicts_with_all = ["rotate", "simulate", "from", "max_runs"])]
+    multiplex: bool,
     /// File that the program's SIGUSR1 reads again, as `ompfuse ctl --reload`; not where the program handles that signal itself
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
@@ -102,6 +109,11 @@ impl RecordingArgs {
     /// Whether the event sets take turns in each run.
     pub(crate) fn takes_turns(&self) -> bool {
         self.rotate.is_some()
+    }
+
+    /// Whether several runs are recorded whose counts are scaled: they can't be combined.
+    pub(crate) fn repeats_scaled(&self) -> bool {
+        self.multiplex && self.repeat > 1
     }
 }
 
@@ -177,9 +189,10 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     // After all that can refuse: what can't be counted here is said of a recording that takes place.
     let events = simulated.map_or_else(|| countable(wanted), Ok)?;
     // Sets that take turns in one run are combined by instance: they need not share events.
-    let planned = match args.rotate {
-        Some(_) => args.sets.plan(&events),
-        None => args.sets.planned(&events, &known.correlations),
+    let in_one_run = args.rotate.is_some() || args.multiplex;
+    let planned = match in_one_run {
+        true => args.sets.plan(&events),
+        false => args.sets.planned(&events, &known.correlations),
     };
     let (mut sets, left_out) = args.sets.limited(planned);
     if !left_out.is_empty() {
@@ -192,24 +205,32 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     if sets.is_empty() {
         sets.push(Vec::new()); // times can always be recorded
     }
-    if args.rotate.is_some() && sets.len() == 1 {
-        note("one run counts all of these events at once: --rotate changes nothing");
+    if in_one_run && sets.len() == 1 {
+        let option = if args.multiplex {
+            "--multiplex"
+        } else {
+            "--rotate"
+        };
+        note(format_args!(
+            "one run counts all of these events at once: {option} changes nothing"
+        ));
     }
-    let sets = args.rotate.map_or_else(
-        || sets.iter().map(|set| vec![set.clone()]).collect(),
-        |_| vec![sets.clone()],
-    );
-    for together in &sets {
-        if together.len() > MAX_SETS {
-            bail!(
-                "{} event sets can't take turns in one run, {MAX_SETS} can; name fewer events",
-                together.len()
-            );
-        }
+    if args.multiplex {
+        check_times(&sets)?;
+    } else if in_one_run && sets.len() > MAX_SETS {
+        bail!(
+            "{} event sets can't take turns in one run, {MAX_SETS} can; name fewer events",
+            sets.len()
+        );
     }
+    let sets: Vec<Vec<Vec<String>>> = match in_one_run {
+        true => vec![sets],
+        false => sets.into_iter().map(|set| vec![set]).collect(),
+    };
     let reload = args.control.as_deref().map(Reload::new).transpose()?;
     let mut recorder = Recorder {
         rotate: args.rotate,
+        is_multiplexed: args.multiplex,
         in_part: args.in_part(),
         reload,
         program: Program {
@@ -247,6 +268,21 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         }
     }
     Ok(recorder.recording)
+}
+
+/// Whether the counts of groups that share the processor's counters fit into a record, with the time that each group was counted
+/// and the time of all.
+fn check_times(groups: &[Vec<String>]) -> Result<()> {
+    let of_hardware = groups.iter().filter(|g| g.iter().any(|e| is_hardware(e)));
+    let times = of_hardware.count() + 1;
+    let events = groups.iter().map(Vec::len).sum::<usize>();
+    if groups.len() > 1 && events + times > MAX_COUNTERS {
+        bail!(
+            "{events} events and the {times} times that scale their counts can't be multiplexed in one run, {MAX_COUNTERS} numbers \
+             can; name fewer events"
+        );
+    }
+    Ok(())
 }
 
 /// How many runs there will be and how long they will take, before they start. `mean_s`: length of runs like them.

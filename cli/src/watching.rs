@@ -8,7 +8,7 @@ use crate::output;
 use crate::run_dir;
 use crate::running::{self, Running, records};
 use anyhow::Result;
-use ompfuse_format::record::{USER_MODULE, site_ref, split_site};
+use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site};
 use ompfuse_format::run::EventStatus;
 use ompfuse_format::site::{HexAddress, SiteInfo, Source};
 use ompfuse_fuse::live::{Live, LiveRegion, RegionKey};
@@ -33,7 +33,7 @@ struct Known {
     /// Module number to path and sites.
     modules: BTreeMap<u32, (String, Vec<SiteInfo>)>,
     /// Names of the counters, by event set.
-    sets: BTreeMap<u8, Vec<String>>,
+    sets: BTreeMap<u8, Vec<Option<String>>>,
 }
 
 /// The sums at a moment.
@@ -259,11 +259,18 @@ impl Known {
     }
 }
 
-/// The names of what is counted, in the order of the counters.
-fn columns(events: &[EventStatus]) -> Vec<String> {
-    let mut counted: Vec<_> = events.iter().filter(|e| e.column.is_some()).collect();
-    counted.sort_by_key(|e| e.column);
-    counted.iter().map(|e| e.name.clone()).collect()
+/// The names of what is counted, in the order of the counters. Counts that have to be scaled are not shown, nor are the times
+/// beside them: these have no name.
+fn columns(events: &[EventStatus]) -> Vec<Option<String>> {
+    let mut names = vec![];
+    for event in events.iter().filter(|e| e.shared.is_none()) {
+        let column = event.column.map(|c| c as usize);
+        if let Some(column) = column.filter(|&c| c < MAX_COUNTERS) {
+            names.resize(names.len().max(column + 1), None);
+            names[column] = Some(event.name.clone());
+        }
+    }
+    names
 }
 
 impl Picture {

@@ -29,7 +29,7 @@ pub struct LiveRegion {
 }
 
 impl LiveRegion {
-    fn add(&mut self, thread: usize, i: &Interval<'_>, events: &[String]) {
+    fn add(&mut self, thread: usize, i: &Interval<'_>, events: &[Option<String>]) {
         let own = i.own_ticks;
         match i.construct {
             c if c.is_wait() || matches!(c, Construct::Dispatch | Construct::TaskCreate) => {
@@ -49,7 +49,9 @@ impl LiveRegion {
             }
         }
         for (name, count) in events.iter().zip(i.counts.iter()) {
-            if count != NOT_COUNTED {
+            if let Some(name) = name
+                && count != NOT_COUNTED
+            {
                 *self.counts.entry(name.clone()).or_default() += count;
             }
         }
@@ -125,7 +127,7 @@ impl Live {
         process: usize,
         header: &ThreadHeader,
         fresh: &[u8],
-        sets: &BTreeMap<u8, Vec<String>>,
+        sets: &BTreeMap<u8, Vec<Option<String>>>,
         region: impl Fn(u32) -> u32,
     ) -> Result<(), RecordError> {
         let number = self.tails.len();
@@ -209,7 +211,8 @@ mod tests {
 
     #[test]
     fn every_record_is_read_once() {
-        let sets = BTreeMap::from([(0, vec!["a".to_owned()]), (1, vec!["b".to_owned()])]);
+        let name = |n: &str| vec![Some(n.to_owned())];
+        let sets = BTreeMap::from([(0, name("a")), (1, name("b"))]);
         let mut live = Live::default();
         let read = |live: &mut Live, index, records: &[u8]| {
             live.read(0, &header(index), records, &sets, |_| 6).unwrap();

@@ -81,6 +81,9 @@ pub struct EventOrigin {
     pub run: Option<u16>,
     /// Why it was not counted, with the remedy.
     pub reason: Option<String>,
+    /// It took turns with others on the processor's counters: its counts are scaled.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub scaled: bool,
 }
 
 /// One run.

@@ -260,6 +260,7 @@ impl FakeRun {
                     name: name.clone(),
                     column: Some(c),
                     reason: None,
+                    shared: None,
                 })
                 .collect(),
             modules: (0..)

@@ -142,6 +142,7 @@ fn events(summary: &Summary) -> Vec<EventState> {
             name: e.name.clone(),
             run: e.run.map(|run| run + 1),
             reason: e.reason.clone(),
+            scaled: e.scaled,
             probe_inside: probes.map(|p| p.inside),
             probe_around: probes.map(|p| p.around),
         }

@@ -91,6 +91,8 @@ pub struct EventState {
     pub run: Option<u16>,
     /// Why it was not counted, with the remedy.
     pub reason: Option<String>,
+    /// It took turns with others on the processor's counters: its counts are scaled.
+    pub scaled: bool,
     /// What its probes add to the count of an execution unit: measured with an empty task when the run began.
     pub probe_inside: Option<u64>,
     /// What they add to what is around it, likewise.

@@ -259,6 +259,7 @@ fn text_of_a_profile_with_everything_wrong() {
             "this machine offers no hardware counters (virtual machine): use `patch --count`"
                 .to_owned(),
         ),
+        shared: None,
     });
     *json = serde_json::to_vec(&header).unwrap();
     let mut combiner = Combiner::new(Strategy::Lgl);

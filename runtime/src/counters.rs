@@ -1,22 +1,23 @@
 //! Counters of a thread: one perf group. Sets of hardware events are read with `rdpmc` where the kernel allows it and both
-//! ways agree, others with one system call per boundary (8 events in a group cost as much as one). Under a simulator its
-//! counts instead.
+//! ways agree, others with one system call per boundary (8 events in a group cost as much as one). Several groups where events
+//! take turns on the processor's counters. Under a simulator its counts instead.
 
 mod choose;
+mod group;
 mod rdpmc;
 mod simulated;
+mod turns;
 
 pub(crate) use choose::{EventSet, choose};
 
-use crate::syscall::{self, Refusal};
+use crate::syscall::Refusal;
 use core::cell::Cell;
-use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
+use group::OpenGroup;
 use ompfuse_format::record::MAX_COUNTERS;
-use perf_event::Group;
 use rdpmc::CounterPage;
 use simulated::Slot;
-use std::os::fd::IntoRawFd;
+use turns::OpenTurns;
 
 /// How often descriptors were found closed. The program has closed those of other threads too, it must be feared; their numbers
 /// may come to be those of its own files, which must not be read.
@@ -25,14 +26,12 @@ static CLOSED: AtomicU32 = AtomicU32::new(0);
 /// The kernel's two clocks of an event may differ by this much, whatever it counts.
 const TOLERANCE_NS: u64 = 1000;
 
-/// The group of one thread.
+/// The counters of one thread.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// Leader first; all are kept open.
-    fds: [i32; MAX_COUNTERS + 1],
+    /// Number of counters; 0: there are none.
     len: usize,
-    /// The kernel's numbers of the events, in the same order.
-    ids: [u64; MAX_COUNTERS + 1],
+    source: Source,
     /// What [`CLOSED`] was when they were opened.
     closed: u32,
     /// Time that the events were enabled but not counted, in nanoseconds, at the last call of the kernel.
@@ -41,68 +40,69 @@ pub(crate) struct Counters {
     pages: Option<[CounterPage; MAX_COUNTERS]>,
     /// Another thread than the counters' own reads them: a processor's counters are those of the thread that runs on it.
     is_foreign: Cell<bool>,
-    /// Instead of all this: where a simulator counts.
-    simulated: Option<Slot>,
+}
+
+/// Who counts.
+#[derive(Debug)]
+enum Source {
+    /// Nobody.
+    None,
+    /// The kernel.
+    Group(OpenGroup),
+    /// The kernel, with groups that take turns.
+    Turns(OpenTurns),
+    /// A simulator.
+    Simulated(Slot),
 }
 
 impl Counters {
     /// Opens the chosen events for the calling thread; no counters at all if one of them can't be opened. `first`: the
     /// thread's counters of another set, if it has some.
     pub(crate) fn open(set: &EventSet, first: Option<&Counters>) -> Counters {
+        let opened = match set {
+            EventSet::Perf(chosen) if chosen.is_empty() => None,
+            EventSet::Perf(chosen) => {
+                OpenGroup::open(chosen).map(|group| (group.len(), Source::Group(group)))
+            }
+            EventSet::Turns(turns) => {
+                OpenTurns::open(turns).map(|turns| (turns.counters(), Source::Turns(turns)))
+            }
+            EventSet::Simulated(folder, events) => {
+                let slot = match first.and_then(Counters::slot) {
+                    Some(slot) => Some(slot.with(events)),
+                    None => Slot::claim(folder, events),
+                };
+                slot.map(|slot| (events.len(), Source::Simulated(slot)))
+            }
+        };
+        let (len, source) = opened.unwrap_or((0, Source::None));
         let mut counters = Counters {
-            fds: [-1; MAX_COUNTERS + 1],
-            len: 0,
-            ids: [0; MAX_COUNTERS + 1],
+            len,
+            source,
             closed: CLOSED.load(Ordering::Relaxed),
             gap: Cell::new(0),
             pages: None,
             is_foreign: Cell::new(false),
-            simulated: None,
         };
-        let chosen = match set {
-            EventSet::Perf(chosen) => chosen,
-            EventSet::Simulated(folder, events) => {
-                let known = first.and_then(|first| first.simulated.as_ref());
-                counters.simulated = match known {
-                    Some(slot) => Some(slot.with(events)),
-                    None => Slot::claim(folder, events),
-                };
-                counters.len = counters.simulated.as_ref().map_or(0, |_| events.len());
-                return counters;
-            }
-        };
-        if chosen.is_empty() {
-            return counters;
-        }
-        let Ok(mut group) = Group::new() else {
-            return counters;
-        };
-        let mut members = Vec::with_capacity(chosen.len());
-        for one in chosen {
-            match one.open(&mut group) {
-                Ok(counter) => members.push(counter),
-                Err(_) => return counters,
-            }
-        }
-        if group.enable().is_err() {
-            return counters;
-        }
-        counters.fds[0] = syscall::move_up(group.into_raw_fd());
-        for (slot, counter) in counters.fds[1..].iter_mut().zip(members) {
-            *slot = syscall::move_up(counter.into_raw_fd());
-        }
-        for (id, &fd) in counters.ids.iter_mut().zip(&counters.fds) {
-            *id = syscall::event_id(fd).unwrap_or(0);
-        }
-        counters.len = chosen.len();
         counters.pages = counters.map_pages();
         counters
     }
 
+    /// The thread's slot in the simulator's memory.
+    fn slot(&self) -> Option<&Slot> {
+        match &self.source {
+            Source::Simulated(slot) => Some(slot),
+            _ => None,
+        }
+    }
+
     /// The counters' pages, if what they give lies between what two calls of the kernel give.
     fn map_pages(&self) -> Option<[CounterPage; MAX_COUNTERS]> {
+        let Source::Group(group) = &self.source else {
+            return None;
+        };
         let mut mapped = Vec::with_capacity(self.len);
-        for &fd in &self.fds[1..=self.len] {
+        for &fd in group.members() {
             mapped.extend(CounterPage::map(fd));
         }
         let mut values = [[0; MAX_COUNTERS]; 3];
@@ -136,7 +136,7 @@ impl Counters {
     /// closed the descriptor, say), or other events had the processor's counters for a while.
     #[inline]
     pub(crate) fn read(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
-        if let Some(slot) = &self.simulated {
+        if let Source::Simulated(slot) = &self.source {
             return slot.read(self.len, out);
         }
         let Some(pages) = &self.pages else {
@@ -166,9 +166,10 @@ impl Counters {
     }
 
     fn tell(&self, request: u32) {
-        const WHOLE_GROUP: usize = perf_event_open_sys::bindings::PERF_IOC_FLAG_GROUP as usize;
-        if self.len > 0 && self.simulated.is_none() && !self.are_closed() {
-            syscall::control(self.fds[0], request as usize, WHOLE_GROUP);
+        match &self.source {
+            Source::Group(group) if !self.are_closed() => group.tell(request),
+            Source::Turns(turns) if !self.are_closed() => turns.tell(request),
+            _ => {}
         }
     }
 
@@ -177,49 +178,39 @@ impl Counters {
         self.is_foreign.set(true);
     }
 
-    /// As [`Counters::read`], with one system call.
+    /// As [`Counters::read`], with a system call for each group.
     #[cold]
     #[inline(never)]
     fn read_by_kernel(&self, out: &mut [u64; MAX_COUNTERS]) -> bool {
-        // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
-        // Not zeroed: the C library's `memset` changes registers that inline probes don't save.
-        let mut words = MaybeUninit::<[u64; 3 + 2 * (MAX_COUNTERS + 1)]>::uninit();
-        let expected = 3 + 2 * (self.len + 1);
-        if self.len == 0 || self.are_closed() {
+        if self.are_closed() {
             return false;
         }
-        let words = match syscall::read_words(self.fds[0], &mut words, expected) {
-            Ok(words) => words,
-            Err(refusal) => {
-                if matches!(refusal, Refusal::Closed) {
-                    CLOSED.fetch_add(1, Ordering::Relaxed);
-                }
-                return false;
-            }
+        // Whether somebody else had the processor's counters for a while: what happened then is not in the counts.
+        let is_whole = match &self.source {
+            Source::Group(group) => group.read(out).map(|times| {
+                let gap = times.enabled.saturating_sub(times.running);
+                gap <= self.gap.replace(gap) + TOLERANCE_NS
+            }),
+            // Here that is what is wanted, and the times are among the counters.
+            Source::Turns(turns) => turns.read(out).map(|()| true),
+            Source::None | Source::Simulated(_) => return false,
         };
-        for (words, value) in words.iter().skip(5).step_by(2).zip(out.iter_mut()) {
-            *value = *words;
+        if let Err(Refusal::Closed) = is_whole {
+            CLOSED.fetch_add(1, Ordering::Relaxed);
         }
-        // Somebody else had the processor's counters for a while: what happened then is not in the counts.
-        let &[_, enabled, running, ..] = words else {
-            return false;
-        };
-        let gap = enabled.saturating_sub(running);
-        gap <= self.gap.replace(gap) + TOLERANCE_NS
+        is_whole.unwrap_or(false)
     }
 
     /// Closes the descriptors. The counters must not be read again.
     pub(crate) fn close(&self) {
-        if let Some(slot) = &self.simulated {
-            return slot.close();
-        }
         if let Some(pages) = self.pages {
             pages[..self.len].iter().for_each(|page| page.unmap());
         }
-        if self.len > 0 {
-            let own = self.fds[..=self.len].iter().zip(&self.ids);
-            own.filter(|&(&fd, &id)| syscall::event_id(fd) == Some(id))
-                .for_each(|(&fd, _)| syscall::close(fd));
+        match &self.source {
+            Source::None => {}
+            Source::Group(group) => group.close(),
+            Source::Turns(turns) => turns.close(),
+            Source::Simulated(slot) => slot.close(),
         }
     }
 

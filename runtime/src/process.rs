@@ -19,7 +19,7 @@ use ompfuse_format::record::USER_MODULE;
 use ompfuse_format::run::{
     self, ClockPair, EventStatus, ModuleStatus, ProcessCosts, ProcessHeader,
 };
-use sets::{counted_names, split_set};
+use sets::counted_names;
 use settings::{Settings, environment, settings};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -108,7 +108,7 @@ fn start(settings: &Settings) {
     if found.is_empty() {
         return;
     }
-    let (chosen, status) = counters::choose(split_set(&settings.events[0]), None);
+    let (chosen, status) = counters::choose(&settings.events[0], None);
     let mut pthread_key = 0;
     // SAFETY: the destructor has the right type and stays loaded with this library.
     if unsafe { libc::pthread_key_create(&mut pthread_key, Some(threads::thread_ends)) } != 0 {

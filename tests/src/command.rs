@@ -13,14 +13,9 @@ static OMPFUSE: LazyLock<PathBuf> = LazyLock::new(|| {
     let (target, profile) = crate::target();
     let cargo_profile = if profile == "debug" { "dev" } else { &profile };
     let output = Command::new(env!("CARGO"))
-        .args([
-            "build",
-            "--package",
-            "ompfuse-cli",
-            "--profile",
-            cargo_profile,
-            "--target-dir",
-        ])
+        // With the tests, so that its dependencies have the features that they have here, and are compiled once.
+        .args(["build", "--workspace", "--bins", "--test", "e2e"])
+        .args(["--profile", cargo_profile, "--target-dir"])
         .arg(&target)
         .current_dir(crate::repository())
         .output()

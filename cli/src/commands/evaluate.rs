@@ -5,7 +5,7 @@ mod experiment;
 use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result};
 use ompfuse_fuse::evaluate::{Interval, Intervals, PairDistance, Progress, RESAMPLES, distances};
-use ompfuse_fuse::experiment::{EventError, TruthError, truth_error};
+use ompfuse_fuse::experiment::{EventError, TruthError, hem, truth_error};
 use ompfuse_fuse::{Evaluation, Profile, References, XuTable};
 use ompfuse_report::pictures::{self, PairPicture};
 use serde::Serialize;
@@ -56,6 +56,8 @@ struct Answer<'a> {
     /// XUs without a count for every event, which are left out.
     incomplete: usize,
     reference_incomplete: usize,
+    /// Scaled counts that were missing, and lie between those of neighbours in time.
+    interpolated: usize,
     /// Against --truth.
     truth: Option<TruthError>,
     pairs: &'a [PairDistance],
@@ -89,7 +91,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         None => None,
     };
     drop(bar);
-    let target = profile_read.xus;
+    let Profile { xus, summary, .. } = profile_read;
+    let is_scaled = |name: &str| summary.events.iter().any(|e| e.scaled && e.name == name);
+    let (target, interpolated) = hem::interpolated(xus, &is_scaled);
     let events = target.events.len();
     let bar = Arc::new(progress::shares(
         "evaluating",
@@ -119,6 +123,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         xus: target.len(),
         incomplete,
         reference_incomplete: references.incomplete(),
+        interpolated,
         truth,
         pairs: &evaluation.pairs,
     };
@@ -200,6 +205,12 @@ fn text(answer: &Answer<'_>, top: usize) -> String {
         };
         let events: Vec<String> = truth.events.iter().map(of_event).collect();
         out += &(events.join(", ") + ")\n");
+    }
+    if answer.interpolated > 0 {
+        out += &format!(
+            "Interpolated: {} counts that were not seen while events took turns on the counters, from the neighbours in time on their thread\n",
+            answer.interpolated
+        );
     }
     let left_out = answer.incomplete + answer.reference_incomplete;
     if left_out > 0 {

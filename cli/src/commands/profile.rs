@@ -3,7 +3,7 @@
 use crate::load::{self, PROFILE_NAME};
 use crate::recording::{self, RecordingArgs};
 use crate::{memory, output, progress};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// Patch a program, record every event set, combine the runs and report
@@ -22,6 +22,11 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<u8> {
     if let Some((command, selection)) = args.recording.dry_run() {
         return super::patch::dry_run(command, selection, args.report.format()).map(|()| 0);
+    }
+    if args.recording.repeats_scaled() {
+        bail!(
+            "the runs of --multiplex can't be combined, their counts are scaled: leave --repeat out, or use record"
+        );
     }
     let recording = recording::record(&args.recording, args.report.is_json())?;
     if recording.runs.is_empty() {

@@ -11,7 +11,7 @@ use crate::running::Reload;
 use crate::simulate::{Simulated, Simulator};
 use anyhow::{Result, bail};
 use ompfuse_format::run::{
-    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule,
+    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule, TAKES_TURNS,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,6 +26,8 @@ pub(super) enum Then {
 /// A recording in progress.
 pub(super) struct Recorder<'a> {
     pub(super) rotate: Option<u32>,
+    /// The kernel shares the processor's counters among a run's sets.
+    pub(super) is_multiplexed: bool,
     /// How much is left out, as variables of the environment.
     pub(super) in_part: Vec<(&'static str, String)>,
     pub(super) reload: Option<Reload>,
@@ -108,9 +110,14 @@ impl Recorder<'_> {
     /// Runs the program to its end.
     fn launch(&self, run: &Path, sets: &[Vec<String>]) -> Result<Ended> {
         let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
+        let between = if self.is_multiplexed {
+            TAKES_TURNS
+        } else {
+            ';'
+        };
         let mut env = vec![
             (ENV_DIR, run.as_os_str().to_owned()),
-            (ENV_EVENTS, sets.join(";").into()),
+            (ENV_EVENTS, sets.join(&between.to_string()).into()),
         ];
         env.extend(self.rotate.map(|n| (ENV_ROTATE, n.to_string().into())));
         let in_part = self.in_part.iter();

@@ -10,6 +10,7 @@ mod nodes;
 mod processes;
 mod read;
 mod rows;
+pub(crate) mod shared;
 mod sites;
 mod survey;
 #[cfg(test)]
@@ -36,6 +37,9 @@ pub struct EventInfo {
     pub counted: bool,
     /// Why a process could not count it, with the remedy.
     pub reason: Option<String>,
+    /// It took turns with others on the processor's counters: its counts are scaled.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub scaled: bool,
 }
 
 /// A process that recorded.
@@ -162,6 +166,8 @@ pub struct IntervalTable {
     pub extent: Vec<u64>,
     /// Exclusive counts.
     pub events: Vec<EventColumn>,
+    /// As [`Run::xu_scaled`].
+    pub scaled: Vec<EventColumn>,
 }
 
 impl IntervalTable {
@@ -197,6 +203,9 @@ pub struct Run {
     pub xu_parent: Vec<u32>,
     /// The event set that each XU was counted with; `None`: its parts were counted with several.
     pub xu_set: Vec<Option<u8>>,
+    /// What the XUs' scaled counts were made of: for each such event the raw count, and the nanoseconds that it was counted and
+    /// that it was to be counted.
+    pub xu_scaled: Vec<EventColumn>,
     /// All other intervals.
     pub intervals: IntervalTable,
     /// Construct instances and XUs as a tree.

@@ -85,6 +85,12 @@ impl RunFiles<'_> {
         let events = event_infos(&self.header.events, &processes).into_iter();
         events.filter(|e| e.counted).map(|e| e.name).collect()
     }
+
+    /// Whether counts are scaled, since events took turns on the processor's counters.
+    pub fn is_scaled(&self) -> bool {
+        let processes: Vec<&ProcessFiles<'_>> = self.processes.iter().collect();
+        event_infos(&[], &processes).iter().any(|e| e.scaled)
+    }
 }
 
 /// The events that were asked for, then what processes have beyond them.
@@ -107,6 +113,7 @@ pub(super) fn event_infos(wanted: &[String], processes: &[&ProcessFiles<'_>]) ->
         events.push(EventInfo {
             name: name.to_owned(),
             counted: of_this.clone().any(|s| s.column.is_some()),
+            scaled: of_this.clone().any(|s| s.shared.is_some()),
             reason: of_this.find_map(|s| s.reason.clone()),
         });
     }

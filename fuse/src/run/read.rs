@@ -13,13 +13,13 @@ use super::processes::{add_left_out, event_infos, info, match_processes, not_cou
 use super::rows::{Context, Places, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
 use super::survey::{self, Keep, Surveyed};
-use super::{EventInfo, LeftOut, ProcessInfo, Run};
+use super::{EventInfo, LeftOut, ProcessInfo, Run, shared};
 use crate::Told;
 use crate::label::Labels;
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, USER_MODULE, split_site};
-use ompfuse_format::run::{EventStatus, RunHeader};
+use ompfuse_format::record::{NO_SITE, USER_MODULE, split_site};
+use ompfuse_format::run::RunHeader;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ pub struct RunReader<'a> {
     events: Vec<EventInfo>,
     /// Those that have a column.
     counted: Vec<String>,
+    /// Those of them that took turns on the processor's counters, by position.
+    shared: Vec<usize>,
     nodes: NodeTable,
     labels: Labels,
     left_out: Vec<LeftOut>,
@@ -49,7 +51,7 @@ pub(super) struct Process<'a> {
     clock: Clock,
     index: NodeIndex,
     places: Places,
-    /// By event set: per event column of the run the counter in this process's records.
+    /// By event set: per column of the rows the counter in this process's records.
     counters: BTreeMap<u8, Vec<Option<usize>>>,
     pub(super) threads: Vec<Surveyed<'a>>,
 }
@@ -100,6 +102,11 @@ impl<'a> RunReader<'a> {
             .iter()
             .filter(|e| e.counted)
             .map(|e| e.name.clone())
+            .collect();
+
+        let is_scaled = |name: &String| events.iter().any(|e| e.scaled && e.name == *name);
+        let shared: Vec<usize> = (0..counted.len())
+            .filter(|&at| is_scaled(&counted[at]))
             .collect();
 
         let all = processes.iter().flat_map(|p| &p.threads);
@@ -192,18 +199,11 @@ impl<'a> RunReader<'a> {
                 entries.into_iter(),
                 place,
             );
-            let counters_of = |set: &[EventStatus]| -> Vec<Option<usize>> {
-                let column = |name: &String| {
-                    let status = set.iter().find(|e| e.name == *name)?;
-                    let column = status.column.map(|c| c as usize);
-                    column.filter(|&c| c < MAX_COUNTERS)
-                };
-                counted.iter().map(column).collect()
-            };
-            let first = (0, counters_of(&process.header.events));
+            let counters_of = |set| shared::counters(&counted, &shared, set);
+            let first = (0, counters_of(&process.header.events[..]));
             let further = process.header.sets.iter();
             let counters: BTreeMap<u8, Vec<Option<usize>>> = further
-                .filter_map(|s| Some((u8::try_from(s.set).ok()?, counters_of(&s.events))))
+                .filter_map(|s| Some((u8::try_from(s.set).ok()?, counters_of(&s.events[..]))))
                 .chain([first])
                 .collect();
             for of_thread in threads.iter().flat_map(|p| &p.left_out) {
@@ -233,6 +233,7 @@ impl<'a> RunReader<'a> {
             sites,
             events,
             counted,
+            shared,
             nodes,
             labels,
             left_out,
@@ -301,7 +302,8 @@ impl<'a> RunReader<'a> {
                 Some(_) => 0,
             }
         };
-        let mut rows = Rows::new(&self.counted, total(0), total(1));
+        let columns = shared::with_times(&self.counted, &self.shared);
+        let mut rows = Rows::new(&columns, total(0), total(1));
         rows.row_of_node.resize(nodes.len(), NONE);
         let mut threads = Vec::new();
         for (number, process) in (0..).zip(&self.processes) {
@@ -330,10 +332,12 @@ impl<'a> RunReader<'a> {
             xu_node,
             xu_parent,
             xu_set,
-            intervals,
+            mut intervals,
             positions,
             ..
         } = rows;
+        let xu_scaled = shared::scale(&mut xus.events, &self.shared);
+        intervals.scaled = shared::scale(&mut intervals.events, &self.shared);
         label_ranges_without_node(&mut xus, &xu_node, &xu_parent, &nodes, &mut labels);
         health.unlabelled_xus = xus.label.iter().filter(|l| !l.is_some()).count() as u64;
         xus.processes.clone_from(&self.ids);
@@ -350,6 +354,7 @@ impl<'a> RunReader<'a> {
                 xu_node,
                 xu_parent,
                 xu_set,
+                xu_scaled,
                 intervals,
                 nodes,
                 left_out: self.left_out.clone(),

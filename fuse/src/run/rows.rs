@@ -41,7 +41,7 @@ pub(super) struct Context<'a> {
     pub(super) places: &'a Places,
     /// The rows that are made; `None`: all.
     pub(super) wanted: Option<Wanted<'a>>,
-    /// By event set: per event column of the run the counter in this process's records.
+    /// By event set: per column of the rows the counter in this process's records.
     pub(super) counters: &'a BTreeMap<u8, Vec<Option<usize>>>,
     /// Told of intervals that were read.
     pub(super) read: &'a dyn Fn(usize),
@@ -97,7 +97,7 @@ impl Rows {
     ) -> ThreadAccount {
         let header = &surveyed.file.header;
         let (mut own_ticks, mut own_counts) = (0u64, [0u64; MAX_COUNTERS]);
-        let nothing = vec![None; events.len()];
+        let nothing = vec![None; self.xus.events.len()];
         let first = context.counters.get(&0).unwrap_or(&nothing);
         let counters = |set: u8| context.counters.get(&set).unwrap_or(&nothing);
         let (mut counts, mut gaps) = ([0; MAX_COUNTERS], [0; MAX_COUNTERS]);

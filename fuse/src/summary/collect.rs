@@ -2,6 +2,7 @@
 
 use super::parallel::Instances;
 use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary, ThreadColumns};
+use crate::run::shared::{COLUMNS, scaled};
 use crate::run::{AtPlace, EventInfo, Health, NONE, Run, RunReader};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
@@ -128,7 +129,9 @@ impl TableSums {
             };
             let numbers = xu_numbers(table, row);
             let thread = table.thread[row];
-            let group = self.groups.add(key, thread, numbers, &table.events, row);
+            let group = self
+                .groups
+                .add(key, thread, numbers, (&table.events, &[]), row);
             group.single += 1;
         }
         self.threads.extend(&table.thread);
@@ -141,6 +144,7 @@ impl TableSums {
             name: e.name.clone(),
             counted: true,
             reason: None,
+            scaled: false,
         };
         let infos: Vec<EventInfo> = last.events.iter().map(info).collect();
         let events = origins(&infos);
@@ -148,7 +152,7 @@ impl TableSums {
             program: name.to_owned(),
             threads: self.threads.len() as u32,
             sites: last.sites.to_vec(),
-            regions: self.groups.into_stats(&last.events, &events),
+            regions: self.groups.into_stats(&last.events, &[], &events),
             events,
             runs: vec![RunSummary {
                 name: name.to_owned(),
@@ -173,6 +177,7 @@ fn origins(infos: &[EventInfo]) -> Vec<EventOrigin> {
             name: e.name.clone(),
             run: e.counted.then_some(0),
             reason: e.reason.clone(),
+            scaled: e.scaled,
         })
         .collect()
 }
@@ -244,7 +249,7 @@ impl Groups {
         key: Key,
         thread: u32,
         numbers: Numbers,
-        events: &[EventColumn],
+        (events, made_of): (&[EventColumn], &[EventColumn]),
         row: usize,
     ) -> &mut Group {
         let at = match self.last {
@@ -253,7 +258,7 @@ impl Groups {
                 self.groups.push((
                     key,
                     Group {
-                        counts: vec![Some(0); events.len()],
+                        counts: vec![Some(0); events.len() + made_of.len()],
                         ..Group::default()
                     },
                 ));
@@ -263,15 +268,33 @@ impl Groups {
         self.last = Some((key, at));
         let group = &mut self.groups[at].1;
         group.add(thread, &numbers);
-        for (total, column) in group.counts.iter_mut().zip(events) {
+        for (total, column) in group.counts.iter_mut().zip(events.iter().chain(made_of)) {
             // What is not known of a part is not known of the whole.
             *total = total.and_then(|t| Some(t.wrapping_add(column.get(row)?)));
         }
         group
     }
 
-    /// `columns`: the events of the groups' counts; `events`: those of the summary, among which they are.
-    fn into_stats(self, columns: &[EventColumn], events: &[EventOrigin]) -> Vec<RegionStat> {
+    /// `columns`: the events of the groups' counts; `made_of`: what scaled ones were made of (see [`Run::xu_scaled`]); `events`: those
+    /// of the summary, among which they are.
+    fn into_stats(
+        self,
+        columns: &[EventColumn],
+        made_of: &[EventColumn],
+        events: &[EventOrigin],
+    ) -> Vec<RegionStat> {
+        let count = |group: &Group, event: &EventOrigin| {
+            let is_it = |c: &EventColumn| c.name == event.name;
+            let Some(raw) = made_of.iter().position(is_it) else {
+                return columns.iter().position(is_it).and_then(|c| group.counts[c]);
+            };
+            // Of the whole region's times, also where some of its parts saw nothing of the event.
+            let sums = &group.counts[columns.len() + raw..][..COLUMNS];
+            let &[Some(value), Some(running), Some(enabled)] = sums else {
+                return None;
+            };
+            scaled(value, running, enabled)
+        };
         let mut groups = self.groups;
         groups.sort_by_key(|(key, _)| *key);
         groups
@@ -281,16 +304,8 @@ impl Groups {
                 construct: key.construct,
                 parallel: (key.parallel != NONE).then_some(key.parallel),
                 instances: group.instances.len() as u64 + group.single,
+                counts: events.iter().map(|e| count(&group, e)).collect(),
                 threads: group.columns,
-                counts: events
-                    .iter()
-                    .map(|e| {
-                        columns
-                            .iter()
-                            .position(|c| c.name == e.name)
-                            .and_then(|c| group.counts[c])
-                    })
-                    .collect(),
             })
             .collect()
     }
@@ -369,7 +384,13 @@ fn regions(run: &Run, events: &[EventOrigin]) -> Vec<RegionStat> {
         };
         let thread = thread(xus.process[row], xus.thread[row]);
         groups
-            .add(key, thread, xu_numbers(xus, row), &xus.events, row)
+            .add(
+                key,
+                thread,
+                xu_numbers(xus, row),
+                (&xus.events, &run.xu_scaled),
+                row,
+            )
             .single += 1;
     }
     let intervals = &run.intervals;
@@ -385,7 +406,13 @@ fn regions(run: &Run, events: &[EventOrigin]) -> Vec<RegionStat> {
             extent: intervals.extent[row],
         };
         let thread = thread(intervals.process[row], intervals.thread[row]);
-        let group = groups.add(key, thread, numbers, &intervals.events, row);
+        let group = groups.add(
+            key,
+            thread,
+            numbers,
+            (&intervals.events, &intervals.scaled),
+            row,
+        );
         // What each thread of a team meets by itself is one instance: its parent node and its label are the same.
         match run.node_label(intervals.node[row]) {
             Some(label) => {
@@ -397,5 +424,5 @@ fn regions(run: &Run, events: &[EventOrigin]) -> Vec<RegionStat> {
             None => group.single += 1,
         }
     }
-    groups.into_stats(&run.xus.events, events)
+    groups.into_stats(&run.xus.events, &run.xu_scaled, events)
 }

@@ -98,6 +98,19 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         );
         text.push_str(&wrap(&line, options.width, "  "));
     }
+    let scaled: Vec<&str> = report
+        .events
+        .iter()
+        .filter(|e| e.scaled)
+        .map(|e| e.name.as_str())
+        .collect();
+    if !scaled.is_empty() {
+        let line = format!(
+            "scaled, not counted all the time: {} took turns on the processor's counters (hardware multiplexing)",
+            scaled.join(", ")
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
+    }
     if !never.is_empty() {
         text.push_str(&wrap(
             &format!("never: {}", never.join(", ")),

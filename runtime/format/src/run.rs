@@ -18,8 +18,10 @@ use serde::{Deserialize, Serialize};
 /// Environment variable: absolute path of the run folder. Without it nothing is recorded.
 pub const ENV_DIR: &str = "OMPFUSE_DIR";
 /// Environment variable: names of the events to count, separated by commas (see [`event`](crate::event)); several event sets are
-/// separated by semicolons.
+/// separated by semicolons. In a set, [`TAKES_TURNS`] separates groups that take turns on the processor's counters.
 pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
+/// Separates groups of events in a set: the kernel has them take turns on the processor's counters (hardware multiplexing).
+pub const TAKES_TURNS: char = '|';
 /// Environment variable: after how many instances of a region the next event set comes.
 pub const ENV_ROTATE: &str = "OMPFUSE_ROTATE";
 /// Environment variable: one in so many tasks, ranges and waits is recorded.
@@ -113,6 +115,19 @@ pub struct EventStatus {
     pub column: Option<u32>,
     /// Why it is not counted, with the remedy.
     pub reason: Option<String>,
+    /// It had the processor's counters only part of the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedCounter>,
+}
+
+/// Of an event that takes turns with others on the processor's counters: where the intervals tell for how long it was counted.
+/// Its count has to be multiplied by the quotient of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedCounter {
+    /// Position of the time in which it was counted, in nanoseconds (perf_event_open(2): `time_running`).
+    pub running: u32,
+    /// Position of the time in which it was to be counted, in nanoseconds (`time_enabled`).
+    pub enabled: u32,
 }
 
 /// An event set that a process has besides its first, which is number 0.

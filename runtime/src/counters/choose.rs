@@ -1,9 +1,10 @@
 //! Which of the wanted events can be counted, found out once by the first thread that needs to know.
 
+use super::turns::Turns;
 use super::{Counters, simulated};
 use ompfuse_format::event::{self, Event, Kind, exercise};
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_format::run::EventStatus;
+use ompfuse_format::run::{EventStatus, SharedCounter, TAKES_TURNS};
 use perf_event::{Builder, Counter, Group};
 use std::path::Path;
 
@@ -12,6 +13,8 @@ use std::path::Path;
 pub(crate) enum EventSet {
     /// By the kernel.
     Perf(Vec<Chosen>),
+    /// By the kernel, in groups that take turns on the processor's counters.
+    Turns(Turns),
     /// By the simulator that the process runs under, in its folder.
     Simulated(&'static Path, Vec<u8>),
 }
@@ -37,18 +40,72 @@ impl Chosen {
 
 /// Finds out which of the wanted events can be counted; says why not for the others. `first`: the calling thread's
 /// counters of another set, if it has some.
-pub(crate) fn choose<'a>(
-    wanted: impl Iterator<Item = &'a str>,
-    first: Option<&Counters>,
-) -> (EventSet, Vec<EventStatus>) {
+pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<EventStatus>) {
     if let Some(folder) = simulated::folder() {
-        let can = match first.and_then(|first| first.simulated.as_ref()) {
+        let wanted = names(wanted);
+        let can = match first.and_then(Counters::slot) {
             Some(_) => simulated::Can::yes(), // another claim would take the slot from the first set
             None => simulated::Can::find_out(folder),
         };
         let (events, status) = sort(wanted, |name| can.count(name));
         return (EventSet::Simulated(folder, events), status);
     }
+    if wanted.contains(TAKES_TURNS) {
+        let (turns, status) = choose_turns(wanted);
+        return (EventSet::Turns(turns), status);
+    }
+    let (chosen, status) = choose_group(names(wanted));
+    (EventSet::Perf(chosen), status)
+}
+
+/// The names in an event set's text.
+fn names(set: &str) -> impl Iterator<Item = &str> {
+    set.split([',', TAKES_TURNS]).filter(|e| !e.is_empty())
+}
+
+/// As [`choose`], of groups that take turns: where their counters are is told by [`Turns`].
+fn choose_turns(wanted: &str) -> (Turns, Vec<EventStatus>) {
+    let is_software = |name: &&str| event::find(name).is_none_or(|e| e.kind == Kind::Software);
+    let (always, mut status) = choose_group(names(wanted).filter(is_software));
+    let mut turns = Turns {
+        always,
+        groups: vec![],
+    };
+    let enabled = turns.always.len() as u32;
+    for group in wanted.split(TAKES_TURNS) {
+        let is_new = |name: &&str| {
+            let name = event::find(name).map_or(*name, |e| e.name);
+            !status.iter().any(|s| s.name == name)
+        };
+        let (chosen, of_group) = choose_group(names(group).filter(is_new));
+        let first = turns.counters();
+        let fits = first + chosen.len() < MAX_COUNTERS;
+        let running = (first + chosen.len()) as u32;
+        status.extend(of_group.into_iter().map(|mut event| {
+            let column = event.column.take();
+            match column {
+                Some(column) if fits => {
+                    event.column = Some(first as u32 + column);
+                    event.shared = Some(SharedCounter { running, enabled });
+                }
+                Some(_) => {
+                    event.reason = Some(format!(
+                        "more than {MAX_COUNTERS} counters in one set, with those of the times that each group is counted"
+                    ));
+                }
+                None => {}
+            }
+            event
+        }));
+        if fits && !chosen.is_empty() {
+            turns.groups.push(chosen);
+        }
+    }
+    (turns, status)
+}
+
+/// Which of these can be counted together in a perf group.
+fn choose_group<'a>(wanted: impl Iterator<Item = &'a str>) -> (Vec<Chosen>, Vec<EventStatus>) {
     let mut group = Group::new();
     let (opened, mut status) = sort(wanted, |name| {
         let event = event::find(name).ok_or_else(|| "unknown event".to_owned())?;
@@ -75,7 +132,7 @@ pub(crate) fn choose<'a>(
             chosen.push(one);
         }
     }
-    (EventSet::Perf(chosen), status)
+    (chosen, status)
 }
 
 /// Tries the wanted events, each once; what can be counted gets the columns from 0 on.
@@ -105,6 +162,7 @@ fn sort<'a, T>(
             name: name.to_owned(),
             column,
             reason,
+            shared: None,
         });
     }
     (chosen, status)
@@ -191,10 +249,7 @@ mod tests {
 
     #[test]
     fn what_counts_is_not_called_dead() {
-        let (set, status) = choose(
-            ["task-clock", "instructions", "branch-misses"].into_iter(),
-            None,
-        );
+        let (set, status) = choose("task-clock,instructions,branch-misses", None);
         let EventSet::Perf(chosen) = set else {
             panic!("no simulator runs this test");
         };

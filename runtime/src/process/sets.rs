@@ -8,6 +8,7 @@ use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::run::{self, EventStatus};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 
 /// Event sets besides the first, once a thread has found out what can be counted of them.
@@ -23,10 +24,18 @@ struct FurtherSet {
     names: CString,
 }
 
-/// Names of what is counted, in the order of the counters, separated by commas.
+/// Names of what is counted, in the order of the counters, separated by commas. Of events that take turns on the processor's
+/// counters the times belong to it (see [`SharedCounter`](run::SharedCounter)).
 pub(super) fn counted_names(status: &[EventStatus]) -> CString {
-    let counted = status.iter().filter(|s| s.column.is_some());
-    let names: Vec<&str> = counted.map(|s| s.name.as_str()).collect();
+    let columns = status.iter().flat_map(|s| {
+        let event = s.column.map(|column| (column, s.name.as_str()));
+        let times = s
+            .shared
+            .map(|s| [(s.enabled, "enabled"), (s.running, "running")]);
+        event.into_iter().chain(times.into_iter().flatten())
+    });
+    let names: BTreeMap<u32, &str> = columns.collect();
+    let names: Vec<&str> = names.into_values().collect();
     CString::new(names.join(",")).unwrap_or_default()
 }
 
@@ -60,11 +69,6 @@ pub(super) fn after_fork() {
     for (known, claimed) in SETS.iter().zip(&SETS_CLAIMED) {
         claimed.store(!known.load(Ordering::Relaxed).is_null(), Ordering::Relaxed);
     }
-}
-
-/// The names in an event set's text.
-pub(super) fn split_set(set: &str) -> impl Iterator<Item = &str> {
-    set.split(',').filter(|e| !e.is_empty())
 }
 
 /// Opens an event set for the calling thread, which records. `None`: nothing is known of it, or not yet.
@@ -109,7 +113,7 @@ fn further_set(set: usize, first: Option<&Counters>) -> Option<&'static FurtherS
     if claimed.swap(true, Ordering::AcqRel) {
         return await_set(known);
     }
-    let (chosen, events) = counters::choose(split_set(&wanted), first);
+    let (chosen, events) = counters::choose(&wanted, first);
     let status = run::EventSet {
         set: set as u32,
         events,

@@ -1,6 +1,8 @@
 //! What can't be counted is said once, with the remedy, and the run goes on.
 
 mod dead;
+mod multiplexed;
+mod stand_in;
 
 use ompfuse_tests::fixture::Fixture;
 use ompfuse_tests::process;

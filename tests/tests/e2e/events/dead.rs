@@ -1,29 +1,13 @@
 //! A hardware event that opens and stays 0, as on virtual machines that emulate only some: it has no column, and it is said.
-//! No processor is needed for that: `tests/sources/fakepmu.c` stands in for one.
 
-use ompfuse_tests::{command, process, repository, skip, table};
+use super::stand_in::{self, program};
+use ompfuse_tests::{command, process, table};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// Of the stand-in: `perf_event_attr.config` of instructions.
 const INSTRUCTIONS: &str = "1";
-
-/// The stand-in, compiled into a folder.
-fn stand_in(folder: &Path) -> Option<PathBuf> {
-    if Command::new("gcc").arg("--version").output().is_err() {
-        skip("gcc is not installed: nothing stands in for a PMU");
-        return None;
-    }
-    let library = folder.join("fakepmu.so");
-    let mut compile = Command::new("gcc");
-    compile
-        .args(["-O1", "-shared", "-fPIC", "-o"])
-        .arg(&library)
-        .arg(repository().join("tests/sources/fakepmu.c"));
-    process::run(&mut compile).ok("compiling fakepmu.c");
-    Some(library)
-}
 
 fn with(library: &Path, dead_in: &str) -> Command {
     let mut command = command::with_threads(2);
@@ -43,7 +27,7 @@ fn of<'a>(events: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn what_stays_0_is_not_available() {
     let folder = tempfile::tempdir().expect("there is room for a library");
-    let Some(library) = stand_in(folder.path()) else {
+    let Some(library) = stand_in::compiled(folder.path()) else {
         return;
     };
     let mut list = with(&library, "all");
@@ -63,10 +47,6 @@ fn what_stays_0_is_not_available() {
     let recorded = process::run(record.arg(&out).arg("--").arg(program())).ok("record");
     assert!(recorded.errors().contains("not counted: instructions"));
     columns(&table::runs(&out)[0], &["cycles"]);
-}
-
-fn program() -> PathBuf {
-    repository().join("fixtures/prebuilt/knapsack-gcc")
 }
 
 /// The XUs have these counts, and no other of a hardware event; the counts are not all 0.
@@ -91,7 +71,7 @@ fn columns(run: &Path, expected: &[&str]) {
 #[test]
 fn what_stays_0_in_the_program_has_no_column() {
     let folder = tempfile::tempdir().expect("there is room for a library");
-    let Some(library) = stand_in(folder.path()) else {
+    let Some(library) = stand_in::compiled(folder.path()) else {
         return;
     };
     for flags in [
