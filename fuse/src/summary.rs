@@ -2,6 +2,7 @@
 //! intervals. It travels as JSON in a profile's metadata.
 
 mod collect;
+mod groups;
 mod parallel;
 
 pub(crate) use collect::TableSums;
