@@ -271,6 +271,68 @@ __attribute__((noinline)) int elsewhere(int *p) { return __atomic_fetch_add(p, 3
     }
 }
 
+/// Code of one thread alone, with steps of the number of threads: a loop of OpenMP's is met by all threads of a team.
+#[test]
+fn strides_of_one_thread_alone_are_no_loops() {
+    let source = "
+double first(T n) {
+  double s = 0;
+  if (omp_get_thread_num() == 0) for (T i = 0; i < n; i += omp_get_num_threads()) s += g(i);
+  return s;
+}
+double named(T n) {
+  double s = 0;
+  T tid = omp_get_thread_num(), nt = omp_get_num_threads();
+  if (tid == 0) for (T i = 0; i < n; i += nt) s += g(i);
+  post();
+  return s;
+}
+double from_own(T n) {
+  double s = 0;
+  T nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  if (tid == 0) for (T i = tid; i < n; i += nt) s += g(i);
+  return s;
+}
+double others_return(T n) {
+  double s = 0;
+  T tid = omp_get_thread_num(), nt = omp_get_num_threads();
+  if (tid != 0) return 0;
+  pre();
+  for (T i = 0; i < n; i += nt) s += g(i);
+  return s;
+}
+double third(T n) {
+  double s = 0;
+  T tid = omp_get_thread_num(), nt = omp_get_num_threads();
+  if (tid == 3) for (T i = 0; i < n; i += nt) s += g(i);
+  return s;
+}
+double all_but_the_first(T n) {
+  double s = 0;
+  T tid = omp_get_thread_num(), nt = omp_get_num_threads();
+  if (tid != 0) for (T i = tid; i < n; i += nt) s += g(i);
+  return s;
+}
+int main(void) {}
+";
+    for (level, of) in LEVELS
+        .iter()
+        .flat_map(|l| ["int", "unsigned", "long", "unsigned long", "short"].map(|of| (l, of)))
+    {
+        for compiler in ["gcc-11", "gcc-12"] {
+            let command = format!("{compiler} -fopenmp {level} -DT={}", of.replace(' ', "_"));
+            let types = "typedef unsigned long unsigned_long;";
+            let Some(program) = compile(&format!("{types}{HEADER}{source}"), &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let loops = begins(&scan, Construct::Loop);
+            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
+            assert!(named.is_empty(), "{command}: {named:?}");
+        }
+    }
+}
+
 /// Questions for the first thread around, in and behind cycles with steps of the number of threads.
 #[test]
 fn strides_of_the_first_thread_are_no_loops() {

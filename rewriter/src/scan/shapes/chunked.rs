@@ -2,14 +2,18 @@
 //! and a stride computed from the number of threads. A probe stands before each comparison of a chunk's start with the
 //! bound.
 
+mod asked;
+mod compare;
+pub(super) mod lone;
+
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
-use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
+use compare::{UNCLEAR, UNCOMPARED, comparisons};
+use iced_x86::{ConditionCode, Instruction, Mnemonic};
 use ompfuse_format::Construct;
-use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Adds the chunked static loops of a function to `drafts`.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut found = BTreeMap::new();
-    let mut apart = BTreeSet::new();
+    let mut apart = BTreeMap::new();
+    let lone = lone::find(a);
+    // Cycles of one thread, by the question that chooses it; on which of its ways.
+    let mut one_sided: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for &block in &a.noticed.strides {
         // The cycles that it is in, innermost first: of the iterations, of the chunks.
         let mut cycles: Vec<&NaturalLoop> = a
@@ -26,19 +33,37 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             .filter(|l| l.blocks.contains(&block))
             .collect();
         cycles.sort_by_key(|l| l.blocks.len());
-        if let Some(cycle) = cycles.first()
-            && let Some((at, unscaled)) = bound_check(a, cycle)
-            && (unscaled || has_minimum(a, cycle))
-        {
+        let is_lone = |c: &&NaturalLoop| lone.iter().any(|l| l.cycle.header == c.header);
+        let Some(cycle) = cycles.first().filter(|_| !cycles.iter().any(is_lone)) else {
+            continue;
+        };
+        if let Some((at, unscaled)) = bound_check(a, cycle) {
+            let minimum = has_minimum(a, cycle);
+            let asked = asked::before(a, cycle).filter(|_| !minimum);
             match is_apart(a, at, cycle, drafts) {
-                true => _ = apart.insert(a.body.blocks[cycle.header].start),
-                false => _ = found.insert(at, cycles),
+                _ if !unscaled && !minimum => {}
+                true => _ = apart.insert(a.body.blocks[cycle.header].start, asked),
+                false => _ = found.insert(at, (cycles, asked)),
             }
+            if let Some((question, way)) = asked {
+                one_sided.entry(question).or_default().insert(way);
+            }
+        } else if asked::goes_around(a, cycle) {
+            apart.insert(a.body.blocks[cycle.header].start, None);
         }
     }
-    let loops: Vec<(u64, Dealt<'_>)> = found
-        .iter()
-        .map(|(&at, cycles)| (at, dealt(a, at, cycles)))
+    // Threads that go on in different forms of a loop come to one of them all the same.
+    let all = |question: usize| one_sided[&question].len() > 1;
+    let is_shared = |asked: Option<(usize, usize)>| asked.is_none_or(|(question, _)| all(question));
+    found.retain(|_, (_, asked)| is_shared(*asked));
+    apart.retain(|_, asked| is_shared(*asked));
+    let dealt = |at: u64, (cycles, asked): &(Vec<_>, Option<_>)| match asked {
+        Some(_) => Err(FORMS),
+        None => dealt(a, at, cycles),
+    };
+    let loops = found.iter().map(|(&at, found)| (at, dealt(at, found)));
+    let loops: Vec<(u64, Dealt<'_>)> = loops
+        .chain(lone.into_iter().map(|l| (l.at, l.dealt)))
         .collect();
     // Work-sharing constructs aren't nested in one another: what is compared in another loop's chunk begins no loop.
     let in_chunk = |at: u64| {
@@ -61,7 +86,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             Err(why) => add(a, *at, Err(why), drafts),
         }
     }
-    for at in apart.into_iter().filter(|&at| !in_chunk(at)) {
+    for at in apart.into_keys().filter(|&at| !in_chunk(at)) {
         add(a, at, Err(UNCOMPARED), drafts);
     }
 }
@@ -96,6 +121,9 @@ fn is_dealt_to_teams(a: &Analysis<'_, '_>) -> bool {
     };
     asks(Query::TeamNum) && !asks(Query::ThreadNum)
 }
+
+/// Why chunks have no probe where threads take different ways to them.
+const FORMS: &str = "it has other forms that its chunks may be executed in";
 
 /// Why `distribute` loops with chunks have no probe.
 const TEAMS: &str = "the chunks of a distribute loop";
@@ -144,207 +172,6 @@ fn add(
             drafts.push(next);
         }
     }
-}
-
-const UNCOMPARED: &str = "its first chunk begins without a comparison";
-
-const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
-
-/// Every chunk passes one comparison: the first one, or the one that leaves the cycle. Their probes, by address.
-fn comparisons(
-    a: &Analysis<'_, '_>,
-    at: u64,
-    cycle: &NaturalLoop,
-) -> Result<BTreeMap<u64, ProbeSpec>, &'static str> {
-    let address = |block: usize| {
-        a.decisions
-            .get(&block)
-            .map(|d| a.body.insns[d.compare].ip())
-    };
-    let leaves = |b: &usize| a.leaves(*b, cycle);
-    let mut ways_out = cycle.blocks.iter().copied().filter(leaves);
-    let (Some(way_out), None) = (ways_out.next(), ways_out.next()) else {
-        return Err("its chunks end in several places");
-    };
-    let first = a
-        .decisions
-        .keys()
-        .copied()
-        .find(|&b| address(b) == Some(at))
-        .ok_or(UNCLEAR)?;
-    if !begins_chunks(a, first, cycle) {
-        return Err(UNCOMPARED);
-    }
-    // gcc may have another form of the loop for a single thread, say, in which nothing is compared.
-    let succs = &a.body.blocks[first].succs;
-    let mut entered = succs.iter().filter(|&&s| leads_into(a, first, s, cycle));
-    if !cycle.blocks.contains(&first) && !entered.all(|&s| a.post.dominates(cycle.header, s)) {
-        return Err("it has other forms that its chunks may be executed in");
-    }
-    let bounds = [first, way_out].map(|b| bound(a, b));
-    if bounds[0] != bounds[1] {
-        return Err(UNCLEAR);
-    }
-    let mut out = BTreeMap::new();
-    for block in [first, way_out] {
-        out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
-    }
-    Ok(out)
-}
-
-/// Whether a comparison comes before every chunk that the cycle begins with: one before the cycle does; one in it if it
-/// also comes before the iterations.
-fn begins_chunks(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
-    if !cycle.blocks.contains(&first) {
-        return a.dom.dominates(first, cycle.header);
-    }
-    let is_inner = |l: &&NaturalLoop| l.header != cycle.header && cycle.blocks.contains(&l.header);
-    let mut inner = a.cycles().iter().filter(is_inner);
-    let back = a.body.blocks[first].succs.contains(&cycle.header);
-    !back && inner.all(|l| a.dom.dominates(first, l.header))
-}
-
-/// The constant that a chunk's start is compared with, as a first number that is no start; `None` if it is none.
-fn bound(a: &Analysis<'_, '_>, block: usize) -> Option<u64> {
-    use ConditionCode as C;
-    let decision = a.decisions.get(&block)?;
-    let (bound, start_first) = match decision.values {
-        (x, Value::Const(c)) if x.is_from_thread() => (c, true),
-        (Value::Const(c), y) if y.is_from_thread() => (c, false),
-        _ => return None,
-    };
-    // `start <= c` and `start > c` split behind c, as do `c >= start` and `c < start`.
-    let behind = match decision.branch.condition_code() {
-        C::le | C::g | C::be | C::a => start_first,
-        C::l | C::ge | C::b | C::ae => !start_first,
-        _ => return None,
-    };
-    Some(bound.wrapping_add(u64::from(behind)) & 0xffff_ffff)
-}
-
-/// The probe before a comparison of a chunk's start with the bound, which decides whether the cycle is entered or left.
-fn comparison(
-    a: &Analysis<'_, '_>,
-    block: usize,
-    cycle: &NaturalLoop,
-) -> Result<ProbeSpec, &'static str> {
-    let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
-    let insn = &a.body.insns[decision.compare];
-    let with_zero = match insn.mnemonic() {
-        Mnemonic::Cmp => false,
-        Mnemonic::Test => true,
-        _ => return Err(UNCLEAR),
-    };
-    let (start_at, bound_at) = match decision.values {
-        (x, y) if x.is_from_thread() && !y.is_from_thread() => (0, 1),
-        (x, y) if y.is_from_thread() && !x.is_from_thread() => (1, 0),
-        _ => return Err(UNCLEAR),
-    };
-    let mut args = [NO_ARG; 8];
-    let (mut param, mut second) = (0, 0);
-    let ends_with_constant = match insn.op_kind(bound_at) {
-        _ if with_zero => true,
-        OpKind::Register | OpKind::Memory => false,
-        _ => {
-            second = insn.immediate(bound_at).cast_signed();
-            true
-        }
-    };
-    for (at, arg) in [(start_at, 0), (bound_at, 1)] {
-        if at == bound_at && with_zero {
-            continue;
-        }
-        if insn.op_kind(at) == OpKind::Memory {
-            args[2] = base_alone(insn).ok_or("its bound is in memory that no register leads to")?;
-            param = insn.memory_displacement64().cast_signed();
-        } else if at == start_at || !ends_with_constant {
-            args[arg] = dataflow::number(insn.op_register(at)).ok_or(UNCLEAR)? as u8;
-        }
-    }
-    let width = match insn.op_kind(start_at) {
-        OpKind::Memory => insn.memory_size().size(),
-        _ => insn.op_register(start_at).size(),
-    };
-    // Is another chunk executed where the branch is taken, or where it is not?
-    let target = decision.branch.near_branch_target();
-    let enters = |start: u64| {
-        let to = a.body.blocks.iter().position(|b| b.start == start);
-        to.is_some_and(|to| leads_into(a, block, to, cycle))
-    };
-    let taken = match (enters(target), enters(decision.branch.next_ip())) {
-        (true, false) => true,
-        (false, true) => false,
-        _ => return Err(UNCLEAR),
-    };
-    // The order `first operand ? second operand` under which it is.
-    let condition = match taken {
-        true => decision.branch.condition_code(),
-        false => {
-            let mut other = decision.branch;
-            other.negate_condition_code();
-            other.condition_code()
-        }
-    };
-    use ConditionCode as C;
-    let (strict, less, unsigned) = match condition {
-        C::l => (true, true, false),
-        C::le => (false, true, false),
-        C::g => (true, false, false),
-        C::ge => (false, false, false),
-        C::b => (true, true, true),
-        C::be => (false, true, true),
-        C::a => (true, false, true),
-        C::ae => (false, false, true),
-        _ => return Err(UNCLEAR),
-    };
-    if less != (start_at == 0) {
-        return Err(UNCLEAR);
-    }
-    // An immediate operand has no sign of its own.
-    let unused = 64 - 8 * width.clamp(1, 8);
-    second = match unsigned {
-        true => ((second.cast_unsigned() << unused) >> unused).cast_signed(),
-        false => (second << unused) >> unused,
-    };
-    Ok(ProbeSpec {
-        probe: Probe::InlineChunk,
-        args,
-        nargs: 0,
-        width: width as u8,
-        unsigned,
-        param,
-        second: second + i64::from(!strict),
-        chunks: false,
-    })
-}
-
-/// The register that the memory operand is a constant distance from.
-fn base_alone(insn: &Instruction) -> Option<u8> {
-    let alone = insn.memory_index() == Register::None && insn.segment_prefix() == Register::None;
-    let base = insn.memory_base();
-    (alone && base.size() == 8)
-        .then(|| dataflow::number(base))
-        .flatten()
-        .map(|n| n as u8)
-}
-
-/// Whether a block of the cycle follows on this side of a branch without leaving it for good: the side is in the cycle, or
-/// leads to its header.
-fn leads_into(a: &Analysis<'_, '_>, branch: usize, side: usize, cycle: &NaturalLoop) -> bool {
-    if cycle.blocks.contains(&branch) {
-        return cycle.blocks.contains(&side);
-    }
-    let mut seen = BTreeSet::from([branch]);
-    let mut work = vec![side];
-    while let Some(block) = work.pop() {
-        if block == cycle.header {
-            return true;
-        }
-        if seen.insert(block) {
-            work.extend_from_slice(&a.body.blocks[block].succs);
-        }
-    }
-    false
 }
 
 /// Whether a multiple of the number of threads is added to something that changes.

@@ -1,5 +1,6 @@
 //! gcc's `master` and `masked`: a comparison of the thread's number with a constant, or code that looks the same.
 
+use super::chunked::lone;
 use super::{Analysis, Decision};
 use crate::model::{ProbeSpec, Target};
 use crate::scan::calls;
@@ -11,17 +12,24 @@ use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
+use std::collections::BTreeSet;
 
 /// Adds the `master` blocks of a function to `drafts`.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
+    // Chunks of a single iteration are asked for in the same way.
+    let of_chunks = |d: &&Draft| d.detail.as_deref() == Some("static, chunk") && d.record.is_none();
+    let chunks: BTreeSet<u64> = drafts.iter().filter(of_chunks).map(|d| d.address).collect();
     for (&block, decision) in &a.decisions {
+        if chunks.contains(&a.body.insns[decision.compare].ip()) {
+            continue;
+        }
         let Some(filter) = filter(decision) else {
             continue;
         };
         let Some(entered) = entered(a, block, decision) else {
             continue;
         };
-        if a.post.parent(block) == Some(entered) {
+        if a.post.parent(block) == Some(entered) || lone::enters(a, block, entered) {
             continue;
         }
         let draft = begin(a, block, decision, filter, entered);
@@ -133,7 +141,7 @@ pub(super) fn filter(decision: &Decision) -> Option<i64> {
 }
 
 /// The block that the thread with this number enters.
-fn entered(a: &Analysis<'_, '_>, block: usize, decision: &Decision) -> Option<usize> {
+pub(super) fn entered(a: &Analysis<'_, '_>, block: usize, decision: &Decision) -> Option<usize> {
     let target = decision.branch.near_branch_target();
     let is_target = |&s: &usize| a.body.blocks[s].start == target;
     let succs = &a.body.blocks[block].succs;

@@ -134,7 +134,7 @@ pub(crate) fn find(
 ) -> bool {
     let (mut decisions, noticed) = look(module, body, flow);
     // Nothing of it can be there: most functions only ask for numbers.
-    let asks = |d: &Decision| master::filter(d).is_some();
+    let asks = |d: &Decision| master::filter(d).is_some() || chunked::lone::asks(d);
     let nothing = !loops::possible(&noticed)
         && noticed.strides.is_empty()
         && !decisions.values().any(asks)
@@ -245,6 +245,11 @@ fn compared(insn: &Instruction, mut values: (Value, Value)) -> Option<(Value, Va
             values.1 = Value::Const(1);
             Some(values)
         }
+        // A sum that is asked to be 0: nothing but the start of a chunk is computed so, from both numbers.
+        Mnemonic::Add => {
+            let sum = values.0.combine(values.1);
+            (sum == Value::FromBoth).then_some((sum, Value::Const(0)))
+        }
         _ => Some(values),
     }
 }
@@ -260,7 +265,7 @@ fn compare_before(body: &Body, block: usize) -> Option<usize> {
     match body.insns[source].mnemonic() {
         Mnemonic::Cmp | Mnemonic::Test => Some(source),
         // Shorter ways to compare with a constant, when the value isn't needed any more.
-        Mnemonic::Dec | Mnemonic::Sub if equality => Some(source),
+        Mnemonic::Dec | Mnemonic::Sub | Mnemonic::Add if equality => Some(source),
         _ => None,
     }
 }

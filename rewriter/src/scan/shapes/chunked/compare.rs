@@ -1,0 +1,232 @@
+//! The comparisons of chunks' starts with the bound, and the probes before them.
+
+use super::super::{Analysis, Decision, NaturalLoop};
+use super::FORMS;
+use crate::model::ProbeSpec;
+use crate::scan::dataflow;
+use crate::scan::value::Value;
+use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
+use ompfuse_format::abi::{NO_ARG, Probe};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const UNCOMPARED: &str = "its first chunk begins without a comparison";
+
+pub(super) const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
+
+/// Every chunk passes one comparison: the first one, or the one that leaves the cycle. Their probes, by address.
+pub(super) fn comparisons(
+    a: &Analysis<'_, '_>,
+    at: u64,
+    cycle: &NaturalLoop,
+) -> Result<BTreeMap<u64, ProbeSpec>, &'static str> {
+    let address = |block: usize| {
+        a.decisions
+            .get(&block)
+            .map(|d| a.body.insns[d.compare].ip())
+    };
+    let leaves = |b: &usize| a.leaves(*b, cycle);
+    let mut ways_out = cycle.blocks.iter().copied().filter(leaves);
+    let (Some(way_out), None) = (ways_out.next(), ways_out.next()) else {
+        return Err("its chunks end in several places");
+    };
+    let first = a
+        .decisions
+        .keys()
+        .copied()
+        .find(|&b| address(b) == Some(at))
+        .ok_or(UNCLEAR)?;
+    if !begins_chunks(a, first, cycle) {
+        return Err(UNCOMPARED);
+    }
+    // gcc may have another form of the loop for a single thread, say, in which nothing is compared.
+    let succs = &a.body.blocks[first].succs;
+    let mut entered = succs.iter().filter(|&&s| leads_into(a, first, s, cycle));
+    if !cycle.blocks.contains(&first) && !entered.all(|&s| a.post.dominates(cycle.header, s)) {
+        return Err(FORMS);
+    }
+    let bounds = [first, way_out].map(|b| bound(a, b));
+    if bounds[0] != bounds[1] {
+        return Err(UNCLEAR);
+    }
+    let mut out = BTreeMap::new();
+    for block in [first, way_out] {
+        out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
+    }
+    Ok(out)
+}
+
+/// Whether a comparison comes before every chunk that the cycle begins with: one before the cycle does; one in it if it
+/// also comes before the iterations.
+pub(super) fn begins_chunks(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
+    if !cycle.blocks.contains(&first) {
+        return a.dom.dominates(first, cycle.header);
+    }
+    let is_inner = |l: &&NaturalLoop| l.header != cycle.header && cycle.blocks.contains(&l.header);
+    let mut inner = a.cycles().iter().filter(is_inner);
+    let back = a.body.blocks[first].succs.contains(&cycle.header);
+    !back && inner.all(|l| a.dom.dominates(first, l.header))
+}
+
+/// The constant that a chunk's start is compared with, as a first number that is no start; `None` if it is none.
+fn bound(a: &Analysis<'_, '_>, block: usize) -> Option<u64> {
+    let decision = a.decisions.get(&block)?;
+    constant_bound(decision, Value::is_from_thread)
+}
+
+/// The same, where the start is of this kind.
+pub(super) fn constant_bound(decision: &Decision, is_start: fn(Value) -> bool) -> Option<u64> {
+    use ConditionCode as C;
+    let (bound, start_first) = match decision.values {
+        (x, Value::Const(c)) if is_start(x) => (c, true),
+        (Value::Const(c), y) if is_start(y) => (c, false),
+        _ => return None,
+    };
+    // `start <= c` and `start > c` split behind c, as do `c >= start` and `c < start`.
+    let behind = match decision.branch.condition_code() {
+        C::le | C::g | C::be | C::a => start_first,
+        C::l | C::ge | C::b | C::ae => !start_first,
+        _ => return None,
+    };
+    Some(bound.wrapping_add(u64::from(behind)) & 0xffff_ffff)
+}
+
+/// The probe before a comparison of a chunk's start with the bound, which decides whether the cycle is entered or left.
+fn comparison(
+    a: &Analysis<'_, '_>,
+    block: usize,
+    cycle: &NaturalLoop,
+) -> Result<ProbeSpec, &'static str> {
+    let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
+    let start_at = match decision.values {
+        (x, y) if x.is_from_thread() && !y.is_from_thread() => 0,
+        (x, y) if y.is_from_thread() && !x.is_from_thread() => 1,
+        _ => return Err(UNCLEAR),
+    };
+    // Is another chunk executed where the branch is taken, or where it is not?
+    let target = decision.branch.near_branch_target();
+    let enters = |start: u64| {
+        let to = a.body.blocks.iter().position(|b| b.start == start);
+        to.is_some_and(|to| leads_into(a, block, to, cycle))
+    };
+    let taken = match (enters(target), enters(decision.branch.next_ip())) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => return Err(UNCLEAR),
+    };
+    // The order `first operand ? second operand` under which it is.
+    let condition = match taken {
+        true => decision.branch.condition_code(),
+        false => {
+            let mut other = decision.branch;
+            other.negate_condition_code();
+            other.condition_code()
+        }
+    };
+    use ConditionCode as C;
+    let order = match condition {
+        C::l => (true, true, false),
+        C::le => (false, true, false),
+        C::g => (true, false, false),
+        C::ge => (false, false, false),
+        C::b => (true, true, true),
+        C::be => (false, true, true),
+        C::a => (true, false, true),
+        C::ae => (false, false, true),
+        _ => return Err(UNCLEAR),
+    };
+    probe(&a.body.insns[decision.compare], start_at, order)
+}
+
+/// The probe before a comparing instruction, behind one that also computes the start; `start_at`: the operand that is the chunk's start; the order of the operands
+/// under which there is a chunk: strict, less (else greater), unsigned.
+pub(super) fn probe(
+    insn: &Instruction,
+    start_at: u32,
+    (strict, less, unsigned): (bool, bool, bool),
+) -> Result<ProbeSpec, &'static str> {
+    let with_zero = match insn.mnemonic() {
+        Mnemonic::Cmp => false,
+        Mnemonic::Test => true,
+        Mnemonic::Add if insn.op0_kind() == OpKind::Register => true,
+        _ => return Err(UNCLEAR),
+    };
+    let bound_at = 1 - start_at;
+    if less != (start_at == 0) {
+        return Err(UNCLEAR);
+    }
+    let mut args = [NO_ARG; 8];
+    let (mut param, mut second) = (0, 0);
+    let ends_with_constant = match insn.op_kind(bound_at) {
+        _ if with_zero => true,
+        OpKind::Register | OpKind::Memory => false,
+        _ => {
+            second = insn.immediate(bound_at).cast_signed();
+            true
+        }
+    };
+    for (at, arg) in [(start_at, 0), (bound_at, 1)] {
+        if at == bound_at && with_zero {
+            continue;
+        }
+        if insn.op_kind(at) == OpKind::Memory {
+            args[2] = base_alone(insn).ok_or("its bound is in memory that no register leads to")?;
+            param = insn.memory_displacement64().cast_signed();
+        } else if at == start_at || !ends_with_constant {
+            args[arg] = dataflow::number(insn.op_register(at)).ok_or(UNCLEAR)? as u8;
+        }
+    }
+    let width = match insn.op_kind(start_at) {
+        OpKind::Memory => insn.memory_size().size(),
+        _ => insn.op_register(start_at).size(),
+    };
+    // An immediate operand has no sign of its own.
+    let unused = 64 - 8 * width.clamp(1, 8);
+    second = match unsigned {
+        true => ((second.cast_unsigned() << unused) >> unused).cast_signed(),
+        false => (second << unused) >> unused,
+    };
+    Ok(ProbeSpec {
+        probe: Probe::InlineChunk,
+        args,
+        nargs: 0,
+        width: width as u8,
+        unsigned,
+        param,
+        second: second + i64::from(!strict),
+        chunks: false,
+    })
+}
+
+/// The register that the memory operand is a constant distance from.
+fn base_alone(insn: &Instruction) -> Option<u8> {
+    let alone = insn.memory_index() == Register::None && insn.segment_prefix() == Register::None;
+    let base = insn.memory_base();
+    (alone && base.size() == 8)
+        .then(|| dataflow::number(base))
+        .flatten()
+        .map(|n| n as u8)
+}
+
+/// Whether a block of the cycle follows on this side of a branch without leaving it for good: the side is in the cycle, or
+/// leads to its header.
+pub(super) fn leads_into(
+    a: &Analysis<'_, '_>,
+    branch: usize,
+    side: usize,
+    cycle: &NaturalLoop,
+) -> bool {
+    if cycle.blocks.contains(&branch) {
+        return cycle.blocks.contains(&side);
+    }
+    let mut seen = BTreeSet::from([branch]);
+    let mut work = vec![side];
+    while let Some(block) = work.pop() {
+        if block == cycle.header {
+            return true;
+        }
+        if seen.insert(block) {
+            work.extend_from_slice(&a.body.blocks[block].succs);
+        }
+    }
+    false
+}

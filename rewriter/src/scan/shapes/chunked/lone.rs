@@ -1,0 +1,181 @@
+//! gcc's chunked static loops of one iteration whose variable is unsigned: as no number is below 0, a chunk's start is
+//! asked to be 0, which looks like a `master` where the start is the thread's number.
+//!
+//! ```text
+//! if (thread != 0) goto end;
+//! do body; while (threads == 0);               the next start, or what the optimiser has made of it
+//! ```
+//!
+//! What tells them from a `master`, and from all other code, is the cycle: its only way out is taken unless a number computed
+//! from that of threads is 0. Nobody repeats something as long as there are no threads; a start that is a sum with the
+//! thread's number is asked for in this way by a loop by hand of the same ranges (`for (i = thread; i == 0; i += threads)`) only.
+
+use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
+use super::Dealt;
+use super::compare::{self, UNCLEAR, UNCOMPARED, leads_into};
+use crate::model::ProbeSpec;
+use crate::scan::dataflow;
+use crate::scan::value::Value;
+use iced_x86::{Instruction, Mnemonic, OpKind};
+use ompfuse_patterns::Query;
+use std::collections::BTreeSet;
+
+/// Such a loop.
+pub(super) struct Lone<'x> {
+    /// Of its chunks.
+    pub cycle: &'x NaturalLoop,
+    /// Its first comparison, or the cycle's beginning.
+    pub at: u64,
+    /// Its probes.
+    pub dealt: Dealt<'x>,
+}
+
+/// The loops of this form, in the order of their cycles.
+pub(super) fn find<'x>(a: &'x Analysis<'_, '_>) -> Vec<Lone<'x>> {
+    if !a.decisions.values().any(asks) {
+        return Vec::new();
+    }
+    let loops = a.cycles().iter().filter_map(|c| Some((c, way_out(a, c)?)));
+    loops.map(|(c, way_out)| lone(a, c, way_out)).collect()
+}
+
+/// Whether it asks if a number that comes from that of threads is 0.
+pub(in super::super) fn asks(decision: &Decision) -> bool {
+    start(decision).is_some_and(|(value, _)| value.is_from_threads())
+}
+
+/// Whether a block's question, which looks like a `master`'s, is that of such a loop's first chunk.
+pub(in super::super) fn enters(a: &Analysis<'_, '_>, block: usize, entered: usize) -> bool {
+    let mut cycles = a.cycles().iter().filter(|c| !c.blocks.contains(&block));
+    cycles.any(|c| {
+        a.post.dominates(c.header, entered) && way_out(a, c).is_some() && is_quiet(a, entered, c)
+    })
+}
+
+/// The value that is asked to be 0, and which operand it is.
+fn start(decision: &Decision) -> Option<(Value, u32)> {
+    let equality = matches!(decision.branch.mnemonic(), Mnemonic::Je | Mnemonic::Jne);
+    match decision.values {
+        (value, Value::Const(0)) if equality => Some((value, 0)),
+        (Value::Const(0), value) if equality => Some((value, 1)),
+        _ => None,
+    }
+}
+
+/// The block whose branch leaves the cycle, if the cycle is a loop's of this form.
+fn way_out(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<usize> {
+    let mut ways_out = cycle.blocks.iter().filter(|&&b| a.leaves(b, cycle));
+    let (&way_out, None) = (ways_out.next()?, ways_out.next()) else {
+        return None;
+    };
+    let decision = a.decisions.get(&way_out).filter(|d| asks(d))?;
+    let again = master::entered(a, way_out, decision)?;
+    cycle.blocks.contains(&again).then_some(way_out)
+}
+
+/// The loop with this cycle.
+fn lone<'x>(a: &Analysis<'_, '_>, cycle: &'x NaturalLoop, way_out: usize) -> Lone<'x> {
+    let Some(first) = first(a, cycle, way_out) else {
+        return Lone {
+            cycle,
+            at: a.body.blocks[cycle.header].start,
+            dealt: Err(UNCOMPARED),
+        };
+    };
+    let probes = [first, way_out].map(|block| probe(a, block));
+    let probes = probes.into_iter().collect::<Result<_, _>>();
+    Lone {
+        cycle,
+        at: place(a, first).ip(),
+        dealt: probes.map(|probes| (cycle, probes)),
+    }
+}
+
+/// The instruction that the probe of a block's comparison stands before: where a sum is compared by being computed, it is known
+/// behind that only.
+fn place<'x>(a: &'x Analysis<'_, '_>, block: usize) -> &'x Instruction {
+    let compare = a.decisions[&block].compare;
+    let behind = a.body.insns[compare].mnemonic() == Mnemonic::Add;
+    &a.body.insns[compare + usize::from(behind)]
+}
+
+/// The probe of the comparison of a block, and its address.
+fn probe(a: &Analysis<'_, '_>, block: usize) -> Result<(u64, ProbeSpec), &'static str> {
+    let decision = &a.decisions[&block];
+    let compare = &a.body.insns[decision.compare];
+    let (_, at) = start(decision).ok_or(UNCLEAR)?;
+    // What is at most 0, of numbers without sign, is 0.
+    let probe = compare::probe(compare, at, (false, true, true))?;
+    Ok((place(a, block).ip(), probe))
+}
+
+/// The block whose branch decides whether there is a first chunk, which all threads come by: that of the cycle if they all come to
+/// the cycle (only one executes the iteration, so it is behind the branch), else one before the cycle that nothing else
+/// depends on.
+fn first(a: &Analysis<'_, '_>, cycle: &NaturalLoop, way_out: usize) -> Option<usize> {
+    if is_met_by_all(a, cycle.header) {
+        return Some(way_out);
+    }
+    let decides = |block: usize, decision: &Decision| {
+        let entered = master::entered(a, block, decision)?;
+        let from_thread = start(decision)?.0.is_from_thread();
+        let only = |&s: &usize| s == entered || !leads_into(a, block, s, cycle);
+        (from_thread
+            && !cycle.blocks.contains(&block)
+            && a.dom.dominates(block, cycle.header)
+            && is_met_by_all(a, block)
+            && a.post.dominates(cycle.header, entered)
+            && a.body.blocks[block].succs.iter().all(only)
+            && is_quiet(a, entered, cycle))
+        .then_some(block)
+    };
+    let mut found = a.decisions.iter().filter_map(|(&b, d)| decides(b, d));
+    // With two of them, something else was asked too.
+    let (first, None) = (found.next()?, found.next()) else {
+        return None;
+    };
+    Some(first)
+}
+
+/// Whether every thread that asks for its number comes to a block then.
+fn is_met_by_all(a: &Analysis<'_, '_>, block: usize) -> bool {
+    let mut leads = a.body.leads.iter().map(|&i| &a.body.insns[i]);
+    leads.any(|insn| {
+        let asks = match dataflow::callee(a.module, insn, None) {
+            dataflow::Callee::Runtime(n) => matches!(
+                a.module.entries.callees[n].query(),
+                Some(Query::ThreadNum | Query::TeamNum)
+            ),
+            dataflow::Callee::Other => false,
+        };
+        let from = a.body.block_at(insn.ip()).filter(|_| asks);
+        from.is_some_and(|b| a.dom.dominates(b, block) && a.post.dominates(block, b))
+    })
+}
+
+/// Whether nothing is done from a block's beginning to the cycle that somebody else could see: no call, no store but
+/// to the stack, no other cycle. What is done there may be a `master` that asks the same question.
+fn is_quiet(a: &Analysis<'_, '_>, from: usize, cycle: &NaturalLoop) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut work = vec![from];
+    let mut quiet = true;
+    while let Some(block) = work.pop().filter(|_| quiet) {
+        if block == cycle.header || !seen.insert(block) {
+            continue;
+        }
+        let mut others = a.cycles().iter().filter(|c| c.blocks.contains(&block));
+        quiet &= others.all(|c| c.blocks.contains(&cycle.header));
+        a.visit(block, |_, insn, state| {
+            let memory = insn.op_count() > 0 && insn.op0_kind() == OpKind::Memory;
+            let reads = matches!(
+                insn.mnemonic(),
+                Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Nop
+            );
+            let base = dataflow::number(insn.memory_base());
+            let own = base.is_some_and(|r| matches!(state.reg(r), Value::Stack(_)));
+            quiet &= !is_call(insn) && (!memory || reads || own);
+        });
+        work.extend_from_slice(&a.body.blocks[block].succs);
+    }
+    quiet
+}
