@@ -70,7 +70,7 @@ post(); }}
     let mut count = 0;
     for t in ["unsigned", "unsigned long"] {
         for head in ["i = 0; i < 1; i++", "i = 3; i < 5; i += 2"] {
-            for chunk in [1, 3] {
+            for chunk in [1, 2, 3, 4] {
                 for (wait, behind) in [("", ""), ("nowait", "post();")] {
                     writeln!(
                         source,

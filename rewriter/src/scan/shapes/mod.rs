@@ -21,7 +21,7 @@ use super::dom::Dominators;
 use super::draft::Draft;
 use super::value::{State, Value};
 use crate::model::ProbeSpec;
-use iced_x86::{FlowControl, Instruction, Mnemonic};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use ompfuse_format::abi::{NO_ARG, Probe};
 use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -245,10 +245,12 @@ fn compared(insn: &Instruction, mut values: (Value, Value)) -> Option<(Value, Va
             values.1 = Value::Const(1);
             Some(values)
         }
-        // A sum that is asked to be 0: nothing but the start of a chunk is computed so, from both numbers.
-        Mnemonic::Add => {
-            let sum = values.0.combine(values.1);
-            (sum == Value::FromBoth).then_some((sum, Value::Const(0)))
+        // A result that is asked to be 0, of interest only if it is computed from the thread's number: a chunk's start.
+        Mnemonic::Add | Mnemonic::Shl => {
+            let result = values.0.combine(values.1);
+            let constant = insn.op1_kind() == OpKind::Immediate8 && insn.immediate8() != 0;
+            let sets_flags = insn.mnemonic() == Mnemonic::Add || constant;
+            (sets_flags && result.is_from_thread()).then_some((result, Value::Const(0)))
         }
         _ => Some(values),
     }
@@ -265,7 +267,7 @@ fn compare_before(body: &Body, block: usize) -> Option<usize> {
     match body.insns[source].mnemonic() {
         Mnemonic::Cmp | Mnemonic::Test => Some(source),
         // Shorter ways to compare with a constant, when the value isn't needed any more.
-        Mnemonic::Dec | Mnemonic::Sub | Mnemonic::Add if equality => Some(source),
+        Mnemonic::Dec | Mnemonic::Sub | Mnemonic::Add | Mnemonic::Shl if equality => Some(source),
         _ => None,
     }
 }

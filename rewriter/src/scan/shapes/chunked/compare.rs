@@ -147,7 +147,7 @@ pub(super) fn probe(
     let with_zero = match insn.mnemonic() {
         Mnemonic::Cmp => false,
         Mnemonic::Test => true,
-        Mnemonic::Add if insn.op0_kind() == OpKind::Register => true,
+        Mnemonic::Add | Mnemonic::Shl if insn.op0_kind() == OpKind::Register => true,
         _ => return Err(UNCLEAR),
     };
     let bound_at = 1 - start_at;

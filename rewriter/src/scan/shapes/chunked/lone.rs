@@ -91,11 +91,12 @@ fn lone<'x>(a: &Analysis<'_, '_>, cycle: &'x NaturalLoop, way_out: usize) -> Lon
     }
 }
 
-/// The instruction that the probe of a block's comparison stands before: where a sum is compared by being computed, it is known
-/// behind that only.
+/// The instruction that the probe of a block's comparison stands before: where the start is compared by being computed, it
+/// is known behind that only.
 fn place<'x>(a: &'x Analysis<'_, '_>, block: usize) -> &'x Instruction {
     let compare = a.decisions[&block].compare;
-    let behind = a.body.insns[compare].mnemonic() == Mnemonic::Add;
+    let mnemonic = a.body.insns[compare].mnemonic();
+    let behind = matches!(mnemonic, Mnemonic::Add | Mnemonic::Shl);
     &a.body.insns[compare + usize::from(behind)]
 }
 
