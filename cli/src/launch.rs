@@ -69,6 +69,14 @@ pub(crate) struct Ended {
     pub(crate) interrupted: Option<i32>,
 }
 
+/// Seconds since 1970.
+pub(crate) fn now() -> f64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs_f64()
+}
+
 /// Runs a program to its end. Working folder, standard input and error are this command's.
 pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
     let mut command = Command::new(launch.file);
@@ -80,10 +88,7 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
         command.stdout(Stdio::from(std::io::stderr()));
     }
     let hold = interrupt::hold();
-    let started = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs_f64();
+    let started = now();
     let clock = Instant::now();
     let mut child = command.spawn().with_context(|| {
         format!(
@@ -150,6 +155,7 @@ pub(crate) fn status_of(exit: Exit) -> u8 {
     match exit {
         Exit::Code(code) => code as u8,
         Exit::Signal(signal) => (128 + signal) as u8,
+        Exit::Unknown => 1,
     }
 }
 
@@ -158,6 +164,7 @@ pub(crate) fn describe(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit status {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Unknown => "its end was not seen".to_owned(),
     }
 }
 

@@ -7,9 +7,10 @@ pub(crate) use arranged::arranged;
 
 use crate::input::{self, Input};
 use crate::memory;
+use crate::{program, run_dir};
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use ompfuse_format::run::RUN_FILE;
+use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
@@ -206,13 +207,14 @@ pub(crate) fn name(path: &Path) -> String {
 
 /// The runs that a path means: a run folder, or all of a folder of runs in the order of their numbers.
 fn runs(path: &Path) -> Result<Vec<PathBuf>> {
-    if path.join(RUN_FILE).is_file() {
+    let is_run = |p: &Path| p.join(RUN_FILE).is_file() || p.join(BEGUN_FILE).is_file();
+    if is_run(path) {
         return Ok(vec![path.to_owned()]);
     }
     let listing =
         std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
     let mut found: Vec<PathBuf> = listing.filter_map(|e| Some(e.ok()?.path())).collect();
-    found.retain(|p| p.join(RUN_FILE).is_file());
+    found.retain(|p| is_run(p));
     if found.is_empty() {
         bail!(
             "{} holds no run (no {RUN_FILE} in it or in its folders); make one with `ompfuse record`",
@@ -255,10 +257,31 @@ fn read_with<T>(
             files.push((name, input::map(&path)?));
         }
     }
+    let begun = begun(folder, &files).map(|header| (RUN_FILE, header));
+    let begun = begun.iter().map(|(name, header)| (*name, &header[..]));
     let bytes = files.iter().map(|(name, input)| (name.as_str(), &**input));
+    let bytes = bytes.chain(begun);
     let files = RunFiles::from_folder(bytes)
         .with_context(|| format!("cannot read the run {}", folder.display()))?;
     read(&files)
+}
+
+/// The header of a run whose end nobody has seen, with the modules that its processes have loaded by now; `None`: it ended.
+fn begun(folder: &Path, files: &[(String, Input)]) -> Option<Vec<u8>> {
+    if files.iter().any(|(name, _)| name == RUN_FILE) {
+        return None;
+    }
+    let (_, bytes) = files.iter().find(|(name, _)| name == BEGUN_FILE)?;
+    let mut header: RunHeader = serde_json::from_slice(bytes).ok()?;
+    let processes = run_dir::read_processes(folder).ok()?;
+    for status in processes.modules() {
+        if !header.modules.iter().any(|m| m.patched == status.path) {
+            header
+                .modules
+                .extend(program::loaded(Path::new(&status.path)));
+        }
+    }
+    serde_json::to_vec(&header).ok()
 }
 
 /// What is in a folder.

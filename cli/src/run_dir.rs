@@ -1,12 +1,12 @@
 //! Folders for runs, and the header that each gets.
 
 use crate::atomic;
-use crate::launch::Ended;
+use crate::launch::{self, Ended};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::run::{
-    EventSet, EventStatus, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader, RunModule,
-    events_file, events_file_process, module_file_process,
+    BEGUN_FILE, EventSet, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE,
+    RunHeader, RunModule, events_file, events_file_process, module_file_process,
 };
 use serde::de::DeserializeOwned;
 use std::ffi::{OsStr, OsString};
@@ -82,13 +82,14 @@ pub(crate) struct Program<'a> {
     pub(crate) modules: Vec<RunModule>,
 }
 
-/// Writes `run.json`. `switch_cost_ns`: see [`RunHeader::switch_cost_ns`].
+/// Writes `run.json`, or, as long as the program has not ended, `begun.json`. `switch_cost_ns`: see
+/// [`RunHeader::switch_cost_ns`].
 pub(crate) fn write_header(
     folder: &Path,
     program: &Program<'_>,
     events: &[String],
     switch_cost_ns: Option<u64>,
-    ended: &Ended,
+    ended: Option<&Ended>,
 ) -> Result<()> {
     let uname = rustix::system::uname();
     let header = RunHeader {
@@ -104,14 +105,19 @@ pub(crate) fn write_header(
         kernel: uname.release().to_string_lossy().into_owned(),
         environment: openmp_environment(std::env::vars_os()),
         events: events.to_vec(),
-        started: ended.started,
-        duration_s: ended.duration_s,
-        exit: ended.exit,
+        started: ended.map_or_else(launch::now, |e| e.started),
+        duration_s: ended.map_or(0.0, |e| e.duration_s),
+        exit: ended.map_or(Exit::Unknown, |e| e.exit),
         switch_cost_ns,
         modules: program.modules.clone(),
     };
     let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;
-    atomic::write(&folder.join(RUN_FILE), &json, 0o600)
+    let name = ended.map_or(BEGUN_FILE, |_| RUN_FILE);
+    atomic::write(&folder.join(name), &json, 0o600)?;
+    if ended.is_some() {
+        let _ = std::fs::remove_file(folder.join(BEGUN_FILE)); // whoever finds both goes by the other
+    }
+    Ok(())
 }
 
 /// Logical processors that are online.
@@ -295,7 +301,7 @@ mod tests {
             &program,
             &["cycles".to_owned()],
             Some(7),
-            &ended,
+            Some(&ended),
         )
         .unwrap();
         let header: RunHeader = read_json(&folder.path().join(RUN_FILE)).unwrap().unwrap();

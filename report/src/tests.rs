@@ -229,6 +229,8 @@ fn text_of_a_profile_with_everything_wrong() {
     let sites = &mut one.header.modules[0].sites;
     sites[5].outcome = ompfuse_format::site::Outcome::Skipped;
     sites[5].reason = Some("3 bytes free, 5 needed".into());
+    sites[4].outcome = ompfuse_format::site::Outcome::Skipped;
+    sites[4].reason = Some("a probe would cost more than the instruction; listed only".into());
     one.header.exit = ompfuse_format::run::Exit::Code(3);
     let mut two = FakeRun::new(LISTING_SITES, &["instructions"]);
     let mut threads = listing_threads(1, true, BEGIN);

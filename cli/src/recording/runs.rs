@@ -11,7 +11,8 @@ use crate::running::Reload;
 use crate::simulate::{Simulated, Simulator};
 use anyhow::{Result, bail};
 use ompfuse_format::run::{
-    ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule, TAKES_TURNS,
+    BEGUN_FILE, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule,
+    TAKES_TURNS,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -49,12 +50,15 @@ impl Recorder<'_> {
             Some(_) => None,
             None => counters::switch_cost_ns(set),
         };
+        // For whoever reads what is left if this command is killed; on a full disk there is none.
+        let _ = run_dir::write_header(&path, &self.program, set, switch_cost_ns, None);
         let ended = self.launch(&path, sets).inspect_err(|_| {
-            let _ = std::fs::remove_dir(&path); // nothing is in it
+            let _ = std::fs::remove_file(path.join(BEGUN_FILE));
+            let _ = std::fs::remove_dir(&path); // nothing else is in it
         })?;
         let processes = run_dir::read_processes(&path);
         self.learn(processes.iter().flat_map(Processes::modules));
-        run_dir::write_header(&path, &self.program, set, switch_cost_ns, &ended)?;
+        run_dir::write_header(&path, &self.program, set, switch_cost_ns, Some(&ended))?;
         let failed = launch::status_of(ended.exit);
         if failed != 0 {
             let program = Path::new(self.program.name).display();

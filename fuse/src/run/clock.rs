@@ -15,7 +15,7 @@ pub(crate) struct Clock {
 pub(crate) enum RateSource {
     /// Two clock readings.
     Measured,
-    /// The duration of the run.
+    /// Two readings at the begin, or the duration of the run.
     Estimated,
     /// Nothing: one tick counts as one nanosecond.
     Unknown,
@@ -28,14 +28,23 @@ pub(crate) fn rate(begin: ClockPair, end: ClockPair) -> Option<f64> {
     Some(ns as f64 / ticks as f64)
 }
 
+/// What two readings at a process's begin must lie apart, in nanoseconds: a reading is exact to some tens of them.
+const START_NS: u64 = 20_000;
+
+/// As [`rate`], of a reading at the begin and one soon after it: right to some tenths of a percent; `None` if they lie too close.
+pub(crate) fn rate_at_start(begin: ClockPair, soon: ClockPair) -> Option<f64> {
+    rate(begin, soon).filter(|_| soon.ns - begin.ns >= START_NS)
+}
+
 impl Clock {
     /// `begin`: reading at the process's begin; `run_begin_ns`: the run's. `measured`: the rate, if two readings of
-    /// this process (or of another on the same machine) give one. Otherwise `duration_s`, from the begin to the last
-    /// tick that was seen.
+    /// this process (or of another on the same machine) give one. Otherwise that `at_start` ([`rate_at_start`]), or
+    /// `duration_s`, from the begin to the last tick that was seen.
     pub(crate) fn new(
         begin: ClockPair,
         run_begin_ns: u64,
         measured: Option<f64>,
+        at_start: Option<f64>,
         last_tsc: u64,
         duration_s: f64,
     ) -> (Clock, RateSource) {
@@ -43,7 +52,7 @@ impl Clock {
             let ticks = last_tsc.checked_sub(begin.tsc).filter(|&t| t > 0)?;
             (duration_s > 0.0 && duration_s.is_finite()).then(|| duration_s * 1e9 / ticks as f64)
         };
-        let (ns_per_tick, source) = match (measured, estimated()) {
+        let (ns_per_tick, source) = match (measured, at_start.or_else(estimated)) {
             (Some(rate), _) => (rate, RateSource::Measured),
             (None, Some(rate)) => (rate, RateSource::Estimated),
             (None, None) => (1.0, RateSource::Unknown),
@@ -85,7 +94,7 @@ mod tests {
                 ns: 1050,
             },
         );
-        let (clock, source) = Clock::new(begin, 40, rate(begin, end), 0, 9.0);
+        let (clock, source) = Clock::new(begin, 40, rate(begin, end), Some(7.0), 0, 9.0);
         assert_eq!(source, RateSource::Measured);
         assert_eq!(
             (clock.at(1000), clock.at(4000), clock.at(700)),
@@ -95,12 +104,23 @@ mod tests {
     }
 
     #[test]
+    fn two_readings_at_the_begin_come_before_the_duration() {
+        let at = |tsc, ns| ClockPair { tsc, ns };
+        let begin = at(1000, 0);
+        assert_eq!(rate_at_start(begin, at(1500, START_NS - 1)), None);
+        let rate = rate_at_start(begin, at(1000 + START_NS / 2, START_NS));
+        assert_eq!(rate, Some(2.0));
+        let (clock, source) = Clock::new(begin, 0, None, rate, 3000, 1.0);
+        assert_eq!((source, clock.length(7)), (RateSource::Estimated, 14));
+    }
+
+    #[test]
     fn without_a_second_reading_the_duration_serves() {
         let begin = ClockPair { tsc: 1000, ns: 0 };
         assert_eq!(rate(begin, begin), None);
-        let (clock, source) = Clock::new(begin, 0, None, 3000, 1e-6);
+        let (clock, source) = Clock::new(begin, 0, None, None, 3000, 1e-6);
         assert_eq!((source, clock.at(3000)), (RateSource::Estimated, 1000));
-        let (clock, source) = Clock::new(begin, 0, None, 0, 1.0);
+        let (clock, source) = Clock::new(begin, 0, None, None, 0, 1.0);
         assert_eq!((source, clock.length(7)), (RateSource::Unknown, 7));
     }
 }

@@ -13,9 +13,7 @@ use std::collections::BTreeMap;
 #[non_exhaustive]
 pub enum RunError {
     /// No header.
-    #[error(
-        "no {RUN_FILE}: this is not a run folder, or `ompfuse record` was killed before the program ended"
-    )]
+    #[error("no {RUN_FILE}: this is not a run folder")]
     NoHeader,
     /// A header that can't be read.
     #[error("{RUN_FILE} can't be read: {0}")]

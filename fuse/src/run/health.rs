@@ -46,7 +46,9 @@ pub enum Problem {
         process: String,
     },
     /// The process did not end in an orderly way.
-    #[error("process {pid} did not end in an orderly way: what it recorded last may be missing")]
+    #[error(
+        "process {pid} did not end in an orderly way (killed, or it became another program): what it recorded last may be missing"
+    )]
     Killed {
         /// The process.
         pid: u32,
@@ -59,10 +61,8 @@ pub enum Problem {
         /// Why, in the runtime library's words.
         reason: String,
     },
-    /// The rate of the time stamp counter had to be estimated from the run's duration.
-    #[error(
-        "times of process {pid} are estimates: it left no second clock reading, the run's duration was used"
-    )]
+    /// The rate of the time stamp counter had to be estimated from readings at the begin, or the run's duration.
+    #[error("times of process {pid} are estimates: it left no reading of the clock at its end")]
     EstimatedClock {
         /// The process.
         pid: u32,

@@ -5,7 +5,7 @@
 //! is read in parts: the first pass keeps only the nodes that something happened in, the second, as often as it is wanted, makes the
 //! rows of some places.
 
-use super::clock::{Clock, RateSource, rate};
+use super::clock::{Clock, RateSource, rate, rate_at_start};
 use super::files::{ProcessFiles, RunFiles};
 use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
@@ -19,7 +19,7 @@ use crate::label::Labels;
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{NO_SITE, USER_MODULE, split_site};
-use ompfuse_format::run::RunHeader;
+use ompfuse_format::run::{Exit, RunHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ impl<'a> RunReader<'a> {
     }
 
     fn keeping(files: &RunFiles<'a>, keep: Keep, told: Told<'_>) -> RunReader<'a> {
-        let header = files.header.clone();
+        let mut header = files.header.clone();
         let mut health = Health {
             problems: files.problems.clone(),
             ..Health::default()
@@ -97,6 +97,9 @@ impl<'a> RunReader<'a> {
         let any_rate = processes
             .iter()
             .find_map(|p| rate(p.header.begin, p.end.as_ref()?.end));
+        let started_rate = processes
+            .iter()
+            .find_map(|p| rate_at_start(p.header.begin, p.costs.clock?));
         let events = event_infos(&header.events, &processes);
         let counted: Vec<String> = events
             .iter()
@@ -122,6 +125,7 @@ impl<'a> RunReader<'a> {
         let mut book = SiteBook::new(&header.modules);
         let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
         let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
+        let mut last_ns = 0;
         for (process, mut threads) in processes.iter().zip(surveyed) {
             let pid = process.header.pid;
             let last_tsc = threads.iter().map(|p| p.last_tsc).max().unwrap_or(0);
@@ -134,9 +138,11 @@ impl<'a> RunReader<'a> {
                 process.header.begin,
                 run_begin,
                 measured,
+                started_rate,
                 last_tsc,
                 header.duration_s,
             );
+            last_ns = last_ns.max(clock.at(last_tsc));
             match source {
                 RateSource::Measured => {}
                 RateSource::Estimated => health.problems.push(Problem::EstimatedClock { pid }),
@@ -222,6 +228,9 @@ impl<'a> RunReader<'a> {
                 counters,
                 threads,
             });
+        }
+        if header.exit == Exit::Unknown {
+            header.duration_s = last_ns as f64 / 1e9; // so long it went on at least
         }
         let ids = match_processes(&processes, &infos, &prepared, &mut health);
         let sites = Arc::new(book.sites);

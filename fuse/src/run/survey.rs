@@ -4,7 +4,7 @@ use super::files::{ProcessFiles, ThreadBytes};
 use super::health::{Health, Problem};
 use super::nodes::NodeSet;
 use ompfuse_format::Construct;
-use ompfuse_format::record::{self, Interval, Node, Record, RecordError, ThreadFile};
+use ompfuse_format::record::{self, HEADER_LEN, Interval, Node, Record, RecordError, ThreadFile};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
@@ -184,6 +184,13 @@ pub(super) fn threads<'a>(
                 let error = found.error.clone();
                 threads.push(found);
                 error
+            }
+            // The thread was just beginning when its process was ended, which is said of the process.
+            Err(_)
+                if process.end.is_none()
+                    && thread.bytes.iter().take(HEADER_LEN).all(|&b| b == 0) =>
+            {
+                None
             }
             Err(error) => Some(error),
         };

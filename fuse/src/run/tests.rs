@@ -117,6 +117,9 @@ fn a_killed_process_keeps_what_it_recorded() {
     fake.header.duration_s = 1e-6;
     let threads = listing_threads(0, false, BEGIN);
     fake.process(5, BEGIN, threads, false);
+    // Threads that were just beginning: a file is there, its header isn't yet.
+    fake.files.push(("5-8.rec".to_owned(), vec![]));
+    fake.files.push(("5-9.rec".to_owned(), vec![0; 8192]));
     let run = fake.read();
     assert_eq!(run.xus.len(), 16);
     // Nodes are recorded when something refers to them, so the labels are whole.

@@ -56,6 +56,9 @@ pub(super) fn header(report: &Report, paint: Paint) -> String {
             Some(Exit::Code(0)) | None => continue,
             Some(Exit::Code(code)) => format!("ended with status {code}"),
             Some(Exit::Signal(signal)) => format!("was ended by signal {signal}"),
+            Some(Exit::Unknown) => {
+                "still runs, or the command that recorded it was killed,".to_owned()
+            }
         };
         text.push_str(&paint.warn(&format!("the program {end} in run {}", at + 1)));
         text.push('\n');
@@ -345,21 +348,23 @@ pub(super) fn missing_events(report: &Report, options: TextOptions) -> Option<St
 /// Sites without a probe: what happens there is in the numbers of the code around them.
 pub(super) fn skipped(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };
-    let modules: Vec<_> = report
-        .modules
-        .iter()
-        .filter(|m| !m.skipped.is_empty())
-        .collect();
-    if modules.is_empty() {
-        return None;
-    }
+    // Reference counts of C++ and Cython have hundreds of them: no loss, and no reason to look for one.
+    let is_small = |reason: &str| reason.ends_with("; listed only");
+    let of_small = report.modules.iter().flat_map(|m| &m.skipped);
+    let small = of_small.filter(|(reason, _)| is_small(reason));
+    let small: u32 = small.map(|(_, n)| n).sum();
     let mut text = paint.bold("Not seen");
     text.push('\n');
-    for module in modules {
-        let left: u32 = module.skipped.values().sum();
+    let empty = text.len();
+    for module in &report.modules {
+        let skipped = module.skipped.iter();
+        let skipped: Vec<_> = skipped.filter(|(reason, _)| !is_small(reason)).collect();
+        if skipped.is_empty() {
+            continue;
+        }
+        let left: u32 = skipped.iter().map(|(_, n)| **n).sum();
         let file = module.path.rsplit('/').next().unwrap_or(&module.path);
-        let why: Vec<String> = module
-            .skipped
+        let why: Vec<String> = skipped
             .iter()
             .map(|(reason, n)| format!("{reason} ({n})"))
             .collect();
@@ -370,7 +375,13 @@ pub(super) fn skipped(report: &Report, options: TextOptions) -> Option<String> {
         );
         text.push_str(&wrap(&line, options.width, "  "));
     }
-    Some(text)
+    if small > 0 {
+        let line = format!(
+            "atomic instructions and fences: {small} have no probe, which would take longer than they do"
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
+    }
+    (text.len() > empty).then_some(text)
 }
 
 /// Losses and other shortcomings.

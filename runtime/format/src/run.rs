@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! run-0001/
-//!   run.json               RunHeader, written by the command that starts the program
+//!   run.json               RunHeader, written by the command that starts the program (begun.json until the program's end)
 //!   process-<pid>.json     ProcessHeader, by the runtime library when recording begins in a process
 //!   module-<pid>-<n>.json  ModuleStatus of a module that was loaded later
 //!   events-<pid>-<n>.json  EventSet that was added while the process ran
@@ -56,6 +56,10 @@ pub fn library_key(dev: u64, ino: u64, size: u64, mtime: i64, mtime_ns: i64) -> 
 
 /// Name of the run header in its folder.
 pub const RUN_FILE: &str = "run.json";
+
+/// Name of the run header from the program's start until [`RUN_FILE`] is written: who finds it alone reads a run that goes on,
+/// or whose command was killed. Its duration is 0, its modules are those that were known then.
+pub const BEGUN_FILE: &str = "begun.json";
 
 /// Name of the file that describes a module which a process loaded after its recording began. `key`: the process, as in
 /// the name of its header.
@@ -204,6 +208,9 @@ pub struct ProcessCosts {
     /// What the probes of an execution unit add to the counts of the first event set.
     #[serde(default)]
     pub probes: Vec<ProbeCount>,
+    /// When that had been measured: with [`ProcessHeader::begin`] it tells the clock's rate where there is no end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockPair>,
 }
 
 /// Written at an orderly exit.
@@ -244,6 +251,8 @@ pub enum Exit {
     Code(i32),
     /// A signal ended it.
     Signal(i32),
+    /// Nobody has seen it end: the command that started it was killed, or it goes on.
+    Unknown,
 }
 
 /// The header of a run.

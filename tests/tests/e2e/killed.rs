@@ -85,3 +85,62 @@ fn what_recording_costs_is_known_of_a_killed_run() {
     filter.args(["report", "--suggest-filter=5"]).arg(&out);
     process::run(&mut filter).ok("a filter");
 }
+
+/// Batch systems kill everything at once, the command too. The program's parent is it here, or a shell that it has started.
+#[test]
+fn a_run_whose_command_was_killed_is_readable() {
+    let Some(build) = Fixture::open("lifecycle").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    for (how, program_killed) in [("return", false), ("kill", true)] {
+        let folder = tempfile::tempdir().expect("there is room for a recording");
+        let (whole, out) = (folder.path().join("whole"), folder.path().join("runs"));
+        let script = format!(
+            "{} 10 {how}; [ $0 = whole ] || kill -9 $PPID",
+            build.path.display()
+        );
+        let record = |out: &Path, name: &str| {
+            let mut recorder = command::with_threads(2);
+            recorder
+                .arg("record")
+                .args(table::ONE_EVENT)
+                .arg("-o")
+                .arg(out);
+            process::run(recorder.args(["--", "/bin/sh", "-c", &script, name]))
+        };
+        assert_eq!(record(&whole, "whole").status, 0);
+        let ended = record(&out, "killed");
+        assert_eq!(ended.status, 128 + 9, "{ended:?}");
+        let run = out.join("run-0001");
+        assert!(!run.join("run.json").exists(), "it can't have been written");
+        // The same execution units, with labels and places.
+        let labels = |folder: &Path| {
+            let xus = table::export(folder);
+            let mut labels: Vec<(String, String)> =
+                xus.into_iter().map(|xu| (xu.construct, xu.label)).collect();
+            labels.sort();
+            labels
+        };
+        let wanted = labels(&whole.join("run-0001"));
+        assert!(
+            wanted.len() >= 10 && labels(&run) == wanted,
+            "{how}: {wanted:?}"
+        );
+        let mut report = command::with_threads(1);
+        let text = process::run(report.arg("report").arg(&out))
+            .ok("a report")
+            .text();
+        assert!(
+            text.contains("the command that recorded it was killed"),
+            "{text}"
+        );
+        assert!(!text.contains("are ticks"), "{text}");
+        assert_eq!(text.contains("are estimates"), program_killed, "{text}");
+        let ended = command::json(["report", &out.to_string_lossy(), "--format", "json"]);
+        assert_eq!(ended["runs"][0]["exit"], "unknown", "{ended:#}");
+        assert!(
+            ended["runs"][0]["duration_s"].as_f64() > Some(0.0),
+            "{ended:#}"
+        );
+    }
+}
