@@ -4,6 +4,7 @@ use crate::commands::combine::Strategy;
 use crate::progress::{self, Whole};
 use crate::{counters, load};
 use anyhow::Result;
+use clap::ValueEnum;
 use ompfuse_format::event::is_hardware;
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_fuse::plan::Correlations;
@@ -123,17 +124,30 @@ impl SetArgs {
         )
     }
 
-    /// The sets that may be recorded, and the events that are in none of them.
-    pub(crate) fn limited(&self, mut sets: Vec<Vec<String>>) -> (Vec<Vec<String>>, Vec<String>) {
-        let most = self.max_runs.map_or(usize::MAX, |n| n as usize);
-        let rest = sets.split_off(most.min(sets.len()));
-        let mut left_out: Vec<String> = vec![];
-        for event in rest.into_iter().flatten() {
-            if !sets.iter().flatten().chain(&left_out).any(|e| *e == event) {
-                left_out.push(event);
-            }
-        }
+    /// The sets that may be recorded, and those of the events that are in none of them.
+    pub(crate) fn limited(
+        &self,
+        mut sets: Vec<Vec<String>>,
+        events: &[&str],
+    ) -> (Vec<Vec<String>>, Vec<String>) {
+        sets.truncate(self.max_runs.map_or(usize::MAX, |n| n as usize));
+        let is_left_out = |event: &&&str| !sets.iter().flatten().any(|e| e == **event);
+        let left_out = events.iter().filter(is_left_out);
+        let left_out = left_out.map(|&e| e.to_owned()).collect();
         (sets, left_out)
+    }
+
+    /// Why events are in none of so many sets.
+    pub(crate) fn why_left_out(&self, sets: usize) -> String {
+        match self.max_runs {
+            Some(_) => format!("as --max-runs is {sets}"),
+            None => format!(
+                "as {} shares events between runs and they can be counted together with none (--strategy lgl shares nothing)",
+                self.strategy
+                    .to_possible_value()
+                    .map_or_else(String::new, |v| v.get_name().to_owned())
+            ),
+        }
     }
 
     fn slots(&self) -> usize {
@@ -148,6 +162,10 @@ const BEHAVIOUR: &[&str] = &[
     "branch-misses",
     "cycles",
     "instructions",
+    "sim-l1d-misses",
+    "sim-l1i-misses",
+    "sim-branch-misses",
+    "sim-instructions",
 ];
 
 /// What tells most of an execution unit's behaviour comes first ([Fuse] section 3).
@@ -226,7 +244,7 @@ mod tests {
             max_runs: Some(2),
             ..sets(Some(2))
         };
-        let (kept, left_out) = two.limited(shared.clone());
+        let (kept, left_out) = two.limited(shared.clone(), &events);
         assert_eq!((&kept[..], left_out.len()), (&shared[..2], 1));
         assert!(!kept.iter().flatten().any(|e| *e == left_out[0]));
     }
@@ -256,7 +274,7 @@ mod tests {
         // Two runs of a set don't say which is typical.
         assert_eq!(with(2, Some(4)).planned(&events, none), shared);
         let two = with(2, Some(2));
-        let (kept, left_out) = two.limited(two.planned(&events, none));
+        let (kept, left_out) = two.limited(two.planned(&events, none), &events);
         assert_eq!((&kept[..], left_out.len()), (&shared[..2], 1));
     }
 

@@ -187,18 +187,22 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     }
     let known = args.sets.known()?;
     // After all that can refuse: what can't be counted here is said of a recording that takes place.
-    let events = simulated.map_or_else(|| countable(wanted), Ok)?;
+    let mut events = simulated.map_or_else(|| countable(wanted), Ok)?;
+    if args.multiplex && wanted.is_none() && events.iter().any(|e| is_hardware(e)) {
+        // What shares counters, and the clock beside it: there is not room for everything.
+        events.retain(|e| is_hardware(e) || *e == "task-clock");
+    }
     // Sets that take turns in one run are combined by instance: they need not share events.
     let in_one_run = args.rotate.is_some() || args.multiplex;
     let planned = match in_one_run {
         true => args.sets.plan(&events),
         false => args.sets.planned(&events, &known.correlations),
     };
-    let (mut sets, left_out) = args.sets.limited(planned);
+    let (mut sets, left_out) = args.sets.limited(planned, &events);
     if !left_out.is_empty() {
         note(format_args!(
-            "not counted, as --max-runs is {}: {}",
-            sets.len(),
+            "not counted, {}: {}",
+            args.sets.why_left_out(sets.len()),
             left_out.join(", ")
         ));
     }

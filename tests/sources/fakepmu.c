@@ -3,11 +3,15 @@
 // perf_event_attr.config has them, a digit each) open too, but count nothing: in every process, or, with
 // FAKE_PMU_DEAD_IN=program, where a program is recorded only.
 //
+// With FAKE_PMU_USER_ONLY nobody may count what the kernel does, as where perf_event_paranoid is 2. FAKE_PMU_COUNTERS is how many
+// hardware events a group can have.
+//
 // With FAKE_PMU_TURN_US it has counters for one group of events only: where a program is recorded, a thread of its own has the
 // groups of each other thread take turns of so many microseconds. Their clocks and counts stand still meanwhile, as the
 // kernel's do for events that have no counter.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
@@ -110,20 +114,44 @@ int ioctl(int fd, unsigned long request, ...) {
     return real_ioctl(fd, request, argument);
 }
 
-int close(int fd) {
+static int real_close(int fd) {
     static int (*real)(int);
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "close");
+    return real(fd);
+}
+
+int close(int fd) {
     if (known > 0) {
         pthread_mutex_lock(&lock);
         int at = group_of(fd);
         if (at >= 0) {
-            real(groups[at].own);
+            real_close(groups[at].own);
             groups[at].own = -1;
         }
         pthread_mutex_unlock(&lock);
     }
-    return real(fd);
+    return real_close(fd);
+}
+
+// Whether the kernel would refuse an event: the error, or 0.
+static int refused(const struct perf_event_attr *wanted, int leader) {
+    static int members[1 << 16];
+    const char *most = getenv("FAKE_PMU_COUNTERS");
+    if (getenv("FAKE_PMU_USER_ONLY") && !wanted->exclude_kernel)
+        return EACCES;
+    if (wanted->type == PERF_TYPE_HARDWARE && most && leader >= 0 && leader < 1 << 16) {
+        if (members[leader] >= atoi(most))
+            return EINVAL;
+        members[leader]++;
+    } else if (leader < 0) {
+        // It gets the lowest number that is free.
+        int next = dup(0);
+        real_close(next);
+        if (next >= 0 && next < 1 << 16)
+            members[next] = 0;
+    }
+    return 0;
 }
 
 long syscall(long number, ...) {
@@ -142,6 +170,8 @@ long syscall(long number, ...) {
         memset(&changed, 0, sizeof changed);
         memcpy(&changed, wanted, wanted->size < sizeof changed ? wanted->size : sizeof changed);
         changed.size = sizeof changed;
+        if ((errno = refused(wanted, (int)a[3])) != 0)
+            return -1;
         if (wanted->type == PERF_TYPE_HARDWARE) {
             changed.config = is_dead(wanted->config) ? PERF_COUNT_SW_DUMMY : PERF_COUNT_SW_TASK_CLOCK;
             changed.type = PERF_TYPE_SOFTWARE;

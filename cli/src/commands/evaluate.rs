@@ -56,6 +56,8 @@ struct Answer<'a> {
     /// XUs without a count for every event, which are left out.
     incomplete: usize,
     reference_incomplete: usize,
+    /// The profile's events that a reference lacks.
+    not_evaluated: Vec<String>,
     /// Scaled counts that were missing, and lie between those of neighbours in time.
     interpolated: usize,
     /// Against --truth.
@@ -113,6 +115,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
             .with_context(cannot)?;
         atomic::write(path, pictures::page(&title, &pictures).as_bytes(), 0o644)?;
     }
+    let lacks = |event: &str| runs.iter().any(|run| run.event(event).is_none());
+    let names = target.events.iter().map(|e| e.name.clone());
+    let not_evaluated = names.filter(|name| lacks(name)).collect();
     let column = |f: fn(&Evaluation) -> f64| spread.iter().map(f).collect::<Vec<_>>();
     let answer = Answer {
         epd: evaluation.epd,
@@ -123,6 +128,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         xus: target.len(),
         incomplete,
         reference_incomplete: references.incomplete(),
+        not_evaluated,
         interpolated,
         truth,
         pairs: &evaluation.pairs,
@@ -210,6 +216,12 @@ fn text(answer: &Answer<'_>, top: usize) -> String {
         out += &format!(
             "Interpolated: {} counts that were not seen while events took turns on the counters, from the neighbours in time on their thread\n",
             answer.interpolated
+        );
+    }
+    if !answer.not_evaluated.is_empty() {
+        out += &format!(
+            "Not evaluated, since a reference did not count them: {}\n",
+            answer.not_evaluated.join(", ")
         );
     }
     let left_out = answer.incomplete + answer.reference_incomplete;

@@ -28,7 +28,7 @@ struct Answer {
     runs: usize,
     /// How long they will take, if each takes as long as those given by `--from`.
     seconds: Option<f64>,
-    /// Events that are in no set, as there may be no more sets.
+    /// Events that are in no set, as there may be no more sets, or they share none.
     left_out: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         None => recording::countable(None)?,
     };
     let sets = args.sets.planned(&events, &known.correlations);
-    let (sets, left_out) = args.sets.limited(sets);
+    let (sets, left_out) = args.sets.limited(sets, &events);
     let answer = Answer {
         runs: sets.len(),
         seconds: known.seconds.map(|mean| mean * sets.len() as f64),
@@ -54,7 +54,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let mut text: String = answer.sets.iter().enumerate().map(line).collect();
     text += &(recording::forecast(answer.runs, known.seconds) + "\n");
     if !answer.left_out.is_empty() {
-        text += &format!("left out: {}\n", answer.left_out.join(","));
+        let why = args.sets.why_left_out(answer.runs);
+        text += &format!("left out, {why}: {}\n", answer.left_out.join(","));
     }
     output::print(&text)
 }

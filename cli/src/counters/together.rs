@@ -14,9 +14,15 @@ const MOST_SLOTS: usize = 8;
 pub(crate) fn hardware_slots() -> usize {
     // An event that has no fixed counter of its own on any processor.
     let event = event::find("branch-misses");
-    (1..=MOST_SLOTS)
-        .take_while(|&n| event.is_some_and(|e| all_count(&vec![e; n], true)))
-        .count()
+    let count_at_once =
+        |n: usize, with_kernel: bool| event.is_some_and(|e| all_count(&vec![e; n], with_kernel));
+    // Who may not count what the kernel does may count the rest.
+    let slots = |with_kernel| {
+        (1..=MOST_SLOTS)
+            .take_while(|&n| count_at_once(n, with_kernel))
+            .count()
+    };
+    [true, false].map(slots).into_iter().max().unwrap_or(0)
 }
 
 /// Whether these hardware events count when they are counted together.

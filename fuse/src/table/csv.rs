@@ -2,7 +2,7 @@
 
 use super::{EventColumn, ProcessId, Site, XuTable};
 use crate::label::{LabelId, Labels, parse_into};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 impl XuTable {
@@ -48,10 +48,11 @@ impl<R: std::io::Read> CsvRows<R> {
             find("t0_ns")?,
             find("t1_ns")?,
         ];
+        let is_event = |i: &usize| !at.contains(i) && &header[*i] != "row";
+        let events: Vec<usize> = (0..header.len()).filter(is_event).collect();
+        check_names(events.iter().map(|&i| &header[i]))?;
         Ok(CsvRows {
-            events: (0..header.len())
-                .filter(|i| !at.contains(i) && &header[*i] != "row")
-                .collect(),
+            events,
             reader,
             header,
             at,
@@ -112,7 +113,8 @@ impl<R: std::io::Read> CsvRows<R> {
             });
             let (begin, end) = (number(t0)?, number(t1)?);
             table.site.push(index);
-            table.thread.push(number(thread)? as u32);
+            let of_thread = u32::try_from(number(thread)?);
+            table.thread.push(of_thread.map_err(|_| wrong(thread))?);
             table.t0_ns.push(begin);
             table.t1_ns.push(end);
             table.own_ns.push(end.saturating_sub(begin).max(0) as u64);
@@ -142,6 +144,9 @@ pub enum TableError {
         "column {0} is missing; a table has type, label, thread, t0_ns, t1_ns and one column per event"
     )]
     Column(&'static str),
+    /// An event's column has another one's name, a property's, or none.
+    #[error("two columns are called {0:?}, or it is no name of an event")]
+    Name(String),
     /// A value can't be read.
     #[error("line {line}: {text:?} in column {column} is not what belongs there")]
     Value {
@@ -166,6 +171,17 @@ pub enum TableError {
     /// It is no CSV file.
     #[error("not a table of comma-separated values: {0}")]
     Csv(#[source] Box<::csv::Error>),
+}
+
+/// Whether each event has a name of its own.
+pub(super) fn check_names<'n>(events: impl Iterator<Item = &'n str>) -> Result<(), TableError> {
+    let mut known = HashSet::from(["", "type", "label", "thread", "t0_ns", "t1_ns"]);
+    for name in events {
+        if !known.insert(name) {
+            return Err(TableError::Name(name.to_owned()));
+        }
+    }
+    Ok(())
 }
 
 impl TableError {
@@ -210,6 +226,18 @@ mod tests {
             text("type,label,thread,t0_ns,t1_ns,E\n1,0,0,0,0,-1\n"),
             "line 2: \"-1\" in column E is not what belongs there"
         );
+        for thread in ["-1", "4294967296"] {
+            assert_eq!(
+                text(&format!(
+                    "type,label,thread,t0_ns,t1_ns\n1,0,{thread},0,0\n"
+                )),
+                format!("line 2: \"{thread}\" in column thread is not what belongs there")
+            );
+        }
+        for twice in ["A,A", "A,", "thread"] {
+            let error = text(&format!("type,label,thread,t0_ns,t1_ns,{twice}\n"));
+            assert!(error.contains("are called"), "{twice}: {error}");
+        }
         assert!(text("type,label,thread,t0_ns,t1_ns\n1,0\n").starts_with("not a table"));
     }
 

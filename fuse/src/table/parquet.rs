@@ -1,11 +1,13 @@
 //! Tables of other recorders as Parquet: the columns of a CSV table, of any integer and text types.
 
+use super::csv::check_names;
 use super::{EventColumn, ProcessId, Site, TableError, XuTable};
 use crate::label::{LabelId, Labels, parse_into};
 use ::parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, SchemaRef};
@@ -51,6 +53,8 @@ impl ParquetRows {
     /// `limit`: rows in a piece.
     pub(crate) fn new(bytes: bytes::Bytes, limit: usize) -> Result<ParquetRows, TableError> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(broken)?;
+        let names = builder.schema().fields().iter().map(|f| f.name().as_str());
+        check_names(names.filter(|name| !FIXED.contains(name)))?;
         Ok(ParquetRows {
             schema: Arc::clone(builder.schema()),
             reader: builder.with_batch_size(limit).build().map_err(broken)?,
@@ -85,6 +89,11 @@ impl ParquetRows {
             Ok(whole)
         };
         let (t0_ns, t1_ns, threads) = (whole("t0_ns")?, whole("t1_ns")?, whole("thread")?);
+        let of_thread = |(row, &thread): (usize, &i64)| {
+            u32::try_from(thread).map_err(|_| wrong("thread", row, &thread.to_string()))
+        };
+        let own_threads = threads.iter().enumerate().map(of_thread);
+        let own_threads = own_threads.collect::<Result<Vec<u32>, _>>()?;
         let mut table = XuTable {
             processes: vec![ProcessId {
                 pid: 0,
@@ -98,7 +107,7 @@ impl ParquetRows {
                 .collect(),
             t0_ns,
             t1_ns,
-            thread: threads.into_iter().map(|t| t as u32).collect(),
+            thread: own_threads,
             ..XuTable::default()
         };
         for (row, name) in texts("type", column("type")?)?.into_iter().enumerate() {
@@ -163,6 +172,12 @@ fn plain(column: &ArrayRef) -> ArrayRef {
         .unwrap_or_else(|| Arc::clone(column))
 }
 
+/// Whether a number can have been a whole one, or a gap.
+fn is_whole(number: f64) -> bool {
+    const EXACT: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
+    number.is_nan() || number.fract() == 0.0 && number.abs() <= EXACT
+}
+
 fn integers(name: &str, column: &ArrayRef) -> Result<Vec<Option<i128>>, TableError> {
     let column = plain(column);
     macro_rules! read {
@@ -183,6 +198,18 @@ fn integers(name: &str, column: &ArrayRef) -> Result<Vec<Option<i128>>, TableErr
         DataType::UInt16 => read!(UInt16Type),
         DataType::UInt32 => read!(UInt32Type),
         DataType::UInt64 => read!(UInt64Type),
+        // pandas has whole numbers with gaps as these; a gap is no number.
+        DataType::Float64
+            if column
+                .as_primitive::<Float64Type>()
+                .iter()
+                .flatten()
+                .all(is_whole) =>
+        {
+            let numbers = column.as_primitive::<Float64Type>().iter();
+            let numbers = numbers.map(|v| v.filter(|v| !v.is_nan()));
+            numbers.map(|v| v.map(|v| v as i128)).collect()
+        }
         other => {
             return Err(TableError::Type {
                 column: name.to_owned(),
@@ -210,12 +237,21 @@ fn texts(name: &str, column: &ArrayRef) -> Result<Vec<Option<String>>, TableErro
 mod tests {
     use super::*;
     use ::parquet::arrow::ArrowWriter;
-    use arrow_array::{Int32Array, Int64Array, LargeStringArray, StringArray, UInt64Array};
+    use ::parquet::basic::Compression;
+    use ::parquet::file::properties::WriterProperties;
+    use arrow_array::{
+        Float64Array, Int32Array, Int64Array, LargeStringArray, StringArray, UInt64Array,
+    };
 
     fn file(columns: Vec<(&str, ArrayRef)>) -> bytes::Bytes {
+        compressed(columns, Compression::UNCOMPRESSED)
+    }
+
+    fn compressed(columns: Vec<(&str, ArrayRef)>, by: Compression) -> bytes::Bytes {
         let batch = RecordBatch::try_from_iter(columns).unwrap();
         let mut bytes = vec![];
-        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
+        let how = WriterProperties::builder().set_compression(by).build();
+        let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(how)).unwrap();
         writer.write(&batch).unwrap();
         writer.close().unwrap();
         bytes.into()
@@ -242,6 +278,40 @@ mod tests {
         let counts = UInt64Array::from(vec![Some(5), None, Some(9)]);
         let table = XuTable::from_parquet(file(columns(Arc::new(counts)))).unwrap();
         assert_eq!(table, XuTable::from_csv(csv).unwrap());
+    }
+
+    /// What pandas, polars, DuckDB and others compress with.
+    #[test]
+    fn tables_come_in_any_compression() {
+        let counts: ArrayRef = Arc::new(UInt64Array::from(vec![Some(5), None, Some(9)]));
+        let plain = XuTable::from_parquet(file(columns(Arc::clone(&counts)))).unwrap();
+        for by in [
+            Compression::SNAPPY,
+            Compression::GZIP(Default::default()),
+            Compression::BROTLI(Default::default()),
+            Compression::LZ4_RAW,
+            Compression::ZSTD(Default::default()),
+        ] {
+            let bytes = compressed(columns(Arc::clone(&counts)), by);
+            assert_eq!(XuTable::from_parquet(bytes).unwrap(), plain, "{by}");
+        }
+    }
+
+    /// pandas has a column of whole numbers with gaps as floating-point numbers.
+    #[test]
+    fn whole_numbers_can_be_floating_point_numbers() {
+        let counts = UInt64Array::from(vec![Some(5), None, Some(9)]);
+        let whole = XuTable::from_parquet(file(columns(Arc::new(counts)))).unwrap();
+        for gap in [None, Some(f64::NAN)] {
+            let counts = Float64Array::from(vec![Some(5.0), gap, Some(9.0)]);
+            let table = XuTable::from_parquet(file(columns(Arc::new(counts)))).unwrap();
+            assert_eq!(table, whole);
+        }
+        for wrong in [0.5, f64::INFINITY, 1e300] {
+            let counts = Float64Array::from(vec![5.0, wrong, 9.0]);
+            let error = XuTable::from_parquet(file(columns(Arc::new(counts)))).unwrap_err();
+            assert!(matches!(error, TableError::Type { .. }), "{wrong}: {error}");
+        }
     }
 
     #[test]

@@ -23,7 +23,14 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         .iter()
         .filter(|e| e.run.is_some())
         .map(|e| e.name.as_str());
-    let (names, never): (Vec<&str>, Vec<&str>) = counted.partition(|name| total(name) > 0);
+    // What is not known of a region may have happened there.
+    let is_unknown = |name: &str| {
+        let of_regions = report.regions.iter().map(|r| &r.events).chain([serial]);
+        let mut told = of_regions.filter(|events| !events.is_empty());
+        told.any(|events| !events.contains_key(name))
+    };
+    let (names, never): (Vec<&str>, Vec<&str>) =
+        counted.partition(|name| total(name) > 0 || is_unknown(name));
     if names.is_empty() && never.is_empty() {
         return None;
     }

@@ -1,11 +1,13 @@
 //! Which of the wanted events can be counted, found out once by the first thread that needs to know.
 
+use super::group::read;
 use super::turns::Turns;
 use super::{Counters, simulated};
 use ompfuse_format::event::{self, Event, Kind, exercise};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{EventStatus, SharedCounter, TAKES_TURNS};
 use perf_event::{Builder, Counter, Group};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 /// The event set, as this process counts it.
@@ -212,10 +214,13 @@ fn dead(group: &mut Group, opened: &[(Chosen, Counter)]) -> Vec<bool> {
         return vec![];
     }
     exercise();
-    match group.read() {
-        Ok(counts) if counts.time_running() > 0 => opened
+    // Not with the crate's own function: it counts members that could not be opened too, and panics.
+    let mut counts = [0; MAX_COUNTERS];
+    match read(group.as_raw_fd(), opened.len(), &mut counts) {
+        Ok(times) if times.running > 0 => opened
             .iter()
-            .map(|(one, counter)| is_hardware(one) && counts.get(counter) == Some(&0))
+            .zip(counts)
+            .map(|((one, _), count)| is_hardware(one) && count == 0)
             .collect(),
         _ => vec![],
     }

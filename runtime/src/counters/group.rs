@@ -59,19 +59,9 @@ impl OpenGroup {
     }
 
     /// Reads the counts, with one system call.
+    #[inline]
     pub(super) fn read(&self, out: &mut [u64]) -> Result<Times, Refusal> {
-        // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
-        // Not zeroed: the C library's `memset` changes registers that inline probes don't save.
-        let mut words = MaybeUninit::<[u64; 3 + 2 * (MAX_COUNTERS + 1)]>::uninit();
-        let expected = 3 + 2 * (self.len + 1);
-        let words = syscall::read_words(self.fds[0], &mut words, expected)?;
-        for (words, value) in words.iter().skip(5).step_by(2).zip(out.iter_mut()) {
-            *value = *words;
-        }
-        let &[_, enabled, running, ..] = words else {
-            return Err(Refusal::Other);
-        };
-        Ok(Times { enabled, running })
+        read(self.fds[0], self.len, out)
     }
 
     /// Has the whole group start or stop.
@@ -86,4 +76,21 @@ impl OpenGroup {
         own.filter(|&(&fd, &id)| syscall::event_id(fd) == Some(id))
             .for_each(|(&fd, _)| syscall::close(fd));
     }
+}
+
+/// Reads the counts of the `len` members of a group whose leader has this descriptor, in the order in which they were opened.
+#[inline]
+pub(super) fn read(leader: i32, len: usize, out: &mut [u64]) -> Result<Times, Refusal> {
+    // PERF_FORMAT_GROUP | ID | TOTAL_TIME_*: number, enabled, running, then (value, id) for the leader and each member.
+    // Not zeroed: the C library's `memset` changes registers that inline probes don't save.
+    let mut words = MaybeUninit::<[u64; 3 + 2 * (MAX_COUNTERS + 1)]>::uninit();
+    let expected = 3 + 2 * (len + 1);
+    let words = syscall::read_words(leader, &mut words, expected)?;
+    for (words, value) in words.iter().skip(5).step_by(2).zip(out.iter_mut()) {
+        *value = *words;
+    }
+    let &[_, enabled, running, ..] = words else {
+        return Err(Refusal::Other);
+    };
+    Ok(Times { enabled, running })
 }

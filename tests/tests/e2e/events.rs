@@ -2,6 +2,7 @@
 
 mod dead;
 mod multiplexed;
+mod refused;
 mod stand_in;
 
 use ompfuse_tests::fixture::Fixture;

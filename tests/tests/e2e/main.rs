@@ -64,6 +64,7 @@ mod errors;
 mod events;
 mod executions;
 mod fixtures;
+mod foreign;
 mod killed;
 mod kin;
 mod kinds;

@@ -84,11 +84,7 @@ impl JointJoin {
             self.sources.push(vec![NONE; self.confidence.len()]);
             return;
         }
-        let is_counted = |p: u32| common.iter().all(|(e, _)| e.get(p as usize).is_some());
-        let is_counted_cur = |row: u32| {
-            let mut events = common.iter().map(|(_, e)| e).chain(&new);
-            events.all(|e| e.get(row as usize).is_some())
-        };
+        let is_counted = |row: u32| new.iter().all(|e| e.get(row as usize).is_some());
         let prev_types = rows_by_type(&self.first.sites, self.confidence.len(), |p| {
             self.first.site[self.sources[0][p] as usize]
         });
@@ -96,20 +92,21 @@ impl JointJoin {
         let cur_keys = keys(cur);
         let mut types: Vec<_> = prev_types.keys().copied().collect();
         types.sort_unstable();
-        let matched: Vec<Match> = types
+        let matched: Vec<(Match, bool)> = types
             .par_iter()
             .map(|key| {
                 let theirs = cur_types.get(key).map_or(&[][..], Vec::as_slice);
-                let prev: Vec<u32> = prev_types[key]
-                    .iter()
-                    .copied()
-                    .filter(|&p| is_counted(p))
-                    .collect();
-                let rows: Vec<u32> = theirs
-                    .iter()
-                    .copied()
-                    .filter(|&r| is_counted_cur(r))
-                    .collect();
+                let prev = prev_types[key].clone();
+                let counted = theirs.iter().copied().filter(|&r| is_counted(r));
+                let counted: Vec<u32> = counted.collect();
+                // An event that some of them lack says nothing of those: then labels do, for the whole type.
+                let has_all = |e: &EventColumn, rows: &[u32]| {
+                    e.present.is_none() || rows.iter().all(|&r| e.get(r as usize).is_some())
+                };
+                let mut common = common.clone();
+                common.retain(|(a, b)| has_all(a, &prev) && has_all(b, &counted));
+                let by_label = common.is_empty();
+                let rows = if by_label { theirs.to_vec() } else { counted };
                 let of = |e: &EventColumn, rows: &[u32]| -> Vec<f64> {
                     rows.iter().map(|&r| e.values[r as usize] as f64).collect()
                 };
@@ -120,7 +117,10 @@ impl JointJoin {
                         .collect(),
                     new: new.iter().map(|e| of(e, &rows)).collect(),
                 };
-                match_type(&prev, &rows, &counts, &self.keys, &cur_keys)
+                (
+                    match_type(&prev, &rows, &counts, &self.keys, &cur_keys),
+                    by_label,
+                )
             })
             .collect();
 
@@ -128,7 +128,12 @@ impl JointJoin {
         let mut is_matched = vec![false; n];
         let mut of_event = vec![vec![NONE; n]; new.len()];
         let mut is_used = vec![false; cur.len()];
-        for of_type in matched {
+        let mut is_by_label = vec![false; n];
+        for (of_type, by_label) in matched {
+            of_type
+                .prev
+                .iter()
+                .for_each(|&p| is_by_label[p as usize] = by_label);
             for (&p, &confidence) in of_type.prev.iter().zip(&of_type.confidence) {
                 is_matched[p as usize] = true;
                 let known = &mut self.confidence[p as usize];
@@ -141,14 +146,16 @@ impl JointJoin {
                 }
             }
         }
-        if common.is_empty() {
+        if is_by_label.contains(&true) {
             // All that is left is what labels say.
             let mut source = vec![NONE; self.first.len()];
-            for (&row, &from) in self.sources[0].iter().zip(&of_event[0]) {
+            let rows = self.sources[0].iter().zip(&of_event[0]).zip(&is_by_label);
+            for ((&row, &from), _) in rows.filter(|(_, by_label)| **by_label) {
                 source[row as usize] = from;
             }
             let found = recurrence::of_matches(&self.first, cur, &source);
-            for (known, &row) in self.confidence.iter_mut().zip(&self.sources[0]) {
+            let rows = self.confidence.iter_mut().zip(&self.sources[0]);
+            for ((known, &row), _) in rows.zip(&is_by_label).filter(|(_, by_label)| **by_label) {
                 *known = known.min(found[row as usize]);
             }
         }
@@ -158,13 +165,13 @@ impl JointJoin {
             false => Reason::Uncounted,
         };
         for row in (0..cur.len() as u32).filter(|&r| !is_used[r as usize]) {
-            let reason = why(is_counted_cur(row), 0);
+            let reason = why(is_counted(row), 0);
             self.tally.add(step as u16, cur, row as usize, reason);
         }
         let (kept, lost): (Vec<u32>, Vec<u32>) =
             (0..n as u32).partition(|&p| is_matched[p as usize]);
         for &p in &lost {
-            let reason = why(is_counted(p), step);
+            let reason = why(true, step);
             let row = self.sources[0][p as usize] as usize;
             self.tally.add(0, &self.first, row, reason);
             for (run, rows) in (1..).zip(&self.sources[1..]) {

@@ -135,3 +135,24 @@ fn a_run_with_nothing_new_leaves_all_as_it_is() {
     let again = combine_joint(&[&runs[0], &runs[0]]);
     assert_eq!(one.table, again.table);
 }
+
+/// Where some XUs lack what both runs counted, labels decide for all of their type, as without an event in common.
+#[test]
+fn what_was_not_counted_everywhere_does_not_lose_xus() {
+    let (_, runs) = shown(Shape::Tree);
+    let (mut first, second) = (runs[0].clone(), &runs[1]);
+    let counted = first.len();
+    for row in (0..counted).step_by(2) {
+        first.events[0].add(row, None);
+    }
+    let (joint, lgl) = (
+        combine_joint(&[&first, second]),
+        combine_lgl(&[&first, second]),
+    );
+    let order = joint.table.labels.depth_first(&joint.table.label);
+    let ordered = joint.table.gather(&order);
+    assert_eq!(ordered.len(), lgl.table.len());
+    assert!(ordered.len() > counted / 2, "of {counted}");
+    assert_eq!(ordered.events, lgl.table.events);
+    assert_eq!(ordered.confidence, lgl.table.confidence);
+}

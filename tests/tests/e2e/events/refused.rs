@@ -1,0 +1,91 @@
+//! Who may not count what the kernel does (`perf_event_paranoid` is 2 on most machines) counts what the program does itself. The
+//! kernel then refuses each hardware event once before it opens it.
+
+use super::stand_in::{self, program};
+use ompfuse_tests::process;
+use ompfuse_tests::{command, table};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Hardware events in a group.
+const COUNTERS: &str = "3";
+
+fn with(library: &Path) -> Command {
+    let mut command = command::with_threads(2);
+    command.env("LD_PRELOAD", library);
+    command.env("FAKE_PMU_USER_ONLY", "1");
+    command.env("FAKE_PMU_COUNTERS", COUNTERS);
+    command
+}
+
+#[test]
+fn what_the_program_does_itself_is_counted() {
+    let folder = tempfile::tempdir().expect("there is room for a library");
+    let Some(library) = stand_in::compiled(folder.path()) else {
+        return;
+    };
+    for (n, flags) in [&["--slots", "2"][..], &["--multiplex", "--slots", "2"]]
+        .iter()
+        .enumerate()
+    {
+        let out = folder.path().join(n.to_string());
+        let mut record = with(&library);
+        record.args(["record", "--events", "cycles,instructions,branches"]);
+        record.args(*flags).arg("-o").arg(&out);
+        let recorded = process::run(record.arg("--").arg(program())).ok("record");
+        assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
+        let runs = table::runs(&out);
+        assert_eq!(runs.len(), 2 - n);
+        let first = table::export(&runs[0]);
+        assert_eq!(first.len(), 510);
+        let counted = |xu: &&table::Xu| !xu.columns["cycles"].is_empty();
+        assert!(first.iter().filter(counted).count() > 250);
+    }
+}
+
+/// A group that can have no more is found out, not guessed.
+#[test]
+fn a_plan_knows_the_counters() {
+    let folder = tempfile::tempdir().expect("there is room for a library");
+    let Some(library) = stand_in::compiled(folder.path()) else {
+        return;
+    };
+    let json = |args: &[&str]| -> Value {
+        let mut command = with(&library);
+        let output = process::run(command.args(args).args(["--format", "json"])).ok("plan");
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    assert_eq!(json(&["events"])["hardware_slots"], 3);
+    let events =
+        "cycles,instructions,branches,branch-misses,cache-misses,cache-references,ref-cycles";
+    let plan = json(&["plan", "--events", events]);
+    let sizes = plan["sets"].as_array().expect("sets").iter();
+    let sizes: Vec<usize> = sizes.map(|s| s.as_array().expect("a set").len()).collect();
+    assert_eq!(sizes, [3, 3, 1]);
+}
+
+/// All of them, without a wish.
+#[test]
+fn what_is_multiplexed_by_default_fits() {
+    let folder = tempfile::tempdir().expect("there is room for a library");
+    let Some(library) = stand_in::compiled(folder.path()) else {
+        return;
+    };
+    let out = folder.path().join("all");
+    let mut record = with(&library);
+    record.args(["record", "--multiplex", "-o"]).arg(&out);
+    let recorded = process::run(record.arg("--").arg(program())).ok("record");
+    assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
+    let xus = table::export(&table::runs(&out)[0]);
+    for event in [
+        "cycles",
+        "instructions",
+        "ref-cycles",
+        "stalled-cycles-backend",
+        "task-clock",
+    ] {
+        let counted = |xu: &&table::Xu| !xu.columns[event].is_empty();
+        assert!(xus.iter().filter(counted).count() > 100, "{event}");
+    }
+}
