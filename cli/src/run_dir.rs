@@ -112,12 +112,15 @@ pub(crate) fn write_header(
         modules: program.modules.clone(),
     };
     let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;
-    let name = ended.map_or(BEGUN_FILE, |_| RUN_FILE);
-    atomic::write(&folder.join(name), &json, 0o600)?;
-    if ended.is_some() {
-        let _ = std::fs::remove_file(folder.join(BEGUN_FILE)); // whoever finds both goes by the other
+    let begun = folder.join(BEGUN_FILE);
+    if ended.is_none() {
+        return atomic::write(&begun, &json, 0o600);
     }
-    Ok(())
+    let file = folder.join(RUN_FILE);
+    let written = atomic::write(&file, &json, 0o600);
+    let _ = std::fs::remove_file(begun); // whoever finds both goes by the other
+    // On a full disk there is room for one of them.
+    written.or_else(|_| atomic::write(&file, &json, 0o600))
 }
 
 /// Logical processors that are online.
