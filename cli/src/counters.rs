@@ -16,6 +16,7 @@ const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
 const EACCES: i32 = 13;
 const ENODEV: i32 = 19;
+const EINVAL: i32 = 22;
 const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
 
@@ -35,6 +36,9 @@ pub(crate) struct EventCheck {
     pub(crate) available: bool,
     /// Whether what the kernel does for the program is counted too.
     pub(crate) includes_kernel: bool,
+    /// Whether it counted something while it was tried.
+    #[serde(skip)]
+    pub(crate) moves: bool,
     /// Why it can't be counted.
     pub(crate) reason: Option<String>,
     /// What can be done about it.
@@ -43,8 +47,23 @@ pub(crate) struct EventCheck {
 
 /// Tries every event.
 pub(crate) fn check_all() -> Vec<EventCheck> {
-    EVENTS.iter().map(check).collect()
+    let mut all: Vec<EventCheck> = EVENTS.iter().map(check).collect();
+    // Where a counter that can't be 0 is, one that may be is not believed.
+    let is_dead = |(e, event): (&EventCheck, &Event)| {
+        event.kind == Kind::Hardware && e.reason.as_deref() == Some(STAYS_0)
+    };
+    let is_partial = all.iter().zip(&EVENTS).any(is_dead);
+    for (e, event) in all.iter_mut().zip(&EVENTS) {
+        if event.kind == Kind::Cache && e.available && is_partial && !e.moves {
+            (e.available, e.reason) = (false, Some(STAYS_0.to_owned()));
+        }
+    }
+    all
 }
+
+/// Why an event is not counted that can be opened.
+const STAYS_0: &str =
+    "it opens but stays 0: the counter is in use, or this virtual machine does not emulate it";
 
 /// The value of `kernel.perf_event_paranoid`.
 pub(crate) fn paranoid() -> Option<i32> {
@@ -57,7 +76,7 @@ pub(crate) fn paranoid() -> Option<i32> {
 
 /// Tries one event.
 fn check(event: &Event) -> EventCheck {
-    let is_hardware = event.kind == Kind::Hardware;
+    let is_hardware = event.kind.is_hardware();
     let mut result = EventCheck {
         name: event.name,
         alias: Some(event.alias).filter(|a| !a.is_empty()),
@@ -65,6 +84,7 @@ fn check(event: &Event) -> EventCheck {
         kind: if is_hardware { "hardware" } else { "software" },
         available: false,
         includes_kernel: false,
+        moves: false,
         reason: None,
         remedy: None,
     };
@@ -82,16 +102,20 @@ fn check(event: &Event) -> EventCheck {
             result.remedy = Some(lower_paranoid(1));
         }
         Ok((counter, includes_kernel)) => match watch(counter) {
-            Ok(counted) if counted || !(is_hardware || event.name == "task-clock") => {
+            Ok(counted) if counted || !must_move(event) => {
                 (result.available, result.includes_kernel) = (true, includes_kernel);
+                result.moves = counted;
             }
-            Ok(_) => {
-                result.reason = Some("it opens but stays 0: the counter is in use, or this virtual machine does not emulate it".to_owned());
-            }
+            Ok(_) => result.reason = Some(STAYS_0.to_owned()),
             Err(error) => result.reason = Some(format!("it opens but can't be read: {error}")),
         },
     }
     result
+}
+
+/// Whether an event can't be 0 after some work. A cache may rightly have nothing to do.
+fn must_move(event: &Event) -> bool {
+    event.kind == Kind::Hardware || event.name == "task-clock"
 }
 
 /// How an event is opened for this thread.
@@ -138,7 +162,8 @@ fn explain(error: &io::Error, is_hardware: bool) -> (Option<String>, Option<Stri
             "no hardware counters (PMU) in this machine".to_owned(),
             Some("give the virtual machine a virtual PMU, or record on bare metal".to_owned()),
         ),
-        Some(ENOENT | ENODEV | EOPNOTSUPP) => {
+        // Of a cache that it doesn't have EINVAL is said.
+        Some(ENOENT | ENODEV | EOPNOTSUPP | EINVAL) => {
             ("this processor or kernel does not have it".to_owned(), None)
         }
         Some(ENOSYS) => (

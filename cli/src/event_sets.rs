@@ -157,6 +157,8 @@ impl SetArgs {
 
 /// Data cache, instruction supply, branch and cycle events.
 const BEHAVIOUR: &[&str] = &[
+    "L1-dcache-load-misses",
+    "L1-icache-load-misses",
     "cache-misses",
     "stalled-cycles-frontend",
     "branch-misses",

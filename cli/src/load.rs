@@ -7,8 +7,10 @@ pub(crate) use arranged::arranged;
 
 use crate::input::{self, Input};
 use crate::memory;
+use crate::output::note;
+use crate::running;
 use crate::{program, run_dir};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
@@ -208,13 +210,33 @@ pub(crate) fn name(path: &Path) -> String {
 /// The runs that a path means: a run folder, or all of a folder of runs in the order of their numbers.
 fn runs(path: &Path) -> Result<Vec<PathBuf>> {
     let is_run = |p: &Path| p.join(RUN_FILE).is_file() || p.join(BEGUN_FILE).is_file();
+    // As long as records are written they can't be read as a whole.
+    let goes_on = |p: &Path| {
+        let is_open = !p.join(RUN_FILE).is_file();
+        is_open && running::in_folder(p).is_ok_and(|processes| !processes.is_empty())
+    };
     if is_run(path) {
+        ensure!(
+            !goes_on(path),
+            "cannot read {} yet: a program is still being recorded there; look at it with `ompfuse watch`",
+            path.display()
+        );
         return Ok(vec![path.to_owned()]);
     }
     let listing =
         std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
     let mut found: Vec<PathBuf> = listing.filter_map(|e| Some(e.ok()?.path())).collect();
     found.retain(|p| is_run(p));
+    found.retain(|p| {
+        let goes_on = goes_on(p);
+        if goes_on {
+            note(format_args!(
+                "left out: {}, a program is still being recorded there",
+                p.display()
+            ));
+        }
+        !goes_on
+    });
     if found.is_empty() {
         bail!(
             "{} holds no run (no {RUN_FILE} in it or in its folders); make one with `ompfuse record`",
@@ -273,7 +295,8 @@ fn begun(folder: &Path, files: &[(String, Input)]) -> Option<Vec<u8>> {
     }
     let (_, bytes) = files.iter().find(|(name, _)| name == BEGUN_FILE)?;
     let mut header: RunHeader = serde_json::from_slice(bytes).ok()?;
-    let processes = run_dir::read_processes(folder).ok()?;
+    // What is damaged is told when all of it is read.
+    let processes = run_dir::read_processes(folder).unwrap_or_default();
     for status in processes.modules() {
         if !header.modules.iter().any(|m| m.patched == status.path) {
             header

@@ -222,6 +222,7 @@ pub(crate) fn check_all() -> Vec<EventCheck> {
         kind: "simulated",
         available: reason.is_none(),
         includes_kernel: false,
+        moves: false,
         reason: reason.clone(),
         remedy: reason.is_some().then(|| REMEDY.to_owned()),
     };

@@ -140,7 +140,7 @@ static int refused(const struct perf_event_attr *wanted, int leader) {
     const char *most = getenv("FAKE_PMU_COUNTERS");
     if (getenv("FAKE_PMU_USER_ONLY") && !wanted->exclude_kernel)
         return EACCES;
-    if (wanted->type == PERF_TYPE_HARDWARE && most && leader >= 0 && leader < 1 << 16) {
+    if (wanted->type != PERF_TYPE_SOFTWARE && most && leader >= 0 && leader < 1 << 16) {
         if (members[leader] >= atoi(most))
             return EINVAL;
         members[leader]++;
@@ -172,6 +172,10 @@ long syscall(long number, ...) {
         changed.size = sizeof changed;
         if ((errno = refused(wanted, (int)a[3])) != 0)
             return -1;
+        if (wanted->type == PERF_TYPE_HW_CACHE) {
+            changed.config = PERF_COUNT_SW_TASK_CLOCK;
+            changed.type = PERF_TYPE_SOFTWARE;
+        }
         if (wanted->type == PERF_TYPE_HARDWARE) {
             changed.config = is_dead(wanted->config) ? PERF_COUNT_SW_DUMMY : PERF_COUNT_SW_TASK_CLOCK;
             changed.type = PERF_TYPE_SOFTWARE;

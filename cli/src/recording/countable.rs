@@ -3,7 +3,7 @@
 use crate::counters::{self, EventCheck};
 use crate::output::note;
 use anyhow::Result;
-use ompfuse_format::event::is_hardware;
+use ompfuse_format::event::{self, Kind, is_hardware};
 use std::collections::BTreeMap;
 
 /// The wanted events that can be counted; without a wish all of them. A line on standard error per reason says what can't.
@@ -11,7 +11,11 @@ pub(crate) fn countable(wanted: Option<&str>) -> Result<Vec<&'static str>> {
     let names = wanted.map(counters::parse_list).transpose()?;
     let (mut available, missing): (Vec<_>, Vec<_>) = counters::check_all()
         .into_iter()
-        .filter(|e| names.as_ref().is_none_or(|n| n.contains(&e.name)))
+        .filter(|e| match &names {
+            Some(names) => names.contains(&e.name),
+            // Those of single caches would take many runs: they are counted where they are named.
+            None => event::find(e.name).is_none_or(|e| e.kind != Kind::Cache),
+        })
         .partition(|e| e.available);
     match names {
         Some(names) => {
@@ -61,6 +65,7 @@ mod tests {
             kind: "hardware",
             available: false,
             includes_kernel: false,
+            moves: false,
             reason: Some(reason.to_owned()),
             remedy: (reason == "b").then(|| "pay".to_owned()),
         };

@@ -16,7 +16,7 @@ use crate::select::{self, Pattern};
 use crate::{counters, simulate};
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_format::record::USER_MODULE;
-use ompfuse_format::run::RunModule;
+use ompfuse_format::run::{RunModule, TAKES_TURNS};
 use ompfuse_format::simulated;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -228,6 +228,11 @@ impl Changes {
         };
         for process in processes {
             let state = process.control.state()?;
+            ensure!(
+                all().next().is_none() || !state.sets.iter().any(|s| s.contains(TAKES_TURNS)),
+                "process {} is recorded with --multiplex: its events stay",
+                process.pid
+            );
             let simulates = state
                 .sets
                 .iter()

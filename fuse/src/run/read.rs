@@ -13,7 +13,7 @@ use super::processes::{add_left_out, event_infos, info, match_processes, not_cou
 use super::rows::{Context, Places, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
 use super::survey::{self, Keep, Surveyed};
-use super::{EventInfo, LeftOut, ProcessInfo, Run, shared};
+use super::{CountAccount, EventInfo, LeftOut, ProcessInfo, Run, ThreadAccount, shared};
 use crate::Told;
 use crate::label::Labels;
 use crate::table::{ProcessId, Site};
@@ -296,6 +296,15 @@ impl<'a> RunReader<'a> {
         part
     }
 
+    /// Sums of what was counted part of the time are no counts.
+    fn leave_out_scaled(&self, threads: &mut [ThreadAccount]) {
+        let is_scaled =
+            |c: &CountAccount| self.shared.iter().any(|&at| self.counted[at] == c.event);
+        for thread in threads {
+            thread.counts.retain(|c| !is_scaled(c));
+        }
+    }
+
     fn rows(
         &self,
         nodes: NodeTable,
@@ -336,6 +345,7 @@ impl<'a> RunReader<'a> {
                 .extend(not_counted(process.pid, &threads[first_thread..]));
             rows.finish_process(&process.clock);
         }
+        self.leave_out_scaled(&mut threads);
         let Rows {
             mut xus,
             xu_node,

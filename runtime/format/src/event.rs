@@ -11,6 +11,15 @@ pub enum Kind {
     Hardware = 0,
     /// The kernel: PERF_TYPE_SOFTWARE.
     Software = 1,
+    /// A counter of the processor, of what one of its caches does: PERF_TYPE_HW_CACHE.
+    Cache = 3,
+}
+
+impl Kind {
+    /// Whether it takes one of the processor's counters.
+    pub fn is_hardware(self) -> bool {
+        self != Kind::Software
+    }
 }
 
 /// An event of perf.
@@ -58,6 +67,20 @@ const fn hardware(
     }
 }
 
+/// `PERF_COUNT_HW_CACHE_*`: which cache, what is done to it (0 loads, 1 stores, 2 prefetches), and whether only misses count.
+const fn cache(
+    name: &'static str,
+    cache: u64,
+    access: u64,
+    misses: bool,
+    what: &'static str,
+) -> Event {
+    Event {
+        kind: Kind::Cache,
+        ..software(name, "", cache | access << 8 | (misses as u64) << 16, what)
+    }
+}
+
 const fn in_kernel(event: Event) -> Event {
     Event {
         in_kernel: true,
@@ -65,8 +88,9 @@ const fn in_kernel(event: Event) -> Event {
     }
 }
 
-/// All events: software first, then generic hardware events. `time` (TSC) is always recorded and no event.
-pub const EVENTS: [Event; 17] = [
+/// All events: software first, then generic hardware events, then those of single caches. `time` (TSC) is always recorded and no
+/// event.
+pub const EVENTS: [Event; 43] = [
     software("task-clock", "", 1, "nanoseconds on a processor"),
     software("page-faults", "faults", 2, "page faults"),
     software("minor-faults", "", 5, "page faults that needed no disk"),
@@ -134,6 +158,176 @@ pub const EVENTS: [Event; 17] = [
         9,
         "cycles of a clock that does not change with the processor's",
     ),
+    cache(
+        "L1-dcache-loads",
+        0,
+        0,
+        false,
+        "loads from the first-level data cache",
+    ),
+    cache(
+        "L1-dcache-load-misses",
+        0,
+        0,
+        true,
+        "loads that it did not have",
+    ),
+    cache(
+        "L1-dcache-stores",
+        0,
+        1,
+        false,
+        "stores into the first-level data cache",
+    ),
+    cache(
+        "L1-dcache-store-misses",
+        0,
+        1,
+        true,
+        "stores into lines that it did not have",
+    ),
+    cache(
+        "L1-dcache-prefetches",
+        0,
+        2,
+        false,
+        "prefetches into the first-level data cache",
+    ),
+    cache(
+        "L1-dcache-prefetch-misses",
+        0,
+        2,
+        true,
+        "prefetches of lines that it did not have",
+    ),
+    cache(
+        "L1-icache-loads",
+        1,
+        0,
+        false,
+        "fetches from the first-level instruction cache",
+    ),
+    cache(
+        "L1-icache-load-misses",
+        1,
+        0,
+        true,
+        "fetches of lines that it did not have",
+    ),
+    cache("LLC-loads", 2, 0, false, "loads from the last-level cache"),
+    cache("LLC-load-misses", 2, 0, true, "loads that it did not have"),
+    cache(
+        "LLC-stores",
+        2,
+        1,
+        false,
+        "stores into the last-level cache",
+    ),
+    cache(
+        "LLC-store-misses",
+        2,
+        1,
+        true,
+        "stores into lines that it did not have",
+    ),
+    cache(
+        "LLC-prefetches",
+        2,
+        2,
+        false,
+        "prefetches into the last-level cache",
+    ),
+    cache(
+        "LLC-prefetch-misses",
+        2,
+        2,
+        true,
+        "prefetches of lines that it did not have",
+    ),
+    cache(
+        "dTLB-loads",
+        3,
+        0,
+        false,
+        "loads whose address was translated",
+    ),
+    cache(
+        "dTLB-load-misses",
+        3,
+        0,
+        true,
+        "loads whose page the data TLB did not have",
+    ),
+    cache(
+        "dTLB-stores",
+        3,
+        1,
+        false,
+        "stores whose address was translated",
+    ),
+    cache(
+        "dTLB-store-misses",
+        3,
+        1,
+        true,
+        "stores whose page the data TLB did not have",
+    ),
+    cache(
+        "iTLB-loads",
+        4,
+        0,
+        false,
+        "fetches whose address was translated",
+    ),
+    cache(
+        "iTLB-load-misses",
+        4,
+        0,
+        true,
+        "fetches whose page the instruction TLB did not have",
+    ),
+    cache(
+        "branch-loads",
+        5,
+        0,
+        false,
+        "questions to the branch predictor",
+    ),
+    cache(
+        "branch-load-misses",
+        5,
+        0,
+        true,
+        "questions that it answered wrongly or not",
+    ),
+    cache(
+        "node-loads",
+        6,
+        0,
+        false,
+        "loads from memory of the NUMA node",
+    ),
+    cache(
+        "node-load-misses",
+        6,
+        0,
+        true,
+        "loads from memory of another node",
+    ),
+    cache(
+        "node-stores",
+        6,
+        1,
+        false,
+        "stores into memory of the NUMA node",
+    ),
+    cache(
+        "node-store-misses",
+        6,
+        1,
+        true,
+        "stores into memory of another node",
+    ),
 ];
 
 /// The event of this name or alias.
@@ -145,7 +339,7 @@ pub fn find(name: &str) -> Option<&'static Event> {
 
 /// Whether an event occupies one of the processor's counters.
 pub fn is_hardware(name: &str) -> bool {
-    find(name).is_some_and(|e| e.kind == Kind::Hardware)
+    find(name).is_some_and(|e| e.kind.is_hardware())
 }
 
 /// The names, in the order of [`EVENTS`].
@@ -167,6 +361,9 @@ mod tests {
             assert!(!event.what.is_empty());
         }
         assert_eq!(find(""), None);
+        // linux/perf_event.h: the data TLB is cache 3, a store operation 1, a miss result 1.
+        assert_eq!(find("dTLB-store-misses").map(|e| e.config), Some(0x1_0103));
+        assert!(is_hardware("node-loads"));
         assert!(is_hardware("branch-instructions") && !is_hardware("cs") && !is_hardware("x"));
     }
 }

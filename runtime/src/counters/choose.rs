@@ -209,19 +209,24 @@ fn paranoid() -> String {
 /// Which of a group's hardware events don't count although they are on the processor. Where others have its counters nothing
 /// is known: then no count is shown as long as that lasts.
 fn dead(group: &mut Group, opened: &[(Chosen, Counter)]) -> Vec<bool> {
-    let is_hardware = |one: &Chosen| one.event.kind == Kind::Hardware;
-    if !opened.iter().any(|(one, _)| is_hardware(one)) || group.enable().is_err() {
+    let is_generic = |one: &Chosen| one.event.kind == Kind::Hardware;
+    if !opened.iter().any(|(one, _)| is_generic(one)) || group.enable().is_err() {
         return vec![];
     }
     exercise();
     // Not with the crate's own function: it counts members that could not be opened too, and panics.
     let mut counts = [0; MAX_COUNTERS];
     match read(group.as_raw_fd(), opened.len(), &mut counts) {
-        Ok(times) if times.running > 0 => opened
-            .iter()
-            .zip(counts)
-            .map(|((one, _), count)| is_hardware(one) && count == 0)
-            .collect(),
+        Ok(times) if times.running > 0 => {
+            let all = || opened.iter().map(|(one, _)| one).zip(counts);
+            // A cache may rightly have nothing to do, unless others that can't be 0 are.
+            let is_partial = all().any(|(one, count)| is_generic(one) && count == 0);
+            let is_dead =
+                |one: &Chosen| is_generic(one) || is_partial && one.event.kind.is_hardware();
+            all()
+                .map(|(one, count)| count == 0 && is_dead(one))
+                .collect()
+        }
         _ => vec![],
     }
 }

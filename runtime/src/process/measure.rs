@@ -61,6 +61,9 @@ fn boundary() -> Option<BoundaryCost> {
 /// Of probes, for the events that are counted.
 fn probe_counts(status: &[EventStatus]) -> Vec<ProbeCount> {
     let count = |status: &EventStatus| {
+        if status.shared.is_some() {
+            return None; // counted part of the time, which the others' task may have had no share of
+        }
         let &[inside, around] = PROBES.get()?.get(status.column? as usize)?;
         Some(ProbeCount {
             event: status.name.clone(),

@@ -89,3 +89,39 @@ fn what_is_multiplexed_by_default_fits() {
         assert!(xus.iter().filter(counted).count() > 100, "{event}");
     }
 }
+
+/// As in the papers: 33 events, of which a run counts four, in one profile.
+#[test]
+fn many_events_become_one_profile() {
+    let folder = tempfile::tempdir().expect("there is room for a library");
+    let Some(library) = stand_in::compiled(folder.path()) else {
+        return;
+    };
+    let with_four = |args: &[&str]| {
+        let mut command = with(&library);
+        command.env("FAKE_PMU_COUNTERS", "4").args(args);
+        command
+    };
+    let known = process::run(&mut with_four(&["events", "--format", "json"])).ok("events");
+    let known: Value = serde_json::from_slice(&known.stdout).expect("JSON");
+    let known = known["events"].as_array().expect("a list").iter();
+    let hardware = known.filter(|e| e["kind"] == "hardware" && e["available"] == true);
+    let names: Vec<&str> = hardware
+        .filter_map(|e| e["name"].as_str())
+        .take(33)
+        .collect();
+    assert_eq!(names.len(), 33);
+    let out = folder.path().join("out");
+    let mut profile = with_four(&["profile", "--events", &names.join(","), "-o"]);
+    profile.arg(&out).arg("--").arg(program());
+    process::run(&mut profile).ok("profile");
+    assert_eq!(table::runs(&out).len(), 9);
+    let xus = table::export(&out);
+    assert_eq!(xus.len(), 510);
+    for xu in &xus {
+        let counted = names
+            .iter()
+            .filter(|n| xu.columns[**n].parse::<u64>().is_ok());
+        assert_eq!(counted.count(), 33);
+    }
+}

@@ -115,7 +115,10 @@ fn probe(a: &Analysis<'_, '_>, block: usize) -> Result<(u64, ProbeSpec), &'stati
 /// depends on.
 fn first(a: &Analysis<'_, '_>, cycle: &NaturalLoop, way_out: usize) -> Option<usize> {
     if is_met_by_all(a, cycle.header) {
-        return Some(way_out);
+        // Then it has to stand before the body, and to know which thread it is.
+        let is_start =
+            start(&a.decisions[&way_out]).is_some_and(|(value, _)| value.is_from_thread());
+        return (is_start && compare::begins_chunks(a, way_out, cycle)).then_some(way_out);
     }
     let decides = |block: usize, decision: &Decision| {
         let entered = master::entered(a, block, decision)?;
@@ -167,6 +170,17 @@ fn is_quiet(a: &Analysis<'_, '_>, from: usize, cycle: &NaturalLoop) -> bool {
         let mut others = a.cycles().iter().filter(|c| c.blocks.contains(&block));
         quiet &= others.all(|c| c.blocks.contains(&cycle.header));
         a.visit(block, |_, insn, state| {
+            // String instructions among them, whose place is in a register.
+            let kinds = (0..insn.op_count()).map(|n| insn.op_kind(n));
+            let string = |k: OpKind| {
+                use OpKind as K;
+                matches!(k, K::MemoryESDI | K::MemoryESEDI | K::MemoryESRDI)
+            };
+            let system = matches!(
+                insn.mnemonic(),
+                Mnemonic::Syscall | Mnemonic::Int | Mnemonic::Out
+            );
+            quiet &= !system && !kinds.into_iter().any(string);
             let memory = insn.op_count() > 0 && insn.op0_kind() == OpKind::Memory;
             let reads = matches!(
                 insn.mnemonic(),
