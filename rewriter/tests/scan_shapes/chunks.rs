@@ -1,10 +1,21 @@
 //! Static loops whose chunks gcc deals itself, of few iterations: their comparisons are merged, or look like others.
 
-use super::scan_support::{HEADER, begins, compile};
+use super::scan_support::{HEADER, Program, begins, compile};
 use super::{LEVELS, windows_are_sound};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Edge, Outcome};
 use std::fmt::Write;
+
+/// The program as both versions of gcc make it at every level, each with the command that made it.
+fn by_gcc(source: &str, flags: &str) -> impl Iterator<Item = (String, Program)> {
+    let levels = ["gcc-11", "gcc-12"].into_iter();
+    let commands = levels.flat_map(|c| LEVELS.map(|l| (c, l)));
+    commands.filter_map(move |(compiler, level)| {
+        let command = format!("{compiler} -fopenmp {flags} {level}");
+        let program = compile(source, &command)?;
+        Some((command, program))
+    })
+}
 
 /// Of a single iteration gcc compares a chunk's start with 0 instead of 1.
 #[test]
@@ -27,14 +38,7 @@ if (omp_get_thread_num() == 0) post(); }}"
         }
     }
     source.push_str("int main(void) {}");
-    for (compiler, level) in ["gcc-11", "gcc-12"]
-        .iter()
-        .flat_map(|c| LEVELS.map(|l| (c, l)))
-    {
-        let command = format!("{compiler} -fopenmp -fno-ipa-icf {level}");
-        let Some(program) = compile(&source, &command) else {
-            continue;
-        };
+    for (command, program) in by_gcc(&source, "-fno-ipa-icf") {
         let scan = program.scan();
         let loops = begins(&scan, Construct::Loop);
         assert_eq!(loops.len(), count, "{command}");
@@ -86,14 +90,7 @@ for ({t} {head}) {{ a[i & 1023] += g(i); }}
         }
     }
     source.push_str("int main(void) {}");
-    for (compiler, level) in ["gcc-11", "gcc-12"]
-        .iter()
-        .flat_map(|c| LEVELS.map(|l| (c, l)))
-    {
-        let command = format!("{compiler} -fopenmp -fno-ipa-icf {level}");
-        let Some(program) = compile(&source, &command) else {
-            continue;
-        };
+    for (command, program) in by_gcc(&source, "-fno-ipa-icf") {
         let scan = program.scan();
         let loops = begins(&scan, Construct::Loop);
         assert_eq!(loops.len(), count + 1, "{command}");
@@ -127,14 +124,7 @@ for (int i = 0; i < 5; i++) b[i] += g(i);
 }}
 int main(void) {{}}"
     );
-    for (compiler, level) in ["gcc-11", "gcc-12"]
-        .iter()
-        .flat_map(|c| LEVELS.map(|l| (c, l)))
-    {
-        let command = format!("{compiler} -fopenmp {level}");
-        let Some(program) = compile(&source, &command) else {
-            continue;
-        };
+    for (command, program) in by_gcc(&source, "") {
         let scan = program.scan();
         let loops = begins(&scan, Construct::Loop);
         assert_eq!(loops.len(), 2, "{command}");
