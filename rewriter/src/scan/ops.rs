@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// Registers that a call may change: rax, rcx, rdx, rsi, rdi, r8 ... r11.
-const VOLATILE: u16 = 0b1111_1100_0111;
+pub(super) const VOLATILE: u16 = 0b1111_1100_0111;
 
 /// In place of a register: nothing, or nothing known.
 pub(super) const NONE: u8 = 16;

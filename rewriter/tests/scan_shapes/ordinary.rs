@@ -370,3 +370,67 @@ int main(void) {}
         }
     }
 }
+
+/// The first thread repeats something until a number that is computed from that of threads isn't 0. What it is computed from besides is
+/// read in each round: nobody's chunks.
+#[test]
+fn waiting_of_the_first_thread_is_no_loop() {
+    let source = "
+volatile int busy;
+__attribute__((noinline)) int idle(void) { __asm__ volatile(\"\"); return busy; }
+__attribute__((noinline)) void tell(int *to) { *to = busy; }
+void asks_each_time(void) {
+  int left;
+  if (omp_get_thread_num() == 0) do left = omp_get_num_threads() - busy; while (left == 0);
+}
+void reads(void) {
+  int left, nt = omp_get_num_threads();
+  if (omp_get_thread_num() == 0) do { pre(); left = nt - busy; } while (left == 0);
+  post();
+}
+void reads_more(unsigned n) {
+  unsigned nt = omp_get_num_threads(), left;
+  if (omp_get_thread_num() == 0) do { pre(); left = busy + nt * n; } while (left == 0);
+}
+void sums(void) {
+  long left = 0, nt = omp_get_num_threads();
+  if (omp_get_thread_num() == 0) do { pre(); left = left * 3 + busy + nt; } while (left == 0);
+}
+void calls(void) {
+  int left, nt = omp_get_num_threads(), tid = omp_get_thread_num();
+  if (tid == 0) do { left = idle() + nt; } while (left == 0);
+  post();
+}
+void is_told(void) {
+  int left, done, nt = omp_get_num_threads();
+  if (omp_get_thread_num() == 0) do { tell(&done); left = done + nt; } while (left == 0);
+}
+void follows(int **list) {
+  int left, nt = omp_get_num_threads();
+  if (omp_get_thread_num() == 0) do { list = (int **)*list; left = *(int *)list + nt; } while (left == 0);
+}
+void others_return(void) {
+  unsigned nt = omp_get_num_threads(), tid = omp_get_thread_num(), left;
+  if (tid > 0) return;
+  do { pre(); left = nt + busy; } while (left == 0);
+}
+void all_of_them(void) {
+  int nt = omp_get_num_threads(), left;
+  do { left = nt - busy; } while (left == 0);
+  if (omp_get_thread_num() == 0) pre();
+}
+int main(void) {}
+";
+    for level in LEVELS {
+        for compiler in ["gcc-11", "gcc-12"] {
+            let command = format!("{compiler} -fopenmp {level}");
+            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let loops = begins(&scan, Construct::Loop);
+            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
+            assert!(named.is_empty(), "{command}: {named:?}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! and a stride computed from the number of threads. A probe stands before each comparison of a chunk's start with the
 //! bound.
 
+mod anew;
 mod asked;
 mod compare;
 pub(super) mod lone;

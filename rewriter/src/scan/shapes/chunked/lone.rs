@@ -7,11 +7,13 @@
 //! ```
 //!
 //! What tells them from a `master`, and from all other code, is the cycle: its only way out is taken unless a number computed
-//! from that of threads is 0. Nobody repeats something as long as there are no threads; a start that is a sum with the
+//! from that of threads is 0, and from nothing that is read anew in each round (`anew.rs`): `do left = threads - busy; while (left
+//! == 0)` waits for others. Nobody repeats something as long as there are no threads; a start that is a sum with the
 //! thread's number is asked for in this way by a loop by hand of the same ranges (`for (i = thread; i == 0; i += threads)`) only.
 
 use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
 use super::Dealt;
+use super::anew;
 use super::compare::{self, UNCLEAR, UNCOMPARED, leads_into};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
@@ -70,7 +72,8 @@ fn way_out(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<usize> {
     };
     let decision = a.decisions.get(&way_out).filter(|d| asks(d))?;
     let again = master::entered(a, way_out, decision)?;
-    cycle.blocks.contains(&again).then_some(way_out)
+    let goes_on = cycle.blocks.contains(&again) && !anew::compares(a, cycle, way_out);
+    goes_on.then_some(way_out)
 }
 
 /// The loop with this cycle.
