@@ -110,6 +110,75 @@ for ({t} {head}) {{ a[i & 1023] += g(i); }}
     }
 }
 
+/// A `master` before it makes the first thread come to the chunks on a way of its own, and what the body ends with may be copied to each
+/// of its branches: chunks then end in several places.
+#[test]
+fn chunks_that_end_in_several_places() {
+    let source = format!(
+        "{HEADER}
+unsigned long total, rounds;
+void add(unsigned long, unsigned long) __attribute__((always_inline));
+inline void add(unsigned long id, unsigned long x) {{
+  unsigned long mixed = (x + id) * 0x9e3779b97f4a7c15ul;
+  __atomic_fetch_add(&total, mixed ^ mixed >> 29, __ATOMIC_RELAXED);
+}}
+void f(unsigned long x) {{
+#pragma omp master
+  add(10, x);
+#pragma omp for schedule(static, 1) nowait
+  for (unsigned i = 1; i <= 4; i += 1) {{
+    __atomic_fetch_add(&rounds, 1, __ATOMIC_RELAXED);
+    unsigned long y = x * 31 + i;
+    switch ((y + 13) % 5) {{
+    case 0: add(13, 3); break;
+    case 1: add(13, y); break;
+    case 2: g(9);
+    case 3: add(13, 11); break;
+    default: add(13, y * y);
+    }}
+  }}
+#pragma omp barrier
+}}
+int main(void) {{}}"
+    );
+    for (command, program) in by_gcc(&source, "-mavx2") {
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), 1, "{command}");
+        let info = &loops[0].info;
+        let known = info.outcome == Outcome::Patchable || info.reason.is_some();
+        assert!(known, "{command}: {info:?}");
+    }
+}
+
+/// Behind a `master`, what is compared at the end of a round decides about the next chunk, not about the first one.
+#[test]
+fn chunks_that_are_compared_behind_them() {
+    let source = format!(
+        "{HEADER}
+void f(int c) {{
+#pragma omp master
+  pre();
+#pragma omp for schedule(static, c) nowait
+  for (unsigned i = 0; i < 4; i++) if (b[i & 1] > 2) a[2] += g(3); else a[3] = i;
+  post();
+}}
+int main(void) {{}}"
+    );
+    for (command, program) in by_gcc(&source, "") {
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), 1, "{command}");
+        let (begin, info) = (loops[0].info.id, &loops[0].info);
+        let mut parts = scan.sites.iter().filter(|s| s.info.region == begin);
+        let in_order = parts.any(|s| s.info.edge == Edge::Next);
+        // Others compare before the iterations in each round.
+        let behind = ["-O2", "-O3"].iter().any(|l| command.ends_with(l));
+        let known = info.reason.is_some() || in_order || !behind;
+        assert!(known, "{command}: {info:?}");
+    }
+}
+
 /// Loops of few iterations in a row: who has a chunk of one has one of the other, so gcc asks once. Each is listed, and
 /// none takes the comparison of another for its own.
 #[test]

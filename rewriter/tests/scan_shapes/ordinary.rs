@@ -307,6 +307,40 @@ double third(T n) {
   if (tid == 3) for (T i = 0; i < n; i += nt) s += g(i);
   return s;
 }
+double no_later_ones(T n) {
+  double s = 0;
+  int tid = omp_get_thread_num(); T nt = omp_get_num_threads();
+  if (tid > 0) return 0;
+  pre();
+  for (T i = tid; i < n; i += nt) s += g(i);
+  return s;
+}
+double not_from_own(T n) {
+  double s = 0;
+  int tid = omp_get_thread_num(); T nt = omp_get_num_threads();
+  if (tid > 0) return 0;
+  for (T i = 0; i < n; i += nt) s += g(i);
+  return s;
+}
+double of_a_known_number(T n) {
+  double s = 0;
+  if (omp_get_thread_num() <= 0) for (T i = 1; i < 100; i += omp_get_num_threads()) s += g(i);
+  post();
+  return s;
+}
+double first_two(T n) {
+  double s = 0;
+  int tid = omp_get_thread_num();
+  if (tid < 2) for (T i = 1; i < n; i += omp_get_num_threads()) s += g(i);
+  post();
+  return s;
+}
+double later_ones(T n) {
+  double s = 0;
+  int tid = omp_get_thread_num(); T nt = omp_get_num_threads();
+  if (tid >= 1) for (T i = tid; i < n; i += nt) s += g(i);
+  return s;
+}
 double all_but_the_first(T n) {
   double s = 0;
   T tid = omp_get_thread_num(), nt = omp_get_num_threads();

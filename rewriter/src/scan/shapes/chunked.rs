@@ -24,43 +24,34 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut found = BTreeMap::new();
     let mut apart = BTreeMap::new();
     let lone = lone::find(a);
+    let candidates = candidates(a, &lone);
+    let firsts: BTreeSet<usize> = candidates.iter().filter_map(|c| c.first(a)).collect();
     // Cycles of one thread, by the question that chooses it; on which of its ways.
     let mut one_sided: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for &block in &a.noticed.strides {
-        // The cycles that it is in, innermost first: of the iterations, of the chunks.
-        let mut cycles: Vec<&NaturalLoop> = a
-            .cycles()
-            .iter()
-            .filter(|l| l.blocks.contains(&block))
-            .collect();
-        cycles.sort_by_key(|l| l.blocks.len());
-        let is_lone = |c: &&NaturalLoop| lone.iter().any(|l| l.cycle.header == c.header);
-        let Some(cycle) = cycles.first().filter(|_| !cycles.iter().any(is_lone)) else {
+    for candidate in candidates {
+        let cycle = candidate.cycles[0];
+        let Some(at) = candidate.at else {
+            apart.insert(a.body.blocks[cycle.header].start, None);
             continue;
         };
-        if let Some((at, unscaled)) = bound_check(a, cycle) {
-            let minimum = has_minimum(a, cycle);
-            let asked = asked::before(a, cycle).filter(|_| !minimum);
-            match is_apart(a, at, cycle, drafts) {
-                _ if !unscaled && !minimum => {}
-                true => _ = apart.insert(a.body.blocks[cycle.header].start, asked),
-                false => _ = found.insert(at, (cycles, asked)),
-            }
-            if let Some((question, way)) = asked {
-                one_sided.entry(question).or_default().insert(way);
-            }
-        } else if asked::goes_around(a, cycle) {
-            apart.insert(a.body.blocks[cycle.header].start, None);
+        let asked = asked::before(a, at, cycle, &firsts).filter(|_| !candidate.minimum);
+        match is_apart(a, at, cycle, drafts) {
+            _ if !candidate.is_loop => {}
+            true => _ = apart.insert(a.body.blocks[cycle.header].start, asked),
+            false => _ = found.insert(at, (candidate.cycles, candidate.minimum, asked)),
+        }
+        if let Some((question, way)) = asked {
+            one_sided.entry(question).or_default().insert(way);
         }
     }
     // Threads that go on in different forms of a loop come to one of them all the same.
     let all = |question: usize| one_sided[&question].len() > 1;
     let is_shared = |asked: Option<(usize, usize)>| asked.is_none_or(|(question, _)| all(question));
-    found.retain(|_, (_, asked)| is_shared(*asked));
+    found.retain(|_, (_, _, asked)| is_shared(*asked));
     apart.retain(|_, asked| is_shared(*asked));
-    let dealt = |at: u64, (cycles, asked): &(Vec<_>, Option<_>)| match asked {
+    let dealt = |at: u64, (cycles, minimum, asked): &(Vec<_>, bool, Option<_>)| match asked {
         Some(_) => Err(FORMS),
-        None => dealt(a, at, cycles),
+        None => dealt(a, at, cycles, *minimum),
     };
     let loops = found.iter().map(|(&at, found)| (at, dealt(at, found)));
     let loops: Vec<(u64, Dealt<'_>)> = loops
@@ -90,6 +81,56 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     for at in apart.into_keys().filter(|&at| !in_chunk(at)) {
         add(a, at, Err(UNCOMPARED), drafts);
     }
+}
+
+/// A cycle that may be one of chunks.
+struct Candidate<'x> {
+    /// The cycles that its stride is in, innermost first: of the iterations, of the chunks.
+    cycles: Vec<&'x NaturalLoop>,
+    /// Its first comparison with the bound; `None` if the first chunk has none.
+    at: Option<u64>,
+    /// A smaller of two values is chosen.
+    minimum: bool,
+    /// It is one.
+    is_loop: bool,
+}
+
+impl Candidate<'_> {
+    /// The block of its first comparison.
+    fn first(&self, a: &Analysis<'_, '_>) -> Option<usize> {
+        self.at
+            .filter(|_| self.is_loop)
+            .and_then(|at| a.body.block_at(at))
+    }
+}
+
+/// The cycles with strides of a function, but for those of single iterations.
+fn candidates<'x>(a: &'x Analysis<'_, '_>, lone: &[lone::Lone<'_>]) -> Vec<Candidate<'x>> {
+    let mut out = Vec::new();
+    for &block in &a.noticed.strides {
+        let all = a.cycles().iter();
+        let mut cycles: Vec<&NaturalLoop> = all.filter(|l| l.blocks.contains(&block)).collect();
+        cycles.sort_by_key(|l| l.blocks.len());
+        let is_lone = |c: &&NaturalLoop| lone.iter().any(|l| l.cycle.header == c.header);
+        let Some(&cycle) = cycles.first().filter(|_| !cycles.iter().any(is_lone)) else {
+            continue;
+        };
+        let (at, minimum, is_loop) = match bound_check(a, cycle) {
+            Some((at, unscaled)) => {
+                let minimum = has_minimum(a, cycle);
+                (Some(at), minimum, minimum || unscaled)
+            }
+            None if asked::goes_around(a, cycle) => (None, false, true),
+            None => continue,
+        };
+        out.push(Candidate {
+            cycles,
+            at,
+            minimum,
+            is_loop,
+        });
+    }
+    out
 }
 
 /// Whether something that ends work-sharing constructs stands between a comparison and a cycle: it is another loop's, and
@@ -133,10 +174,15 @@ const TEAMS: &str = "the chunks of a distribute loop";
 type Dealt<'x> = Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), &'static str>;
 
 /// The loop whose first comparison with the bound is at `at`; one of the cycles is that of its chunks.
-fn dealt<'x>(a: &Analysis<'_, '_>, at: u64, cycles: &[&'x NaturalLoop]) -> Dealt<'x> {
+fn dealt<'x>(
+    a: &Analysis<'_, '_>,
+    at: u64,
+    cycles: &[&'x NaturalLoop],
+    minimum: bool,
+) -> Dealt<'x> {
     let mut why = UNCLEAR;
     for cycle in cycles {
-        match comparisons(a, at, cycle) {
+        match comparisons(a, at, cycle, minimum) {
             Ok(probes) => return Ok((cycle, probes)),
             Err(reason) => why = reason,
         }
@@ -239,7 +285,8 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
         .rfind(|(b, _)| {
             let before = !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header);
             // Another loop's doesn't decide about this one.
-            before && !a.post.dominates(cycle.header, **b)
+            let decides = before && !a.post.dominates(cycle.header, **b);
+            decides && (!asked::is_another(a, **b, cycle) || has_minimum(a, cycle))
         })
         .map(address)
         .or_else(|| checks().find(|(b, _)| cycle.blocks.contains(b)).map(anew))

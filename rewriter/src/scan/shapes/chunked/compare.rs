@@ -1,6 +1,6 @@
 //! The comparisons of chunks' starts with the bound, and the probes before them.
 
-use super::super::{Analysis, Decision, NaturalLoop};
+use super::super::{Analysis, Decision, NaturalLoop, is_call};
 use super::FORMS;
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
@@ -11,31 +11,34 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const UNCOMPARED: &str = "its first chunk begins without a comparison";
 
+pub(super) const SEVERAL: &str = "its chunks end in several places";
+
 pub(super) const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
 
-/// Every chunk passes one comparison: the first one, or the one that leaves the cycle. Their probes, by address.
+/// Every chunk passes one comparison: the first one, or one that leaves the cycle. Their probes, by address; `minimum`: chunks may
+/// have more than one iteration.
 pub(super) fn comparisons(
     a: &Analysis<'_, '_>,
     at: u64,
     cycle: &NaturalLoop,
+    minimum: bool,
 ) -> Result<BTreeMap<u64, ProbeSpec>, &'static str> {
     let address = |block: usize| {
         a.decisions
             .get(&block)
             .map(|d| a.body.insns[d.compare].ip())
     };
-    let leaves = |b: &usize| a.leaves(*b, cycle);
-    let mut ways_out = cycle.blocks.iter().copied().filter(leaves);
-    let (Some(way_out), None) = (ways_out.next(), ways_out.next()) else {
-        return Err("its chunks end in several places");
-    };
+    let ways_out = ways_out(a, cycle);
+    if ways_out.len() != 1 && (minimum || !are_alike(a, &ways_out, cycle)) {
+        return Err(SEVERAL);
+    }
     let first = a
         .decisions
         .keys()
         .copied()
         .find(|&b| address(b) == Some(at))
         .ok_or(UNCLEAR)?;
-    if !begins_chunks(a, first, cycle) {
+    if !begins_chunks(a, first, cycle) || ways_out.len() != 1 && cycle.blocks.contains(&first) {
         return Err(UNCOMPARED);
     }
     // gcc may have another form of the loop for a single thread, say, in which nothing is compared.
@@ -44,15 +47,31 @@ pub(super) fn comparisons(
     if !cycle.blocks.contains(&first) && !entered.all(|&s| a.post.dominates(cycle.header, s)) {
         return Err(FORMS);
     }
-    let bounds = [first, way_out].map(|b| bound(a, b));
-    if bounds[0] != bounds[1] {
+    let bounds: BTreeSet<_> = ways_out.iter().map(|&b| bound(a, b)).collect();
+    if bounds != BTreeSet::from([bound(a, first)]) {
         return Err(UNCLEAR);
     }
     let mut out = BTreeMap::new();
-    for block in [first, way_out] {
+    for block in std::iter::once(first).chain(ways_out) {
         out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
     }
     Ok(out)
+}
+
+/// The blocks of a cycle whose branches leave it.
+pub(super) fn ways_out(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Vec<usize> {
+    let leaves = |b: &usize| a.leaves(*b, cycle);
+    cycle.blocks.iter().copied().filter(leaves).collect()
+}
+
+/// Whether all ways out stand at the end of a round: who doesn't leave comes to the cycle's beginning next. Then a round passes one of
+/// them; compilers copy what stands behind a body's branches to each.
+pub(super) fn are_alike(a: &Analysis<'_, '_>, ways_out: &[usize], cycle: &NaturalLoop) -> bool {
+    let mut next = ways_out.iter().flat_map(|&b| &a.body.blocks[b].succs);
+    next.all(|&s| {
+        let begins = s == cycle.header || a.body.blocks[s].succs[..] == [cycle.header];
+        begins || !cycle.blocks.contains(&s)
+    })
 }
 
 /// Whether a comparison comes before every chunk that the cycle begins with: one before the cycle does; one in it if it
@@ -64,7 +83,39 @@ pub(super) fn begins_chunks(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalL
     let is_inner = |l: &&NaturalLoop| l.header != cycle.header && cycle.blocks.contains(&l.header);
     let mut inner = a.cycles().iter().filter(is_inner);
     let back = a.body.blocks[first].succs.contains(&cycle.header);
-    !back && inner.all(|l| a.dom.dominates(first, l.header))
+    !back && inner.all(|l| a.dom.dominates(first, l.header)) && !works_before(a, first, cycle)
+}
+
+/// Whether something is done from the cycle's beginning to a comparison in it that may be a chunk's iterations: a call, something in
+/// memory other than the stack, arithmetic in vector registers.
+fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
+    let compare = a.decisions.get(&first).map_or(usize::MAX, |d| d.compare);
+    let mut seen = BTreeSet::new();
+    let mut work = vec![first];
+    let mut found = false;
+    while let Some(block) = work.pop().filter(|_| !found) {
+        if !seen.insert(block) {
+            continue;
+        }
+        a.visit(block, |i, insn, state| {
+            let vector = (0..insn.op_count()).any(|n| {
+                insn.op_kind(n) == OpKind::Register && insn.op_register(n).is_vector_register()
+            });
+            let memory = (0..insn.op_count()).any(|n| insn.op_kind(n) == OpKind::Memory);
+            // Bounds may be read again.
+            let loads = insn.mnemonic() == Mnemonic::Mov && insn.op0_kind() == OpKind::Register;
+            let computes = loads || matches!(insn.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
+            let base = dataflow::number(insn.memory_base());
+            let own = base.is_some_and(|r| matches!(state.reg(r), Value::Stack(_)));
+            let works = is_call(insn) || vector || memory && !computes && !own;
+            found |= works && (block != first || i < compare);
+        });
+        if block != cycle.header {
+            let preds = a.body.blocks[block].preds.iter();
+            work.extend(preds.filter(|p| cycle.blocks.contains(p)));
+        }
+    }
+    found
 }
 
 /// The constant that a chunk's start is compared with, as a first number that is no start; `None` if it is none.

@@ -6,7 +6,7 @@
 //! do body; while (threads == 0);               the next start, or what the optimiser has made of it
 //! ```
 //!
-//! What tells them from a `master`, and from all other code, is the cycle: its only way out is taken unless a number computed
+//! What tells them from a `master`, and from all other code, is the cycle: each way out is taken unless a number computed
 //! from that of threads is 0, and from nothing that is read anew in each round (`anew.rs`): `do left = threads - busy; while (left
 //! == 0)` waits for others. Nobody repeats something as long as there are no threads; a start that is a sum with the
 //! thread's number is asked for in this way by a loop by hand of the same ranges (`for (i = thread; i == 0; i += threads)`) only.
@@ -14,7 +14,7 @@
 use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
 use super::Dealt;
 use super::anew;
-use super::compare::{self, UNCLEAR, UNCOMPARED, leads_into};
+use super::compare::{self, SEVERAL, UNCLEAR, UNCOMPARED, leads_into};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::value::Value;
@@ -37,8 +37,8 @@ pub(super) fn find<'x>(a: &'x Analysis<'_, '_>) -> Vec<Lone<'x>> {
     if !a.decisions.values().any(asks) {
         return Vec::new();
     }
-    let loops = a.cycles().iter().filter_map(|c| Some((c, way_out(a, c)?)));
-    loops.map(|(c, way_out)| lone(a, c, way_out)).collect()
+    let loops = a.cycles().iter().filter_map(|c| Some((c, ways_out(a, c)?)));
+    loops.map(|(c, ways_out)| lone(a, c, &ways_out)).collect()
 }
 
 /// Whether it asks if a number that comes from that of threads is 0.
@@ -50,7 +50,7 @@ pub(in super::super) fn asks(decision: &Decision) -> bool {
 pub(in super::super) fn enters(a: &Analysis<'_, '_>, block: usize, entered: usize) -> bool {
     let mut cycles = a.cycles().iter().filter(|c| !c.blocks.contains(&block));
     cycles.any(|c| {
-        a.post.dominates(c.header, entered) && way_out(a, c).is_some() && is_quiet(a, entered, c)
+        a.post.dominates(c.header, entered) && ways_out(a, c).is_some() && is_quiet(a, entered, c)
     })
 }
 
@@ -64,29 +64,37 @@ fn start(decision: &Decision) -> Option<(Value, u32)> {
     }
 }
 
-/// The block whose branch leaves the cycle, if the cycle is a loop's of this form.
-fn way_out(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<usize> {
-    let mut ways_out = cycle.blocks.iter().filter(|&&b| a.leaves(b, cycle));
-    let (&way_out, None) = (ways_out.next()?, ways_out.next()) else {
-        return None;
+/// The blocks whose branches leave the cycle, if the cycle is a loop's of this form.
+fn ways_out(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<Vec<usize>> {
+    let ways_out = compare::ways_out(a, cycle);
+    let goes_on = |&block: &usize| {
+        let decision = a.decisions.get(&block).filter(|d| asks(d));
+        let again = decision.and_then(|d| master::entered(a, block, d));
+        again.is_some_and(|b| cycle.blocks.contains(&b)) && !anew::compares(a, cycle, block)
     };
-    let decision = a.decisions.get(&way_out).filter(|d| asks(d))?;
-    let again = master::entered(a, way_out, decision)?;
-    let goes_on = cycle.blocks.contains(&again) && !anew::compares(a, cycle, way_out);
-    goes_on.then_some(way_out)
+    let found = !ways_out.is_empty() && ways_out.iter().all(goes_on);
+    found.then_some(ways_out)
 }
 
 /// The loop with this cycle.
-fn lone<'x>(a: &Analysis<'_, '_>, cycle: &'x NaturalLoop, way_out: usize) -> Lone<'x> {
-    let Some(first) = first(a, cycle, way_out) else {
-        return Lone {
-            cycle,
-            at: a.body.blocks[cycle.header].start,
-            dealt: Err(UNCOMPARED),
-        };
+fn lone<'x>(a: &Analysis<'_, '_>, cycle: &'x NaturalLoop, ways_out: &[usize]) -> Lone<'x> {
+    let apart = |why| Lone {
+        cycle,
+        at: a.body.blocks[cycle.header].start,
+        dealt: Err(why),
     };
-    let probes = [first, way_out].map(|block| probe(a, block));
-    let probes = probes.into_iter().collect::<Result<_, _>>();
+    let way_out = match ways_out {
+        [way_out] => Some(*way_out),
+        several if !compare::are_alike(a, several, cycle) => return apart(SEVERAL),
+        _ => None,
+    };
+    let Some(first) = first(a, cycle, way_out) else {
+        return apart(UNCOMPARED);
+    };
+    let probes = std::iter::once(&first).chain(ways_out);
+    let probes = probes
+        .map(|&block| probe(a, block))
+        .collect::<Result<_, _>>();
     Lone {
         cycle,
         at: place(a, first).ip(),
@@ -114,10 +122,11 @@ fn probe(a: &Analysis<'_, '_>, block: usize) -> Result<(u64, ProbeSpec), &'stati
 }
 
 /// The block whose branch decides whether there is a first chunk, which all threads come by: that of the cycle if they all come to
-/// the cycle (only one executes the iteration, so it is behind the branch), else one before the cycle that nothing else
+/// the cycle (only one executes the iteration, so it is behind the branch; `way_out`, if there is one only), else one before the cycle that nothing else
 /// depends on.
-fn first(a: &Analysis<'_, '_>, cycle: &NaturalLoop, way_out: usize) -> Option<usize> {
+fn first(a: &Analysis<'_, '_>, cycle: &NaturalLoop, way_out: Option<usize>) -> Option<usize> {
     if is_met_by_all(a, cycle.header) {
+        let way_out = way_out?;
         // Then it has to stand before the body, and to know which thread it is.
         let is_start =
             start(&a.decisions[&way_out]).is_some_and(|(value, _)| value.is_from_thread());
