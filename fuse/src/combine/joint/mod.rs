@@ -9,6 +9,7 @@
 mod alike;
 mod model;
 mod pairs;
+mod partners;
 mod regression;
 #[cfg(test)]
 mod tests;
@@ -16,9 +17,9 @@ mod tests;
 use super::bc::rows_by_type;
 use super::tally::Tally;
 use super::{Combined, Reason, keys, percent, recurrence, stated};
-use crate::label::HashIsKey;
 use crate::table::{EventColumn, XuTable, gather};
 use model::{Counts, Match};
+use partners::Partners;
 use rayon::prelude::*;
 use std::collections::HashMap;
 
@@ -92,7 +93,7 @@ impl JointJoin {
         let cur_keys = keys(cur);
         let mut types: Vec<_> = prev_types.keys().copied().collect();
         types.sort_unstable();
-        let matched: Vec<(Match, bool)> = types
+        let matched: Vec<OfType> = types
             .par_iter()
             .map(|key| {
                 let theirs = cur_types.get(key).map_or(&[][..], Vec::as_slice);
@@ -105,8 +106,8 @@ impl JointJoin {
                 };
                 let mut common = common.clone();
                 common.retain(|(a, b)| has_all(a, &prev) && has_all(b, &counted));
-                let by_label = common.is_empty();
-                let rows = if by_label { theirs.to_vec() } else { counted };
+                let is_by_label = common.is_empty();
+                let rows = if is_by_label { theirs.to_vec() } else { counted };
                 let of = |e: &EventColumn, rows: &[u32]| -> Vec<f64> {
                     rows.iter().map(|&r| e.values[r as usize] as f64).collect()
                 };
@@ -117,10 +118,31 @@ impl JointJoin {
                         .collect(),
                     new: new.iter().map(|e| of(e, &rows)).collect(),
                 };
-                (
-                    match_type(&prev, &rows, &counts, &self.keys, &cur_keys),
-                    by_label,
-                )
+                let key = |keys: &[Option<u128>], &row: &u32| keys[row as usize];
+                let ours = prev.iter().map(|p| key(&self.keys, p));
+                let others = rows.iter().map(|row| key(&cur_keys, row));
+                let labels = Partners::new(step as u16, ours.clone(), others.clone());
+                let partner: Vec<_> = ours.map(|key| labels.of_first(key)).collect();
+                if !is_by_label {
+                    return OfType {
+                        pairs: match_counts(&prev, &rows, &counts, &partner),
+                        is_by_label,
+                        alone: [vec![], vec![]],
+                    };
+                }
+                let alone = prev.iter().zip(&partner);
+                let alone = alone.filter_map(|(&p, found)| Some((p, found.err()?)));
+                let others = others.map(|key| labels.of_further(key));
+                OfType {
+                    pairs: match_labels(&prev, &rows, &partner, new.len()),
+                    is_by_label,
+                    alone: [
+                        alone.collect(),
+                        (rows.iter().zip(others))
+                            .filter_map(|(&row, reason)| Some((row, reason?)))
+                            .collect(),
+                    ],
+                }
             })
             .collect();
 
@@ -129,12 +151,14 @@ impl JointJoin {
         let mut of_event = vec![vec![NONE; n]; new.len()];
         let mut is_used = vec![false; cur.len()];
         let mut is_by_label = vec![false; n];
-        for (of_type, by_label) in matched {
-            of_type
-                .prev
-                .iter()
-                .for_each(|&p| is_by_label[p as usize] = by_label);
+        let mut alone = [HashMap::new(), HashMap::new()];
+        for of_type in matched {
+            for (all, of_type) in alone.iter_mut().zip(of_type.alone) {
+                all.extend(of_type);
+            }
+            let (by_label, of_type) = (of_type.is_by_label, of_type.pairs);
             for (&p, &confidence) in of_type.prev.iter().zip(&of_type.confidence) {
+                is_by_label[p as usize] = by_label;
                 is_matched[p as usize] = true;
                 let known = &mut self.confidence[p as usize];
                 *known = known.min(confidence);
@@ -159,19 +183,21 @@ impl JointJoin {
                 *known = known.min(found[row as usize]);
             }
         }
-        let why = |is_counted: bool, run: usize| match is_counted {
-            true if common.is_empty() => Reason::Absent { run: run as u16 },
-            true => Reason::Surplus { run: run as u16 },
-            false => Reason::Uncounted,
-        };
+        let [alone, others_alone] = alone;
         for row in (0..cur.len() as u32).filter(|&r| !is_used[r as usize]) {
-            let reason = why(is_counted(row), 0);
+            let reason = match others_alone.get(&row) {
+                Some(&reason) => reason,
+                None if common.is_empty() => Reason::Absent { run: 0 },
+                None if is_counted(row) => Reason::Surplus { run: 0 },
+                None => Reason::Uncounted,
+            };
             self.tally.add(step as u16, cur, row as usize, reason);
         }
         let (kept, lost): (Vec<u32>, Vec<u32>) =
             (0..n as u32).partition(|&p| is_matched[p as usize]);
         for &p in &lost {
-            let reason = why(true, step);
+            let surplus = Reason::Surplus { run: step as u16 };
+            let reason = alone.get(&p).copied().unwrap_or(surplus);
             let row = self.sources[0][p as usize] as usize;
             self.tally.add(0, &self.first, row, reason);
             for (run, rows) in (1..).zip(&self.sources[1..]) {
@@ -221,56 +247,47 @@ impl JointJoin {
     }
 }
 
-/// Pairs the XUs of one type: positions in prev, rows of cur.
-fn match_type(
+/// What became of the XUs of one type.
+struct OfType {
+    pairs: Match,
+    /// Runs share no event that all of them show.
+    is_by_label: bool,
+    /// By label: who has no partner, of prev and of cur.
+    alone: [Vec<(u32, Reason)>; 2],
+}
+
+/// Pairs the XUs of one type by label and behaviour: positions in prev, rows of cur.
+fn match_counts(
     prev: &[u32],
     cur: &[u32],
     counts: &Counts,
-    prev_keys: &[Option<u128>],
-    cur_keys: &[Option<u128>],
+    partner: &[Result<u32, Reason>],
 ) -> Match {
     if prev.is_empty() || cur.is_empty() {
         return Match::default();
     }
-    let mut by_key: HashMap<u128, u32, HashIsKey> =
-        HashMap::with_capacity_and_hasher(cur.len(), HashIsKey);
-    for (at, &row) in cur.iter().enumerate() {
-        if let Some(key) = cur_keys[row as usize] {
-            // Of several with one label none is the one.
-            by_key
-                .entry(key)
-                .and_modify(|e| *e = NONE)
-                .or_insert(at as u32);
-        }
-    }
-    let mut times: HashMap<u128, u32, HashIsKey> = HashMap::default();
-    for key in prev.iter().filter_map(|&p| prev_keys[p as usize]) {
-        *times.entry(key).or_default() += 1;
-    }
-    let partner: Vec<Option<u32>> = prev
-        .iter()
-        .map(|&p| {
-            let key = prev_keys[p as usize]?;
-            let at = *by_key.get(&key)?;
-            (at != NONE && times.get(&key) == Some(&1)).then_some(at)
-        })
-        .collect();
-    if counts.common.is_empty() {
-        let with_partner: Vec<(u32, u32)> = (0u32..)
-            .zip(&partner)
-            .filter_map(|(p, c)| Some((prev[p as usize], cur[(*c)? as usize])))
-            .collect();
-        let (prev, rows): (Vec<u32>, Vec<u32>) = with_partner.into_iter().unzip();
-        return Match {
-            confidence: vec![1.0; prev.len()],
-            prev,
-            cur: vec![rows; counts.new.len()],
-        };
-    }
+    let partner: Vec<Option<u32>> = partner.iter().map(|found| found.ok()).collect();
     let found = model::matched(counts, &partner, cur.len());
     Match {
         prev: gather(prev, &found.prev),
         cur: found.cur.iter().map(|rows| gather(cur, rows)).collect(),
         confidence: found.confidence,
+    }
+}
+
+/// The same where labels are all that there is, for so many new events.
+fn match_labels(
+    prev: &[u32],
+    cur: &[u32],
+    partner: &[Result<u32, Reason>],
+    events: usize,
+) -> Match {
+    let pairs = prev.iter().zip(partner);
+    let pairs = pairs.filter_map(|(&p, found)| Some((p, cur[found.ok()? as usize])));
+    let (prev, rows): (Vec<u32>, Vec<u32>) = pairs.unzip();
+    Match {
+        confidence: vec![1.0; prev.len()],
+        prev,
+        cur: vec![rows; events],
     }
 }

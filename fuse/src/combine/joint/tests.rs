@@ -156,3 +156,35 @@ fn what_was_not_counted_everywhere_does_not_lose_xus() {
     assert_eq!(ordered.events, lgl.table.events);
     assert_eq!(ordered.confidence, lgl.table.confidence);
 }
+
+/// Reasons per run, and how often each.
+fn reasons(combined: &Combined) -> Vec<(u16, Reason, u64)> {
+    let list = combined.unmatched.iter();
+    let mut list: Vec<_> = list.map(|u| (u.run, u.reason, u.count)).collect();
+    list.sort_unstable_by_key(|&(run, reason, _)| (run, reason));
+    list
+}
+
+#[test]
+fn what_labels_leave_over_has_the_labels_reason() {
+    let read = |text: &str| XuTable::from_csv(text.as_bytes()).unwrap();
+    let first = read(
+        "type,label,thread,t0_ns,t1_ns,A\n0x1,0.1,0,0,1,5\n0x1,0.2,0,0,1,\n0x1,0.3,0,0,1,7\n0x1,0.4,0,0,1,7\n",
+    );
+    let further = "0x1,0.1,0,0,1,5,1\n0x1,0.3,0,0,1,7,2\n0x1,0.3,0,0,1,7,3\n0x1,0.5,0,0,1,7,4\n0x1,0.6,0,0,1,7,4\n";
+    let further = read(&format!("type,label,thread,t0_ns,t1_ns,A,B\n{further}"));
+    let unmatched = [
+        (0, Reason::Absent { run: 1 }, 2),
+        (0, Reason::Ambiguous { run: 1 }, 1),
+        (1, Reason::Absent { run: 0 }, 2),
+        (1, Reason::Ambiguous { run: 1 }, 2),
+    ];
+    // The first run has gaps in the common event, so that labels are all there is.
+    let joint = combine_joint(&[&first, &further]);
+    assert_eq!(joint.table.len(), 1);
+    assert_eq!(reasons(&joint), unmatched);
+    // As if there were no common event.
+    let further = mask(&further, &names("B"));
+    assert_eq!(reasons(&combine_joint(&[&first, &further])), unmatched);
+    assert_eq!(reasons(&combine_lgl(&[&first, &further])), unmatched);
+}
