@@ -13,8 +13,8 @@ use ompfuse_fuse::experiment::mask;
 use ompfuse_fuse::plan::Correlations;
 use ompfuse_fuse::testing::programs::{EVENTS, Shape, execute};
 use ompfuse_fuse::{
-    CellOrder, JointJoin, LglJoin, Profile, References, Relax, XuTable, combine_bc, combine_lgl,
-    plan_bc, plan_joint, plan_lgl,
+    CellOrder, JointJoin, LglJoin, Profile, References, Relax, XuTable, combine_bc, plan_bc,
+    plan_joint, plan_lgl,
 };
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,10 @@ use std::time::{Duration, Instant};
 
 const SEED: u64 = 1;
 
-/// Processor time of this process, in hundredths of a second.
+/// Processor time of this process, all threads together.
 fn processor() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat
-        .rsplit(')')
-        .next()
-        .unwrap_or("")
-        .split_whitespace()
-        .collect();
-    let ticks = |at: usize| {
-        fields
-            .get(at)
-            .and_then(|f| f.parse::<u64>().ok())
-            .unwrap_or(0)
-    };
-    Duration::from_millis(10 * (ticks(11) + ticks(12)))
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Largest resident set so far, in MB.
@@ -180,7 +168,7 @@ impl Bench {
             join = Some(clock.time(|| match join.take() {
                 None => LglJoin::new(table),
                 Some(mut join) => {
-                    join.add(&table);
+                    join.add(table);
                     join
                 }
             }));
@@ -302,13 +290,24 @@ fn by_size(least: usize, most: usize) {
     for xus in sizes.into_iter().filter(|xus| (least..=most).contains(xus)) {
         let tables: Vec<XuTable> = (0..3).map(|at| shown(xus, at, sets[at])).collect();
         let tables: Vec<&XuTable> = tables.iter().collect();
-        // Clock ticks are hundredths of a second.
         let rounds = (2_000_000 / xus).max(1);
         let (mut lgl, mut bc) = (Clock::default(), Clock::default());
         let unit = tables[0].len() as f64 * (tables[0].len() as f64).log2() * rounds as f64;
         let per = |clock: &Clock| clock.processor.as_secs_f64() * 1e9 / unit;
         for _ in 0..rounds {
-            drop(lgl.time(|| combine_lgl(&tables)));
+            // As in the command, each run's table belongs to who joins it.
+            let mut owned = tables.iter().map(|&table| table.clone());
+            let mut join: Option<LglJoin> = None;
+            while let Some(table) = owned.next() {
+                join = Some(lgl.time(|| match join.take() {
+                    None => LglJoin::new(table),
+                    Some(mut join) => {
+                        join.add(table);
+                        join
+                    }
+                }));
+            }
+            drop(lgl.time(|| join.expect("runs").finish()));
         }
         let a = per(&lgl);
         // At once: the other takes long, and much memory.

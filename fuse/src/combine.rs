@@ -22,7 +22,7 @@ pub use instances::{INSTANCES, combine_instances};
 pub use joint::{JointJoin, combine_joint};
 
 use crate::label::{HashIsKey, LabelId};
-use crate::table::{EventColumn, Site, XuTable, gather};
+use crate::table::{EventColumn, Site, XuTable, gather, regather};
 use index::{AMBIGUOUS, Index};
 use ompfuse_format::Construct;
 use rayon::prelude::*;
@@ -147,7 +147,24 @@ impl LglJoin {
     }
 
     /// Joins the next run.
-    pub fn add(&mut self, table: &XuTable) {
+    pub fn add(&mut self, mut table: XuTable) {
+        let events = std::mem::take(&mut table.events);
+        self.join(&table, events);
+    }
+
+    /// Whether no run so far has counted this event.
+    fn is_new(&self, event: &EventColumn) -> bool {
+        let added = self.added.iter().map(|(column, _)| column);
+        !self
+            .first
+            .events
+            .iter()
+            .chain(added)
+            .any(|e| e.name == event.name)
+    }
+
+    /// Joins a run of which the events stand beside the table.
+    fn join(&mut self, table: &XuTable, mut events: Vec<EventColumn>) {
         let run = (self.sources.len() + 1) as u16;
         let known = |row: usize| {
             let fate = self.fate.get(row)?;
@@ -189,23 +206,15 @@ impl LglJoin {
                 fate.get_or_insert(absent);
             }
         }
-        let is_new = |e: &&EventColumn| {
-            self.first.event(&e.name).is_none() && self.added.iter().all(|(a, _)| a.name != e.name)
-        };
-        let added: Vec<_> = table
-            .events
-            .iter()
-            .filter(is_new)
-            .collect::<Vec<_>>()
-            .into_par_iter()
-            .map(|column| (scatter(column, &source), run))
-            .collect();
-        if !added.is_empty() {
+        events.retain(|event| self.is_new(event));
+        EventColumn::scatter(&mut events, &source);
+        if !events.is_empty() {
             let found = recurrence::of_matches(&self.first, table, &source);
             let both = self.confidence.iter_mut().zip(found);
             both.for_each(|(known, found)| *known = known.min(found));
         }
-        self.added.extend(added);
+        self.added
+            .extend(events.into_iter().map(|column| (column, run)));
         self.sources.push(source);
     }
 
@@ -225,20 +234,15 @@ impl LglJoin {
             .collect();
         let labels: Vec<LabelId> = gather(&self.first.label, &kept);
         let rows = gather(&kept, &self.first.labels.depth_first(&labels));
-        let mut table = self.first.gather(&rows);
+        let mut table = self.first.into_gathered(&rows);
         table.confidence = Some(percent(&gather(&self.confidence, &rows)));
         let mut origins = vec![0; table.events.len()];
         origins.extend(self.added.iter().map(|(_, run)| *run));
-        table.events.par_extend(
-            self.added
-                .par_iter()
-                .map(|(column, _)| column.gather(&rows)),
-        );
-        let mut sources: Vec<Vec<u32>> = self
-            .sources
-            .par_iter()
-            .map(|source| gather(source, &rows))
-            .collect();
+        let mut added: Vec<_> = self.added.into_iter().map(|(column, _)| column).collect();
+        EventColumn::regather(&mut added, &rows);
+        table.events.extend(added);
+        let mut sources = self.sources;
+        regather(&mut sources.iter_mut().collect::<Vec<_>>(), &rows);
         sources.insert(0, rows);
         let unmatched = Tally::list([self.tally, self.given_up]);
         Combined {
@@ -258,7 +262,11 @@ pub fn combine_lgl(runs: &[&XuTable]) -> Combined {
         runs.next()
             .map_or_else(XuTable::default, |&first| first.clone()),
     );
-    runs.for_each(|table| join.add(table));
+    for &table in runs {
+        let new = table.events.iter().filter(|event| join.is_new(event));
+        let new = new.cloned().collect();
+        join.join(table, new);
+    }
     join.finish()
 }
 
@@ -297,25 +305,4 @@ pub(crate) fn rows_by_key(table: &XuTable) -> HashMap<u128, Option<usize>, HashI
         }
     }
     rows
-}
-
-/// A column with a row per element of `source`; no count where that is [`NONE`].
-fn scatter(column: &EventColumn, source: &[u32]) -> EventColumn {
-    let values = source
-        .iter()
-        .map(|&row| column.values.get(row as usize).copied().unwrap_or(0))
-        .collect();
-    // Rows without a counterpart are left out of the result in the end, so they need no mark of absence.
-    let present = column.present.as_ref();
-    let present = present.map(|p| {
-        source
-            .iter()
-            .map(|&row| p.get(row as usize).copied().unwrap_or(false))
-            .collect()
-    });
-    EventColumn {
-        name: column.name.clone(),
-        values,
-        present,
-    }
 }

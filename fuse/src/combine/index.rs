@@ -6,6 +6,7 @@ use super::NONE;
 use crate::label::HashIsKey;
 use rayon::prelude::*;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 
 /// Several rows have the key.
 pub(super) const AMBIGUOUS: u32 = u32::MAX - 1;
@@ -26,7 +27,24 @@ const MOST: u32 = 12;
 #[derive(Debug, Default)]
 pub(super) struct Index {
     bits: u32,
-    pieces: Vec<HashMap<u128, u32, HashIsKey>>,
+    pieces: Vec<HashMap<Key, u32, HashIsKey>>,
+}
+
+/// A key in the table: aligned as its halves are, so that an entry has 24 bytes instead of 32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Key([u64; 2]);
+
+impl Key {
+    fn new(key: u128) -> Key {
+        Key([key as u64, (key >> 64) as u64])
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Key([low, high]) = *self;
+        state.write_u128(u128::from(high) << 64 | u128::from(low));
+    }
 }
 
 /// A chunk's keys, piece by piece, each with its row.
@@ -96,12 +114,12 @@ impl Index {
         let piece = |piece: usize| {
             let parts = || dealt.iter().map(|d| (d, d.part(piece)));
             let keys = parts().map(|(_, part)| part.len()).sum();
-            let mut map: HashMap<u128, u32, HashIsKey> =
+            let mut map: HashMap<Key, u32, HashIsKey> =
                 HashMap::with_capacity_and_hasher(keys, HashIsKey);
             let mut repeated = Vec::new();
             for (dealt, part) in parts() {
                 for (&key, &row) in dealt.keys[part.clone()].iter().zip(&dealt.rows[part]) {
-                    let entry = map.entry(key).or_insert(row);
+                    let entry = map.entry(Key::new(key)).or_insert(row);
                     if *entry != row {
                         repeated.push(row);
                         repeated.extend(Some(*entry).filter(|&first| first != AMBIGUOUS));
@@ -171,16 +189,16 @@ impl Index {
     }
 
     fn get(&self, key: u128) -> u32 {
-        let row = self.pieces[piece_of(key, self.bits)].get(&key);
+        let row = self.pieces[piece_of(key, self.bits)].get(&Key::new(key));
         row.copied().unwrap_or(NONE)
     }
 
     /// As [`Index::find`], piece by piece.
     fn find_all(&self, rows: usize, key: impl Fn(usize) -> Option<u128> + Sync) -> Vec<u32> {
         let dealt = deal(rows, self.bits, &key);
-        let piece = |(piece, map): (usize, &HashMap<u128, u32, HashIsKey>)| {
+        let piece = |(piece, map): (usize, &HashMap<Key, u32, HashIsKey>)| {
             let keys = dealt.iter().flat_map(|d| &d.keys[d.part(piece)]);
-            let found = keys.map(|key| map.get(key).copied().unwrap_or(NONE));
+            let found = keys.map(|&key| map.get(&Key::new(key)).copied().unwrap_or(NONE));
             found.collect::<Vec<u32>>()
         };
         let found: Vec<Vec<u32>> = self.pieces.par_iter().enumerate().map(piece).collect();

@@ -44,7 +44,7 @@ pub fn combine_instances(name: &str, run: Run) -> Profile {
         });
         match &mut join {
             None => join = Some(LglJoin::new(table)),
-            Some(join) => join.add(&table),
+            Some(join) => join.add(table),
         }
         rows_of.push(rows);
     }

@@ -89,7 +89,7 @@ impl Combiner {
         state.run_base.push(base);
         state.summary.absorb(profile.summary, base);
         match &mut state.tables {
-            Tables::Lgl(join) => join.add(&profile.xus),
+            Tables::Lgl(join) => join.add(profile.xus),
             Tables::Joint(join) => join.add(&profile.xus),
             Tables::All(tables) => tables.push(profile.xus),
         }

@@ -107,7 +107,11 @@ impl JointJoin {
                 let mut common = common.clone();
                 common.retain(|(a, b)| has_all(a, &prev) && has_all(b, &counted));
                 let is_by_label = common.is_empty();
-                let rows = if is_by_label { theirs.to_vec() } else { counted };
+                let rows = if is_by_label {
+                    theirs.to_vec()
+                } else {
+                    counted
+                };
                 let of = |e: &EventColumn, rows: &[u32]| -> Vec<f64> {
                     rows.iter().map(|&r| e.values[r as usize] as f64).collect()
                 };
@@ -229,7 +233,7 @@ impl JointJoin {
 
     /// The result.
     pub fn finish(self) -> Combined {
-        let mut table = self.first.gather(&self.sources[0]);
+        let mut table = self.first.into_gathered(&self.sources[0]);
         table.confidence = Some(percent(&self.confidence));
         let (mut origins, mut of_column) = (vec![], vec![]);
         for (column, run, sources) in self.columns {
