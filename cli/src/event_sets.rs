@@ -209,7 +209,7 @@ fn compatible() -> impl Fn(&[&str]) -> bool {
         let mut tried = tried.borrow_mut();
         *tried
             .entry(wanted)
-            .or_insert_with_key(|wanted| counters::count_together(wanted))
+            .or_insert_with_key(|wanted| counters::count_together(wanted, hardware))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::memory;
 use crate::output::note;
 use crate::running;
 use crate::{program, run_dir};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
@@ -69,6 +69,42 @@ fn profile_in(path: &Path) -> PathBuf {
     }
 }
 
+/// The runs and files that paths mean, each for itself.
+pub(crate) fn single(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let path = |source| match source {
+        Source::Run(path) | Source::File(path) => path,
+    };
+    Ok(sources(paths)?.into_iter().map(path).collect())
+}
+
+/// Says what is missing or broken in the runs that a profile was made from.
+pub(crate) fn tell_damage(summary: &Summary) {
+    for run in &summary.runs {
+        for problem in run.health.losses() {
+            note(format_args!("{}: {problem}", run.name));
+        }
+    }
+}
+
+/// Refuses to write what would take the place of something that is read, or stand among a run's own files.
+pub(crate) fn check_output(output: &Path, inputs: &[PathBuf]) -> Result<()> {
+    let cannot = || format!("cannot write {}", output.display());
+    let written = output.canonicalize().ok();
+    for input in inputs {
+        if written.is_some() && input.canonicalize().ok() == written {
+            return Err(anyhow!("it is one of the inputs").context(cannot()));
+        }
+    }
+    let folder = output.parent().filter(|p| !p.as_os_str().is_empty());
+    if is_run(folder.unwrap_or(Path::new("."))) {
+        return Err(
+            anyhow!("its folder is a recorded run, which holds that run's files only")
+                .context(cannot()),
+        );
+    }
+    Ok(())
+}
+
 /// What is combined.
 pub(crate) enum Source {
     /// A run folder.
@@ -106,18 +142,23 @@ impl Source {
 
 /// What the paths mean, in order.
 pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
-    let mut inputs = vec![];
-    for path in paths {
-        if path.is_dir() {
-            inputs.extend(runs(path)?.into_iter().map(Source::Run));
-        } else {
-            inputs.push(Source::File(path.clone()));
-        }
-    }
+    let inputs = sources(paths)?;
     if inputs.len() > 1 {
         inputs.iter().try_for_each(Source::check_exact)?;
     }
     Ok(inputs)
+}
+
+fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut sources = vec![];
+    for path in paths {
+        if path.is_dir() {
+            sources.extend(runs(path)?.into_iter().map(Source::Run));
+        } else {
+            sources.push(Source::File(path.clone()));
+        }
+    }
+    Ok(sources)
 }
 
 /// Combines the inputs. Each is read and handed over before the next, so that not all need to be in memory together.
@@ -166,7 +207,7 @@ pub(crate) fn instances(path: &Path, progress: Progress<'_>) -> Result<Profile> 
 fn file(path: &Path) -> Result<Profile> {
     let bytes = input::map(path)?;
     let cannot = || format!("cannot read {}", path.display());
-    if bytes.starts_with(PARQUET_MAGIC) {
+    if bytes.starts_with(PARQUET_MAGIC) || is_parquet(path) {
         let bytes = Bytes::from_owner(bytes);
         return match Profile::from_parquet(bytes.clone()) {
             Err(ProfileError::NoSummary) => Ok(Profile::of_table(
@@ -180,6 +221,11 @@ fn file(path: &Path) -> Result<Profile> {
         &name(path),
         XuTable::from_csv(&bytes).with_context(cannot)?,
     ))
+}
+
+/// Whether a file is called one, whatever it holds.
+fn is_parquet(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "parquet")
 }
 
 /// A profile or a foreign table, to be read piece by piece.
@@ -207,36 +253,44 @@ pub(crate) fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
+fn is_run(folder: &Path) -> bool {
+    folder.join(RUN_FILE).is_file() || folder.join(BEGUN_FILE).is_file()
+}
+
 /// The runs that a path means: a run folder, or all of a folder of runs in the order of their numbers.
 fn runs(path: &Path) -> Result<Vec<PathBuf>> {
-    let is_run = |p: &Path| p.join(RUN_FILE).is_file() || p.join(BEGUN_FILE).is_file();
-    // As long as records are written they can't be read as a whole.
-    let goes_on = |p: &Path| {
-        let is_open = !p.join(RUN_FILE).is_file();
-        is_open && running::in_folder(p).is_ok_and(|processes| !processes.is_empty())
-    };
     if is_run(path) {
-        ensure!(
-            !goes_on(path),
-            "cannot read {} yet: a program is still being recorded there; look at it with `ompfuse watch`",
-            path.display()
-        );
+        if let Some(process) = goes_on(path) {
+            bail!("cannot read {} yet: {process}", path.display());
+        }
         return Ok(vec![path.to_owned()]);
     }
     let listing =
         std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
     let mut found: Vec<PathBuf> = listing.filter_map(|e| Some(e.ok()?.path())).collect();
     found.retain(|p| is_run(p));
+    let mut left_out = vec![];
+    // What an interruption leaves, beside others.
+    let others_have_records = found.iter().any(|p| has_records(p));
     found.retain(|p| {
-        let goes_on = goes_on(p);
-        if goes_on {
-            note(format_args!(
-                "left out: {}, a program is still being recorded there",
-                p.display()
-            ));
-        }
-        !goes_on
+        let reason = goes_on(p).or_else(|| {
+            let is_empty = others_have_records && !has_records(p);
+            is_empty.then(|| "no thread was recorded".to_owned())
+        });
+        left_out.extend(
+            reason
+                .iter()
+                .map(|reason| format!("{}: {reason}", p.display())),
+        );
+        reason.is_none()
     });
+    left_out.sort();
+    if let (true, [first, ..]) = (found.is_empty(), &left_out[..]) {
+        bail!("cannot read {first}");
+    }
+    for reason in left_out {
+        note(format_args!("left out, {reason}"));
+    }
     if found.is_empty() {
         bail!(
             "{} holds no run (no {RUN_FILE} in it or in its folders); make one with `ompfuse record`",
@@ -245,6 +299,25 @@ fn runs(path: &Path) -> Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
+}
+
+/// The process that still records into a run's folder, for a message: as long as records are written they can't be read as a
+/// whole.
+fn goes_on(run: &Path) -> Option<String> {
+    let processes = running::in_folder(run).ok()?;
+    let process = processes.first()?;
+    Some(format!(
+        "process {} is still being recorded there; look at it with `ompfuse watch` (if that is another program by now, \
+         remove {})",
+        process.pid,
+        process.control_file().display()
+    ))
+}
+
+/// Whether a run's folder has a thread's records.
+fn has_records(run: &Path) -> bool {
+    let is_record = |p: &PathBuf| p.extension().is_some_and(|e| e == "rec");
+    listed(run).is_ok_and(|files| files.iter().any(is_record))
 }
 
 /// Reads a run.
@@ -296,7 +369,7 @@ fn begun(folder: &Path, files: &[(String, Input)]) -> Option<Vec<u8>> {
     let (_, bytes) = files.iter().find(|(name, _)| name == BEGUN_FILE)?;
     let mut header: RunHeader = serde_json::from_slice(bytes).ok()?;
     // What is damaged is told when all of it is read.
-    let processes = run_dir::read_processes(folder).unwrap_or_default();
+    let processes = run_dir::readable_processes(folder);
     for status in processes.modules() {
         if !header.modules.iter().any(|m| m.patched == status.path) {
             header

@@ -190,7 +190,15 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let mut events = simulated.map_or_else(|| countable(wanted), Ok)?;
     if args.multiplex && wanted.is_none() && events.iter().any(|e| is_hardware(e)) {
         // What shares counters, and the clock beside it: there is not room for everything.
-        events.retain(|e| is_hardware(e) || *e == "task-clock");
+        let is_kept = |e: &&str| is_hardware(e) || *e == "task-clock";
+        let left_out: Vec<&str> = events.iter().copied().filter(|e| !is_kept(e)).collect();
+        events.retain(is_kept);
+        if !left_out.is_empty() {
+            note(format_args!(
+                "not counted, since one run has not room for everything: {} (name them with --events)",
+                left_out.join(", ")
+            ));
+        }
     }
     // Sets that take turns in one run are combined by instance: they need not share events.
     let in_one_run = args.rotate.is_some() || args.multiplex;

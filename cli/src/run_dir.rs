@@ -182,6 +182,15 @@ impl Processes {
 
 /// Reads the process headers of a run.
 pub(crate) fn read_processes(folder: &Path) -> Result<Processes> {
+    processes(folder, Err)
+}
+
+/// The same, without what is damaged.
+pub(crate) fn readable_processes(folder: &Path) -> Processes {
+    processes(folder, |_| Ok(())).unwrap_or_default()
+}
+
+fn processes(folder: &Path, damaged: impl Fn(anyhow::Error) -> Result<()>) -> Result<Processes> {
     let mut processes = Processes::default();
     for entry in
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
@@ -189,26 +198,27 @@ pub(crate) fn read_processes(folder: &Path) -> Result<Processes> {
         let path = entry
             .with_context(|| format!("cannot list {}", folder.display()))?
             .path();
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        if module_file_process(name).is_some() {
-            processes.late.extend(read_json(&path)?);
-            continue;
-        }
-        if events_file_process(name).is_some() {
-            processes.sets.extend(read_json(&path)?);
-            continue;
-        }
-        if !name.starts_with("process-") {
-            continue;
-        }
-        if name.ends_with(".end.json") {
-            processes.ends.extend(read_json(&path)?);
-        } else if name.ends_with(".json") {
-            processes.headers.extend(read_json(&path)?);
-        }
+        read_process_file(&mut processes, &path).or_else(&damaged)?;
     }
     processes.headers.sort_by_key(|h| h.pid);
     Ok(processes)
+}
+
+/// Reads a file of a run's folder, if it is one that a process has written of itself.
+fn read_process_file(processes: &mut Processes, path: &Path) -> Result<()> {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    if module_file_process(name).is_some() {
+        processes.late.extend(read_json(path)?);
+    } else if events_file_process(name).is_some() {
+        processes.sets.extend(read_json(path)?);
+    } else if name.starts_with("process-") {
+        if name.ends_with(".end.json") {
+            processes.ends.extend(read_json(path)?);
+        } else if name.ends_with(".json") {
+            processes.headers.extend(read_json(path)?);
+        }
+    }
+    Ok(())
 }
 
 /// The patched modules that a process has loaded. `key`: the process, as in the names of its files.

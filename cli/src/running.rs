@@ -29,6 +29,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// The file through which it is told what changes.
+    pub(crate) fn control_file(&self) -> PathBuf {
+        self.folder.join(format!("{}{ENDING}", self.key))
+    }
+
     /// The patched modules that it has loaded by now, by their numbers.
     pub(crate) fn modules(&self) -> Result<Vec<(u32, RunModule)>> {
         let statuses = run_dir::modules_of(&self.folder, &self.key)?;

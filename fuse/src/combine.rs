@@ -87,7 +87,7 @@ pub enum Reason {
         /// The run with the fewest.
         run: u16,
     },
-    /// An event that it is matched by was not counted for it.
+    /// An event that it is matched by, or that it was to give, was not counted for it.
     Uncounted,
 }
 

@@ -12,7 +12,9 @@ mod truth;
 
 pub use statistics::{Estimate, estimate};
 use truth::error_by_event;
-pub use truth::{EventError, TruthError, hidden_error, truth_error};
+pub use truth::{
+    EventError, TruthError, has_common_labels, hidden_error, rows_in_first, truth_error,
+};
 
 use crate::combine::{
     BcError, CellOrder, Relax, combine_bc, combine_ctc, combine_default, combine_joint, combine_lgl,

@@ -215,7 +215,9 @@ fn reason(u: &Unmatched) -> String {
         Reason::Unlabelled if u.construct.is_none() => "it has no label".to_owned(),
         Reason::Unlabelled => "the records of the constructs around it are missing".to_owned(),
         Reason::Surplus { run } => format!("run {} has fewer of this type", run + 1),
-        Reason::Uncounted => "an event that it is matched by was not counted for it".to_owned(),
+        Reason::Uncounted => {
+            "an event that it is matched by, or was to give, was not counted for it".to_owned()
+        }
         _ => "not matched".to_owned(),
     }
 }

@@ -235,9 +235,14 @@ pub(crate) fn close(fd: i32) {
     unsafe { raw(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Moves a descriptor out of the way of the program, which may expect the lowest free numbers, and marks it
-/// close-on-exec. Returns the new number, or the old one if there is no room above.
+/// As [`moved_up`]; the old number if there is no room above.
 pub(crate) fn move_up(fd: i32) -> i32 {
+    moved_up(fd).unwrap_or(fd)
+}
+
+/// Moves a descriptor out of the way of the program, which may expect the lowest free numbers, and marks it
+/// close-on-exec. Returns the new number; `None`: there is no room above, and it is where it was.
+pub(crate) fn moved_up(fd: i32) -> Option<i32> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
@@ -265,10 +270,10 @@ pub(crate) fn move_up(fd: i32) -> i32 {
         )
     };
     if new < 0 {
-        return fd;
+        return None;
     }
     close(fd);
-    new as i32
+    Some(new as i32)
 }
 
 /// `ioctl` without memory.

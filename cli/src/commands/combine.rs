@@ -4,7 +4,7 @@ use crate::load::{self, Source, by_type};
 use crate::{atomic, memory, output, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
-use ompfuse_fuse::{Profile, ProfileWriter, Summary};
+use ompfuse_fuse::{Profile, ProfileWriter, Reason, Summary};
 use ompfuse_rewriter::progress::Progress;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -104,6 +104,7 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    load::check_output(&args.output, &args.inputs)?;
     let strategy = args.strategy.with(args.relax, args.seed);
     let bar = progress::whole("combining");
     let progress = bar.progress();
@@ -118,6 +119,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
     };
     drop(bar);
     let summary = &result.summary;
+    load::tell_damage(summary);
+    if result.xus == 0 && is_unlabelled(summary) {
+        output::note(
+            "no execution unit has a label to be matched by: --strategy ctc goes by type and time, bc-unlabelled by behaviour",
+        );
+    }
     let matching = summary.matching.iter();
     let answer = Answer {
         output: &args.output,
@@ -134,11 +141,20 @@ pub(super) fn run(args: &Args) -> Result<()> {
     } else {
         String::new()
     };
+    let events = match &answer.events[..] {
+        [] => "no events".to_owned(),
+        events => events.join(","),
+    };
     output::print(&format!(
-        "{}: {xus} execution units{unmatched}, {}",
-        args.output.display(),
-        answer.events.join(",")
+        "{}: {xus} execution units{unmatched}, {events}",
+        args.output.display()
     ))
+}
+
+/// Whether nothing could be matched for want of labels.
+fn is_unlabelled(summary: &Summary) -> bool {
+    let unmatched = || summary.matching.iter().flat_map(|m| &m.unmatched);
+    unmatched().next().is_some() && unmatched().all(|u| u.reason == Reason::Unlabelled)
 }
 
 /// A profile that was written.

@@ -1,15 +1,17 @@
 //! `ompfuse evaluate`.
 
 mod experiment;
+mod truth;
 
 use crate::{atomic, load, output, progress};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ompfuse_fuse::evaluate::{Interval, Intervals, PairDistance, Progress, RESAMPLES, distances};
-use ompfuse_fuse::experiment::{EventError, TruthError, hem, truth_error};
+use ompfuse_fuse::experiment::{EventError, TruthError, hem};
 use ompfuse_fuse::{Evaluation, Profile, References, XuTable};
 use ompfuse_report::pictures::{self, PairPicture};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Say how good a combined profile is, against complete runs
@@ -66,12 +68,14 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    let references = load::single(&args.reference)?;
     let runs: Vec<Profile> = {
         let bar = progress::whole("reading");
-        let each = bar.progress().part(1.0 / args.reference.len() as f64);
-        let read = |path: &PathBuf| load::profile(path, each);
-        args.reference.iter().map(read).collect::<Result<_>>()?
+        let each = bar.progress().part(1.0 / references.len() as f64);
+        let read = |path: &PathBuf| exact(path, each);
+        references.iter().map(read).collect::<Result<_>>()?
     };
+    runs.iter().for_each(|run| load::tell_damage(&run.summary));
     let runs: Vec<&XuTable> = runs.iter().map(|r| &r.xus).collect();
     let Some(profile) = &args.profile else {
         return experiment::run(&args.masked, &runs, args);
@@ -81,18 +85,19 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let half = bar.progress().part(0.5);
     let profile_read = load::profile(profile, half)?;
     let truth = match &args.truth {
-        Some(path) => Some(
-            truth_error(&profile_read, &load::profile(path, half)?.xus).with_context(|| {
-                format!(
-                    "cannot compare {} with {}: no labels in common, or no event of a later run",
-                    profile.display(),
-                    path.display()
-                )
-            })?,
-        ),
+        Some(path) => Some(truth::compared(profile, &profile_read, path, half)?),
         None => None,
     };
     drop(bar);
+    for (run, path) in runs.iter().zip(&references) {
+        if !may_be_of_one_program(run, &profile_read.xus) {
+            output::note(format_args!(
+                "{} and {} have no construct in common: are these runs of the same program?",
+                profile.display(),
+                path.display()
+            ));
+        }
+    }
     let Profile { xus, summary, .. } = profile_read;
     let is_scaled = |name: &str| summary.events.iter().any(|e| e.scaled && e.name == name);
     let (target, interpolated) = hem::interpolated(xus, &is_scaled);
@@ -137,6 +142,30 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return output::print_json(&answer);
     }
     output::print(&text(&answer, args.top))
+}
+
+/// Whether two tables have a module and a type in common, as far as they tell.
+fn may_be_of_one_program(a: &XuTable, b: &XuTable) -> bool {
+    let modules = |xus: &XuTable| -> HashSet<String> {
+        let known = xus.sites.iter().map(|s| s.module.clone());
+        known.filter(|module| !module.is_empty()).collect()
+    };
+    let names =
+        |xus: &XuTable| -> HashSet<String> { xus.sites.iter().map(|s| s.name.clone()).collect() };
+    let (ours, theirs) = (modules(a), modules(b));
+    let is_known = !ours.is_empty() && !theirs.is_empty();
+    !(is_known && ours.is_disjoint(&theirs)) && !names(a).is_disjoint(&names(b))
+}
+
+/// A run or table whose counts were counted as they stand.
+fn exact(path: &Path, progress: ompfuse_rewriter::progress::Progress<'_>) -> Result<Profile> {
+    let profile = load::profile(path, progress)?;
+    ensure!(
+        !profile.summary.events.iter().any(|e| e.scaled),
+        "cannot take {} for the truth: its counts are scaled (recorded with --multiplex), which makes them estimates",
+        path.display()
+    );
+    Ok(profile)
 }
 
 /// The pairs, those with the highest TMD first.
@@ -204,7 +233,10 @@ fn text(answer: &Answer<'_>, top: usize) -> String {
         );
     }
     if let Some(truth) = &answer.truth {
-        out += &format!("Hidden-truth error {:.4}  (", truth.hidden_error);
+        out += &format!(
+            "Hidden-truth error {:.4}, {} of {} execution units compared  (",
+            truth.hidden_error, truth.xus, answer.xus
+        );
         let of_event = |e: &EventError| match e.error {
             Some(error) => format!("{} {error:.4}", e.event),
             None => format!("{} never happened", e.event),

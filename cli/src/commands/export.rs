@@ -40,7 +40,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let bar = progress::whole("exporting");
     let reading = bar.progress().part(OF_READING);
     let writing = bar.progress().part(1.0 - OF_READING);
-    let Profile { xus, .. } = load::profile(&args.input, reading)?;
+    if let Some(path) = &args.output {
+        load::check_output(path, std::slice::from_ref(&args.input))?;
+    }
+    let Profile { xus, summary, .. } = load::profile(&args.input, reading)?;
+    load::tell_damage(&summary);
     match &args.output {
         Some(path) => atomic::write_with(path, 0o644, |file| {
             let mut buffered = std::io::BufWriter::new(file);

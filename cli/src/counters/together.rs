@@ -25,10 +25,12 @@ pub(crate) fn hardware_slots() -> usize {
     [true, false].map(slots).into_iter().max().unwrap_or(0)
 }
 
-/// Whether these hardware events count when they are counted together.
-pub(crate) fn count_together(names: &[String]) -> bool {
+/// Whether these hardware events count when they are counted together, on a processor of so many slots. A cache's event that stays 0
+/// may have had nothing to do or no counter: with such events sets are no larger than what is known to count.
+pub(crate) fn count_together(names: &[String], slots: usize) -> bool {
     let events: Vec<&Event> = names.iter().filter_map(|n| event::find(n)).collect();
-    all_count(&events, false)
+    let is_certain = events.iter().all(|e| e.kind != Kind::Cache);
+    (is_certain || events.len() <= slots) && all_count(&events, false)
 }
 
 /// Whether each event of a group counts.

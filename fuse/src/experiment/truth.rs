@@ -12,7 +12,7 @@ pub struct TruthError {
     pub hidden_error: f64,
     /// The same for each of these events.
     pub events: Vec<EventError>,
-    /// XUs of the profile whose label the complete run has once.
+    /// XUs of the profile whose label (in its first run) the complete run has once.
     pub xus: usize,
 }
 
@@ -25,12 +25,39 @@ pub struct EventError {
     pub error: Option<f64>,
 }
 
-/// Compares a profile with a complete recording of its first run; XUs are found by their labels. `None` if there is nothing
-/// to compare: no XU in common, or no event that both have and that comes from a later run.
-pub fn truth_error(profile: &Profile, complete: &XuTable) -> Option<TruthError> {
+/// Whether a profile's labels are what its runs have in common, and not those of its first run's XUs.
+pub fn has_common_labels(profile: &Profile) -> bool {
+    let matching = profile.summary.matching.as_ref();
+    matching.is_some_and(|m| m.strategy.starts_with("bc"))
+}
+
+/// For each XU of a profile its row in the table that was its first input; `None` if it can't be that table.
+pub fn rows_in_first(profile: &Profile, first: &XuTable) -> Option<Vec<u32>> {
+    let column = profile.origins.iter().position(|&run| run == 0)?;
+    let rows = profile.sources.as_ref()?.get(column)?;
+    let is_same = |(at, &row): (usize, &u32)| {
+        let (xus, row) = (&profile.xus, row as usize);
+        let begins = |xus: &XuTable, row: usize| Some((*xus.t0_ns.get(row)?, xus.thread[row]));
+        begins(first, row) == begins(xus, at)
+    };
+    rows.iter().enumerate().all(is_same).then(|| rows.clone())
+}
+
+/// Compares a profile with a complete recording of its first run; XUs are found by their labels: the profile's, or those of its
+/// first input where they are others ([`has_common_labels`]), with each XU's row there ([`rows_in_first`]). `None` if there is
+/// nothing to compare: no XU in common, or no event that both have and that comes from a later run.
+pub fn truth_error(
+    profile: &Profile,
+    first: Option<(&XuTable, &[u32])>,
+    complete: &XuTable,
+) -> Option<TruthError> {
     let rows = rows_by_key(complete);
+    let key = |row: usize| match first {
+        Some((first, of_first)) => first.key(of_first[row] as usize),
+        None => profile.xus.key(row),
+    };
     let pairs: Vec<(usize, usize)> = (0..profile.xus.len())
-        .filter_map(|row| Some((row, (*rows.get(&profile.xus.key(row)?)?)?)))
+        .filter_map(|row| Some((row, (*rows.get(&key(row)?)?)?)))
         .collect();
     let (mut error, mut sum, mut events) = (0.0, 0.0, vec![]);
     for (column, _) in profile
@@ -114,6 +141,7 @@ pub(super) fn error_by_event(combined: &Combined, first: &XuTable) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::combine::Relax;
     use crate::profile::{Combiner, Strategy};
 
     #[test]
@@ -129,7 +157,7 @@ mod tests {
         let complete = table(&format!(
             "{head}A,B,C\n1,0.2,0,0,1,6,30,0\n1,0.1,0,0,1,5,10,0\n"
         ));
-        let found = truth_error(&profile, &complete).unwrap();
+        let found = truth_error(&profile, None, &complete).unwrap();
         assert_eq!(
             (found.hidden_error, found.xus, found.events.len()),
             (0.25, 2, 2)
@@ -138,6 +166,33 @@ mod tests {
             (found.events[0].error, found.events[1].error),
             (Some(0.25), None)
         );
-        assert_eq!(truth_error(&profile, &a), None);
+        assert_eq!(truth_error(&profile, None, &a), None);
+    }
+
+    #[test]
+    fn where_labels_are_common_ones_those_of_the_first_run_count() {
+        let table = |csv: &str| XuTable::from_csv(csv.as_bytes()).unwrap();
+        let head = "type,label,thread,t0_ns,t1_ns,";
+        // By behaviour the first run's XUs have each other's counts of B.
+        let a = table(&format!("{head}A\n1,0.1,0,0,1,5\n1,0.1.1,0,1,2,600\n"));
+        let b = table(&format!(
+            "{head}A,B\n1,0.1,0,0,1,600,20\n1,0.1.1,0,1,2,5,10\n"
+        ));
+        let mut combiner = Combiner::new(Strategy::Bc(Relax::Halve)).with_sources();
+        combiner.add(Profile::of_table("a", a.clone()));
+        combiner.add(Profile::of_table("b", b));
+        let profile = combiner.finish().unwrap().unwrap();
+        assert!(has_common_labels(&profile));
+        let rows = rows_in_first(&profile, &a).unwrap();
+        let complete = table(&format!(
+            "{head}A,B\n1,0.1.1,0,0,1,600,20\n1,0.1,0,0,1,5,10\n"
+        ));
+        let found = truth_error(&profile, Some((&a, &rows)), &complete).unwrap();
+        assert_eq!((found.hidden_error, found.xus), (0.0, 2));
+        let by_own = truth_error(&profile, None, &complete);
+        assert_ne!(by_own.map(|e| (e.hidden_error, e.xus)), Some((0.0, 2)));
+        let mut other = a;
+        other.t0_ns[0] = 7;
+        assert_eq!(rows_in_first(&profile, &other), None);
     }
 }

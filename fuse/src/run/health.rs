@@ -16,6 +16,34 @@ pub struct Health {
 }
 
 impl Health {
+    /// What can make execution units or counts of the run be missing, in words: not what is only inexact.
+    pub fn losses(&self) -> Vec<String> {
+        let is_loss = |problem: &&Problem| {
+            !matches!(
+                problem,
+                Problem::EstimatedClock { .. }
+                    | Problem::NoClock { .. }
+                    | Problem::NotCounted { .. }
+                    | Problem::OverlappingProcesses { .. }
+            )
+        };
+        let mut losses: Vec<String> = Vec::new();
+        if self.lost_records > 0 {
+            losses.push(format!(
+                "{} records could not be written",
+                self.lost_records
+            ));
+        }
+        if self.unlabelled_xus > 0 {
+            losses.push(format!(
+                "{} XUs have no label: they match no other run",
+                self.unlabelled_xus
+            ));
+        }
+        losses.extend(self.problems.iter().filter(is_loss).map(Problem::to_string));
+        losses
+    }
+
     /// Whether nothing was lost or broken.
     pub fn is_good(&self) -> bool {
         *self == Health::default()

@@ -112,6 +112,9 @@ impl<R: std::io::Read> CsvRows<R> {
                 labels.push(LabelId::NONE, &components)
             });
             let (begin, end) = (number(t0)?, number(t1)?);
+            if end < begin {
+                return Err(wrong(t1));
+            }
             table.site.push(index);
             let of_thread = u32::try_from(number(thread)?);
             table.thread.push(of_thread.map_err(|_| wrong(thread))?);
@@ -148,7 +151,10 @@ pub enum TableError {
     #[error("two columns are called {0:?}, or it is no name of an event")]
     Name(String),
     /// A value can't be read.
-    #[error("line {line}: {text:?} in column {column} is not what belongs there")]
+    #[error(
+        "line {line}: {text:?} in column {column}, where {} belongs",
+        belongs(column)
+    )]
     Value {
         /// Line in the file, from 1.
         line: u64,
@@ -182,6 +188,18 @@ pub(super) fn check_names<'n>(events: impl Iterator<Item = &'n str>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// What a column holds.
+fn belongs(column: &str) -> &'static str {
+    match column {
+        "type" => "a text or number",
+        "label" => "a path of numbers (0.1.2) or nothing",
+        "thread" => "a whole number from 0 on",
+        "t0_ns" => "a whole number",
+        "t1_ns" => "a whole number that is not before t0_ns",
+        _ => "a count (a whole number from 0 on) or nothing",
+    }
 }
 
 impl TableError {
@@ -220,18 +238,20 @@ mod tests {
         );
         assert_eq!(
             text("type,label,thread,t0_ns,t1_ns\n1,0.x,0,0,0\n"),
-            "line 2: \"0.x\" in column label is not what belongs there"
+            "line 2: \"0.x\" in column label, where a path of numbers (0.1.2) or nothing belongs"
         );
         assert_eq!(
             text("type,label,thread,t0_ns,t1_ns,E\n1,0,0,0,0,-1\n"),
-            "line 2: \"-1\" in column E is not what belongs there"
+            "line 2: \"-1\" in column E, where a count (a whole number from 0 on) or nothing belongs"
         );
         for thread in ["-1", "4294967296"] {
             assert_eq!(
                 text(&format!(
                     "type,label,thread,t0_ns,t1_ns\n1,0,{thread},0,0\n"
                 )),
-                format!("line 2: \"{thread}\" in column thread is not what belongs there")
+                format!(
+                    "line 2: \"{thread}\" in column thread, where a whole number from 0 on belongs"
+                )
             );
         }
         for twice in ["A,A", "A,", "thread"] {

@@ -89,6 +89,11 @@ impl ParquetRows {
             Ok(whole)
         };
         let (t0_ns, t1_ns, threads) = (whole("t0_ns")?, whole("t1_ns")?, whole("thread")?);
+        for (row, (begin, end)) in t0_ns.iter().zip(&t1_ns).enumerate() {
+            if end < begin {
+                return Err(wrong("t1_ns", row, &end.to_string()));
+            }
+        }
         let of_thread = |(row, &thread): (usize, &i64)| {
             u32::try_from(thread).map_err(|_| wrong("thread", row, &thread.to_string()))
         };
@@ -324,7 +329,7 @@ mod tests {
         let negative = error(columns(Arc::new(Int64Array::from(vec![5, -1, 9]))));
         assert_eq!(
             negative,
-            "line 2: \"-1\" in column INS is not what belongs there"
+            "line 2: \"-1\" in column INS, where a count (a whole number from 0 on) or nothing belongs"
         );
         let text = error(columns(Arc::new(StringArray::from(vec!["a", "b", "c"]))));
         assert_eq!(text, "column INS holds Utf8, whole numbers are needed");

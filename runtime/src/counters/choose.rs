@@ -54,7 +54,11 @@ pub(crate) fn choose(wanted: &str, first: Option<&Counters>) -> (EventSet, Vec<E
     }
     if wanted.contains(TAKES_TURNS) {
         let (turns, status) = choose_turns(wanted);
-        return (EventSet::Turns(turns), status);
+        return match turns.groups.is_empty() {
+            // Nothing takes turns.
+            true => (EventSet::Perf(turns.always), status),
+            false => (EventSet::Turns(turns), status),
+        };
     }
     let (chosen, status) = choose_group(names(wanted));
     (EventSet::Perf(chosen), status)

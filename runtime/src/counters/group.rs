@@ -27,7 +27,8 @@ pub(super) struct OpenGroup {
 }
 
 impl OpenGroup {
-    /// Opens events for the calling thread, and has them counted; `None` if one of them can't be opened.
+    /// Opens events for the calling thread, and has them counted; `None` if one of them can't be opened, or would take a number
+    /// from the lower half, which is the program's.
     pub(super) fn open(chosen: &[Chosen]) -> Option<OpenGroup> {
         let mut group = Group::new().ok()?;
         let members = chosen.iter().map(|one| one.open(&mut group));
@@ -38,12 +39,19 @@ impl OpenGroup {
             ids: [0; MAX_COUNTERS + 1],
             len: members.len(),
         };
-        open.fds[0] = syscall::move_up(group.into_raw_fd());
+        open.fds[0] = group.into_raw_fd();
         for (slot, counter) in open.fds[1..].iter_mut().zip(members) {
-            *slot = syscall::move_up(counter.into_raw_fd());
+            *slot = counter.into_raw_fd();
         }
         for (id, &fd) in open.ids.iter_mut().zip(&open.fds) {
             *id = syscall::event_id(fd).unwrap_or(0);
+        }
+        for fd in &mut open.fds[..=open.len] {
+            let Some(new) = syscall::moved_up(*fd) else {
+                open.close();
+                return None;
+            };
+            *fd = new;
         }
         Some(open)
     }

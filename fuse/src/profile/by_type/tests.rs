@@ -150,6 +150,6 @@ fn broken_files_are_refused() {
     let error = error.unwrap_err().to_string();
     assert_eq!(
         error,
-        "line 52: \"x\" in column E is not what belongs there"
+        "line 52: \"x\" in column E, where a count (a whole number from 0 on) or nothing belongs"
     );
 }

@@ -16,7 +16,7 @@ pub enum RecordError {
     )]
     Version(u32),
     /// The header claims more than the file holds.
-    #[error("{claimed} bytes committed, {present} present")]
+    #[error("cut short: its header tells of {claimed} bytes, {present} are there")]
     Truncated {
         /// Bytes that the header counts.
         claimed: u64,
@@ -134,7 +134,12 @@ impl<'a> ThreadFile<'a> {
             (part(header.stage, header.flushed), part(0, staged))
         };
         let (Some(log), Some(staged)) = (log, staged) else {
-            return Err(truncated(header.committed));
+            // Flushed records stand behind the stage.
+            return Err(truncated(
+                header
+                    .committed
+                    .max(header.stage.saturating_add(header.flushed)),
+            ));
         };
         Ok(ThreadFile {
             header,
