@@ -65,6 +65,7 @@ mod events;
 mod executions;
 mod fixtures;
 mod foreign;
+mod inputs;
 mod killed;
 mod kin;
 mod kinds;
