@@ -296,9 +296,9 @@ fn by_size(least: usize, most: usize) {
         let per = |clock: &Clock| clock.processor.as_secs_f64() * 1e9 / unit;
         for _ in 0..rounds {
             // As in the command, each run's table belongs to who joins it.
-            let mut owned = tables.iter().map(|&table| table.clone());
+            let owned = tables.iter().map(|&table| table.clone());
             let mut join: Option<LglJoin> = None;
-            while let Some(table) = owned.next() {
+            for table in owned {
                 join = Some(lgl.time(|| match join.take() {
                     None => LglJoin::new(table),
                     Some(mut join) => {
