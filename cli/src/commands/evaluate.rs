@@ -153,8 +153,8 @@ fn may_be_of_one_program(a: &XuTable, b: &XuTable) -> bool {
     let names =
         |xus: &XuTable| -> HashSet<String> { xus.sites.iter().map(|s| s.name.clone()).collect() };
     let (ours, theirs) = (modules(a), modules(b));
-    let is_known = !ours.is_empty() && !theirs.is_empty();
-    !(is_known && ours.is_disjoint(&theirs)) && !names(a).is_disjoint(&names(b))
+    let share_module = ours.is_empty() || theirs.is_empty() || !ours.is_disjoint(&theirs);
+    share_module && !names(a).is_disjoint(&names(b))
 }
 
 /// A run or table whose counts were counted as they stand.
