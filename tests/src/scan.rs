@@ -46,6 +46,8 @@ pub struct Site {
     pub mechanism: String,
     /// Source line.
     pub source: Option<Source>,
+    /// What kind of the construct it is.
+    pub detail: Option<String>,
     /// `patched`, `patchable` or `skipped`.
     pub outcome: String,
     /// Why it is skipped.
@@ -70,6 +72,12 @@ fn address<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
 }
 
 impl Scan {
+    /// Whether all sections of some construct that a thread executes are one unit: clang's, where the optimiser left no cycle of them.
+    pub fn merges_sections(&self) -> bool {
+        let merged = |s: &Site| s.detail.as_deref().is_some_and(|d| d.contains("one unit"));
+        self.sites.iter().any(merged)
+    }
+
     /// Scans a binary.
     ///
     /// # Panics

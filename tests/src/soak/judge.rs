@@ -149,8 +149,6 @@ impl Case {
         let of = |construct: &str| xus.iter().filter(|x| x.construct == construct).count() as u64;
         let ranges = xus.iter().filter(|x| x.construct == "range");
         let iterations = ranges.map(|x| x.number("iterations")).sum::<u64>();
-        // clang's sections are one unit for each thread that executes some.
-        let clang = self.compiler.family() == "clang";
         let loops = ["loop", "parallel", "distribute"];
         let mut wrong = Vec::new();
         for (what, recorded, gaps) in [
@@ -159,7 +157,7 @@ impl Case {
             (
                 "sections",
                 of("section"),
-                clang || skipped(&["sections", "parallel"]),
+                scan.merges_sections() || skipped(&["sections", "parallel"]),
             ),
         ] {
             let counted = own.get(what).copied().unwrap_or(0);

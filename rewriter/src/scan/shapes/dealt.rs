@@ -1,10 +1,13 @@
 //! clang's chunked static loops: `__kmpc_for_static_init_*` tells a thread its first chunk and the stride, and the program
-//! goes from chunk to chunk itself, in a cycle between that call and `__kmpc_for_static_fini`. (Its `sections` are a loop
-//! over section numbers of the same form, but what the optimiser makes of a switch in a loop has no such place.)
+//! goes from chunk to chunk itself, in a cycle between that call and `__kmpc_for_static_fini`. Its `sections` are a loop
+//! over section numbers, each of which is a chunk where the cycle goes from one to the next (`sections.rs`).
+
+mod sections;
 
 use super::{Analysis, NaturalLoop};
 use crate::model::{Action, ProbeSpec};
 use crate::scan::draft::Draft;
+use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use std::collections::BTreeSet;
@@ -15,15 +18,21 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         .calls
         .values()
         .copied()
-        .filter(|&d| is_chunked(&drafts[d]))
+        .filter(|&d| is_chunked(&drafts[d]) || is_sections(&drafts[d]))
         .collect();
     for begin in chunked {
-        let Some(cycle) = chunk_cycle(a, begin, drafts) else {
+        let cycle = match is_sections(&drafts[begin]) {
+            true => cycle(a, begin, drafts)
+                .filter(|c| sections::are_counted(a, drafts[begin].address, c)),
+            false => chunk_cycle(a, begin, drafts),
+        };
+        let Some(cycle) = cycle else {
             continue;
         };
         let at = a.body.blocks[cycle.header].start;
         let mut draft = Draft::new(at, drafts[begin].construct, Edge::Next);
         draft.function = a.function();
+        tell(&mut drafts[begin], true);
         draft.detail = drafts[begin].detail.clone();
         draft.region = Some(begin);
         draft.inline(ProbeSpec {
@@ -37,7 +46,6 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             chunks: false,
         });
         drafts.push(draft);
-        tell(&mut drafts[begin], true);
     }
 }
 
@@ -47,14 +55,25 @@ pub(super) fn is_chunked(draft: &Draft) -> bool {
     draft.probe() == Some(Probe::StaticInit) && detail.starts_with("static, chunk")
 }
 
+/// Whether it begins clang's `sections`.
+pub(super) fn is_sections(draft: &Draft) -> bool {
+    draft.probe() == Some(Probe::StaticInit) && draft.construct == Construct::Sections
+}
+
+/// What is told of `sections` whose sections have no probe each.
+pub(crate) const ONE_UNIT: &str = "static; a thread's sections are one unit";
+
 /// Says whether the loop's chunks have probes.
 pub(crate) fn tell(begin: &mut Draft, chunks: bool) {
+    if begin.construct == Construct::Sections {
+        begin.detail = Some(if chunks { "static" } else { ONE_UNIT }.into());
+    }
     if let Some(Action::Call { probe, .. }) = &mut begin.action {
         probe.chunks = chunks;
     }
 }
 
-/// The outermost cycle between the loop's begin and its end, if there is one only. Every chunk must pass its header once:
+/// The cycle of a loop's chunks. Every chunk must pass its header once:
 /// a chunk that was peeled off would have a cycle of its own before it (the length of a chunk is unknown to the
 /// compiler, so its iterations are always one), or a call that took that cycle's place; and a cycle without a
 /// cycle in it may have been unrolled.
@@ -63,24 +82,28 @@ fn chunk_cycle<'x>(
     begin: usize,
     drafts: &[Draft],
 ) -> Option<&'x NaturalLoop> {
+    let cycle = cycle(a, begin, drafts)?;
+    let init = a.body.block_at(drafts[begin].address)?;
+    let mut others = a.cycles().iter().filter(|l| l.header != cycle.header);
+    let nested = others.any(|l| cycle.blocks.contains(&l.header));
+    let ends_once = ends(a, begin, drafts).len() == 1;
+    (ends_once && nested && !calls_before(a, drafts[begin].address, init, cycle)).then_some(cycle)
+}
+
+/// The outermost cycle between a loop's begin and its ends, if there is one only.
+fn cycle<'x>(a: &'x Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Option<&'x NaturalLoop> {
     let block_of = |d: usize| a.body.block_at(drafts[d].address);
     let init = block_of(begin)?;
-    let mut ends = a
-        .calls
-        .values()
-        .copied()
-        .filter(|&d| {
-            drafts[d].region == Some(begin) && drafts[d].probe() == Some(Probe::StaticFini)
-        })
-        .filter_map(block_of);
-    let (Some(fini), None) = (ends.next(), ends.next()) else {
+    let ends = ends(a, begin, drafts);
+    if ends.is_empty() {
         return None;
-    };
+    }
     let between = |l: &&NaturalLoop| {
         a.dom.dominates(init, l.header)
             && !l.blocks.contains(&init)
-            && !l.blocks.contains(&fini)
-            && !a.dom.dominates(fini, l.header)
+            && !ends
+                .iter()
+                .any(|&e| l.blocks.contains(&e) || a.dom.dominates(e, l.header))
     };
     let inside = |inner: &NaturalLoop, outer: &NaturalLoop| {
         inner.header != outer.header && outer.blocks.contains(&inner.header)
@@ -88,12 +111,20 @@ fn chunk_cycle<'x>(
     let all: Vec<&NaturalLoop> = a.cycles().iter().filter(between).collect();
     let mut outermost = all.iter().filter(|l| !all.iter().any(|o| inside(l, o)));
     match (outermost.next(), outermost.next()) {
-        (Some(cycle), None) => {
-            let nested = all.iter().any(|l| inside(l, cycle));
-            (nested && !calls_before(a, drafts[begin].address, init, cycle)).then_some(*cycle)
-        }
+        (Some(cycle), None) => Some(*cycle),
         _ => None,
     }
+}
+
+/// The blocks with a loop's ends: more than one where it may be cancelled.
+fn ends(a: &Analysis<'_, '_>, begin: usize, drafts: &[Draft]) -> Vec<usize> {
+    let ends = |d: &&usize| {
+        drafts[**d].region == Some(begin) && drafts[**d].probe() == Some(Probe::StaticFini)
+    };
+    let blocks = a.calls.values().filter(ends);
+    blocks
+        .filter_map(|&d| a.body.block_at(drafts[d].address))
+        .collect()
 }
 
 /// Whether anything is called between the loop's begin and its cycle.

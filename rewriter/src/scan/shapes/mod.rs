@@ -13,6 +13,7 @@ mod place_ends;
 mod reach;
 mod shares;
 mod single;
+mod uses;
 
 use super::Module;
 use super::cfg::Body;
@@ -100,7 +101,7 @@ pub(crate) fn possible(queried: bool, drafts: &[Draft]) -> bool {
     queried
         || drafts
             .iter()
-            .any(|d| dealt::is_chunked(d) || single::lacks_end(d))
+            .any(|d| dealt::is_chunked(d) || dealt::is_sections(d) || single::lacks_end(d))
 }
 
 /// Finds what [`find`] finds in a function that asks for no numbers and has no `single` without end: the chunks of loops
@@ -119,7 +120,8 @@ pub(crate) fn find_dealt(
 
 /// Whether [`find_dealt`] is enough for a function that asks for no numbers.
 pub(crate) fn only_dealt(drafts: &[Draft]) -> bool {
-    !drafts.iter().any(single::lacks_end)
+    let needs_values = |d: &Draft| single::lacks_end(d) || dealt::is_sections(d);
+    !drafts.iter().any(needs_values)
 }
 
 /// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already. Returns

@@ -120,6 +120,17 @@ pub(crate) fn static_init(thread: &Thread, call: &Call) -> u64 {
     };
     let left = total.saturating_sub(index as u64);
     let count = iterations(own_first, own_last.wrapping_add(step.signum()), step);
+    // Each section is a chunk, which the thread comes to one after the other.
+    if construct == Construct::Sections && site.flags & FLAG_CHUNKS != 0 {
+        let total = index.saturating_add(count.min(left) as i64);
+        work.chunks.set(Chunks {
+            next: index,
+            round: 1,
+            size: 1,
+            total,
+        });
+        return result;
+    }
     let stride = known(4);
     if !is_chunked || stride == 0 {
         open_range(thread, index, count.min(left));

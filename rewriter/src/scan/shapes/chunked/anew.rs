@@ -1,12 +1,11 @@
 //! What a cycle's rounds read anew. Where a loop's next chunk begins is computed from the numbers that threads asked for before
 //! the cycle, and from what doesn't change in it; what waits for something asks memory or a function again in every round.
 
+use super::super::uses::{changed, is_read, is_write, slot};
 use super::super::{Analysis, NaturalLoop, is_call};
-use crate::scan::dataflow;
-use crate::scan::ops::VOLATILE;
 use crate::scan::slots::Slot;
 use crate::scan::value::State;
-use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind, Register, UsedMemory};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The places that hold something computed from what was read in the cycle.
@@ -131,48 +130,12 @@ impl Reader<'_, '_, '_> {
 
     /// What a call may change comes from it.
     fn call(&self, anew: &mut Anew, insn: &Instruction) {
-        let module = self.a.module;
-        let known = matches!(
-            dataflow::callee(module, insn, None),
-            dataflow::Callee::Runtime(_)
-        );
-        let changed = match insn.op0_kind() {
-            OpKind::NearBranch64 if !known => module.clobbers.of(module, insn.near_branch_target()),
-            _ => !0,
-        };
-        for n in (0..16).filter(|n| VOLATILE & changed & 1 << n != 0) {
+        let changed = changed(self.a.module, insn);
+        for n in (0..16).filter(|n| changed & 1 << n != 0) {
             anew.registers.insert(Register::RAX + n);
         }
         for n in 0..16 {
             anew.registers.insert(Register::XMM0 + n);
         }
     }
-}
-
-/// The stack slot that is used.
-fn slot(memory: &UsedMemory, state: &State) -> Option<Slot> {
-    let plain = memory.index() == Register::None && !is_thread_local(memory.segment());
-    let base = dataflow::number(memory.base()).filter(|_| plain)?;
-    let at = state.regs.slot(base)?;
-    at.plus(memory.displacement().cast_signed())
-}
-
-fn is_thread_local(segment: Register) -> bool {
-    matches!(segment, Register::FS | Register::GS)
-}
-
-fn is_read(access: OpAccess) -> bool {
-    use OpAccess as A;
-    matches!(
-        access,
-        A::Read | A::CondRead | A::ReadWrite | A::ReadCondWrite
-    )
-}
-
-fn is_write(access: OpAccess) -> bool {
-    use OpAccess as A;
-    matches!(
-        access,
-        A::Write | A::CondWrite | A::ReadWrite | A::ReadCondWrite
-    )
 }

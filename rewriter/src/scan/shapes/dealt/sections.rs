@@ -1,0 +1,190 @@
+//! Sections one by one: clang's `sections` are a loop over their numbers, from the first one that the runtime gives a thread to
+//! the last. What the optimiser leaves of it is one section per round of a cycle if something in it begins with that first number, and
+//! grows by one in each round: rounds that were peeled off or unrolled would leave another number, or grow it by more.
+
+use super::super::uses::{changed, is_write, slot};
+use super::super::{Analysis, NaturalLoop, is_call};
+use crate::scan::dataflow::{self, immediate, number};
+use crate::scan::slots::Slot;
+use crate::scan::value::{State, Value};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The register with the fifth argument: where the first number's variable is.
+const LOWER: usize = 8;
+
+/// A general register, or a variable on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Register(usize),
+    Slot(Slot),
+}
+
+/// What is this much more than the number that is followed.
+type Numbers = BTreeMap<Place, u64>;
+
+/// Whether every round of the cycle is one section; `begin`: the call that gives the thread its sections.
+pub(super) fn are_counted(a: &Analysis<'_, '_>, begin: u64, cycle: &NaturalLoop) -> bool {
+    let mut follower = Follower {
+        a,
+        info: InstructionInfoFactory::new(),
+    };
+    let first = follower.entered(begin, cycle);
+    let mut counters: BTreeSet<Place> = first
+        .filter_map(|(place, more)| (more == 0).then_some(place))
+        .collect();
+    // A copy of the number that stays what it is proves nothing: what grows must do so by itself.
+    loop {
+        let round = follower.round(&counters, cycle);
+        let grown = |place: &&Place| round.get(place) == Some(&1);
+        let left: BTreeSet<Place> = counters.iter().filter(grown).copied().collect();
+        if left == counters {
+            return !counters.is_empty();
+        }
+        counters = left;
+    }
+}
+
+/// Keeps what both know.
+fn meet(known: &Numbers, other: &Numbers) -> Numbers {
+    let both = known
+        .iter()
+        .filter(|(place, more)| other.get(place) == Some(more));
+    both.map(|(&place, &more)| (place, more)).collect()
+}
+
+/// Follows a number through a function's code.
+struct Follower<'x, 'm, 'a> {
+    a: &'x Analysis<'m, 'a>,
+    info: InstructionInfoFactory,
+}
+
+impl Follower<'_, '_, '_> {
+    /// What holds the first number, and something more than it, where the cycle is entered.
+    fn entered(&mut self, begin: u64, cycle: &NaturalLoop) -> impl Iterator<Item = (Place, u64)> {
+        let init = self.a.body.block_at(begin);
+        let from = init.map(|b| (b, Numbers::new()));
+        let known = from.and_then(|from| {
+            self.flow(
+                from,
+                Some(begin),
+                |b| !cycle.blocks.contains(&b),
+                cycle.header,
+            )
+        });
+        known.unwrap_or_default().into_iter()
+    }
+
+    /// What the counters have become at the end of a round.
+    fn round(&mut self, counters: &BTreeSet<Place>, cycle: &NaturalLoop) -> Numbers {
+        let start = counters.iter().map(|&place| (place, 0)).collect();
+        let end = self.flow(
+            (cycle.header, start),
+            None,
+            |b| cycle.blocks.contains(&b),
+            cycle.header,
+        );
+        end.unwrap_or_default()
+    }
+
+    /// What is known on every way from a block's beginning, or from behind the call at `begin` in it, through blocks that are
+    /// `inside`, to the beginning of the block `to`.
+    fn flow(
+        &mut self,
+        (from, known): (usize, Numbers),
+        begin: Option<u64>,
+        inside: impl Fn(usize) -> bool,
+        to: usize,
+    ) -> Option<Numbers> {
+        let mut starts = BTreeMap::from([(from, known)]);
+        let mut work = BTreeSet::from([from]);
+        // What each block brings to the end.
+        let mut ends: BTreeMap<usize, Numbers> = BTreeMap::new();
+        while let Some(block) = work.pop_first() {
+            let mut numbers = starts[&block].clone();
+            let a = self.a;
+            a.visit(block, |_, insn, state| match begin {
+                Some(begin) if block == from && insn.ip() < begin => {}
+                Some(begin) if insn.ip() == begin => {
+                    if let Value::Stack(at) = state.reg(LOWER) {
+                        numbers.insert(Place::Slot(at), 0);
+                    }
+                }
+                _ => self.step(&mut numbers, insn, state),
+            });
+            let blocks = &a.body.blocks[block];
+            for &next in blocks.succs.iter().chain(&blocks.pads) {
+                if next == to {
+                    ends.insert(block, numbers.clone());
+                } else if inside(next) && next != from {
+                    let known = starts.get(&next);
+                    let met = known.map_or_else(|| numbers.clone(), |known| meet(known, &numbers));
+                    if known != Some(&met) {
+                        starts.insert(next, met);
+                        work.insert(next);
+                    }
+                }
+            }
+        }
+        ends.into_values().reduce(|x, y| meet(&x, &y))
+    }
+
+    /// Executes an instruction.
+    fn step(&mut self, numbers: &mut Numbers, insn: &Instruction, state: &State) {
+        let found = result(numbers, insn, state);
+        let info = self.info.info(insn);
+        for used in info.used_memory().iter().filter(|m| is_write(m.access())) {
+            let size = i64::try_from(used.memory_size().size().max(1)).unwrap_or(64);
+            let at = slot(used, state);
+            numbers.retain(|place, _| match (place, at) {
+                (Place::Slot(of), Some(at)) => (1 - size..8).all(|by| at.plus(-by) != Some(*of)),
+                (Place::Slot(of), None) => !self.a.flow.is_exposed(*of),
+                _ => true,
+            });
+        }
+        for used in info
+            .used_registers()
+            .iter()
+            .filter(|r| is_write(r.access()))
+        {
+            if let Some(n) = number(used.register().full_register()) {
+                numbers.remove(&Place::Register(n));
+            }
+        }
+        if is_call(insn) {
+            let changed = changed(self.a.module, insn);
+            numbers.retain(|place, _| match place {
+                Place::Register(n) => changed & 1 << n == 0,
+                Place::Slot(at) => !self.a.flow.is_exposed(*at),
+            });
+        }
+        numbers.extend(found);
+    }
+}
+
+/// The place that an instruction gives a known number.
+fn result(numbers: &Numbers, insn: &Instruction, state: &State) -> Option<(Place, u64)> {
+    use Mnemonic as M;
+    let wide = |r: Register| (r.is_gpr32() || r.is_gpr64()).then(|| number(r)).flatten();
+    let place = |op: u32| match insn.op_kind(op) {
+        OpKind::Register => wide(insn.op_register(op)).map(Place::Register),
+        OpKind::Memory if insn.memory_size().size() >= 4 => {
+            dataflow::slot(state, insn).map(Place::Slot)
+        }
+        _ => None,
+    };
+    let one = || matches!(immediate(insn, 1), Some(1));
+    let less_one = || immediate(insn, 1).is_some_and(|n| n as i32 == -1);
+    let to = place(0)?;
+    let known = match insn.mnemonic() {
+        M::Mov | M::Movsxd => *numbers.get(&place(1)?)?,
+        M::Inc => numbers.get(&to)? + 1,
+        M::Add if one() => numbers.get(&to)? + 1,
+        M::Sub if less_one() => numbers.get(&to)? + 1,
+        M::Lea if insn.memory_index() == Register::None && insn.memory_displacement64() == 1 => {
+            numbers.get(&Place::Register(number(insn.memory_base())?))? + 1
+        }
+        _ => return None,
+    };
+    Some((to, known))
+}
