@@ -1,14 +1,16 @@
 //! Where an indirect jump leads: into the function through a table, or out of it.
 
 use super::Module;
-use super::decode::Decoded;
+use super::decode::{Decoded, Joins};
+use super::guard::{self, Limit};
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
+use std::ops::Range;
 
 /// More entries than this are no jump table.
 const MAX_ENTRIES: u64 = 4096;
 
-/// More addresses than this aren't taken for those that a table may have.
-const MAX_TABLES: usize = 4;
+/// Of more tables than this nobody knows which one it is.
+const MAX_TABLES: usize = 16;
 
 /// How many instructions before the jump are looked at for its index and bound.
 const WINDOW: usize = 24;
@@ -19,12 +21,23 @@ const FAR: usize = 512;
 /// Where an indirect jump leads.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Indirect {
-    /// To one of these addresses of the function.
-    Table(Vec<u64>),
+    /// To an address of the function.
+    Table(Table),
     /// To another function.
     Tail,
     /// Nobody knows.
     Unknown,
+}
+
+/// What is known of a jump through a table.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Addresses that it may lead to, ascending.
+    pub targets: Vec<u64>,
+    /// If tables end here, which is to be seen.
+    pub ends: Vec<u64>,
+    /// As long as no other branch leads to one of these addresses; `None`: to anywhere.
+    pub near: Option<Range<u64>>,
 }
 
 /// Form of a table's entries.
@@ -34,6 +47,27 @@ enum Form {
     Relative,
     /// 8 bytes, an address.
     Absolute,
+}
+
+impl Form {
+    /// Bytes of an entry.
+    fn size(self) -> u64 {
+        match self {
+            Form::Relative => 4,
+            Form::Absolute => 8,
+        }
+    }
+
+    /// Where an entry leads.
+    fn entry(self, module: &Module<'_>, table: u64, at: u64) -> Option<u64> {
+        match self {
+            Form::Relative => module
+                .image
+                .u32(at)
+                .map(|d| table.wrapping_add_signed(i64::from(d.cast_signed()))),
+            Form::Absolute => module.dynamic.pointer(&module.image, at),
+        }
+    }
 }
 
 /// Finds the targets of `jump`, the last of the decoded instructions of its block.
@@ -47,9 +81,15 @@ pub(crate) fn resolve(
     if reads_slot(module, insns, jump) {
         return Indirect::Tail;
     }
+    let from = before.last().map_or(jump.ip(), |insn| insn.ip());
+    let joins = insns.joins(from..jump.next_ip());
+    let limit = || match guard::limit(&before, jump, |va| joins.all.contains(&va)) {
+        Some(Limit::Exactly(count)) => (Some(Limit::Exactly(count)), None),
+        other => (other, guard::guess(&before)),
+    };
     if jump.op0_kind() == OpKind::Memory {
         return match memory_table(jump, &before, insns) {
-            Some(tables) => read_all(module, &tables, Form::Absolute, bound(&before), in_body),
+            Some(tables) => read_all(module, &tables, 0, Form::Absolute, limit(), &joins, in_body),
             None => Indirect::Tail,
         };
     }
@@ -61,13 +101,31 @@ pub(crate) fn resolve(
     match def.mnemonic() {
         Mnemonic::Add if def.op1_kind() == OpKind::Register => {
             let parts = [register, def.op1_register().full_register()];
-            let tables = table_loads(&before[at + 1..], insns, &parts);
-            read_all(module, &tables, Form::Relative, bound(&before), in_body)
+            let behind = &before[at + 1..];
+            let entry = behind.iter().position(|i| {
+                let part = i.op0_kind() == OpKind::Register
+                    && parts.contains(&i.op0_register().full_register());
+                part && i.op1_kind() == OpKind::Memory && i.memory_size().size() == 4
+            });
+            match entry.and_then(|n| relative_tables(insns, def, parts, &behind[..=n], &joins)) {
+                Some((tables, by)) => read_all(
+                    module,
+                    &tables,
+                    by,
+                    Form::Relative,
+                    limit(),
+                    &joins,
+                    in_body,
+                ),
+                None => Indirect::Unknown,
+            }
         }
         Mnemonic::Mov if reads_slot(module, insns, def) => Indirect::Tail,
         Mnemonic::Mov if def.op1_kind() == OpKind::Memory => {
             match memory_table(def, &before[at + 1..], insns) {
-                Some(tables) => read_all(module, &tables, Form::Absolute, bound(&before), in_body),
+                Some(tables) => {
+                    read_all(module, &tables, 0, Form::Absolute, limit(), &joins, in_body)
+                }
                 None => Indirect::Tail,
             }
         }
@@ -87,23 +145,90 @@ pub(crate) fn resolve(
     }
 }
 
+/// Tables whose entry was read by the last of the instructions `before`, to be added to the table's address by `add`, which
+/// has these two operands; and how far from such an address the entries begin.
+fn relative_tables(
+    insns: &Decoded,
+    add: &Instruction,
+    [a, b]: [Register; 2],
+    before: &[&Instruction],
+    joins: &Joins,
+) -> Option<(Tables, u64)> {
+    let (&entry, between) = before.split_last()?;
+    let table = match entry.op0_register().full_register() == a {
+        true => b,
+        false => a,
+    };
+    let by = entry.memory_displacement64();
+    let [base, index] = [entry.memory_base(), entry.memory_index()];
+    let known = tables_in(insns, add.ip(), table, joins);
+    // Nothing happens to the register between the two.
+    let mut next = add.ip();
+    let is_kept = before.iter().all(|i| {
+        let behind = i.next_ip() == next && !joins.all.contains(&next);
+        next = i.ip();
+        behind
+    }) && !between.iter().any(|i| may_write(i, table));
+    let same = |register: Register| match &known {
+        _ if register == table && is_kept => true,
+        // The same address may have been loaded for both.
+        Some(known) => tables_in(insns, entry.ip(), register, joins).as_ref() == Some(known),
+        None => register == table,
+    };
+    let plain = index.is_gpr64() && entry.memory_index_scale() == 1;
+    if !(base.is_gpr64() && same(base) || plain && same(index)) {
+        return None;
+    }
+    let tables = match known {
+        Some(tables) => Tables::Known(tables),
+        None => {
+            let loads = insns.all().iter().filter(|i| is_table_load(i));
+            Tables::OneOf(distinct(loads))
+        }
+    };
+    Some((tables, by))
+}
+
+/// Addresses that a register may hold at an instruction, if all that it may hold are addresses.
+fn tables_in(insns: &Decoded, at: u64, register: Register, joins: &Joins) -> Option<Vec<u64>> {
+    let loads = insns.definitions(at, register, joins)?;
+    let all = loads.iter().all(|i| is_table_load(i));
+    all.then(|| distinct(loads.into_iter()))
+}
+
+/// The addresses that instructions load, ascending.
+fn distinct<'i>(loads: impl Iterator<Item = &'i Instruction>) -> Vec<u64> {
+    let mut found: Vec<u64> = loads.map(Instruction::ip_rel_memory_address).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 /// Address of the table in an operand `[table + index*8]`, or of those that it may be; `None` when nothing is indexed.
-fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Option<Vec<u64>> {
+fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Option<Tables> {
     if i.is_ip_rel_memory_operand() || i.memory_index() == Register::None {
         return None;
     }
     if i.memory_base() == Register::None {
-        return Some(vec![i.memory_displacement64()]);
+        return Some(Tables::Known(vec![i.memory_displacement64()]));
     }
     let parts = [
         i.memory_base().full_register(),
         i.memory_index().full_register(),
     ];
-    let mut tables = table_loads(before, insns, &parts);
-    for table in &mut tables {
-        *table = table.wrapping_add(i.memory_displacement64());
+    let holds =
+        |i: &Instruction| is_table_load(i) && parts.contains(&i.op0_register().full_register());
+    let at = |load: &Instruction| {
+        let table = load.ip_rel_memory_address();
+        table.wrapping_add(i.memory_displacement64())
+    };
+    if let Some(load) = before.iter().find(|i| holds(i)) {
+        return Some(Tables::Known(vec![at(load)]));
     }
-    (!tables.is_empty()).then_some(tables)
+    let mut tables: Vec<u64> = insns.all().iter().filter(|i| holds(i)).map(at).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    (!tables.is_empty()).then_some(Tables::OneOf(tables))
 }
 
 /// Steps that a constant is followed back: compilers need three. Each may look for two others.
@@ -144,6 +269,15 @@ fn constant(before: &[&Instruction], register: Register, steps: u32) -> Option<u
     }
 }
 
+/// Whether an instruction may write a register.
+fn may_write(i: &Instruction, register: Register) -> bool {
+    let simple = matches!(
+        i.mnemonic(),
+        Mnemonic::Mov | Mnemonic::Movsxd | Mnemonic::Cdqe | Mnemonic::Lea | Mnemonic::And
+    );
+    !simple || writes(i, register) || (i.op_count() == 0 && register == Register::RAX)
+}
+
 fn writes(i: &Instruction, register: Register) -> bool {
     i.op_count() > 0
         && i.op0_kind() == OpKind::Register
@@ -154,107 +288,138 @@ fn writes(i: &Instruction, register: Register) -> bool {
         )
 }
 
+/// The address that an instruction names: something begins there, so it isn't in the midst of a table.
+pub(crate) fn named(i: &Instruction) -> Option<u64> {
+    if is_table_load(i) {
+        return Some(i.ip_rel_memory_address());
+    }
+    let indexed = i.memory_base() == Register::None && i.memory_index() != Register::None;
+    indexed.then(|| i.memory_displacement64())
+}
+
+/// Whether an instruction makes an address.
 fn is_table_load(i: &Instruction) -> bool {
     i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand()
 }
 
-/// The address that was loaded into one of these registers last before the jump; else all that the function loads into
-/// them anywhere: the table is one of these.
-fn table_loads(before: &[&Instruction], insns: &Decoded, registers: &[Register]) -> Vec<u64> {
-    let loads =
-        |i: &Instruction| is_table_load(i) && registers.contains(&i.op0_register().full_register());
-    if let Some(load) = before.iter().find(|i| loads(i)) {
-        return vec![load.ip_rel_memory_address()];
-    }
-    let found = insns.all().iter().filter(|i| loads(i));
-    let mut found: Vec<u64> = found.map(Instruction::ip_rel_memory_address).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// Number of entries, from the comparison that guards the jump.
-fn bound(before: &[&Instruction]) -> Option<u64> {
-    let at = before
-        .iter()
-        .position(|i| matches!(i.mnemonic(), Mnemonic::Ja | Mnemonic::Jae))?;
-    let compare = before[at + 1..]
-        .iter()
-        .take(4)
-        .find(|i| i.mnemonic() == Mnemonic::Cmp)?;
-    let is_immediate =
-        !matches!(compare.op1_kind(), OpKind::Register | OpKind::Memory) && compare.op_count() == 2;
-    if !is_immediate {
-        return None;
-    }
-    let last = compare.immediate(1);
-    let count = if before[at].mnemonic() == Mnemonic::Ja {
-        last.checked_add(1)?
-    } else {
-        last
-    };
-    (count <= MAX_ENTRIES).then_some(count)
+/// Addresses of tables.
+enum Tables {
+    /// The jump's table is one of these.
+    Known(Vec<u64>),
+    /// It is one of these, which needn't all be tables: they are all the addresses that the function makes.
+    OneOf(Vec<u64>),
 }
 
 /// The targets of all tables that it may be. More than are reached do no harm, fewer would.
 fn read_all(
     module: &Module<'_>,
-    tables: &[u64],
+    tables: &Tables,
+    by: u64,
     form: Form,
-    bound: Option<u64>,
+    (limit, guess): (Option<Limit>, Option<u64>),
+    joins: &Joins,
     in_body: &dyn Fn(u64) -> bool,
 ) -> Indirect {
-    if tables.len() > MAX_TABLES || (tables.len() > 1 && bound.is_none()) {
-        return Indirect::Unknown;
-    }
+    let (Tables::Known(found) | Tables::OneOf(found)) = tables;
     let mut all = Vec::new();
-    for &table in tables {
-        match read(module, table, form, bound, in_body) {
-            Indirect::Table(targets) => all.extend(targets),
-            Indirect::Tail if tables.len() == 1 => return Indirect::Tail,
+    let mut ends = Vec::new();
+    let mut read_tables = 0;
+    for &table in found {
+        let guessed = guess
+            .filter(|&count| count <= MAX_ENTRIES)
+            .and_then(|count| {
+                let limit = Some(Limit::Exactly(count));
+                let Entries::Inside(targets) = read(module, table, by, form, limit, in_body) else {
+                    return None;
+                };
+                let end = table.wrapping_add(by).wrapping_add(form.size() * count);
+                let more = form.entry(module, table, end).is_some_and(in_body);
+                Some((targets, more.then_some(end)))
+            });
+        if let Some((targets, end)) = guessed {
+            all.extend(targets);
+            ends.extend(end);
+            read_tables += 1;
+            continue;
+        }
+        match read(module, table, by, form, limit, in_body) {
+            Entries::Inside(targets) => all.extend(targets),
+            Entries::Functions if found.len() == 1 => return Indirect::Tail,
+            Entries::Nowhere if matches!(tables, Tables::OneOf(_)) => continue,
             _ => return Indirect::Unknown,
         }
+        read_tables += 1;
     }
     all.sort_unstable();
     all.dedup();
-    match all.is_empty() {
+    match all.is_empty() || read_tables > MAX_TABLES {
         true => Indirect::Unknown,
-        false => Indirect::Table(all),
+        false => {
+            let is_near = matches!(tables, Tables::Known(_)) && !joins.left.get();
+            Indirect::Table(Table {
+                targets: all,
+                ends,
+                near: is_near.then(|| joins.range.clone()),
+            })
+        }
     }
 }
 
+/// Where the entries of a table lead.
+enum Entries {
+    /// To these places in the function.
+    Inside(Vec<u64>),
+    /// To functions.
+    Functions,
+    /// Some to other functions, or there are too many.
+    Unknown,
+    /// Some to no code: it is no table of this jump.
+    Nowhere,
+}
+
+/// Reads a table's entries, which begin at a distance from where relative ones are relative to.
 fn read(
     module: &Module<'_>,
     table: u64,
+    by: u64,
     form: Form,
-    bound: Option<u64>,
+    limit: Option<Limit>,
     in_body: &dyn Fn(u64) -> bool,
-) -> Indirect {
+) -> Entries {
     let mut targets = Vec::new();
-    for n in 0..bound.unwrap_or(MAX_ENTRIES) {
-        let target = match form {
-            Form::Relative => module
-                .image
-                .u32(table.wrapping_add(4 * n))
-                .map(|d| table.wrapping_add_signed(i64::from(d.cast_signed()))),
-            Form::Absolute => module
-                .dynamic
-                .pointer(&module.image, table.wrapping_add(8 * n)),
-        };
+    let mut others = false;
+    // All that are named are used. Else it ends where an entry leads elsewhere, or with what follows: more do no harm.
+    let (count, exact) = match limit {
+        Some(Limit::Exactly(count)) => (count, true),
+        Some(Limit::AtMost(count)) => (count, false),
+        None => (u64::MAX, false),
+    };
+    for n in 0..count {
+        if n == MAX_ENTRIES {
+            return Entries::Unknown;
+        }
+        let at = table.wrapping_add(by).wrapping_add(form.size() * n);
+        let target = form.entry(module, table, at);
         match target {
             Some(t) if in_body(t) => targets.push(t),
-            Some(t) if targets.is_empty() && module.functions.starts_at(t) => {
-                return Indirect::Tail;
-            }
-            _ if bound.is_some() => return Indirect::Unknown,
+            Some(t) if n == 0 && module.functions.starts_at(t) => return Entries::Functions,
+            // A table may have entries that are never used: where a function ends.
+            Some(t) if exact && is_near_function(module, t) => others = true,
+            _ if exact => return Entries::Nowhere,
             _ => break,
         }
     }
     targets.sort_unstable();
     targets.dedup();
-    if targets.is_empty() {
-        Indirect::Unknown
-    } else {
-        Indirect::Table(targets)
+    match targets.is_empty() {
+        _ if others => Entries::Unknown,
+        true => Entries::Nowhere,
+        false => Entries::Inside(targets),
     }
+}
+
+/// Whether an address is in a function, or where one ends.
+fn is_near_function(module: &Module<'_>, va: u64) -> bool {
+    let known = |va| module.functions.at(va).is_some();
+    known(va) || va.checked_sub(1).is_some_and(known)
 }

@@ -22,6 +22,7 @@ mod error;
 mod function;
 mod functions;
 mod grid;
+mod guard;
 mod ident;
 mod image;
 mod jump_table;

@@ -186,6 +186,72 @@ int main(int n, char **v) {
     }
 }
 
+/// gcc compares a number, and indexes the table with what it is shifted to.
+#[test]
+fn jump_tables_of_shifted_numbers() {
+    let source = "
+int may(int n) { __asm__ volatile(\"\" ::: \"memory\"); return n + 1; }
+int main(int n, char **v) {
+  unsigned long s = 0;
+#pragma omp parallel for reduction(+:s) num_threads(2) schedule(static)
+  for (unsigned long i = 0; i < 300; i++) {
+    unsigned long k = i * 7 % 101;
+    switch (k >> 4) { case 0: s += may(1); break; case 1: s += 2 * k; break; case 2: s ^= may(3); break;
+      case 3: s += may(k) * 3; break; case 4: s -= may(9); break; }
+  }
+  return s == n;
+}
+";
+    for (compiler, level) in ["gcc-11", "gcc-12"]
+        .iter()
+        .flat_map(|c| LEVELS.iter().map(move |l| (c, l)))
+    {
+        let command = format!("{compiler} -fopenmp {level}");
+        let Some(program) = compile(source, &command) else {
+            continue;
+        };
+        let scan = program.scan();
+        assert_eq!(complete(&scan, Construct::Loop), 1, "{command}");
+        windows_are_sound(&scan, &program.objdump(), &command);
+    }
+}
+
+/// A register holds a table's address from before the loop on, another function's table is in the same one elsewhere, and
+/// the index was widened before the loop in which the narrow number is compared.
+#[test]
+fn jump_tables_in_front_of_loops() {
+    let source = "
+struct array { unsigned char type; int n; void *data; };
+static inline double at(const struct array *a, int i) {
+  switch (a->type) { case 0: return ((char *)a->data)[i]; case 1: return ((short *)a->data)[i]; case 2: return ((int *)a->data)[i];
+    case 3: return ((long *)a->data)[i]; case 4: return ((float *)a->data)[i]; case 5: return ((double *)a->data)[i];
+    case 6: return i; default: __builtin_trap(); }
+}
+double sum(const struct array *a, const struct array *b, int m) {
+  double s = 0;
+#pragma omp parallel for reduction(+:s) num_threads(2) schedule(static)
+  for (int j = 0; j < m; j++) {
+    for (int i = 0; i < a->n; i++) { s += at(a, i); s -= at(b, i) * 2; }
+    for (int i = 0; i < a->n; i++) { s *= at(b, i); s += at(a, j) * 2; }
+  }
+  return s;
+}
+int main(void) { return 0; }
+";
+    for (compiler, level) in ["gcc-11", "gcc-12", "clang-19"]
+        .iter()
+        .flat_map(|c| LEVELS.iter().map(move |l| (c, l)))
+    {
+        let command = format!("{compiler} -fopenmp {level}");
+        let Some(program) = compile(source, &command) else {
+            continue;
+        };
+        let scan = program.scan();
+        assert_eq!(complete(&scan, Construct::Loop), 1, "{command}");
+        windows_are_sound(&scan, &program.objdump(), &command);
+    }
+}
+
 /// Vectorised code compares the length of a chunk, which begins no loop. Chunks that are dealt to teams are a loop too.
 #[test]
 fn chunks_that_are_vectorised() {

@@ -4,6 +4,7 @@ use crate::scan::cfg::Exit;
 use crate::scan::grid::Grid;
 use iced_x86::Instruction;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::ops::Range;
 
 /// Addresses that a branch leads to: seldom more than one.
@@ -18,6 +19,14 @@ pub(super) struct Flow {
     pub falls: bool,
     pub exit: Option<Exit>,
     pub pads: Targets,
+}
+
+/// Where known branches lead to in a range of addresses.
+pub(crate) struct Joins {
+    pub range: Range<u64>,
+    pub all: SmallVec<[u64; 4]>,
+    /// Something outside of the range was asked for too.
+    pub left: Cell<bool>,
 }
 
 /// The instructions decoded so far, in the order in which they were.
@@ -48,6 +57,39 @@ impl Decoded {
             at = insn.ip();
             Some(insn)
         })
+    }
+
+    /// Where known branches lead to in a range of addresses.
+    pub(crate) fn joins(&self, range: Range<u64>) -> Joins {
+        let mut all = SmallVec::new();
+        for flow in &self.flows {
+            for &va in &flow.targets {
+                if range.contains(&va) {
+                    all.push(va);
+                }
+            }
+            for &va in &flow.pads {
+                if range.contains(&va) {
+                    all.push(va);
+                }
+            }
+        }
+        Joins {
+            all,
+            range,
+            left: Cell::new(false),
+        }
+    }
+
+    /// Where branches lead, ascending, and the branches' numbers in the order in which they were found.
+    pub(super) fn targets(&self) -> Vec<(u64, usize)> {
+        let mut all = Vec::with_capacity(self.flows.len());
+        for (number, flow) in self.flows.iter().enumerate() {
+            let targets = flow.targets.iter().chain(&flow.pads);
+            all.extend(targets.map(|&va| (va, number)));
+        }
+        all.sort_unstable();
+        all
     }
 
     /// All of them.

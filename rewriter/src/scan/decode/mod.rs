@@ -2,25 +2,30 @@
 
 mod blocks;
 mod decoded;
+mod reaching;
 mod scratch;
 
-pub(crate) use decoded::Decoded;
+pub(crate) use decoded::{Decoded, Joins};
 pub(crate) use scratch::{Pool, Scratch};
 
 use super::Module;
 use super::atomics;
 use super::cfg::{Body, Exit};
 use super::image::Kind;
-use super::jump_table::{self, Indirect};
+use super::jump_table::{self, Indirect, Table};
 use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
 use decoded::{Flow, Targets};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A function with more moved parts than this is no function.
 const MAX_PARTS: usize = 64;
+
+/// Why no code of a function may be moved where an indirect jump might lead to any of it.
+const UNKNOWN_JUMP: &str = "it has an indirect jump whose targets are unknown";
 
 struct Builder<'m, 'a> {
     module: &'m Module<'a>,
@@ -34,6 +39,8 @@ struct Builder<'m, 'a> {
     work: BinaryHeap<Reverse<u64>>,
     /// Numbers of indirect jumps: looked at when everything before them is decoded.
     pending: Vec<usize>,
+    /// Indirect jumps in the function, and how many branches were known when they were looked at.
+    tables: Vec<(Instruction, Table, usize)>,
     trouble: Option<&'static str>,
 }
 
@@ -62,6 +69,7 @@ impl Body {
             decoded,
             work: BinaryHeap::new(),
             pending: Vec::new(),
+            tables: Vec::new(),
             trouble: None,
         };
         b.add_part(function);
@@ -80,6 +88,7 @@ impl Body {
                 break;
             }
         }
+        b.check_tables();
         blocks::finish(b, scratch, function, &roots)
     }
 }
@@ -172,6 +181,35 @@ impl Builder<'_, '_> {
             let jump = self.decoded.insns[number];
             let flow = self.indirect(&jump);
             self.add_flow(number, flow);
+        }
+    }
+
+    /// Makes sure that branches found since, which may lead past a comparison or bring another table's address, change nothing
+    /// of where indirect jumps lead; and that what seems to be the end of a table is one, since another one begins there.
+    fn check_tables(&mut self) {
+        if self.tables.is_empty() {
+            return;
+        }
+        let mut ends: FxHashSet<u64> = FxHashSet::default();
+        ends.extend(self.tables.iter().flat_map(|(_, table, _)| &table.ends));
+        if !ends.is_empty() {
+            for insn in self.decoded.all() {
+                jump_table::named(insn).map(|va| ends.remove(&va));
+            }
+        }
+        let targets = self.decoded.targets();
+        let is_proved = |(jump, table, known): &(Instruction, Table, usize)| {
+            let asked = table.near.as_ref().is_none_or(|near| {
+                let first = targets.partition_point(|(va, _)| *va < near.start);
+                let inside = targets[first..].iter().take_while(|(va, _)| *va < near.end);
+                inside.into_iter().any(|(_, flow)| flow >= known)
+            });
+            let same =
+                |now: Indirect| matches!(now, Indirect::Table(now) if now.targets == table.targets);
+            !asked || same(self.resolve(jump))
+        };
+        if !ends.is_empty() || !self.tables.iter().all(is_proved) {
+            self.trouble.get_or_insert(UNKNOWN_JUMP);
         }
     }
 
@@ -308,13 +346,20 @@ impl Builder<'_, '_> {
         }
     }
 
-    fn indirect(&mut self, insn: &Instruction) -> Flow {
+    /// Where an indirect jump leads, as far as it is known now.
+    fn resolve(&self, jump: &Instruction) -> Indirect {
         let holds = |va| {
             let functions = &self.module.functions;
             self.holds(va) || functions.at(va).is_some_and(|i| functions.get(i).fragment)
         };
-        let exit = match jump_table::resolve(self.module, &self.decoded, insn, &holds) {
-            Indirect::Table(mut targets) => {
+        jump_table::resolve(self.module, &self.decoded, jump, &holds)
+    }
+
+    fn indirect(&mut self, insn: &Instruction) -> Flow {
+        let exit = match self.resolve(insn) {
+            Indirect::Table(table) => {
+                let mut targets = table.targets.clone();
+                self.tables.push((*insn, table, self.decoded.flows.len()));
                 targets.retain(|&t| self.stays(t, true));
                 return Flow {
                     targets: targets.into(),
@@ -323,8 +368,7 @@ impl Builder<'_, '_> {
             }
             Indirect::Tail => Exit::TailIndirect,
             Indirect::Unknown => {
-                self.trouble
-                    .get_or_insert("it has an indirect jump whose targets are unknown");
+                self.trouble.get_or_insert(UNKNOWN_JUMP);
                 Exit::Dead
             }
         };

@@ -1,0 +1,180 @@
+//! Which instructions a register's value may come from, along all ways that are known while a function is decoded.
+
+use super::decoded::{Decoded, Joins};
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Registers that a called function leaves as they were.
+const KEPT: [Register; 7] = [
+    Register::RBX,
+    Register::RBP,
+    Register::RSP,
+    Register::R12,
+    Register::R13,
+    Register::R14,
+    Register::R15,
+];
+
+impl Decoded {
+    /// The instructions that last wrote a register before this address, on any way there; `None` where one of the ways
+    /// comes from the function's beginning, or from a call that may have changed it.
+    pub(crate) fn definitions(
+        &self,
+        va: u64,
+        register: Register,
+        joins: &Joins,
+    ) -> Option<Vec<&Instruction>> {
+        let mut info = InstructionInfoFactory::new();
+        // Most registers are written right there.
+        let mut at = va;
+        while joins.range.contains(&at) && !joins.all.contains(&at) {
+            let number = self.falls_to(at).filter(|&i| self.runs_on(i))?;
+            let insn = &self.insns[number];
+            match writes(insn, register, &mut info)? {
+                true => return Some(vec![insn]),
+                false => at = insn.ip(),
+            }
+        }
+        joins.left.set(true);
+        let ways = Ways::of(self);
+        let mut found = Vec::new();
+        let mut seen = FxHashSet::default();
+        let mut work = vec![at];
+        while let Some(at) = work.pop() {
+            if !seen.insert(at) {
+                continue;
+            }
+            let falls = |i: &usize| !ways.ends.contains(i) && self.runs_on(*i);
+            let behind = self.falls_to(at).filter(falls);
+            let sources = ways.to.get(&at).into_iter().flatten();
+            let sources = sources.map(|&i| i as usize).chain(behind);
+            let mut any = false;
+            for number in sources {
+                any = true;
+                let insn = &self.insns[number];
+                match writes(insn, register, &mut info) {
+                    Some(true) => found.push(insn),
+                    Some(false) => work.push(insn.ip()),
+                    None => return None,
+                }
+            }
+            if !any {
+                return None;
+            }
+        }
+        found.sort_unstable_by_key(|insn| insn.ip());
+        found.dedup_by_key(|insn| insn.ip());
+        Some(found)
+    }
+
+    /// The number of the instruction right before an address.
+    fn falls_to(&self, va: u64) -> Option<usize> {
+        let number = self.grid.insn_before(va.checked_sub(1)?)?;
+        (self.insns[number].next_ip() == va).then_some(number)
+    }
+
+    /// Whether the next instruction may follow, as far as the instruction itself tells.
+    fn runs_on(&self, number: usize) -> bool {
+        !matches!(
+            self.insns[number].flow_control(),
+            FlowControl::UnconditionalBranch
+                | FlowControl::IndirectBranch
+                | FlowControl::Return
+                | FlowControl::Exception
+        )
+    }
+}
+
+/// Branches backwards.
+struct Ways {
+    /// Numbers of the instructions that lead to an address.
+    to: FxHashMap<u64, Vec<u32>>,
+    /// Numbers of those that nothing follows.
+    ends: FxHashSet<usize>,
+}
+
+impl Ways {
+    fn of(decoded: &Decoded) -> Ways {
+        let mut to: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
+        let mut ends = FxHashSet::default();
+        for flow in &decoded.flows {
+            for &target in flow.targets.iter().chain(&flow.pads) {
+                to.entry(target).or_default().push(flow.insn);
+            }
+            if !flow.falls {
+                ends.insert(flow.insn as usize);
+            }
+        }
+        Ways { to, ends }
+    }
+}
+
+/// Whether an instruction writes a register; `None`: perhaps, or in part.
+fn writes(
+    insn: &Instruction,
+    register: Register,
+    info: &mut InstructionInfoFactory,
+) -> Option<bool> {
+    if matches!(
+        insn.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    ) && !KEPT.contains(&register)
+    {
+        return None;
+    }
+    if let Some(known) = plainly_writes(insn, register) {
+        return known;
+    }
+    let mut written = Some(false);
+    for used in info.info(insn).used_registers() {
+        if used.register().full_register() != register {
+            continue;
+        }
+        match used.access() {
+            OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess => {}
+            OpAccess::Write | OpAccess::ReadWrite if used.register().size() >= 4 => {
+                written = written.map(|_| true);
+            }
+            _ => written = None,
+        }
+    }
+    written
+}
+
+/// As [`writes`], of the most frequent instructions.
+fn plainly_writes(insn: &Instruction, register: Register) -> Option<Option<bool>> {
+    if insn.is_jcc_short_or_near() {
+        return Some(Some(false));
+    }
+    let to = insn.op0_register();
+    let is_register = insn.op_count() > 0 && insn.op0_kind() == OpKind::Register;
+    let writes = match insn.mnemonic() {
+        Mnemonic::Cmp | Mnemonic::Test => false,
+        Mnemonic::Mov
+        | Mnemonic::Movzx
+        | Mnemonic::Movsxd
+        | Mnemonic::Lea
+        | Mnemonic::Add
+        | Mnemonic::Sub
+        | Mnemonic::And
+        | Mnemonic::Or
+        | Mnemonic::Xor
+        | Mnemonic::Shl
+        | Mnemonic::Shr
+        | Mnemonic::Sar
+        | Mnemonic::Inc
+        | Mnemonic::Dec => is_register && to.full_register() == register,
+        // These put a number into rcx.
+        Mnemonic::Pcmpestri | Mnemonic::Pcmpistri | Mnemonic::Vpcmpestri | Mnemonic::Vpcmpistri => {
+            return None;
+        }
+        _ if is_register && to.is_vector_register() => false,
+        _ => return None,
+    };
+    Some(match writes && to.size() < 4 {
+        true => None,
+        false => Some(writes),
+    })
+}

@@ -1,0 +1,444 @@
+//! How many entries of a jump table an indirect jump may use: what the instructions before it say of the table's index.
+//!
+//! Values are followed through the instructions that run one behind the other up to the jump. A comparison counts only if it
+//! is of the number that the table is indexed with, or of what that was made of; and only if no known branch leads in between.
+
+use iced_x86::{
+    FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
+
+/// How many entries a table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// All of them may be used: a comparison lets no other number pass.
+    Exactly(u64),
+    /// There are no more, perhaps less: the index has no more bits.
+    AtMost(u64),
+}
+
+/// A number: bits of something unknown, zero-extended and shifted to the right, then multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Value {
+    /// What it is made of.
+    id: u32,
+    /// So many low bits of it.
+    bits: u8,
+    /// Shifted by so much.
+    shift: u8,
+    scale: u8,
+    /// It was sign-extended, or shifted with its sign: only what is small is what it was.
+    signed: bool,
+}
+
+/// A memory operand: its registers and displacement, and its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    segment: Register,
+    base: Register,
+    index: Register,
+    scale: u32,
+    disp: u64,
+    size: usize,
+}
+
+/// What is known at an instruction.
+struct State {
+    ids: u32,
+    registers: [Value; 16],
+    memory: Vec<(Place, Value)>,
+    /// The last comparison with a constant, while the flags are its: the number, the comparison's bits, the constant.
+    compared: Option<(Value, u8, u64)>,
+    /// Numbers that are at most so large, where compared with so many bits.
+    bounds: Vec<(Value, u8, u64)>,
+    /// Results of `and`, and their masks.
+    masks: Vec<(u32, u64)>,
+    /// What was read from a table, and the index.
+    entries: Vec<(u32, Value)>,
+}
+
+/// The number of entries that a jump may use, if it is known; `before`: the instructions in front of it, the nearest first;
+/// `joins`: whether control comes to an address from elsewhere.
+pub(crate) fn limit(
+    before: &[&Instruction],
+    jump: &Instruction,
+    joins: impl Fn(u64) -> bool,
+) -> Option<Limit> {
+    let mut state = State::new();
+    let mut next = jump.ip();
+    let behind = before.iter().take_while(|insn| {
+        let runs_on = insn.next_ip() == next && falls(insn);
+        next = insn.ip();
+        runs_on
+    });
+    let insns = &before[..behind.count()];
+    let mut info = InstructionInfoFactory::new();
+    for insn in insns.iter().rev() {
+        if joins(insn.ip()) {
+            state.forget();
+        }
+        state.step(insn, &mut info);
+    }
+    if joins(jump.ip()) {
+        return None;
+    }
+    let index = match jump.op0_kind() {
+        OpKind::Memory => state.index(jump),
+        _ => state.entry(state.register(jump.op0_register())?),
+    };
+    state.limit(index?)
+}
+
+/// What the nearest comparison before a jump may say of the table's length, though of another number as far as one sees:
+/// compilers widen an index in front of a loop, and compare the narrow one in it.
+pub(crate) fn guess(before: &[&Instruction]) -> Option<u64> {
+    let branch = before.iter().position(|i| largest(i, 1).is_some())?;
+    let behind = &before[branch + 1..];
+    let compare = behind.iter().find(|i| i.rflags_modified() != 0)?;
+    if compare.mnemonic() != Mnemonic::Cmp || !is_constant(compare) {
+        return None;
+    }
+    largest(before[branch], compare.immediate(1))?.checked_add(1)
+}
+
+/// The largest number that doesn't take a branch behind a comparison with a constant.
+fn largest(branch: &Instruction, constant: u64) -> Option<u64> {
+    match branch.mnemonic() {
+        Mnemonic::Ja => Some(constant),
+        Mnemonic::Jae => constant.checked_sub(1),
+        _ => None,
+    }
+}
+
+/// Whether the instruction behind this one may be executed next, and nothing else happens in between.
+fn falls(insn: &Instruction) -> bool {
+    matches!(
+        insn.flow_control(),
+        FlowControl::Next | FlowControl::ConditionalBranch
+    )
+}
+
+/// A register's number, if it is a general one.
+fn number(register: Register) -> Option<usize> {
+    let full = register.full_register();
+    full.is_gpr64().then(|| full.number())
+}
+
+/// Bits of a register that is the lower part of a general one.
+fn bits(register: Register) -> Option<u8> {
+    let high = matches!(
+        register,
+        Register::AH | Register::BH | Register::CH | Register::DH
+    );
+    (number(register).is_some() && !high).then(|| register.size() as u8 * 8)
+}
+
+impl Value {
+    /// The lower bits of a number.
+    fn low(self, bits: u8) -> Option<Value> {
+        if bits == 64 || (self.bits <= bits && !self.signed && self.scale == 1) {
+            return Some(self);
+        }
+        (self.shift == 0 && self.scale == 1).then_some(Value {
+            bits: self.bits.min(bits),
+            ..self
+        })
+    }
+
+    fn scaled(self, by: u32) -> Option<Value> {
+        let scale = u32::from(self.scale).checked_mul(by)?;
+        (scale <= 8).then_some(Value {
+            scale: scale as u8,
+            ..self
+        })
+    }
+
+    fn shifted(self, by: u8, signed: bool) -> Option<Value> {
+        let shift = self.shift.checked_add(by).filter(|&s| s < 64)?;
+        (self.scale == 1).then_some(Value {
+            shift,
+            signed: self.signed || signed,
+            ..self
+        })
+    }
+}
+
+impl State {
+    fn new() -> State {
+        let mut state = State {
+            ids: 0,
+            registers: [Value {
+                id: 0,
+                bits: 64,
+                shift: 0,
+                scale: 1,
+                signed: false,
+            }; 16],
+            memory: Vec::new(),
+            compared: None,
+            bounds: Vec::new(),
+            masks: Vec::new(),
+            entries: Vec::new(),
+        };
+        state.forget();
+        state
+    }
+
+    /// Control comes from elsewhere: nothing is known.
+    fn forget(&mut self) {
+        self.registers = std::array::from_fn(|_| self.fresh(64));
+        self.memory.clear();
+        self.compared = None;
+        self.bounds.clear();
+        self.masks.clear();
+        self.entries.clear();
+    }
+
+    fn fresh(&mut self, bits: u8) -> Value {
+        self.ids += 1;
+        Value {
+            id: self.ids,
+            bits,
+            shift: 0,
+            scale: 1,
+            signed: false,
+        }
+    }
+
+    fn register(&self, register: Register) -> Option<Value> {
+        number(register).map(|n| self.registers[n])
+    }
+
+    /// What an operand holds: a register's lower part, or memory.
+    fn operand(&mut self, insn: &Instruction, op: u32) -> Option<Value> {
+        match insn.op_kind(op) {
+            OpKind::Register => {
+                let register = insn.op_register(op);
+                self.register(register)?.low(bits(register)?)
+            }
+            OpKind::Memory => Some(self.load(insn)),
+            _ => None,
+        }
+    }
+
+    /// What a memory operand holds.
+    fn load(&mut self, insn: &Instruction) -> Value {
+        let place = Place::of(insn);
+        if let Some((_, value)) = self.memory.iter().find(|(p, _)| *p == place) {
+            return *value;
+        }
+        let value = self.fresh((place.size * 8).min(64) as u8);
+        self.memory.push((place, value));
+        if let Some(index) = self.index(insn) {
+            self.entries.push((value.id, index));
+        }
+        value
+    }
+
+    /// The number that a table of entries as long as the memory operand is indexed with.
+    fn index(&self, insn: &Instruction) -> Option<Value> {
+        let size = insn.memory_size().size();
+        if !matches!(size, 4 | 8) {
+            return None;
+        }
+        let indexed = (insn.memory_index(), insn.memory_index_scale());
+        [indexed, (insn.memory_base(), 1)]
+            .into_iter()
+            .filter_map(|(register, scale)| {
+                let value = self.registers[number(register).filter(|_| register.is_gpr64())?];
+                value.scaled(scale)
+            })
+            .find(|value| usize::from(value.scale) == size)
+    }
+
+    /// The index of what was read from a table.
+    fn entry(&self, value: Value) -> Option<Value> {
+        let found = self.entries.iter().find(|(id, _)| *id == value.id);
+        found.map(|(_, index)| *index)
+    }
+
+    /// A register gets a value; nothing is known where there is none.
+    fn set(&mut self, register: Register, value: Option<Value>) {
+        let Some(n) = number(register) else { return };
+        let narrow = register.size() < 4;
+        let value = match value.filter(|_| !narrow) {
+            Some(value) => value,
+            None => self.fresh(if register.size() == 4 { 32 } else { 64 }),
+        };
+        self.registers[n] = value;
+        let full = register.full_register();
+        self.memory
+            .retain(|(p, _)| p.base.full_register() != full && p.index.full_register() != full);
+    }
+
+    fn step(&mut self, insn: &Instruction, info: &mut InstructionInfoFactory) {
+        if insn.flow_control() == FlowControl::ConditionalBranch {
+            return self.pass(insn);
+        }
+        let to = insn.op0_register();
+        let to_register = insn.op_count() > 0 && insn.op0_kind() == OpKind::Register;
+        match insn.mnemonic() {
+            Mnemonic::Cmp => self.compare(insn),
+            Mnemonic::Mov | Mnemonic::Movzx | Mnemonic::Movsxd if to_register => {
+                let mut value = self.operand(insn, 1);
+                if insn.mnemonic() == Mnemonic::Movsxd {
+                    value = value.map(|value| Value {
+                        signed: true,
+                        ..value
+                    });
+                }
+                self.set(to, value);
+            }
+            Mnemonic::Cdqe => {
+                let low = self.registers[0].low(32);
+                let value = low.map(|value| Value {
+                    signed: true,
+                    ..value
+                });
+                self.set(Register::RAX, value);
+            }
+            Mnemonic::Mov
+                if insn.op0_kind() == OpKind::Memory && insn.op1_kind() == OpKind::Register =>
+            {
+                let value = self.operand(insn, 1);
+                self.memory.clear();
+                self.memory.extend(value.map(|v| (Place::of(insn), v)));
+            }
+            Mnemonic::Lea => {
+                let copies = insn.memory_base() == Register::None
+                    && insn.memory_displacement64() == 0
+                    && to.is_gpr64();
+                let index = insn.memory_index();
+                let value = match copies && index.is_gpr64() {
+                    true => self.register(index),
+                    false => None,
+                };
+                self.set(to, value.and_then(|v| v.scaled(insn.memory_index_scale())));
+            }
+            Mnemonic::Add if to_register && insn.op1_kind() == OpKind::Register => {
+                // A table's entry and the table.
+                let (a, b) = (self.register(to), self.register(insn.op1_register()));
+                let found = [a, b].map(|v| v.and_then(|v| self.entry(v)));
+                self.compared = None;
+                self.set(to, None);
+                if let ([Some(index), None] | [None, Some(index)], Some(sum)) =
+                    (found, self.register(to))
+                {
+                    self.entries.push((sum.id, index));
+                }
+            }
+            Mnemonic::Sub if to_register && is_constant(insn) => {
+                self.compare(insn);
+                self.set(to, None);
+            }
+            Mnemonic::And if to_register && is_constant(insn) && to.size() >= 4 => {
+                let mask = insn.immediate(1);
+                self.compared = None;
+                self.set(to, None);
+                let id = self.register(to).map(|v| v.id);
+                self.masks.extend(id.map(|id| (id, mask)));
+            }
+            Mnemonic::Shl | Mnemonic::Shr | Mnemonic::Sar if to_register && is_constant(insn) => {
+                let by = insn.immediate(1) as u8;
+                let value = bits(to).and_then(|b| self.register(to)?.low(b));
+                let value = match insn.mnemonic() {
+                    _ if by >= 32 => None,
+                    Mnemonic::Shl if to.is_gpr64() => value.and_then(|v| v.scaled(1 << by.min(4))),
+                    Mnemonic::Shl => None,
+                    Mnemonic::Shr => value.and_then(|v| v.shifted(by, false)),
+                    _ => value.and_then(|v| v.shifted(by, true)),
+                };
+                self.compared = None;
+                self.set(to, value);
+            }
+            _ => self.other(insn, info),
+        }
+    }
+
+    /// Any other instruction.
+    fn other(&mut self, insn: &Instruction, info: &mut InstructionInfoFactory) {
+        if insn.rflags_modified() != 0 {
+            self.compared = None;
+        }
+        let is_write = |access| {
+            !matches!(
+                access,
+                OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+            )
+        };
+        let info = info.info(insn);
+        if info.used_memory().iter().any(|m| is_write(m.access())) {
+            self.memory.clear();
+        }
+        for used in info.used_registers() {
+            if is_write(used.access()) {
+                self.set(used.register().full_register(), None);
+            }
+        }
+    }
+
+    /// A comparison, or a subtraction, which sets the flags likewise.
+    fn compare(&mut self, insn: &Instruction) {
+        self.compared = None;
+        if is_constant(insn)
+            && let Some(value) = self.operand(insn, 0)
+        {
+            let bits = match insn.op0_kind() {
+                OpKind::Register => insn.op0_register().size() * 8,
+                _ => insn.memory_size().size() * 8,
+            };
+            self.compared = Some((value, bits as u8, insn.immediate(1)));
+        }
+    }
+
+    /// A conditional branch isn't taken.
+    fn pass(&mut self, insn: &Instruction) {
+        let Some((value, bits, constant)) = self.compared else {
+            return;
+        };
+        let largest = largest(insn, constant);
+        self.bounds.extend(largest.map(|l| (value, bits, l)));
+    }
+
+    /// How many values an index may have.
+    fn limit(&self, index: Value) -> Option<Limit> {
+        let exact = self.bounds.iter().filter_map(|&(value, bits, largest)| {
+            let by = index.shift.checked_sub(value.shift)?;
+            // What a compiler compares half of, and uses whole, has nothing in the other half; but not what it shifts.
+            let whole = bits >= index.bits || (by == 0 && bits >= 32);
+            let same = value.id == index.id && value.scale == 1 && whole;
+            let sound = !index.signed || largest < 1 << (bits.min(32) - 1);
+            (same && sound).then(|| (largest >> by).saturating_add(1))
+        });
+        if let Some(count) = exact.min() {
+            return Some(Limit::Exactly(count));
+        }
+        if index.signed {
+            return None;
+        }
+        let mask = self.masks.iter().find(|(id, _)| *id == index.id);
+        let of_bits = u64::MAX >> (64 - index.bits);
+        let largest = mask.map_or(of_bits, |(_, mask)| mask & of_bits) >> index.shift;
+        Some(Limit::AtMost(largest.saturating_add(1)))
+    }
+}
+
+/// Whether the second of two operands is a constant.
+fn is_constant(insn: &Instruction) -> bool {
+    insn.op_count() == 2 && !matches!(insn.op1_kind(), OpKind::Register | OpKind::Memory)
+}
+
+impl Place {
+    fn of(insn: &Instruction) -> Place {
+        Place {
+            segment: insn.memory_segment(),
+            base: insn.memory_base(),
+            index: insn.memory_index(),
+            scale: insn.memory_index_scale(),
+            disp: insn.memory_displacement64(),
+            size: insn.memory_size().size(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
