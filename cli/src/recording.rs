@@ -301,7 +301,8 @@ fn check_times(groups: &[Vec<String>]) -> Result<()> {
 pub(crate) fn forecast(runs: usize, mean_s: Option<f64>) -> String {
     match mean_s {
         Some(mean) => format!(
-            "{runs} runs, about {:.1} s if each takes as long as those given by --from",
+            "{runs} {}, about {:.1} s if each takes as long as those given by --from",
+            if runs == 1 { "run" } else { "runs" },
             mean * runs as f64
         ),
         None if runs > 1 => format!(

@@ -3,7 +3,7 @@
 use crate::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
 use crate::table::Site;
 use ompfuse_format::Construct;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// What identifies a region's sums in every run.
 type RegionKey = (
@@ -57,10 +57,14 @@ impl Summary {
             .iter()
             .map(|stat| (region_key(&other.sites, stat), stat))
             .collect();
+        let executed: HashSet<_> = theirs.keys().map(|(site, ..)| site.clone()).collect();
         for stat in &mut self.regions {
-            let Some(their) = theirs.get(&region_key(&self.sites, stat)) else {
+            let key = region_key(&self.sites, stat);
+            let their = theirs.get(&key);
+            // Where the region was executed without an interval of this kind, there is nothing that the kind would have added.
+            if their.is_none() && !executed.contains(&key.0) {
                 continue;
-            };
+            }
             for &at in &new_events {
                 let name = &other.events[at].name;
                 let column = self
@@ -68,7 +72,10 @@ impl Summary {
                     .iter()
                     .position(|e| e.name == *name)
                     .expect("entered above");
-                stat.counts[column] = their.counts.get(at).copied().flatten();
+                stat.counts[column] = match their {
+                    Some(their) => their.counts.get(at).copied().flatten(),
+                    None => other.events[at].run.map(|_| 0),
+                };
             }
         }
         self.runs.extend(other.runs);

@@ -24,6 +24,7 @@ impl Health {
                 Problem::EstimatedClock { .. }
                     | Problem::NoClock { .. }
                     | Problem::NotCounted { .. }
+                    | Problem::WithoutCounters { .. }
                     | Problem::OverlappingProcesses { .. }
             )
         };
@@ -121,6 +122,19 @@ pub enum Problem {
         event: String,
         /// How many intervals have no count.
         intervals: u64,
+    },
+    /// Threads whose counters could not be opened.
+    #[error(
+        "process {pid}: no event was counted in {threads} of {of} threads, whose counters could not be opened (half of the \
+         descriptors that `ulimit -n` allows are left to the program); counts that they have a part in are not known"
+    )]
+    WithoutCounters {
+        /// The process.
+        pid: u32,
+        /// How many threads count nothing.
+        threads: u32,
+        /// How many threads it has.
+        of: u32,
     },
     /// Several processes ran at once.
     #[error(

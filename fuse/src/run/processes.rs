@@ -28,6 +28,23 @@ pub(super) fn not_counted(pid: u32, threads: &[ThreadAccount]) -> Vec<Problem> {
         .collect()
 }
 
+/// The problem of threads that have recorded, and count none of the events that their process counts. `counters`: the process's,
+/// of its first event set.
+pub(super) fn without_counters(
+    pid: u32,
+    threads: &[ThreadAccount],
+    counters: Option<&Vec<Option<usize>>>,
+) -> Option<Problem> {
+    counters?.iter().flatten().next()?;
+    let counts_nothing = |t: &&ThreadAccount| t.counts.is_empty() && t.own_ticks > 0;
+    let uncounted = threads.iter().filter(counts_nothing).count();
+    (uncounted > 0).then_some(Problem::WithoutCounters {
+        pid,
+        threads: uncounted as u32,
+        of: threads.len() as u32,
+    })
+}
+
 /// What is said of a process.
 pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> ProcessInfo {
     let end = process.end.as_ref();

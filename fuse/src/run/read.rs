@@ -9,7 +9,9 @@ use super::clock::{Clock, RateSource, rate, rate_at_start};
 use super::files::{ProcessFiles, RunFiles};
 use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
-use super::processes::{add_left_out, event_infos, info, match_processes, not_counted};
+use super::processes::{
+    add_left_out, event_infos, info, match_processes, not_counted, without_counters,
+};
 use super::rows::{Context, Places, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
 use super::survey::{self, Keep, Surveyed};
@@ -343,6 +345,11 @@ impl<'a> RunReader<'a> {
             health
                 .problems
                 .extend(not_counted(process.pid, &threads[first_thread..]));
+            let of_process = &threads[first_thread..];
+            let first_set = process.counters.get(&0);
+            health
+                .problems
+                .extend(without_counters(process.pid, of_process, first_set));
             rows.finish_process(&process.clock);
         }
         self.leave_out_scaled(&mut threads);

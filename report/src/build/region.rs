@@ -4,7 +4,7 @@ use super::{NS, pid};
 use crate::model::{InPart, Region, RegionThread, Spread};
 use ompfuse_format::Construct;
 use ompfuse_fuse::run::LeftOut;
-use ompfuse_fuse::summary::{ModuleSummary, RegionStat, Summary};
+use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Own time in nanoseconds by what the thread does.
@@ -307,16 +307,19 @@ fn region_thread(summary: &Summary, thread: u32, &(xus, part): &(u64, Split)) ->
     }
 }
 
+/// What is not known of a part is not known of the whole, but for scaled counts: parts that are too short to have seen an event
+/// hardly matter to an estimate.
 pub(super) fn event_totals(summary: &Summary, stats: &[&RegionStat]) -> BTreeMap<String, u64> {
-    let mut totals = BTreeMap::new();
-    for (at, event) in summary.events.iter().enumerate() {
-        let counts: Vec<u64> = stats
-            .iter()
-            .filter_map(|s| s.counts.get(at).copied().flatten())
-            .collect();
-        if !counts.is_empty() {
-            totals.insert(event.name.clone(), counts.iter().sum());
-        }
-    }
-    totals
+    let total = |(at, event): (usize, &EventOrigin)| {
+        let mut counts = stats.iter().map(|s| s.counts.get(at).copied().flatten());
+        let known: Vec<u64> = counts.clone().flatten().collect();
+        let is_known = !known.is_empty() && (event.scaled || counts.all(|c| c.is_some()));
+        is_known.then(|| (event.name.clone(), known.iter().sum()))
+    };
+    summary
+        .events
+        .iter()
+        .enumerate()
+        .filter_map(total)
+        .collect()
 }

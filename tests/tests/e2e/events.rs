@@ -194,3 +194,45 @@ fn instructions_are_those_of_the_task() {
         }
     }
 }
+
+/// The lower half of a process's descriptors is the program's. Threads that find no room above have no counts, nor has what they
+/// had a part in.
+#[test]
+fn threads_without_room_for_counters_count_nothing() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let out = folder.path().join("out");
+    let mut record = command::with_threads(12);
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 64; exec \"$@\"", "sh"]);
+    limited.arg(record.get_program());
+    for (name, value) in record.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    record = limited;
+    record.args([
+        "record",
+        "--events",
+        "task-clock,page-faults,minor-faults",
+        "-o",
+    ]);
+    record
+        .arg(&out)
+        .arg("--")
+        .arg(stand_in::program())
+        .arg("20");
+    let recorded = process::run(&mut record).ok("record");
+    assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
+    let run = table::runs(&out).remove(0);
+    let report = ["report".into(), run, "--format".into(), "json".into()];
+    let report = command::json(report);
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("no event was counted in "), "{notes}");
+    let regions = report["regions"].as_array().expect("a list");
+    let parallel = regions.iter().find(|r| r["construct"] == "parallel");
+    let parallel = parallel.expect("the program has a region");
+    assert_eq!(parallel["spread"]["threads"], 12);
+    assert!(parallel["events"]["task-clock"].is_null(), "{parallel}");
+}
