@@ -2,13 +2,14 @@
 
 mod arranged;
 pub(crate) mod by_type;
+mod runs;
 
 pub(crate) use arranged::arranged;
+use runs::{is_run, runs};
 
 use crate::input::{self, Input};
 use crate::memory;
 use crate::output::note;
-use crate::running;
 use crate::{program, run_dir};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
@@ -253,73 +254,6 @@ pub(crate) fn name(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn is_run(folder: &Path) -> bool {
-    folder.join(RUN_FILE).is_file() || folder.join(BEGUN_FILE).is_file()
-}
-
-/// The runs that a path means: a run folder, or all of a folder of runs in the order of their numbers.
-fn runs(path: &Path) -> Result<Vec<PathBuf>> {
-    if is_run(path) {
-        if let Some(process) = goes_on(path) {
-            bail!("cannot read {} yet: {process}", path.display());
-        }
-        return Ok(vec![path.to_owned()]);
-    }
-    let listing =
-        std::fs::read_dir(path).with_context(|| format!("cannot list {}", path.display()))?;
-    let mut found: Vec<PathBuf> = listing.filter_map(|e| Some(e.ok()?.path())).collect();
-    found.retain(|p| is_run(p));
-    let mut left_out = vec![];
-    // What an interruption leaves, beside others.
-    let others_have_records = found.iter().any(|p| has_records(p));
-    found.retain(|p| {
-        let reason = goes_on(p).or_else(|| {
-            let is_empty = others_have_records && !has_records(p);
-            is_empty.then(|| "no thread was recorded".to_owned())
-        });
-        left_out.extend(
-            reason
-                .iter()
-                .map(|reason| format!("{}: {reason}", p.display())),
-        );
-        reason.is_none()
-    });
-    left_out.sort();
-    if let (true, [first, ..]) = (found.is_empty(), &left_out[..]) {
-        bail!("cannot read {first}");
-    }
-    for reason in left_out {
-        note(format_args!("left out, {reason}"));
-    }
-    if found.is_empty() {
-        bail!(
-            "{} holds no run (no {RUN_FILE} in it or in its folders); make one with `ompfuse record`",
-            path.display()
-        );
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// The process that still records into a run's folder, for a message: as long as records are written they can't be read as a
-/// whole.
-fn goes_on(run: &Path) -> Option<String> {
-    let processes = running::in_folder(run).ok()?;
-    let process = processes.first()?;
-    Some(format!(
-        "process {} is still being recorded there; look at it with `ompfuse watch` (if that is another program by now, \
-         remove {})",
-        process.pid,
-        process.control_file().display()
-    ))
-}
-
-/// Whether a run's folder has a thread's records.
-fn has_records(run: &Path) -> bool {
-    let is_record = |p: &PathBuf| p.extension().is_some_and(|e| e == "rec");
-    listed(run).is_ok_and(|files| files.iter().any(is_record))
-}
-
 /// Reads a run.
 pub(crate) fn read(folder: &Path, progress: Progress<'_>) -> Result<Run> {
     with_files(folder, |files| {
@@ -386,37 +320,4 @@ pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
     let listing = std::fs::read_dir(folder).with_context(cannot)?;
     let paths = listing.map(|entry| Ok(entry.with_context(cannot)?.path()));
     paths.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_folder_of_runs_means_all_of_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = |p: &Path| format!("{:#}", runs(p).unwrap_err());
-        assert!(error(folder.path()).contains("holds no run"));
-        let missing = folder.path().join("missing");
-        assert!(error(&missing).starts_with("cannot list "));
-        for name in ["run-0002", "run-0001", "other"] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
-        }
-        for name in ["run-0002", "run-0001"] {
-            std::fs::write(folder.path().join(name).join(RUN_FILE), "{}").unwrap();
-        }
-        let found = runs(folder.path()).unwrap();
-        assert_eq!(
-            found,
-            [
-                folder.path().join("run-0001"),
-                folder.path().join("run-0002")
-            ]
-        );
-        assert_eq!(runs(&found[0]).unwrap(), [found[0].clone()]);
-        assert!(
-            format!("{:#}", read(&found[0], Progress::default()).unwrap_err())
-                .contains("run.json can't be read")
-        );
-    }
 }

@@ -270,26 +270,8 @@ fn notes(summary: &Summary) -> Vec<String> {
         } else {
             String::new()
         };
-        let health = &run.health;
-        if health.lost_records > 0 {
-            notes.push(format!(
-                "{which}{} records could not be written: counts and times are too low by what they held",
-                health.lost_records
-            ));
-        }
-        if health.unlabelled_xus > 0 {
-            notes.push(format!(
-                "{which}{} XUs have no label: they match no other run",
-                health.unlabelled_xus
-            ));
-        }
-        if health.unknown_sites > 0 {
-            notes.push(format!(
-                "{which}{} intervals have no known place",
-                health.unknown_sites
-            ));
-        }
-        notes.extend(health.problems.iter().map(|p| format!("{which}{p}")));
+        let health = run.health.notes().into_iter();
+        notes.extend(health.map(|note| format!("{which}{note}")));
         notes.extend(switching(summary, run).map(|note| format!("{which}{note}")));
     }
     let sum = |ticks: fn(&ThreadAccount) -> u64| summary.accounts.iter().map(ticks).sum::<u64>();

@@ -16,9 +16,14 @@ pub struct Health {
 }
 
 impl Health {
-    /// What can make execution units or counts of the run be missing, in words: not what is only inexact.
+    /// All of it in words.
+    pub fn notes(&self) -> Vec<String> {
+        self.told(|_| true)
+    }
+
+    /// What makes execution units of the run be missing, in words: not what is only inexact.
     pub fn losses(&self) -> Vec<String> {
-        let is_loss = |problem: &&Problem| {
+        self.told(|problem| {
             !matches!(
                 problem,
                 Problem::EstimatedClock { .. }
@@ -27,22 +32,25 @@ impl Health {
                     | Problem::WithoutCounters { .. }
                     | Problem::OverlappingProcesses { .. }
             )
-        };
-        let mut losses: Vec<String> = Vec::new();
-        if self.lost_records > 0 {
-            losses.push(format!(
-                "{} records could not be written",
-                self.lost_records
-            ));
-        }
-        if self.unlabelled_xus > 0 {
-            losses.push(format!(
-                "{} XUs have no label: they match no other run",
-                self.unlabelled_xus
-            ));
-        }
-        losses.extend(self.problems.iter().filter(is_loss).map(Problem::to_string));
-        losses
+        })
+    }
+
+    fn told(&self, wanted: impl Fn(&Problem) -> bool) -> Vec<String> {
+        let numbers = [
+            (
+                self.lost_records,
+                "records could not be written: counts and times are too low by what they held",
+            ),
+            (
+                self.unlabelled_xus,
+                "XUs have no label: they match no other run",
+            ),
+            (self.unknown_sites, "intervals have no known place"),
+        ];
+        let numbers = numbers.into_iter().filter(|(number, _)| *number > 0);
+        let numbers = numbers.map(|(number, what)| format!("{number} {what}"));
+        let problems = self.problems.iter().filter(|p| wanted(p));
+        numbers.chain(problems.map(Problem::to_string)).collect()
     }
 
     /// Whether nothing was lost or broken.

@@ -2,6 +2,7 @@
 
 mod chunks;
 mod compilers;
+mod jump_tables;
 mod moved;
 mod ordinary;
 #[path = "../scan_support/mod.rs"]
