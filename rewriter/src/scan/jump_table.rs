@@ -3,6 +3,7 @@
 use super::Module;
 use super::decode::{Decoded, Joins};
 use super::guard::{self, Limit};
+use super::image::Kind;
 use iced_x86::{Code, Instruction, Mnemonic, OpKind, Register};
 use std::ops::Range;
 
@@ -25,8 +26,22 @@ pub(crate) enum Indirect {
     Table(Table),
     /// To another function.
     Tail,
+    /// To another function, if nothing holds an address in the midst of this one that the jump could take.
+    MayLeave,
     /// Nobody knows.
     Unknown,
+}
+
+impl Indirect {
+    /// An address that the instruction reads from among others on the function's own stack was put there by the function.
+    fn unless_own_stack(self, i: &Instruction) -> Indirect {
+        let base = i.memory_base().full_register();
+        let is_own = matches!(base, Register::RSP | Register::RBP);
+        match self == Indirect::MayLeave && is_own && i.memory_index() != Register::None {
+            true => Indirect::Unknown,
+            false => self,
+        }
+    }
 }
 
 /// What is known of a jump through a table.
@@ -87,11 +102,17 @@ pub(crate) fn resolve(
         Some(Limit::Exactly(count)) => (Some(Limit::Exactly(count)), None),
         other => (other, guard::guess(&before)),
     };
+    let from_memory = |i: &Instruction| {
+        if i.is_ip_rel_memory_operand() && module.dynamic.is_slot(i.ip_rel_memory_address()) {
+            return Indirect::Tail;
+        }
+        let tables = memory_table(module, i, insns, &joins);
+        let form = Form::Absolute;
+        let found = tables.map(|t| read_all(module, &t, 0, form, limit(), &joins, in_body));
+        found.unwrap_or(Indirect::MayLeave).unless_own_stack(i)
+    };
     if jump.op0_kind() == OpKind::Memory {
-        return match memory_table(jump, &before, insns) {
-            Some(tables) => read_all(module, &tables, 0, Form::Absolute, limit(), &joins, in_body),
-            None => Indirect::Tail,
-        };
+        return from_memory(jump);
     }
     let register = jump.op0_register().full_register();
     let Some(at) = before.iter().position(|i| writes(i, register)) else {
@@ -121,14 +142,7 @@ pub(crate) fn resolve(
             }
         }
         Mnemonic::Mov if reads_slot(module, insns, def) => Indirect::Tail,
-        Mnemonic::Mov if def.op1_kind() == OpKind::Memory => {
-            match memory_table(def, &before[at + 1..], insns) {
-                Some(tables) => {
-                    read_all(module, &tables, 0, Form::Absolute, limit(), &joins, in_body)
-                }
-                None => Indirect::Tail,
-            }
-        }
+        Mnemonic::Mov if def.op1_kind() == OpKind::Memory => from_memory(def),
         // An address itself.
         Mnemonic::Mov | Mnemonic::Lea => {
             let to = match def.op1_kind() {
@@ -198,37 +212,55 @@ fn tables_in(insns: &Decoded, at: u64, register: Register, joins: &Joins) -> Opt
 
 /// The addresses that instructions load, ascending.
 fn distinct<'i>(loads: impl Iterator<Item = &'i Instruction>) -> Vec<u64> {
-    let mut found: Vec<u64> = loads.map(Instruction::ip_rel_memory_address).collect();
-    found.sort_unstable();
-    found.dedup();
-    found
+    ascending(loads.map(Instruction::ip_rel_memory_address))
 }
 
 /// Address of the table in an operand `[table + index*8]`, or of those that it may be; `None` when nothing is indexed.
-fn memory_table(i: &Instruction, before: &[&Instruction], insns: &Decoded) -> Option<Tables> {
+fn memory_table(
+    module: &Module<'_>,
+    i: &Instruction,
+    insns: &Decoded,
+    joins: &Joins,
+) -> Option<Tables> {
     if i.is_ip_rel_memory_operand() || i.memory_index() == Register::None {
         return None;
     }
     if i.memory_base() == Register::None {
         return Some(Tables::Known(vec![i.memory_displacement64()]));
     }
-    let parts = [
-        i.memory_base().full_register(),
-        i.memory_index().full_register(),
-    ];
-    let holds =
-        |i: &Instruction| is_table_load(i) && parts.contains(&i.op0_register().full_register());
-    let at = |load: &Instruction| {
-        let table = load.ip_rel_memory_address();
-        table.wrapping_add(i.memory_displacement64())
-    };
-    if let Some(load) = before.iter().find(|i| holds(i)) {
-        return Some(Tables::Known(vec![at(load)]));
+    let absolute = module.image.kind == Kind::Executable;
+    let at = |table: u64| table.wrapping_add(i.memory_displacement64());
+    let parts = [i.memory_base(), i.memory_index()].map(Register::full_register);
+    for part in parts {
+        let loads = insns.definitions(i.ip(), part, joins);
+        let tables: Option<Vec<u64>> =
+            loads.and_then(|loads| loads.iter().map(|load| made(load, absolute)).collect());
+        if let Some(tables) = tables.filter(|tables| !tables.is_empty()) {
+            return Some(Tables::Known(ascending(tables.into_iter().map(at))));
+        }
     }
-    let mut tables: Vec<u64> = insns.all().iter().filter(|i| holds(i)).map(at).collect();
-    tables.sort_unstable();
-    tables.dedup();
+    let all = insns.all().iter().filter_map(|load| made(load, absolute));
+    let tables = ascending(all.map(at));
     (!tables.is_empty()).then_some(Tables::OneOf(tables))
+}
+
+fn ascending(addresses: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut found: Vec<u64> = addresses.collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The address that an instruction makes; with `absolute` a number may be one.
+pub(crate) fn made(i: &Instruction, absolute: bool) -> Option<u64> {
+    match i.code() {
+        _ if is_table_load(i) => Some(i.ip_rel_memory_address()),
+        Code::Mov_r64_imm64 if absolute => Some(i.immediate64()),
+        Code::Mov_r32_imm32 | Code::Mov_rm64_imm32 | Code::Mov_rm32_imm32 if absolute => {
+            Some(u64::from(i.immediate32()))
+        }
+        _ => None,
+    }
 }
 
 /// Steps that a constant is followed back: compilers need three. Each may look for two others.
@@ -333,7 +365,8 @@ fn read_all(
                     return None;
                 };
                 let end = table.wrapping_add(by).wrapping_add(form.size() * count);
-                let more = form.entry(module, table, end).is_some_and(in_body);
+                let next = form.entry(module, table, end);
+                let more = next.is_some_and(|t| in_body(t) || is_end(t, in_body));
                 Some((targets, more.then_some(end)))
             });
         if let Some((targets, end)) = guessed {
@@ -352,7 +385,10 @@ fn read_all(
     }
     all.sort_unstable();
     all.dedup();
+    // None of the addresses is an absolute table's.
+    let is_one = matches!(tables, Tables::OneOf(_)) && matches!(form, Form::Absolute);
     match all.is_empty() || read_tables > MAX_TABLES {
+        true if is_one && read_tables == 0 => Indirect::MayLeave,
         true => Indirect::Unknown,
         false => {
             let is_near = matches!(tables, Tables::Known(_)) && !joins.left.get();
@@ -402,6 +438,8 @@ fn read(
         let target = form.entry(module, table, at);
         match target {
             Some(t) if in_body(t) => targets.push(t),
+            // Of cases that can't be clang makes entries that lead there.
+            Some(t) if !exact && is_end(t, in_body) => {}
             Some(t) if n == 0 && module.functions.starts_at(t) => return Entries::Functions,
             // A table may have entries that are never used: where a function ends.
             Some(t) if exact && is_near_function(module, t) => others = true,
@@ -416,6 +454,11 @@ fn read(
         true => Entries::Nowhere,
         false => Entries::Inside(targets),
     }
+}
+
+/// Whether a part of the function ends there.
+fn is_end(va: u64, in_body: &dyn Fn(u64) -> bool) -> bool {
+    !in_body(va) && va.checked_sub(1).is_some_and(in_body)
 }
 
 /// Whether an address is in a function, or where one ends.

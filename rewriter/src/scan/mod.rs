@@ -41,6 +41,7 @@ mod shapes;
 mod slots;
 mod source;
 mod step;
+mod taken;
 mod value;
 mod windows;
 
@@ -76,6 +77,8 @@ pub(crate) struct Module<'a> {
     objects: OnceLock<FxHashMap<u64, &'a str>>,
     /// There are variables of named critical sections.
     criticals: OnceLock<bool>,
+    /// See [`Module::pointers`].
+    pointers: OnceLock<Vec<u64>>,
     clock: Clock,
     /// Of looking at functions.
     progress: Progress<'a>,
@@ -97,6 +100,11 @@ impl Module<'_> {
             objects
         });
         objects.get(&va).copied()
+    }
+
+    /// Addresses in the midst of functions that are in the file's data, ascending.
+    fn pointers(&self) -> &[u64] {
+        self.pointers.get_or_init(|| taken::pointers(self))
     }
 
     /// Whether the file has variables of named critical sections.
@@ -253,6 +261,7 @@ fn scan_with(
         clobbers: clobbers::Clobbers::default(),
         objects: OnceLock::new(),
         criticals: OnceLock::new(),
+        pointers: OnceLock::new(),
         clock,
         progress: progress.part(OF_FUNCTIONS),
         rules: Rules::of(bytes),

@@ -71,6 +71,38 @@ pub(crate) fn branches<T: Send>(
     shares.into_iter().flatten().collect()
 }
 
+/// Addresses that instructions in `code`, which lies at `va`, may make, and that `wanted` wants: those that `lea` makes relative to
+/// its own, and with `absolute` all that four bytes hold.
+pub(crate) fn made<T: Send>(
+    code: &[u8],
+    va: u64,
+    absolute: bool,
+    wanted: impl Fn(u64) -> Option<T> + Sync,
+) -> Vec<T> {
+    const LEA: u8 = 0x8d;
+    let relative = |at: usize| {
+        // mod 0, r/m 5: relative to the next instruction.
+        code.get(at + 1).filter(|b| **b & 0xc7 == 5)?;
+        let displacement = u32_at(code, at + 2)?.cast_signed();
+        let end = va.wrapping_add(at as u64 + 6);
+        wanted(end.wrapping_add_signed(i64::from(displacement)))
+    };
+    let shares: Vec<Vec<T>> = (0..code.len().div_ceil(SHARE))
+        .into_par_iter()
+        .map(|n| {
+            let here = n * SHARE..((n + 1) * SHARE).min(code.len());
+            let all = memchr::memchr_iter(LEA, &code[here.clone()]);
+            let mut found: Vec<T> = all.filter_map(|at| relative(here.start + at)).collect();
+            if absolute {
+                let words = here.filter_map(|at| u32_at(code, at));
+                found.extend(words.filter_map(|word| wanted(u64::from(word))));
+            }
+            found
+        })
+        .collect();
+    shares.into_iter().flatten().collect()
+}
+
 /// Every offset of `code`, which lies at `va`, whose four bytes would lead into one of the ranges as the last of an
 /// instruction, and that `wanted` wants; ascending.
 pub(crate) fn displacements<T: Send>(

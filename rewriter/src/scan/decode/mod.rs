@@ -41,6 +41,8 @@ struct Builder<'m, 'a> {
     pending: Vec<usize>,
     /// Indirect jumps in the function, and how many branches were known when they were looked at.
     tables: Vec<(Instruction, Table, usize)>,
+    /// There is a jump that leaves the function if nothing else holds addresses in it.
+    may_leave: bool,
     trouble: Option<&'static str>,
 }
 
@@ -70,6 +72,7 @@ impl Body {
             work: BinaryHeap::new(),
             pending: Vec::new(),
             tables: Vec::new(),
+            may_leave: false,
             trouble: None,
         };
         b.add_part(function);
@@ -89,6 +92,7 @@ impl Body {
             }
         }
         b.check_tables();
+        b.check_leaving();
         blocks::finish(b, scratch, function, &roots)
     }
 }
@@ -204,11 +208,36 @@ impl Builder<'_, '_> {
                 let inside = targets[first..].iter().take_while(|(va, _)| *va < near.end);
                 inside.into_iter().any(|(_, flow)| flow >= known)
             });
-            let same =
-                |now: Indirect| matches!(now, Indirect::Table(now) if now.targets == table.targets);
+            let same = |now: Indirect| matches!(now, Indirect::Table(now) if (&now.targets, &now.ends) == (&table.targets, &table.ends));
             !asked || same(self.resolve(jump))
         };
         if !ends.is_empty() || !self.tables.iter().all(is_proved) {
+            self.trouble.get_or_insert(UNKNOWN_JUMP);
+        }
+    }
+
+    /// A jump to what a register or memory holds is a call of another function in a function that hands out no address of its
+    /// own, but by the jump tables that are known.
+    fn check_leaving(&mut self) {
+        if !self.may_leave {
+            return;
+        }
+        let functions = &self.module.functions;
+        let is_inside = |va: u64| self.holds(va) && !functions.starts_at(va);
+        let absolute = self.module.image.kind == Kind::Executable;
+        let makes = |insn: &Instruction| jump_table::made(insn, absolute).is_some_and(is_inside);
+        let is_known = |va: &u64| {
+            let mut tables = self.tables.iter();
+            tables.any(|(_, table, _)| table.targets.binary_search(va).is_ok())
+        };
+        let pointers = self.module.pointers();
+        let of_part = |&part: &usize| {
+            let part = functions.get(part);
+            let first = pointers.partition_point(|&va| va < part.start);
+            let inside = pointers[first..].iter().take_while(|&&va| va < part.end);
+            inside.into_iter().any(|va| !is_known(va))
+        };
+        if self.decoded.all().iter().any(makes) || self.parts.iter().any(of_part) {
             self.trouble.get_or_insert(UNKNOWN_JUMP);
         }
     }
@@ -367,6 +396,10 @@ impl Builder<'_, '_> {
                 };
             }
             Indirect::Tail => Exit::TailIndirect,
+            Indirect::MayLeave => {
+                self.may_leave = true;
+                Exit::TailIndirect
+            }
             Indirect::Unknown => {
                 self.trouble.get_or_insert(UNKNOWN_JUMP);
                 Exit::Dead

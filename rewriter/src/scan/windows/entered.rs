@@ -1,12 +1,13 @@
 //! Which windows something elsewhere in the file leads into.
 
+use crate::scan::image::Kind;
 use crate::scan::search::{self, Span};
 use crate::scan::{Module, release};
 use iced_x86::{Decoder, DecoderOptions};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Addresses inside of windows that direct branches elsewhere in the file, or pointers, lead to. `windows`: disjoint,
+/// Addresses inside of windows that direct branches elsewhere in the file, or pointers, lead to, or that instructions make. `windows`: disjoint,
 /// ascending.
 pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTreeSet<u64> {
     let mut out = BTreeSet::new();
@@ -22,6 +23,7 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
         let before = windows.partition_point(|w| w.start < va);
         before > 0 && va < windows[before - 1].end
     };
+    let absolute = module.image.kind == Kind::Executable;
     for (va, code) in module.image.code() {
         for start in (0..code.len()).step_by(PIECE) {
             // A branch may begin in one piece and end in the next.
@@ -32,10 +34,14 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
                 let leads = map.may_hold(hit.to) && inside(hit.to);
                 (leads && confirmed(module, here, hit.to)).then_some(hit.to)
             }));
+            out.extend(search::made(piece, va, absolute, |to| {
+                (map.may_hold(to) && inside(to)).then_some(to)
+            }));
             module.release.read(piece.len() as u64);
         }
     }
     let pointers = module.dynamic.relative.iter().map(|r| r.1);
+    let pointers = pointers.chain(module.pointers().iter().copied());
     out.extend(pointers.filter(|&to| map.may_hold(to) && inside(to)));
     out
 }

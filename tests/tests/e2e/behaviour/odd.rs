@@ -59,3 +59,24 @@ fn a_stack_that_moves_between_two_loops() {
         }
     }
 }
+
+/// Nothing of a probe lies where a computed jump leads, wherever its address is.
+#[test]
+fn computed_jumps() {
+    const MODELS: [&[&str]; 4] = [
+        &["-fPIE", "-pie"],
+        &["-fno-pie", "-no-pie"],
+        &["-fPIC", "-no-pie"],
+        &["-fno-pie", "-no-pie", "-mcmodel=large"],
+    ];
+    for compiler in ["gcc-11", "gcc-12", "clang-19"] {
+        for level in ["-O0", "-O1", "-O2", "-Os"] {
+            for model in MODELS {
+                let flags = [&[level], model].concat();
+                if let Some(pair) = Pair::new("gotos", compiler, &flags) {
+                    pair.same(&[], 1);
+                }
+            }
+        }
+    }
+}
