@@ -194,13 +194,9 @@ impl Builder<'_, '_> {
         if self.tables.is_empty() {
             return;
         }
-        let mut ends: FxHashSet<u64> = FxHashSet::default();
-        ends.extend(self.tables.iter().flat_map(|(_, table, _)| &table.ends));
-        if !ends.is_empty() {
-            for insn in self.decoded.all() {
-                jump_table::named(insn).map(|va| ends.remove(&va));
-            }
-        }
+        let named = self.decoded.all().iter().filter_map(jump_table::named);
+        let named: FxHashSet<u64> = named.collect();
+        let ends_are_named = |table: &Table| table.ends.iter().all(|end| named.contains(end));
         let targets = self.decoded.targets();
         let is_proved = |(jump, table, known): &(Instruction, Table, usize)| {
             let asked = table.near.as_ref().is_none_or(|near| {
@@ -208,10 +204,15 @@ impl Builder<'_, '_> {
                 let inside = targets[first..].iter().take_while(|(va, _)| *va < near.end);
                 inside.into_iter().any(|(_, flow)| flow >= known)
             });
-            let same = |now: Indirect| matches!(now, Indirect::Table(now) if (&now.targets, &now.ends) == (&table.targets, &table.ends));
-            !asked || same(self.resolve(jump))
+            let same = |now: Indirect| {
+                let Indirect::Table(now) = now else {
+                    return false;
+                };
+                now.targets == table.targets && ends_are_named(&now)
+            };
+            ends_are_named(table) && (!asked || same(self.resolve(jump)))
         };
-        if !ends.is_empty() || !self.tables.iter().all(is_proved) {
+        if !self.tables.iter().all(is_proved) {
             self.trouble.get_or_insert(UNKNOWN_JUMP);
         }
     }
