@@ -97,12 +97,13 @@ fn agrees_with_objdump_and_source(name: &str, compiler: &str) {
                 .into_iter()
                 .map(|w| format!("{build}: {w}")),
         );
-        // Source lines need debug information; all else has to be the same without it.
-        let sites: Vec<_> = scan
-            .sites
-            .into_iter()
-            .map(|s| Site { source: None, ..s })
-            .collect();
+        // Source lines need debug information, and names of variables symbols; all else has to be the same without them.
+        let nameless = |s| Site {
+            source: None,
+            detail: None,
+            ..s
+        };
+        let sites: Vec<_> = scan.sites.into_iter().map(nameless).collect();
         if !build.stripped {
             with_symbols = Some(sites);
         } else if with_symbols.take().is_some_and(|w| w != sites) {

@@ -18,8 +18,15 @@ fn everything_that_may_take_long_has_a_bar_with_the_time_that_is_left() {
     let at = |name: &str| folder.path().join(name);
     let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
     let program = repository().join("fixtures/prebuilt/knapsack-gcc");
-    let [patched, runs, other, profile, table] =
-        ["patched", "runs", "other", "p.parquet", "p.csv"].map(at);
+    let [patched, runs, other, profile, complete, table] = [
+        "patched",
+        "runs",
+        "other",
+        "p.parquet",
+        "q.parquet",
+        "p.csv",
+    ]
+    .map(at);
     command::ok(["patch", &text(&program), "-o", &text(&patched)]);
     let events = ["--events", "task-clock,page-faults", "--slots", "1"];
     for out in [&runs, &other] {
@@ -27,13 +34,14 @@ fn everything_that_may_take_long_has_a_bar_with_the_time_that_is_left() {
     }
     let run = text(&table::runs(&runs)[0]);
     command::ok(["combine", &text(&runs), "-o", &text(&profile)]);
+    command::ok(["combine", &text(&other), "-o", &text(&complete)]);
 
-    let [program, patched, runs, other, profile, table, again] = [
+    let [program, patched, runs, profile, complete, table, again] = [
         &program,
         &patched,
         &runs,
-        &other,
         &profile,
+        &complete,
         &table,
         &at("again"),
     ]
@@ -60,7 +68,7 @@ fn everything_that_may_take_long_has_a_bar_with_the_time_that_is_left() {
         ("reading", format!("plan --from {run} --events task-clock")),
         (
             "evaluating",
-            format!("evaluate {profile} --reference {runs} {other}"),
+            format!("evaluate {profile} --reference {profile} {complete}"),
         ),
     ] {
         let plain = command::ok(args.split(' '));
