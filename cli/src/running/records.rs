@@ -5,6 +5,7 @@ use ompfuse_format::record::{HEADER_LEN, Record, Records, ThreadHeader, split_si
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -49,19 +50,25 @@ pub(crate) fn fresh(
         file.read_exact_at(&mut bytes, 0).ok()?;
         ThreadHeader::parse(&bytes).ok()
     };
+    let read = |part: Range<u64>, fresh: &mut Vec<u8>| {
+        let (at, len) = (fresh.len(), usize::try_from(part.end - part.start).ok()?);
+        fresh.resize(at + len, 0);
+        file.read_exact_at(&mut fresh[at..], part.start).ok()
+    };
+    let mut fresh = Vec::new();
     for _ in 0..ATTEMPTS {
         let before = header()?;
-        let mut fresh = Vec::new();
-        for part in before.behind(from(&before)) {
-            let mut bytes = vec![0; usize::try_from(part.end - part.start).ok()?];
-            file.read_exact_at(&mut bytes, part.start).ok()?;
-            fresh.append(&mut bytes);
-        }
+        let [log, stage] = before.behind(from(&before) + fresh.len() as u64);
+        // The log stays as it is: a thread that writes all the time is caught up with.
+        read(log, &mut fresh)?;
+        let in_log = fresh.len();
+        read(stage, &mut fresh)?;
         let after = header()?;
         // What was read of the stage may be later records if it has been emptied since.
         if (after.flushed, after.stage) == (before.flushed, before.stage) {
             return Some((before, fresh));
         }
+        fresh.truncate(in_log);
     }
     None // a thread that is faster than this command: next time
 }

@@ -1,8 +1,11 @@
 //! `watch`: a live table of the regions of a program that runs.
 
 use super::steady::{Steady, TASKS};
-use ompfuse_tests::command;
+use ompfuse_tests::fixture::Fixture;
+use ompfuse_tests::{command, process, table};
 use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// While the program waits for its next line, all that it has done is told.
 #[test]
@@ -75,4 +78,32 @@ fn a_running_program_is_watched() {
             "{output:?}"
         );
     }
+}
+
+/// A program that writes all the time is caught up with.
+#[test]
+fn a_busy_program_is_watched() {
+    let Some(build) = Fixture::open("lifecycle").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let (out, done) = (folder.path().join("runs"), folder.path().join("done"));
+    let patched = table::patch(&build, folder.path(), &[]);
+    let mut recorder = command::with_threads(2);
+    recorder
+        .args(["record", "--events", "none", "-o"])
+        .arg(&out)
+        .arg("--")
+        .arg(&patched)
+        .args(["1", "timer", "20000000"])
+        .arg(&done);
+    let mut recording = recorder.stdout(Stdio::null()).spawn().expect("it starts");
+    std::thread::sleep(Duration::from_secs(2));
+    let watch = command::ok(["watch".as_ref(), out.as_os_str(), "--once".as_ref()]);
+    let is_over = recording.try_wait().expect("it is our child").is_some();
+    let pid = watch.text().split(' ').next().map(str::to_owned);
+    process::run(Command::new("kill").args(["-KILL", &pid.expect("it is told")]));
+    recording.wait().expect("it ends");
+    assert!(watch.text().contains("lifecycle.c:"), "{watch:?}");
+    assert!(!is_over, "watching took until the program's end");
 }
