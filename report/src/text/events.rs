@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 /// Regions in the tables of events; the JSON has all.
 const EVENT_ROWS: usize = 10;
 
-/// Totals of events per region, as many per table as fit; events that never happened are only named.
+/// Totals of events per region, as many per table as fit; events that never happened are only named,
+/// and those whose sum is not known of any region.
 pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };
     let serial = &report.serial.events;
@@ -18,20 +19,23 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         let counts = report.regions.iter().map(|r| &r.events).chain([serial]);
         counts.filter_map(|events| events.get(name)).sum()
     };
-    let counted = report
-        .events
-        .iter()
-        .filter(|e| e.run.is_some())
-        .map(|e| e.name.as_str());
+    let is_told = |name: &str| {
+        let mut of_regions = report.regions.iter().map(|r| &r.events).chain([serial]);
+        of_regions.any(|events| events.contains_key(name))
+    };
+    let counted = report.events.iter().filter(|e| e.run.is_some());
+    let (counted, partly): (Vec<&str>, Vec<&str>) =
+        counted.map(|e| e.name.as_str()).partition(|n| is_told(n));
     // What is not known of a region may have happened there.
     let is_unknown = |name: &str| {
         let of_regions = report.regions.iter().map(|r| &r.events).chain([serial]);
         let mut told = of_regions.filter(|events| !events.is_empty());
         told.any(|events| !events.contains_key(name))
     };
-    let (names, never): (Vec<&str>, Vec<&str>) =
-        counted.partition(|name| total(name) > 0 || is_unknown(name));
-    if names.is_empty() && never.is_empty() {
+    let (names, never): (Vec<&str>, Vec<&str>) = counted
+        .into_iter()
+        .partition(|name| total(name) > 0 || is_unknown(name));
+    if names.is_empty() && never.is_empty() && partly.is_empty() {
         return None;
     }
     let mut columns: Vec<EventColumn<'_>> =
@@ -115,6 +119,14 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         let line = format!(
             "scaled, not counted all the time: {} took turns on the processor's counters (hardware multiplexing)",
             scaled.join(", ")
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
+    }
+    if !partly.is_empty() {
+        let line = format!(
+            "counted in a part of each region only, so no sum is known: {} (event sets changed or took turns, or recording \
+             stopped early; `ompfuse export` tells the execution units)",
+            partly.join(", ")
         );
         text.push_str(&wrap(&line, options.width, "  "));
     }
