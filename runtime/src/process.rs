@@ -26,6 +26,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// TLS word of a thread that does not record (no space, or finished).
 const TLS_OFF: usize = 1;
@@ -43,6 +44,8 @@ struct Process {
     pid: u32,
     /// Distinguishes the processes of a run: the pid, with a suffix after exec.
     key: String,
+    /// Where its end is told.
+    end: Option<end::EndFile>,
     /// What is shorter is only counted.
     min_ns: Option<u64>,
     chosen: EventSet,
@@ -54,7 +57,15 @@ struct Process {
 /// One line to the user; the program goes on.
 pub(crate) fn complain(message: &str) {
     // Not through std: its thread-local variables may be gone, if this thread is about to end.
-    syscall::write(2, format!("ompfuse: {message}\n").as_bytes());
+    if standard_error().is_some_and(|file| syscall::identity(2) == Some(file)) {
+        syscall::write_quietly(2, format!("ompfuse: {message}\n").as_bytes());
+    }
+}
+
+/// What standard error was at the start: the program may close it, and a file of its own get that number.
+fn standard_error() -> Option<(u64, u64)> {
+    static FILE: OnceLock<Option<(u64, u64)>> = OnceLock::new();
+    *FILE.get_or_init(|| syscall::identity(2))
 }
 
 fn clock() -> ClockPair {
@@ -133,6 +144,7 @@ fn start(settings: &Settings) {
         directory: settings.directory.clone(),
         pid: 0,
         key: String::new(),
+        end: None,
         min_ns: settings.min_ns,
         names: counted_names(&status),
         chosen,
@@ -237,12 +249,13 @@ impl Process {
             } else {
                 format!("{pid}.{attempt}")
             };
-            match create(&self.directory.join(format!("process-{}.json", self.key))) {
-                Ok(mut file) => {
-                    let written = file.write_all(&json).is_ok();
+            let path = self.directory.join(format!("process-{}.json", self.key));
+            match write_new(&path, &json) {
+                Ok(()) => {
+                    self.end = end::EndFile::reserve(&self.end_path(), self.end.take());
                     // Without it the recording can't be changed, that is all.
-                    let _ = written && control::share(&self.control_file());
-                    return written;
+                    let _ = control::share(&self.control_file());
+                    return true;
                 }
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(e) => {
@@ -266,8 +279,13 @@ impl Process {
         costs.clock = Some(clock());
         if let Ok(json) = serde_json::to_vec_pretty(&costs) {
             let path = self.directory.join(run::costs_file(&self.key));
-            let _ = create(&path).and_then(|mut f| f.write_all(&json));
+            let _ = write_new(&path, &json);
         }
+    }
+
+    fn end_path(&self) -> PathBuf {
+        self.directory
+            .join(format!("process-{}.end.json", self.key))
     }
 
     fn control_file(&self) -> PathBuf {
@@ -281,9 +299,7 @@ impl Process {
             return false;
         };
         let name = run::events_file(&self.key, status.set);
-        create(&self.directory.join(name))
-            .and_then(|mut f| f.write_all(&json))
-            .is_ok()
+        write_new(&self.directory.join(name), &json).is_ok()
     }
 
     /// Writes the description of a module that came after the header.
@@ -292,7 +308,7 @@ impl Process {
         let Ok(json) = serde_json::to_vec_pretty(status) else {
             return false;
         };
-        let written = create(&self.directory.join(name)).and_then(|mut f| f.write_all(&json));
+        let written = write_new(&self.directory.join(name), &json);
         if let Err(e) = &written {
             complain(&format!("cannot record {}: {e}", status.path));
         }
@@ -311,6 +327,19 @@ pub(crate) fn create(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
+/// A new file with these contents, or none.
+fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = create(path)?;
+    let written = match syscall::may_have(bytes.len() as u64) {
+        true => file.write_all(bytes),
+        false => Err(std::io::ErrorKind::FileTooLarge.into()),
+    };
+    if written.is_err() {
+        let _ = std::fs::remove_file(path); // a part of it is damaged to who reads it
+    }
+    written
+}
+
 /// The child of a fork records for itself; what the parent's threads had open stays the parent's.
 unsafe extern "C" fn after_fork_in_child() {
     let word = tls::get();
@@ -321,6 +350,7 @@ unsafe extern "C" fn after_fork_in_child() {
     tls::set(0);
     threads::after_fork();
     names::after_fork();
+    syscall::after_fork();
     sets::after_fork();
     measure::after_fork();
     end::start_again();

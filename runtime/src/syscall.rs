@@ -3,6 +3,7 @@
 use core::arch::asm;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Raw system call; a negative result is `-errno`.
 ///
@@ -117,37 +118,42 @@ pub(crate) unsafe fn unmap(at: *mut u8, len: usize) {
 
 /// Reserves blocks of a file, so that stores into a mapping of them can't fail. False if that is not to be had.
 pub(crate) fn allocate(fd: i32, offset: u64, len: u64) -> bool {
-    if let Some(limit) = file_size_limit()
-        && offset + len > limit
-    {
-        return false; // beyond it the kernel would send SIGXFSZ, which ends the program
-    }
-    // SAFETY: no memory is involved.
-    unsafe {
-        raw(
-            libc::SYS_fallocate,
-            [fd as usize, 0, offset as usize, len as usize, 0, 0],
-        ) == 0
-    }
+    reserve(fd, 0, offset, len)
 }
 
-/// RLIMIT_FSIZE, if there is one.
-fn file_size_limit() -> Option<u64> {
+/// Reserves blocks behind the end of a file, whose length stays: what is written there later finds room. False if there is none.
+pub(crate) fn allocate_behind(fd: i32, len: u64) -> bool {
+    reserve(fd, libc::FALLOC_FL_KEEP_SIZE, 0, len)
+}
+
+fn reserve(fd: i32, mode: libc::c_int, offset: u64, len: u64) -> bool {
+    let args = [
+        fd as usize,
+        mode as usize,
+        offset as usize,
+        len as usize,
+        0,
+        0,
+    ];
+    // SAFETY: no memory is involved.
+    may_have(offset + len) && unsafe { raw(libc::SYS_fallocate, args) == 0 }
+}
+
+/// Whether a file may have so many bytes: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the program.
+pub(crate) fn may_have(len: u64) -> bool {
+    limit(libc::RLIMIT_FSIZE).is_none_or(|l| l.rlim_cur == libc::RLIM_INFINITY || len <= l.rlim_cur)
+}
+
+/// A limit of this process.
+fn limit(of: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
-    let args = [
-        0,
-        libc::RLIMIT_FSIZE as usize,
-        0,
-        &raw mut limit as usize,
-        0,
-        0,
-    ];
+    let args = [0, of as usize, 0, &raw mut limit as usize, 0, 0];
     // SAFETY: the kernel writes one rlimit into the local variable.
     let result = unsafe { raw(libc::SYS_prlimit64, args) };
-    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    (result == 0).then_some(limit)
 }
 
 /// Writes all of it, or says that it can't.
@@ -155,10 +161,8 @@ fn file_size_limit() -> Option<u64> {
 /// # Safety
 /// `from` must be readable for `len` bytes.
 pub(crate) unsafe fn write_at(fd: i32, from: *const u8, len: usize, offset: u64) -> bool {
-    if let Some(limit) = file_size_limit()
-        && offset + len as u64 > limit
-    {
-        return false; // beyond it the kernel would send SIGXFSZ, which ends the program
+    if !may_have(offset + len as u64) {
+        return false;
     }
     let mut done = 0;
     while done < len {
@@ -208,10 +212,50 @@ pub(crate) fn create(path: &CStr) -> Option<i32> {
 }
 
 /// Writes what fits.
-pub(crate) fn write(fd: i32, bytes: &[u8]) {
+pub(crate) fn write(fd: i32, bytes: &[u8]) -> isize {
     let args = [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0];
     // SAFETY: the kernel reads the slice.
-    unsafe { raw(libc::SYS_write, args) };
+    unsafe { raw(libc::SYS_write, args) }
+}
+
+/// Signals that a `write` may send to its thread: there is no reader, or a file may not grow.
+const BY_WRITING: u64 = 1 << (libc::SIGPIPE - 1) | 1 << (libc::SIGXFSZ - 1);
+
+/// Writes what fits, and no signal tells the program if nothing does.
+pub(crate) fn write_quietly(fd: i32, bytes: &[u8]) {
+    const LEN: usize = size_of::<u64>();
+    let (mut before, mut waiting) = (0u64, 0u64);
+    let now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the kernel reads and writes sets of signals, a word each, and reads the time.
+    unsafe {
+        let mask = |how: libc::c_int, set: &u64, old: *mut u64| {
+            let args = [how as usize, &raw const *set as usize, old as usize, LEN];
+            let [how, set, old, len] = args;
+            raw(libc::SYS_rt_sigprocmask, [how, set, old, len, 0, 0])
+        };
+        if mask(libc::SIG_BLOCK, &BY_WRITING, &raw mut before) != 0 {
+            return;
+        }
+        let pending = [&raw mut waiting as usize, LEN, 0, 0, 0, 0];
+        raw(libc::SYS_rt_sigpending, pending);
+        if write(fd, bytes) < 0 {
+            // Not one that was there before.
+            let new = BY_WRITING & !waiting;
+            let taken = [
+                &raw const new as usize,
+                0,
+                &raw const now as usize,
+                LEN,
+                0,
+                0,
+            ];
+            raw(libc::SYS_rt_sigtimedwait, taken);
+        }
+        mask(libc::SIG_SETMASK, &before, core::ptr::null_mut());
+    }
 }
 
 /// Device and inode number of an open file; `None` if the descriptor is not open.
@@ -243,37 +287,70 @@ pub(crate) fn move_up(fd: i32) -> i32 {
 /// Moves a descriptor out of the way of the program, which may expect the lowest free numbers, and marks it
 /// close-on-exec. Returns the new number; `None`: there is no room above, and it is where it was.
 pub(crate) fn moved_up(fd: i32) -> Option<i32> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the kernel writes one rlimit into the local variable.
-    unsafe {
-        raw(
-            libc::SYS_prlimit64,
-            [
-                0,
-                libc::RLIMIT_NOFILE as usize,
-                0,
-                &raw mut limit as usize,
-                0,
-                0,
-            ],
-        )
-    };
-    let floor = (limit.rlim_cur / 2).min(4096) as usize;
+    let limit = limit(libc::RLIMIT_NOFILE)?;
+    let own = (limit.rlim_cur / 2).min(MOST_LOWER);
+    let new = above_limit(fd, limit).or_else(|| duplicate(fd, own))?;
+    close(fd);
+    Some(new)
+}
+
+/// Numbers that are always left to the program. A fork copies the table of descriptors up to the last one.
+const MOST_LOWER: u64 = 4096;
+
+/// The same descriptor under the first free number from this one on.
+fn duplicate(fd: i32, from: u64) -> Option<i32> {
+    let command = libc::F_DUPFD_CLOEXEC as usize;
+    let args = [fd as usize, command, from as usize, 0, 0, 0];
     // SAFETY: no memory is involved.
-    let new = unsafe {
-        raw(
-            libc::SYS_fcntl,
-            [fd as usize, libc::F_DUPFD_CLOEXEC as usize, floor, 0, 0, 0],
-        )
-    };
-    if new < 0 {
+    let new = unsafe { raw(libc::SYS_fcntl, args) };
+    i32::try_from(new).ok().filter(|&new| new >= 0)
+}
+
+/// Somebody has raised the limit.
+static RAISED: AtomicBool = AtomicBool::new(false);
+
+/// In the child of a fork: whoever had raised the limit isn't here.
+pub(crate) fn after_fork() {
+    RAISED.store(false, Ordering::Relaxed);
+}
+
+/// The same descriptor under a number that the program can't have: its soft limit is for new numbers only, so it is raised for
+/// that moment. `None` if there is none between that limit and the hard one, or another thread is at it.
+fn above_limit(fd: i32, limit: libc::rlimit) -> Option<i32> {
+    let floor = limit.rlim_cur;
+    if floor > MOST_LOWER || floor >= limit.rlim_max {
         return None;
     }
-    close(fd);
-    Some(new as i32)
+    for _ in 0..MAX_YIELDS {
+        if !RAISED.swap(true, Ordering::Acquire) {
+            // Asked again: what was read before may have been another thread's.
+            let own = self::limit(libc::RLIMIT_NOFILE).filter(|own| own.rlim_cur == floor);
+            let new = own.and_then(|own| {
+                let raised = libc::rlimit {
+                    rlim_cur: own.rlim_max.min(2 * MOST_LOWER),
+                    ..own
+                };
+                set_limit(libc::RLIMIT_NOFILE, raised);
+                let new = duplicate(fd, floor);
+                set_limit(libc::RLIMIT_NOFILE, own);
+                new
+            });
+            RAISED.store(false, Ordering::Release);
+            return new;
+        }
+        yield_now();
+    }
+    None
+}
+
+/// How often a thread gives way to one that has raised the limit, which takes it some microseconds.
+const MAX_YIELDS: u32 = 1000;
+
+/// Sets a limit of this process; nothing happens where that isn't allowed.
+fn set_limit(of: libc::__rlimit_resource_t, to: libc::rlimit) {
+    let args = [0, of as usize, &raw const to as usize, 0, 0, 0];
+    // SAFETY: the kernel reads one rlimit.
+    unsafe { raw(libc::SYS_prlimit64, args) };
 }
 
 /// `ioctl` without memory.

@@ -193,7 +193,9 @@ impl Recorder<'_> {
             .flat_map(|h| &h.events)
             .chain(processes.sets.iter().flat_map(|s| &s.events))
             .filter_map(|e| e.reason.clone());
-        let stopped = processes.ends.iter().filter_map(|e| e.stopped.clone());
+        // Who lost something has said so, and the sum is said below.
+        let others = processes.ends.iter().filter(|e| e.lost == 0);
+        let stopped = others.filter_map(|e| e.stopped.clone());
         let lost = processes.ends.iter().map(|e| e.lost).sum();
         let losses =
             (lost > 0).then(|| format!("{lost} records could not be written in {}", run.display()));

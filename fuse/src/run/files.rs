@@ -84,6 +84,7 @@ impl<'a> RunFiles<'a> {
             } else if let Some(key) = key_in(name, ".end.json") {
                 match serde_json::from_slice::<ProcessEnd>(bytes) {
                     Ok(end) => drop(ends.insert(key, end)),
+                    Err(_) if bytes.is_empty() => {} // killed before it was written
                     Err(error) => broken(error),
                 }
             } else if let Some(key) = key_in(name, ".json") {

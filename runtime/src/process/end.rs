@@ -8,12 +8,14 @@
 use super::threads::{NEXT_INDEX, THREADS, is_own_process, with_list};
 use super::{ACTIVE, LOST, PROCESS, Process, TLS_OFF, clock, complain, create, here, measure};
 use crate::thread::Thread;
-use crate::tls;
+use crate::{syscall, tls};
 use core::sync::atomic::{AtomicBool, Ordering};
 use ompfuse_format::run::{ProcessCosts, ProcessEnd};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// The exit handler is registered.
 static WAITING: AtomicBool = AtomicBool::new(false);
@@ -120,18 +122,57 @@ fn totals(lost: u64) -> ProcessEnd {
 
 /// Writes the end, or what has become of it since.
 fn write(process: &Process, end: &ProcessEnd) -> bool {
-    let name = format!("process-{}.end.json", process.key);
-    let path = process.directory.join(name);
     let Ok(json) = serde_json::to_vec_pretty(end) else {
         return false;
     };
-    let file = if !WRITTEN.load(Ordering::Relaxed) {
-        create(&path)
-    } else {
-        let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let mut again = OpenOptions::new();
-        again.write(true).truncate(true).custom_flags(flags);
-        again.open(&path)
-    };
-    file.and_then(|mut file| file.write_all(&json)).is_ok()
+    if let Some(file) = process.end.as_ref().filter(|file| file.is_ours()) {
+        return file.write(&json);
+    }
+    let path = process.end_path();
+    let flags = libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    let mut again = OpenOptions::new();
+    again.write(true).truncate(true).custom_flags(flags);
+    let file = again.open(&path).or_else(|_| create(&path));
+    let may_have = |_: &File| syscall::may_have(json.len() as u64);
+    file.ok()
+        .filter(may_have)
+        .is_some_and(|mut file| file.write_all(&json).is_ok())
+}
+
+/// The file for a process's end, empty until then: what it says must have room on a disk that has become full, and be told where the
+/// folder can't be reached any more (other privileges, another root).
+pub(super) struct EndFile {
+    fd: i32,
+    /// The file behind `fd`: the program may close that number, and open another file that gets it.
+    identity: (u64, u64),
+}
+
+impl EndFile {
+    /// Bytes that an end has at most.
+    const ROOM: u64 = 4096;
+
+    /// Makes it. `before`: the parent's, in the child of a fork.
+    pub(super) fn reserve(path: &Path, before: Option<EndFile>) -> Option<EndFile> {
+        if let Some(parents) = before.filter(EndFile::is_ours) {
+            syscall::close(parents.fd);
+        }
+        let file = create(path).ok()?;
+        syscall::allocate_behind(file.as_raw_fd(), EndFile::ROOM);
+        let identity = syscall::identity(file.as_raw_fd())?;
+        let fd = syscall::moved_up(file.as_raw_fd())?;
+        core::mem::forget(file); // its number is closed
+        Some(EndFile { fd, identity })
+    }
+
+    fn is_ours(&self) -> bool {
+        syscall::identity(self.fd) == Some(self.identity)
+    }
+
+    fn write(&self, text: &[u8]) -> bool {
+        // SAFETY: the slice is readable.
+        let written = unsafe { syscall::write_at(self.fd, text.as_ptr(), text.len(), 0) };
+        let end = if written { text.len() as u64 } else { 0 };
+        syscall::truncate(self.fd, end);
+        written
+    }
 }

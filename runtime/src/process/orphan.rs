@@ -57,6 +57,7 @@ pub(super) fn stop() {
         return;
     }
     if let Ok(path) = CStr::from_bytes_with_nul(path.written())
+        && syscall::may_have(text.written().len() as u64)
         && let Some(fd) = syscall::create(path)
     {
         syscall::write(fd, text.written());

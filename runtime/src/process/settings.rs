@@ -1,6 +1,6 @@
 //! What the environment asks for.
 
-use super::complain;
+use super::{complain, standard_error};
 use ompfuse_format::run;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -32,6 +32,7 @@ pub(super) fn settings() -> Option<&'static Settings> {
     let number = |name| environment(name).and_then(|n| n.parse().ok()).unwrap_or(0);
     let read = || {
         let directory = PathBuf::from(environment(run::ENV_DIR)?);
+        standard_error();
         if !directory.is_absolute() {
             complain(&format!(
                 "{} is not an absolute path, nothing is recorded",

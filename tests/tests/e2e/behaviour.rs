@@ -3,6 +3,7 @@
 
 mod contexts;
 mod ends;
+mod limits;
 mod odd;
 mod profilers;
 

@@ -1,0 +1,77 @@
+//! Limits of a process, and files of its own where others had theirs: `fixtures/behaviour/limits.c`.
+
+use super::Pair;
+use ompfuse_tests::process;
+use ompfuse_tests::{command, table};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// The kernel ends a process that writes beyond its limit: headers and ends of processes, which are some hundred bytes, too.
+#[test]
+fn files_that_may_not_grow() {
+    for pair in Pair::all("limits", &[]) {
+        for bytes in ["0", "100", "300", "2000"] {
+            pair.same(&["1", "sizes", bytes], 2);
+            if !pair.what.contains("gcc") {
+                continue; // libomp has a file of its own in a child
+            }
+            let (_, folder) = pair.same(&["1", "forks", bytes], 2);
+            // No part of a file, which would make the run unreadable.
+            let run = &table::runs(folder.path())[0];
+            assert!(table::export(run).len() >= 10, "{} {bytes}", pair.what);
+        }
+    }
+}
+
+/// A program that opens as many files as it may opens as many when it is recorded, if its soft limit is below the hard one.
+#[test]
+fn descriptors_are_the_programs() {
+    for pair in Pair::all("limits", &[]) {
+        let folder = tempfile::tempdir().expect("there is room for a recording");
+        let limited = |program: &Path, folder: Option<&Path>| {
+            let script = format!("ulimit -Sn 64; exec {} 1 numbers -", program.display());
+            let mut shell = Command::new("sh");
+            process::clean(&mut shell, 6).args(["-c", &script]);
+            shell.envs(folder.map(|f| ("OMPFUSE_DIR", f)));
+            process::run(shell.env("OMPFUSE_EVENTS", "task-clock,page-faults"))
+        };
+        let original = limited(&pair.original, None).ok(&pair.what);
+        let recorded = limited(&pair.patched, Some(folder.path()));
+        assert_eq!(recorded.outcome(), original.outcome(), "{}", pair.what);
+        let opened = original.text();
+        assert!(opened.contains("opened 6") || opened.contains("opened 5"));
+    }
+}
+
+/// What could not be recorded is not told to a file that has got standard error's number.
+#[test]
+fn a_file_in_the_place_of_standard_error() {
+    for pair in Pair::all("limits", &[]) {
+        let file = pair.folder.path().join("own");
+        let path = file.to_str().expect("temporary folders have plain names");
+        let (_, folder) = pair.same(&["1", "error", path], 2);
+        assert_eq!(std::fs::read(&file).expect("the program made it"), b"");
+        let run = &table::runs(folder.path())[0];
+        let mut report = command::with_threads(1);
+        let report = process::run(report.arg("report").arg(run)).ok("report");
+        assert!(
+            report.text().contains("records could not be written"),
+            "{report:?}"
+        );
+    }
+}
+
+/// A line that nobody can read ends no program.
+#[test]
+fn nobody_reads_standard_error() {
+    for pair in Pair::all("limits", &[]) {
+        let (reader, writer) = std::io::pipe().expect("a pipe can be made");
+        drop(reader);
+        let mut direct = Command::new(&pair.patched);
+        process::clean(&mut direct, 2).args(["1", "sizes", "1000000"]);
+        direct.env("OMPFUSE_DIR", pair.folder.path().join("none"));
+        let status = direct.stdout(Stdio::null()).stderr(writer).status();
+        let status = status.expect("the program can be started");
+        assert!(status.success(), "{}: {status}", pair.what);
+    }
+}
