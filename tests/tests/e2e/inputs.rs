@@ -193,3 +193,38 @@ fn the_truth_of_a_profile_by_behaviour_goes_by_its_first_runs_labels() {
         }
     }
 }
+
+#[test]
+fn references_of_another_program_are_told() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let write = |name: &str, types: std::ops::Range<u64>| {
+        let mut text = "type,label,thread,t0_ns,t1_ns,A,B\n".to_owned();
+        for n in 0..60u64 {
+            let kind = types.start + n % (types.end - types.start);
+            let (begin, end, work) = (10 * n, 10 * n + 9, n * n + 1);
+            text += &format!("{kind},0.{kind}.{n},0,{begin},{end},{work},{}\n", 3 * work);
+        }
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("there is room");
+        path
+    };
+    let ours = ["profile.csv", "r1.csv", "r2.csv"].map(|name| write(name, 0..4));
+    let other = write("other.csv", 7..9);
+    let evaluate = |references: &[&PathBuf]| {
+        let args = [
+            OsStr::new("evaluate"),
+            ours[0].as_os_str(),
+            OsStr::new("--reference"),
+        ];
+        let references = references.iter().map(|p| p.as_os_str());
+        command::run(args.into_iter().chain(references)).ok("evaluate")
+    };
+    assert_eq!(evaluate(&[&ours[1], &ours[2]]).errors(), "");
+    let told = evaluate(&[&ours[1], &other]).errors();
+    assert_eq!(told.lines().count(), 1, "{told}");
+    let name = other.display();
+    assert!(
+        told.contains(&format!("{name} have no construct in common")),
+        "{told}"
+    );
+}

@@ -115,7 +115,14 @@ fn what_was_never_seen_is_interpolated_to_be_evaluated_only() {
     let mut complete = complete.expect("a list").iter().filter_map(Value::as_f64);
     assert!(complete.all(|c| c < error), "{answer}");
     assert!(command::ok(first).text().contains("Interpolated: "));
-    // Estimates are not mixed with counts.
+    // Estimates are no reference.
+    let mut among: Vec<PathBuf> = vec!["evaluate".into(), references[0].clone()];
+    among.extend(["--reference".into(), references[1].clone(), run.clone()]);
+    let refused = command::run(among);
+    assert_eq!(refused.status, 1, "{refused:?}");
+    let why = format!("cannot take {} for the truth: its counts", run.display());
+    assert!(refused.errors().contains(&why), "{refused:?}");
+    // Nor are they mixed with counts.
     let profile = folder.path().join("p.parquet");
     for second in [&run, &profile] {
         let mut combine: Vec<PathBuf> =
