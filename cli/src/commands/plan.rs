@@ -9,7 +9,8 @@ use serde::Serialize;
 /// Show which events would be counted together, one run per set
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Events, separated by commas, or `all` that ompfuse knows; without it everything that can be counted here
+    /// Events, separated by commas, or `all` that ompfuse knows; without it everything that can be counted here, but for the
+    /// events of single caches. Where the processor has no counters, hardware events are planned for one that has four
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
     /// Events of the simulated PMU, for runs with `record --simulate`
@@ -36,6 +37,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let known = args.sets.known()?;
     let events = match &args.events {
         list if args.simulate => simulate::events(list.as_deref())?,
+        // As they would be recorded here; elsewhere, where nothing could be.
+        Some(list) if counters::hardware_slots() > 0 => recording::countable(Some(list))?,
         Some(list) => counters::parse_list(list)?,
         None => recording::countable(None)?,
     };

@@ -66,16 +66,29 @@ impl OpenGroup {
         &self.fds[1..=self.len]
     }
 
-    /// Reads the counts, with one system call.
+    /// Reads the counts.
     #[inline]
     pub(super) fn read(&self, out: &mut [u64]) -> Result<Times, Refusal> {
+        // The program may have closed the descriptor and opened something else under its number, since nobody looked:
+        // whatever is read of a pipe is lost to the program.
+        if !self.is_own() {
+            return Err(Refusal::Closed);
+        }
         read(self.fds[0], self.len, out)
+    }
+
+    /// Whether the leader's descriptor is what it was.
+    #[inline]
+    fn is_own(&self) -> bool {
+        syscall::event_id(self.fds[0]) == Some(self.ids[0])
     }
 
     /// Has the whole group start or stop.
     pub(super) fn tell(&self, request: u32) {
         const WHOLE_GROUP: usize = perf_event_open_sys::bindings::PERF_IOC_FLAG_GROUP as usize;
-        syscall::control(self.fds[0], request as usize, WHOLE_GROUP);
+        if self.is_own() {
+            syscall::control(self.fds[0], request as usize, WHOLE_GROUP);
+        }
     }
 
     /// Closes what is still its own.

@@ -25,6 +25,14 @@ fn descriptors_are_used_again() {
     assert!(programs == 0 || of_first > 0);
 }
 
+/// Likewise where no probe comes by while they are closed, so that the program's files are found under the counters' numbers.
+#[test]
+fn descriptors_are_replaced() {
+    for pair in Pair::all("odd", &[]) {
+        pair.same_and_counted(&["replaces"], 2);
+    }
+}
+
 #[test]
 fn limits_memory_and_paths() {
     for pair in Pair::all("odd", &[]) {
