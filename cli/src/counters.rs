@@ -45,16 +45,22 @@ pub(crate) struct EventCheck {
     pub(crate) remedy: Option<String>,
 }
 
-/// Tries every event.
+/// Tries every event that has a name.
 pub(crate) fn check_all() -> Vec<EventCheck> {
-    let mut all: Vec<EventCheck> = EVENTS.iter().map(check).collect();
+    check_with([])
+}
+
+/// Tries every event that has a name, and these.
+pub(crate) fn check_with(others: impl IntoIterator<Item = &'static Event>) -> Vec<EventCheck> {
+    let events: Vec<&Event> = EVENTS.iter().chain(others).collect();
+    let mut all: Vec<EventCheck> = events.iter().map(|&e| check(e)).collect();
     // Where a counter that can't be 0 is, one that may be is not believed.
-    let is_dead = |(e, event): (&EventCheck, &Event)| {
+    let is_dead = |(e, event): (&EventCheck, &&Event)| {
         event.kind == Kind::Hardware && e.reason.as_deref() == Some(STAYS_0)
     };
-    let is_partial = all.iter().zip(&EVENTS).any(is_dead);
-    for (e, event) in all.iter_mut().zip(&EVENTS) {
-        if event.kind == Kind::Cache && e.available && is_partial && !e.moves {
+    let is_partial = all.iter().zip(&events).any(is_dead);
+    for (e, event) in all.iter_mut().zip(&events) {
+        if event.kind.may_stay_0() && e.available && is_partial && !e.moves {
             (e.available, e.reason) = (false, Some(NOT_BELIEVED.to_owned()));
         }
     }
@@ -196,7 +202,7 @@ fn has_pmu() -> bool {
     opens("cycles") || opens("instructions")
 }
 
-/// Splits `--events LIST`; `all` is every known event, `none` is no event. Unknown names are an error.
+/// Splits `--events LIST`; `all` is every event that has a name, `none` is no event. Unknown names are an error.
 pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
     if list.trim() == "none" {
         return Ok(Vec::new());
@@ -212,7 +218,7 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
                 "{name} is an event of the simulated PMU: record with --simulate"
             );
             anyhow::bail!(
-                "no event is called `{name}`; known are {}",
+                "no event is called `{name}`; known are {}, and the processor's own by number (r1c2)",
                 event::names().collect::<Vec<_>>().join(", ")
             );
         };

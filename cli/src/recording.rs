@@ -30,7 +30,8 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
     /// Events to count, separated by commas, or `all`, or `none` (labels and times only); without it everything that can be
-    /// counted here, but for the events of single caches
+    /// counted here, but for the events of single caches. `rNNN`: the processor's own event with this hexadecimal number, as perf
+    /// has it
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
     /// Record every event set this many times

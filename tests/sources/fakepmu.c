@@ -172,7 +172,7 @@ long syscall(long number, ...) {
         changed.size = sizeof changed;
         if ((errno = refused(wanted, (int)a[3])) != 0)
             return -1;
-        if (wanted->type == PERF_TYPE_HW_CACHE) {
+        if (wanted->type == PERF_TYPE_HW_CACHE || wanted->type == PERF_TYPE_RAW) {
             changed.config = PERF_COUNT_SW_TASK_CLOCK;
             changed.type = PERF_TYPE_SOFTWARE;
         }

@@ -1,7 +1,7 @@
 //! How many hardware events this processor counts at once, and which: found by trying.
 
 use super::builder;
-use ompfuse_format::event::{self, Event, Kind};
+use ompfuse_format::event::{self, Event};
 use perf_event::Group;
 use std::io;
 
@@ -29,7 +29,7 @@ pub(crate) fn hardware_slots() -> usize {
 /// may have had nothing to do or no counter: with such events sets are no larger than what is known to count.
 pub(crate) fn count_together(names: &[String], slots: usize) -> bool {
     let events: Vec<&Event> = names.iter().filter_map(|n| event::find(n)).collect();
-    let is_certain = events.iter().all(|e| e.kind != Kind::Cache);
+    let is_certain = !events.iter().any(|e| e.kind.may_stay_0());
     (is_certain || events.len() <= slots) && all_count(&events, false)
 }
 
@@ -46,8 +46,7 @@ fn all_count(events: &[&Event], with_kernel: bool) -> bool {
         let counts = group.read()?;
         // A cache may rightly have nothing to do: of those it is enough that the group has the counters.
         let mut all = events.iter().zip(&members);
-        let moves =
-            |(e, m): (&&Event, &perf_event::Counter)| e.kind == Kind::Cache || counts[m] > 0;
+        let moves = |(e, m): (&&Event, &perf_event::Counter)| e.kind.may_stay_0() || counts[m] > 0;
         Ok(counts.time_running() > 0 && all.all(moves))
     };
     counts().unwrap_or(false)

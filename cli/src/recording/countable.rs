@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 /// The wanted events that can be counted; without a wish all of them. A line on standard error per reason says what can't.
 pub(crate) fn countable(wanted: Option<&str>) -> Result<Vec<&'static str>> {
     let names = wanted.map(counters::parse_list).transpose()?;
-    let (mut available, missing): (Vec<_>, Vec<_>) = counters::check_all()
+    // Those with numbers instead of names exist where they are asked for.
+    let of_numbers = names.iter().flatten().filter_map(|n| event::find(n));
+    let of_numbers = of_numbers.filter(|e| e.kind == Kind::Raw);
+    let (mut available, missing): (Vec<_>, Vec<_>) = counters::check_with(of_numbers)
         .into_iter()
         .filter(|e| match &names {
             Some(names) => names.contains(&e.name),

@@ -1,6 +1,7 @@
 //! perf's events that ompfuse knows, each once: names, numbers, what they count.
 
 mod exercise;
+mod raw;
 
 pub use exercise::exercise;
 
@@ -13,12 +14,20 @@ pub enum Kind {
     Software = 1,
     /// A counter of the processor, of what one of its caches does: PERF_TYPE_HW_CACHE.
     Cache = 3,
+    /// A counter of the processor, of what has this number in its manual: PERF_TYPE_RAW.
+    Raw = 4,
 }
 
 impl Kind {
     /// Whether it takes one of the processor's counters.
     pub fn is_hardware(self) -> bool {
         self != Kind::Software
+    }
+
+    /// Whether it is a counter of the processor that may rightly stay 0 while a program works: a cache may have nothing to do,
+    /// and what a number stands for is not known.
+    pub fn may_stay_0(self) -> bool {
+        matches!(self, Kind::Cache | Kind::Raw)
     }
 }
 
@@ -330,11 +339,12 @@ pub const EVENTS: [Event; 43] = [
     ),
 ];
 
-/// The event of this name or alias.
+/// The event of this name or alias, or of this number of the processor's own (`r1c2`, as perf has it).
 pub fn find(name: &str) -> Option<&'static Event> {
-    EVENTS
+    let known = EVENTS
         .iter()
-        .find(|e| e.name == name || !name.is_empty() && e.alias == name)
+        .find(|e| e.name == name || !name.is_empty() && e.alias == name);
+    known.or_else(|| raw::find(name))
 }
 
 /// Whether an event occupies one of the processor's counters.

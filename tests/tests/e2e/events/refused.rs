@@ -131,3 +131,38 @@ fn many_events_become_one_profile() {
         assert_eq!(counted.count(), 33);
     }
 }
+
+/// The processor's own events, by number; where it has none that is said.
+#[test]
+fn events_are_named_by_numbers() {
+    let folder = tempfile::tempdir().expect("there is room for a library");
+    let Some(library) = stand_in::compiled(folder.path()) else {
+        return;
+    };
+    let out = folder.path().join("raw");
+    let mut record = with(&library);
+    record
+        .args(["record", "--events", "r01C2,rc0,r1c2,cycles", "-o"])
+        .arg(&out);
+    let recorded = process::run(record.arg("--").arg(program())).ok("record");
+    assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
+    let runs = table::runs(&out);
+    assert_eq!(runs.len(), 1);
+    let xus = table::export(&runs[0]);
+    for event in ["r1c2", "rc0", "cycles"] {
+        let counted = |xu: &&table::Xu| !xu.columns[event].is_empty();
+        assert!(xus.iter().filter(counted).count() > 100, "{event}");
+    }
+    let none = command::run(
+        ["record", "--events", "r1c2g", "--"]
+            .map(Path::new)
+            .into_iter()
+            .chain([program().as_path()]),
+    );
+    assert_eq!(none.status, 1);
+    assert!(
+        none.errors()
+            .starts_with("ompfuse: no event is called `r1c2g`; known are "),
+        "{none:?}"
+    );
+}
