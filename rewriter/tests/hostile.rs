@@ -114,3 +114,37 @@ proptest! {
         }
     }
 }
+
+/// Very many indirect jumps: looking at each of them must not take a time that grows with all of them. It took minutes, and now
+/// takes a second or two.
+#[test]
+fn many_indirect_jumps() {
+    use std::fmt::Write;
+    // Jumps through a table whose address is loaded far away; through tables with very many entries; and to what memory holds.
+    let far = "movslq (%rbx,%rax,4),%rdx; add %rbx,%rdx; jmp *%rdx";
+    let large = "lea table(%rip),%rbx; movslq (%rbx,%rax,4),%rdx; add %rbx,%rdx; jmp *%rdx";
+    let memory = "lea main(%rip),%rcx; mov 16(%rsp),%rbx; jmp *(%rbx,%rax,8)";
+    for (jump, entries) in [(far, 8), (large, 4000), (memory, 8)] {
+        let many = 8000;
+        let mut code = String::from(
+            ".globl main; .type main,@function\nmain: push %rbx; call omp_get_num_threads; lea table(%rip),%rbx; test %eax,%eax\n",
+        );
+        for i in 0..many {
+            writeln!(code, "je L{i}; {jump}; L{i}: nop").unwrap();
+        }
+        code.push_str("pop %rbx; xor %eax,%eax; ret; .size main,.-main\n");
+        code.push_str(".section .rodata; .balign 8; table:\n");
+        for i in 0..entries {
+            writeln!(code, ".long L{}-table", i % many).unwrap();
+        }
+        code.push_str(".long 0x7fffffff; .section .note.GNU-stack,\"\",@progbits\n");
+        let lab = Lab::new();
+        let assembled = lab.compile("jumps", &code, "gcc -fopenmp -x assembler");
+        let Some(path) = assembled else { return };
+        let bytes = std::fs::read(path).unwrap();
+        let begin = std::time::Instant::now();
+        scan(&bytes, "jumps").unwrap();
+        let taken = begin.elapsed().as_secs_f64();
+        assert!(taken < 40.0, "{jump}: {taken} s");
+    }
+}

@@ -36,6 +36,10 @@ pub(crate) struct Dynamic<'a> {
     pub slots: Vec<(u64, &'a str)>,
     /// Address and value (before the bias) of pointers that the loader relocates, ascending.
     pub relative: Vec<(u64, u64)>,
+    /// Where the global offset table begins, as far as the loader knows.
+    pub table: Option<u64>,
+    /// Values of those that are reckoned from symbols of the file.
+    from_symbols: Vec<u64>,
 }
 
 /// Decodes one symbol (24 bytes).
@@ -113,6 +117,7 @@ impl<'a> Dynamic<'a> {
                 t if t == elf::DT_RELASZ.0 => tags.rela.1 = value,
                 t if t == elf::DT_RELR.0 => tags.relr.0 = value,
                 t if t == elf::DT_RELRSZ.0 => tags.relr.1 = value,
+                t if t == elf::DT_PLTGOT.0 => out.table = Some(value),
                 t if t == elf::DT_HASH.0 => tags.hash = Some(value),
                 t if t == elf::DT_GNU_HASH.0 => tags.gnu_hash = Some(value),
                 _ => {}
@@ -161,7 +166,19 @@ impl<'a> Dynamic<'a> {
             let kind = (info & 0xffff_ffff) as u32;
             if kind == elf::R_X86_64_RELATIVE.0 {
                 self.relative.push((at, addend));
-            } else if [
+                continue;
+            }
+            let symbol = usize::try_from(info >> 32)
+                .ok()
+                .and_then(|i| i.checked_mul(24))
+                .and_then(|at| symbols.get(at..at.checked_add(24)?))
+                .and_then(|e| symbol(e, names));
+            if kind == elf::R_X86_64_64.0
+                && let Some(symbol) = symbol.filter(|s| s.defined)
+            {
+                self.from_symbols.push(symbol.va.wrapping_add(addend));
+            }
+            if [
                 elf::R_X86_64_JUMP_SLOT,
                 elf::R_X86_64_GLOB_DAT,
                 elf::R_X86_64_64,
@@ -170,12 +187,7 @@ impl<'a> Dynamic<'a> {
             .any(|k| k.0 == kind)
                 && (kind != elf::R_X86_64_64.0 || addend == 0)
             {
-                let name = usize::try_from(info >> 32)
-                    .ok()
-                    .and_then(|i| i.checked_mul(24))
-                    .and_then(|at| symbols.get(at..at.checked_add(24)?))
-                    .and_then(|e| symbol(e, names));
-                if let Some(symbol) = name.filter(|s| !s.name.is_empty()) {
+                if let Some(symbol) = symbol.filter(|s| !s.name.is_empty()) {
                     self.slots.push((at, symbol.name));
                 }
             }
@@ -204,6 +216,12 @@ impl<'a> Dynamic<'a> {
                 next = next.wrapping_add(8 * 63);
             }
         }
+    }
+
+    /// Values, before the bias, of all pointers into the file that the loader relocates; some twice.
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
+        let relative = self.relative.iter().map(|r| r.1);
+        relative.chain(self.from_symbols.iter().copied())
     }
 
     /// Whether the loader writes a word that has bytes in this range.

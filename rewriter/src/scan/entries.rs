@@ -178,6 +178,11 @@ impl<'a> Entries<'a> {
             || self.slot_spans.iter().chain(&self.target_span).any(around)
     }
 
+    /// Where global offset tables begin.
+    pub(crate) fn tables(&self) -> &[u64] {
+        &self.tables
+    }
+
     /// Whether a global offset table begins here.
     pub(crate) fn is_table(&self, va: u64) -> bool {
         self.tables.contains(&va)

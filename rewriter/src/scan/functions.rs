@@ -113,6 +113,12 @@ impl<'a> Functions<'a> {
         by_name.get(name).copied()
     }
 
+    /// Whether a function begins here, not a part of one.
+    pub(crate) fn begins_at(&self, va: u64) -> bool {
+        let found = self.starts.binary_search(&va);
+        found.is_ok_and(|i| !self.list[i].fragment)
+    }
+
     /// Whether a function starts here.
     pub(crate) fn starts_at(&self, va: u64) -> bool {
         self.starts.binary_search(&va).is_ok()

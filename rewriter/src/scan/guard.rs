@@ -57,10 +57,12 @@ struct State {
 }
 
 /// The number of entries that a jump may use, if it is known; `before`: the instructions in front of it, the nearest first;
-/// `joins`: whether control comes to an address from elsewhere.
+/// `through`: the register that it takes the address from, if it isn't its operand; `joins`: whether control comes to an
+/// address from elsewhere.
 pub(crate) fn limit(
     before: &[&Instruction],
     jump: &Instruction,
+    through: Option<Register>,
     joins: impl Fn(u64) -> bool,
 ) -> Option<Limit> {
     let mut state = State::new();
@@ -81,9 +83,10 @@ pub(crate) fn limit(
     if joins(jump.ip()) {
         return None;
     }
-    let index = match jump.op0_kind() {
-        OpKind::Memory => state.index(jump),
-        _ => state.entry(state.register(jump.op0_register())?),
+    let index = match (through, jump.op0_kind()) {
+        (None, OpKind::Memory) => state.index(jump),
+        (None, _) => state.entry(state.register(jump.op0_register())?),
+        (Some(register), _) => state.entry(state.register(register)?),
     };
     state.limit(index?)
 }

@@ -33,6 +33,18 @@ pub(crate) enum Indirect {
 }
 
 impl Indirect {
+    /// Where a jump leads that may be either.
+    fn or(self, other: Indirect) -> Indirect {
+        match (self, other) {
+            (Indirect::Tail, Indirect::Tail) => Indirect::Tail,
+            (Indirect::Tail | Indirect::MayLeave, Indirect::Tail | Indirect::MayLeave) => {
+                Indirect::MayLeave
+            }
+            (Indirect::Table(a), Indirect::Table(b)) => Indirect::Table(a.with(b)),
+            _ => Indirect::Unknown,
+        }
+    }
+
     /// An address that the instruction reads from among others on the function's own stack was put there by the function.
     fn unless_own_stack(self, i: &Instruction) -> Indirect {
         let base = i.memory_base().full_register();
@@ -53,6 +65,30 @@ pub(crate) struct Table {
     pub ends: Vec<u64>,
     /// As long as no other branch leads to one of these addresses; `None`: to anywhere.
     pub near: Option<Range<u64>>,
+    /// The bytes of tables that the jump, or the instruction at the second address that reads for it, names itself: nothing else
+    /// need know of these.
+    pub named: Vec<(Range<u64>, u64)>,
+    /// The jump takes an address from a table of unknown origin, or form: all that is handed out is to be among the targets.
+    pub any: bool,
+}
+
+impl Table {
+    /// What two tables are together, one of which a jump uses.
+    fn with(mut self, other: Table) -> Table {
+        let Table {
+            targets,
+            ends,
+            named,
+            any,
+            ..
+        } = other;
+        self.targets = ascending(self.targets.into_iter().chain(targets));
+        self.ends = ascending(self.ends.into_iter().chain(ends));
+        self.named.extend(named);
+        self.any |= any;
+        self.near = None;
+        self
+    }
 }
 
 /// Form of a table's entries.
@@ -85,77 +121,147 @@ impl Form {
     }
 }
 
-/// Finds the targets of `jump`, the last of the decoded instructions of its block.
+/// Instructions before an address, the nearest first, and where branches lead among them.
+struct Sight<'i> {
+    before: Vec<&'i Instruction>,
+    joins: Joins,
+}
+
+impl<'i> Sight<'i> {
+    fn of(insns: &'i Decoded, at: &Instruction) -> Sight<'i> {
+        let before: Vec<&Instruction> = insns.before(at.ip()).take(WINDOW).collect();
+        let from = before.last().map_or(at.ip(), |insn| insn.ip());
+        let joins = insns.joins(from..at.next_ip());
+        Sight { before, joins }
+    }
+}
+
+/// How long a jump's table is: what is known, and what may be.
+type Length = (Option<Limit>, Option<u64>);
+
+/// Looks for where one jump leads.
+struct Search<'x, 'a> {
+    module: &'x Module<'a>,
+    insns: &'x Decoded,
+    in_body: &'x dyn Fn(u64) -> bool,
+}
+
+/// Finds the targets of `jump`, the last of the decoded instructions of its block; `through`: the register that it takes the
+/// address from, if it isn't one of its operand's.
 pub(crate) fn resolve(
     module: &Module<'_>,
     insns: &Decoded,
     jump: &Instruction,
+    through: Option<Register>,
     in_body: &dyn Fn(u64) -> bool,
 ) -> Indirect {
-    let before: Vec<&Instruction> = insns.before(jump.ip()).take(WINDOW).collect();
-    if reads_slot(module, insns, jump) {
-        return Indirect::Tail;
+    if insns.is_spent() {
+        return Indirect::Unknown;
     }
-    let from = before.last().map_or(jump.ip(), |insn| insn.ip());
-    let joins = insns.joins(from..jump.next_ip());
-    let limit = || match guard::limit(&before, jump, |va| joins.all.contains(&va)) {
-        Some(Limit::Exactly(count)) => (Some(Limit::Exactly(count)), None),
-        other => (other, guard::guess(&before)),
+    insns.spend(WINDOW);
+    let search = Search {
+        module,
+        insns,
+        in_body,
     };
-    let from_memory = |i: &Instruction| {
+    let sight = Sight::of(insns, jump);
+    let length = || {
+        let joins = |va| sight.joins.all.contains(&va);
+        match guard::limit(&sight.before, jump, through, joins) {
+            Some(Limit::Exactly(count)) => (Some(Limit::Exactly(count)), None),
+            other => (other, guard::guess(&sight.before)),
+        }
+    };
+    if through.is_none() && jump.op0_kind() == OpKind::Memory {
+        return match reads_slot(module, insns, jump) {
+            true => Indirect::Tail,
+            false => search.from_memory(jump, &sight.joins, length()),
+        };
+    }
+    let register = through.unwrap_or(jump.op0_register()).full_register();
+    let Some(writers) = insns.definitions(jump.ip(), register, &sight.joins) else {
+        return Indirect::Unknown;
+    };
+    if let &[def] = writers.as_slice()
+        && sight.joins.range.contains(&def.ip())
+    {
+        let at = sight.before.iter().position(|i| i.ip() == def.ip());
+        let behind = at.map_or(&[][..], |at| &sight.before[at + 1..]);
+        return search.from(def, behind, &sight.joins, length());
+    }
+    // Several jumps' that compilers made one of: each comparison is one of its own table's.
+    let mut found: Option<Indirect> = None;
+    for def in writers {
+        let sight = Sight::of(insns, def);
+        sight.joins.left.set(true);
+        let this = search.from(def, &sight.before, &sight.joins, (None, None));
+        found = Some(match found {
+            Some(others) => others.or(this),
+            None => this,
+        });
+    }
+    found.unwrap_or(Indirect::Unknown)
+}
+
+impl Search<'_, '_> {
+    /// Where a jump leads whose register this instruction writes; `behind`: those before it, the nearest first.
+    fn from(
+        &self,
+        def: &Instruction,
+        behind: &[&Instruction],
+        joins: &Joins,
+        length: Length,
+    ) -> Indirect {
+        let (module, insns) = (self.module, self.insns);
+        match def.mnemonic() {
+            Mnemonic::Add if def.op1_kind() == OpKind::Register => {
+                let parts = [def.op0_register(), def.op1_register()].map(Register::full_register);
+                let entry = behind.iter().position(|i| {
+                    let part = i.op0_kind() == OpKind::Register
+                        && parts.contains(&i.op0_register().full_register());
+                    part && i.op1_kind() == OpKind::Memory && i.memory_size().size() == 4
+                });
+                match entry.and_then(|n| relative_tables(insns, def, parts, &behind[..=n], joins)) {
+                    Some((tables, by)) => self.read_all(&tables, by, Form::Relative, length, joins),
+                    None => Indirect::Unknown,
+                }
+            }
+            Mnemonic::Mov if reads_slot(module, insns, def) => Indirect::Tail,
+            Mnemonic::Mov if def.op1_kind() == OpKind::Memory => {
+                self.from_memory(def, joins, length)
+            }
+            // An address itself.
+            Mnemonic::Mov | Mnemonic::Lea => {
+                let to = match def.op1_kind() {
+                    OpKind::Immediate64 => def.immediate64(),
+                    OpKind::Memory if def.is_ip_rel_memory_operand() => def.ip_rel_memory_address(),
+                    _ => return Indirect::Unknown,
+                };
+                match (self.in_body)(to) && !module.entries.stubs.contains(&to) {
+                    true => Indirect::Unknown,
+                    false => Indirect::Tail,
+                }
+            }
+            _ => Indirect::Unknown,
+        }
+    }
+
+    /// Where a jump leads whose address this instruction reads.
+    fn from_memory(&self, i: &Instruction, joins: &Joins, length: Length) -> Indirect {
+        let module = self.module;
         if i.is_ip_rel_memory_operand() && module.dynamic.is_slot(i.ip_rel_memory_address()) {
             return Indirect::Tail;
         }
-        let tables = memory_table(module, i, insns, &joins);
-        let form = Form::Absolute;
-        let found = tables.map(|t| read_all(module, &t, 0, form, limit(), &joins, in_body));
-        found.unwrap_or(Indirect::MayLeave).unless_own_stack(i)
-    };
-    if jump.op0_kind() == OpKind::Memory {
-        return from_memory(jump);
-    }
-    let register = jump.op0_register().full_register();
-    let Some(at) = before.iter().position(|i| writes(i, register)) else {
-        return Indirect::Unknown;
-    };
-    let def = before[at];
-    match def.mnemonic() {
-        Mnemonic::Add if def.op1_kind() == OpKind::Register => {
-            let parts = [register, def.op1_register().full_register()];
-            let behind = &before[at + 1..];
-            let entry = behind.iter().position(|i| {
-                let part = i.op0_kind() == OpKind::Register
-                    && parts.contains(&i.op0_register().full_register());
-                part && i.op1_kind() == OpKind::Memory && i.memory_size().size() == 4
-            });
-            match entry.and_then(|n| relative_tables(insns, def, parts, &behind[..=n], &joins)) {
-                Some((tables, by)) => read_all(
-                    module,
-                    &tables,
-                    by,
-                    Form::Relative,
-                    limit(),
-                    &joins,
-                    in_body,
-                ),
-                None => Indirect::Unknown,
-            }
+        let found = memory_table(module, i, self.insns, joins)
+            .map(|tables| self.read_all(&tables, 0, Form::Absolute, length, joins));
+        let mut found = found.unwrap_or(Indirect::MayLeave);
+        let names = i.memory_base() == Register::None;
+        if let (Indirect::Table(table), true) = (&mut found, names) {
+            table.named.iter_mut().for_each(|(_, by)| *by = i.ip());
+        } else if let Indirect::Table(table) = &mut found {
+            table.named.clear();
         }
-        Mnemonic::Mov if reads_slot(module, insns, def) => Indirect::Tail,
-        Mnemonic::Mov if def.op1_kind() == OpKind::Memory => from_memory(def),
-        // An address itself.
-        Mnemonic::Mov | Mnemonic::Lea => {
-            let to = match def.op1_kind() {
-                OpKind::Immediate64 => def.immediate64(),
-                OpKind::Memory if def.is_ip_rel_memory_operand() => def.ip_rel_memory_address(),
-                _ => return Indirect::Unknown,
-            };
-            match in_body(to) && !module.entries.stubs.contains(&to) {
-                true => Indirect::Unknown,
-                false => Indirect::Tail,
-            }
-        }
-        _ => Indirect::Unknown,
+        found.unless_own_stack(i)
     }
 }
 
@@ -195,10 +301,7 @@ fn relative_tables(
     }
     let tables = match known {
         Some(tables) => Tables::Known(tables),
-        None => {
-            let loads = insns.all().iter().filter(|i| is_table_load(i));
-            Tables::OneOf(distinct(loads))
-        }
+        None => Tables::OneOf(insns.loaded()),
     };
     Some((tables, by))
 }
@@ -239,8 +342,7 @@ fn memory_table(
             return Some(Tables::Known(ascending(tables.into_iter().map(at))));
         }
     }
-    let all = insns.all().iter().filter_map(|load| made(load, absolute));
-    let tables = ascending(all.map(at));
+    let tables = ascending(insns.made().iter().copied().map(at));
     (!tables.is_empty()).then_some(Tables::OneOf(tables))
 }
 
@@ -330,7 +432,7 @@ pub(crate) fn named(i: &Instruction) -> Option<u64> {
 }
 
 /// Whether an instruction makes an address.
-fn is_table_load(i: &Instruction) -> bool {
+pub(crate) fn is_table_load(i: &Instruction) -> bool {
     i.mnemonic() == Mnemonic::Lea && i.is_ip_rel_memory_operand()
 }
 
@@ -342,69 +444,127 @@ enum Tables {
     OneOf(Vec<u64>),
 }
 
-/// The targets of all tables that it may be. More than are reached do no harm, fewer would.
-fn read_all(
-    module: &Module<'_>,
-    tables: &Tables,
-    by: u64,
-    form: Form,
-    (limit, guess): (Option<Limit>, Option<u64>),
-    joins: &Joins,
-    in_body: &dyn Fn(u64) -> bool,
-) -> Indirect {
-    let (Tables::Known(found) | Tables::OneOf(found)) = tables;
-    let mut all = Vec::new();
-    let mut ends = Vec::new();
-    let mut read_tables = 0;
-    for &table in found {
-        let guessed = guess
-            .filter(|&count| count <= MAX_ENTRIES)
-            .and_then(|count| {
-                let limit = Some(Limit::Exactly(count));
-                let Entries::Inside(targets) = read(module, table, by, form, limit, in_body) else {
-                    return None;
-                };
-                let end = table.wrapping_add(by).wrapping_add(form.size() * count);
-                let next = form.entry(module, table, end);
-                let more = next.is_some_and(|t| in_body(t) || is_end(t, in_body));
-                Some((targets, more.then_some(end)))
-            });
-        if let Some((targets, end)) = guessed {
-            all.extend(targets);
-            ends.extend(end);
-            read_tables += 1;
-            continue;
+impl Search<'_, '_> {
+    /// The targets of all tables that it may be. More than are reached do no harm, fewer would.
+    fn read_all(
+        &self,
+        tables: &Tables,
+        by: u64,
+        form: Form,
+        (limit, guess): Length,
+        joins: &Joins,
+    ) -> Indirect {
+        let (module, in_body) = (self.module, self.in_body);
+        let (Tables::Known(found) | Tables::OneOf(found)) = tables;
+        let mut all = Vec::new();
+        let mut ends = Vec::new();
+        let mut named = Vec::new();
+        let mut exact = true;
+        for &table in found {
+            let begin = table.wrapping_add(by);
+            let end_of = |count: u64| begin.wrapping_add(form.size().wrapping_mul(count));
+            let guessed = guess
+                .filter(|&count| count <= MAX_ENTRIES)
+                .and_then(|count| {
+                    let limit = Some(Limit::Exactly(count));
+                    let Entries::Inside(targets, _) = self.read(table, by, form, limit) else {
+                        return None;
+                    };
+                    let end = end_of(count);
+                    let next = form.entry(module, table, end);
+                    let more = |t| in_body(t) || is_end(t, in_body) || may_be_part(module, t);
+                    let more = next.is_some_and(more);
+                    Some((targets, count, more.then_some(end)))
+                });
+            if let Some((targets, count, end)) = guessed {
+                all.extend(targets);
+                ends.extend(end);
+                named.push((begin..end_of(count), 0));
+                continue;
+            }
+            match self.read(table, by, form, limit) {
+                Entries::Inside(targets, count) => {
+                    exact &= matches!(limit, Some(Limit::Exactly(_)));
+                    all.extend(targets);
+                    named.push((begin..end_of(count), 0));
+                }
+                Entries::Functions if found.len() == 1 => return Indirect::Tail,
+                Entries::Nowhere if matches!(tables, Tables::OneOf(_)) => continue,
+                _ => return Indirect::Unknown,
+            }
         }
-        match read(module, table, by, form, limit, in_body) {
-            Entries::Inside(targets) => all.extend(targets),
-            Entries::Functions if found.len() == 1 => return Indirect::Tail,
-            Entries::Nowhere if matches!(tables, Tables::OneOf(_)) => continue,
-            _ => return Indirect::Unknown,
+        all.sort_unstable();
+        all.dedup();
+        // None of the addresses is an absolute table's.
+        let is_one_of = matches!(tables, Tables::OneOf(_));
+        let absolute = matches!(form, Form::Absolute);
+        match all.is_empty() || named.len() > MAX_TABLES {
+            true if is_one_of && absolute && named.is_empty() => Indirect::MayLeave,
+            true => Indirect::Unknown,
+            false => {
+                let is_near = !is_one_of && !joins.left.get();
+                Indirect::Table(Table {
+                    targets: all,
+                    ends,
+                    near: is_near.then(|| joins.range.clone()),
+                    named,
+                    // Addresses may be apart, among others in structures.
+                    any: absolute && (is_one_of || !exact),
+                })
+            }
         }
-        read_tables += 1;
     }
-    all.sort_unstable();
-    all.dedup();
-    // None of the addresses is an absolute table's.
-    let is_one = matches!(tables, Tables::OneOf(_)) && matches!(form, Form::Absolute);
-    match all.is_empty() || read_tables > MAX_TABLES {
-        true if is_one && read_tables == 0 => Indirect::MayLeave,
-        true => Indirect::Unknown,
-        false => {
-            let is_near = matches!(tables, Tables::Known(_)) && !joins.left.get();
-            Indirect::Table(Table {
-                targets: all,
-                ends,
-                near: is_near.then(|| joins.range.clone()),
-            })
+
+    /// Reads a table's entries, which begin at a distance from where relative ones are relative to.
+    fn read(&self, table: u64, by: u64, form: Form, limit: Option<Limit>) -> Entries {
+        let (module, in_body) = (self.module, self.in_body);
+        let mut targets = Vec::new();
+        let mut others = false;
+        // All that are named are used. Else it ends where an entry leads elsewhere, or with what follows: more do no harm.
+        let (count, exact) = match limit {
+            Some(Limit::Exactly(count)) => (count, true),
+            Some(Limit::AtMost(count)) => (count, false),
+            None => (u64::MAX, false),
+        };
+        let (mut read, mut functions) = (0, 0);
+        for n in 0..count {
+            self.insns.spend(1);
+            if n == MAX_ENTRIES {
+                return Entries::Unknown;
+            }
+            let at = table.wrapping_add(by).wrapping_add(form.size() * n);
+            let target = form.entry(module, table, at);
+            match target {
+                Some(t) if in_body(t) => targets.push(t),
+                // A cold part without name and frame, as far as one sees.
+                Some(t) if matches!(form, Form::Relative) && may_be_part(module, t) => {
+                    others = true
+                }
+                // Of cases that can't be clang makes entries that lead there.
+                Some(t) if !exact && is_end(t, in_body) => {}
+                Some(t) if functions == n && module.functions.starts_at(t) => functions += 1,
+                // A table may have entries that are never used: where a function ends.
+                Some(t) if exact && is_near_function(module, t) => others = true,
+                _ if exact => return Entries::Nowhere,
+                _ => break,
+            }
+            read = n + 1;
+        }
+        targets.sort_unstable();
+        targets.dedup();
+        match targets.is_empty() {
+            true if functions > 0 => Entries::Functions,
+            _ if others || functions > 0 => Entries::Unknown,
+            true => Entries::Nowhere,
+            false => Entries::Inside(targets, read),
         }
     }
 }
 
 /// Where the entries of a table lead.
 enum Entries {
-    /// To these places in the function.
-    Inside(Vec<u64>),
+    /// To these places in the function, as many entries.
+    Inside(Vec<u64>, u64),
     /// To functions.
     Functions,
     /// Some to other functions, or there are too many.
@@ -413,52 +573,16 @@ enum Entries {
     Nowhere,
 }
 
-/// Reads a table's entries, which begin at a distance from where relative ones are relative to.
-fn read(
-    module: &Module<'_>,
-    table: u64,
-    by: u64,
-    form: Form,
-    limit: Option<Limit>,
-    in_body: &dyn Fn(u64) -> bool,
-) -> Entries {
-    let mut targets = Vec::new();
-    let mut others = false;
-    // All that are named are used. Else it ends where an entry leads elsewhere, or with what follows: more do no harm.
-    let (count, exact) = match limit {
-        Some(Limit::Exactly(count)) => (count, true),
-        Some(Limit::AtMost(count)) => (count, false),
-        None => (u64::MAX, false),
-    };
-    for n in 0..count {
-        if n == MAX_ENTRIES {
-            return Entries::Unknown;
-        }
-        let at = table.wrapping_add(by).wrapping_add(form.size() * n);
-        let target = form.entry(module, table, at);
-        match target {
-            Some(t) if in_body(t) => targets.push(t),
-            // Of cases that can't be clang makes entries that lead there.
-            Some(t) if !exact && is_end(t, in_body) => {}
-            Some(t) if n == 0 && module.functions.starts_at(t) => return Entries::Functions,
-            // A table may have entries that are never used: where a function ends.
-            Some(t) if exact && is_near_function(module, t) => others = true,
-            _ if exact => return Entries::Nowhere,
-            _ => break,
-        }
-    }
-    targets.sort_unstable();
-    targets.dedup();
-    match targets.is_empty() {
-        _ if others => Entries::Unknown,
-        true => Entries::Nowhere,
-        false => Entries::Inside(targets),
-    }
-}
-
 /// Whether a part of the function ends there.
 fn is_end(va: u64, in_body: &dyn Fn(u64) -> bool) -> bool {
     !in_body(va) && va.checked_sub(1).is_some_and(in_body)
+}
+
+/// Whether a function without a name begins there, which may be a part of another one: nothing but its frame would tell, which
+/// it may not have.
+fn may_be_part(module: &Module<'_>, va: u64) -> bool {
+    let function = module.functions.at(va).map(|i| module.functions.get(i));
+    function.is_some_and(|f| f.start == va && f.name.is_none() && !f.fragment)
 }
 
 /// Whether an address is in a function, or where one ends.

@@ -107,6 +107,17 @@ impl Module<'_> {
         self.pointers.get_or_init(|| taken::pointers(self))
     }
 
+    /// The address of code that an instruction adds to the global offset table's: position-independent code of the large model has
+    /// no other way to make its own addresses.
+    fn code_from_table(&self, insn: &Instruction) -> Option<u64> {
+        if self.image.kind != Kind::Dynamic || insn.op1_kind() != OpKind::Immediate64 {
+            return None;
+        }
+        let tables = self.entries.tables().iter().chain(&self.dynamic.table);
+        let mut found = tables.map(|table| table.wrapping_add(insn.immediate64()));
+        found.find(|va| self.image.is_code(*va))
+    }
+
     /// Whether the file has variables of named critical sections.
     fn has_criticals(&self) -> bool {
         *self.criticals.get_or_init(|| {

@@ -1,6 +1,7 @@
 //! Which local functions never return: their calls end a path as `abort` does.
 
 use super::Module;
+use super::decode::thunk;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, OpKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -42,7 +43,7 @@ impl NoReturn {
         }
         let function = module.functions.at(target).map(|i| module.functions.get(i));
         let result = function
-            .filter(|f| f.start == target)
+            .filter(|f| f.start == target && thunk(&module.image, target).is_none())
             .and_then(|f| self.ends_nowhere(module, f.start, f.end, depth))
             .unwrap_or(false);
         self.known.insert((target, depth), result);

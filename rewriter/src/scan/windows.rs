@@ -108,7 +108,7 @@ fn made<'x>(module: &'x Module<'_>, body: &'x Body) -> impl Iterator<Item = u64>
         match number {
             Some(op) if absolute => Some(insn.immediate(op)),
             _ if insn.is_ip_rel_memory_operand() => Some(insn.ip_rel_memory_address()),
-            _ => None,
+            _ => module.code_from_table(insn),
         }
     };
     let own = |&va: &u64| body.insn_at(va).is_some();
@@ -255,6 +255,7 @@ impl Finder<'_, '_> {
                 || (inner && self.is_target(insn.ip()))
                 || (end > at && end - from >= needed)
                 || !can_move(insn)
+                || self.module.dynamic.writes_in(&(insn.ip()..insn.next_ip()))
                 || self.loads.contains(&insn.ip())
             {
                 break;

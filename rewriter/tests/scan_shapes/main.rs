@@ -3,6 +3,7 @@
 mod chunks;
 mod compilers;
 mod jump_tables;
+mod labels;
 mod moved;
 mod ordinary;
 #[path = "../scan_support/mod.rs"]

@@ -110,7 +110,7 @@ impl Line {
     /// Where it branches to.
     pub(crate) fn target(&self) -> Option<u64> {
         let mut words = self.text.split_whitespace();
-        words.find(|w| w.starts_with('j') || w.starts_with("call"))?;
+        words.find(|w| w.starts_with('j') || w.starts_with("call") || *w == "xbegin")?;
         u64::from_str_radix(words.next()?, 16).ok()
     }
 }

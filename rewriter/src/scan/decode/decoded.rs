@@ -1,10 +1,12 @@
 //! The instructions of a function while it is decoded, and what its branches say of where blocks begin.
 
+use super::reaching::Ways;
 use crate::scan::cfg::Exit;
 use crate::scan::grid::Grid;
 use iced_x86::Instruction;
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Addresses that a branch leads to: seldom more than one.
@@ -46,9 +48,62 @@ pub(crate) struct Decoded {
     pub(super) tables: bool,
     /// See [`crate::scan::cfg::Body::atomics`].
     pub(super) atomics: bool,
+    /// Where branches lead, as far as [`Decoded::learn`] was told.
+    pub(super) ways: Ways,
+    pub(super) makes: Makes,
+    /// Steps that questions about indirect jumps have taken.
+    pub(super) steps: Cell<usize>,
 }
 
+/// Addresses that instructions make.
+#[derive(Default)]
+pub(super) struct Makes {
+    /// So many of the instructions were looked at.
+    known: usize,
+    /// Those that `lea` makes.
+    loaded: BTreeSet<u64>,
+    /// With those that may be numbers.
+    all: BTreeSet<u64>,
+}
+
+/// A function whose indirect jumps take more steps than this to look at is listed only: it is no compiler's, and would take
+/// for ever.
+const MAX_STEPS: usize = 1 << 24;
+
 impl Decoded {
+    /// Takes in what was decoded since it was called before: of an instruction, whether it loads an address, and which it makes.
+    pub(super) fn learn(&mut self, made: impl Fn(&Instruction) -> (bool, Option<u64>)) {
+        self.ways.learn(&self.flows);
+        for insn in &self.insns[self.makes.known..] {
+            let (is_load, made) = made(insn);
+            self.makes.all.extend(made);
+            self.makes.loaded.extend(made.filter(|_| is_load));
+        }
+        self.makes.known = self.insns.len();
+    }
+
+    /// The addresses that instructions load, ascending.
+    pub(crate) fn loaded(&self) -> Vec<u64> {
+        self.spend(self.makes.loaded.len());
+        self.makes.loaded.iter().copied().collect()
+    }
+
+    /// The addresses that instructions make, ascending.
+    pub(crate) fn made(&self) -> &BTreeSet<u64> {
+        self.spend(self.makes.all.len());
+        &self.makes.all
+    }
+
+    /// Counts steps.
+    pub(crate) fn spend(&self, steps: usize) {
+        self.steps.set(self.steps.get().saturating_add(steps));
+    }
+
+    /// Whether no more questions are answered.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.steps.get() > MAX_STEPS
+    }
+
     /// The instructions before an address, the nearest first.
     pub(crate) fn before(&self, va: u64) -> impl Iterator<Item = &Instruction> {
         let mut at = va;
@@ -61,21 +116,8 @@ impl Decoded {
 
     /// Where known branches lead to in a range of addresses.
     pub(crate) fn joins(&self, range: Range<u64>) -> Joins {
-        let mut all = SmallVec::new();
-        for flow in &self.flows {
-            for &va in &flow.targets {
-                if range.contains(&va) {
-                    all.push(va);
-                }
-            }
-            for &va in &flow.pads {
-                if range.contains(&va) {
-                    all.push(va);
-                }
-            }
-        }
         Joins {
-            all,
+            all: self.ways.to.range(range.clone()).map(|to| *to.0).collect(),
             range,
             left: Cell::new(false),
         }

@@ -4,9 +4,11 @@ mod blocks;
 mod decoded;
 mod reaching;
 mod scratch;
+mod thunk;
 
 pub(crate) use decoded::{Decoded, Joins};
 pub(crate) use scratch::{Pool, Scratch};
+pub(crate) use thunk::thunk;
 
 use super::Module;
 use super::atomics;
@@ -16,13 +18,18 @@ use super::jump_table::{self, Indirect, Table};
 use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
 use decoded::{Flow, Targets};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use reaching::Ways;
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 /// A function with more moved parts than this is no function.
 const MAX_PARTS: usize = 64;
+
+/// A function whose jump tables hold more addresses than this is no compiler's: each is a way through the function.
+const MAX_TARGETS: usize = 1 << 18;
 
 /// Why no code of a function may be moved where an indirect jump might lead to any of it.
 const UNKNOWN_JUMP: &str = "it has an indirect jump whose targets are unknown";
@@ -31,18 +38,19 @@ struct Builder<'m, 'a> {
     module: &'m Module<'a>,
     no_return: NoReturn,
     parts: Vec<usize>,
-    /// Sorted and disjoint, where the exception tables are as they should be.
+    /// Sorted and disjoint.
     pads: Vec<Pad>,
-    pads_sorted: bool,
     decoded: Decoded,
     /// Addresses to decode from, the lowest first: so most functions are decoded from beginning to end.
     work: BinaryHeap<Reverse<u64>>,
-    /// Numbers of indirect jumps: looked at when everything before them is decoded.
-    pending: Vec<usize>,
+    /// Addresses and numbers of indirect jumps: looked at, the lowest first, when everything before them is decoded.
+    pending: BinaryHeap<Reverse<(u64, usize)>>,
     /// Indirect jumps in the function, and how many branches were known when they were looked at.
     tables: Vec<(Instruction, Table, usize)>,
-    /// There is a jump that leaves the function if nothing else holds addresses in it.
-    may_leave: bool,
+    /// Indirect jumps that leave the function, some of them if nothing else holds addresses in it.
+    leaving: Vec<(Instruction, Indirect)>,
+    /// How many addresses tables hold.
+    entries: usize,
     trouble: Option<&'static str>,
 }
 
@@ -67,12 +75,12 @@ impl Body {
             no_return: std::mem::take(&mut scratch.no_return),
             parts: Vec::new(),
             pads: Vec::new(),
-            pads_sorted: true,
             decoded,
             work: BinaryHeap::new(),
-            pending: Vec::new(),
+            pending: BinaryHeap::new(),
             tables: Vec::new(),
-            may_leave: false,
+            leaving: Vec::new(),
+            entries: 0,
             trouble: None,
         };
         b.add_part(function);
@@ -106,7 +114,11 @@ impl Builder<'_, '_> {
             Some(pads) => {
                 self.pads.extend(pads);
                 self.pads.sort_by_key(|p| p.from);
-                self.pads_sorted = self.pads.windows(2).all(|w| w[0].to <= w[1].from);
+                if !self.pads.windows(2).all(|w| w[0].to <= w[1].from) {
+                    self.pads.clear();
+                    self.trouble
+                        .get_or_insert("its exception table can't be read");
+                }
             }
             None => {
                 self.trouble
@@ -168,6 +180,7 @@ impl Builder<'_, '_> {
         };
         let dead = flow.exit.take() == Some(Exit::Dead);
         flow.falls = dead;
+        decoded.ways = Ways::default();
         dead
     }
 
@@ -177,9 +190,7 @@ impl Builder<'_, '_> {
             while let Some(Reverse(at)) = self.work.pop() {
                 self.decode_run(at);
             }
-            let ip = |&i: &usize| self.decoded.insns[self.pending[i]].ip();
-            let lowest = (0..self.pending.len()).min_by_key(ip);
-            let Some(number) = lowest.map(|i| self.pending.swap_remove(i)) else {
+            let Some(Reverse((_, number))) = self.pending.pop() else {
                 return;
             };
             let jump = self.decoded.insns[number];
@@ -188,12 +199,24 @@ impl Builder<'_, '_> {
         }
     }
 
+    /// Takes in what is decoded by now, for questions about indirect jumps.
+    fn learn(&mut self) {
+        let module = self.module;
+        let absolute = module.image.kind == Kind::Executable;
+        self.decoded.learn(|insn| {
+            let is_load = jump_table::is_table_load(insn);
+            let made = jump_table::made(insn, absolute);
+            (is_load, made.or_else(|| module.code_from_table(insn)))
+        });
+    }
+
     /// Makes sure that branches found since, which may lead past a comparison or bring another table's address, change nothing
     /// of where indirect jumps lead; and that what seems to be the end of a table is one, since another one begins there.
     fn check_tables(&mut self) {
-        if self.tables.is_empty() {
+        if self.tables.is_empty() && self.leaving.is_empty() {
             return;
         }
+        self.learn();
         let named = self.decoded.all().iter().filter_map(jump_table::named);
         let named: FxHashSet<u64> = named.collect();
         let ends_are_named = |table: &Table| table.ends.iter().all(|end| named.contains(end));
@@ -212,35 +235,77 @@ impl Builder<'_, '_> {
             };
             ends_are_named(table) && (!asked || same(self.resolve(jump)))
         };
-        if !self.tables.iter().all(is_proved) {
+        let leaves = |(jump, known): &(Instruction, Indirect)| self.resolve(jump) == *known;
+        if !self.tables.iter().all(is_proved) || !self.leaving.iter().all(leaves) {
             self.trouble.get_or_insert(UNKNOWN_JUMP);
         }
     }
 
     /// A jump to what a register or memory holds is a call of another function in a function that hands out no address of its
-    /// own, but by the jump tables that are known.
+    /// own, but by the jump tables that nothing else reads; and one through a table of unknown origin leads to what is handed out.
     fn check_leaving(&mut self) {
-        if !self.may_leave {
+        let may_leave = (self.leaving.iter()).any(|(_, leaves)| *leaves == Indirect::MayLeave);
+        let anys = self.tables.iter().filter(|(_, table, _)| table.any);
+        let anys: Vec<&[u64]> = anys.map(|(_, table, _)| &table.targets[..]).collect();
+        if !may_leave && anys.is_empty() {
             return;
         }
-        let functions = &self.module.functions;
-        let is_inside = |va: u64| self.holds(va) && !functions.starts_at(va);
-        let absolute = self.module.image.kind == Kind::Executable;
-        let makes = |insn: &Instruction| jump_table::made(insn, absolute).is_some_and(is_inside);
-        let is_known = |va: &u64| {
-            let mut tables = self.tables.iter();
-            tables.any(|(_, table, _)| table.targets.binary_search(va).is_ok())
-        };
-        let pointers = self.module.pointers();
+        let module = self.module;
+        let is_inside = |&va: &u64| self.holds(va) && !module.functions.begins_at(va);
+        let made = self.decoded.made().iter().copied().filter(is_inside);
+        let own = self.own_targets();
+        let pointers = module.pointers();
         let of_part = |&part: &usize| {
-            let part = functions.get(part);
+            let part = module.functions.get(part);
             let first = pointers.partition_point(|&va| va < part.start);
             let inside = pointers[first..].iter().take_while(|&&va| va < part.end);
-            inside.into_iter().any(|va| !is_known(va))
+            inside.copied().filter(|va| own.binary_search(va).is_err())
         };
-        if self.decoded.all().iter().any(makes) || self.parts.iter().any(of_part) {
+        let is_known = |va: u64| !may_leave && anys.iter().all(|t| t.binary_search(&va).is_ok());
+        let mut out = made.chain(self.parts.iter().flat_map(of_part));
+        if !out.all(is_known) {
             self.trouble.get_or_insert(UNKNOWN_JUMP);
         }
+    }
+
+    /// Addresses in absolute tables that only the jumps through them name, ascending: they are handed out to nothing else.
+    fn own_targets(&self) -> Vec<u64> {
+        let mut tables: Vec<&Table> = self.tables.iter().map(|(_, table, _)| table).collect();
+        tables.retain(|table| !table.named.is_empty());
+        let all = tables.iter().flat_map(|table| table.named.iter().cloned());
+        let mut ranges: Vec<(Range<u64>, u64)> = all.filter(|(_, by)| *by != 0).collect();
+        ranges.sort_unstable_by_key(|(range, by)| (range.start, range.end, *by));
+        let readers: FxHashSet<u64> = ranges.iter().map(|(_, by)| *by).collect();
+        let longest = ranges.iter().map(|(r, _)| r.end.wrapping_sub(r.start));
+        let longest = longest.max().unwrap_or(0);
+        // Tables that something else names too, by the address where they begin.
+        let mut shared: FxHashSet<u64> = FxHashSet::default();
+        let mut name = |va: u64| {
+            let behind = ranges.partition_point(|(r, _)| r.start <= va);
+            let near = ranges[..behind].iter().rev();
+            let near = near.take_while(|(r, _)| va - r.start < longest);
+            shared.extend(near.filter(|(r, _)| va < r.end).map(|(r, _)| r.start));
+        };
+        for insn in self.decoded.all() {
+            if readers.contains(&insn.ip()) {
+                continue;
+            }
+            (0..insn.op_count()).for_each(|op| match insn.op_kind(op) {
+                OpKind::Memory => name(insn.memory_displacement64()),
+                OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 => {
+                    name(insn.immediate(op));
+                }
+                _ => {}
+            });
+        }
+        tables.retain(|table| {
+            let is_own = |(r, by): &(Range<u64>, u64)| *by != 0 && !shared.contains(&r.start);
+            table.named.iter().all(is_own)
+        });
+        let mut own: Vec<u64> = tables.iter().flat_map(|t| t.targets.clone()).collect();
+        own.sort_unstable();
+        own.dedup();
+        own
     }
 
     fn decode_run(&mut self, start: u64) {
@@ -323,8 +388,10 @@ impl Builder<'_, '_> {
     /// What an instruction does to the flow of control, if it ends a block.
     fn flow(&mut self, insn: &Instruction, number: usize, control: FlowControl) -> Option<Flow> {
         match control {
-            FlowControl::Next | FlowControl::XbeginXabortXend => None,
-            FlowControl::ConditionalBranch => {
+            FlowControl::Next => None,
+            // A transaction's beginning may lead to what is done instead of it.
+            FlowControl::XbeginXabortXend if insn.op0_kind() != OpKind::NearBranch64 => None,
+            FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => {
                 let target = insn.near_branch_target();
                 let mut flow = Flow {
                     falls: true,
@@ -339,6 +406,10 @@ impl Builder<'_, '_> {
             }
             FlowControl::UnconditionalBranch => {
                 let target = insn.near_branch_target();
+                if self.through(insn).is_some() {
+                    self.pending.push(Reverse((insn.ip(), number)));
+                    return Some(Flow::default());
+                }
                 let no_return = self.no_return.check(self.module, target);
                 Some(if self.stays(target, false) {
                     Flow {
@@ -358,13 +429,17 @@ impl Builder<'_, '_> {
                 })
             }
             FlowControl::IndirectBranch => {
-                self.pending.push(number);
+                self.pending.push(Reverse((insn.ip(), number)));
                 Some(Flow::default())
             }
             FlowControl::Return => Some(Flow {
                 exit: Some(Exit::Return),
                 ..Flow::default()
             }),
+            FlowControl::Call if self.through(insn).is_some() => {
+                self.pending.push(Reverse((insn.ip(), number)));
+                Some(Flow::default())
+            }
             FlowControl::Call | FlowControl::IndirectCall => self.call(insn),
             FlowControl::Interrupt | FlowControl::Exception => {
                 let traps = insn.op_count() == 0;
@@ -376,18 +451,35 @@ impl Builder<'_, '_> {
         }
     }
 
+    /// The register that a direct branch leads through to an address: a jump to a thunk, or the call in one that stands in the
+    /// place of a jump.
+    fn through(&self, insn: &Instruction) -> Option<Register> {
+        if insn.op0_kind() != OpKind::NearBranch64 {
+            return None;
+        }
+        let (image, target) = (&self.module.image, insn.near_branch_target());
+        match insn.flow_control() {
+            FlowControl::UnconditionalBranch if !self.holds(target) => thunk(image, target),
+            FlowControl::Call if self.holds(target) => thunk::capture(image, target),
+            _ => None,
+        }
+    }
+
     /// Where an indirect jump leads, as far as it is known now.
     fn resolve(&self, jump: &Instruction) -> Indirect {
         let holds = |va| {
             let functions = &self.module.functions;
             self.holds(va) || functions.at(va).is_some_and(|i| functions.get(i).fragment)
         };
-        jump_table::resolve(self.module, &self.decoded, jump, &holds)
+        let through = self.through(jump);
+        jump_table::resolve(self.module, &self.decoded, jump, through, &holds)
     }
 
     fn indirect(&mut self, insn: &Instruction) -> Flow {
+        self.learn();
         let exit = match self.resolve(insn) {
-            Indirect::Table(table) => {
+            Indirect::Table(table) if self.entries + table.targets.len() <= MAX_TARGETS => {
+                self.entries += table.targets.len();
                 let mut targets = table.targets.clone();
                 self.tables.push((*insn, table, self.decoded.flows.len()));
                 targets.retain(|&t| self.stays(t, true));
@@ -396,12 +488,11 @@ impl Builder<'_, '_> {
                     ..Flow::default()
                 };
             }
-            Indirect::Tail => Exit::TailIndirect,
-            Indirect::MayLeave => {
-                self.may_leave = true;
+            leaves @ (Indirect::Tail | Indirect::MayLeave) => {
+                self.leaving.push((*insn, leaves));
                 Exit::TailIndirect
             }
-            Indirect::Unknown => {
+            Indirect::Table(_) | Indirect::Unknown => {
                 self.trouble.get_or_insert(UNKNOWN_JUMP);
                 Exit::Dead
             }
@@ -425,10 +516,7 @@ impl Builder<'_, '_> {
                     .contains(&insn.ip_rel_memory_address())
         };
         let before = self.pads.partition_point(|p| p.from <= insn.ip());
-        let last = match self.pads_sorted {
-            true => before.saturating_sub(1),
-            false => 0,
-        };
+        let last = before.saturating_sub(1);
         let mut pads: Targets = self.pads[last..before]
             .iter()
             .filter(|p| insn.ip() < p.to)

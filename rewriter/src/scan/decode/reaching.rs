@@ -1,10 +1,12 @@
 //! Which instructions a register's value may come from, along all ways that are known while a function is decoded.
 
-use super::decoded::{Decoded, Joins};
+use super::decoded::{Decoded, Flow, Joins};
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 /// Registers that a called function leaves as they were.
 const KEPT: [Register; 7] = [
@@ -38,7 +40,8 @@ impl Decoded {
             }
         }
         joins.left.set(true);
-        let ways = Ways::of(self);
+        let ways = &self.ways;
+        let begins = self.grid.ranges.first().map(|range| range.start);
         let mut found = Vec::new();
         let mut seen = FxHashSet::default();
         let mut work = vec![at];
@@ -46,7 +49,11 @@ impl Decoded {
             if !seen.insert(at) {
                 continue;
             }
-            let falls = |i: &usize| !ways.ends.contains(i) && self.runs_on(*i);
+            self.spend(1);
+            if self.is_spent() || begins == Some(at) {
+                return None;
+            }
+            let falls = |i: &usize| !ways.ends.contains(&(*i as u32)) && self.runs_on(*i);
             let behind = self.falls_to(at).filter(falls);
             let sources = ways.to.get(&at).into_iter().flatten();
             let sources = sources.map(|&i| i as usize).chain(behind);
@@ -88,26 +95,28 @@ impl Decoded {
 }
 
 /// Branches backwards.
-struct Ways {
+#[derive(Default)]
+pub(super) struct Ways {
     /// Numbers of the instructions that lead to an address.
-    to: FxHashMap<u64, Vec<u32>>,
+    pub(super) to: BTreeMap<u64, SmallVec<[u32; 2]>>,
     /// Numbers of those that nothing follows.
-    ends: FxHashSet<usize>,
+    ends: FxHashSet<u32>,
+    /// So many flows are in here.
+    known: usize,
 }
 
 impl Ways {
-    fn of(decoded: &Decoded) -> Ways {
-        let mut to: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
-        let mut ends = FxHashSet::default();
-        for flow in &decoded.flows {
+    /// Takes in what was found since.
+    pub(super) fn learn(&mut self, flows: &[Flow]) {
+        for flow in &flows[self.known..] {
             for &target in flow.targets.iter().chain(&flow.pads) {
-                to.entry(target).or_default().push(flow.insn);
+                self.to.entry(target).or_default().push(flow.insn);
             }
             if !flow.falls {
-                ends.insert(flow.insn as usize);
+                self.ends.insert(flow.insn);
             }
         }
-        Ways { to, ends }
+        self.known = flows.len();
     }
 }
 

@@ -12,7 +12,7 @@ fn limit_of(code: &[u8], joins: &[u64]) -> Option<Limit> {
         .collect();
     let (jump, before) = all.split_last().unwrap();
     let before: Vec<&Instruction> = before.iter().rev().collect();
-    limit(&before, jump, |va| joins.contains(&va))
+    limit(&before, jump, None, |va| joins.contains(&va))
 }
 
 #[test]

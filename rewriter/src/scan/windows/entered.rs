@@ -40,7 +40,10 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
             module.release.read(piece.len() as u64);
         }
     }
-    let pointers = module.dynamic.relative.iter().map(|r| r.1);
+    // Entries that are no functions of their own have symbols, too.
+    let symbols = module.symbols.iter().chain(&module.dynamic.symbols);
+    let symbols = symbols.filter(|s| s.defined).map(|s| s.va);
+    let pointers = module.dynamic.addresses().chain(symbols);
     let pointers = pointers.chain(module.pointers().iter().copied());
     out.extend(pointers.filter(|&to| map.may_hold(to) && inside(to)));
     out

@@ -88,3 +88,21 @@ fn computed_jumps() {
         }
     }
 }
+
+/// Computed jumps through code that no processor predicts, as `-mindirect-branch` makes of each.
+#[test]
+fn jumps_through_thunks() {
+    for compiler in ["gcc-11", "gcc-12"] {
+        for level in ["-O0", "-O1", "-O2", "-Os"] {
+            for thunk in ["thunk", "thunk-inline"] {
+                for model in [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"]] {
+                    let thunk = format!("-mindirect-branch={thunk}");
+                    let flags = [level, &thunk, "-fjump-tables", model[0], model[1]];
+                    if let Some(pair) = Pair::new("gotos", compiler, &flags) {
+                        pair.same(&[], 1);
+                    }
+                }
+            }
+        }
+    }
+}
