@@ -1,7 +1,7 @@
 //! A function's instructions and basic blocks, found by following its branches.
 
 use super::dom::Dominators;
-use iced_x86::Instruction;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -44,6 +44,22 @@ pub(crate) struct Block {
     pub exit: Exit,
 }
 
+/// Whether an operand is memory that a string instruction implies.
+fn is_implied(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::MemorySegSI
+            | OpKind::MemorySegESI
+            | OpKind::MemorySegRSI
+            | OpKind::MemorySegDI
+            | OpKind::MemorySegEDI
+            | OpKind::MemorySegRDI
+            | OpKind::MemoryESDI
+            | OpKind::MemoryESEDI
+            | OpKind::MemoryESRDI
+    )
+}
+
 /// A function's code.
 #[derive(Debug)]
 pub(crate) struct Body {
@@ -65,6 +81,8 @@ pub(crate) struct Body {
     pub addresses: bool,
     /// Some instruction may be an atomic one, or a fence.
     pub atomics: bool,
+    /// Where instructions that are no calls may throw what the function catches; ascending.
+    pub throwers: Vec<Range<u64>>,
     /// Why not every branch of it is known.
     pub trouble: Option<&'static str>,
 }
@@ -83,6 +101,29 @@ impl Body {
     /// The number of the instruction at this address.
     pub(crate) fn insn_at(&self, va: u64) -> Option<usize> {
         self.insns.binary_search_by_key(&va, Instruction::ip).ok()
+    }
+
+    /// Whether the function may catch what an instruction throws that is no call: it must be where its exception table has it.
+    pub(crate) fn throws(&self, insn: &Instruction) -> bool {
+        let at = self.throwers.partition_point(|r| r.start <= insn.ip());
+        let inside = at
+            .checked_sub(1)
+            .is_some_and(|i| insn.ip() < self.throwers[i].end);
+        let is_memory = |op| insn.op_kind(op) == OpKind::Memory;
+        let is_own = matches!(
+            insn.memory_base().full_register(),
+            Register::RSP | Register::RBP | Register::RIP
+        ) && insn.memory_index() == Register::None;
+        let is_integer = |op| {
+            insn.op_kind(op) != OpKind::Register || insn.op_register(op).full_register().is_gpr64()
+        };
+        let mut ops = 0..insn.op_count();
+        let harmless = ops
+            .clone()
+            .all(|op| is_integer(op) && (is_own || !is_memory(op)))
+            && ops.all(|op| !is_implied(insn.op_kind(op)))
+            && !matches!(insn.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
+        inside && !harmless && insn.mnemonic() != Mnemonic::Lea
     }
 
     /// A block's instructions.

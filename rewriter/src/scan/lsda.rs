@@ -3,12 +3,14 @@
 use super::functions::Function;
 use super::image::Image;
 
-/// Landing pads that calls in a range of addresses lead to when the callee throws.
+/// Landing pads that calls in a range of addresses lead to when the callee throws; where exceptions of other instructions are
+/// caught (`-fnon-call-exceptions`), those too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pad {
     pub from: u64,
     pub to: u64,
-    pub pad: u64,
+    /// `None`: the exception leaves the function.
+    pub pad: Option<u64>,
 }
 
 /// Reads numbers from an exception table.
@@ -110,13 +112,11 @@ fn parse(mut at: Cursor<'_>, start: u64) -> Option<Vec<Pad>> {
         let to = from.wrapping_add(table.encoded(encoding)?);
         let pad = table.encoded(encoding)?;
         table.leb(false)?;
-        if pad != 0 {
-            pads.push(Pad {
-                from,
-                to,
-                pad: base.wrapping_add(pad),
-            });
-        }
+        pads.push(Pad {
+            from,
+            to,
+            pad: (pad != 0).then(|| base.wrapping_add(pad)),
+        });
     }
     Some(pads)
 }
@@ -141,11 +141,18 @@ mod tests {
         .unwrap();
         assert_eq!(
             pads,
-            [Pad {
-                from: 0x1010,
-                to: 0x1015,
-                pad: 0x1080
-            }]
+            [
+                Pad {
+                    from: 0x1010,
+                    to: 0x1015,
+                    pad: Some(0x1080)
+                },
+                Pad {
+                    from: 0x1020,
+                    to: 0x1025,
+                    pad: None
+                }
+            ]
         );
         assert_eq!(
             parse(

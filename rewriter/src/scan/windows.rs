@@ -61,6 +61,11 @@ pub(crate) fn place(
             .copied()
             .chain(made(module, body))
             .collect(),
+        divisions: drafts
+            .iter()
+            .filter(|d| is_inline(d) && d.edge == Edge::Begin)
+            .map(|d| d.address)
+            .collect(),
         loads: relays.iter().flat_map(Relayed::changed).collect(),
         scarce: module.scarce,
     };
@@ -168,6 +173,8 @@ struct Finder<'x, 'a> {
     body: &'x Body,
     /// Addresses that something else than the instruction before leads to.
     targets: FxHashSet<u64>,
+    /// Where constructs begin: at divisions by the number of threads, which isn't 0.
+    divisions: FxHashSet<u64>,
     /// Addresses of instructions that are changed in place.
     loads: FxHashSet<u64>,
     /// Every window is to be as short as can be: for tests.
@@ -257,6 +264,7 @@ impl Finder<'_, '_> {
                 || !can_move(insn)
                 || self.module.dynamic.writes_in(&(insn.ip()..insn.next_ip()))
                 || self.loads.contains(&insn.ip())
+                || (self.body.throws(insn) && !self.divisions.contains(&insn.ip()))
             {
                 break;
             }

@@ -40,7 +40,8 @@ impl Pair {
             return None;
         }
         let folder = tempfile::tempdir().expect("there is room for a program");
-        let source = repository().join(format!("fixtures/behaviour/{name}.c"));
+        let kind = if compiler.contains("++") { "cc" } else { "c" };
+        let source = repository().join(format!("fixtures/behaviour/{name}.{kind}"));
         let original = folder.path().join(name);
         let patched = folder.path().join("patched").join(name);
         std::fs::create_dir(folder.path().join("patched")).expect("a folder can be made");

@@ -15,10 +15,15 @@ pub(super) fn finish(
         module,
         no_return,
         parts,
+        pads,
+        thrown,
         mut decoded,
         mut trouble,
         ..
     } = builder;
+    // One such range tells how the function was compiled.
+    let mut throwers = pads;
+    throwers.retain(|p| !thrown.is_empty() && p.pad.is_some());
     scratch.no_return = no_return;
     let (starts, overlaps) = decoded.starts(roots, &mut scratch.room);
     if overlaps {
@@ -113,6 +118,7 @@ pub(super) fn finish(
         leads,
         addresses,
         atomics,
+        throwers: throwers.into_iter().map(|p| p.from..p.to).collect(),
         trouble,
     }
 }

@@ -41,6 +41,8 @@ struct Builder<'m, 'a> {
     /// Sorted and disjoint.
     pads: Vec<Pad>,
     decoded: Decoded,
+    /// Where ranges of those pads begin that other instructions than calls lead to.
+    thrown: FxHashSet<u64>,
     /// Addresses to decode from, the lowest first: so most functions are decoded from beginning to end.
     work: BinaryHeap<Reverse<u64>>,
     /// Addresses and numbers of indirect jumps: looked at, the lowest first, when everything before them is decoded.
@@ -75,6 +77,7 @@ impl Body {
             no_return: std::mem::take(&mut scratch.no_return),
             parts: Vec::new(),
             pads: Vec::new(),
+            thrown: FxHashSet::default(),
             decoded,
             work: BinaryHeap::new(),
             pending: BinaryHeap::new(),
@@ -191,12 +194,57 @@ impl Builder<'_, '_> {
                 self.decode_run(at);
             }
             let Some(Reverse((_, number))) = self.pending.pop() else {
-                return;
+                match self.throw() {
+                    true => continue,
+                    false => return,
+                }
             };
             let jump = self.decoded.insns[number];
             let flow = self.indirect(&jump);
             self.add_flow(number, flow);
         }
+    }
+
+    /// Adds the ways to landing pads of instructions that are no calls, where some have been decoded since. Compilers that expect
+    /// none to throw have each range end with a call.
+    fn throw(&mut self) -> bool {
+        let mut any = false;
+        for n in 0..self.pads.len() {
+            let Pad { from, to, pad } = self.pads[n];
+            let Some(last) = to.checked_sub(1).filter(|&last| last >= from) else {
+                continue;
+            };
+            let Some(number) = self.decoded.grid.insn_before(last) else {
+                continue;
+            };
+            let insn = &self.decoded.insns[number];
+            let is_call = matches!(
+                insn.flow_control(),
+                FlowControl::Call | FlowControl::IndirectCall
+            );
+            if insn.ip() < from || is_call || !self.thrown.insert(from) {
+                continue;
+            }
+            // The last one that is no branch.
+            let insns = self.decoded.before(to).take_while(|i| i.ip() >= from);
+            let is_plain = |i: &&Instruction| i.flow_control() == FlowControl::Next;
+            let plain: Option<u64> = { insns }.find(is_plain).map(Instruction::ip);
+            let place = plain.and_then(|ip| self.decoded.grid.insn(ip));
+            if let (Some(number), Some(pad)) = (place, pad)
+                && self.stays(pad, true)
+            {
+                self.add_flow(
+                    number,
+                    Flow {
+                        falls: true,
+                        pads: Targets::from_buf([pad]),
+                        ..Flow::default()
+                    },
+                );
+                any = true;
+            }
+        }
+        any
     }
 
     /// Takes in what is decoded by now, for questions about indirect jumps.
@@ -520,7 +568,7 @@ impl Builder<'_, '_> {
         let mut pads: Targets = self.pads[last..before]
             .iter()
             .filter(|p| insn.ip() < p.to)
-            .map(|p| p.pad)
+            .filter_map(|p| p.pad)
             .collect();
         pads.retain(|&mut pad| self.stays(pad, true));
         if no_return {

@@ -166,6 +166,7 @@ fn run(finder: &Finder<'_, '_>, taken: &[Range<u64>], first: usize) -> Option<Ru
             || (inner && finder.is_target(end))
             || end - start >= ROOM
             || !is_simple(insn)
+            || finder.body.throws(insn)
             || finder.loads.contains(&end)
         {
             break;

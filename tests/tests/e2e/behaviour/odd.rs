@@ -106,3 +106,17 @@ fn jumps_through_thunks() {
         }
     }
 }
+
+/// With `-fnon-call-exceptions` a load or a division throws (out of a signal handler): it stays where the function's exception
+/// table has it.
+#[test]
+fn instructions_that_throw() {
+    for compiler in ["g++-11", "g++-12"] {
+        for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+            let flags = [level, "-fnon-call-exceptions"];
+            if let Some(pair) = Pair::new("faults", compiler, &flags) {
+                pair.same(&[], 1);
+            }
+        }
+    }
+}
