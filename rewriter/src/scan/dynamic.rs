@@ -186,10 +186,9 @@ impl<'a> Dynamic<'a> {
             .iter()
             .any(|k| k.0 == kind)
                 && (kind != elf::R_X86_64_64.0 || addend == 0)
+                && let Some(symbol) = symbol.filter(|s| !s.name.is_empty())
             {
-                if let Some(symbol) = symbol.filter(|s| !s.name.is_empty()) {
-                    self.slots.push((at, symbol.name));
-                }
+                self.slots.push((at, symbol.name));
             }
         }
     }

@@ -175,7 +175,7 @@ pub(crate) fn resolve(
     if through.is_none() && jump.op0_kind() == OpKind::Memory {
         return match reads_slot(module, insns, jump) {
             true => Indirect::Tail,
-            false => search.from_memory(jump, &sight.joins, length()),
+            false => search.in_memory(jump, &sight.joins, length()),
         };
     }
     let register = through.unwrap_or(jump.op0_register()).full_register();
@@ -187,14 +187,14 @@ pub(crate) fn resolve(
     {
         let at = sight.before.iter().position(|i| i.ip() == def.ip());
         let behind = at.map_or(&[][..], |at| &sight.before[at + 1..]);
-        return search.from(def, behind, &sight.joins, length());
+        return search.made_by(def, behind, &sight.joins, length());
     }
     // Several jumps' that compilers made one of: each comparison is one of its own table's.
     let mut found: Option<Indirect> = None;
     for def in writers {
         let sight = Sight::of(insns, def);
         sight.joins.left.set(true);
-        let this = search.from(def, &sight.before, &sight.joins, (None, None));
+        let this = search.made_by(def, &sight.before, &sight.joins, (None, None));
         found = Some(match found {
             Some(others) => others.or(this),
             None => this,
@@ -205,7 +205,7 @@ pub(crate) fn resolve(
 
 impl Search<'_, '_> {
     /// Where a jump leads whose register this instruction writes; `behind`: those before it, the nearest first.
-    fn from(
+    fn made_by(
         &self,
         def: &Instruction,
         behind: &[&Instruction],
@@ -227,9 +227,7 @@ impl Search<'_, '_> {
                 }
             }
             Mnemonic::Mov if reads_slot(module, insns, def) => Indirect::Tail,
-            Mnemonic::Mov if def.op1_kind() == OpKind::Memory => {
-                self.from_memory(def, joins, length)
-            }
+            Mnemonic::Mov if def.op1_kind() == OpKind::Memory => self.in_memory(def, joins, length),
             // An address itself.
             Mnemonic::Mov | Mnemonic::Lea => {
                 let to = match def.op1_kind() {
@@ -247,7 +245,7 @@ impl Search<'_, '_> {
     }
 
     /// Where a jump leads whose address this instruction reads.
-    fn from_memory(&self, i: &Instruction, joins: &Joins, length: Length) -> Indirect {
+    fn in_memory(&self, i: &Instruction, joins: &Joins, length: Length) -> Indirect {
         let module = self.module;
         if i.is_ip_rel_memory_operand() && module.dynamic.is_slot(i.ip_rel_memory_address()) {
             return Indirect::Tail;
