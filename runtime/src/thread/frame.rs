@@ -178,6 +178,8 @@ pub(crate) struct Work {
     pub(crate) node: Cell<u64>,
     pub(super) place: Cell<Place>,
     pub(super) written: Cell<bool>,
+    /// Of a loop: a range of it has begun.
+    pub(super) has_parts: Cell<bool>,
     pub(super) choice: Cell<Choice>,
     pub(super) rank: Cell<i64>,
     pub(super) t0: Cell<u64>,

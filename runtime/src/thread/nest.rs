@@ -43,12 +43,39 @@ impl Thread {
 
     #[inline(never)]
     fn write_here(&self) {
-        let frame = self.frame();
-        let (node, construct, site, place) = match self.work() {
-            Some(w) => (w.node.get(), w.construct.get(), w.site.get(), w.place.get()),
-            None => (frame.node, frame.construct, frame.site, frame.place),
+        let Some(work) = self.work() else {
+            let frame = self.frame();
+            return self.write_node(frame.node, frame.construct, frame.site, frame.place);
         };
-        self.write_node(node, construct, site, place);
+        // A range's loop is told by its end, which may never be on record: it is off, or the program is killed before.
+        let around = core::ptr::from_ref(work).wrapping_sub(1);
+        if around >= self.frame().work_base.get() {
+            // SAFETY: an open entry, below the innermost one.
+            self.tell_around(unsafe { &*around }, work.place.get().parent);
+        }
+        self.write_work_node(work);
+    }
+
+    /// Writes the node of an open construct, if it is this one, and nobody has.
+    fn tell_around(&self, work: &Work, node: u64) {
+        if work.node.get() == node && !work.written.replace(true) {
+            self.write_work_node(work);
+        }
+    }
+
+    fn write_work_node(&self, w: &Work) {
+        let (node, construct) = (w.node.get(), w.construct.get());
+        self.write_node(node, construct, w.site.get(), w.place.get());
+    }
+
+    /// A further range of a loop begins, and the ones before it are on record: its node is now, since a killed program never
+    /// comes to its end.
+    #[cold]
+    #[inline(never)]
+    fn tell_loop(&self, work: &Work) {
+        if !work.choice.get().is_off() {
+            self.tell_around(work, work.node.get());
+        }
     }
 
     /// Place of a new task or parallel construct created here ([XU] section 4, combination.md section 1).
@@ -124,6 +151,9 @@ impl Thread {
         place: Place,
         extent: u64,
     ) -> Option<&Work> {
+        if around.has_parts.replace(true) && !around.written.get() {
+            self.tell_loop(around);
+        }
         // A loop's ranges share its fate.
         let choice = self.sample(around.choice.get(), construct, site, place.path);
         self.open_as(construct, site, place, extent, choice)
@@ -151,6 +181,7 @@ impl Thread {
         work.node.set(self.new_node());
         work.place.set(place);
         work.written.set(false);
+        work.has_parts.set(false);
         work.rank.set(0);
         work.t0.set(self.last.get());
         work.cost.clear();

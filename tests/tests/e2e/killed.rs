@@ -1,8 +1,9 @@
 //! A program is killed at any moment: what was committed is there, readable, and complete but for what was going on.
 
 use ompfuse_tests::fixture::Fixture;
-use ompfuse_tests::{command, process, table};
+use ompfuse_tests::{command, process, repository, skip, table};
 use std::path::Path;
+use std::process::Command;
 
 /// How often; the moments are spread over this many microseconds.
 const KILLS: u64 = 200;
@@ -142,5 +143,38 @@ fn a_run_whose_command_was_killed_is_readable() {
             ended["runs"][0]["duration_s"].as_f64() > Some(0.0),
             "{ended:#}"
         );
+    }
+}
+
+/// What is around an execution unit is on record with it: a construct that never came to its end is in labels.
+#[test]
+fn units_of_constructs_that_were_killed_have_labels() {
+    for compiler in ["gcc", "clang-19"] {
+        if Command::new(compiler).arg("--version").output().is_err() {
+            skip(&format!("{compiler} is not installed"));
+            continue;
+        }
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let (original, patched) = (folder.path().join("killed"), folder.path().join("patched"));
+        let source = repository().join("fixtures/behaviour/killed.c");
+        let mut compile = Command::new(compiler);
+        compile.args(["-O2", "-g", "-fopenmp"]).arg(source);
+        process::run(compile.arg("-o").arg(&original)).ok("the compiler");
+        command::ok([Path::new("patch"), &original, Path::new("-o"), &patched]);
+        for how in ["dynamic", "chunks", "sections", "taskloop", "nested"] {
+            let out = folder.path().join(how);
+            let ended = table::record(&patched, &["1", how], 2, &out, &["--events", "none"]);
+            assert_eq!(ended.status, 128 + 9, "{how}: {ended:?}");
+            let xus = table::export(&table::runs(&out)[0]);
+            let tasks = xus.iter().filter(|xu| xu.construct == "task").count();
+            assert!(tasks >= 3, "{compiler}, {how}: {tasks} tasks");
+            // A thread's first range has none until the thread has another.
+            let unlabelled = xus.iter().filter(|xu| xu.label.is_empty()).count();
+            assert!(
+                unlabelled <= 1,
+                "{compiler}, {how}: {unlabelled} of {} have no label",
+                xus.len()
+            );
+        }
     }
 }
