@@ -290,7 +290,8 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         let flow = flow.unwrap_or_else(|| Flow::compute(module, &body));
         laps.end(Part::Values);
         let own = 0..drafts.len();
-        found.depends = shapes::find(module, &body, &flow, found.job.outlined, own, drafts);
+        let what = (found.job.outlined, calls.queried);
+        found.depends = shapes::find(module, &body, &flow, what, own, drafts);
         laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }

@@ -2,8 +2,9 @@
 
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::scan::{Scan, Site};
-use ompfuse_tests::{command, objdump, process};
+use ompfuse_tests::{command, objdump, process, repository, skip};
 use std::path::Path;
+use std::process::Command;
 
 /// What is wrong with the scan of a build.
 pub(crate) fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
@@ -179,4 +180,26 @@ fn unknown_entry_points_are_told() {
         text.ends_with("2 of the skipped ones call unknown entry points of an OpenMP runtime\n"),
         "{text}"
     );
+}
+
+/// In functions that clang made nothing is looked for that only gcc computes itself, whatever else they hold.
+#[test]
+fn numbers_of_clangs_functions_are_the_users() {
+    let compiler = "clang-19";
+    if Command::new(compiler).arg("--version").output().is_err() {
+        return skip(&format!("{compiler} is not installed"));
+    }
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    for level in ["-O0", "-O1", "-O2", "-O3"] {
+        let program = folder.path().join(format!("numbers{level}"));
+        let mut compile = Command::new(compiler);
+        compile.args([level, "-fopenmp", "-o"]).arg(&program);
+        let source = repository().join("fixtures/behaviour/numbers.c");
+        process::run(compile.arg(source)).ok("the compiler");
+        let constructs = |site: &Site| site.construct.clone();
+        let found: Vec<String> = Scan::of(&program).sites.iter().map(constructs).collect();
+        assert!(found.contains(&"sections".to_owned()), "{level}: {found:?}");
+        let wrong = found.iter().find(|c| *c == "loop" || c.contains("master"));
+        assert_eq!(wrong, None, "{level}: {found:?}");
+    }
 }

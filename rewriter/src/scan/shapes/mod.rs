@@ -124,13 +124,14 @@ pub(crate) fn only_dealt(drafts: &[Draft]) -> bool {
     !drafts.iter().any(needs_values)
 }
 
-/// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already. Returns
-/// whether it matters that the function is `outlined`.
+/// Finds the inlined constructs of a function and adds them to `drafts`, which hold its runtime calls already. `queried`:
+/// whether numbers that it asks for may be a construct's that gcc computes itself. Returns whether it matters that the
+/// function is `outlined`.
 pub(crate) fn find(
     module: &Module<'_>,
     body: &Body,
     flow: &Flow,
-    outlined: bool,
+    (outlined, queried): (bool, bool),
     own: std::ops::Range<usize>,
     drafts: &mut Vec<Draft>,
 ) -> bool {
@@ -149,11 +150,15 @@ pub(crate) fn find(
     }
     let parts = (decisions, noticed);
     let mut analysis = Analysis::new(module, body, flow, outlined, own, parts, drafts);
-    loops::find(&mut analysis, drafts);
-    chunked::find(&analysis, drafts);
+    if queried {
+        loops::find(&mut analysis, drafts);
+        chunked::find(&analysis, drafts);
+    }
     dealt::find(&analysis, drafts);
     single::find(&analysis, drafts);
-    master::find(&analysis, drafts);
+    if queried {
+        master::find(&analysis, drafts);
+    }
     analysis.asked.get()
 }
 
