@@ -129,7 +129,7 @@ pub(crate) fn plan(
 }
 
 /// So many bytes are copied before memory is given back.
-const BETWEEN_RELEASES: usize = 8 << 20;
+const BETWEEN_RELEASES: usize = 4 << 20;
 
 /// Carries a plan out into a new file, and reads that again: what isn't accepted is not left there. `progress`: of the whole
 /// patch, which is planned by now.

@@ -229,7 +229,7 @@ pub(crate) fn window_table(detours: &[Detour]) -> Vec<u8> {
 }
 
 /// So many bytes are read before `passed` is called.
-const BETWEEN_RELEASES: usize = 8 << 20;
+const BETWEEN_RELEASES: usize = 4 << 20;
 
 /// SHA-256 in hexadecimal. `passed`: called with the share that was read and isn't needed any more.
 pub(crate) fn sha256(bytes: &[u8], passed: &(dyn Fn(f64) + Sync)) -> String {

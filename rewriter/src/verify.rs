@@ -102,7 +102,7 @@ pub fn verify_with(
     dynamic::check_relocations(&old, &changed)?;
     tables.check_identity(&new)?;
     if let Some(plan) = plan {
-        compare(plan, &new, &tables)?;
+        compare(plan, &new, &tables, passed)?;
     }
     Ok(VerifyReport {
         sites: tables.sites.len(),
@@ -115,13 +115,26 @@ pub fn verify_with(
     })
 }
 
+/// What is planned stands everywhere in the file: so many bytes are passed before memory is given back.
+const BETWEEN_RELEASES: u64 = 2 << 20;
+
 /// The file is what was planned.
-fn compare(plan: &PatchPlan, new: &View<'_>, tables: &Tables<'_>) -> Result<(), VerifyError> {
+fn compare(
+    plan: &PatchPlan,
+    new: &View<'_>,
+    tables: &Tables<'_>,
+    passed: &(dyn Fn(f64) + Sync),
+) -> Result<(), VerifyError> {
     let error = |what, offset| Err(VerifyError::NotThePlan { what, offset });
     if plan.len != new.bytes.len() as u64 {
         return error("the length", plan.len);
     }
+    let mut released = 0;
     for chunk in plan.edits.iter().chain(&plan.appended) {
+        if chunk.offset.saturating_sub(released) >= BETWEEN_RELEASES {
+            passed(0.0);
+            released = chunk.offset;
+        }
         if new.at_offset(chunk.offset, chunk.bytes.len() as u64) != Some(&chunk.bytes) {
             return error(chunk.what, chunk.offset);
         }

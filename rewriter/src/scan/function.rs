@@ -105,6 +105,8 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
         let foreign = windows::branches_into(module, &windows);
         let new: Vec<u64> = foreign.difference(&barred).copied().collect();
         if new.is_empty() {
+            // What threads kept isn't needed any more, and everything found is about to be copied.
+            drop(pool);
             return merge(module, found, orphans);
         }
         barred.extend(&new);

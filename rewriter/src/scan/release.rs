@@ -4,7 +4,7 @@ use crate::progress::Progress;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// So many bytes are read before memory is given back.
-pub(super) const STEP: u64 = 8 << 20;
+pub(super) const STEP: u64 = 4 << 20;
 
 /// Counts what is read.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use std::ops::Range;
 const PART: usize = 256;
 
 /// They stand everywhere in the code: so many of them touch a part of it only.
-const BETWEEN_RELEASES: usize = 16 * PART;
+const BETWEEN_RELEASES: usize = 8 * PART;
 
 /// Windows that are checked together. There are few of them, far from each other.
 const WINDOWS: usize = 64;
@@ -146,6 +146,9 @@ pub(super) fn check(
         let mut ways = part.iter();
         ways.try_for_each(|&(at, way)| checker.way(at, way))
     })?);
+    ledger.expect(all.iter().map(|f| f.entries.len()).sum());
+    let places = all.iter().map(|f| f.places.len()).sum();
+    counts.places.reserve_exact(places);
     for findings in all {
         counts.displaced += findings.displaced;
         counts.places.extend(findings.places);

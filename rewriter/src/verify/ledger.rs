@@ -5,7 +5,7 @@ use super::view::View;
 use std::ops::Range;
 
 /// So many bytes are compared before memory is given back.
-const STEP: u64 = 8 << 20;
+const STEP: u64 = 1 << 20;
 
 /// File ranges whose content was checked.
 #[derive(Debug, Default)]
@@ -14,6 +14,11 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
+    /// So many will be entered.
+    pub(super) fn expect(&mut self, entries: usize) {
+        self.entries.reserve_exact(entries);
+    }
+
     pub(super) fn enter(
         &mut self,
         offset: u64,
