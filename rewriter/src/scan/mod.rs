@@ -113,9 +113,9 @@ impl Module<'_> {
         if self.image.kind != Kind::Dynamic || insn.op1_kind() != OpKind::Immediate64 {
             return None;
         }
-        let tables = self.entries.tables().iter().chain(&self.dynamic.table);
-        let mut found = tables.map(|table| table.wrapping_add(insn.immediate64()));
-        found.find(|va| self.image.is_code(*va))
+        let table = self.dynamic.table.or(self.entries.tables().last().copied());
+        let va = table?.wrapping_add(insn.immediate64());
+        self.image.is_code(va).then_some(va)
     }
 
     /// Whether the file has variables of named critical sections.

@@ -31,6 +31,9 @@ const MAX_PARTS: usize = 64;
 /// A function whose jump tables hold more addresses than this is no compiler's: each is a way through the function.
 const MAX_TARGETS: usize = 1 << 18;
 
+/// A function that makes more addresses of its own than this is listed only.
+const MAX_ROOTS: usize = 256;
+
 /// Why no code of a function may be moved where an indirect jump might lead to any of it.
 const UNKNOWN_JUMP: &str = "it has an indirect jump whose targets are unknown";
 
@@ -102,6 +105,7 @@ impl Body {
                 break;
             }
         }
+        b.come_back(&mut roots);
         b.check_tables();
         b.check_leaving();
         blocks::finish(b, scratch, function, &roots)
@@ -203,6 +207,32 @@ impl Builder<'_, '_> {
             let flow = self.indirect(&jump);
             self.add_flow(number, flow);
         }
+    }
+
+    /// Follows what no branch leads to and begins at addresses in the function's midst that it makes itself: `__builtin_setjmp` and jumps out of nested
+    /// functions come back there.
+    fn come_back(&mut self, roots: &mut Vec<u64>) {
+        let module = self.module;
+        for _ in 0..MAX_PARTS {
+            self.learn();
+            let made = self.decoded.made().iter().copied();
+            let inside = |va: &u64| self.holds(*va) && !module.functions.starts_at(*va);
+            // What is known already, as the beginnings of code that reckons tables' addresses from its own, is nothing new.
+            let is_new = |va: &u64| inside(va) && self.decoded.grid.insn(*va).is_none();
+            let new: Vec<u64> = made
+                .filter(|va| is_new(va) && !roots.contains(va))
+                .collect();
+            if new.is_empty() {
+                return;
+            }
+            if roots.len() + new.len() > MAX_ROOTS {
+                break;
+            }
+            roots.extend(&new);
+            new.into_iter().for_each(|va| self.follow(va));
+        }
+        self.trouble
+            .get_or_insert("it is entered in very many places");
     }
 
     /// Adds the ways to landing pads of instructions that are no calls, where some have been decoded since. Compilers that expect

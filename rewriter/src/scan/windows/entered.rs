@@ -24,21 +24,32 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
         before > 0 && va < windows[before - 1].end
     };
     let absolute = module.image.kind == Kind::Executable;
+    let mut branches: Vec<(u64, u64)> = Vec::new();
+    for window in windows {
+        branches.extend(short(module, window));
+    }
     for (va, code) in module.image.code() {
         for start in (0..code.len()).step_by(PIECE) {
             // A branch may begin in one piece and end in the next.
             let piece = &code[start..code.len().min(start + PIECE + LONGEST)];
             let va = va.wrapping_add(start as u64);
-            out.extend(search::branches(piece, va, |opcode, hit| {
+            branches.extend(search::branches(piece, va, |opcode, hit| {
                 let here = va.wrapping_add((hit.at - opcode) as u64);
                 let leads = map.may_hold(hit.to) && inside(hit.to);
-                (leads && confirmed(module, here, hit.to)).then_some(hit.to)
+                leads.then_some((here, hit.to))
             }));
             out.extend(search::made(piece, va, absolute, |to| {
                 (map.may_hold(to) && inside(to)).then_some(to)
             }));
             module.release.read(piece.len() as u64);
         }
+    }
+    branches.sort_unstable();
+    branches.dedup();
+    let same =
+        |a: &(u64, u64), b: &(u64, u64)| module.functions.at(a.0) == module.functions.at(b.0);
+    for branches in branches.chunk_by(same) {
+        confirm(module, branches, &mut out);
     }
     // Entries that are no functions of their own have symbols, too.
     let symbols = module.symbols.iter().chain(&module.dynamic.symbols);
@@ -90,20 +101,45 @@ impl Map {
     }
 }
 
-/// Whether the bytes at `here` are an instruction that leads to `to`, not a part of one that looks so.
-fn confirmed(module: &Module<'_>, here: u64, to: u64) -> bool {
-    let Some(function) = module.functions.at(here).map(|i| module.functions.get(i)) else {
-        return true;
+/// Bytes around a window that may be short branches into it, and where those lead: of code that no known branch leads to.
+fn short(module: &Module<'_>, window: &Range<u64>) -> Vec<(u64, u64)> {
+    /// So far does a short branch lead, from its beginning.
+    const REACH: u64 = 130;
+    let Some(load) = module.image.load_at(window.start) else {
+        return Vec::new();
     };
-    let Some(code) = module.image.rest(function.start) else {
-        return true;
+    let from = window.start.saturating_sub(REACH).max(load.va);
+    let code = module.image.rest(from).unwrap_or_default();
+    let len = (window.end + REACH - from) as usize;
+    let code = &code[..len.min(code.len())];
+    let pairs = (from..).zip(code.windows(2));
+    let leads = pairs.filter_map(|(here, pair)| {
+        let is_branch = matches!(pair[0], 0xeb | 0x70..=0x7f | 0xe0..=0xe3);
+        let distance = i64::from(pair[1].cast_signed());
+        let to = here.wrapping_add(2).wrapping_add_signed(distance);
+        let inside = to > window.start && to < window.end;
+        (is_branch && inside).then_some((here, to))
+    });
+    leads.collect()
+}
+
+/// Adds where those of a function's branches lead that are instructions, not parts of some that look so. `branches`: ascending.
+fn confirm(module: &Module<'_>, branches: &[(u64, u64)], out: &mut BTreeSet<u64>) {
+    let Some(&(first, _)) = branches.first() else {
+        return;
     };
-    let mut decoder = Decoder::with_ip(64, code, function.start, DecoderOptions::NONE);
-    while decoder.can_decode() && decoder.ip() <= here {
-        let insn = decoder.decode();
-        if (insn.ip()..insn.next_ip()).contains(&here) {
-            return insn.is_invalid() || insn.near_branch_target() == to;
+    let function = module.functions.at(first).map(|i| module.functions.get(i));
+    let code = function.and_then(|f| Some((f.start, module.image.rest(f.start)?)));
+    let mut rest = branches.iter().peekable();
+    if let Some((start, code)) = code {
+        let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+        while rest.peek().is_some() && decoder.can_decode() {
+            let insn = decoder.decode();
+            let is_it = |to: u64| insn.is_invalid() || insn.near_branch_target() == to;
+            while let Some((_, to)) = rest.next_if(|(here, _)| *here < insn.next_ip()) {
+                out.extend(Some(*to).filter(|to| is_it(*to)));
+            }
         }
     }
-    true
+    out.extend(rest.map(|(_, to)| *to));
 }

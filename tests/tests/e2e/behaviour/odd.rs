@@ -120,3 +120,23 @@ fn instructions_that_throw() {
         }
     }
 }
+
+/// Branches that only such code has which control comes back to from far away lead into no window.
+#[test]
+fn jumps_back() {
+    const MODELS: [&[&str]; 3] = [
+        &["-fPIE", "-pie"],
+        &["-fno-pie", "-no-pie"],
+        &["-fPIE", "-pie", "-mcmodel=large"],
+    ];
+    for compiler in ["gcc-11", "gcc-12"] {
+        for level in ["-O1", "-O2", "-O3", "-Os"] {
+            for model in MODELS {
+                let flags = [&[level], model].concat();
+                if let Some(pair) = Pair::new("back", compiler, &flags) {
+                    pair.same(&[], 1);
+                }
+            }
+        }
+    }
+}
