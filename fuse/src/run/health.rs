@@ -133,8 +133,8 @@ pub enum Problem {
     },
     /// Threads whose counters could not be opened.
     #[error(
-        "process {pid}: no event was counted in {threads} of {of} threads, whose counters could not be opened (half of the \
-         descriptors that `ulimit -n` allows are left to the program); counts that they have a part in are not known"
+        "process {pid}: no event was counted in {threads} of {of} threads, whose counters could not be opened (the kernel \
+         refused, or had no descriptors left but the program's own, see `ulimit -Hn`); counts that they have a part in are not known"
     )]
     WithoutCounters {
         /// The process.

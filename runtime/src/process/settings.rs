@@ -40,6 +40,14 @@ pub(super) fn settings() -> Option<&'static Settings> {
             ));
             return None;
         }
+        let directory: PathBuf = directory.components().collect();
+        if directory.is_symlink() {
+            complain(&format!(
+                "{} is a symbolic link, which is not followed: nothing is recorded",
+                directory.display()
+            ));
+            return None;
+        }
         Some(Settings {
             directory,
             events: environment(run::ENV_EVENTS)

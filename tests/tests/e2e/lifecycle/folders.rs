@@ -145,6 +145,18 @@ fn private_files() {
     shell.args(["-c", script, "sh"]).arg(&program).arg(&target);
     let output = process::run(&mut shell).ok("a recording among links");
     assert!(output.text().ends_with("right\n"), "{output:?}");
+    // Nor is the folder itself a link.
+    let link = folder.path().join("link");
+    symlink(&elsewhere, &link).expect("a link can be made");
+    for out in [link.clone(), link.join("")] {
+        let refused = table::record(&program, &["10"], 2, &out, &table::ONE_EVENT);
+        assert_eq!((refused.status, refused.text()), (1, String::new()));
+        let why = format!("cannot record into {}", link.display());
+        assert!(refused.errors().contains(&why), "{refused:?}");
+    }
+    let output = recording(&program, &link, &[]).ok("a link to record into");
+    assert!(output.text().ends_with("right\n"), "{output:?}");
+    assert!(output.errors().contains("is a symbolic link"), "{output:?}");
     assert_eq!(names(&elsewhere), [""; 0], "written through a link");
 }
 
