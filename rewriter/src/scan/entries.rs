@@ -83,7 +83,8 @@ pub(crate) struct Entries<'a> {
 /// name is one of the interface's or of the API's.
 fn callee(symbol: &str, own: bool) -> Option<Callee<'_>> {
     let symbol = symbol.split('@').next().unwrap_or(symbol);
-    if !is_runtime_symbol(symbol) {
+    // mold names its stubs and slots, `GOMP_parallel$plt`: they are found as any other linker's.
+    if !is_runtime_symbol(symbol) || symbol.contains('$') {
         return None;
     }
     let entry = lookup(symbol);
@@ -241,6 +242,7 @@ impl<'a> Entries<'a> {
                 let start_va = va.wrapping_add(start as u64);
                 let is_stub = if sections.is_empty() {
                     looks_like_stub(code, start_va, field + 4)
+                        || has_number(code, at) && start_va.is_multiple_of(16)
                 } else {
                     sections
                         .iter()
@@ -319,9 +321,12 @@ fn slot_uses(code: &[u8]) -> impl Iterator<Item = (usize, usize)> + '_ {
     jumps.chain(loads)
 }
 
-/// Where the stub with this jump begins: before `bnd` and `endbr64`.
+/// Where the stub with this jump begins: before `bnd`, mold's number of the slot (`mov r11d, 5`) and `endbr64`.
 fn stub_start(code: &[u8], jump: usize) -> usize {
     let mut start = jump;
+    if has_number(code, start) {
+        start -= 6;
+    }
     if start >= 1 && code[start - 1] == 0xf2 {
         start -= 1;
     }
@@ -329,6 +334,11 @@ fn stub_start(code: &[u8], jump: usize) -> usize {
         start -= 4;
     }
     start
+}
+
+/// Whether `mov r11d, constant` stands before a stub's jump, where mold's code that asks the loader looks for the number.
+fn has_number(code: &[u8], jump: usize) -> bool {
+    jump >= 6 && code[jump - 6..].starts_with(&[0x41, 0xbb])
 }
 
 /// Without section headers: a stub is aligned and filled with a push, a jump or a nop. `end`: offset behind the
@@ -360,6 +370,17 @@ mod tests {
         assert_eq!(stub_start(&code, 5), 0);
         assert!(looks_like_stub(&code, 0x1000, 11));
         assert!(!looks_like_stub(&code, 0x1004, 11));
+    }
+
+    #[test]
+    fn stubs_of_mold_begin_before_their_number() {
+        let code = [
+            0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 5, 0, 0, 0, 0xff, 0x25, 1, 2, 3, 4,
+        ];
+        assert_eq!(slot_uses(&code).collect::<Vec<_>>(), [(10, 12)]);
+        assert_eq!(stub_start(&code, 10), 0);
+        assert!(has_number(&code, 10) && !has_number(&code, 4));
+        assert!(callee("GOMP_parallel$plt", true).is_none());
     }
 
     #[test]
