@@ -7,7 +7,7 @@
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
 //! * [`program`], [`names`]: what the program itself asks for.
 //! * [`control`]: what is changed while the program runs.
-//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`syscall`]: the ground that these stand on.
+//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`heap`], [`syscall`]: the ground that these stand on.
 //!
 //! Rules of a probe: no allocation, no lock, no libc call that could set `errno`, no panic, no unwinding. Everything
 //! that a thread owns is in `Cell`s behind shared references, because probes nest: a task that runs inside a barrier
@@ -24,6 +24,7 @@ mod buffer;
 mod control;
 mod counters;
 mod entry;
+mod heap;
 mod host;
 mod modules;
 mod names;

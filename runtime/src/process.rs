@@ -13,7 +13,7 @@ pub(crate) use threads::{current, here, known, may_begin};
 
 use crate::counters::{self, EventSet};
 use crate::thread::{Thread, now, sample};
-use crate::{control, entry, host, modules, names, program, syscall, tls};
+use crate::{control, entry, heap, host, modules, names, program, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::record::USER_MODULE;
 use ompfuse_format::run::{
@@ -113,7 +113,7 @@ pub(crate) fn attach() {
         let calls = CALLS.load(Ordering::Acquire);
         if PROCESS.load(Ordering::Acquire).is_null() {
             start(settings);
-        } else if ACTIVE.load(Ordering::Acquire) {
+        } else if ACTIVE.load(Ordering::Acquire) && heap::has_room() {
             extend();
         }
         if CALLS
@@ -358,7 +358,7 @@ unsafe extern "C" fn after_fork_in_child() {
     LOST.store(0, Ordering::Relaxed);
     // SAFETY: only this thread exists here, and no reference is held.
     let announced = unsafe { PROCESS.load(Ordering::Acquire).as_mut() }.is_some_and(|process| {
-        let announced = process.announce();
+        let announced = heap::has_room() && process.announce();
         if announced {
             process.announce_costs(); // the parent has measured them
         }

@@ -4,7 +4,7 @@ use super::{ACTIVE, LOST, PROCESS, TLS_OFF, create, end, orphan};
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::thread::{Thread, state};
-use crate::{syscall, tls};
+use crate::{heap, syscall, tls};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
@@ -96,6 +96,9 @@ fn begin_thread<'a>() -> Option<&'a Thread> {
 fn new_thread<'a>() -> Option<&'a Thread> {
     // SAFETY: PROCESS is set before ACTIVE and never freed.
     let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref()? };
+    if !heap::has_room() {
+        return None; // no allocation may fail from here on
+    }
     let index = NEXT_INDEX.fetch_add(1, Ordering::Relaxed);
     let path = process
         .directory

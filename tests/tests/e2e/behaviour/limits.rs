@@ -1,4 +1,4 @@
-//! Limits of a process, and files of its own where others had theirs: `fixtures/behaviour/limits.c`.
+//! Limits of a process, and files and memory of its own: `fixtures/behaviour/limits.c`, `memory.c`.
 
 use super::Pair;
 use ompfuse_tests::process;
@@ -73,5 +73,22 @@ fn nobody_reads_standard_error() {
         let status = direct.stdout(Stdio::null()).stderr(writer).status();
         let status = status.expect("the program can be started");
         assert!(status.success(), "{}: {status}", pair.what);
+    }
+}
+
+/// The recording does without the program's heap: nothing may be left in it, or a signal handler that interrupts the allocator forks.
+#[test]
+fn the_heap_is_the_programs() {
+    for pair in Pair::all("memory", &[]) {
+        for how in ["exits", "begins", "forks"] {
+            if how != "exits" && !pair.what.contains("gcc") {
+                continue; // libomp itself allocates for each new thread, and in the child of a fork
+            }
+            let (_, folder) = pair.same(&["1", how], 2);
+            let run = &table::runs(folder.path())[0];
+            let tasks = table::export(run);
+            let tasks = tasks.iter().filter(|x| x.construct == "task").count();
+            assert_eq!(tasks, 10, "{} {how}", pair.what);
+        }
     }
 }
