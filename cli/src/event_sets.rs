@@ -10,6 +10,7 @@ use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_fuse::plan::Correlations;
 use ompfuse_fuse::{Profile, with_first_again};
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -53,9 +54,34 @@ fn parse_slots(text: &str) -> Result<usize, String> {
 }
 
 impl SetArgs {
-    /// The event sets: one run each. More hardware events than this processor can count together are never in one.
+    /// The event sets: one run each. More hardware events than this processor can count together are never in one. Software
+    /// events are beside the fewest of them: a set that has some is read by the kernel, which costs ten times what the
+    /// processor's own counters cost, and the first run's times are the profile's.
     pub(crate) fn plan(&self, events: &[&str]) -> Vec<Vec<String>> {
-        ompfuse_fuse::plan_lgl(&owned(events), self.slots(), compatible())
+        let plan =
+            |events: &[&str]| ompfuse_fuse::plan_lgl(&owned(events), self.slots(), compatible());
+        let (hardware, software): (Vec<&str>, Vec<&str>) =
+            events.iter().partition(|e| is_hardware(e));
+        let mut sets = plan(&hardware);
+        if sets.len() < 2 {
+            return plan(events);
+        }
+        let mut places: Vec<(usize, Reverse<usize>)> = (0..)
+            .zip(&sets)
+            .map(|(at, set)| (set.len(), Reverse(at)))
+            .collect();
+        places.sort_unstable();
+        let mut rest = Vec::new();
+        for event in software {
+            let has_room =
+                |&&(_, Reverse(at)): &&(usize, Reverse<usize>)| sets[at].len() < self.slots();
+            match places.iter().find(has_room) {
+                Some(&(_, Reverse(at))) => sets[at].push(event.to_owned()),
+                None => rest.push(event),
+            }
+        }
+        sets.extend(plan(&rest));
+        sets
     }
 
     /// What `--from` tells.
@@ -249,6 +275,29 @@ mod tests {
         let (kept, left_out) = two.limited(shared.clone(), &events);
         assert_eq!((&kept[..], left_out.len()), (&shared[..2], 1));
         assert!(!kept.iter().flatten().any(|e| *e == left_out[0]));
+    }
+
+    #[test]
+    fn software_events_are_beside_the_fewest_of_hardware() {
+        let mut events = vec!["task-clock", "cycles", "page-faults"];
+        let one = sets(None).plan(&events);
+        assert_eq!(one, [events.clone()]);
+        // More than any processor counts at once.
+        let hardware = [
+            "instructions",
+            "branches",
+            "branch-misses",
+            "cache-misses",
+            "cache-references",
+        ];
+        events.extend(hardware);
+        let three = sets(Some(3)).plan(&events);
+        let software = |set: &Vec<String>| set.iter().filter(|e| !is_hardware(e)).count();
+        let counts: Vec<usize> = three.iter().map(software).collect();
+        assert_eq!(counts.iter().sum::<usize>(), 2, "{three:?}");
+        assert_eq!(counts[0], 0, "{three:?}");
+        assert!(three.iter().all(|set| set.len() <= 3), "{three:?}");
+        assert_eq!(three.iter().flatten().count(), events.len(), "{three:?}");
     }
 
     #[test]
