@@ -105,9 +105,9 @@ impl Layout {
             .filter(|&va| va >= LOWEST);
         let (tactic, offset, va) = if let Some(va) = below.filter(|_| far && image.executable) {
             (HeaderTactic::Below, tail, va)
-        } else if slack.is_some() {
+        } else if slack.is_some() && !reads_own_headers(image) {
             (HeaderTactic::Slack, tail, top)
-        } else if is_library(image) {
+        } else if is_library(image) && !reads_own_headers(image) {
             (HeaderTactic::Anywhere, tail, top)
         } else {
             // Wrapping: only the sum has to be an offset behind the file.
@@ -246,6 +246,15 @@ fn is_library(image: &Image<'_>) -> bool {
         .and_then(|d| d.get(DT_FLAGS_1.0 as u64));
     let pie = flags.is_some_and(|(_, f)| f & DF_1_PIE.0 != 0);
     !image.executable && !interpreter && !pie && image.dynamic.is_some()
+}
+
+/// Instrumented by clang for profiles: at its end it looks for its notes in memory at `e_phoff` and at the notes' file offsets,
+/// behind its first segment, and crashes if these aren't where the addresses are.
+fn reads_own_headers(image: &Image<'_>) -> bool {
+    let names = image.sections.get(image.section_names);
+    names
+        .and_then(|s| image.at_offset(s.offset, s.size))
+        .is_some_and(|names| memchr::memmem::find(names, b"\0__llvm_prf_").is_some())
 }
 
 /// Room for the header table behind the first loaded segment.
