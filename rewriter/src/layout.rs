@@ -103,19 +103,21 @@ impl Layout {
         let below = (first.va & !(PAGE - 1))
             .checked_sub(total)
             .filter(|&va| va >= LOWEST);
-        let (tactic, offset, va) = if let Some(va) = below.filter(|_| far && image.executable) {
-            (HeaderTactic::Below, tail, va)
-        } else if slack.is_some() && !reads_own_headers(image) {
-            (HeaderTactic::Slack, tail, top)
-        } else if is_library(image) && !reads_own_headers(image) {
-            (HeaderTactic::Anywhere, tail, top)
-        } else {
-            // Wrapping: only the sum has to be an offset behind the file.
-            let shift = first.va.wrapping_sub(first.offset);
-            let offset = Some(top.wrapping_sub(shift)).filter(|&o| o >= tail && o < 1 << 47);
-            let offset = offset.unwrap_or(tail);
-            (HeaderTactic::Congruent, offset, offset.wrapping_add(shift))
-        };
+        let reads_itself = reads_own_headers(image);
+        let (tactic, offset, va) =
+            if let Some(va) = below.filter(|_| far && image.executable && !reads_itself) {
+                (HeaderTactic::Below, tail, va)
+            } else if slack.is_some() && !reads_itself {
+                (HeaderTactic::Slack, tail, top)
+            } else if is_library(image) && !reads_itself {
+                (HeaderTactic::Anywhere, tail, top)
+            } else {
+                // Wrapping: only the sum has to be an offset behind the file.
+                let shift = first.va.wrapping_sub(first.offset);
+                let offset = Some(top.wrapping_sub(shift)).filter(|&o| o >= tail && o < 1 << 47);
+                let offset = offset.unwrap_or(tail);
+                (HeaderTactic::Congruent, offset, offset.wrapping_add(shift))
+            };
         if tactic != HeaderTactic::Below && (far || va - first.va > REACH) {
             // Told here, because the file could have to be as long as the addresses reach.
             return Err(PatchError::TooFar {

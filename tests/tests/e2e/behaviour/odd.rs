@@ -33,6 +33,14 @@ fn descriptors_are_replaced() {
     }
 }
 
+/// As the library does that clang links where it instruments for profiles, without which there is no such section.
+#[test]
+fn programs_that_read_their_own_notes() {
+    for pair in Pair::all("notes", &[]) {
+        pair.same_and_counted(&[], 2);
+    }
+}
+
 #[test]
 fn limits_memory_and_paths() {
     for pair in Pair::all("odd", &[]) {
