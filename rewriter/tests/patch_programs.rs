@@ -102,7 +102,7 @@ fn header_table_moves_where_there_is_no_slack() {
 
 #[test]
 fn other_linkers() {
-    for (linker, name) in [("ld.gold", "gold"), ("ld.lld-19", "lld-19")] {
+    for (linker, name) in [("ld.gold", "gold"), ("ld.lld", "lld")] {
         if has(linker) {
             check(&format!("gcc -fopenmp -O2 -fuse-ld={name}"));
             check(&format!("gcc -fopenmp -O2 -no-pie -fuse-ld={name}"));
