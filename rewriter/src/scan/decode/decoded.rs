@@ -58,7 +58,9 @@ pub(crate) struct Decoded {
 /// Addresses that instructions make.
 #[derive(Default)]
 pub(super) struct Makes {
-    /// So many of the instructions were looked at.
+    /// As they were decoded, and whether `lea` makes them.
+    pub(super) list: Vec<(u64, bool)>,
+    /// So many of these are in the sets.
     known: usize,
     /// Those that `lea` makes.
     loaded: BTreeSet<u64>,
@@ -71,15 +73,15 @@ pub(super) struct Makes {
 const MAX_STEPS: usize = 1 << 24;
 
 impl Decoded {
-    /// Takes in what was decoded since it was called before: of an instruction, whether it loads an address, and which it makes.
-    pub(super) fn learn(&mut self, made: impl Fn(&Instruction) -> (bool, Option<u64>)) {
+    /// Takes in what was decoded since it was called before.
+    pub(super) fn learn(&mut self) {
         self.ways.learn(&self.flows);
-        for insn in &self.insns[self.makes.known..] {
-            let (is_load, made) = made(insn);
-            self.makes.all.extend(made);
-            self.makes.loaded.extend(made.filter(|_| is_load));
+        let makes = &mut self.makes;
+        for &(made, is_load) in &makes.list[makes.known..] {
+            makes.all.insert(made);
+            makes.loaded.extend(is_load.then_some(made));
         }
-        self.makes.known = self.insns.len();
+        makes.known = makes.list.len();
     }
 
     /// The addresses that instructions load, ascending.

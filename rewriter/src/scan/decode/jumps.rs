@@ -4,7 +4,6 @@ use super::decoded::Flow;
 use super::thunk;
 use super::{Builder, UNKNOWN_JUMP};
 use crate::scan::cfg::Exit;
-use crate::scan::image::Kind;
 use crate::scan::jump_table::{self, Indirect, Table};
 use iced_x86::{FlowControl, Instruction, OpKind, Register};
 use rustc_hash::FxHashSet;
@@ -14,24 +13,13 @@ use std::ops::Range;
 const MAX_TARGETS: usize = 1 << 18;
 
 impl Builder<'_, '_> {
-    /// Takes in what is decoded by now, for questions about indirect jumps.
-    pub(super) fn learn(&mut self) {
-        let module = self.module;
-        let absolute = module.image.kind == Kind::Executable;
-        self.decoded.learn(|insn| {
-            let is_load = jump_table::is_table_load(insn);
-            let made = jump_table::made(insn, absolute);
-            (is_load, made.or_else(|| module.code_from_table(insn)))
-        });
-    }
-
     /// Makes sure that branches found since, which may lead past a comparison or bring another table's address, change nothing
     /// of where indirect jumps lead; and that what seems to be the end of a table is one, since another one begins there.
     pub(super) fn check_tables(&mut self) {
         if self.tables.is_empty() && self.leaving.is_empty() {
             return;
         }
-        self.learn();
+        self.decoded.learn();
         let named = self.decoded.all().iter().filter_map(jump_table::named);
         let named: FxHashSet<u64> = named.collect();
         let ends_are_named = |table: &Table| table.ends.iter().all(|end| named.contains(end));
@@ -148,7 +136,7 @@ impl Builder<'_, '_> {
     }
 
     pub(super) fn indirect(&mut self, insn: &Instruction) -> Flow {
-        self.learn();
+        self.decoded.learn();
         let exit = match self.resolve(insn) {
             Indirect::Table(table) if self.entries + table.targets.len() <= MAX_TARGETS => {
                 self.entries += table.targets.len();

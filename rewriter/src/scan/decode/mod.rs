@@ -15,7 +15,7 @@ use super::Module;
 use super::atomics;
 use super::cfg::{Body, Exit};
 use super::image::Kind;
-use super::jump_table::{Indirect, Table};
+use super::jump_table::{self, Indirect, Table};
 use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
 use decoded::{Flow, Targets};
@@ -211,14 +211,15 @@ impl Builder<'_, '_> {
     fn come_back(&mut self, roots: &mut Vec<u64>) {
         let module = self.module;
         for _ in 0..MAX_PARTS {
-            self.learn();
-            let made = self.decoded.made().iter().copied();
+            let made = self.decoded.makes.list.iter().map(|&(va, _)| va);
             let inside = |va: &u64| self.holds(*va) && !module.functions.starts_at(*va);
             // What is known already, as the beginnings of code that reckons tables' addresses from its own, is nothing new.
             let is_new = |va: &u64| inside(va) && self.decoded.grid.insn(*va).is_none();
-            let new: Vec<u64> = made
+            let mut new: Vec<u64> = made
                 .filter(|va| is_new(va) && !roots.contains(va))
                 .collect();
+            new.sort_unstable();
+            new.dedup();
             if new.is_empty() {
                 return;
             }
@@ -319,6 +320,11 @@ impl Builder<'_, '_> {
                     self.decoded.addresses |= self.module.may_make_address(insn);
                     self.decoded.tables |=
                         relative && self.module.entries.is_table(insn.ip_rel_memory_address());
+                    let made = jump_table::made(insn, absolute);
+                    if let Some(made) = made.or_else(|| self.module.code_from_table(insn)) {
+                        let is_load = jump_table::is_table_load(insn);
+                        self.decoded.makes.list.push((made, is_load));
+                    }
                 }
                 continue;
             }
