@@ -7,7 +7,8 @@
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
 //! * [`program`], [`names`]: what the program itself asks for.
 //! * [`control`]: what is changed while the program runs.
-//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`heap`], [`syscall`]: the ground that these stand on.
+//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`heap`], [`syscall`], [`undisturbed`]: the ground that these
+//!   stand on.
 //!
 //! Rules of a probe: no allocation, no lock, no libc call that could set `errno`, no panic, no unwinding. Everything
 //! that a thread owns is in `Cell`s behind shared references, because probes nest: a task that runs inside a barrier
@@ -34,6 +35,7 @@ mod program;
 mod syscall;
 mod thread;
 mod tls;
+mod undisturbed;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

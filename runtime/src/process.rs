@@ -13,6 +13,7 @@ pub(crate) use threads::{current, here, known, may_begin};
 
 use crate::counters::{self, EventSet};
 use crate::thread::{Thread, now, sample};
+use crate::undisturbed::{uncancelled, undisturbed};
 use crate::{control, entry, heap, host, modules, names, program, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::record::USER_MODULE;
@@ -70,17 +71,12 @@ fn standard_error() -> Option<(u64, u64)> {
 
 fn clock() -> ClockPair {
     let read = || {
-        let mut t = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
         let before = now();
-        // SAFETY: the kernel fills the local variable.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+        let ns = syscall::monotonic_ns();
         let between = now().saturating_sub(before);
         let pair = ClockPair {
             tsc: before + between / 2,
-            ns: t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64,
+            ns,
         };
         (between, pair)
     };
@@ -109,6 +105,13 @@ pub(crate) fn attach() {
     }
     // SAFETY: errno is this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
+    uncancelled(|| answer(settings));
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// Does what has to be done until nobody has called meanwhile.
+fn answer(settings: &Settings) {
     loop {
         let calls = CALLS.load(Ordering::Acquire);
         if PROCESS.load(Ordering::Acquire).is_null() {
@@ -120,11 +123,9 @@ pub(crate) fn attach() {
             .compare_exchange(calls, 0, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
         {
-            break;
+            return;
         }
     }
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = errno };
 }
 
 /// Starts recording if there is a patched module.
@@ -342,6 +343,10 @@ fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 /// The child of a fork records for itself; what the parent's threads had open stays the parent's.
 unsafe extern "C" fn after_fork_in_child() {
+    undisturbed(begin_again);
+}
+
+fn begin_again() {
     let word = tls::get();
     if word > TLS_OFF {
         // SAFETY: the child's copy of the thread that forked.

@@ -1,5 +1,6 @@
 //! System calls without libc: no `errno`, no cancellation point, no interposition.
 
+use crate::undisturbed::uninterrupted;
 use core::arch::asm;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
@@ -29,6 +30,30 @@ pub(crate) enum Refusal {
     Closed,
     /// Anything else.
     Other,
+}
+
+/// The kernel's monotonic clock, in nanoseconds. Not by the C library's function, in the place of which a preloaded library may put
+/// one with a time of its own; only where that is all that is allowed.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    let args = [
+        libc::CLOCK_MONOTONIC as usize,
+        &raw mut t as usize,
+        0,
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: the kernel, or the C library, fills the local variable.
+    unsafe {
+        if raw(libc::SYS_clock_gettime, args) != 0 {
+            libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t);
+        }
+    }
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
 /// Reads so many words; a refusal if the kernel gives fewer, or none.
@@ -224,38 +249,24 @@ const BY_WRITING: u64 = 1 << (libc::SIGPIPE - 1) | 1 << (libc::SIGXFSZ - 1);
 /// Writes what fits, and no signal tells the program if nothing does.
 pub(crate) fn write_quietly(fd: i32, bytes: &[u8]) {
     const LEN: usize = size_of::<u64>();
-    let (mut before, mut waiting) = (0u64, 0u64);
-    let now = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the kernel reads and writes sets of signals, a word each, and reads the time.
-    unsafe {
-        let mask = |how: libc::c_int, set: &u64, old: *mut u64| {
-            let args = [how as usize, &raw const *set as usize, old as usize, LEN];
-            let [how, set, old, len] = args;
-            raw(libc::SYS_rt_sigprocmask, [how, set, old, len, 0, 0])
-        };
-        if mask(libc::SIG_BLOCK, &BY_WRITING, &raw mut before) != 0 {
+    uninterrupted(|| {
+        let mut waiting = 0u64;
+        let pending = [&raw mut waiting as usize, LEN, 0, 0, 0, 0];
+        // SAFETY: the kernel writes a set of signals, a word.
+        unsafe { raw(libc::SYS_rt_sigpending, pending) };
+        if write(fd, bytes) >= 0 {
             return;
         }
-        let pending = [&raw mut waiting as usize, LEN, 0, 0, 0, 0];
-        raw(libc::SYS_rt_sigpending, pending);
-        if write(fd, bytes) < 0 {
-            // Not one that was there before.
-            let new = BY_WRITING & !waiting;
-            let taken = [
-                &raw const new as usize,
-                0,
-                &raw const now as usize,
-                LEN,
-                0,
-                0,
-            ];
-            raw(libc::SYS_rt_sigtimedwait, taken);
-        }
-        mask(libc::SIG_SETMASK, &before, core::ptr::null_mut());
-    }
+        let now = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // Not one that was there before.
+        let new = BY_WRITING & !waiting;
+        let (set, time) = (&raw const new as usize, &raw const now as usize);
+        // SAFETY: the kernel reads a set of signals and the time.
+        unsafe { raw(libc::SYS_rt_sigtimedwait, [set, 0, time, LEN, 0, 0]) };
+    });
 }
 
 /// Device and inode number of an open file; `None` if the descriptor is not open.

@@ -74,9 +74,27 @@ unsafe extern "C" fn la_objsearch(
     _cookie: *mut usize,
     _flag: c_uint,
 ) -> *const c_char {
-    let replaced = session::get().and_then(|session| {
+    let look = || {
+        let session = session::get()?;
         // SAFETY: the caller's promise.
         session.replace(unsafe { CStr::from_ptr(name) })
-    });
-    replaced.map_or(name, CStr::as_ptr)
+    };
+    uncancelled(look).map_or(name, CStr::as_ptr)
+}
+
+/// Does something in which this thread isn't cancelled: opening a library is no point where the program expects that, and nobody
+/// would ever release the loader's lock.
+fn uncancelled<R>(what: impl FnOnce() -> R) -> R {
+    // pthread.h; the crate of the C library has neither.
+    const PTHREAD_CANCEL_DISABLE: c_int = 1;
+    unsafe extern "C" {
+        fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    }
+    let mut state = 0;
+    // SAFETY: a setting of this thread, whichever C library changes it; what it was is written to a local variable.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut state) };
+    let result = what();
+    // SAFETY: as above.
+    unsafe { pthread_setcancelstate(state, core::ptr::null_mut()) };
+    result
 }

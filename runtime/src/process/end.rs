@@ -8,6 +8,7 @@
 use super::threads::{NEXT_INDEX, THREADS, is_own_process, with_list};
 use super::{ACTIVE, LOST, PROCESS, Process, TLS_OFF, clock, complain, create, here, measure};
 use crate::thread::Thread;
+use crate::undisturbed::uncancelled;
 use crate::{syscall, tls};
 use core::sync::atomic::{AtomicBool, Ordering};
 use ompfuse_format::run::{ProcessCosts, ProcessEnd};
@@ -40,6 +41,10 @@ pub(super) fn start_again() {
 
 /// The program begins to exit.
 extern "C" fn prepare() {
+    uncancelled(close_all);
+}
+
+fn close_all() {
     // SAFETY: PROCESS is set before ACTIVE and never freed.
     let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() };
     let Some(process) = process.filter(|_| ACTIVE.load(Ordering::Acquire) && is_own_process())
@@ -55,6 +60,10 @@ extern "C" fn prepare() {
 
 /// Ends the recording. Called by the loader.
 pub(crate) fn finish() {
+    uncancelled(end);
+}
+
+fn end() {
     if !ACTIVE.swap(false, Ordering::AcqRel) {
         return;
     }

@@ -3,6 +3,7 @@
 use super::{PROCESS, TLS_OFF};
 use crate::counters::{self, Counters, EventSet};
 use crate::thread::Thread;
+use crate::undisturbed::undisturbed;
 use crate::{control, syscall, tls};
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -81,7 +82,8 @@ pub(crate) fn open_set(set: usize) -> Option<Counters> {
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: set by begin_thread, and reset before the memory goes.
     let first = (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) }.first_counters());
-    let counters = further_set(set, first).map(|set| Counters::open(&set.chosen, first));
+    let open = || further_set(set, first).map(|set| Counters::open(&set.chosen, first));
+    let counters = undisturbed(open);
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
     tls::set(word);

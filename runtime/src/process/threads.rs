@@ -4,6 +4,7 @@ use super::{ACTIVE, LOST, PROCESS, TLS_OFF, create, end, orphan};
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::thread::{Thread, state};
+use crate::undisturbed::{undisturbed, uninterrupted};
 use crate::{heap, syscall, tls};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -66,6 +67,10 @@ pub(super) fn is_own_process() -> bool {
 #[cold]
 #[inline(never)]
 fn begin_thread<'a>() -> Option<&'a Thread> {
+    undisturbed(begin)
+}
+
+fn begin<'a>() -> Option<&'a Thread> {
     let before = tls::get();
     tls::set(TLS_OFF); // what follows may allocate, and so run probes of a patched allocator
     // SAFETY: errno is this thread's own variable.
@@ -150,14 +155,17 @@ pub(crate) fn here() -> usize {
 }
 
 pub(super) fn with_list(change: impl FnOnce()) {
-    while LIST_LOCK
-        .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
-        .is_err()
-    {
-        syscall::yield_now(); // whoever has it may be waiting for this processor
-    }
-    change();
-    LIST_LOCK.store(false, Ordering::Release);
+    // A signal handler that ends the process would wait for the lock that its own thread has.
+    uninterrupted(|| {
+        while LIST_LOCK
+            .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            syscall::yield_now(); // whoever has it may be waiting for this processor
+        }
+        change();
+        LIST_LOCK.store(false, Ordering::Release);
+    });
 }
 
 /// Runs in a thread that ends.

@@ -1,6 +1,7 @@
 //! What programs do besides computing: jump out of frames, walk their stacks, take signals anywhere, be debugged and
 //! profiled by others. The programs are in `fixtures/behaviour`.
 
+mod begins;
 mod contexts;
 mod ends;
 mod limits;
