@@ -435,3 +435,70 @@ int main(void) {}
         }
     }
 }
+
+/// The same where nothing is read: a sum of something and the number of threads is no chunk's start.
+#[test]
+fn sums_of_the_first_thread_are_no_loop() {
+    let source = "
+void sums(unsigned n) {
+  unsigned sum, nt = omp_get_num_threads();
+  if (omp_get_thread_num() == 0) { sum = n + nt; do { pre(); sum += n + nt; } while (sum == 0); }
+}
+void the_same(unsigned n) {
+  unsigned nt = omp_get_num_threads(), sum;
+  if (omp_get_thread_num() == 0) { sum = n + nt; do pre(); while (sum == 0); }
+  post();
+}
+void constants(void) {
+  unsigned nt = omp_get_num_threads(), sum;
+  if (omp_get_thread_num() == 0) { sum = nt + 7; do { pre(); sum += 3; } while (sum == 0); }
+}
+int main(void) {}
+";
+    for level in LEVELS {
+        for compiler in ["gcc-11", "gcc-12"] {
+            let command = format!("{compiler} -fopenmp {level}");
+            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            let loops = begins(&scan, Construct::Loop);
+            let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
+            assert!(named.is_empty(), "{command}: {named:?}");
+        }
+    }
+}
+
+/// What is compared with an end of the thread's own is no chunk's start.
+#[test]
+fn ends_of_the_threads_own_are_no_bounds() {
+    let source = "
+void of_a_table(const int *ends) {
+  int tid = omp_get_thread_num(), nt = omp_get_num_threads(), end = ends[tid];
+  for (int i = tid * 4; i < end; i += nt * 4) {
+    int last = i + 4 < end ? i + 4 : end;
+    for (int k = i; k < last; k++) pre();
+  }
+  post();
+}
+void computed(int n, int block) {
+  int tid = omp_get_thread_num(), nt = omp_get_num_threads(), end = n;
+  if ((tid + 1) * block < n) end = (tid + 1) * block;
+  for (int i = tid; i < end; i += nt) pre();
+  post();
+}
+int main(void) {}
+";
+    for level in LEVELS {
+        for compiler in ["gcc-11", "gcc-12"] {
+            let command = format!("{compiler} -fopenmp {level}");
+            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
+                continue;
+            };
+            let scan = program.scan();
+            for site in begins(&scan, Construct::Loop) {
+                assert!(site.action.is_none(), "{command}: {:?}", site.info);
+            }
+        }
+    }
+}

@@ -4,19 +4,24 @@
 
 mod anew;
 mod asked;
+mod bound;
 mod compare;
 pub(super) mod lone;
+mod multiple;
 
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
+use bound::FromThread;
 use compare::{UNCLEAR, UNCOMPARED, comparisons};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
+use multiple::Multiples;
 use ompfuse_format::Construct;
 use ompfuse_format::site::Edge;
 use ompfuse_patterns::Query;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the chunked static loops of a function to `drafts`.
@@ -80,6 +85,23 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     }
     for at in apart.into_keys().filter(|&at| !in_chunk(at)) {
         add(a, at, Err(UNCOMPARED), drafts);
+    }
+}
+
+/// Where what is compared comes from, found when it is first asked for.
+#[derive(Default)]
+pub(super) struct Sources {
+    from_thread: OnceCell<FromThread>,
+    multiples: OnceCell<Multiples>,
+}
+
+impl Sources {
+    fn threads_own(&self, a: &Analysis<'_, '_>) -> &FromThread {
+        self.from_thread.get_or_init(|| FromThread::of(a))
+    }
+
+    fn multiples(&self, a: &Analysis<'_, '_>) -> &Multiples {
+        self.multiples.get_or_init(|| Multiples::of(a))
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) struct Analysis<'m, 'a> {
     /// What else was noticed when every instruction was looked at once.
     pub noticed: Noticed,
     cycles: OnceCell<Vec<NaturalLoop>>,
+    sources: chunked::Sources,
 }
 
 /// Instructions that shapes are built on.
@@ -302,6 +303,7 @@ impl<'m, 'a> Analysis<'m, 'a> {
             decisions,
             noticed,
             cycles: OnceCell::new(),
+            sources: chunked::Sources::default(),
         }
     }
 

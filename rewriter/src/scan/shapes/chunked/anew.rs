@@ -8,12 +8,12 @@ use crate::scan::value::State;
 use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, Register};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The places that hold something computed from what was read in the cycle.
+/// The places that hold something computed from what is followed: here from what was read in the cycle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Anew {
-    registers: BTreeSet<Register>,
-    slots: BTreeSet<Slot>,
-    flags: bool,
+pub(super) struct Anew {
+    pub(super) registers: BTreeSet<Register>,
+    pub(super) slots: BTreeSet<Slot>,
+    pub(super) flags: bool,
 }
 
 /// Whether the comparing instruction of a block in the cycle compares what is computed from something that was read in the same cycle:
@@ -54,7 +54,7 @@ pub(super) fn compares(a: &Analysis<'_, '_>, cycle: &NaturalLoop, block: usize) 
 
 impl Anew {
     /// What one of two ways brings.
-    fn joined(&self, other: &Anew) -> Anew {
+    pub(super) fn joined(&self, other: &Anew) -> Anew {
         Anew {
             registers: &self.registers | &other.registers,
             slots: &self.slots | &other.slots,
@@ -62,7 +62,7 @@ impl Anew {
         }
     }
 
-    fn set_register(&mut self, register: Register, anew: bool) {
+    pub(super) fn set_register(&mut self, register: Register, anew: bool) {
         let full = register.full_register();
         if anew {
             self.registers.insert(full);

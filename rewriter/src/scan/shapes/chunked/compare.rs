@@ -51,6 +51,12 @@ pub(super) fn comparisons(
     if bounds != BTreeSet::from([bound(a, first)]) {
         return Err(UNCLEAR);
     }
+    // Iterations are compared with what is a chunk's own.
+    let from_thread = a.sources.threads_own(a);
+    let mut all = std::iter::once(first).chain(ways_out.iter().copied());
+    if all.any(|b| bound_operand(a, b).is_none_or(|op| from_thread.is_compared(a, b, op))) {
+        return Err(UNCLEAR);
+    }
     let mut out = BTreeMap::new();
     for block in std::iter::once(first).chain(ways_out) {
         out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
@@ -141,6 +147,20 @@ pub(super) fn constant_bound(decision: &Decision, is_start: fn(Value) -> bool) -
     Some(bound.wrapping_add(u64::from(behind)) & 0xffff_ffff)
 }
 
+/// Which operand of a block's comparison is the bound.
+fn bound_operand(a: &Analysis<'_, '_>, block: usize) -> Option<u32> {
+    start_operand(a.decisions.get(&block)?).map(|start| 1 - start)
+}
+
+/// Which operand of a comparison is a chunk's start.
+fn start_operand(decision: &Decision) -> Option<u32> {
+    match decision.values {
+        (x, y) if x.is_from_thread() && !y.is_from_thread() => Some(0),
+        (x, y) if y.is_from_thread() && !x.is_from_thread() => Some(1),
+        _ => None,
+    }
+}
+
 /// The probe before a comparison of a chunk's start with the bound, which decides whether the cycle is entered or left.
 fn comparison(
     a: &Analysis<'_, '_>,
@@ -148,11 +168,7 @@ fn comparison(
     cycle: &NaturalLoop,
 ) -> Result<ProbeSpec, &'static str> {
     let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
-    let start_at = match decision.values {
-        (x, y) if x.is_from_thread() && !y.is_from_thread() => 0,
-        (x, y) if y.is_from_thread() && !x.is_from_thread() => 1,
-        _ => return Err(UNCLEAR),
-    };
+    let start_at = start_operand(decision).ok_or(UNCLEAR)?;
     // Is another chunk executed where the branch is taken, or where it is not?
     let target = decision.branch.near_branch_target();
     let enters = |start: u64| {

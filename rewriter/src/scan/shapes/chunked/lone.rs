@@ -8,7 +8,7 @@
 //!
 //! What tells them from a `master`, and from all other code, is the cycle: each way out is taken unless a number computed
 //! from that of threads is 0, and from nothing that is read anew in each round (`anew.rs`): `do left = threads - busy; while (left
-//! == 0)` waits for others. Nobody repeats something as long as there are no threads; a start that is a sum with the
+//! == 0)` waits for others. It is a sum of multiples of these numbers (`multiple.rs`), as no `n + threads` is. Nobody repeats something as long as there are no threads; a start that is a sum with the
 //! thread's number is asked for in this way by a loop by hand of the same ranges (`for (i = thread; i == 0; i += threads)`) only.
 
 use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
@@ -70,7 +70,10 @@ fn ways_out(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<Vec<usize>> {
     let goes_on = |&block: &usize| {
         let decision = a.decisions.get(&block).filter(|d| asks(d));
         let again = decision.and_then(|d| master::entered(a, block, d));
-        again.is_some_and(|b| cycle.blocks.contains(&b)) && !anew::compares(a, cycle, block)
+        let operand = decision.and_then(start).map(|(_, operand)| operand);
+        again.is_some_and(|b| cycle.blocks.contains(&b))
+            && !anew::compares(a, cycle, block)
+            && operand.is_some_and(|op| a.sources.multiples(a).is_compared(a, block, op))
     };
     let found = !ways_out.is_empty() && ways_out.iter().all(goes_on);
     found.then_some(ways_out)
