@@ -42,6 +42,7 @@ mod slots;
 mod source;
 mod step;
 mod taken;
+mod traced;
 mod value;
 mod windows;
 

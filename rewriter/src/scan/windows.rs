@@ -279,7 +279,8 @@ impl Finder<'_, '_> {
         if end > at { end } else { from }
     }
 
-    /// Takes padding behind an unconditional jump into the window, as far as needed.
+    /// Takes padding behind an unconditional jump into the window, as far as needed. What a `nop` of XRay keeps free (told by its
+    /// displacement, which padding hasn't) a program may write calls into.
     fn padding(&self, from: u64, mut end: u64, needed: u64) -> u64 {
         let Some(code) = self.module.image.rest(end) else {
             return end;
@@ -290,6 +291,7 @@ impl Finder<'_, '_> {
             let taken = self.is_target(end)
                 || self.body.insn_at(end).is_some()
                 || self.module.functions.starts_at(end)
+                || insn.memory_displacement64() != 0
                 || !matches!(insn.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
             if taken {
                 break;

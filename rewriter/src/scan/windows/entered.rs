@@ -2,7 +2,7 @@
 
 use crate::scan::image::Kind;
 use crate::scan::search::{self, Span};
-use crate::scan::{Module, release};
+use crate::scan::{Module, release, traced};
 use iced_x86::{Decoder, DecoderOptions};
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -56,6 +56,7 @@ pub(crate) fn branches_into(module: &Module<'_>, windows: &[Range<u64>]) -> BTre
     let symbols = symbols.filter(|s| s.defined).map(|s| s.va);
     let pointers = module.dynamic.addresses().chain(symbols);
     let pointers = pointers.chain(module.pointers().iter().copied());
+    let pointers = pointers.chain(traced::places(&module.image));
     out.extend(pointers.filter(|&to| map.may_hold(to) && inside(to)));
     out
 }

@@ -187,7 +187,8 @@ fn run(finder: &Finder<'_, '_>, taken: &[Range<u64>], first: usize) -> Option<Ru
     (end - start >= ROOM && is_free && !relocated).then_some(run)
 }
 
-/// Whether an instruction can move without any need: no call, and nothing that control may come to by its address.
+/// Whether an instruction can move without any need: no call, and nothing that control may come to by its address, or that
+/// is there to be written over while the program runs (`-fpatchable-function-entry`, `-mnop-mcount`).
 fn is_simple(insn: &Instruction) -> bool {
     let calls = matches!(
         insn.flow_control(),
@@ -195,7 +196,8 @@ fn is_simple(insn: &Instruction) -> bool {
     );
     let is_mark = matches!(insn.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32);
     let odd = insn.is_ip_rel_memory_operand() && insn.memory_base() != Register::RIP;
-    can_move(insn) && !calls && !is_mark && !odd
+    let is_room = insn.mnemonic() == Mnemonic::Nop;
+    can_move(insn) && !calls && !is_mark && !is_room && !odd
 }
 
 /// Whether unwinders will find their way from the moved instructions as from the original ones.

@@ -1,7 +1,8 @@
 //! What a program does to its own process: `fixtures/behaviour/odd.c`.
 
 use super::Pair;
-use ompfuse_tests::{fixture, table};
+use ompfuse_tests::{fixture, process, table};
+use std::process::Command;
 
 /// Descriptors that the program closes and uses again are its own: nothing is read from them, and they stay open.
 #[test]
@@ -38,6 +39,42 @@ fn descriptors_are_replaced() {
 fn programs_that_read_their_own_notes() {
     for pair in Pair::all("notes", &[]) {
         pair.same_and_counted(&[], 2);
+    }
+}
+
+/// What a program writes over at its functions' entries is no room for islands.
+#[test]
+fn programs_that_change_their_functions_entries() {
+    let flags = ["-O1", "-fpatchable-function-entry=16"];
+    let scarce = Pair::patched_with(&["--scarce"], "entries", "gcc", &flags);
+    let usual = Pair::new("entries", "gcc", &flags);
+    for pair in usual.into_iter().chain(scarce) {
+        pair.same_and_counted(&[], 2);
+    }
+}
+
+/// Where a tracer puts a breakpoint (`sys/sdt.h`) an instruction begins: the original's `nop`, or a jump of ours.
+#[test]
+fn places_of_tracers_stay() {
+    let scarce = Pair::scarce("entries");
+    for pair in Pair::all("entries", &[]).into_iter().chain(scarce) {
+        let notes = process::run(Command::new("readelf").arg("-n").arg(&pair.original)).text();
+        let places = notes
+            .lines()
+            .filter_map(|l| l.trim().strip_prefix("Location: "));
+        let places: Vec<&str> = places.filter_map(|l| l.split(',').next()).collect();
+        assert!(!places.is_empty(), "{}: {notes}", pair.what);
+        for place in places {
+            let mut objdump = Command::new("objdump");
+            objdump.args(["-d", "--start-address", place, "--stop-address"]);
+            let va = u64::from_str_radix(place.trim_start_matches("0x"), 16);
+            let behind = va.expect("readelf writes numbers") + 1;
+            objdump.arg(behind.to_string()).arg(&pair.patched);
+            let text = process::run(&mut objdump).text();
+            let line = text.lines().last().unwrap_or_default();
+            let byte = line.split('\t').nth(1).unwrap_or_default().trim();
+            assert!(["90", "e9", "eb"].contains(&byte), "{}: {text}", pair.what);
+        }
     }
 }
 
