@@ -6,7 +6,8 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 use ompfuse_format::abi::{Probe, SiteDesc};
 
-// At entry: rsp = return address; r10 = site. Pushes build a `Call`; after 8 + 1 of them rsp is a multiple of 16.
+// At entry: rsp = return address; r10 = site. Pushes build a `Call`; after 8 + 1 of them rsp is a multiple of 16 where callers
+// keep to the ABI. Those that don't may come as far as into libomp, which minds little.
 global_asm!(
     ".pushsection .text",
     ".macro OMPFUSE_SAVE_CALL",
@@ -24,6 +25,7 @@ global_asm!(
     "push rsi",
     "push rdi",
     "mov rdi, rsp",
+    "and rsp, -16",
     ".endm",
     ".globl ompfuse_call_thunk",
     ".hidden ompfuse_call_thunk",

@@ -78,6 +78,16 @@ fn places_of_tracers_stay() {
     }
 }
 
+/// Callers that don't align the stack get as far as in the original.
+#[test]
+fn stacks_that_are_not_aligned() {
+    for flags in [&["-O0"][..], &["-O2"]] {
+        if let Some(pair) = Pair::new("crooked", "clang-19", flags) {
+            pair.same_and_counted(&[], 2);
+        }
+    }
+}
+
 #[test]
 fn limits_memory_and_paths() {
     for pair in Pair::all("odd", &[]) {
