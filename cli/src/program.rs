@@ -84,21 +84,23 @@ impl Prepared {
         if !loader::is_glibcs(bytes) {
             return Ok(());
         }
-        if self.module.is_none() {
-            self.make_room(); // for what it starts
-        }
-        if self.finds_room() || self.make_room() && self.finds_room() {
-            return Ok(());
-        }
+        let why = if loader::shuns_audit(bytes) {
+            "its sanitizer would end it; link it without, or with clang 19's"
+        } else {
+            if self.module.is_none() {
+                self.make_room(); // for what it starts
+            }
+            if self.finds_room() || self.make_room() && self.finds_room() {
+                return Ok(());
+            }
+            "no room for thread-local variables; set GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000"
+        };
         let program = self.file.display();
-        let remedy = "set GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000";
         if self.module.is_none() {
-            bail!(
-                "libraries of {program} can't be replaced: no room for thread-local variables; {remedy}"
-            );
+            bail!("libraries of {program} can't be replaced: {why}");
         }
         note(format_args!(
-            "libraries of {program} are not recorded: no room for thread-local variables; {remedy}"
+            "libraries of {program} are not recorded: {why}"
         ));
         self.env
             .retain(|(name, _)| ![libraries::AUDIT, TUNABLES].contains(name));
