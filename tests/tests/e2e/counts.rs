@@ -126,3 +126,92 @@ int main(void) {
         }
     }
 }
+
+/// Of loops of two lengths by turns gcc copies tests, so that threads come to one loop by several of them.
+#[test]
+fn loops_behind_several_tests_are_counted_once() {
+    let source = r#"#include <stdio.h>
+#include <stdlib.h>
+double a[999], b[999];
+__attribute__((noinline)) double next(double x) { __asm__ volatile(""); return x + 1; }
+__attribute__((noinline)) void turns(long n, long m) {
+  #pragma omp parallel
+  {
+    #pragma omp for
+    for (long i = 0; i < n; i++) a[i] = next(a[i]);
+    #pragma omp for
+    for (long i = 0; i < m; i++) b[i] = next(b[i]);
+    #pragma omp for
+    for (long i = 0; i < n; i++) a[i] = next(a[i]);
+    #pragma omp single
+    puts("between");
+    #pragma omp for
+    for (long i = 0; i < m; i++) b[i] = next(b[i]);
+    #pragma omp for
+    for (long i = 0; i < n; i++) a[i] = next(a[i]);
+    #pragma omp for
+    for (long i = 0; i < m; i++) b[i] = next(b[i]);
+    #pragma omp single
+    puts("behind the loops");
+  }
+}
+int main(int argc, char **argv) {
+  long n = atol(argv[1]), m = atol(argv[2]);
+  turns(n, m);
+  printf("iterations %ld\nlast %ld\n", 3 * n + 2 * m, m);
+}
+"#;
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
+    std::fs::write(&file, source).expect("there is room for a source");
+    let mut several = 0;
+    for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
+        let run = std::process::Command::new("gcc")
+            .args(["-fopenmp", level, "-o"])
+            .args([&program, &file])
+            .output()
+            .expect("gcc can be run");
+        assert!(
+            run.status.success(),
+            "{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+        let scan = Scan::of(&program);
+        let loops = scan.sites.iter().filter(|s| s.construct == "loop");
+        let (skipped, found): (Vec<_>, Vec<_>) = { loops }
+            .filter(|s| s.edge == "begin")
+            .partition(|s| s.outcome == "skipped");
+        assert!(skipped.len() <= 1, "{level}: {skipped:?}");
+        several += usize::from(found.len() + skipped.len() > 6);
+        for (n, m) in [
+            (100, 2),
+            (2, 100),
+            (100, 300),
+            (2, 3),
+            (0, 5),
+            (5, 0),
+            (0, 0),
+        ] {
+            for threads in [1, 2, 3, 5] {
+                let what = format!("{level}, {n} and {m} iterations, {threads} threads");
+                let args = [n.to_string(), m.to_string()];
+                let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                let (output, xus) = table::xus_of(&program, &args, threads);
+                let own = fixture::counts(&output.text());
+                // The last one may be listed without probe.
+                let mut wanted = own["iterations"];
+                wanted += if skipped.is_empty() { own["last"] } else { 0 };
+                let ranges = xus.iter().filter(|x| x.construct == "range");
+                let sum = ranges.clone().map(|x| x.number("iterations")).sum::<u64>();
+                assert_eq!(sum, wanted, "{what}");
+                // Each thread counts each loop, so all agree in the loops' labels.
+                let labels = ranges.filter_map(|x| x.label.rsplit_once('.').map(|l| l.0));
+                let labels: BTreeSet<&str> = labels.collect();
+                let lengths = [n, m, n, m, n, if skipped.is_empty() { m } else { 0 }];
+                let executed = lengths.iter().filter(|&&l| l > 0).count();
+                assert_eq!(labels.len(), executed, "{what}: {labels:?}");
+            }
+        }
+    }
+    assert!(several > 0, "no loop has several tests");
+}

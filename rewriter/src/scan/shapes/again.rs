@@ -9,7 +9,7 @@ use crate::scan::draft::Draft;
 use crate::scan::value::State;
 use iced_x86::{OpKind, Register};
 use ompfuse_format::abi::{MAX_FOLLOWERS, NO_ARG, Probe};
-use ompfuse_format::site::Edge;
+use ompfuse_format::site::{Edge, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop with the bounds of another.
@@ -17,9 +17,11 @@ pub(super) struct Sharer {
     /// Number of its draft.
     pub begin: usize,
     /// The block whose branch everything of the loop is behind; `None`: it begins at `places`.
-    pub branch: Option<usize>,
-    /// Where it begins, once for each copy of the barrier before it.
+    branch: Option<usize>,
+    /// Where it begins, once for each copy of the barrier, or of the test, before it.
     places: Vec<u64>,
+    /// Numbers of the drafts at the copies of its test, the first one's included; none where it begins behind barriers.
+    pub tests: Vec<usize>,
     /// Headers of its cycles.
     headers: Vec<usize>,
 }
@@ -30,6 +32,14 @@ impl Sharer {
         match self.branch {
             Some(branch) => a.add_end(self.begin, branch, branch, drafts),
             None => a.add_end_behind(self.begin, &self.places, &self.headers, drafts),
+        }
+        if let (Outcome::Skipped, Some(why)) = {
+            let begin = &drafts[self.begin];
+            (begin.outcome, begin.reason.clone())
+        } {
+            for &test in &self.tests {
+                drafts[test].skip(why.clone());
+            }
         }
     }
 }
@@ -163,10 +173,17 @@ pub(super) fn add_sharers(
                     begin,
                     branch: Some(branch),
                     places: Vec::new(),
+                    tests: vec![begin],
                     headers: Vec::new(),
                 });
             }
-            None => threaded.push((at, cycles)),
+            None => {
+                let tests = followed.then(|| a.tests_before(shape, division, &cycles, drafts));
+                match tests.flatten().filter(|tests| !tests.is_empty()) {
+                    Some(tests) => out.push(tested(a, shape, &tests, &cycles, drafts)),
+                    None => threaded.push((at, cycles)),
+                }
+            }
         }
     }
     let mut why = "its bounds are those of a loop without probe";
@@ -187,6 +204,33 @@ pub(super) fn add_sharers(
         }
     }
     out
+}
+
+/// Adds a loop that begins at each of several copies of its test: the blocks `tests` end in them.
+fn tested(
+    a: &Analysis<'_, '_>,
+    shape: &Shape,
+    tests: &BTreeSet<usize>,
+    cycles: &[&NaturalLoop],
+    drafts: &mut Vec<Draft>,
+) -> Sharer {
+    let places = tests
+        .iter()
+        .map(|b| a.body.insns[a.decisions[b].compare].ip());
+    let places: Vec<u64> = places.collect();
+    let begin = drafts.len();
+    for &at in &places {
+        let test = add(a, shape, at, drafts);
+        drafts[test].inline(again(shape.share));
+        drafts[test].region = Some(begin).filter(|&b| b != test);
+    }
+    Sharer {
+        begin,
+        branch: None,
+        places,
+        tests: (begin..drafts.len()).collect(),
+        headers: cycles.iter().map(|c| c.header).collect(),
+    }
 }
 
 /// Makes a loop that begins behind barriers one without probe: nobody counts it.
@@ -235,7 +279,11 @@ fn groups<'x>(
         let mut at = a.body.blocks[cycle.header].start;
         while let Some(block) = over.filter(|&b| b != division && b != first) {
             if branches.contains(&block) && !cycle.blocks.contains(&block) {
-                at = a.body.insns[a.decisions[&block].compare].ip();
+                // Else it is another loop's: all that comes here has passed something that ended that one.
+                match a.extent(block, drafts).contains(&cycle.header) {
+                    true => at = a.body.insns[a.decisions[&block].compare].ip(),
+                    false => over = None,
+                }
                 break;
             }
             if a.closing_in(block, drafts).is_some() {
@@ -297,6 +345,7 @@ fn threads(
                 begin,
                 branch: None,
                 places: places.clone(),
+                tests: Vec::new(),
                 headers: here.clone(),
             });
         }

@@ -239,7 +239,14 @@ impl Analysis<'_, '_> {
         drafts: &[Draft],
     ) -> End {
         let reach = self.reach(places, drafts);
-        if self.holds_others(&reach.blocks, own) {
+        // Of some blocks only the beginning, in front of what ends the loop.
+        let mut whole = reach.blocks.clone();
+        whole.retain(|&b| {
+            self.body
+                .last(b)
+                .is_some_and(|i| reach.insns.contains(&i.ip()))
+        });
+        if self.holds_others(&whole, own) {
             return End::Nowhere("other constructs follow before its paths meet again");
         }
         // The first block behind all of its cycles.

@@ -119,8 +119,8 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         more.extend(again::add_sharers(a, s, drafts));
     }
     for sharer in &more {
-        if sharer.branch.is_some() {
-            a.calls.insert(drafts[sharer.begin].address, sharer.begin);
+        for &test in &sharer.tests {
+            a.calls.insert(drafts[test].address, test);
         }
     }
     for s in &shapes {
@@ -152,7 +152,7 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             );
         }
     }
-    for sharer in more.iter().filter(|s| s.branch.is_none()) {
+    for sharer in more.iter().filter(|s| s.tests.is_empty()) {
         if drafts[sharer.begin].outcome == Outcome::Skipped {
             let why = drafts[sharer.begin].reason.clone().unwrap_or_default();
             again::forget(sharer.begin, &why, drafts);

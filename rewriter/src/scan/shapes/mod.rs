@@ -11,6 +11,7 @@ mod loops;
 mod master;
 mod place_ends;
 mod reach;
+mod several;
 mod shares;
 mod single;
 mod uses;
