@@ -1,8 +1,10 @@
 //! What the process around us can tell: the OpenMP runtime's thread numbers, the processor.
 
+use crate::imports::{self, Imports};
 use crate::{entry, tls};
-use core::ffi::{CStr, c_int};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ops::Range;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use ompfuse_format::record::split_site;
 
 /// Offset of rseq's `cpu_id` from the thread's TLS base; of a word that says "not known" if glibc has not registered it.
@@ -59,52 +61,161 @@ pub(crate) fn use_openmp(module: u32, [number, size]: [usize; 2]) {
     }
 }
 
-/// Finds the OpenMP runtime that a module's calls lead to: what every module sees comes first, then what it has brought
-/// along, as the loader binds them. `name`: the loader's for it, empty for the program.
-pub(crate) fn find_openmp(module: u32, name: &CStr) {
-    // SAFETY: the name is a string or null; nothing is loaded that is not there already.
-    let open = |name: *const core::ffi::c_char| unsafe {
-        libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD)
-    };
+/// A module whose functions will be bound when they are called first, to one of two runtimes: to what it has brought along if
+/// its opener wants that (RTLD_DEEPBIND), which nothing else tells.
+struct Undecided {
+    imports: Imports,
+    /// Where its own runtime is, and what is asked of that.
+    memory: Range<usize>,
+    functions: [usize; NAMES.len()],
+}
+
+/// By the module's number; null where there is no question.
+static UNDECIDED: [AtomicPtr<Undecided>; MODULES] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; MODULES];
+
+/// Finds the OpenMP runtime that a module's calls lead to: the one that its functions are bound to, else what every module sees
+/// first, then what it has brought along, as the loader will bind them. `name`: the loader's for it, empty for the program.
+pub(crate) fn find_openmp(module: u32, name: &CStr, imports: Option<Imports>) {
     let own = if name.is_empty() {
         core::ptr::null()
     } else {
         name.as_ptr()
     };
     let handles = [open(core::ptr::null()), open(own)];
-    // SAFETY: dlsym only reads the name.
-    let look = |handle: *mut _, name: &CStr| unsafe { libc::dlsym(handle, name.as_ptr()) as usize };
-    let mut opened = handles.iter().filter(|h| !h.is_null());
-    let handle = opened.find(|&&h| look(h, NAMES[0]) != 0).copied();
-    for (place, name) in OPENMP[module as usize % MODULES].iter().zip(NAMES) {
-        let function = handle.map_or_else(|| symbol(name), |h| look(h, name));
+    let wanted = imports.as_ref().map_or(NAMES[0], |i| i.name.as_c_str());
+    let bound = imports.as_ref().and_then(Imports::bound);
+    let [seen, brought] = handles.map(|handle| look(handle, wanted));
+    let first = [seen, brought].into_iter().find(|&f| f != 0);
+    let functions = bound.or(first).and_then(all_of).unwrap_or_else(|| {
+        let mut handles = handles.into_iter();
+        let handle = handles.find(|&h| look(h, NAMES[0]) != 0);
+        NAMES.map(|name| handle.map_or_else(|| symbol(name), |h| look(h, name)))
+    });
+    let index = module as usize % MODULES;
+    for (place, function) in OPENMP[index].iter().zip(functions) {
         place.store(function, Ordering::Relaxed);
     }
-    keep_loaded(OPENMP[module as usize % MODULES][0].load(Ordering::Relaxed));
+    keep_loaded(functions[0]);
+    let undecided = imports
+        .filter(|_| bound.is_none() && seen != 0 && brought != 0 && seen != brought)
+        .and_then(|imports| {
+            Some(Undecided {
+                imports,
+                memory: memory_of(brought)?,
+                functions: all_of(brought)?,
+            })
+        });
+    let undecided = undecided.map_or(core::ptr::null_mut(), |u| {
+        keep_loaded(u.functions[0]);
+        Box::into_raw(Box::new(u)) // for ever: a probe may be looking at it
+    });
+    UNDECIDED[index].store(undecided, Ordering::Release);
     for handle in handles.into_iter().filter(|h| !h.is_null()) {
         // SAFETY: opened above; whoever loaded it has it open too.
         unsafe { libc::dlclose(handle) };
     }
 }
 
+/// A library that is loaded already; null: what every module sees.
+fn open(name: *const c_char) -> *mut c_void {
+    // SAFETY: the name is a string or null; nothing is loaded that is not there already.
+    unsafe { libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
+}
+
+/// Where a library, or one that it needs, has a function; 0 if nowhere.
+fn look(library: *mut c_void, name: &CStr) -> usize {
+    if library.is_null() {
+        return 0;
+    }
+    // SAFETY: dlsym only reads the name.
+    unsafe { libc::dlsym(library, name.as_ptr()) as usize }
+}
+
+/// What is asked of the runtime that has this function; `None` if that is no library with all that must be there.
+fn all_of(function: usize) -> Option<[usize; NAMES.len()]> {
+    let library = open(library_of(function)?.dli_fname);
+    let functions = NAMES.map(|name| look(library, name));
+    if !library.is_null() {
+        // SAFETY: opened above; whoever loaded it has it open too.
+        unsafe { libc::dlclose(library) };
+    }
+    (functions[0] != 0 && functions[1] != 0).then_some(functions)
+}
+
+/// The library that an address is in.
+fn library_of(address: usize) -> Option<libc::Dl_info> {
+    // SAFETY: all-zero is a valid value; dladdr fills it if the address is in a library.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: any address may be asked for.
+    let found = unsafe { libc::dladdr(address as *const _, &mut info) } != 0;
+    (found && !info.dli_fname.is_null()).then_some(info)
+}
+
+/// Where the library of this address lies.
+fn memory_of(address: usize) -> Option<Range<usize>> {
+    unsafe extern "C" fn visit(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        data: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr hands a valid description, and back what it was given.
+        let (info, (address, found)) =
+            unsafe { (&*info, &mut *data.cast::<(usize, Option<Range<usize>>)>()) };
+        if let Some(memory) = imports::memory(info)
+            && memory.contains(address)
+        {
+            *found = Some(memory);
+        }
+        0
+    }
+    let mut data: (usize, Option<Range<usize>>) = (address, None);
+    // SAFETY: the callback has the right type and gets what outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut data).cast()) };
+    data.1
+}
+
 /// Keeps the library of a function loaded. A program that closes its OpenMP library unloads libgomp while libgomp's threads
 /// are still on their way from the last barrier: they crash, seldom without us, and often at our pace.
 fn keep_loaded(function: usize) {
-    // SAFETY: all-zero is a valid value; dladdr fills it if the address is in a library.
-    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: any address may be asked for; the name is the loader's string. What is open once more is never closed.
-    unsafe {
-        if libc::dladdr(function as *const _, &mut info) != 0 && !info.dli_fname.is_null() {
-            let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-            libc::dlopen(info.dli_fname, flags);
+    if let Some(info) = library_of(function) {
+        let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+        // SAFETY: the name is the loader's string. What is open once more is never closed.
+        unsafe { libc::dlopen(info.dli_fname, flags) };
+    }
+}
+
+/// Where the runtime that a module uses has the functions.
+fn openmp(module: u32) -> &'static [AtomicUsize; NAMES.len()] {
+    let index = module as usize % MODULES;
+    // SAFETY: set by `find_openmp`, and never freed.
+    if let Some(undecided) = unsafe { UNDECIDED[index].load(Ordering::Acquire).as_ref() } {
+        undecided.decide(index);
+    }
+    &OPENMP[index]
+}
+
+impl Undecided {
+    /// Once one of the functions is bound.
+    #[cold]
+    #[inline(never)]
+    fn decide(&self, index: usize) {
+        let Some(function) = self.imports.bound() else {
+            return;
+        };
+        if self.memory.contains(&function) {
+            for (place, &function) in OPENMP[index].iter().zip(&self.functions) {
+                place.store(function, Ordering::Relaxed);
+            }
         }
+        UNDECIDED[index].store(core::ptr::null_mut(), Ordering::Release);
     }
 }
 
 /// Asks the OpenMP runtime of a site's module.
 fn ask(site: u32, which: usize) -> Option<i64> {
     let (module, _) = split_site(site);
-    let function = OPENMP[module as usize % MODULES][which].load(Ordering::Relaxed);
+    let function = openmp(module)[which].load(Ordering::Relaxed);
     if function == 0 {
         return None;
     }
@@ -117,7 +228,7 @@ fn ask(site: u32, which: usize) -> Option<i64> {
 /// Whether the OpenMP runtime of a site's module is libomp (or Intel's), which has libgomp's functions too.
 pub(crate) fn has_libomp(site: u32) -> bool {
     let (module, _) = split_site(site);
-    OPENMP[module as usize % MODULES][2].load(Ordering::Relaxed) != 0
+    openmp(module)[2].load(Ordering::Relaxed) != 0
 }
 
 /// What an inline probe asks of the OpenMP runtime: numbers as in [`NAMES`], and the answer where there is none.

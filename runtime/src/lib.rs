@@ -27,6 +27,7 @@ mod counters;
 mod entry;
 mod heap;
 mod host;
+mod imports;
 mod modules;
 mod names;
 mod probes;

@@ -8,6 +8,7 @@
 //! Nothing is done when a library is closed: records and frames hold numbers of sites, never their addresses. A library
 //! that is opened again gets the number that it had.
 
+use crate::imports::{self, Imports, Place};
 use crate::{entry, host, process, syscall};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -45,6 +46,7 @@ pub(crate) struct Module {
     header: *mut ModuleHeader,
     /// The loader's name for it, for its own look-ups.
     name: std::ffi::CString,
+    place: Option<Place>,
     pub(crate) status: ModuleStatus,
     /// It was not loaded before.
     pub(crate) new: bool,
@@ -78,7 +80,10 @@ impl Module {
                 (Some(number), Some(size)) => {
                     host::use_openmp(self.status.module, [number, size]);
                 }
-                _ => host::find_openmp(self.status.module, &self.name),
+                _ => {
+                    let imports = self.place.as_ref().and_then(|p| Imports::of(p));
+                    host::find_openmp(self.status.module, &self.name, imports);
+                }
             }
             // The look-up may have run constructors: of another copy of this library, which takes the module and protects
             // the page.
@@ -105,6 +110,7 @@ static OTHER_TOLD: AtomicBool = AtomicBool::new(false);
 struct Seen {
     header: *mut ModuleHeader,
     name: std::ffi::CString,
+    place: Option<Place>,
     bias: u64,
 }
 
@@ -148,6 +154,7 @@ fn enter(seen: Seen, maps: &str) -> Option<Module> {
     Some(Module {
         header: seen.header,
         name: seen.name,
+        place: seen.place,
         status,
         new: again.is_none(),
     })
@@ -175,13 +182,8 @@ unsafe extern "C" fn visit_module(
 ) -> c_int {
     // SAFETY: dl_iterate_phdr hands a valid description, and back the pointer that `find` gave.
     let (info, seen) = unsafe { (&*info, &mut *data.cast::<Vec<Seen>>()) };
-    if info.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader's description of the module's program headers.
-    let phdrs =
-        unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    for note in phdrs.iter().filter(|p| p.p_type == libc::PT_NOTE) {
+    let headers = imports::headers(info).iter();
+    for note in headers.filter(|p| p.p_type == libc::PT_NOTE) {
         // SAFETY: the segment is mapped from its address on with its length.
         let bytes = unsafe {
             core::slice::from_raw_parts(
@@ -222,6 +224,7 @@ unsafe extern "C" fn visit_module(
                 header,
                 // SAFETY: the loader's string.
                 name: unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned(),
+                place: Place::of(info),
                 bias: info.dlpi_addr,
             });
         }
