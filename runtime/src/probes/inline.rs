@@ -182,11 +182,12 @@ fn innermost_loop(thread: &Thread) -> Option<u32> {
         .then(|| work.site.get())
 }
 
-/// A static loop whose chunks gcc deals round itself (omp-expand.cc, expand_omp_for_static_chunk): before the comparison
-/// that decides whether this thread has another chunk. A chunk's length follows from where the next one would begin.
+/// A static loop whose chunks gcc deals round itself (omp-expand.cc, expand_omp_for_static_chunk; `distribute` does so with
+/// teams): before the comparison that decides whether this thread has another chunk. A chunk's length follows from where the next one would begin.
 fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let region = entry::region(site);
     let constants = entry::constants(site);
+    let construct = loop_construct(site);
     let register = |nth: usize| registers.get(usize::from(site.args[nth])).copied();
     // SAFETY: the comparison behind the probe reads its operand there.
     let in_memory = register(2)
@@ -202,10 +203,10 @@ fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     let end = end.unwrap_or(0).saturating_add(constants.second);
     if innermost_loop(thread) == Some(region) {
         thread.charge();
-        loops::end_chunk(thread, start, end);
+        loops::end_chunk(thread, start, end, dealt_to(thread, construct, site));
     } else {
         thread.end_all();
-        loops::open(thread, Construct::Loop, region, 0, 1, None);
+        loops::open(thread, construct, region, 0, 1, None);
     }
     let more = if site.flags & FLAG_UNSIGNED != 0 {
         (start as u64) < end as u64
@@ -215,8 +216,18 @@ fn chunk(thread: &Thread, registers: &[u64; 16], site: &SiteDesc) {
     if more {
         loops::begin_chunk(thread, start);
     } else {
-        thread
-            .close_to(|work| work.site.get() == region && work.construct.get() == Construct::Loop);
+        thread.close_to(|work| work.site.get() == region && work.construct.get() == construct);
+    }
+}
+
+/// How many threads, or teams, a loop's chunks are dealt to.
+fn dealt_to(thread: &Thread, construct: Construct, site: &SiteDesc) -> i64 {
+    let frame = thread.frame();
+    match (construct, frame.construct) {
+        (Construct::Distribute, Construct::Team) => frame.team.get(),
+        (Construct::Distribute, _) => Question::NUM_TEAMS.ask(entry::this(site)),
+        (_, Construct::ImplicitTask) => frame.team.get(),
+        _ => Question::NUM_THREADS.ask(entry::this(site)),
     }
 }
 

@@ -8,7 +8,6 @@ pub(crate) use kmpc::{dispatch_init, dispatch_next, static_fini, static_init};
 use super::divide::{divide_signed, divide_up};
 use super::sync;
 use crate::entry::{self, Call, bound, bound_at};
-use crate::host::Question;
 use crate::thread::{Chunks, Place, Thread, Work};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::SiteDesc;
@@ -295,18 +294,13 @@ pub(crate) fn begin_chunk(thread: &Thread, start: i64) {
     open_range(thread, start, 0);
 }
 
-/// The open chunk has ended: this thread's next one would begin at `next`, of a loop that ends at `end` (exclusive). The
-/// caller has charged.
-pub(crate) fn end_chunk(thread: &Thread, next: i64, end: i64) {
+/// The open chunk has ended: this thread's next one would begin at `next`, of a loop that ends at `end` (exclusive) and is dealt
+/// to so many threads. The caller has charged.
+pub(crate) fn end_chunk(thread: &Thread, next: i64, end: i64, threads: i64) {
     if let Some(work) = thread.work()
         && work.construct.get() == Construct::Range
     {
         let start = work.index();
-        let frame = thread.frame();
-        let threads = match frame.construct {
-            Construct::ImplicitTask => frame.team.get(),
-            _ => Question::NUM_THREADS.ask(work.site.get()),
-        };
         let size = divide_signed(next.wrapping_sub(start), threads.max(1));
         work.extent
             .set(size.min(end.wrapping_sub(start)).max(0) as u64);

@@ -69,15 +69,8 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         let mut cycles = others.filter_map(|(_, l)| Some(l.as_ref().ok()?.0));
         cycles.any(|c| block.is_some_and(|b| c.blocks.contains(&b)))
     };
-    let by_teams = is_dealt_to_teams(a);
     for (at, dealt) in &loops {
         match dealt {
-            _ if by_teams => {
-                add(a, *at, Err(TEAMS), drafts);
-                if let Some(draft) = drafts.last_mut() {
-                    draft.construct = Construct::Distribute;
-                }
-            }
             _ if in_chunk(*at) => {}
             Ok((_, probes)) => add(a, *at, Ok(probes), drafts),
             Err(why) => add(a, *at, Err(why), drafts),
@@ -189,9 +182,6 @@ fn is_dealt_to_teams(a: &Analysis<'_, '_>) -> bool {
 /// Why chunks have no probe where threads take different ways to them.
 const FORMS: &str = "it has other forms that its chunks may be executed in";
 
-/// Why `distribute` loops with chunks have no probe.
-const TEAMS: &str = "the chunks of a distribute loop";
-
 /// The cycle of a loop's chunks and its probes by address, or why there are none.
 type Dealt<'x> = Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), &'static str>;
 
@@ -219,8 +209,12 @@ fn add(
     probes: Result<&BTreeMap<u64, ProbeSpec>, &'static str>,
     drafts: &mut Vec<Draft>,
 ) {
+    let construct = match is_dealt_to_teams(a) {
+        true => Construct::Distribute,
+        false => Construct::Loop,
+    };
     let draft = |at: u64, edge: Edge| {
-        let mut draft = Draft::new(at, Construct::Loop, edge);
+        let mut draft = Draft::new(at, construct, edge);
         draft.function = a.function();
         draft.detail = Some("static, chunk".into());
         draft
