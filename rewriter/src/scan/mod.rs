@@ -35,6 +35,7 @@ mod ops;
 mod regions;
 mod relays;
 mod release;
+mod restartable;
 mod rules;
 mod search;
 mod shapes;
@@ -63,6 +64,7 @@ use ompfuse_patterns::is_runtime_library;
 use release::Release;
 use rules::Rules;
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -80,6 +82,8 @@ pub(crate) struct Module<'a> {
     criticals: OnceLock<bool>,
     /// See [`Module::pointers`].
     pointers: OnceLock<Vec<u64>>,
+    /// Restartable sequences.
+    sequences: Vec<Range<u64>>,
     clock: Clock,
     /// Of looking at functions.
     progress: Progress<'a>,
@@ -90,6 +94,11 @@ pub(crate) struct Module<'a> {
 }
 
 impl Module<'_> {
+    /// Whether these bytes must stay what and where they are: the loader writes there, or the kernel knows the place.
+    fn stays(&self, range: &Range<u64>) -> bool {
+        self.dynamic.writes_in(range) || restartable::meets(&self.sequences, range)
+    }
+
     /// The name of the variable at this address.
     fn object_name(&self, va: u64) -> Option<&str> {
         let objects = self.objects.get_or_init(|| {
@@ -264,6 +273,7 @@ fn scan_with(
         });
     }
     let binary = binary_info(&image, &dynamic, &symbols, &entries, path);
+    let sequences = restartable::sequences(&image, &dynamic);
     let module = Module {
         image,
         dynamic,
@@ -274,6 +284,7 @@ fn scan_with(
         objects: OnceLock::new(),
         criticals: OnceLock::new(),
         pointers: OnceLock::new(),
+        sequences,
         clock,
         progress: progress.part(OF_FUNCTIONS),
         rules: Rules::of(bytes),

@@ -262,7 +262,7 @@ impl Finder<'_, '_> {
                 || (inner && self.is_target(insn.ip()))
                 || (end > at && end - from >= needed)
                 || !can_move(insn)
-                || self.module.dynamic.writes_in(&(insn.ip()..insn.next_ip()))
+                || self.module.stays(&(insn.ip()..insn.next_ip()))
                 || self.loads.contains(&insn.ip())
                 || (self.body.throws(insn) && !self.divisions.contains(&insn.ip()))
             {

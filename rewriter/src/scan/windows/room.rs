@@ -182,9 +182,8 @@ fn run(finder: &Finder<'_, '_>, taken: &[Range<u64>], first: usize) -> Option<Ru
     }
     let Range { start, end } = run.range;
     let is_free = taken.iter().all(|t| t.end <= start || end <= t.start);
-    // What the dynamic linker writes into is no place for an island.
-    let relocated = finder.module.dynamic.writes_in(&run.range);
-    (end - start >= ROOM && is_free && !relocated).then_some(run)
+    let stays = finder.module.stays(&run.range);
+    (end - start >= ROOM && is_free && !stays).then_some(run)
 }
 
 /// Whether an instruction can move without any need: no call, and nothing that control may come to by its address, or that

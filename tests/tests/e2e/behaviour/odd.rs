@@ -78,6 +78,15 @@ fn places_of_tracers_stay() {
     }
 }
 
+/// What the kernel knows by its address (`rseq`) is where it was, instruction by instruction.
+#[test]
+fn restartable_sequences_stay() {
+    let scarce = Pair::scarce("restarts");
+    for pair in Pair::all("restarts", &[]).into_iter().chain(scarce) {
+        pair.same_and_counted(&[], 2);
+    }
+}
+
 /// Callers that don't align the stack get as far as in the original.
 #[test]
 fn stacks_that_are_not_aligned() {
