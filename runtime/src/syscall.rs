@@ -160,9 +160,19 @@ fn reserve(fd: i32, mode: libc::c_int, offset: u64, len: u64) -> bool {
         0,
         0,
     ];
-    // SAFETY: no memory is involved.
-    may_have(offset + len) && unsafe { raw(libc::SYS_fallocate, args) == 0 }
+    if !may_have(offset + len) {
+        return false;
+    }
+    // A signal of the program's says nothing of the disk; but nobody waits for ever.
+    let mut results = (0..MAX_INTERRUPTED).map(|_| {
+        // SAFETY: no memory is involved.
+        unsafe { raw(libc::SYS_fallocate, args) }
+    });
+    results.find(|&result| result != -(libc::EINTR as isize)) == Some(0)
 }
+
+/// So often may a signal interrupt the kernel while it looks for blocks.
+const MAX_INTERRUPTED: usize = 1000;
 
 /// Whether a file may have so many bytes: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the program.
 pub(crate) fn may_have(len: u64) -> bool {

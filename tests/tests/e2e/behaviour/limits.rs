@@ -1,4 +1,4 @@
-//! Limits of a process, and files and memory of its own: `fixtures/behaviour/limits.c`, `memory.c`.
+//! Limits of a process, and files and memory of its own: `fixtures/behaviour/limits.c`, `memory.c`, `interrupted.c`.
 
 use super::Pair;
 use ompfuse_tests::process;
@@ -90,5 +90,13 @@ fn the_heap_is_the_programs() {
             let tasks = tasks.iter().filter(|x| x.construct == "task").count();
             assert_eq!(tasks, 10, "{} {how}", pair.what);
         }
+    }
+}
+
+/// A signal that interrupts the kernel while it makes room is no full disk.
+#[test]
+fn signals_are_no_full_disk() {
+    for pair in Pair::all("interrupted", &[]) {
+        pair.same_and_counted(&[], 2);
     }
 }
