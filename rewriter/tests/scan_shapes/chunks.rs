@@ -110,6 +110,151 @@ for ({t} {head}) {{ a[i & 1023] += g(i); }}
     }
 }
 
+/// Without calls in it the first chunk's iteration may stand before the cycle, which then begins with the next chunk's comparison.
+/// What a `master` does there isn't part of it.
+#[test]
+fn first_chunks_before_the_cycle() {
+    let body = "for (unsigned i = 3; i < 4; i++) for (unsigned j = 0; j < 1; j++) a[i + j] += 1;";
+    let one = "for (unsigned i = 3; i < 4; i++) a[i] += 1;";
+    let chunks = "#pragma omp for nowait schedule(static, 2) collapse(2)";
+    let lone = "#pragma omp for nowait schedule(static, 1)";
+    let master = "#pragma omp master\nb[5] += 2;";
+    let source = format!(
+        "{HEADER}
+void f(void) {{
+{chunks}
+{body}
+}}
+void behind(void) {{
+{master}
+{chunks}
+{body}
+}}
+void one(void) {{
+{master}
+{lone}
+{one}
+}}
+void last(void) {{ post(); }}
+int main(void) {{}}"
+    );
+    for (command, program) in by_gcc(&source, "") {
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), 3, "{command}");
+        for (nth, site) in loops.iter().enumerate() {
+            let info = &site.info;
+            // Only the others are listed without probe.
+            let known = info.outcome == Outcome::Patchable || nth > 0 && info.reason.is_some();
+            assert!(known, "{command}: {info:?}");
+        }
+        assert_eq!(begins(&scan, Construct::Master).len(), 2, "{command}");
+        windows_are_sound(&scan, &program.objdump(), &command);
+    }
+}
+
+/// In a cycle, a loop's first chunk may be compared in the first round only.
+#[test]
+fn chunks_that_are_compared_in_the_first_round() {
+    let source = format!(
+        "{HEADER}
+void f(int n) {{
+  for (int k = 0; k < n; k++) {{
+#pragma omp for schedule(static, 5) nowait
+    for (unsigned i = 2; i < 96; i += 3) if (b[i] > 0) post(); else a[i] += 1;
+  }}
+}}
+void g2(void) {{
+  for (int k = 0; k < 2; k++) {{
+#pragma omp for schedule(static, 5) nowait
+    for (unsigned i = 2; i < 96; i += 3) if (b[i] > 0) post(); else a[i] += 1;
+  }}
+}}
+int main(void) {{}}"
+    );
+    let mut listed = 0;
+    for (command, program) in by_gcc(&source, "") {
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), 2, "{command}");
+        for site in &loops {
+            let info = &site.info;
+            let known = info.outcome == Outcome::Patchable || info.reason.is_some();
+            assert!(known, "{command}: {info:?}");
+            listed += usize::from(info.outcome != Outcome::Patchable);
+        }
+    }
+    assert!(listed > 0, "all of them are compared in every round");
+}
+
+/// Cycles of chunks that are entered in several places, are never left, or end by other comparisons: each is listed.
+#[test]
+fn chunks_in_other_cycles_are_listed() {
+    let source = format!(
+        "{HEADER}
+double c[104][104], d[104][104], e[104][104];
+void repeated(int m) {{
+#pragma omp parallel
+  for (int k = 0; k < 2; k++) {{
+#pragma omp master
+    pre();
+#pragma omp barrier
+#pragma omp for schedule(static, 1) nowait
+    for (long i = 0; i < 96; i += 2) {{
+      for (unsigned j = 0; j < m; j++)
+        for (unsigned l = 0; l < m; l++) e[i][j] += c[i][l] * d[l][j];
+    }}
+  }}
+}}
+void twice(int m, unsigned n) {{
+  if (omp_get_thread_num() == 0) pre();
+#pragma omp for schedule(static, 4)
+  for (unsigned i = 2; i < n; i += 3)
+    for (unsigned j = 0; j < m; j++)
+      for (unsigned l = 0; l < m; l++) e[i][j] += c[i][l] * d[l][j];
+}}
+void one(int m) {{
+#pragma omp master
+  pre();
+#pragma omp for schedule(static, 4)
+  for (unsigned long i = 0; i < 1; i++) {{
+    double sum = 0;
+    for (int j = 0; j < m; j++) sum += d[j][i] * a[j];
+    b[i] = sum;
+  }}
+}}
+void same(void) {{
+#pragma omp master
+  pre();
+#pragma omp barrier
+#pragma omp for schedule(static, 5)
+  for (unsigned short i = 0; i < 1; i++) {{
+    double sum = 0;
+    for (long j = 0; j < 3; j++) sum += d[j][i] * a[j];
+    b[i] = sum;
+  }}
+}}
+void unknown(int n, int chunk) {{
+#pragma omp for schedule(static, 1) nowait
+  for (int i = 0; i < n; i++) if (i % 3 == 0) a[i] = g(a[i]); else b[i] += 1;
+#pragma omp for schedule(static, chunk) nowait
+  for (unsigned i = 0; i < 1; i++) if (a[n] > 1e9) a[n + 2] = g(a[n + 2]); else d[0][n] += i + 1;
+  post();
+}}
+int main(void) {{}}"
+    );
+    for (command, program) in by_gcc(&source, "") {
+        let scan = program.scan();
+        let loops = begins(&scan, Construct::Loop);
+        assert_eq!(loops.len(), 6, "{command}");
+        for site in &loops {
+            let known = site.info.outcome == Outcome::Patchable || site.info.reason.is_some();
+            assert!(known, "{command}: {:?}", site.info);
+        }
+        windows_are_sound(&scan, &program.objdump(), &command);
+    }
+}
+
 /// A `master` before it makes the first thread come to the chunks on a way of its own, and what the body ends with may be copied to each
 /// of its branches: chunks then end in several places.
 #[test]

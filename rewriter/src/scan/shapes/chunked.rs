@@ -3,6 +3,7 @@
 //! bound.
 
 mod anew;
+mod around;
 mod asked;
 mod bound;
 mod compare;
@@ -14,6 +15,7 @@ use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
+use around::Listed;
 use bound::FromThread;
 use compare::{UNCLEAR, UNCOMPARED, comparisons};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
@@ -29,8 +31,18 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut found = BTreeMap::new();
     let mut apart = BTreeMap::new();
     let lone = lone::find(a);
-    let candidates = candidates(a, &lone);
+    let mut several = around::of_single_iterations(a);
+    let candidates = candidates(a, &lone, &mut several);
+    // Others in them are their iterations', or another form.
+    let headers = candidates.iter().map(|c| c.cycles[0].header);
+    let headers: BTreeSet<usize> = headers.chain(lone.iter().map(|l| l.cycle.header)).collect();
     let firsts: BTreeSet<usize> = candidates.iter().filter_map(|c| c.first(a)).collect();
+    several.retain(|l| match l.why {
+        around::ENTERED => l.cycle.blocks.is_disjoint(&headers),
+        _ => l.cycle.blocks.is_disjoint(&firsts),
+    });
+    let begin = |l: &Listed| a.body.blocks[l.cycle.header].start;
+    let several: BTreeMap<u64, &str> = several.iter().map(|l| (begin(l), l.why)).collect();
     // Cycles of one thread, by the question that chooses it; on which of its ways.
     let mut one_sided: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for candidate in candidates {
@@ -79,6 +91,9 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     for at in apart.into_keys().filter(|&at| !in_chunk(at)) {
         add(a, at, Err(UNCOMPARED), drafts);
     }
+    for (&at, why) in several.iter().filter(|(at, _)| !in_chunk(**at)) {
+        add(a, at, Err(why), drafts);
+    }
 }
 
 /// Where what is compared comes from, found when it is first asked for.
@@ -119,15 +134,23 @@ impl Candidate<'_> {
     }
 }
 
-/// The cycles with strides of a function, but for those of single iterations.
-fn candidates<'x>(a: &'x Analysis<'_, '_>, lone: &[lone::Lone<'_>]) -> Vec<Candidate<'x>> {
+/// The cycles with strides of a function, but for those of single iterations. `several` gets others that have no probe.
+fn candidates<'x>(
+    a: &'x Analysis<'_, '_>,
+    lone: &[lone::Lone<'_>],
+    several: &mut Vec<Listed>,
+) -> Vec<Candidate<'x>> {
     let mut out = Vec::new();
     for &block in &a.noticed.strides {
         let all = a.cycles().iter();
         let mut cycles: Vec<&NaturalLoop> = all.filter(|l| l.blocks.contains(&block)).collect();
         cycles.sort_by_key(|l| l.blocks.len());
         let is_lone = |c: &&NaturalLoop| lone.iter().any(|l| l.cycle.header == c.header);
-        let Some(&cycle) = cycles.first().filter(|_| !cycles.iter().any(is_lone)) else {
+        if cycles.iter().any(is_lone) {
+            continue;
+        }
+        let Some(&cycle) = cycles.first() else {
+            several.extend(around::of_stride(a, block));
             continue;
         };
         let (at, minimum, is_loop) = match bound_check(a, cycle) {
@@ -136,7 +159,10 @@ fn candidates<'x>(a: &'x Analysis<'_, '_>, lone: &[lone::Lone<'_>]) -> Vec<Candi
                 (Some(at), minimum, minimum || unscaled)
             }
             None if asked::goes_around(a, cycle) => (None, false, true),
-            None => continue,
+            None => {
+                several.extend(around::of_stride(a, block));
+                continue;
+            }
         };
         out.push(Candidate {
             cycles,

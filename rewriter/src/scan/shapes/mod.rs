@@ -254,12 +254,13 @@ fn compared(insn: &Instruction, mut values: (Value, Value)) -> Option<(Value, Va
             values.1 = Value::Const(1);
             Some(values)
         }
-        // A result that is asked to be 0, of interest only if it is computed from the thread's number: a chunk's start.
+        // A result that is asked to be 0, of interest only if it is computed from the numbers of the thread or threads: a chunk's start.
         Mnemonic::Add | Mnemonic::Shl => {
             let result = values.0.combine(values.1);
             let constant = insn.op1_kind() == OpKind::Immediate8 && insn.immediate8() != 0;
             let sets_flags = insn.mnemonic() == Mnemonic::Add || constant;
-            (sets_flags && result.is_from_thread()).then_some((result, Value::Const(0)))
+            let start = result.is_from_thread() || result.is_from_threads();
+            (sets_flags && start).then_some((result, Value::Const(0)))
         }
         _ => Some(values),
     }

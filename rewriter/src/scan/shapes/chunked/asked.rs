@@ -1,9 +1,11 @@
 //! Questions for the thread's number before a cycle. A construct that shares work is met by all threads of a team or none, so
 //! what one thread alone comes to is no loop of OpenMP's, whatever it is stepped by.
 
-use super::super::{Analysis, Decision, NaturalLoop, master};
+use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
 use super::compare::{begins_chunks, constant_bound, leads_into};
+use crate::scan::dataflow;
 use crate::scan::value::Value;
+use iced_x86::Instruction;
 use ompfuse_patterns::Query;
 use std::collections::BTreeSet;
 
@@ -83,7 +85,7 @@ pub(super) fn goes_around(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> bool {
         !cycle.blocks.contains(&block)
             && compares(decision, Value::is_from_thread)
             && constant_bound(decision, Value::is_from_thread) == bound
-            && ways.filter(|&&s| leads_into(a, block, s, cycle)).count() == 1
+            && ways.filter(|&&s| comes_to(a, s, cycle)).count() == 1
             && !a.dom.dominates(block, cycle.header)
     };
     let divides = |block: usize, decision: &Decision| {
@@ -98,6 +100,27 @@ pub(super) fn goes_around(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> bool {
         let mut behind = a.decisions.iter().filter(|&(&b, _)| a.dom.dominates(q, b));
         behind.any(|(&b, d)| others(b, d))
     })
+}
+
+/// Whether control comes from a block to the cycle before it calls the runtime for more than a number: where all this is repeated, every
+/// way leads there in the end.
+fn comes_to(a: &Analysis<'_, '_>, from: usize, cycle: &NaturalLoop) -> bool {
+    let calls = |insn: &Instruction| match dataflow::callee(a.module, insn, None) {
+        dataflow::Callee::Runtime(n) => a.module.entries.callees[n].query().is_none(),
+        dataflow::Callee::Other => false,
+    };
+    let mut seen = BTreeSet::new();
+    let mut work = vec![from];
+    while let Some(block) = work.pop() {
+        if block == cycle.header {
+            return true;
+        }
+        let insns = a.body.block_insns(block);
+        if seen.insert(block) && !insns.iter().any(|i| is_call(i) && calls(i)) {
+            work.extend_from_slice(&a.body.blocks[block].succs);
+        }
+    }
+    false
 }
 
 /// What every way out of the cycle compares a value of this kind with, as a first number that is no start; `None` if one of them compares
@@ -116,7 +139,7 @@ fn bounds(
 }
 
 /// Whether it asks for the order of a value of this kind and a bound.
-fn compares(decision: &Decision, is_start: fn(Value) -> bool) -> bool {
+pub(super) fn compares(decision: &Decision, is_start: fn(Value) -> bool) -> bool {
     let bound = |v: Value| matches!(v, Value::Unknown | Value::Const(_));
     let (x, y) = decision.values;
     decision.is_ordering() && (is_start(x) && bound(y) || is_start(y) && bound(x))

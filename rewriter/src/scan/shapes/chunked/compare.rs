@@ -84,12 +84,29 @@ pub(super) fn are_alike(a: &Analysis<'_, '_>, ways_out: &[usize], cycle: &Natura
 /// also comes before the iterations.
 pub(super) fn begins_chunks(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
     if !cycle.blocks.contains(&first) {
-        return a.dom.dominates(first, cycle.header);
+        return a.dom.dominates(first, cycle.header) && is_met_again(a, first, cycle);
     }
     let is_inner = |l: &&NaturalLoop| l.header != cycle.header && cycle.blocks.contains(&l.header);
     let mut inner = a.cycles().iter().filter(is_inner);
     let back = a.body.blocks[first].succs.contains(&cycle.header);
     !back && inner.all(|l| a.dom.dominates(first, l.header)) && !works_before(a, first, cycle)
+}
+
+/// Whether control passes a block before the cycle again whenever it comes back to the cycle: where a loop of OpenMP's is in a cycle itself,
+/// compilers know in later rounds what was compared in the first one.
+pub(super) fn is_met_again(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool {
+    let mut seen = BTreeSet::from([first]);
+    let before = a.body.blocks[cycle.header].preds.iter().copied();
+    let mut work: Vec<usize> = before.filter(|p| !cycle.blocks.contains(p)).collect();
+    while let Some(block) = work.pop() {
+        if cycle.blocks.contains(&block) {
+            return false;
+        }
+        if seen.insert(block) {
+            work.extend_from_slice(&a.body.blocks[block].preds);
+        }
+    }
+    true
 }
 
 /// Whether something is done from the cycle's beginning to a comparison in it that may be a chunk's iterations: a call, something in

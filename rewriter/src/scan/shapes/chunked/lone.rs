@@ -55,7 +55,7 @@ pub(in super::super) fn enters(a: &Analysis<'_, '_>, block: usize, entered: usiz
 }
 
 /// The value that is asked to be 0, and which operand it is.
-fn start(decision: &Decision) -> Option<(Value, u32)> {
+pub(super) fn start(decision: &Decision) -> Option<(Value, u32)> {
     let equality = matches!(decision.branch.mnemonic(), Mnemonic::Je | Mnemonic::Jne);
     match decision.values {
         (value, Value::Const(0)) if equality => Some((value, 0)),
@@ -67,16 +67,23 @@ fn start(decision: &Decision) -> Option<(Value, u32)> {
 /// The blocks whose branches leave the cycle, if the cycle is a loop's of this form.
 fn ways_out(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<Vec<usize>> {
     let ways_out = compare::ways_out(a, cycle);
-    let goes_on = |&block: &usize| {
-        let decision = a.decisions.get(&block).filter(|d| asks(d));
-        let again = decision.and_then(|d| master::entered(a, block, d));
-        let operand = decision.and_then(start).map(|(_, operand)| operand);
-        again.is_some_and(|b| cycle.blocks.contains(&b))
-            && !anew::compares(a, cycle, block)
-            && operand.is_some_and(|op| a.sources.multiples(a).is_compared(a, block, op))
-    };
-    let found = !ways_out.is_empty() && ways_out.iter().all(goes_on);
+    let found = !ways_out.is_empty() && ways_out.iter().all(|&b| goes_on(a, cycle, b));
     found.then_some(ways_out)
+}
+
+/// Whether a block's branch stays in the cycle where a multiple of the number of threads is 0.
+pub(super) fn goes_on(a: &Analysis<'_, '_>, cycle: &NaturalLoop, block: usize) -> bool {
+    let decision = a.decisions.get(&block).filter(|d| asks(d));
+    let again = decision.and_then(|d| master::entered(a, block, d));
+    again.is_some_and(|b| cycle.blocks.contains(&b))
+        && !anew::compares(a, cycle, block)
+        && compares_multiple(a, block)
+}
+
+/// Whether a block's comparison asks for a multiple of the numbers of the thread and of threads.
+pub(super) fn compares_multiple(a: &Analysis<'_, '_>, block: usize) -> bool {
+    let operand = a.decisions.get(&block).and_then(start);
+    operand.is_some_and(|(_, operand)| a.sources.multiples(a).is_compared(a, block, operand))
 }
 
 /// The loop with this cycle.
@@ -143,9 +150,10 @@ fn first(a: &Analysis<'_, '_>, cycle: &NaturalLoop, way_out: Option<usize>) -> O
             && !cycle.blocks.contains(&block)
             && a.dom.dominates(block, cycle.header)
             && is_met_by_all(a, block)
+            && compare::is_met_again(a, block, cycle)
             && a.post.dominates(cycle.header, entered)
             && a.body.blocks[block].succs.iter().all(only)
-            && is_quiet(a, entered, cycle))
+            && (is_quiet(a, entered, cycle) || is_peeled(a, block, entered, cycle)))
         .then_some(block)
     };
     let mut found = a.decisions.iter().filter_map(|(&b, d)| decides(b, d));
@@ -170,6 +178,56 @@ fn is_met_by_all(a: &Analysis<'_, '_>, block: usize) -> bool {
         let from = a.body.block_at(insn.ip()).filter(|_| asks);
         from.is_some_and(|b| a.dom.dominates(b, block) && a.post.dominates(block, b))
     })
+}
+
+/// Whether the first chunk's iteration stands before the cycle, which begins with the next chunk's comparison: what comes into the
+/// cycle is compared first, and computed from the number of threads. `question`: the block that decides about the first chunk, which
+/// asks for a multiple of the thread's number, as no `master` does.
+fn is_peeled(a: &Analysis<'_, '_>, question: usize, entered: usize, cycle: &NaturalLoop) -> bool {
+    let is_multiple = |d| start(d).is_some_and(|(value, _)| !matches!(value, Value::Query(_)));
+    let header = &a.body.blocks[cycle.header];
+    let compared = a.decisions.get(&cycle.header).and_then(|d| {
+        let insn = &a.body.insns[d.compare];
+        let plain = matches!(insn.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
+        let first = d.compare == header.insns.start && insn.op0_kind() == OpKind::Register;
+        dataflow::number(insn.op0_register()).filter(|_| plain && first)
+    });
+    let Some(register) = compared.filter(|_| a.leaves(cycle.header, cycle)) else {
+        return false;
+    };
+    let mut before = header.preds.iter().filter(|p| !cycle.blocks.contains(p));
+    a.decisions.get(&question).is_some_and(is_multiple)
+        && before.all(|&p| brings_next(a, p, register))
+        && is_straight(a, entered, cycle)
+}
+
+/// Whether a register holds what is computed from the number of threads at a block's end, which jumps or branches.
+fn brings_next(a: &Analysis<'_, '_>, block: usize, register: usize) -> bool {
+    let mut brings = false;
+    a.visit(block, |_, insn, state| {
+        let jumps = insn.is_jmp_short_or_near() || insn.is_jcc_short_or_near();
+        brings = jumps && state.reg(register).is_from_threads();
+    });
+    brings
+}
+
+/// Whether control goes from a block to the cycle without calling anything or going round elsewhere.
+fn is_straight(a: &Analysis<'_, '_>, from: usize, cycle: &NaturalLoop) -> bool {
+    let mut seen = BTreeSet::from([cycle.header]);
+    let mut work = vec![from];
+    while let Some(block) = work.pop() {
+        if !seen.insert(block) {
+            continue;
+        }
+        let mut others = a.cycles().iter().filter(|c| c.blocks.contains(&block));
+        if !others.all(|c| c.blocks.contains(&cycle.header))
+            || a.body.block_insns(block).iter().any(is_call)
+        {
+            return false;
+        }
+        work.extend_from_slice(&a.body.blocks[block].succs);
+    }
+    true
 }
 
 /// Whether nothing is done from a block's beginning to the cycle that somebody else could see: no call, no store but
