@@ -168,6 +168,11 @@ impl Buffer {
         if self.full.get() {
             return false;
         }
+        if self.at.get() > 0 && self.committed() == self.flushed.get() {
+            // A signal handler has jumped out of the end of this function: all that is in the stage is in the log.
+            self.empty();
+            return true;
+        }
         self.fill_up();
         let (len, flushed) = (self.at.get(), self.flushed.get());
         let write = |fd| {
@@ -185,13 +190,24 @@ impl Buffer {
             return false;
         }
         self.flushed.set(flushed + len as u64);
+        self.empty();
+        true
+    }
+
+    /// Says that the stage is in the log.
+    fn empty(&self) {
         // SAFETY: as in `commit`.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.header).flushed) }
             .store(self.flushed.get(), Ordering::Release);
         // The next records overwrite what was flushed: not before it is said to be.
         compiler_fence(Ordering::SeqCst);
         self.at.set(0);
-        true
+    }
+
+    /// Bytes of all records so far, those in the stage included.
+    fn committed(&self) -> u64 {
+        // SAFETY: as in `commit`.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.header).committed) }.load(Ordering::Relaxed)
     }
 
     /// Stores a record that fills the stage, and tells nothing.
@@ -289,5 +305,44 @@ impl Buffer {
         }
         self.fd.set(fd);
         Some(fd)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::IntoRawFd;
+
+    /// A signal handler that jumps out of `flush` leaves what it was about to store.
+    #[test]
+    fn a_stage_is_written_once() {
+        let path = std::env::temp_dir().join(format!("ompfuse-stage-{}", std::process::id()));
+        let mut options = std::fs::File::options();
+        let file = options.read(true).write(true).create(true).truncate(true);
+        let file = file.open(&path).expect("a file can be made");
+        let name = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).expect("a name");
+        // SAFETY: numbers only.
+        let header: ThreadHeader = unsafe { core::mem::zeroed() };
+        let buffer = Buffer::new(file.into_raw_fd(), &name, header).expect("there is room");
+        let words = 100;
+        let store = || {
+            assert!(buffer.room(8 * words).is_some());
+            buffer.commit(words);
+        };
+        while buffer.flushed.get() == 0 {
+            store();
+        }
+        let (flushed, at) = buffer.mark();
+        assert_eq!((flushed, at), (STAGE as u64, 8 * words));
+        while buffer.at.get() + 8 * words + PAD <= STAGE {
+            store();
+        }
+        assert!(buffer.flush());
+        assert_eq!(buffer.mark(), (2 * STAGE as u64, 0));
+        buffer.at.set(STAGE); // as if the last store had not come
+        store();
+        assert_eq!(buffer.mark(), (2 * STAGE as u64, 8 * words));
+        assert_eq!(buffer.committed(), (2 * STAGE + 8 * words) as u64);
+        std::fs::remove_file(&path).expect("it is still there");
     }
 }
