@@ -222,7 +222,8 @@ fn dealt<'x>(
     for cycle in cycles {
         match comparisons(a, at, cycle, minimum) {
             Ok(probes) => return Ok((cycle, probes)),
-            Err(reason) => why = reason,
+            Err(reason) if why != UNCOMPARED => why = reason,
+            Err(_) => {}
         }
     }
     Err(why)
