@@ -21,8 +21,8 @@ pub(super) fn sequences(image: &Image<'_>, dynamic: &Dynamic<'_>) -> Vec<Range<u
             let read = image.section_data(table).map_or(0, <[u8]>::len) as u64;
             (0..read / LEN).filter_map(|n| {
                 let at = table.va.checked_add(n * LEN)?;
-                let start = dynamic.pointer(image, at + START)?;
-                let len = image.u64(at + EXTENT)?;
+                let start = dynamic.pointer(image, at.checked_add(START)?)?;
+                let len = image.u64(at.checked_add(EXTENT)?)?;
                 Some(start..start.checked_add(len)?)
             })
         })
