@@ -81,18 +81,22 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         let mut cycles = others.filter_map(|(_, l)| Some(l.as_ref().ok()?.0));
         cycles.any(|c| block.is_some_and(|b| c.blocks.contains(&b)))
     };
+    let construct = match is_dealt_to_teams(a) {
+        true => Construct::Distribute,
+        false => Construct::Loop,
+    };
     for (at, dealt) in &loops {
         match dealt {
             _ if in_chunk(*at) => {}
-            Ok((_, probes)) => add(a, *at, Ok(probes), drafts),
-            Err(why) => add(a, *at, Err(why), drafts),
+            Ok((_, probes)) => add(a, construct, *at, Ok(probes), drafts),
+            Err(why) => add(a, construct, *at, Err(why), drafts),
         }
     }
     for at in apart.into_keys().filter(|&at| !in_chunk(at)) {
-        add(a, at, Err(UNCOMPARED), drafts);
+        add(a, construct, at, Err(UNCOMPARED), drafts);
     }
     for (&at, why) in several.iter().filter(|(at, _)| !in_chunk(**at)) {
-        add(a, at, Err(why), drafts);
+        add(a, construct, at, Err(why), drafts);
     }
 }
 
@@ -232,14 +236,11 @@ fn dealt<'x>(
 /// Adds a loop that begins at `at`, with its probes or the reason why it has none.
 fn add(
     a: &Analysis<'_, '_>,
+    construct: Construct,
     at: u64,
     probes: Result<&BTreeMap<u64, ProbeSpec>, &'static str>,
     drafts: &mut Vec<Draft>,
 ) {
-    let construct = match is_dealt_to_teams(a) {
-        true => Construct::Distribute,
-        false => Construct::Loop,
-    };
     let draft = |at: u64, edge: Edge| {
         let mut draft = Draft::new(at, construct, edge);
         draft.function = a.function();
