@@ -29,6 +29,30 @@ fn symbol(name: &CStr) -> usize {
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
 }
 
+/// Address of a variable of this size.
+pub(crate) fn variable(name: &CStr, size: usize) -> Option<usize> {
+    // dlfcn.h; the crate of the C library has neither.
+    const RTLD_DL_SYMENT: c_int = 1;
+    unsafe extern "C" {
+        fn dladdr1(
+            at: *const c_void,
+            info: *mut libc::Dl_info,
+            more: *mut *mut c_void,
+            what: c_int,
+        ) -> c_int;
+    }
+    let address = symbol(name);
+    let mut entry = core::ptr::null_mut();
+    // SAFETY: all-zero is a valid value; dladdr1 fills it if the address is in a library, and finds the symbol's entry.
+    let found = unsafe {
+        let mut info = core::mem::zeroed();
+        dladdr1(address as *const _, &mut info, &mut entry, RTLD_DL_SYMENT) != 0
+    };
+    // SAFETY: an entry of the loader's, if there is one.
+    let entry = unsafe { entry.cast::<libc::Elf64_Sym>().as_ref() };
+    (address != 0 && found && entry.is_some_and(|e| e.st_size == size as u64)).then_some(address)
+}
+
 /// glibc 2.35 and later registers restartable sequences: the processor's number is one load away.
 pub(crate) fn find_rseq() {
     RSEQ_CPU.store(tls::unknown(), Ordering::Relaxed);

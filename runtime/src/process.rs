@@ -1,6 +1,7 @@
 //! Start and end of a recording, modules that come and go, threads, and fork.
 
 mod end;
+mod key;
 mod measure;
 mod orphan;
 mod sets;
@@ -135,12 +136,10 @@ fn start(settings: &Settings) {
         return;
     }
     let (chosen, status) = counters::choose(&settings.events[0], None);
-    let mut pthread_key = 0;
-    // SAFETY: the destructor has the right type and stays loaded with this library.
-    if unsafe { libc::pthread_key_create(&mut pthread_key, Some(threads::thread_ends)) } != 0 {
+    let Some(pthread_key) = key::make(threads::thread_ends) else {
         complain("no thread-specific key left, nothing is recorded");
         return;
-    }
+    };
     let mut process = Process {
         directory: settings.directory.clone(),
         pid: 0,

@@ -2,6 +2,7 @@
 //! without a change of any installed file.
 
 mod installed;
+mod namespaces;
 mod runtimes;
 
 use ompfuse_tests::matrix::{self, Matrix};
