@@ -174,6 +174,10 @@ impl Recorder<'_> {
                 Some(_) => bail!(
                     "nothing was recorded in {run}: the runtime library did not start in the program's process"
                 ),
+                // The reasons were said.
+                None if !self.prepared.libraries.refusals().is_empty() => {
+                    bail!("nothing was recorded in {run}")
+                }
                 None => bail!(
                     "nothing was recorded in {run}: neither {} nor a library or program that it has loaded or started \
                      calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",

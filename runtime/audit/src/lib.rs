@@ -12,7 +12,7 @@ mod ask;
 mod elf;
 mod session;
 
-use core::ffi::{CStr, c_char, c_int, c_uint};
+use core::ffi::{CStr, c_char, c_int, c_long, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -80,6 +80,34 @@ unsafe extern "C" fn la_objsearch(
         session.replace(unsafe { CStr::from_ptr(name) })
     };
     uncancelled(look).map_or(name, CStr::as_ptr)
+}
+
+/// The beginning of what the loader knows of a file (link.h).
+#[repr(C)]
+struct LinkMap {
+    _address: usize,
+    name: *const c_char,
+}
+
+/// The loader has opened a file. By a path, in another link namespace, it does so without asking for another one: that is told.
+///
+/// # Safety
+/// Called by the loader, with what it knows of the file.
+// SAFETY: the name and type that rtld-audit(7) asks for.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn la_objopen(
+    map: *const LinkMap,
+    namespace: c_long,
+    _cookie: *mut usize,
+) -> c_uint {
+    const LM_ID_BASE: c_long = 0;
+    if namespace != LM_ID_BASE
+        && let Some(session) = session::get()
+    {
+        // SAFETY: the caller's promise.
+        uncancelled(|| session.note_apart(unsafe { CStr::from_ptr((*map).name) }));
+    }
+    0 // nothing of how its functions are bound is to be told
 }
 
 /// Does something in which this thread isn't cancelled: opening a library is no point where the program expects that, and nobody

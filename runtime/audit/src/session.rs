@@ -11,6 +11,7 @@
 
 use crate::{ask, elf};
 use core::ffi::CStr;
+use core::fmt;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{ENV_LIBRARIES, library_key};
 use std::ffi::{CString, OsStr};
@@ -100,14 +101,7 @@ impl Session {
 
     /// The patched copy of a file, if it is to be used.
     pub(crate) fn decide(&self, path: &CStr) -> Option<&'static CStr> {
-        let file = Path::new(OsStr::from_bytes(path.to_bytes()));
-        let name = file.file_name()?.as_bytes();
-        if NEVER.iter().any(|n| name.starts_with(n)) {
-            return None;
-        }
-        let metadata = std::fs::metadata(file).ok().filter(|m| m.is_file())?;
-        let (dev, ino, size) = (metadata.dev(), metadata.ino(), metadata.size());
-        let key = library_key(dev, ino, size, metadata.mtime(), metadata.mtime_nsec());
+        let (file, key) = identify(path)?;
         // Never waits: in the child of a fork, whoever holds the lock may be gone.
         if let Ok(known) = self.known.try_lock()
             && let Some((_, decision)) = known.iter().find(|(k, _)| *k == key)
@@ -148,16 +142,57 @@ impl Session {
 impl Session {
     /// The command gave no answer: it tells so at the end, and nobody asks it again.
     fn note_silence(&self, place: &Path, path: &CStr) -> Option<PathBuf> {
-        let file = std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(place);
-        if let Ok(mut file) = file {
-            let (path, command) = (path.to_string_lossy(), self.command.to_string_lossy());
-            let _ = write!(file, "{path} is not patched: {command} gave no answer");
-        }
+        let (path, command) = (path.to_string_lossy(), self.command.to_string_lossy());
+        note(
+            place,
+            format_args!("{path} is not patched: {command} gave no answer"),
+        );
         None
     }
+
+    /// A file was opened in another link namespace. The command tells so at the end if it uses OpenMP and isn't a patched copy; a
+    /// decision about it, for who opens it otherwise, is another matter.
+    pub(crate) fn note_apart(&self, path: &CStr) {
+        let Some((file, key)) = identify(path) else {
+            return;
+        };
+        let refused = self.folder.join(&key); // with a reason, which is told
+        let place = self.folder.join(format!("{key}-apart"));
+        let is_told = place.exists() || refused.exists() && refused.read_link().is_err();
+        if !is_told && elf::uses_openmp(file) {
+            let path = path.to_string_lossy();
+            note(
+                &place,
+                format_args!(
+                    "{path} was opened by its path in another link namespace (dlmopen): nothing is recorded of it there"
+                ),
+            );
+        }
+    }
+}
+
+/// Writes what the command tells at the end; whoever comes first has said it.
+fn note(place: &Path, text: fmt::Arguments) {
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(place);
+    if let Ok(mut file) = file {
+        let _ = file.write_fmt(text);
+    }
+}
+
+/// A file that may use OpenMP, and what it is known by.
+fn identify(path: &CStr) -> Option<(&Path, String)> {
+    let file = Path::new(OsStr::from_bytes(path.to_bytes()));
+    let name = file.file_name()?.as_bytes();
+    if NEVER.iter().any(|n| name.starts_with(n)) {
+        return None;
+    }
+    let metadata = std::fs::metadata(file).ok().filter(|m| m.is_file())?;
+    let (dev, ino, size) = (metadata.dev(), metadata.ino(), metadata.size());
+    let key = library_key(dev, ino, size, metadata.mtime(), metadata.mtime_nsec());
+    Some((file, key))
 }
 
 fn leak(text: CString) -> &'static CStr {
