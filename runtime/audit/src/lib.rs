@@ -3,17 +3,19 @@
 //! before their first instruction.
 //!
 //! * [`session`]: what the recording command has prepared, and what was decided before; [`elf`]: a quick look whether a file
-//!   uses OpenMP at all; [`ask`]: the way to the command, which does the patching.
+//!   uses OpenMP at all; [`loaded`]: whether what was opened is a copy; [`ask`]: the way to the command, which does the patching.
 //!
 //! It has a link namespace and a C library of its own, apart from the program's. Nothing that it does may be noticed by the
 //! program: no threads, no signals, no child that a `wait` of the program could see. Whatever fails, the original is used.
 
 mod ask;
 mod elf;
+mod loaded;
 mod session;
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
+use loaded::LinkMap;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -82,13 +84,6 @@ unsafe extern "C" fn la_objsearch(
     uncancelled(look).map_or(name, CStr::as_ptr)
 }
 
-/// The beginning of what the loader knows of a file (link.h).
-#[repr(C)]
-struct LinkMap {
-    _address: usize,
-    name: *const c_char,
-}
-
 /// The loader has opened a file. By a path, in another link namespace, it does so without asking for another one: that is told.
 ///
 /// # Safety
@@ -101,11 +96,15 @@ unsafe extern "C" fn la_objopen(
     _cookie: *mut usize,
 ) -> c_uint {
     const LM_ID_BASE: c_long = 0;
+    // SAFETY: the caller's promise.
+    let map = unsafe { &*map };
     if namespace != LM_ID_BASE
         && let Some(session) = session::get()
+        // SAFETY: as above.
+        && !unsafe { map.is_patched() }
     {
-        // SAFETY: the caller's promise.
-        uncancelled(|| session.note_apart(unsafe { CStr::from_ptr((*map).name) }));
+        // SAFETY: as above.
+        uncancelled(|| session.note_apart(unsafe { CStr::from_ptr(map.name) }));
     }
     0 // nothing of how its functions are bound is to be told
 }

@@ -150,7 +150,7 @@ impl Session {
         None
     }
 
-    /// A file was opened in another link namespace. The command tells so at the end if it uses OpenMP and isn't a patched copy; a
+    /// A file that is no patched copy was opened in another link namespace. The command tells so at the end if it uses OpenMP; a
     /// decision about it, for who opens it otherwise, is another matter.
     pub(crate) fn note_apart(&self, path: &CStr) {
         let Some((file, key)) = identify(path) else {

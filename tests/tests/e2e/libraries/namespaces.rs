@@ -2,7 +2,7 @@
 
 use super::{compile, record, text};
 use ompfuse_tests::matrix::Matrix;
-use ompfuse_tests::{command, process};
+use ompfuse_tests::{command, process, table};
 
 /// Threads that call both, and end, do as in the original, which gets by with the numbers that its keys have.
 #[test]
@@ -34,6 +34,37 @@ fn two_c_libraries() {
             .filter(|l| l.contains("work.so was opened by its path in another link namespace"));
         assert_eq!(apart.count(), 1, "{said}");
     }
+}
+
+/// What is found by its name is recorded there as well, and threads that both record end.
+#[test]
+fn two_recordings() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let (Some(program), Some(_)) = (
+        compile(
+            "gcc",
+            "namespaces.c",
+            &at("program"),
+            &["-fopenmp", "-DPROGRAM", "-ldl"],
+        ),
+        compile(
+            "gcc",
+            "namespaces.c",
+            &at("work.so"),
+            &["-fopenmp", "-fPIC", "-shared"],
+        ),
+    ) else {
+        return;
+    };
+    let path = [("LD_LIBRARY_PATH", text(folder.path()))];
+    let recorded = record(&at("runs"), &[text(&program), "work.so"], &path, 2);
+    let said = recorded.errors();
+    assert!(said.contains("work.so: 3 of"), "{said}");
+    assert!(!said.contains("namespace"), "{said}");
+    let xus = table::export(&table::runs(&at("runs"))[0]);
+    let iterations: u64 = xus.iter().map(|x| x.number("iterations")).sum();
+    assert_eq!(iterations, 50 * (1 + 11 * 3), "{xus:#?}");
 }
 
 /// Nobody says that nothing calls OpenMP.
