@@ -33,6 +33,13 @@ fn main() -> ExitCode {
     if std::env::var_os("RUST_BACKTRACE").is_none_or(|wanted| wanted != "full") {
         std::panic::set_hook(Box::new(|panic| output::note(defect(panic))));
     }
+    match memory::is_stack_short() {
+        true => memory::with_stack(command),
+        false => command(),
+    }
+}
+
+fn command() -> ExitCode {
     let cli = commands::Cli::parse();
     let run = || {
         memory::prepare()?;

@@ -24,6 +24,29 @@ impl Arg {
     }
 }
 
+/// What the command needs of its stack, with room to spare; some 60 KiB were not enough.
+const STACK: usize = 8 << 20;
+
+/// Whether a limit that the user has set for the program's sake leaves too little of a stack for this command.
+pub(crate) fn is_stack_short() -> bool {
+    getrlimit(Resource::Stack)
+        .current
+        .is_some_and(|limit| limit < STACK as u64 / 8)
+}
+
+/// Does something in a thread, which has a stack of any size; without one if there can't be any. The limit stays as it is: the program
+/// inherits it.
+pub(crate) fn with_stack<T: Send>(what: fn() -> T) -> T {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        match thread.spawn_scoped(scope, what).map(|t| t.join()) {
+            Ok(Ok(result)) => result,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => what(),
+        }
+    })
+}
+
 /// Makes the threads that computations share, and sees to it that a failed allocation ends the command with status 1: the standard
 /// library says so in a line and aborts, which would be a signal's status and a core file.
 ///

@@ -3,6 +3,7 @@
 use super::Pair;
 use ompfuse_tests::process;
 use ompfuse_tests::{command, table};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -40,6 +41,30 @@ fn descriptors_are_the_programs() {
         assert_eq!(recorded.outcome(), original.outcome(), "{}", pair.what);
         let opened = original.text();
         assert!(opened.contains("opened 6") || opened.contains("opened 5"));
+    }
+}
+
+/// Stacks that are too short for the command are not for the program, which has the same limit as ever.
+#[test]
+fn short_stacks() {
+    for pair in Pair::all("limits", &[]) {
+        let folder = tempfile::tempdir().expect("there is room for a recording");
+        let limited = |before: &[&OsStr]| {
+            let mut shell = Command::new("sh");
+            process::clean(&mut shell, 2).args(["-c", "ulimit -s 56; exec \"$@\"", "sh"]);
+            shell.env("XDG_CACHE_HOME", pair.folder.path().join("cache"));
+            shell.args(before).arg(&pair.original);
+            process::run(shell.args(["1", "stacks", "-"])).ok(&pair.what)
+        };
+        let original = limited(&[]);
+        assert!(original.text().contains("stack 56 KiB"), "{original:?}");
+        let mut record = vec![command::path().as_os_str()];
+        record.extend(["record", "--events", "none", "-o"].map(OsStr::new));
+        record.extend([folder.path().as_os_str(), OsStr::new("--")]);
+        assert_eq!(limited(&record).text(), original.text(), "{}", pair.what);
+        let xus = table::export(&table::runs(folder.path())[0]);
+        let tasks = xus.iter().filter(|x| x.construct == "task");
+        assert_eq!(tasks.count(), 20, "{}", pair.what);
     }
 }
 
