@@ -1,7 +1,7 @@
 //! Output files that are either there in full or not at all.
 
 use crate::interrupt;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use std::fs::{File, Permissions};
 use std::io::{Seek, SeekFrom, Write};
@@ -30,6 +30,7 @@ pub(crate) fn write_with(
     fill: impl FnOnce(&mut File) -> Result<()>,
 ) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
+    check(path)?;
     // A signal in between would leave the temporary file behind.
     let hold = interrupt::hold();
     let mut temporary = Temporary::beside(path).with_context(cannot)?;
@@ -44,6 +45,21 @@ pub(crate) fn write_with(
     file.sync_all().with_context(cannot)?;
     hold.check()?;
     temporary.persist(path).with_context(cannot)
+}
+
+/// Refuses what isn't replaced by a file: a device (root could replace /dev/null for everybody), a pipe, and a link to an open
+/// file, as /dev/stdout is, whatever that file may be.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    let is_other = path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir());
+    let is_open_file = path
+        .read_link()
+        .is_ok_and(|target| target.starts_with("/proc"));
+    ensure!(
+        !is_other && !is_open_file,
+        "cannot write {}: it is no regular file; name a file that can be replaced",
+        path.display()
+    );
+    Ok(())
 }
 
 /// A file that isn't there yet.
@@ -188,6 +204,30 @@ mod tests {
         assert_eq!(path.metadata().unwrap().ino(), inode);
         write_if_different(&path, b"three", 0o755).unwrap();
         assert_ne!(path.metadata().unwrap().ino(), inode);
+    }
+
+    #[test]
+    fn devices_and_open_files_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let file = tempfile::tempfile().unwrap();
+        let targets = [PathBuf::from("/dev/null"), socket, link(&file)];
+        for (n, target) in targets.iter().enumerate() {
+            let path = dir.path().join(n.to_string());
+            std::os::unix::fs::symlink(target, &path).unwrap();
+            let error = write(&path, b"one", 0o600).unwrap_err();
+            let text = format!("{error:#}");
+            assert!(text.contains("it is no regular file"), "{text}");
+            assert_eq!(&path.read_link().unwrap(), target);
+        }
+        // A link to a file that can be replaced is replaced, as linkers do.
+        let (file, path) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&file, b"one").unwrap();
+        std::os::unix::fs::symlink(&file, &path).unwrap();
+        write(&path, b"two", 0o600).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"one");
+        assert_eq!(std::fs::read(&path).unwrap(), b"two");
     }
 
     #[test]

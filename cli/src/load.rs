@@ -89,6 +89,7 @@ pub(crate) fn tell_damage(summary: &Summary) {
 
 /// Refuses to write what would take the place of something that is read, or stand among a run's own files.
 pub(crate) fn check_output(output: &Path, inputs: &[PathBuf]) -> Result<()> {
+    crate::atomic::check(output)?;
     let cannot = || format!("cannot write {}", output.display());
     let written = output.canonicalize().ok();
     for input in inputs {

@@ -80,6 +80,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
             args.binary.display()
         );
     }
+    // Before the runtime library gets its place beside it.
+    atomic::check(&out)?;
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let bar = progress::whole("scanning");
     let progress = bar.progress();

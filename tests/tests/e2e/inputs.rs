@@ -98,6 +98,47 @@ fn damage_is_told_and_inputs_stay() {
     );
 }
 
+/// Root could replace /dev/null by a file, for everybody. Here a link would be replaced.
+#[test]
+fn devices_are_not_replaced() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let out = folder.path().join("out");
+    std::os::unix::fs::symlink("/dev/null", &out).expect("there is room for a link");
+    let run = table::runs(&two_runs(folder.path())).remove(0);
+    let program = folder.path().join("program");
+    fs::copy(std::env::current_exe().expect("a program"), &program).expect("there is room");
+    let before = names(folder.path());
+    let inputs: [&[&OsStr]; 4] = [
+        &[
+            "export".as_ref(),
+            "--to".as_ref(),
+            "csv".as_ref(),
+            run.as_os_str(),
+        ],
+        &["combine".as_ref(), run.as_os_str()],
+        &[
+            "report".as_ref(),
+            "--suggest-filter=5".as_ref(),
+            run.as_os_str(),
+        ],
+        &["patch".as_ref(), program.as_os_str()],
+    ];
+    for args in inputs {
+        let args = args.iter().copied();
+        let output = command::run(args.chain(["-o".as_ref(), out.as_os_str()]));
+        refused(&output, "it is no regular file");
+    }
+    assert_eq!(names(folder.path()), before);
+    assert!(out.is_symlink());
+}
+
+fn names(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<_> = entries.map(|e| e.expect("an entry").path()).collect();
+    names.sort();
+    names
+}
+
 #[test]
 fn runs_that_go_on_are_not_read() {
     let folder = tempfile::tempdir().expect("there is room");
