@@ -40,6 +40,8 @@ pub struct Site {
     pub edge: String,
     /// The site where the construct begins.
     pub region: u32,
+    /// The function that it is in, where there are symbols.
+    pub function: Option<String>,
     /// Runtime function.
     pub entry: Option<String>,
     /// How it is patched.

@@ -2,7 +2,8 @@
 
 use super::Module;
 use super::cfg::Body;
-use super::ops::{Kind, NONE, Op, Ops};
+use super::first::AsksZero;
+use super::ops::{Op, Ops};
 use super::slots::Slot;
 use super::step::{Exposed, Step};
 use super::value::{State, Value};
@@ -193,13 +194,20 @@ impl Flow {
             true => twins(body),
             false => FxHashMap::default(),
         };
+        let queries = ops.list.iter().any(Op::may_query);
+        let asks: Vec<_> = match queries {
+            true => (0..body.blocks.len())
+                .map(|b| AsksZero::of(body, b))
+                .collect(),
+            false => Vec::new(),
+        };
         let mut names = twins.clone();
         let mut guess = ops.exposed(body);
         let mut exposed = Exposed::new(guess.clone());
         loop {
             let mut step = Step::new(module, exposed, &names);
             step.guessed = std::mem::take(&mut guess);
-            let (starts, merged) = Flow::pass(body, &ops, &mut step);
+            let (starts, merged) = Flow::pass(body, &ops, &asks, &mut step);
             let Some(confirmed) = step.confirmed() else {
                 // Paths with different stack pointers: only what is found by following values counts.
                 exposed = Exposed::default();
@@ -228,6 +236,7 @@ impl Flow {
     fn pass(
         body: &Body,
         ops: &Ops,
+        asks: &[Option<AsksZero>],
         step: &mut Step<'_, '_>,
     ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
         let mut merged = None;
@@ -245,14 +254,24 @@ impl Flow {
             let Some(mut state) = starts[block].clone() else {
                 continue;
             };
-            for op in ops.of_block(block) {
+            let asked = asks.get(block).copied().flatten();
+            let ops = ops.of_block(block);
+            let before =
+                ops.partition_point(|op| asked.is_none_or(|a| (op.insn as usize) < a.compare));
+            for op in &ops[..before] {
                 step.run(&mut state, op);
             }
+            let enters = asked.filter(|a| a.asks_thread(&state)).map(|a| a.enters);
+            for op in &ops[before..] {
+                step.run(&mut state, op);
+            }
+            let is_first = state.is_first;
             for &to in body.blocks[block]
                 .succs
                 .iter()
                 .chain(&body.blocks[block].pads)
             {
+                state.is_first = is_first || enters == Some(body.blocks[to].start);
                 let changed = match &mut starts[to] {
                     Some(old) => {
                         // Right behind the divisions: further on it would be chance.
@@ -306,9 +325,10 @@ impl Flow {
 
     /// Whether values that come from queries may be met in a block.
     pub(crate) fn is_queried(&self, block: usize) -> bool {
-        let asks = |op: &Op| op.kind == Kind::Call && op.a != NONE;
         let start = self.starts.get(block).and_then(Option::as_ref);
-        start.is_some_and(|state| state.is_queried() || self.ops.of_block(block).iter().any(asks))
+        start.is_some_and(|state| {
+            state.is_queried() || self.ops.of_block(block).iter().any(Op::may_query)
+        })
     }
 
     /// Whether others may know the address of a place on the stack.

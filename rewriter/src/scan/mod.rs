@@ -19,6 +19,7 @@ mod draft;
 mod dynamic;
 mod entries;
 mod error;
+mod first;
 mod function;
 mod functions;
 mod grid;

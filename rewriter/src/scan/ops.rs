@@ -80,6 +80,11 @@ pub(super) struct Op {
 }
 
 impl Op {
+    /// Whether it is a call that may ask for a number.
+    pub(super) fn may_query(&self) -> bool {
+        self.kind == Kind::Call && self.a != NONE
+    }
+
     /// Whether it hands out the address of a place relative to this register.
     fn exposes(&self, base: u8) -> bool {
         self.kind == Kind::Lea && self.b == MEMORY && (self.base, self.index) == (base, NONE)

@@ -56,8 +56,8 @@ impl Known {
     }
 
     /// What holds of it here and there.
-    fn meet(&self, their: &Known) -> Option<Known> {
-        let value = self.value().meet(their.value());
+    fn meet(&self, their: &Known, firsts: (bool, bool)) -> Option<Known> {
+        let value = self.value().meet_of(firsts.0, their.value(), firsts.1);
         (value != Value::Unknown).then(|| Known::new(self.at, value, self.size.min(their.size)))
     }
 }
@@ -117,7 +117,7 @@ impl Slots {
     }
 
     /// Keeps what holds in both; tells whether that is less than before.
-    pub(super) fn meet(&mut self, other: &Slots) -> bool {
+    pub(super) fn meet(&mut self, other: &Slots, firsts: (bool, bool)) -> bool {
         if Rc::ptr_eq(&self.0, &other.0) {
             return false;
         }
@@ -138,7 +138,7 @@ impl Slots {
             };
             let met = match their {
                 Some(their) if their == mine => Some(*mine),
-                their => their.and_then(|their| mine.meet(their)),
+                their => their.and_then(|their| mine.meet(their, firsts)),
             };
             match &mut less {
                 Some(less) => less.extend(met),

@@ -84,6 +84,16 @@ impl Value {
         }
     }
 
+    /// The same, where it may be known of the paths that theirs is the team's first thread: then 0 is its number.
+    pub(super) fn meet_of(self, is_first: bool, other: Value, is_others_first: bool) -> Value {
+        const NUMBER: Value = Value::Query(Query::ThreadNum);
+        match (self, other) {
+            (NUMBER, Value::Const(0)) if is_others_first => NUMBER,
+            (Value::Const(0), NUMBER) if is_first => NUMBER,
+            _ => self.meet(other),
+        }
+    }
+
     /// Whether it comes from the thread's number, and whether from the number of threads.
     fn origin(self) -> (bool, bool) {
         (self.is_from_thread(), self.is_from_threads())
@@ -223,8 +233,8 @@ impl Regs {
         }
     }
 
-    /// Keeps what holds in both; tells whether that is less than before.
-    fn meet(&mut self, other: &Regs) -> bool {
+    /// Keeps what holds in both; tells whether that is less than before. `firsts`: whether the paths are those of the first thread.
+    fn meet(&mut self, other: &Regs, firsts: (bool, bool)) -> bool {
         let mut changed = false;
         let (halves, _) = self.kinds.as_chunks::<8>();
         let halves: [u64; 2] =
@@ -239,7 +249,7 @@ impl Regs {
                     continue;
                 }
                 let mine = self.get(n);
-                let met = mine.meet(other.get(n));
+                let met = mine.meet_of(firsts.0, other.get(n), firsts.1);
                 changed |= met != mine;
                 self.set(n, met);
             }
@@ -254,6 +264,8 @@ pub(crate) struct State {
     pub regs: Regs,
     /// Known places on the stack.
     pub slots: Slots,
+    /// Only the first thread of a team comes here: its number was compared with 0.
+    pub is_first: bool,
 }
 
 impl State {
@@ -272,6 +284,7 @@ impl State {
                 kinds: [0; 16],
             },
             slots: Slots::default(),
+            is_first: false,
         }
     }
 
@@ -299,8 +312,10 @@ impl State {
 
     /// Keeps what holds in both; tells whether that is less than before.
     pub(crate) fn meet(&mut self, other: &State) -> bool {
-        let changed = self.regs.meet(&other.regs);
-        self.slots.meet(&other.slots) | changed
+        let firsts = (self.is_first, other.is_first);
+        let changed = self.regs.meet(&other.regs, firsts);
+        self.is_first &= other.is_first;
+        self.slots.meet(&other.slots, firsts) | changed | (firsts.0 && !firsts.1)
     }
 }
 
@@ -315,6 +330,11 @@ mod tests {
         assert_eq!(Value::Quotient(1).meet(Value::Quotient(2)), Value::Unknown);
         assert_eq!(tid.meet(tid), tid);
         assert_eq!(tid.meet(Value::Const(0)), Value::Unknown);
+        let zero = Value::Const(0);
+        assert_eq!(tid.meet_of(false, zero, true), tid);
+        assert_eq!(zero.meet_of(true, tid, false), tid);
+        assert_eq!(zero.meet_of(false, tid, true), Value::Unknown);
+        assert_eq!(tid.meet_of(false, Value::Const(1), true), Value::Unknown);
         assert_eq!(tid.combine(Value::Unknown), Value::FromThread);
         assert_eq!(tid.combine(Value::Quotient(3)), Value::Derived(3));
     }

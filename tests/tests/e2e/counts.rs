@@ -1,5 +1,7 @@
 //! What was recorded against what the program counted itself: tasks, iterations, sections.
 
+mod repeated;
+
 use ompfuse_tests::fixture::{self, Build, Fixture};
 use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::scan::Scan;
@@ -205,51 +207,6 @@ int main(int argc, char **argv) {
         }
     }
     assert!(several > 0, "no loop has several tests");
-}
-
-/// A loop with chunks and constant bounds that is repeated: compilers compare its first chunk once, in front of all repetitions.
-#[test]
-fn repeated_chunks_are_all_counted_or_listed() {
-    let source = r#"#include <stdio.h>
-double v[200], w[200], b[200][200];
-int main(int argc, char **argv) {
-  int m = argc + 3;
-  #pragma omp parallel
-  for (int round = 0; round < 2; round++) {
-    #pragma omp for schedule(static, 2) nowait
-    for (short i = 2; i < 97; i += 3) {
-      double sum = 0;
-      for (int j = 0; j < m; j++) sum += b[i][j] * w[j];
-      v[i] = sum;
-    }
-  }
-  printf("%g\n", v[3]);
-}
-"#;
-    let folder = tempfile::tempdir().expect("there is room for a program");
-    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
-    std::fs::write(&file, source).expect("there is room for a source");
-    let mut counted = 0;
-    for compiler in ["gcc", "gcc-11"] {
-        for level in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
-            let what = format!("{compiler} {level}");
-            compile(compiler, level, &file, &program);
-            let scan = Scan::of(&program);
-            let loops = scan.sites.iter().filter(|s| s.construct == "loop");
-            let begins: Vec<_> = loops.filter(|s| s.edge == "begin").collect();
-            assert_eq!(begins.len(), 1, "{what}: {begins:?}");
-            let is_counted = begins[0].outcome != "skipped";
-            for threads in [1, 3, 5] {
-                let (_, xus) = table::xus_of(&program, &[], threads);
-                let ranges = xus.iter().filter(|x| x.construct == "range");
-                let sum = ranges.map(|x| x.number("iterations")).sum::<u64>();
-                let wanted = if is_counted { 64 } else { 0 };
-                assert_eq!(sum, wanted, "{what}, {threads} threads");
-            }
-            counted += usize::from(is_counted);
-        }
-    }
-    assert!(counted > 0, "all are listed without probe");
 }
 
 /// Compiles a source with OpenMP.

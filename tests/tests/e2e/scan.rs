@@ -100,6 +100,7 @@ fn agrees_with_objdump_and_source(name: &str, compiler: &str) {
         );
         // Source lines need debug information, and names of variables symbols; all else has to be the same without them.
         let nameless = |s| Site {
+            function: None,
             source: None,
             detail: None,
             ..s

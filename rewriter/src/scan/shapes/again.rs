@@ -2,12 +2,10 @@
 
 use super::division::Division;
 use super::loops::Shape;
-use super::{Analysis, NaturalLoop};
+use super::repeated::{self, REPEATED};
+use super::{Analysis, NaturalLoop, uses};
 use crate::model::{Action, ProbeSpec};
-use crate::scan::dataflow;
 use crate::scan::draft::Draft;
-use crate::scan::value::State;
-use iced_x86::{OpKind, Register};
 use ompfuse_format::abi::{MAX_FOLLOWERS, NO_ARG, Probe};
 use ompfuse_format::site::{Edge, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,6 +167,11 @@ pub(super) fn add_sharers(
             Some(branch) => {
                 let begin = add(a, shape, at, drafts);
                 drafts[begin].inline(again(shape.share));
+                if repeated::passes_by(a, id, &cycles, &[branch]) {
+                    drafts[begin].skip(REPEATED);
+                } else if uses::iterates_beside(a, id, branch, &cycles, drafts) {
+                    drafts[begin].skip("its iterations begin in front of its test");
+                }
                 out.push(Sharer {
                     begin,
                     branch: Some(branch),
@@ -180,7 +183,14 @@ pub(super) fn add_sharers(
             None => {
                 let tests = followed.then(|| a.tests_before(shape, division, &cycles, drafts));
                 match tests.flatten().filter(|tests| !tests.is_empty()) {
-                    Some(tests) => out.push(tested(a, shape, &tests, &cycles, drafts)),
+                    Some(tests) => {
+                        let sharer = tested(a, shape, &tests, &cycles, drafts);
+                        let begins: Vec<usize> = tests.into_iter().collect();
+                        if repeated::passes_by(a, id, &cycles, &begins) {
+                            sharer.tests.iter().for_each(|&t| drafts[t].skip(REPEATED));
+                        }
+                        out.push(sharer);
+                    }
                     None => threaded.push((at, cycles)),
                 }
             }
@@ -327,8 +337,17 @@ fn threads(
         let reach = a.reach(&places, drafts);
         let here: Vec<usize> = headers.intersection(&reach.blocks).copied().collect();
         if round > 0 && !here.is_empty() {
-            if !places.iter().all(|&p| uses(a, p, id, &here, drafts)) {
+            if !places
+                .iter()
+                .all(|&p| uses::is_loop(a, p, id, &here, drafts))
+            {
                 return (out, UNCLEAR);
+            }
+            let cycles = a.cycles().iter().filter(|c| here.contains(&c.header));
+            let cycles: Vec<&NaturalLoop> = cycles.collect();
+            let begins = places.iter().filter_map(|&p| a.body.block_at(p));
+            if repeated::passes_by(a, id, &cycles, &begins.collect::<Vec<_>>()) {
+                return (out, REPEATED);
             }
             if drafts[shape.begin].rare().follows.len() == MAX_FOLLOWERS {
                 return (out, "too many loops have the same bounds and one test");
@@ -376,26 +395,4 @@ fn threads(
         }
     }
     (out, UNCLEAR)
-}
-
-/// Whether what follows this place is the loop: its cycles, or a copy for few iterations that computes with its bounds.
-fn uses(a: &Analysis<'_, '_>, place: u64, id: u64, headers: &[usize], drafts: &[Draft]) -> bool {
-    let reach = a.reach(&[place], drafts);
-    if headers.iter().any(|h| reach.blocks.contains(h)) {
-        return true;
-    }
-    let related = |r: Register, state: &State| {
-        dataflow::number(r).is_some_and(|n| state.reg(n).division() == Some(id))
-    };
-    let mut found = false;
-    for &block in &reach.blocks {
-        a.visit(block, |_, insn, state| {
-            let operand = (0..insn.op_count()).any(|op| {
-                insn.op_kind(op) == OpKind::Register && related(insn.op_register(op), state)
-            });
-            let memory = related(insn.memory_base(), state) || related(insn.memory_index(), state);
-            found |= (operand || memory) && reach.insns.contains(&insn.ip());
-        });
-    }
-    found
 }

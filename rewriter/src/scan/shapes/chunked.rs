@@ -55,7 +55,19 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         match is_apart(a, at, cycle, drafts) {
             _ if !candidate.is_loop => {}
             true => _ = apart.insert(a.body.blocks[cycle.header].start, asked),
-            false => _ = found.insert(at, (candidate.cycles, candidate.minimum, asked)),
+            false => {
+                let other = found.get(&at).map(|f: &Found<'_>| f.0[0]);
+                // Another loop with the same bounds, which follows: nothing is compared in front of it.
+                let is_behind = |x: &NaturalLoop, y: &NaturalLoop| follows(a, at, x, y);
+                if other.is_some_and(|o| is_behind(cycle, o)) {
+                    apart.insert(a.body.blocks[cycle.header].start, asked);
+                    continue;
+                }
+                if let Some(o) = other.filter(|o| is_behind(o, cycle)) {
+                    apart.insert(a.body.blocks[o.header].start, asked);
+                }
+                found.insert(at, (candidate.cycles, candidate.minimum, asked));
+            }
         }
         if let Some((question, way)) = asked {
             one_sided.entry(question).or_default().insert(way);
@@ -92,12 +104,24 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             Err(why) => add(a, construct, *at, Err(why), drafts),
         }
     }
-    for at in apart.into_keys().filter(|&at| !in_chunk(at)) {
+    for at in apart.keys().copied().filter(|&at| !in_chunk(at)) {
         add(a, construct, at, Err(UNCOMPARED), drafts);
     }
-    for (&at, why) in several.iter().filter(|(at, _)| !in_chunk(**at)) {
+    let is_new = |at: u64| !in_chunk(at) && !apart.contains_key(&at);
+    for (&at, why) in several.iter().filter(|(at, _)| is_new(**at)) {
         add(a, construct, at, Err(why), drafts);
     }
+}
+
+/// The cycles of a loop, whether a minimum is chosen, and the question that only some threads come to it behind, with the way they take.
+type Found<'x> = (Vec<&'x NaturalLoop>, bool, Option<(usize, usize)>);
+
+/// Whether a cycle comes behind another one, and apart from it, where control doesn't pass the comparison at `at` between them. Where
+/// it comes back from the one to the other, they are forms of one loop.
+fn follows(a: &Analysis<'_, '_>, at: u64, cycle: &NaturalLoop, other: &NaturalLoop) -> bool {
+    let first = a.body.block_at(at).into_iter().collect();
+    let leads = |x: &NaturalLoop, y: &NaturalLoop| a.leads_to(x.header, y.header, &first);
+    cycle.blocks.is_disjoint(&other.blocks) && leads(other, cycle) && !leads(cycle, other)
 }
 
 /// Where what is compared comes from, found when it is first asked for.

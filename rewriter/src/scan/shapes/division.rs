@@ -73,7 +73,11 @@ pub(super) fn diverging<'x>(
         // Where nothing can overflow, the range is empty when the quotient is 0.
         let asks_zero = matches!(decision.branch.mnemonic(), Mnemonic::Je | Mnemonic::Jne)
             && (x == Value::Const(0) || y == Value::Const(0));
+        // Where the thread is known to be the first, this is the comparison with the remainder.
+        let asks_remainder =
+            [x, y].contains(&Value::Remainder(id)) && [x, y].contains(&Value::Const(0));
         (decision.is_ordering() || asks_zero)
+            && !asks_remainder
             && (related(x) && other(y) || related(y) && other(x))
             && x != Value::Query(rank)
             && y != Value::Query(rank)
@@ -173,17 +177,16 @@ fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
 
 /// Whether the division is hoisted out of a cycle that asks for the remainder in every round: gcc multiplies before it asks
 /// then, so that the product doesn't tell; code written by hand has its range before the cycle.
-pub(super) fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64, first: usize) -> bool {
+pub(super) fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64) -> bool {
     let rank = Value::Query(rank(division.by));
     let asks = |d: &Decision| {
         d.values == (rank, Value::Remainder(id)) || d.values == (Value::Remainder(id), rank)
     };
-    a.cycles().iter().any(|c| {
-        c.blocks.contains(&first)
-            && !c.blocks.contains(&division.block)
-            && a.decisions
-                .iter()
-                .any(|(b, d)| c.blocks.contains(b) && asks(d))
+    let others = BTreeSet::from([division.block]);
+    let mut asking = a.decisions.iter().filter(|(_, d)| asks(d));
+    asking.any(|(&b, _)| {
+        let succs = &a.body.blocks[b].succs;
+        succs.iter().any(|&s| a.leads_to(s, b, &others))
     })
 }
 

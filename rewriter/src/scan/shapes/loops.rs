@@ -8,12 +8,13 @@
 //! ```
 
 use super::division::{Division, add_begin, asks_again, displaced, diverging, leaves_cycle, rank};
-use super::{Analysis, Noticed, again, fused, shares};
+use super::{Analysis, NaturalLoop, Noticed, again, fused, repeated, shares};
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
-use ompfuse_format::site::Outcome;
+use ompfuse_format::Construct;
+use ompfuse_format::site::{Edge, Outcome};
 use ompfuse_patterns::Query;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop that a division begins.
 pub(super) struct Shape {
@@ -34,6 +35,85 @@ pub(super) struct Shape {
 /// Why a division is left alone whose results nothing is multiplied with.
 const NOT_OURS: &str = "a loop divided by hand, or in a form that is not gcc's";
 
+/// Why a loop has no probe whose test is that of others too.
+const UNTESTED: &str = "its diverging branch wasn't found";
+
+/// Whether a division is gcc's, but no branch depends on its results alone: on other paths others were computed.
+fn is_tested_elsewhere(a: &Analysis<'_, '_>, division: &Division, id: u64, block: usize) -> bool {
+    let rank = rank(division.by);
+    let (at, size) = (division.insn.ip(), division.size);
+    asking(a, id, rank).next().is_some()
+        && diverging(a, id, block, rank).next().is_none()
+        && shares::origin(a, at, division.block, division.by, size) == shares::Origin::Loop
+}
+
+/// Lists further loops with the results of division `id`, computed in `blocks`: where the remainder is asked for, and no branch on
+/// these results follows before they are computed again, or what ends a loop.
+fn list_others(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    blocks: &[usize],
+    shapes: &[Shape],
+    drafts: &mut Vec<Draft>,
+) {
+    let own = |s: &&Shape| a.flow.name(drafts[s.share].address) == id;
+    let own: Vec<&Shape> = shapes.iter().filter(own).collect();
+    let Some(shape) = own.first() else {
+        return;
+    };
+    let (rank, construct) = match drafts[shape.share].construct {
+        Construct::Distribute => (Query::TeamNum, Construct::Distribute),
+        other => (Query::ThreadNum, other),
+    };
+    let tests: BTreeSet<usize> = own
+        .iter()
+        .flat_map(|s| s.others.iter().chain([&s.first]))
+        .copied()
+        .collect();
+    let ends = |&b: &usize| blocks.contains(&b) || a.closing_in(b, drafts).is_some();
+    let ends: BTreeSet<usize> = (0..a.body.blocks.len()).filter(ends).collect();
+    let leads = |block: usize| {
+        let succs = &a.body.blocks[block].succs;
+        let all = || {
+            succs
+                .iter()
+                .flat_map(|&s| tests.iter().map(move |&t| (s, t)))
+        };
+        tests.contains(&block) || all().any(|(s, t)| a.leads_to(s, t, &ends))
+    };
+    let others: Vec<u64> = asking(a, id, rank)
+        .filter(|&(b, _)| !leads(b))
+        .map(|c| c.1)
+        .collect();
+    for at in others {
+        let mut draft = Draft::new(at, construct, Edge::Begin);
+        draft.function = a.function();
+        draft.detail = Some("static".into());
+        draft.skip(UNTESTED);
+        drafts.push(draft);
+    }
+}
+
+/// The comparisons of the thread's number with the remainder of division `id`: block and address.
+fn asking(a: &Analysis<'_, '_>, id: u64, rank: Query) -> impl Iterator<Item = (usize, u64)> {
+    let asks = move |(x, y): (Value, Value)| {
+        let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
+        is(x, y) || is(y, x)
+    };
+    let compared = a.noticed.comparisons.iter();
+    compared.filter(move |c| asks(c.2)).map(|c| (c.0, c.1))
+}
+
+/// The block at whose branch a loop begins that is far from its division: the diverging one, or the question for the remainder in
+/// front of it, whose other way goes around that, if both are as often executed.
+fn place_apart(a: &Analysis<'_, '_>, origin: usize, first: usize) -> usize {
+    let together = |c: &NaturalLoop| c.blocks.contains(&origin) || !c.blocks.contains(&first);
+    match a.decisions.contains_key(&origin) && a.cycles().iter().all(together) {
+        true => origin,
+        false => first,
+    }
+}
+
 /// Whether a division may begin a loop, or has to be listed: those of others don't ask for the remainder.
 pub(super) fn possible(noticed: &Noticed) -> bool {
     let asks = |pair: (Value, Value)| {
@@ -53,9 +133,11 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let divisions: BTreeMap<u64, Division> = all.map(|d| (d.insn.ip(), d.clone())).collect();
     // Divisions on different paths may have the code behind them in common: all are behind this block.
     let mut over: BTreeMap<u64, usize> = BTreeMap::new();
-    let mut over_count: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut with: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (&at, division) in &divisions {
-        *over_count.entry(a.flow.name(at)).or_default() += 1;
+        with.entry(a.flow.name(at))
+            .or_default()
+            .push(division.block);
         let block = over.entry(a.flow.name(at)).or_insert(division.block);
         while !a.dom.dominates(*block, division.block) {
             match a.dom.parent(*block) {
@@ -68,18 +150,18 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     for (at, division) in divisions {
         let id = a.flow.name(at);
         let Some((mut origin, first, others)) = shape(a, id, over[&id], division.by) else {
-            if division.size == 1 {
-                // Source code has no divisions of bytes of its own: C's have the width of int.
+            // Source code has no divisions of bytes of its own: C's have the width of int.
+            if division.size == 1 || is_tested_elsewhere(a, &division, id, over[&id]) {
                 let begin = add_begin(a, &division, drafts);
-                drafts[begin].skip("its diverging branch wasn't found");
+                drafts[begin].skip(UNTESTED);
             }
             continue;
         };
         let origin_of = shares::origin(a, at, division.block, division.by, division.size);
-        if origin_of == shares::Origin::ByHand && !asks_again(a, &division, id, first) {
+        if origin_of == shares::Origin::ByHand && !asks_again(a, &division, id) {
             continue;
         }
-        let alone = over_count[&id] == 1;
+        let alone = with[&id].len() == 1;
         let mut begin = add_begin(a, &division, drafts);
         let share = begin;
         if origin_of == shares::Origin::Unclear {
@@ -90,11 +172,20 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             if again::tests_in_iterations(a, &division, first) {
                 drafts[begin].skip("its test is in the cycle of its iterations");
             } else if alone {
-                begin = again::add_apart(a, share, first, drafts);
-                origin = first;
+                origin = place_apart(a, origin, first);
+                begin = again::add_apart(a, share, origin, drafts);
             } else {
                 drafts[begin].skip(why);
             }
+        }
+        let apart = [origin];
+        let begins = match share == begin {
+            true => &with[&id][..],
+            false => &apart,
+        };
+        if drafts[begin].action.is_some() && repeated::passes_by_test(a, id, first, begins, drafts)
+        {
+            drafts[begin].skip(repeated::REPEATED);
         }
         // Of two divisions with the code behind them in common the first is the region.
         let root = *roots.entry(id).or_insert(begin);
@@ -117,6 +208,9 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut more = Vec::new();
     for s in &shapes {
         more.extend(again::add_sharers(a, s, drafts));
+    }
+    for (&id, blocks) in &with {
+        list_others(a, id, blocks, &shapes, drafts);
     }
     for sharer in &more {
         for &test in &sharer.tests {
@@ -192,15 +286,7 @@ fn shape(
     by: Query,
 ) -> Option<(usize, usize, Vec<usize>)> {
     let rank = rank(by);
-    let asks_remainder = |(x, y): (Value, Value)| {
-        let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
-        is(x, y) || is(y, x)
-    };
-    let compared = a.noticed.comparisons.iter();
-    let asked: Vec<(usize, u64)> = compared
-        .filter(|c| asks_remainder(c.2))
-        .map(|c| (c.0, c.1))
-        .collect();
+    let asked: Vec<(usize, u64)> = asking(a, id, rank).collect();
     if asked.is_empty() {
         return None;
     }
@@ -215,13 +301,11 @@ fn shape(
     if !asked.iter().any(before) || leaves_cycle(a, first, block) {
         return None;
     }
-    let asks: Vec<usize> = a
-        .decisions
-        .iter()
-        .filter(|(_, d)| asks_remainder(d.values))
-        .map(|(&b, _)| b)
-        .filter(|&b| a.dom.dominates(block, b))
-        .collect();
+    let decides = |&(b, at): &(usize, u64)| {
+        let decision = a.decisions.get(&b);
+        decision.is_some_and(|d| a.body.insns[d.compare].ip() == at) && a.dom.dominates(block, b)
+    };
+    let asks: Vec<usize> = asked.iter().filter(|c| decides(c)).map(|c| c.0).collect();
     Some((origin(a, first, &asks), first, others.to_vec()))
 }
 

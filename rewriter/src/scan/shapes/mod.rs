@@ -11,6 +11,7 @@ mod loops;
 mod master;
 mod place_ends;
 mod reach;
+mod repeated;
 mod several;
 mod shares;
 mod single;
@@ -267,7 +268,7 @@ fn compared(insn: &Instruction, mut values: (Value, Value)) -> Option<(Value, Va
 }
 
 /// The comparison whose flags the branch at the block's end reads.
-fn compare_before(body: &Body, block: usize) -> Option<usize> {
+pub(super) fn compare_before(body: &Body, block: usize) -> Option<usize> {
     let range = body.blocks[block].insns.clone();
     let last = range.end.checked_sub(1)?;
     let source = (range.start..last)

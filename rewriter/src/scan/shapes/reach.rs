@@ -61,6 +61,21 @@ impl Analysis<'_, '_> {
         reach
     }
 
+    /// Whether control comes from a block to another without passing one of `others` in between.
+    pub(super) fn leads_to(&self, from: usize, to: usize, others: &BTreeSet<usize>) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut work = vec![from];
+        while let Some(block) = work.pop() {
+            if block == to {
+                return true;
+            }
+            if !others.contains(&block) && seen.insert(block) {
+                work.extend_from_slice(&self.body.blocks[block].succs);
+            }
+        }
+        false
+    }
+
     /// The place behind a call that only the call leads to.
     pub(super) fn behind(&self, call: u64) -> Option<u64> {
         let at = self.body.insns[self.body.insn_at(call)?].next_ip();

@@ -133,11 +133,25 @@ impl<'x, 'm, 'a> Run<'x, 'm, 'a> {
         run
     }
 
+    /// With what the data flow knows of registers at a block's beginning: behind it other paths may bring others.
+    fn machine(&self, block: usize) -> Machine {
+        let mut machine = Machine::default();
+        let first = self.a.body.blocks[block].insns.start;
+        self.a.visit(block, |i, _, state| {
+            if i == first {
+                for (n, known) in machine.regs.iter_mut().enumerate() {
+                    *known = self.number(state.reg(n)).map(|v| (v, 8));
+                }
+            }
+        });
+        machine
+    }
+
     /// Executes from the division's block on.
     fn all(&mut self, block: usize) {
         let a = self.a;
         let mut visits: BTreeMap<usize, u8> = BTreeMap::new();
-        let mut work = VecDeque::from([(block, Machine::default())]);
+        let mut work = VecDeque::from([(block, self.machine(block))]);
         while let Some((block, mut machine)) = work.pop_front() {
             let visited = visits.entry(block).or_default();
             if *visited == VISITS {

@@ -1,11 +1,13 @@
-//! What instructions use, for those who follow something of their own through a cycle.
+//! What instructions use, for those who follow something of their own through a cycle, and which code uses a thread's share.
 
+use super::{Analysis, NaturalLoop};
 use crate::scan::Module;
 use crate::scan::dataflow;
+use crate::scan::draft::Draft;
 use crate::scan::ops::VOLATILE;
 use crate::scan::slots::Slot;
 use crate::scan::value::State;
-use iced_x86::{Instruction, OpAccess, OpKind, Register, UsedMemory};
+use iced_x86::{Instruction, Mnemonic, OpAccess, OpKind, Register, UsedMemory};
 
 /// The general registers that a call may change, a bit for each.
 pub(super) fn changed(module: &Module<'_>, call: &Instruction) -> u16 {
@@ -49,4 +51,59 @@ pub(super) fn is_write(access: OpAccess) -> bool {
         access,
         A::Write | A::CondWrite | A::ReadWrite | A::ReadCondWrite
     )
+}
+
+/// Whether what follows this place is the loop: its cycles, or a copy for few iterations that computes with its bounds.
+pub(super) fn is_loop(
+    a: &Analysis<'_, '_>,
+    place: u64,
+    id: u64,
+    headers: &[usize],
+    drafts: &[Draft],
+) -> bool {
+    let reach = a.reach(&[place], drafts);
+    if headers.iter().any(|h| reach.blocks.contains(h)) {
+        return true;
+    }
+    let related = |r, state: &State| is_related(id, r, state);
+    let mut found = false;
+    for &block in &reach.blocks {
+        a.visit(block, |_, insn, state| {
+            let operand = (0..insn.op_count()).any(|op| {
+                insn.op_kind(op) == OpKind::Register && related(insn.op_register(op), state)
+            });
+            let memory = related(insn.memory_base(), state) || related(insn.memory_index(), state);
+            found |= (operand || memory) && reach.insns.contains(&insn.ip());
+        });
+    }
+    found
+}
+
+/// Whether a register holds what was computed from division `id`.
+fn is_related(id: u64, register: Register, state: &State) -> bool {
+    dataflow::number(register).is_some_and(|n| state.reg(n).division() == Some(id))
+}
+
+/// Whether where the branch of a block passes cycles by, elements are used all the same: it stands among a loop's iterations, and
+/// chooses between those of vectors and single ones.
+pub(super) fn iterates_beside(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    branch: usize,
+    cycles: &[&NaturalLoop],
+    drafts: &[Draft],
+) -> bool {
+    a.body.blocks[branch].succs.iter().any(|&side| {
+        let place = a.body.blocks[side].start;
+        let reach = a.reach(&[place], drafts);
+        let mut found = false;
+        a.visit(side, |_, insn, state| {
+            let element = (0..insn.op_count()).any(|op| insn.op_kind(op) == OpKind::Memory)
+                && insn.mnemonic() != Mnemonic::Lea;
+            let of_share = is_related(id, insn.memory_base(), state)
+                || is_related(id, insn.memory_index(), state);
+            found |= element && of_share && reach.insns.contains(&insn.ip());
+        });
+        found && cycles.iter().all(|c| !reach.blocks.contains(&c.header))
+    })
 }

@@ -302,15 +302,5 @@ pub(super) fn leads_into(
     if cycle.blocks.contains(&branch) {
         return cycle.blocks.contains(&side);
     }
-    let mut seen = BTreeSet::from([branch]);
-    let mut work = vec![side];
-    while let Some(block) = work.pop() {
-        if block == cycle.header {
-            return true;
-        }
-        if seen.insert(block) {
-            work.extend_from_slice(&a.body.blocks[block].succs);
-        }
-    }
-    false
+    a.leads_to(side, cycle.header, &BTreeSet::from([branch]))
 }

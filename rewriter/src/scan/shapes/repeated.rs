@@ -1,0 +1,253 @@
+//! Static loops whose iterations are executed again without passing what begins the loop: where a loop is in a cycle, and nobody
+//! waits behind it, gcc may divide and test once, in front of all rounds.
+
+use super::uses::{changed, is_read, is_write, slot};
+use super::{Analysis, NaturalLoop, again, is_call};
+use crate::scan::draft::Draft;
+use crate::scan::slots::Slot;
+use crate::scan::value::{State, Value};
+use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind, Register, UsedMemory};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a loop has no probe of which that is true.
+pub(super) const REPEATED: &str = "it is repeated without its test";
+
+/// Whether one of a loop's cycles, over the results of division `id`, is executed once more on a way that passes none of the blocks
+/// `begins`: its counter begins anew there, with values that are the same in every round. In a loop's own outer cycle it
+/// begins with others, or what is counted there isn't the share.
+pub(super) fn passes_by(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    cycles: &[&NaturalLoop],
+    begins: &[usize],
+) -> bool {
+    let is_inside = |c: &NaturalLoop| {
+        let around = |o: &&NaturalLoop| o.header != c.header && o.blocks.contains(&c.header);
+        cycles.iter().any(around)
+    };
+    let mut outermost = cycles.iter().filter(|c| !is_inside(c));
+    outermost.any(|c| {
+        let around = around(a, c.header, begins);
+        !around.is_subset(&c.blocks) && Round::of(a, c, &around).begins_anew(c, id)
+    })
+}
+
+/// The same of the loop whose diverging branch is that of block `first`, for the cycles behind that.
+pub(super) fn passes_by_test(
+    a: &Analysis<'_, '_>,
+    id: u64,
+    first: usize,
+    begins: &[usize],
+    drafts: &[Draft],
+) -> bool {
+    let extent = a.extent(first, drafts);
+    let own = |c: &&NaturalLoop| {
+        let begins = begins.iter().any(|b| c.blocks.contains(b));
+        extent.contains(&c.header) && !begins && again::iterates(a, c, id)
+    };
+    let own: Vec<&NaturalLoop> = a.cycles().iter().filter(own).collect();
+    passes_by(a, id, &own, begins)
+}
+
+/// The blocks on ways from a block back to it that pass none of others.
+fn around(a: &Analysis<'_, '_>, block: usize, others: &[usize]) -> BTreeSet<usize> {
+    let reached = |neighbours: &dyn Fn(usize) -> Vec<usize>| {
+        let mut seen = BTreeSet::new();
+        let mut work = vec![block];
+        while let Some(at) = work.pop() {
+            if !others.contains(&at) && seen.insert(at) {
+                work.extend(neighbours(at));
+            }
+        }
+        seen
+    };
+    &reached(&|b| a.body.blocks[b].succs.to_vec()) & &reached(&|b| a.body.blocks[b].preds.to_vec())
+}
+
+/// A general or vector register, or a place on the stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Register(Register),
+    Stack(Slot),
+}
+
+/// What a place's value is computed from: the values that places had when the cycle was begun the last time; `None`: from others too.
+type Origin = Option<BTreeSet<Place>>;
+
+/// The places that were written since then; the others have their values still.
+type Written = BTreeMap<Place, Origin>;
+
+/// One way around, from a cycle's beginning to its next beginning.
+struct Round<'x, 'm, 'a> {
+    a: &'x Analysis<'m, 'a>,
+    info: InstructionInfoFactory,
+    /// At the cycle's next beginning.
+    end: Written,
+}
+
+impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
+    fn of(a: &'x Analysis<'m, 'a>, cycle: &NaturalLoop, around: &BTreeSet<usize>) -> Self {
+        let mut round = Round {
+            a,
+            info: InstructionInfoFactory::new(),
+            end: Written::new(),
+        };
+        // What the cycle itself writes is lost.
+        let mut changed = Written::new();
+        for &block in &cycle.blocks {
+            a.visit(block, |_, insn, state| {
+                round.step(&mut changed, insn, state)
+            });
+        }
+        for origin in changed.values_mut() {
+            *origin = None;
+        }
+        let is_behind = |b: &&usize| around.contains(b) && !cycle.blocks.contains(b);
+        let mut starts: BTreeMap<usize, Written> = BTreeMap::new();
+        for block in &cycle.blocks {
+            for &to in a.body.blocks[*block].succs.iter().filter(is_behind) {
+                starts.insert(to, changed.clone());
+            }
+        }
+        let mut work: BTreeSet<usize> = starts.keys().copied().collect();
+        let mut end: Option<Written> = None;
+        while let Some(at) = work.pop_first() {
+            let mut written = starts[&at].clone();
+            a.visit(at, |_, insn, state| round.step(&mut written, insn, state));
+            let succs = &a.body.blocks[at].succs;
+            for &to in succs.iter().filter(is_behind) {
+                let known = starts.get(&to);
+                let all = known.map_or_else(|| written.clone(), |known| joined(known, &written));
+                if known != Some(&all) {
+                    starts.insert(to, all);
+                    work.insert(to);
+                }
+            }
+            if succs.contains(&cycle.header) {
+                end = Some(end.map_or_else(|| written.clone(), |end| joined(&end, &written)));
+            }
+        }
+        round.end = end.unwrap_or_default();
+        round
+    }
+
+    /// Whether what the cycle compares where it is left, a share's part, begins with what it began with the last time.
+    fn begins_anew(&mut self, cycle: &NaturalLoop, id: u64) -> bool {
+        let a = self.a;
+        let related = |v: Value| v.division() == Some(id);
+        let leaving = a.decisions.iter().filter(|(b, d)| {
+            cycle.blocks.contains(b)
+                && a.leaves(**b, cycle)
+                && (related(d.values.0) || related(d.values.1))
+        });
+        let mut found = false;
+        for (&block, decision) in leaving {
+            a.visit(block, |i, insn, state| {
+                if i == decision.compare {
+                    found |= (0..insn.op_count().min(2)).all(|op| self.is_same(insn, op, state));
+                }
+            });
+        }
+        found
+    }
+
+    /// Whether an operand has the value again that it had at the cycle's last beginning.
+    fn is_same(&mut self, insn: &Instruction, operand: u32, state: &State) -> bool {
+        let place = match insn.op_kind(operand) {
+            OpKind::Register => Place::Register(insn.op_register(operand).full_register()),
+            OpKind::Memory => {
+                let memory = self.info.info(insn).used_memory();
+                match memory.iter().find_map(|m| slot(m, state)) {
+                    Some(slot) if !self.a.flow.is_exposed(slot) => Place::Stack(slot),
+                    _ => return false,
+                }
+            }
+            _ => return true,
+        };
+        match self.end.get(&place) {
+            None => true,
+            Some(origin) => origin
+                .as_ref()
+                .is_some_and(|from| from.iter().all(|p| !self.end.contains_key(p))),
+        }
+    }
+
+    /// Executes an instruction.
+    fn step(&mut self, written: &mut Written, insn: &Instruction, state: &State) {
+        let a = self.a;
+        if is_call(insn) {
+            let changed = changed(a.module, insn);
+            for n in (0..16).filter(|n| changed & 1 << n != 0) {
+                written.insert(Place::Register(Register::RAX + n), None);
+            }
+            for n in 0..16 {
+                written.insert(Place::Register(Register::ZMM0 + n), None);
+            }
+            return;
+        }
+        let info = self.info.info(insn);
+        let mut origin: Origin = Some(BTreeSet::new());
+        let mut add = |place: Option<Place>| match (place, &mut origin) {
+            (Some(place), Some(all)) => match written.get(&place) {
+                Some(Some(from)) => all.extend(from),
+                Some(None) => origin = None,
+                None => _ = all.insert(place),
+            },
+            _ => origin = None,
+        };
+        for used in info.used_registers().iter().filter(|r| is_read(r.access())) {
+            let register = used.register().full_register();
+            if register != Register::RSP && !is_cleared(insn) {
+                add(Some(Place::Register(register)));
+            }
+        }
+        // Others may write what others know.
+        let own = |at: &Slot| !a.flow.is_exposed(*at);
+        let at = |m: &UsedMemory| slot(m, state).filter(own).map(Place::Stack);
+        for memory in info.used_memory().iter().filter(|m| is_read(m.access())) {
+            add(at(memory));
+        }
+        let memory = info.used_memory().iter();
+        let places = memory.filter_map(|m| Some((at(m)?, m.access())));
+        let registers = info.used_registers().iter().map(|r| {
+            let register = r.register().full_register();
+            (Place::Register(register), r.access())
+        });
+        let all: Vec<(Place, OpAccess)> = places.chain(registers).collect();
+        for (place, access) in all {
+            if is_write(access) && place != Place::Register(Register::RSP) {
+                written.insert(place, origin.clone());
+            }
+        }
+    }
+}
+
+/// Whether an instruction makes a register 0 whatever it held.
+fn is_cleared(insn: &Instruction) -> bool {
+    use iced_x86::Mnemonic as M;
+    let clears = matches!(
+        insn.mnemonic(),
+        M::Xor | M::Sub | M::Pxor | M::Xorps | M::Xorpd
+    );
+    let same = insn.op_kind(0) == OpKind::Register && insn.op_kind(1) == OpKind::Register;
+    clears && same && insn.op0_register() == insn.op1_register()
+}
+
+/// What one of two ways brings: a place that only one of them writes may have its value still.
+fn joined(x: &Written, y: &Written) -> Written {
+    let origin = |written: &Written, place: Place| match written.get(&place) {
+        Some(origin) => origin.clone(),
+        None => Some(BTreeSet::from([place])),
+    };
+    let all: BTreeSet<Place> = x.keys().chain(y.keys()).copied().collect();
+    all.into_iter()
+        .map(|place| {
+            let both = (origin(x, place), origin(y, place));
+            let from = match both {
+                (Some(x), Some(y)) => Some(&x | &y),
+                _ => None,
+            };
+            (place, from)
+        })
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! Static loops that are repeated inside parallel regions: compilers keep in later rounds what they know of the first one.
+
+use super::compile;
+use ompfuse_tests::scan::Scan;
+use ompfuse_tests::{fixture, table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+const COMPILERS: [&str; 2] = ["gcc", "gcc-11"];
+
+const LEVELS: [&str; 5] = ["-O0", "-O1", "-O2", "-O3", "-Os"];
+
+/// In each function every iteration is counted, or one of its loops is listed without probe.
+#[test]
+fn repeated_loops_are_all_counted_or_listed() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/behaviour/repeated.c");
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let program = folder.path().join("program");
+    let (mut counted, mut listed) = (0, 0);
+    for compiler in COMPILERS {
+        for level in LEVELS {
+            compile(compiler, level, &source, &program);
+            let scan = Scan::of(&program);
+            let loops = scan.sites.iter().filter(|s| s.construct == "loop");
+            let of = |name: &Option<String>| {
+                let name = name.as_deref().unwrap_or_default();
+                name.split('.').next().unwrap_or_default().to_owned()
+            };
+            let skipped = loops.filter(|s| s.outcome == "skipped");
+            let skipped: BTreeSet<String> = skipped.map(|s| of(&s.function)).collect();
+            for (args, threads) in [(&[][..], 1), (&[], 3), (&[], 5), (&["few"], 3)] {
+                let (output, xus) = table::xus_of(&program, args, threads);
+                let mut sums: BTreeMap<String, u64> = BTreeMap::new();
+                for range in xus.iter().filter(|x| x.construct == "range") {
+                    let function = of(&range.columns.get("function").cloned());
+                    *sums.entry(function).or_default() += range.number("iterations");
+                }
+                for (function, wanted) in fixture::counts(&output.text()) {
+                    let what =
+                        format!("{function}, {compiler} {level}, {args:?}, {threads} threads");
+                    let sum = sums.get(&function).copied().unwrap_or(0);
+                    match skipped.contains(&function) {
+                        true => assert!(sum <= wanted, "{what}: {sum} of {wanted}"),
+                        false => assert_eq!(sum, wanted, "{what}"),
+                    }
+                    listed += usize::from(skipped.contains(&function));
+                    counted += usize::from(sum == wanted);
+                }
+            }
+        }
+    }
+    assert!(counted > 2 * listed, "{counted} counted, {listed} listed");
+}
+
+/// A loop with chunks and constant bounds that is repeated: compilers compare its first chunk once, in front of all repetitions.
+#[test]
+fn repeated_chunks_are_all_counted_or_listed() {
+    let source = r#"#include <stdio.h>
+double v[200], w[200], b[200][200];
+int main(int argc, char **argv) {
+  int m = argc + 3;
+  #pragma omp parallel
+  for (int round = 0; round < 2; round++) {
+    #pragma omp for schedule(static, 2) nowait
+    for (short i = 2; i < 97; i += 3) {
+      double sum = 0;
+      for (int j = 0; j < m; j++) sum += b[i][j] * w[j];
+      v[i] = sum;
+    }
+  }
+  printf("%g\n", v[3]);
+}
+"#;
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
+    std::fs::write(&file, source).expect("there is room for a source");
+    let mut counted = 0;
+    for compiler in COMPILERS {
+        for level in LEVELS {
+            let what = format!("{compiler} {level}");
+            compile(compiler, level, &file, &program);
+            let scan = Scan::of(&program);
+            let loops = scan.sites.iter().filter(|s| s.construct == "loop");
+            let begins: Vec<_> = loops.filter(|s| s.edge == "begin").collect();
+            assert_eq!(begins.len(), 1, "{what}: {begins:?}");
+            let is_counted = begins[0].outcome != "skipped";
+            for threads in [1, 3, 5] {
+                let (_, xus) = table::xus_of(&program, &[], threads);
+                let ranges = xus.iter().filter(|x| x.construct == "range");
+                let sum = ranges.map(|x| x.number("iterations")).sum::<u64>();
+                let wanted = if is_counted { 64 } else { 0 };
+                assert_eq!(sum, wanted, "{what}, {threads} threads");
+            }
+            counted += usize::from(is_counted);
+        }
+    }
+    assert!(counted > 0, "all are listed without probe");
+}
