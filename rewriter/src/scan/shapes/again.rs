@@ -25,6 +25,11 @@ pub(super) struct Sharer {
 }
 
 impl Sharer {
+    /// Where it begins, but for what [`Sharer::tests`] tell.
+    pub(super) fn places(&self) -> &[u64] {
+        &self.places
+    }
+
     /// Adds its end.
     pub(super) fn add_end(&self, a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         match self.branch {
@@ -152,9 +157,7 @@ pub(super) fn add_sharers(
     if id != address {
         return out; // the other division has them
     }
-    let Some(division) = a.body.block_at(id) else {
-        return out;
-    };
+    let division = shape.over;
     let followed = shape.alone && drafts[shape.begin].action.is_some();
     let mut threaded = Vec::new();
     for (at, cycles) in groups(a, shape, id, division, drafts) {

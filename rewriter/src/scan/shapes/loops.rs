@@ -8,7 +8,7 @@
 //! ```
 
 use super::division::{Division, add_begin, asks_again, displaced, diverging, leaves_cycle, rank};
-use super::{Analysis, NaturalLoop, Noticed, again, fused, repeated, shares};
+use super::{Analysis, NaturalLoop, Noticed, again, beyond, fused, repeated, shares};
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
 use ompfuse_format::Construct;
@@ -30,6 +30,8 @@ pub(super) struct Shape {
     pub others: Vec<usize>,
     /// No other division has the code behind it in common.
     pub alone: bool,
+    /// The block that all divisions with that code in common are behind.
+    pub over: usize,
 }
 
 /// Why a division is left alone whose results nothing is multiplied with.
@@ -197,6 +199,7 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             first,
             others,
             alone,
+            over: over[&id],
         });
     }
     // A loop's begin ends what is open before it.
@@ -206,8 +209,14 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         }
     }
     let mut more = Vec::new();
+    let mut listed = BTreeSet::new();
     for s in &shapes {
+        let count = drafts.len();
         more.extend(again::add_sharers(a, s, drafts));
+        let mut added = drafts[count..].iter();
+        if added.any(|d| d.outcome == Outcome::Skipped) {
+            listed.insert(a.flow.name(drafts[s.share].address));
+        }
     }
     for (&id, blocks) in &with {
         list_others(a, id, blocks, &shapes, drafts);
@@ -217,6 +226,7 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             a.calls.insert(drafts[test].address, test);
         }
     }
+    beyond::list(a, &shapes, (&more, &listed), drafts);
     for s in &shapes {
         if drafts[s.begin].action.is_some() {
             a.add_end(s.begin, s.origin, s.first, drafts);

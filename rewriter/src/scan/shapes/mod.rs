@@ -1,6 +1,7 @@
 //! Constructs for which compilers make no call: found from values and control flow.
 
 pub(super) mod again;
+mod beyond;
 mod chunked;
 mod copies;
 pub(super) mod dealt;

@@ -79,9 +79,14 @@ pub(super) fn is_loop(
     found
 }
 
+/// The division that what a register holds was computed from.
+pub(super) fn division(register: Register, state: &State) -> Option<u64> {
+    state.reg(dataflow::number(register)?).division()
+}
+
 /// Whether a register holds what was computed from division `id`.
 fn is_related(id: u64, register: Register, state: &State) -> bool {
-    dataflow::number(register).is_some_and(|n| state.reg(n).division() == Some(id))
+    division(register, state) == Some(id)
 }
 
 /// Whether where the branch of a block passes cycles by, elements are used all the same: it stands among a loop's iterations, and
