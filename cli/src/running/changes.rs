@@ -15,10 +15,11 @@ use super::{Running, records};
 use crate::select::{self, Pattern};
 use crate::{counters, simulate};
 use anyhow::{Context, Result, bail, ensure};
+use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::USER_MODULE;
 use ompfuse_format::run::{RunModule, TAKES_TURNS};
 use ompfuse_format::simulated;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The word for the event set that the recording began with, or for that of regions without one of their own.
@@ -232,6 +233,16 @@ impl Changes {
                 all().next().is_none() || !state.sets.iter().any(|s| s.contains(TAKES_TURNS)),
                 "process {} is recorded with --multiplex: its events stay",
                 process.pid
+            );
+            // Who finds no room half-way has changed something already, and filled the room.
+            let is_new = |names: &&str| !state.sets.iter().any(|s| s == names);
+            let new: BTreeSet<&str> = all().filter(is_new).collect();
+            ensure!(
+                state.sets.len() + new.len() <= MAX_SETS,
+                "process {} can have {MAX_SETS} event sets; it has {}, and these would be {} more",
+                process.pid,
+                state.sets.len(),
+                new.len()
             );
             let simulates = state
                 .sets

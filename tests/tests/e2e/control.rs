@@ -345,6 +345,24 @@ fn what_cannot_be_changed_is_said() {
     assert!(refused(&[out, "--events", "cycle"]).contains("no event is called `cycle`"));
     let several = refused(&[out, "--events", "task-clock", "--events", "page-faults"]);
     assert!(several.contains("need --rotate"), "{several}");
+    // More sets than there is room for: none of them is there afterwards.
+    let many = steady.folder.path().join("many");
+    let names = [
+        "task-clock",
+        "page-faults",
+        "minor-faults",
+        "major-faults",
+        "context-switches",
+    ];
+    let pairs = names
+        .iter()
+        .flat_map(|a| names.map(|b| format!("events {a},{b}\n")));
+    let lines: String = pairs
+        .filter(|l| !names.iter().any(|n| l.matches(n).count() > 1))
+        .collect();
+    std::fs::write(&many, lines + "rotate 3\n").expect("a file can be written");
+    let full = refused(&[out, "--reload", many.to_str().expect("text")]);
+    assert!(full.contains("these would be 20 more"), "{full}");
     assert!(refused(&[out, "--rotate", "3"]).contains("one event set only"));
     assert!(refused(&[out, "--reload", "/nonexistent"]).contains("cannot read /nonexistent"));
     // By its number, and through a file.
