@@ -3,10 +3,13 @@
 
 use super::uses::{changed, is_read, is_write, slot};
 use super::{Analysis, NaturalLoop, again, is_call};
+use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
-use iced_x86::{Instruction, InstructionInfoFactory, OpAccess, OpKind, Register, UsedMemory};
+use iced_x86::{
+    Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a loop has no probe of which that is true.
@@ -71,8 +74,28 @@ enum Place {
     Stack(Slot),
 }
 
-/// What a place's value is computed from: the values that places had when the cycle was begun the last time; `None`: from others too.
-type Origin = Option<BTreeSet<Place>>;
+/// What a place's value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Origin {
+    /// The values that places had when the cycle was begun the last time; `None`: from others too.
+    from: Option<BTreeSet<Place>>,
+    /// It is one of these values.
+    is_copy: bool,
+}
+
+impl Origin {
+    fn own(place: Place) -> Origin {
+        Origin {
+            from: Some(BTreeSet::from([place])),
+            is_copy: true,
+        }
+    }
+
+    const UNKNOWN: Origin = Origin {
+        from: None,
+        is_copy: false,
+    };
+}
 
 /// The places that were written since then; the others have their values still.
 type Written = BTreeMap<Place, Origin>;
@@ -92,39 +115,24 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
             info: InstructionInfoFactory::new(),
             end: Written::new(),
         };
-        // What the cycle itself writes is lost.
-        let mut changed = Written::new();
-        for &block in &cycle.blocks {
-            a.visit(block, |_, insn, state| {
-                round.step(&mut changed, insn, state)
-            });
-        }
-        for origin in changed.values_mut() {
-            *origin = None;
-        }
-        let is_behind = |b: &&usize| around.contains(b) && !cycle.blocks.contains(b);
-        let mut starts: BTreeMap<usize, Written> = BTreeMap::new();
-        for block in &cycle.blocks {
-            for &to in a.body.blocks[*block].succs.iter().filter(is_behind) {
-                starts.insert(to, changed.clone());
-            }
-        }
-        let mut work: BTreeSet<usize> = starts.keys().copied().collect();
+        let mut starts = BTreeMap::from([(cycle.header, Written::new())]);
+        let mut work = BTreeSet::from([cycle.header]);
         let mut end: Option<Written> = None;
         while let Some(at) = work.pop_first() {
             let mut written = starts[&at].clone();
             a.visit(at, |_, insn, state| round.step(&mut written, insn, state));
-            let succs = &a.body.blocks[at].succs;
-            for &to in succs.iter().filter(is_behind) {
-                let known = starts.get(&to);
-                let all = known.map_or_else(|| written.clone(), |known| joined(known, &written));
-                if known != Some(&all) {
-                    starts.insert(to, all);
-                    work.insert(to);
+            for &to in &a.body.blocks[at].succs {
+                if to == cycle.header && !cycle.blocks.contains(&at) {
+                    end = Some(end.map_or_else(|| written.clone(), |end| joined(&end, &written)));
+                } else if around.contains(&to) || cycle.blocks.contains(&to) {
+                    let known = starts.get(&to);
+                    let all =
+                        known.map_or_else(|| written.clone(), |known| joined(known, &written));
+                    if known != Some(&all) {
+                        starts.insert(to, all);
+                        work.insert(to);
+                    }
                 }
-            }
-            if succs.contains(&cycle.header) {
-                end = Some(end.map_or_else(|| written.clone(), |end| joined(&end, &written)));
             }
         }
         round.end = end.unwrap_or_default();
@@ -167,6 +175,7 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
         match self.end.get(&place) {
             None => true,
             Some(origin) => origin
+                .from
                 .as_ref()
                 .is_some_and(|from| from.iter().all(|p| !self.end.contains_key(p))),
         }
@@ -178,26 +187,29 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
         if is_call(insn) {
             let changed = changed(a.module, insn);
             for n in (0..16).filter(|n| changed & 1 << n != 0) {
-                written.insert(Place::Register(Register::RAX + n), None);
+                written.insert(Place::Register(Register::RAX + n), Origin::UNKNOWN);
             }
             for n in 0..16 {
-                written.insert(Place::Register(Register::ZMM0 + n), None);
+                written.insert(Place::Register(Register::ZMM0 + n), Origin::UNKNOWN);
             }
             return;
         }
         let info = self.info.info(insn);
-        let mut origin: Origin = Some(BTreeSet::new());
-        let mut add = |place: Option<Place>| match (place, &mut origin) {
-            (Some(place), Some(all)) => match written.get(&place) {
-                Some(Some(from)) => all.extend(from),
-                Some(None) => origin = None,
-                None => _ = all.insert(place),
-            },
-            _ => origin = None,
+        let mut origin = Origin {
+            from: Some(BTreeSet::new()),
+            is_copy: insn.mnemonic() == Mnemonic::Mov,
+        };
+        let mut add = |place: Option<Place>| {
+            let read = place.map_or(Origin::UNKNOWN, |p| {
+                written.get(&p).cloned().unwrap_or(Origin::own(p))
+            });
+            origin.from = origin.from.take().zip(read.from).map(|(x, y)| &x | &y);
+            origin.is_copy &= read.is_copy;
         };
         for used in info.used_registers().iter().filter(|r| is_read(r.access())) {
             let register = used.register().full_register();
-            if register != Register::RSP && !is_cleared(insn) {
+            let is_frame = dataflow::number(register).is_some_and(|n| state.regs.slot(n).is_some());
+            if !is_frame && !is_cleared(insn) {
                 add(Some(Place::Register(register)));
             }
         }
@@ -215,7 +227,13 @@ impl<'x, 'm, 'a> Round<'x, 'm, 'a> {
         });
         let all: Vec<(Place, OpAccess)> = places.chain(registers).collect();
         for (place, access) in all {
-            if is_write(access) && place != Place::Register(Register::RSP) {
+            if !is_write(access) || place == Place::Register(Register::RSP) {
+                continue;
+            }
+            // What is saved in front of a call, say, and restored behind it.
+            if origin == Origin::own(place) {
+                written.remove(&place);
+            } else {
                 written.insert(place, origin.clone());
             }
         }
@@ -235,19 +253,21 @@ fn is_cleared(insn: &Instruction) -> bool {
 
 /// What one of two ways brings: a place that only one of them writes may have its value still.
 fn joined(x: &Written, y: &Written) -> Written {
-    let origin = |written: &Written, place: Place| match written.get(&place) {
-        Some(origin) => origin.clone(),
-        None => Some(BTreeSet::from([place])),
+    let origin = |written: &Written, place: Place| {
+        let known = written.get(&place).cloned();
+        known.unwrap_or(Origin::own(place))
     };
     let all: BTreeSet<Place> = x.keys().chain(y.keys()).copied().collect();
-    all.into_iter()
-        .map(|place| {
-            let both = (origin(x, place), origin(y, place));
-            let from = match both {
-                (Some(x), Some(y)) => Some(&x | &y),
-                _ => None,
-            };
-            (place, from)
-        })
-        .collect()
+    let both = all.into_iter().map(|place| {
+        let (x, y) = (origin(x, place), origin(y, place));
+        let origin = match x == y {
+            true => x,
+            false => Origin {
+                from: x.from.zip(y.from).map(|(x, y)| &x | &y),
+                is_copy: false,
+            },
+        };
+        (place, origin)
+    });
+    both.collect()
 }
