@@ -2,6 +2,7 @@
 
 use crate::model::LinkVa;
 use crate::patch_error::PatchError;
+use crate::thunk::FileCode;
 use object::LittleEndian as LE;
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
@@ -127,6 +128,12 @@ pub(crate) struct Image<'d> {
     pub sections: Vec<Section>,
     pub section_names: usize,
     pub dynamic: Option<DynamicTable>,
+}
+
+impl FileCode for Image<'_> {
+    fn from(&self, at: u64) -> Option<&[u8]> {
+        self.loaded_from(LinkVa(at))
+    }
 }
 
 impl<'d> Image<'d> {

@@ -17,6 +17,7 @@ pub mod reproduce;
 pub mod scan;
 mod sections;
 pub mod stubs;
+mod thunk;
 pub mod trampoline;
 mod unwind;
 pub mod verify;

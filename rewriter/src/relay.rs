@@ -12,6 +12,8 @@
 //!              jmp  [rip + GOT slot]            ; or `jmp stub`, of the one jump among them
 //! ```
 //!
+//! Where calls go through a register by way of a thunk (`call thunk_rbx`, a retpoline), that stays too: it leads to the relay.
+//!
 //! Position-independent code of the large model reads the address from a table, `call [r15 + rax]`: `movabs rax, distance`
 //! becomes `lea rax, [relay]` and a `nop`, the call `nop` and `call rax`.
 
@@ -19,6 +21,7 @@ use crate::image::Image;
 use crate::model::{LinkVa, Read, Relay, Target};
 use crate::patch_error::PatchError;
 use crate::stubs::{Code64, Redirect, STUB_LEN, decode};
+use crate::thunk::through;
 use iced_x86::{Code, FlowControl, Instruction, OpKind, Register};
 
 /// A relay before its address is known.
@@ -215,10 +218,11 @@ pub(crate) fn check_site(
             true => FlowControl::IndirectBranch,
             false => FlowControl::IndirectCall,
         };
-        insn.flow_control() == control
+        let plain = insn.flow_control() == control
             && matches!(insn.op0_kind(), OpKind::Register | OpKind::Memory)
-            && !insn.is_ip_rel_memory_operand()
-            && insn.len() == usize::from(len)
+            && !insn.is_ip_rel_memory_operand();
+        let by_thunk = through(image, &insn).is_some_and(|(_, jumps)| jumps == tail);
+        (plain || by_thunk) && insn.len() == usize::from(len)
     });
     match is_through {
         true => Ok(()),

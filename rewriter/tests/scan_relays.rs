@@ -334,3 +334,63 @@ fn calls_keep_their_instructions() {
         })
     )));
 }
+
+/// Code that goes on to what a register holds, and to what was pushed, as gcc makes it.
+const THUNKS: &str = "
+jmp out
+.pushsection .text.thunks, \"ax\"
+.type thunk, @function
+thunk: call 2f; 1: pause; lfence; jmp 1b; 2: mov %rbx, (%rsp); ret
+.size thunk, .-thunk
+.type fenced, @function
+fenced: lfence; jmp *%rbx
+.size fenced, .-fenced
+.type pushed, @function
+pushed: call 2f; 1: pause; lfence; jmp 1b; 2: lea 8(%rsp), %rsp; ret
+.size pushed, .-pushed
+.popsection
+";
+
+#[test]
+fn calls_by_way_of_thunks() {
+    const BACK: &str = "add $48, %rsp; pop %rax; pop %r15; pop %r14; pop %r13; pop %r12";
+    let cases = [
+        (format!("{LOAD} call thunk; call thunk"), vec![""; 2]),
+        (format!("{LOAD} call fenced"), vec![""]),
+        // Beside an ordinary call.
+        (format!("{LOAD} call thunk; call *%rbx"), vec![""; 2]),
+        (format!("{LOAD} cmp %rbx, %r12; call thunk"), vec!["used"]),
+        (format!("{LOAD} call thunk; {BACK}; jmp thunk"), vec![""; 2]),
+        (
+            format!("{LOAD} {BACK}; call 2f; 1: pause; lfence; jmp 1b; 2: mov %rbx, (%rsp); ret"),
+            vec![""],
+        ),
+        // What else the register may hold.
+        (
+            format!("{LOAD} test %edi, %edi; je 1f; mov (%r12), %rbx; 1: call thunk"),
+            vec![],
+        ),
+        // What lies in memory is pushed.
+        (
+            "jmp 2f; 1: push GOMP_barrier@GOTPCREL(%rip); jmp pushed; 2: call 1b".to_owned(),
+            vec![""],
+        ),
+        (
+            "jmp 2f; 1: push GOMP_barrier@GOTPCREL(%rip); call 4f; 3: pause; lfence; jmp 3b; 4: lea 8(%rsp), %rsp; ret; 2: call 1b"
+                .to_owned(),
+            vec![""],
+        ),
+        (
+            format!("{BACK}; push GOMP_barrier@GOTPCREL(%rip); jmp pushed"),
+            vec!["unknown"],
+        ),
+    ];
+    for (code, expected) in cases {
+        for flags in ["", "-no-pie"] {
+            let Some((_, scan)) = program(&format!("{code}\n{THUNKS}"), flags) else {
+                return;
+            };
+            assert_eq!(said(&scan), expected, "{code}");
+        }
+    }
+}

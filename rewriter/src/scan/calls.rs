@@ -9,6 +9,7 @@ use super::nearby::Nearby;
 use super::shapes::dealt;
 use super::value::{State, Value};
 use crate::model::{Action, LinkVa, ProbeSpec, Target};
+use crate::thunk::{returns, through};
 use iced_x86::{FlowControl, Instruction, OpKind};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
@@ -226,7 +227,8 @@ fn site(
         FlowControl::UnconditionalBranch
             | FlowControl::IndirectBranch
             | FlowControl::ConditionalBranch
-    );
+    ) || through(&module.image, insn).is_some_and(|(_, jumps)| jumps)
+        || returns(&module.image, insn);
     let Some(entry) = callee.entry else {
         let mut draft = Draft::new(insn.ip(), Construct::Service, Edge::Encloses);
         draft.function = Some(body.function as u32);
@@ -241,7 +243,7 @@ fn site(
     draft.tail = tail;
     draft.detail = entry.detail.as_deref().map(Cow::Borrowed);
     describe(module, entry, facts, &mut draft);
-    place(insn, entry, &mut draft);
+    place(module, insn, entry, &mut draft);
     Some(draft)
 }
 
@@ -322,9 +324,10 @@ fn critical_name(module: &Module<'_>, va: u64) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
 
-/// Where a call or jump leads, if the instruction itself says so.
-pub(crate) fn target(insn: &Instruction) -> Option<Target> {
+/// Where a call or jump of the runtime leads, if the instruction itself says so.
+pub(crate) fn target(module: &Module<'_>, insn: &Instruction) -> Option<Target> {
     match insn.op0_kind() {
+        OpKind::NearBranch64 if !module.entries.is_target(insn.near_branch_target()) => None,
         OpKind::NearBranch64 => Some(Target::Direct(LinkVa(insn.near_branch_target()))),
         OpKind::Memory if insn.is_ip_rel_memory_operand() => {
             Some(Target::Slot(LinkVa(insn.ip_rel_memory_address())))
@@ -334,7 +337,7 @@ pub(crate) fn target(insn: &Instruction) -> Option<Target> {
 }
 
 /// Decides how the call can be patched.
-fn place(insn: &Instruction, entry: &'static Entry, draft: &mut Draft) {
+fn place(module: &Module<'_>, insn: &Instruction, entry: &'static Entry, draft: &mut Draft) {
     if let Some(reason) = &entry.implied {
         return draft.imply(reason.as_str());
     }
@@ -344,7 +347,7 @@ fn place(insn: &Instruction, entry: &'static Entry, draft: &mut Draft) {
             None => draft.skip(format!("no probe for {} yet", entry.symbol)),
         };
     };
-    let Some(target) = target(insn) else {
+    let Some(target) = target(module, insn) else {
         return draft.skip(THROUGH);
     };
     if insn.flow_control() == FlowControl::ConditionalBranch {

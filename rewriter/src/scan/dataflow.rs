@@ -7,6 +7,7 @@ use super::ops::{Op, Ops};
 use super::slots::Slot;
 use super::step::{Exposed, Step};
 use super::value::{State, Value};
+use crate::thunk::{returns, through};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashMap;
 
@@ -100,12 +101,20 @@ pub(crate) enum Callee {
 
 /// Where a call or jump leads.
 pub(crate) fn callee(module: &Module<'_>, insn: &Instruction, state: Option<&State>) -> Callee {
+    let held = |register| match number(register).and_then(|r| Some(state?.reg(r))) {
+        Some(Value::Callee(n)) => Some(n),
+        Some(Value::Const(va)) => module.entries.targets.get(&va).copied(),
+        _ => None,
+    };
     let found = match insn.op0_kind() {
-        OpKind::NearBranch64 => module
-            .entries
-            .targets
-            .get(&insn.near_branch_target())
-            .copied(),
+        OpKind::NearBranch64 => match module.entries.targets.get(&insn.near_branch_target()) {
+            Some(&n) => Some(n),
+            None => state.and_then(|state| match through(&module.image, insn) {
+                Some((register, _)) => held(register),
+                None if returns(&module.image, insn) => pushed(state),
+                None => None,
+            }),
+        },
         OpKind::Memory if insn.is_ip_rel_memory_operand() => module
             .entries
             .slots
@@ -116,14 +125,18 @@ pub(crate) fn callee(module: &Module<'_>, insn: &Instruction, state: Option<&Sta
             Some(_) => None,
             None => state.and_then(|s| module.entries.slots.get(&reached(s, insn)?).copied()),
         },
-        OpKind::Register => match number(insn.op0_register()).and_then(|r| Some(state?.reg(r))) {
-            Some(Value::Callee(n)) => Some(n),
-            Some(Value::Const(va)) => module.entries.targets.get(&va).copied(),
-            _ => None,
-        },
+        OpKind::Register => held(insn.op0_register()),
         _ => None,
     };
     found.map_or(Callee::Other, Callee::Runtime)
+}
+
+/// The function of the runtime whose address lies at the end of the stack.
+fn pushed(state: &State) -> Option<usize> {
+    match state.slots.get(state.regs.slot(4)?)? {
+        (Value::Callee(n), _) => Some(n),
+        _ => None,
+    }
 }
 
 /// The stack slot that a memory operand means.

@@ -5,6 +5,7 @@ use super::dynamic::{Dynamic, Symbol};
 use super::image::{Image, part, u32_at};
 use super::names::is_no_return;
 use super::search::Span;
+use crate::thunk::is_pushing_stub;
 use iced_x86::{Instruction, OpKind};
 use ompfuse_patterns::{
     Entry, Query, Runtime, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
@@ -144,6 +145,7 @@ impl<'a> Entries<'a> {
         (out.tables, out.slot_spans) = slot_spans(image, &out.slots);
         let all = dynamic.slots.iter().map(|s| s.0).collect();
         out.find_stubs(image, &all);
+        out.find_pushing_stubs(image, &all);
         out.target_span = Span::of(out.targets.keys().copied());
         out
     }
@@ -258,6 +260,31 @@ impl<'a> Entries<'a> {
                 }
                 if no_return {
                     self.no_return.insert(start_va);
+                }
+            }
+        }
+    }
+
+    /// Finds the stubs that gcc puts before each call: see [`is_pushing_stub`].
+    fn find_pushing_stubs(&mut self, image: &Image<'a>, all: &FxHashSet<u64>) {
+        for (va, code) in image.code() {
+            for at in memchr::memmem::find_iter(code, &[0xff, 0x35]) {
+                let here = va.wrapping_add(at as u64);
+                let slot = u32_at(code, at + 2).map(|disp| {
+                    here.wrapping_add(6)
+                        .wrapping_add_signed(i64::from(disp as i32))
+                });
+                let Some(slot) = slot.filter(|slot| all.contains(slot)) else {
+                    continue;
+                };
+                if is_pushing_stub(image, here) {
+                    self.stubs.insert(here);
+                    if let Some(&number) = self.slots.get(&slot) {
+                        self.targets.insert(here, number);
+                    }
+                    if self.no_return_slots.contains(&slot) {
+                        self.no_return.insert(here);
+                    }
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::error::ScanError;
 use crate::describe::decode;
+use crate::thunk::FileCode;
 use object::elf;
 use ompfuse_format::abi::{NOTE_NAME, NOTE_TYPE, NoteDesc};
 use ompfuse_format::site::SelfDescription;
@@ -94,6 +95,12 @@ fn machine_name(number: u16) -> String {
         183 => "aarch64".into(),
         243 => "riscv".into(),
         other => format!("ELF machine {other}"),
+    }
+}
+
+impl FileCode for Image<'_> {
+    fn from(&self, at: u64) -> Option<&[u8]> {
+        self.rest(at)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which local functions never return: their calls end a path as `abort` does.
 
 use super::Module;
-use super::decode::thunk;
+use crate::thunk::thunk;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, OpKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 

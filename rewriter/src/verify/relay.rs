@@ -43,7 +43,11 @@ impl Checker<'_, '_, '_> {
     fn key(&mut self, site: &SiteEntry) -> Result<Key, VerifyError> {
         let was = self.original(site.address)?;
         let verb: &[u8] = if site.tail { b"jmp" } else { b"call" };
-        if was.verb() != verb || was.to.is_some() || was.memory.is_some() {
+        let by_thunk = match was.to {
+            Some(to) => self.leads_on(to, was.verb(), site.tail)?,
+            None => was.verb() == verb,
+        };
+        if !by_thunk || was.memory.is_some() {
             let what = format!(
                 "the original's `{}` doesn't go through a register",
                 was.text()
@@ -54,6 +58,40 @@ impl Checker<'_, '_, '_> {
             true => Key::Jump(was.at),
             false => Key::Behind(was.end()),
         })
+    }
+
+    /// Whether a direct call or jump leads to code that goes on to what a register holds (a thunk), and does what it should: come
+    /// back to where the call was, or not.
+    fn leads_on(&mut self, to: u64, verb: &[u8], tail: bool) -> Result<bool, VerifyError> {
+        if verb == b"call" && self.takes_place(to)? {
+            return Ok(tail);
+        }
+        if (verb == b"jmp") != tail {
+            return Ok(false);
+        }
+        let mut first = self.original(to)?;
+        if first.shape() == b"endbr64" {
+            first = self.original(first.end())?;
+        }
+        if first.shape() == b"lfence" {
+            let jump = self.original(first.end())?;
+            return Ok(jump.verb() == b"jmp"
+                && jump.address().is_none()
+                && jump.bytes().len() <= 3);
+        }
+        match first.to.filter(|_| first.verb() == b"call") {
+            Some(inner) => self.takes_place(inner),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether the code at an address puts a register in the place of its return address, and returns to it.
+    fn takes_place(&mut self, at: u64) -> Result<bool, VerifyError> {
+        let store = self.original(at)?;
+        // mov [rsp], r64
+        let stores =
+            matches!(store.bytes(), [0x48 | 0x4c, 0x89, modrm, 0x24] if modrm & 0xc7 == 0x04);
+        Ok(stores && self.original(store.end())?.verb() == b"ret")
     }
 
     /// A relay tells its sites apart, and all that makes the address which they call makes that of the relay.

@@ -5,6 +5,7 @@ use super::{Case, PROGRAM, add};
 use ompfuse_rewriter::patch::{Patched, patch};
 use ompfuse_rewriter::plan::PlanOptions;
 use ompfuse_rewriter::scan;
+use ompfuse_rewriter::verify::verify;
 
 /// A program of the large model: all its calls go through registers.
 fn case(command: &str) -> Option<Case> {
@@ -62,6 +63,30 @@ fn damaged_relays_are_rejected() {
             }
         }
     }
+}
+
+/// A direct call leads to a relay only by way of code that goes on to what the register holds.
+#[test]
+fn thunks_that_are_none_are_rejected() {
+    let lab = Lab::new();
+    let command = "gcc -O2 -fPIE -pie -fopenmp -fno-plt -fcf-protection=none";
+    let command = format!("{command} -mindirect-branch=thunk");
+    let Some(original) = lab.compile("program", PROGRAM, &command) else {
+        return;
+    };
+    let mut old = std::fs::read(&original).unwrap();
+    let scan = scan(&old, "program").unwrap();
+    let options = PlanOptions::default();
+    let Patched { bytes, .. } = patch(&old, &scan, &options).unwrap();
+    assert!(verify(&old, &bytes, None).is_ok());
+    let returns: Vec<usize> = (old.windows(5).enumerate())
+        .filter(|(_, w)| matches!(w, [0x48 | 0x4c, 0x89, r, 0x24, 0xc3] if r & 0xc7 == 0x04))
+        .map(|(at, _)| at + 4)
+        .collect();
+    assert!(!returns.is_empty());
+    returns.into_iter().for_each(|at| old[at] = 0x90);
+    let error = patch(&old, &scan, &options).unwrap_err().to_string();
+    assert!(error.contains("is not the call that was found"), "{error}");
 }
 
 /// Where addresses are read from a table, the code that read them is changed too.

@@ -246,6 +246,24 @@ forms! {
     retpoline_plt: form("retpoline PLT", "$CC -fPIE -pie -fuse-ld=lld -Wl,-z,retpolineplt,-z,lazy $S/main.c $S/work.c -o program").with(&["ld.lld"]);
     retpoline_plt_now: form("retpoline PLT, full RELRO", "$CC -fPIE -pie -fuse-ld=lld -Wl,-z,retpolineplt,-z,now $S/main.c $S/work.c -o program").with(&["ld.lld"]);
     no_plt: form("-fno-plt", "$CC -fPIE -pie -fno-plt $S/main.c $S/work.c -o program");
+    thunks: form("-mindirect-branch=thunk -fno-plt", "
+        $CC -fPIE -pie -fno-plt -fcf-protection=none -mindirect-branch=thunk $S/main.c $S/work.c -o program").by(&[GCC]).without_lines();
+    thunks_inline: form("-mindirect-branch=thunk-inline -fno-plt", "
+        $CC -fPIE -pie -fno-plt -fcf-protection=none -mindirect-branch=thunk-inline $S/main.c $S/work.c -o program").by(&[GCC]).without_lines();
+    thunks_elsewhere: form("-mindirect-branch=thunk-extern -fno-plt", "
+        for r in ax bx cx dx si di bp 8 9 10 11 12 13 14 15; do
+            echo \".globl __x86_indirect_thunk_r$r; .type __x86_indirect_thunk_r$r, @function\"
+            echo \"__x86_indirect_thunk_r$r: lfence; jmp *%r$r; .size __x86_indirect_thunk_r$r, .-__x86_indirect_thunk_r$r\"
+        done > thunks.s
+        $CC -fPIE -pie -fno-plt -fcf-protection=none -mindirect-branch=thunk-extern $S/main.c $S/work.c thunks.s -o program").by(&[GCC]).without_lines();
+    thunks_without_pie: form("-mindirect-branch=thunk -fno-plt, no-pie", "
+        $CC -fno-PIE -no-pie -fno-plt -fno-optimize-sibling-calls -fcf-protection=none -mindirect-branch=thunk $S/main.c $S/work.c -o program").by(&[GCC]).without_lines();
+    thunks_inline_without_pie: form("-mindirect-branch=thunk-inline -fno-plt, no-pie", "
+        $CC -fno-PIE -no-pie -fno-plt -fno-optimize-sibling-calls -fcf-protection=none -mindirect-branch=thunk-inline $S/main.c $S/work.c -o program").by(&[GCC]).without_lines();
+    retpolines: form("-mretpoline -fno-plt", "$CC -fPIE -pie -fno-plt -mretpoline $S/main.c $S/work.c -o program").by(&[CLANG]);
+    retpolines_elsewhere: form("-mretpoline-external-thunk -fno-plt", "
+        echo '.globl __x86_indirect_thunk_r11; __x86_indirect_thunk_r11: call 2f; 1: pause; lfence; jmp 1b; 2: mov %r11, (%rsp); ret' > thunk.s
+        $CC -fPIE -pie -fno-plt -mretpoline-external-thunk $S/main.c $S/work.c thunk.s -o program").by(&[CLANG]);
     by_gold: form("gold", "$CC -fPIE -pie -fuse-ld=gold $S/main.c $S/work.c -o program").with(&["ld.gold"]);
     by_lld: form("lld", "$CC -fPIE -pie -fuse-ld=lld $S/main.c $S/work.c -o program").with(&["ld.lld"]);
     by_lld_without_pie: form("lld, no-pie", "$CC -fno-PIE -no-pie -fuse-ld=lld $S/main.c $S/work.c -o program").with(&["ld.lld"]);

@@ -1,11 +1,11 @@
 //! Where indirect jumps lead, as far as the function is known, and whether that is all.
 
 use super::decoded::Flow;
-use super::thunk;
 use super::{Builder, UNKNOWN_JUMP};
 use crate::scan::cfg::Exit;
 use crate::scan::jump_table::{self, Indirect, Table};
-use iced_x86::{FlowControl, Instruction, OpKind, Register};
+use crate::thunk::{capture, returns, through, thunk};
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -120,9 +120,37 @@ impl Builder<'_, '_> {
         let (image, target) = (&self.module.image, insn.near_branch_target());
         match insn.flow_control() {
             FlowControl::UnconditionalBranch if !self.holds(target) => thunk(image, target),
-            FlowControl::Call if self.holds(target) => thunk::capture(image, target),
+            FlowControl::Call if self.holds(target) => capture(image, target),
             _ => None,
         }
+    }
+
+    /// Whether an instruction may call, or jump to, what a register or the stack holds, by way of a thunk.
+    pub(super) fn leads_through(&self, insn: &Instruction) -> bool {
+        let image = &self.module.image;
+        through(image, insn).is_some() || returns(image, insn)
+    }
+
+    /// What a branch does that returns by way of a thunk: a jump to what was pushed right before it, or the function's end.
+    pub(super) fn leaves_by_return(&mut self, insn: &Instruction, number: usize) -> Option<Flow> {
+        if !returns(&self.module.image, insn) {
+            return None;
+        }
+        let before = number.checked_sub(1).map(|n| self.decoded.insns[n]);
+        let push = before.filter(|b| b.next_ip() == insn.ip() && b.mnemonic() == Mnemonic::Push);
+        let slots = &self.module.dynamic.slots;
+        let exit = match push.map(|p| (p.is_ip_rel_memory_operand(), p.ip_rel_memory_address())) {
+            None => Exit::Return,
+            Some((true, from)) if slots.iter().any(|slot| slot.0 == from) => Exit::TailIndirect,
+            Some(_) => {
+                self.trouble.get_or_insert(UNKNOWN_JUMP);
+                Exit::Dead
+            }
+        };
+        Some(Flow {
+            exit: Some(exit),
+            ..Flow::default()
+        })
     }
 
     /// Where an indirect jump leads, as far as it is known now.

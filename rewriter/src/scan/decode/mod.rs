@@ -5,11 +5,9 @@ mod decoded;
 mod jumps;
 mod reaching;
 mod scratch;
-mod thunk;
 
 pub(crate) use decoded::{Decoded, Joins};
 pub(crate) use scratch::{Pool, Scratch};
-pub(crate) use thunk::thunk;
 
 use super::Module;
 use super::atomics;
@@ -329,7 +327,7 @@ impl Builder<'_, '_> {
                 continue;
             }
             let insn = *insn;
-            if self.module.may_lead(&insn) {
+            if self.module.may_lead(&insn) || self.leads_through(&insn) {
                 self.decoded.leads.push(number);
             }
             let Some(flow) = self.flow(&insn, number, control) else {
@@ -382,6 +380,9 @@ impl Builder<'_, '_> {
                     self.pending.push(Reverse((insn.ip(), number)));
                     return Some(Flow::default());
                 }
+                if let Some(leaves) = self.leaves_by_return(insn, number) {
+                    return Some(leaves);
+                }
                 let no_return = self.no_return.check(self.module, target);
                 Some(if self.stays(target, false) {
                     Flow {
@@ -412,7 +413,9 @@ impl Builder<'_, '_> {
                 self.pending.push(Reverse((insn.ip(), number)));
                 Some(Flow::default())
             }
-            FlowControl::Call | FlowControl::IndirectCall => self.call(insn),
+            FlowControl::Call | FlowControl::IndirectCall => self
+                .leaves_by_return(insn, number)
+                .or_else(|| self.call(insn)),
             FlowControl::Interrupt | FlowControl::Exception => {
                 let traps = insn.op_count() == 0;
                 traps.then(|| Flow {

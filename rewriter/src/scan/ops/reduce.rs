@@ -3,6 +3,7 @@
 use super::*;
 use crate::scan::Module;
 use crate::scan::dataflow::{self, number};
+use crate::thunk::through;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
     Register,
@@ -76,6 +77,12 @@ impl<'m, 'a> Reducer<'m, 'a> {
             Mnemonic::Push => {
                 let mut op = op(Kind::Push);
                 op.a = operand(insn, 0, &mut op.value);
+                if insn.is_ip_rel_memory_operand()
+                    && let slots = &self.module.entries.slots
+                    && let Some(&n) = slots.get(&insn.ip_rel_memory_address())
+                {
+                    (op.a, op.value) = (CALLEE, n as u64);
+                }
                 Some(op)
             }
             Mnemonic::Pop if first == OpKind::Register => {
@@ -146,10 +153,10 @@ impl<'m, 'a> Reducer<'m, 'a> {
         }
     }
 
-    fn call(&self, insn: &Instruction, number: u32) -> Op {
+    fn call(&self, insn: &Instruction, at: u32) -> Op {
         let mut op = Op {
             kind: Kind::Call,
-            ..blank(insn, number)
+            ..blank(insn, at)
         };
         let entries = &self.module.entries;
         let known = match insn.op0_kind() {
@@ -169,6 +176,9 @@ impl<'m, 'a> Reducer<'m, 'a> {
         match known {
             Some(&callee) => (op.a, op.disp) = (CALLEE, callee as i64),
             None if insn.op0_kind() == OpKind::NearBranch64 => {
+                if let Some((register, _)) = through(&self.module.image, insn) {
+                    op.a = number(register).map_or(NONE, |n| n as u8);
+                }
                 let clobbers = &self.module.clobbers;
                 op.mask &= clobbers.of(self.module, insn.near_branch_target());
             }

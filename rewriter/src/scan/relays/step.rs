@@ -10,6 +10,7 @@ use crate::scan::cfg::Body;
 use crate::scan::dataflow::{Callee, Flow, callee, number, slot};
 use crate::scan::slots::Slot;
 use crate::scan::value::{State, Value};
+use crate::thunk::through;
 use iced_x86::{
     Code, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
@@ -39,7 +40,9 @@ pub(super) struct Step<'s, 'a> {
 impl Step<'_, '_> {
     /// Executes it.
     pub(super) fn run(&mut self, places: &mut Places, insn: &Instruction) {
+        let thunk = through(&self.module.image, insn);
         match insn.flow_control() {
+            _ if thunk.is_some_and(|(_, jumps)| jumps) => return self.jump(places, insn),
             FlowControl::Call | FlowControl::IndirectCall => return self.call(places, insn),
             FlowControl::IndirectBranch => return self.jump(places, insn),
             FlowControl::Return => {
@@ -309,6 +312,9 @@ impl Step<'_, '_> {
             .block_at(insn.ip())
             .is_some_and(|b| !self.body.blocks[b].succs.is_empty());
         if inside {
+            if let Some(r) = self.called_register(insn) {
+                self.tracks.escape(&places.regs[r]);
+            }
             return self.other(places, insn);
         }
         self.hand_over(places, insn, Some(true));
@@ -316,11 +322,9 @@ impl Step<'_, '_> {
 
     /// Control goes to another function. `through`: by way of a register or memory, and whether it doesn't come back.
     fn hand_over(&mut self, places: &mut Places, insn: &Instruction, through: Option<bool>) {
-        let own = match (through, insn.op0_kind()) {
-            (Some(_), OpKind::Register) => number(insn.op0_register()),
-            _ => None,
-        };
-        if let Some(is_tail) = through.filter(|_| insn.op0_kind() != OpKind::NearBranch64) {
+        let own = through.and_then(|_| self.called_register(insn));
+        let is_direct = own.is_none() && insn.op0_kind() == OpKind::NearBranch64;
+        if let Some(is_tail) = through.filter(|_| !is_direct) {
             let origins = match (own, insn.op0_kind()) {
                 (Some(r), _) => places.regs[r].clone(),
                 (None, OpKind::Memory) if self.distance(places, insn).is_some() => {
@@ -384,6 +388,14 @@ impl Step<'_, '_> {
         }
     }
 
+    /// The register that a call or jump leads through.
+    fn called_register(&self, insn: &Instruction) -> Option<usize> {
+        match insn.op0_kind() {
+            OpKind::Register => number(insn.op0_register()),
+            _ => number(through(&self.module.image, insn)?.0),
+        }
+    }
+
     /// The address is called.
     fn called(&mut self, insn: &Instruction, origins: Origins, is_tail: bool) {
         let at = insn.ip();
@@ -394,7 +406,9 @@ impl Step<'_, '_> {
             self.tracks.tails.insert(at);
         }
         let value = match insn.op0_kind() {
-            OpKind::Register => number(insn.op0_register()).map(|r| self.state.reg(r)),
+            OpKind::Register | OpKind::NearBranch64 => {
+                self.called_register(insn).map(|r| self.state.reg(r))
+            }
             OpKind::Memory => {
                 let known = slot(self.state, insn).and_then(|at| self.state.slots.get(at));
                 known.map(|(value, _)| value)

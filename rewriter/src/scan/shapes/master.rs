@@ -94,7 +94,7 @@ fn query_before(
         found = match dataflow::callee(a.module, insn, Some(state)) {
             dataflow::Callee::Runtime(n) => Some(&a.module.entries.callees[n])
                 .filter(|c| c.query() == Some(Query::ThreadNum))
-                .and_then(|_| Some((*insn, calls::target(insn)?, n as u32))),
+                .and_then(|_| Some((*insn, calls::target(a.module, insn)?, n as u32))),
             dataflow::Callee::Other => None,
         };
     });
