@@ -3,9 +3,9 @@
 
 use crate::image::Image;
 use crate::patch_error::PatchError;
-use crate::plan::{PatchPlan, PlanOptions, plan_releasing};
+use crate::plan::{PatchPlan, PlanOptions, plan, plan_releasing};
 use crate::progress::Progress;
-use crate::scan::{ScanError, scan_watched};
+use crate::scan::{ScanError, scan_scarce, scan_watched};
 use crate::write::write_to;
 use object::elf::DT_NEEDED;
 use ompfuse_format::site::{Outcome, SelfDescription};
@@ -65,12 +65,20 @@ pub fn reproduce(
     progress.advance(1.0 - OF_SCAN);
     match difference(old, new, &plan, progress) {
         None => Ok(true),
+        Some(_) if is_scarce(old, new, path, &options) => Ok(true),
         Some(offset) => Err(ReproduceError::Other {
             offset,
             what: place(&plan, offset),
             version: options.version,
         }),
     }
+}
+
+/// Whether a file that isn't the usual one was made as if there were room for short jumps only, which it doesn't say.
+fn is_scarce(old: &[u8], new: &[u8], path: &str, options: &PlanOptions) -> bool {
+    let scan = scan_scarce(old, path).ok();
+    let plan = scan.and_then(|scan| plan(old, scan, options).ok());
+    plan.is_some_and(|plan| difference(old, new, &plan, Progress::default()).is_none())
 }
 
 /// So many bytes of both files are compared before memory is given back.

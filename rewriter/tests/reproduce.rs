@@ -8,7 +8,7 @@ use ompfuse_rewriter::plan::PlanOptions;
 use ompfuse_rewriter::progress::Progress;
 use ompfuse_rewriter::reproduce::reproduce;
 use ompfuse_rewriter::verify::verify;
-use ompfuse_rewriter::{scan, self_description};
+use ompfuse_rewriter::{scan, scan_scarce, self_description};
 use patch_support::Lab;
 
 const PROGRAM: &str = include_str!("patch_support/program.c");
@@ -34,6 +34,28 @@ fn judged(old: &[u8], new: &[u8], library: &str) -> Result<(), &'static str> {
         // Another version's file can't be compared.
         Ok(false) => Err("version"),
         Err(_) => Err("reproduction"),
+    }
+}
+
+/// What has short jumps for tests is made again with them.
+#[test]
+fn files_with_short_jumps_are_made_again() {
+    for command in ["gcc -fopenmp -O2 -g", "gcc -fopenmp -O3 -no-pie"] {
+        let lab = Lab::new();
+        let Some(path) = lab.compile("program", PROGRAM, command) else {
+            continue;
+        };
+        let old = std::fs::read(path).unwrap();
+        let options = PlanOptions::default();
+        let new = |scan| patch(&old, &scan, &options).unwrap().bytes;
+        let usual = new(scan(&old, "program").unwrap());
+        let mut scarce = new(scan_scarce(&old, "program").unwrap());
+        assert_ne!(usual, scarce, "{command}");
+        let library = &options.runtime_library;
+        assert_eq!(judged(&old, &scarce, library), Ok(()), "{command}");
+        let last = scarce.len() - 1;
+        scarce[last] ^= 1;
+        assert!(judged(&old, &scarce, library).is_err(), "{command}");
     }
 }
 
