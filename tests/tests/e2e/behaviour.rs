@@ -35,7 +35,36 @@ impl Pair {
         Pair::patched_with(&["--scarce"], name, "gcc", &[])
     }
 
+    /// Of a program without section headers.
+    fn without_sections(
+        options: &[&str],
+        name: &str,
+        compiler: &str,
+        flags: &[&str],
+    ) -> Option<Pair> {
+        const STRIP: &str = "llvm-objcopy-19";
+        if Command::new(STRIP).arg("--version").output().is_err() {
+            skip(&format!("{STRIP} is not installed"));
+            return None;
+        }
+        Pair::made(options, name, compiler, flags, |original| {
+            let mut strip = Command::new(STRIP);
+            process::run(strip.arg("--strip-sections").arg(original)).ok(STRIP);
+        })
+    }
+
     fn patched_with(options: &[&str], name: &str, compiler: &str, flags: &[&str]) -> Option<Pair> {
+        Pair::made(options, name, compiler, flags, |_| ())
+    }
+
+    /// `finish`: what is done with the program before it is patched.
+    fn made(
+        options: &[&str],
+        name: &str,
+        compiler: &str,
+        flags: &[&str],
+        finish: impl Fn(&Path),
+    ) -> Option<Pair> {
         if Command::new(compiler).arg("--version").output().is_err() {
             skip(&format!("{compiler} is not installed"));
             return None;
@@ -53,6 +82,7 @@ impl Pair {
             .arg(source)
             .arg("-o");
         process::run(compile.arg(&original)).ok("the compiler");
+        finish(&original);
         let mut arguments = vec![Path::new("patch"), &original, Path::new("-o"), &patched];
         arguments.extend(options.iter().map(Path::new));
         command::ok(arguments);

@@ -1,6 +1,7 @@
 //! What a program does to its own process: `fixtures/behaviour/odd.c`.
 
-use super::Pair;
+use super::{COMPILERS, Pair};
+use ompfuse_tests::scan::{Scan, Site};
 use ompfuse_tests::{fixture, process, table};
 use std::process::Command;
 
@@ -84,6 +85,27 @@ fn restartable_sequences_stay() {
     let scarce = Pair::scarce("restarts");
     for pair in Pair::all("restarts", &[]).into_iter().chain(scarce) {
         pair.same_and_counted(&[], 2);
+    }
+    // Without a section that tells of them they are known by what stands before the code for interruptions.
+    for options in [&[][..], &["--scarce"]] {
+        if let Some(pair) = Pair::without_sections(options, "restarts", "gcc", &[]) {
+            pair.same_and_counted(&[], 2);
+        }
+    }
+}
+
+/// Where such code is found and no descriptor that names it, nothing moves.
+#[test]
+fn restartable_sequences_of_unknown_extent() {
+    for compiler in COMPILERS {
+        let Some(pair) = Pair::without_sections(&[], "restarts", compiler, &["-DUNNAMED"]) else {
+            continue;
+        };
+        pair.same(&[], 2);
+        let moved = |s: &&Site| s.mechanism == "inline" && s.outcome == "patched";
+        let scan = Scan::of(&pair.patched);
+        let moved: Vec<_> = scan.sites.iter().filter(moved).collect();
+        assert!(moved.is_empty(), "{}: {moved:?}", pair.what);
     }
 }
 
