@@ -9,6 +9,7 @@ use crate::layout::{Layout, Placed, Sizes};
 use crate::model::{Action, LinkVa};
 use crate::patch_error::PatchError;
 use crate::plan::Chunk;
+use crate::shadow_stack::unmarked;
 use crate::stubs::{Redirect, STUB_LEN, UNREACHABLE, WAY_LEN, Way, redirected, stub, way, ways};
 use crate::trampoline::{Anchors, Detour, Mark, Trampoline};
 use crate::unwind::{Function, eh_frame_len, table_len};
@@ -89,6 +90,11 @@ impl<'a> Draft<'a> {
             call.stub = LinkVa(places.stubs_va() + STUB_LEN * n);
         }
         let code = self.code(&places, &mut changes)?;
+        if self.trampolines.iter().any(Trampoline::calls) {
+            let bytes = unmarked(self.image).into_iter();
+            let edits = bytes.map(|(at, byte)| chunk("shadow-stack mark", at, vec![byte]));
+            changes.edits.extend(edits);
+        }
         let detours = self.detours(&places);
         let (at, header) = (LinkVa(places.tables.va), LinkVa(places.layout.data.va));
         let sites = places.table.encode(at, header).map_err(self.too_far(at))?;

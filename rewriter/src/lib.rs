@@ -16,6 +16,7 @@ mod relay;
 pub mod reproduce;
 pub mod scan;
 mod sections;
+mod shadow_stack;
 pub mod stubs;
 mod thunk;
 pub mod trampoline;

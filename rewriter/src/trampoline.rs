@@ -158,6 +158,12 @@ impl Trampoline {
         }
     }
 
+    /// Whether it makes a call by pushing the return address, which no shadow stack notices.
+    pub(crate) fn calls(&self) -> bool {
+        let is_push = |step: &Step| matches!(step, Step::PushReturn(_));
+        self.steps.iter().any(is_push)
+    }
+
     fn push(&mut self, step: Step, origin: u64) {
         self.steps.push(step);
         self.origins.push(origin);

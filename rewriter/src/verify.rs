@@ -14,6 +14,7 @@ mod overlay;
 mod relay;
 mod sections;
 mod segments;
+mod shadow_stack;
 mod tables;
 mod unwind;
 mod view;
@@ -96,6 +97,7 @@ pub fn verify_with(
     let code = code::check(&old, &new, &tables, &mut ledger, &|share| {
         passed(OF_CODE * share);
     })?;
+    shadow_stack::check(&old, &new, code.displaced_calls, &mut ledger)?;
     unwind::check(&old, &new, &tables, &moves, debug, &code)?;
     overlay::check(&old, &new, &mut ledger)?;
     let changed = ledger.close(&old, &new, tables.code(), &|share| passed(OF_REST * share))?;

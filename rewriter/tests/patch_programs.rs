@@ -270,3 +270,39 @@ fn a_selection_is_patched_alone() {
     assert_eq!(patched.plan.patched(), selected);
     assert_same(&original, &lab.write("patched", &patched.bytes));
 }
+
+/// What calls by pushing an address must not say that it goes together with shadow stacks; everything else may.
+#[test]
+fn displaced_calls_and_shadow_stacks() {
+    let command = "gcc -fopenmp -O0 -fcf-protection=full -Wl,-z,ibt,-z,shstk";
+    for inline in [false, true] {
+        let lab = Lab::new();
+        let Some(original) = lab.compile("program", PROGRAM, command) else {
+            return;
+        };
+        let marks = |file: &Path| {
+            let notes = tool("readelf", &["-nW"], file);
+            let line = notes.lines().find(|l| l.contains("x86 feature:"));
+            let marks = line.map(|l| (l.contains("IBT"), l.contains("SHSTK")));
+            marks.unwrap_or_else(|| panic!("{notes}"))
+        };
+        assert_eq!(marks(&original), (true, true));
+        let patched = patch_file(&original, inline, &dormant());
+        let out = lab.write("patched", &patched.bytes);
+        assert_same(&original, &out);
+        assert_eq!(marks(&out), (true, !inline));
+        let edits = patched.plan.edits.iter();
+        let mut edits = edits.filter(|e| e.what == "shadow-stack mark");
+        let old = std::fs::read(&original).unwrap();
+        if let Some(edit) = edits.next() {
+            let mut marked = patched.bytes.clone();
+            let at = edit.offset as usize;
+            marked[at] = old[at];
+            let error = verify(&old, &marked, None).unwrap_err().to_string();
+            assert!(error.contains("shadow stacks"), "{error}");
+            marked[at] = 0;
+            assert!(verify(&old, &marked, None).is_err());
+        }
+        assert_eq!(edits.next(), None);
+    }
+}

@@ -29,6 +29,8 @@ pub(super) struct Counts {
     pub ways: usize,
     pub probes: usize,
     pub displaced: usize,
+    /// Some of these are calls.
+    pub displaced_calls: bool,
     /// Places at which the unwinder has to find the caller's frame, ascending.
     pub places: Vec<Place>,
     /// Islands, with the places that control comes from.
@@ -81,6 +83,7 @@ pub(super) struct Findings {
     pub places: Vec<Place>,
     pub islands: Vec<(u64, u64)>,
     pub displaced: usize,
+    pub displaced_calls: bool,
     /// Calls that were found in windows, by index.
     pub calls: Vec<usize>,
     /// Addresses whose probes were found.
@@ -151,6 +154,7 @@ pub(super) fn check(
     counts.places.reserve_exact(places);
     for findings in all {
         counts.displaced += findings.displaced;
+        counts.displaced_calls |= findings.displaced_calls;
         counts.places.extend(findings.places);
         counts.islands.extend(findings.islands);
         for (offset, len, what) in findings.entries {

@@ -104,6 +104,11 @@ impl<'d> View<'d> {
         self.elf.header.e_type == ET_EXEC || interpreter || pie || self.elf.dynamic.is_none()
     }
 
+    /// All program headers.
+    pub(super) fn headers(&self) -> &[ProgramHeader] {
+        &self.elf.program_headers
+    }
+
     /// The only program header of a type.
     pub(super) fn header(&self, kind: u32) -> Option<&ProgramHeader> {
         self.elf.program_headers.iter().find(|p| p.p_type == kind)

@@ -188,6 +188,7 @@ impl Checker<'_, '_, '_> {
             agrees(site, was)?;
         }
         let calls = was.verb() == b"call";
+        self.found.displaced_calls |= calls;
         let mut code = self.cursor(to);
         if calls {
             // A call returns to the original code, so that it must be the window's last instruction.
