@@ -7,6 +7,7 @@ use super::ops::{Op, Ops};
 use super::slots::Slot;
 use super::step::{Exposed, Step};
 use super::value::{State, Value};
+use super::work::{Order, Work};
 use crate::thunk::{returns, through};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashMap;
@@ -214,13 +215,14 @@ impl Flow {
                 .collect(),
             false => Vec::new(),
         };
+        let order = Order::of(body);
         let mut names = twins.clone();
         let mut guess = ops.exposed(body);
         let mut exposed = Exposed::new(guess.clone());
         loop {
             let mut step = Step::new(module, exposed, &names);
             step.guessed = std::mem::take(&mut guess);
-            let (starts, merged) = Flow::pass(body, &ops, &asks, &mut step);
+            let (starts, merged) = Flow::pass(body, &ops, &asks, &order, &mut step);
             let Some(confirmed) = step.confirmed() else {
                 // Paths with different stack pointers: only what is found by following values counts.
                 exposed = Exposed::default();
@@ -250,11 +252,12 @@ impl Flow {
         body: &Body,
         ops: &Ops,
         asks: &[Option<AsksZero>],
+        order: &Order,
         step: &mut Step<'_, '_>,
     ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
         let mut merged = None;
         let mut starts: Vec<Option<State>> = vec![None; body.blocks.len()];
-        let mut work = Work::new(body.blocks.len());
+        let mut work = Work::new(order);
         for (i, &root) in body.roots.iter().enumerate() {
             starts[root] = Some(if i == 0 {
                 State::entry()
@@ -263,7 +266,7 @@ impl Flow {
             });
             work.add(root);
         }
-        while let Some(block) = work.take_first() {
+        while let Some(block) = work.take() {
             let Some(mut state) = starts[block].clone() else {
                 continue;
             };
@@ -357,53 +360,5 @@ impl Flow {
     /// Whether a division only repeats the one before it for the remainder.
     pub(crate) fn is_twin(&self, insn: &Instruction) -> bool {
         self.twins.contains_key(&insn.ip())
-    }
-}
-
-/// Blocks that are still to be looked at.
-struct Work {
-    bits: Vec<u64>,
-    /// No bit is set in the words before.
-    first: usize,
-}
-
-impl Work {
-    fn new(blocks: usize) -> Work {
-        Work {
-            bits: vec![0; blocks.div_ceil(64)],
-            first: 0,
-        }
-    }
-
-    fn add(&mut self, block: usize) {
-        self.bits[block / 64] |= 1 << (block % 64);
-        self.first = self.first.min(block / 64);
-    }
-
-    /// Takes the block with the lowest number out.
-    fn take_first(&mut self) -> Option<usize> {
-        let skip = self.bits[self.first..].iter().position(|w| *w != 0)?;
-        self.first += skip;
-        let word = &mut self.bits[self.first];
-        let bit = word.trailing_zeros() as usize;
-        *word &= *word - 1;
-        Some(self.first * 64 + bit)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn work_is_taken_in_order() {
-        let mut work = Work::new(200);
-        for block in [130, 5, 64, 5] {
-            work.add(block);
-        }
-        assert_eq!(work.take_first(), Some(5));
-        work.add(3);
-        let rest: Vec<usize> = std::iter::from_fn(|| work.take_first()).collect();
-        assert_eq!(rest, [3, 64, 130]);
     }
 }

@@ -16,7 +16,9 @@ pub(crate) struct Dominators {
 impl Dominators {
     /// Computes them for a graph given by its successors.
     pub(crate) fn compute<S: AsRef<[usize]>>(succs: &[S], root: usize) -> Dominators {
-        let order = post_order(succs, root);
+        let order = post_order(succs.len(), &[root], |b, n| {
+            succs[b].as_ref().get(n).copied()
+        });
         let mut tree = Dominators {
             idom: vec![NONE; succs.len()],
             root,
@@ -153,27 +155,35 @@ fn common(idom: &[u32], mut a: u32, mut b: u32) -> u32 {
     a
 }
 
-/// Nodes reachable from the root, each after its successors.
-pub(crate) fn post_order<S: AsRef<[usize]>>(succs: &[S], root: usize) -> Vec<usize> {
-    let mut seen = vec![false; succs.len()];
-    let mut out = Vec::new();
-    let Some(first) = seen.get_mut(root) else {
-        return out;
-    };
-    *first = true;
-    let mut stack = vec![(root, 0)];
-    while let Some((node, next)) = stack.last_mut() {
-        match succs[*node].as_ref().get(*next) {
-            Some(&to) => {
-                *next += 1;
-                if !seen[to] {
-                    seen[to] = true;
-                    stack.push((to, 0));
+/// Nodes, of so many, reachable from the roots, each after those that follow it (but for one in a cycle with it). `edge`: where the
+/// n-th edge of a node leads to, if it has so many.
+pub(crate) fn post_order(
+    nodes: usize,
+    roots: &[usize],
+    edge: impl Fn(usize, usize) -> Option<usize>,
+) -> Vec<usize> {
+    let mut seen = vec![false; nodes];
+    let mut out = Vec::with_capacity(nodes);
+    let mut stack = Vec::new();
+    for &root in roots {
+        if seen.get(root) != Some(&false) {
+            continue;
+        }
+        seen[root] = true;
+        stack.push((root, 0));
+        while let Some((node, next)) = stack.last_mut() {
+            match edge(*node, *next) {
+                Some(to) => {
+                    *next += 1;
+                    if !seen[to] {
+                        seen[to] = true;
+                        stack.push((to, 0));
+                    }
                 }
-            }
-            None => {
-                out.push(*node);
-                stack.pop();
+                None => {
+                    out.push(*node);
+                    stack.pop();
+                }
             }
         }
     }

@@ -47,6 +47,7 @@ mod taken;
 mod traced;
 mod value;
 mod windows;
+mod work;
 
 pub use error::ScanError;
 

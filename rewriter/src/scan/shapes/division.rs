@@ -1,8 +1,9 @@
 //! Divisions by the number of threads, and what is done with their results.
 
-use super::{Analysis, Decision, NaturalLoop};
+use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
+use crate::scan::dom::post_order;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
 use iced_x86::{Instruction, Mnemonic, OpKind};
@@ -60,8 +61,9 @@ pub(super) fn diverging<'x>(
     block: usize,
     rank: Query,
 ) -> impl Iterator<Item = usize> + 'x {
-    let succs: Vec<&[usize]> = a.body.blocks.iter().map(|b| &b.succs[..]).collect();
-    let mut order = crate::scan::dom::post_order(&succs, block);
+    let blocks = &a.body.blocks;
+    let edge = |b: usize, n: usize| blocks[b].succs.get(n).copied();
+    let mut order = post_order(blocks.len(), &[block], edge);
     order.reverse();
     order.into_iter().filter(move |&b| {
         let Some(decision) = a.decisions.get(&b) else {
@@ -175,15 +177,19 @@ fn query_call(a: &Analysis<'_, '_>, division: &Division) -> Option<u64> {
     found
 }
 
+/// Whether the thread's (team's) number is compared with the remainder of division `id`.
+pub(super) fn asks_for_remainder((x, y): (Value, Value), id: u64, rank: Query) -> bool {
+    let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
+    is(x, y) || is(y, x)
+}
+
 /// Whether the division is hoisted out of a cycle that asks for the remainder in every round: gcc multiplies before it asks
 /// then, so that the product doesn't tell; code written by hand has its range before the cycle.
 pub(super) fn asks_again(a: &Analysis<'_, '_>, division: &Division, id: u64) -> bool {
-    let rank = Value::Query(rank(division.by));
-    let asks = |d: &Decision| {
-        d.values == (rank, Value::Remainder(id)) || d.values == (Value::Remainder(id), rank)
-    };
+    let rank = rank(division.by);
     let others = BTreeSet::from([division.block]);
-    let mut asking = a.decisions.iter().filter(|(_, d)| asks(d));
+    let asking = a.decisions.iter();
+    let mut asking = asking.filter(|(_, d)| asks_for_remainder(d.values, id, rank));
     asking.any(|(&b, _)| {
         let succs = &a.body.blocks[b].succs;
         succs.iter().any(|&s| a.leads_to(s, b, &others))

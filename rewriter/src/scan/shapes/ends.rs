@@ -179,6 +179,13 @@ impl Analysis<'_, '_> {
             .map(|(&ip, _)| ip)
     }
 
+    /// The blocks with such a call or begin.
+    pub(super) fn closing_blocks(&self, drafts: &[Draft]) -> BTreeSet<usize> {
+        let closing = self.calls.iter().filter(|&(_, &d)| closes(&drafts[d]));
+        let blocks = closing.filter_map(|(&ip, _)| self.body.block_at(ip));
+        blocks.collect()
+    }
+
     /// Whether the call or begin at an address ends every open work-sharing construct.
     pub(super) fn closes_at(&self, ip: u64, drafts: &[Draft]) -> bool {
         self.calls.get(&ip).is_some_and(|&d| closes(&drafts[d]))

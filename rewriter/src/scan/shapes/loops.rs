@@ -7,7 +7,9 @@
 //! if (s0 >= e0) goto end;                      the diverging branch
 //! ```
 
-use super::division::{Division, add_begin, asks_again, displaced, diverging, leaves_cycle, rank};
+use super::division::{
+    Division, add_begin, asks_again, asks_for_remainder, displaced, diverging, leaves_cycle, rank,
+};
 use super::{Analysis, NaturalLoop, Noticed, again, beyond, fused, repeated, shares};
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
@@ -50,11 +52,12 @@ fn is_tested_elsewhere(a: &Analysis<'_, '_>, division: &Division, id: u64, block
 }
 
 /// Lists further loops with the results of division `id`, computed in `blocks`: where the remainder is asked for, and no branch on
-/// these results follows before they are computed again, or what ends a loop.
+/// these results follows before they are computed again, or what ends a loop (`closing`).
 fn list_others(
     a: &Analysis<'_, '_>,
     id: u64,
     blocks: &[usize],
+    closing: &BTreeSet<usize>,
     shapes: &[Shape],
     drafts: &mut Vec<Draft>,
 ) {
@@ -67,21 +70,13 @@ fn list_others(
         Construct::Distribute => (Query::TeamNum, Construct::Distribute),
         other => (Query::ThreadNum, other),
     };
-    let tests: BTreeSet<usize> = own
-        .iter()
-        .flat_map(|s| s.others.iter().chain([&s.first]))
-        .copied()
-        .collect();
-    let ends = |&b: &usize| blocks.contains(&b) || a.closing_in(b, drafts).is_some();
-    let ends: BTreeSet<usize> = (0..a.body.blocks.len()).filter(ends).collect();
+    let tests = own.iter().flat_map(|s| s.others.iter().chain([&s.first]));
+    let tests: BTreeSet<usize> = tests.copied().collect();
+    let ends = |b: &usize| blocks.contains(b) || closing.contains(b);
+    let tested = a.leading_to(&tests, ends);
     let leads = |block: usize| {
         let succs = &a.body.blocks[block].succs;
-        let all = || {
-            succs
-                .iter()
-                .flat_map(|&s| tests.iter().map(move |&t| (s, t)))
-        };
-        tests.contains(&block) || all().any(|(s, t)| a.leads_to(s, t, &ends))
+        tests.contains(&block) || succs.iter().any(|s| tested.contains(s))
     };
     let others: Vec<u64> = asking(a, id, rank)
         .filter(|&(b, _)| !leads(b))
@@ -98,12 +93,9 @@ fn list_others(
 
 /// The comparisons of the thread's number with the remainder of division `id`: block and address.
 fn asking(a: &Analysis<'_, '_>, id: u64, rank: Query) -> impl Iterator<Item = (usize, u64)> {
-    let asks = move |(x, y): (Value, Value)| {
-        let is = |x, y| x == Value::Query(rank) && y == Value::Remainder(id);
-        is(x, y) || is(y, x)
-    };
     let compared = a.noticed.comparisons.iter();
-    compared.filter(move |c| asks(c.2)).map(|c| (c.0, c.1))
+    let asks = compared.filter(move |c| asks_for_remainder(c.2, id, rank));
+    asks.map(|c| (c.0, c.1))
 }
 
 /// The block at whose branch a loop begins that is far from its division: the diverging one, or the question for the remainder in
@@ -218,8 +210,9 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             listed.insert(a.flow.name(drafts[s.share].address));
         }
     }
+    let closing = a.closing_blocks(drafts);
     for (&id, blocks) in &with {
-        list_others(a, id, blocks, &shapes, drafts);
+        list_others(a, id, blocks, &closing, &shapes, drafts);
     }
     for sharer in &more {
         for &test in &sharer.tests {

@@ -22,6 +22,22 @@ pub(super) struct Reach {
     pub asks: bool,
 }
 
+/// What a block's neighbours lead to: those that follow, or those in front. The block itself is among them if it is in a cycle.
+pub(super) fn reached<'x>(
+    from: usize,
+    is_inside: impl Fn(usize) -> bool,
+    neighbours: impl Fn(usize) -> &'x [usize],
+) -> BTreeSet<usize> {
+    let mut seen = BTreeSet::new();
+    let mut work = neighbours(from).to_vec();
+    while let Some(block) = work.pop() {
+        if is_inside(block) && seen.insert(block) {
+            work.extend_from_slice(neighbours(block));
+        }
+    }
+    seen
+}
+
 impl Analysis<'_, '_> {
     /// What control reaches from before these instructions.
     pub(super) fn reach(&self, places: &[u64], drafts: &[Draft]) -> Reach {
@@ -74,6 +90,24 @@ impl Analysis<'_, '_> {
             }
         }
         false
+    }
+
+    /// The blocks from which control comes to one of `targets` without passing one that `ends` is true of in between.
+    pub(super) fn leading_to(
+        &self,
+        targets: &BTreeSet<usize>,
+        ends: impl Fn(&usize) -> bool,
+    ) -> BTreeSet<usize> {
+        let mut found = targets.clone();
+        let mut work: Vec<usize> = targets.iter().copied().collect();
+        while let Some(block) = work.pop() {
+            for &before in &self.body.blocks[block].preds {
+                if !ends(&before) && found.insert(before) {
+                    work.push(before);
+                }
+            }
+        }
+        found
     }
 
     /// The place behind a call that only the call leads to.

@@ -1,6 +1,7 @@
 //! Static loops whose iterations are executed again without passing what begins the loop: where a loop is in a cycle, and nobody
 //! waits behind it, gcc may divide and test once, in front of all rounds.
 
+use super::reach::reached;
 use super::uses::{changed, is_read, is_write, slot};
 use super::{Analysis, NaturalLoop, again, is_call};
 use crate::scan::dataflow;
@@ -54,17 +55,13 @@ pub(super) fn passes_by_test(
 
 /// The blocks on ways from a block back to it that pass none of others.
 fn around(a: &Analysis<'_, '_>, block: usize, others: &[usize]) -> BTreeSet<usize> {
-    let reached = |neighbours: &dyn Fn(usize) -> Vec<usize>| {
-        let mut seen = BTreeSet::new();
-        let mut work = vec![block];
-        while let Some(at) = work.pop() {
-            if !others.contains(&at) && seen.insert(at) {
-                work.extend(neighbours(at));
-            }
-        }
-        seen
-    };
-    &reached(&|b| a.body.blocks[b].succs.to_vec()) & &reached(&|b| a.body.blocks[b].preds.to_vec())
+    let is_inside = |b: usize| !others.contains(&b);
+    if !is_inside(block) {
+        return BTreeSet::new();
+    }
+    let behind = reached(block, is_inside, |b| &a.body.blocks[b].succs);
+    let before = reached(block, is_inside, |b| &a.body.blocks[b].preds);
+    &behind & &before
 }
 
 /// A general or vector register, or a place on the stack.

@@ -3,6 +3,7 @@
 //! are all the same, who comes to a second one stays there. And of a single iteration without sign in chunks of unknown length it compares the
 //! end of the next chunk with the end of the first one.
 
+use super::super::reach::reached;
 use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
 use super::compare::{self, UNCLEAR, leads_into};
 use super::{anew, asked, lone};
@@ -30,22 +31,6 @@ fn around(a: &Analysis<'_, '_>, block: usize) -> Option<NaturalLoop> {
     let blocks: BTreeSet<usize> = &behind & &before;
     let header = *blocks.first()?;
     Some(NaturalLoop { header, blocks })
-}
-
-/// What a block's neighbours lead to.
-fn reached<'x>(
-    from: usize,
-    is_inside: impl Fn(usize) -> bool,
-    neighbours: impl Fn(usize) -> &'x [usize],
-) -> BTreeSet<usize> {
-    let mut seen = BTreeSet::new();
-    let mut work = neighbours(from).to_vec();
-    while let Some(block) = work.pop() {
-        if is_inside(block) && seen.insert(block) {
-            work.extend_from_slice(neighbours(block));
-        }
-    }
-    seen
 }
 
 /// A cycle of chunks without probe, by its lowest block, and why it has none.
