@@ -213,7 +213,9 @@ int main(int argc, char **argv) {
 #[track_caller]
 fn compile(compiler: &str, level: &str, source: &Path, program: &Path) {
     let run = std::process::Command::new(compiler)
-        .args(["-fopenmp", level, "-o"])
+        .arg("-fopenmp")
+        .args(level.split_whitespace())
+        .arg("-o")
         .args([program, source])
         .output()
         .unwrap_or_else(|e| panic!("{compiler} can't be run: {e}"));

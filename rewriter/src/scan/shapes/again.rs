@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop with the bounds of another.
 pub(super) struct Sharer {
+    /// The division whose results its bounds are.
+    pub share: u64,
     /// Number of its draft.
     pub begin: usize,
     /// The block whose branch everything of the loop is behind; `None`: it begins at `places`.
@@ -176,6 +178,7 @@ pub(super) fn add_sharers(
                     drafts[begin].skip("its iterations begin in front of its test");
                 }
                 out.push(Sharer {
+                    share: id,
                     begin,
                     branch: Some(branch),
                     places: Vec::new(),
@@ -238,6 +241,7 @@ fn tested(
         drafts[test].region = Some(begin).filter(|&b| b != test);
     }
     Sharer {
+        share: a.flow.name(drafts[shape.share].address),
         begin,
         branch: None,
         places,
@@ -364,6 +368,7 @@ fn threads(
             drafts[begin].rare_mut().implied_by = barriers;
             drafts[shape.begin].rare_mut().follows.push(begin);
             out.push(Sharer {
+                share: id,
                 begin,
                 branch: None,
                 places: places.clone(),

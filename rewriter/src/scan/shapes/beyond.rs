@@ -17,20 +17,30 @@ pub(super) fn list(
     drafts: &mut Vec<Draft>,
 ) {
     let is_followed = |d: &Draft| d.outcome == Outcome::Patchable;
-    let begins = shapes.iter().flat_map(|s| [s.share, s.begin]);
-    let begins = begins.chain(sharers.iter().flat_map(|s| s.tests.iter().copied()));
-    let places = begins.map(|d| drafts[d].address);
-    let places = places.chain(sharers.iter().flat_map(|s| s.places().iter().copied()));
-    let mut known: BTreeSet<u64> = BTreeSet::new();
-    for place in places {
-        known.extend(a.reach(&[place], drafts).insns);
+    let id = |s: &Shape| a.flow.name(drafts[s.share].address);
+    let mut places: Vec<(u64, u64)> = Vec::new();
+    for s in shapes {
+        places.extend([s.share, s.begin].map(|d| (id(s), drafts[d].address)));
+    }
+    for s in sharers {
+        places.extend(s.tests.iter().map(|&t| (s.share, drafts[t].address)));
+        places.extend(s.places().iter().map(|&at| (s.share, at)));
+    }
+    places.sort_unstable();
+    places.dedup();
+    // Each division's own: what another loop's begin leads to may be a loop of this one's.
+    let mut known: BTreeSet<(u64, u64)> = BTreeSet::new();
+    for (id, place) in places {
+        let reached = a.reach(&[place], drafts).insns;
+        known.extend(reached.into_iter().map(|ip| (id, ip)));
         // Who is known to have iterations may load the first one's elements in front of the test.
         let block = a.body.block_at(place).into_iter();
-        known.extend(block.flat_map(|b| a.body.block_insns(b)).map(|i| i.ip()));
+        let insns = block.flat_map(|b| a.body.block_insns(b));
+        known.extend(insns.map(|i| (id, i.ip())));
     }
     let mut shares: BTreeMap<u64, &Shape> = BTreeMap::new();
     for shape in shapes.iter().filter(|s| is_followed(&drafts[s.begin])) {
-        let id = a.flow.name(drafts[shape.share].address);
+        let id = id(shape);
         if !listed.contains(&id) {
             shares.entry(id).or_insert(shape);
         }
@@ -39,12 +49,13 @@ pub(super) fn list(
     for block in (0..a.body.blocks.len()).filter(|&b| a.flow.is_queried(b)) {
         a.visit(block, |_, insn, state| {
             let memory = (0..insn.op_count()).any(|op| insn.op_kind(op) == OpKind::Memory);
-            if !memory || insn.mnemonic() == Mnemonic::Lea || known.contains(&insn.ip()) {
+            if !memory || insn.mnemonic() == Mnemonic::Lea {
                 return;
             }
             for register in [insn.memory_base(), insn.memory_index()] {
-                if let Some(id) = uses::division(register, state).filter(|d| shares.contains_key(d))
-                {
+                let unknown =
+                    |id: &u64| shares.contains_key(id) && !known.contains(&(*id, insn.ip()));
+                if let Some(id) = uses::division(register, state).filter(unknown) {
                     found.entry(id).or_insert(insn.ip());
                 }
             }

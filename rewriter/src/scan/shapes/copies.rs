@@ -1,18 +1,18 @@
 //! Paths that don't meet again: which code on them belongs to a construct, and which follows it in several copies.
 
 use super::Analysis;
+use super::block_set::BlockSet;
 use super::ends::{Ways, is_plain_move};
 use crate::scan::cfg::Exit;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
-use std::collections::BTreeSet;
 
 /// The longest code behind a construct that is compared with its copies, in instructions.
 const MAX_COPY: usize = 64;
 
 impl Analysis<'_, '_> {
     /// Blocks that one side of a branch leads to.
-    pub(super) fn side(&self, branch: usize, side: usize) -> BTreeSet<usize> {
-        let mut seen = BTreeSet::new();
+    pub(super) fn side(&self, branch: usize, side: usize) -> BlockSet {
+        let mut seen = BlockSet::none(self.body.blocks.len());
         let mut work = vec![side];
         while let Some(b) = work.pop() {
             if b != branch && seen.insert(b) {
@@ -27,7 +27,7 @@ impl Analysis<'_, '_> {
     pub(super) fn is_shared(&self, branch: usize, block: usize) -> bool {
         let exit = self.body.blocks[block].exit;
         let same =
-            |b: &usize| *b == block || (exit == self.body.blocks[*b].exit && exit.is_direct_tail());
+            |b: usize| b == block || (exit == self.body.blocks[b].exit && exit.is_direct_tail());
         self.body.blocks[branch]
             .succs
             .iter()
@@ -36,16 +36,15 @@ impl Analysis<'_, '_> {
 
     /// Whether the side that passes the construct by does more than return: then the other side does it too, somewhere.
     pub(super) fn repeats_code(&self, branch: usize, ways: &Ways) -> bool {
-        let ends =
-            |s: &BTreeSet<usize>| ways.returns.iter().chain(&ways.open).any(|b| s.contains(b));
-        let sides: Vec<BTreeSet<usize>> = self.body.blocks[branch]
+        let ends = |s: &BlockSet| ways.returns.iter().chain(&ways.open).any(|b| s.contains(b));
+        let sides: Vec<BlockSet> = self.body.blocks[branch]
             .succs
             .iter()
             .map(|&s| self.side(branch, s))
             .collect();
         let both_end = sides.len() > 1 && sides.iter().all(ends);
-        let trivial = |s: &BTreeSet<usize>| {
-            s.iter().all(|&b| {
+        let trivial = |s: &BlockSet| {
+            s.iter().all(|b| {
                 self.body.block_insns(b).iter().all(|i| {
                     is_plain_move(i)
                         || matches!(
@@ -70,9 +69,9 @@ impl Analysis<'_, '_> {
             let entered = self.side(fork, enters);
             let exits = entered
                 .iter()
-                .filter(|&&b| !matches!(self.body.blocks[b].exit, Exit::None | Exit::Dead));
+                .filter(|&b| !matches!(self.body.blocks[b].exit, Exit::None | Exit::Dead));
             exits
-                .map(|&b| self.match_back(b, &copy))
+                .map(|b| self.match_back(b, &copy))
                 .collect::<Option<Vec<u64>>>()
         })
     }

@@ -73,7 +73,7 @@ fn list_others(
     let tests = own.iter().flat_map(|s| s.others.iter().chain([&s.first]));
     let tests: BTreeSet<usize> = tests.copied().collect();
     let ends = |b: &usize| blocks.contains(b) || closing.contains(b);
-    let tested = a.leading_to(&tests, ends);
+    let tested = a.leading_to(tests.iter().copied(), ends);
     let leads = |block: usize| {
         let succs = &a.body.blocks[block].succs;
         tests.contains(&block) || succs.iter().any(|s| tested.contains(s))

@@ -2,6 +2,7 @@
 
 pub(super) mod again;
 mod beyond;
+mod block_set;
 mod chunked;
 mod copies;
 pub(super) mod dealt;

@@ -1,5 +1,6 @@
 //! What control reaches from a place before it meets something that ends open constructs.
 
+use super::block_set::BlockSet;
 use super::{Analysis, is_call, master};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
@@ -79,7 +80,7 @@ impl Analysis<'_, '_> {
 
     /// Whether control comes from a block to another without passing one of `others` in between.
     pub(super) fn leads_to(&self, from: usize, to: usize, others: &BTreeSet<usize>) -> bool {
-        let mut seen = BTreeSet::new();
+        let mut seen = BlockSet::none(self.body.blocks.len());
         let mut work = vec![from];
         while let Some(block) = work.pop() {
             if block == to {
@@ -95,11 +96,14 @@ impl Analysis<'_, '_> {
     /// The blocks from which control comes to one of `targets` without passing one that `ends` is true of in between.
     pub(super) fn leading_to(
         &self,
-        targets: &BTreeSet<usize>,
+        targets: impl IntoIterator<Item = usize>,
         ends: impl Fn(&usize) -> bool,
-    ) -> BTreeSet<usize> {
-        let mut found = targets.clone();
-        let mut work: Vec<usize> = targets.iter().copied().collect();
+    ) -> BlockSet {
+        let mut found = BlockSet::none(self.body.blocks.len());
+        let mut work: Vec<usize> = targets.into_iter().collect();
+        for &target in &work {
+            found.insert(target);
+        }
         while let Some(block) = work.pop() {
             for &before in &self.body.blocks[block].preds {
                 if !ends(&before) && found.insert(before) {

@@ -8,7 +8,15 @@ use std::path::Path;
 
 const COMPILERS: [&str; 2] = ["gcc", "gcc-11"];
 
-const LEVELS: [&str; 6] = ["-O0", "-O1", "-O2", "-O3", "-Ofast", "-Os"];
+const LEVELS: [&str; 7] = [
+    "-O0",
+    "-O1",
+    "-O2",
+    "-O2 -fno-tree-vectorize -funroll-loops",
+    "-O3",
+    "-Ofast",
+    "-Os",
+];
 
 /// In each function every iteration is counted, or one of its loops is listed without probe.
 #[test]

@@ -26,7 +26,7 @@ pub(super) fn before(
         if master::filter(decision).is_none() && !ordered {
             return None;
         }
-        if cycle.blocks.contains(&block) || !a.dom.dominates(block, cycle.header) {
+        if cycle.blocks.contains(&block) {
             return None;
         }
         let succs = a.body.blocks[block].succs.iter().copied();
@@ -36,8 +36,16 @@ pub(super) fn before(
             _ => None,
         }
     };
-    let found = a.decisions.iter().filter_map(|(&b, d)| divides(b, d));
-    found.reduce(|x, y| if a.dom.dominates(x.0, y.0) { y } else { x })
+    // All of them are among what dominates the cycle; the last is the nearest.
+    let mut over = a.dom.parent(cycle.header);
+    while let Some(block) = over {
+        let decision = a.decisions.get(&block);
+        if let Some(found) = decision.and_then(|d| divides(block, d)) {
+            return Some(found);
+        }
+        over = a.dom.parent(block);
+    }
+    None
 }
 
 /// Whether the comparison in a block before the cycle is another question than that for the cycle's first chunk: it puts the threads'

@@ -96,6 +96,7 @@ impl Follower<'_, '_, '_> {
         inside: impl Fn(usize) -> bool,
         to: usize,
     ) -> Option<Numbers> {
+        let leading = self.a.leading_to([to], |b| *b == from || !inside(*b));
         let mut starts = BTreeMap::from([(from, known)]);
         let mut work = BTreeSet::from([from]);
         // What each block brings to the end.
@@ -116,7 +117,7 @@ impl Follower<'_, '_, '_> {
             for &next in blocks.succs.iter().chain(&blocks.pads) {
                 if next == to {
                     ends.insert(block, numbers.clone());
-                } else if inside(next) && next != from {
+                } else if leading.contains(&next) && next != from {
                     let known = starts.get(&next);
                     let met = known.map_or_else(|| numbers.clone(), |known| meet(known, &numbers));
                     if known != Some(&met) {
