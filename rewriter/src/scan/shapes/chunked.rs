@@ -30,6 +30,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut found = BTreeMap::new();
     let mut apart = BTreeMap::new();
+    // The cycles behind a comparison.
+    let mut compared: BTreeMap<u64, Vec<&NaturalLoop>> = BTreeMap::new();
     let lone = lone::find(a);
     let mut several = around::of_single_iterations(a);
     let candidates = candidates(a, &lone, &mut several);
@@ -56,17 +58,24 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             _ if !candidate.is_loop => {}
             true => _ = apart.insert(a.body.blocks[cycle.header].start, asked),
             false => {
-                let other = found.get(&at).map(|f: &Found<'_>| f.0[0]);
+                let others = compared.entry(at).or_default();
                 // Another loop with the same bounds, which follows: nothing is compared in front of it.
                 let is_behind = |x: &NaturalLoop, y: &NaturalLoop| follows(a, at, x, y);
-                if other.is_some_and(|o| is_behind(cycle, o)) {
-                    apart.insert(a.body.blocks[cycle.header].start, asked);
+                let cycles = candidate.cycles.iter().rev();
+                let mut cycles = cycles.filter(|c| others.iter().any(|o| is_behind(c, o)));
+                if let Some(outermost) = cycles.next() {
+                    apart.insert(a.body.blocks[outermost.header].start, asked);
                     continue;
                 }
-                if let Some(o) = other.filter(|o| is_behind(o, cycle)) {
-                    apart.insert(a.body.blocks[o.header].start, asked);
+                for other in others.iter().filter(|o| is_behind(o, cycle)) {
+                    apart.insert(a.body.blocks[other.header].start, asked);
                 }
-                found.insert(at, (candidate.cycles, candidate.minimum, asked));
+                others.push(cycle);
+                // What is around the loop's own cycle is known with it.
+                let is_around = |f: &Found<'_>| f.0.iter().any(|c| c.header == cycle.header);
+                if !found.get(&at).is_some_and(is_around) {
+                    found.insert(at, (candidate.cycles, candidate.minimum, asked));
+                }
             }
         }
         if let Some((question, way)) = asked {
