@@ -6,6 +6,7 @@ mod together;
 pub(crate) use switches::switch_cost_ns;
 pub(crate) use together::{count_together, hardware_slots};
 
+use crate::input::quoted;
 use ompfuse_format::event::{self, EVENTS, Event, Kind};
 use perf_event::{Builder, Counter};
 use serde::Serialize;
@@ -218,7 +219,8 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
                 "{name} is an event of the simulated PMU: record with --simulate"
             );
             anyhow::bail!(
-                "no event is called `{name}`; known are {}, and the processor's own by number (r1c2)",
+                "no event is called `{}`; known are {}, and the processor's own by number (r1c2)",
+                quoted(name),
                 event::names().collect::<Vec<_>>().join(", ")
             );
         };

@@ -1,7 +1,9 @@
 //! Input files as bytes.
 
 use anyhow::{Context, Result, bail};
+use std::borrow::Cow;
 use std::fs::File;
+use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
@@ -43,6 +45,37 @@ impl AsRef<[u8]> for Input {
     }
 }
 
+/// No text that somebody writes, or `report --suggest-filter`, is longer than so many bytes; `/dev/zero` is.
+const LONGEST_TEXT: u64 = 64 << 20;
+
+/// The text of a file, or what comes out of a pipe.
+pub(crate) fn text(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(LONGEST_TEXT + 1);
+    file.read_to_string(&mut text)?;
+    match text.len() as u64 <= LONGEST_TEXT {
+        true => Ok(text),
+        false => Err(std::io::Error::other("more than 64 MiB of text")),
+    }
+}
+
+/// The text of a file that may be read again later: a pipe would keep its reader waiting.
+pub(crate) fn lasting_text(path: &Path) -> std::io::Result<String> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    text(path)
+}
+
+/// What an error quotes of a text: its beginning, where it is long.
+pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
+    const MOST: usize = 80;
+    match text.char_indices().nth(MOST) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}...", &text[..end])),
+    }
+}
+
 /// Maps a regular file.
 pub(crate) fn map(path: &Path) -> Result<Input> {
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -78,6 +111,22 @@ fn map_file(file: &File) -> std::io::Result<memmap2::Mmap> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn endless_text_and_pipes_are_refused() {
+        let error = |read: std::io::Result<String>| read.unwrap_err().to_string();
+        let zero = Path::new("/dev/zero");
+        assert_eq!(error(text(zero)), "more than 64 MiB of text");
+        assert_eq!(error(lasting_text(zero)), "not a regular file");
+        assert_eq!(error(lasting_text(Path::new("/"))), "not a regular file");
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_long_text_is_quoted() {
+        assert_eq!(quoted("task"), "task");
+        let long = "ä".repeat(100);
+        assert_eq!(quoted(&long), format!("{}...", "ä".repeat(80)));
+    }
 
     #[test]
     fn maps_files_and_tells_what_else_it_is() {

@@ -12,6 +12,7 @@
 
 use super::file::Changing;
 use super::{Running, records};
+use crate::input::{self, quoted};
 use crate::select::{self, Pattern};
 use crate::{counters, simulate};
 use anyhow::{Context, Result, bail, ensure};
@@ -96,8 +97,8 @@ pub(crate) fn event_set(list: &str) -> Result<Option<String>> {
 impl Changes {
     /// Reads a file: it says all, what it doesn't mention is as it was when the recording began.
     pub(crate) fn read(path: &Path) -> Result<Changes> {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            input::lasting_text(path).with_context(|| format!("cannot read {}", path.display()))?;
         Changes::parse(&path.display().to_string(), &text)
     }
 
@@ -132,10 +133,13 @@ impl Changes {
                 "rotate" => {
                     let number = rest.parse().ok();
                     changes.rotate =
-                        Some(number.with_context(|| format!("{origin}: `{rest}` is no number"))?);
+                        Some(number.with_context(|| {
+                            format!("{origin}: `{}` is no number", quoted(rest))
+                        })?);
                 }
                 _ => bail!(
-                    "{origin}: `{line}` is none of select, skip, enable, disable, events, rotate"
+                    "{origin}: `{}` is none of select, skip, enable, disable, events, rotate",
+                    quoted(line)
                 ),
             }
         }

@@ -7,6 +7,7 @@
 //! ```
 
 use super::pattern::Pattern;
+use crate::input::{self, quoted};
 
 /// The lines of a filter file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(crate) struct Filter {
 
 /// Reads the file of a `--filter`.
 pub(super) fn read(path: &str) -> Result<Filter, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read it: {e}"))?;
+    let text = input::text(path.as_ref()).map_err(|e| format!("cannot read it: {e}"))?;
     parse(path, &text)
 }
 
@@ -38,13 +39,21 @@ fn parse(path: &str, text: &str) -> Result<Filter, String> {
             continue;
         }
         let Some((word, rest)) = line.split_once([' ', '\t']) else {
-            return error(&format!("`{line}` is neither `select S` nor `skip S`"));
+            return error(&format!(
+                "`{}` is neither `select S` nor `skip S`",
+                quoted(line)
+            ));
         };
         let pattern = Pattern::of_line(rest.trim(), &format!("{path}:{number}"))?;
         match word {
             "select" => filter.select.push(pattern),
             "skip" => filter.skip.push(pattern),
-            _ => return error(&format!("`{line}` is neither `select S` nor `skip S`")),
+            _ => {
+                return error(&format!(
+                    "`{}` is neither `select S` nor `skip S`",
+                    quoted(line)
+                ));
+            }
         }
     }
     Ok(filter)

@@ -1,5 +1,6 @@
 //! What a `--select` or `--skip` means.
 
+use crate::input::quoted;
 use ompfuse_format::Construct;
 use ompfuse_format::site::SiteInfo;
 use ompfuse_report::names::readable;
@@ -114,8 +115,8 @@ fn is_source(name: &str) -> bool {
 impl std::fmt::Display for Pattern {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.origin {
-            Some(origin) => write!(f, "`{}` ({origin})", self.text),
-            None => write!(f, "`{}`", self.text),
+            Some(origin) => write!(f, "`{}` ({origin})", quoted(&self.text)),
+            None => write!(f, "`{}`", quoted(&self.text)),
         }
     }
 }
@@ -124,7 +125,8 @@ impl Pattern {
     /// Of a line in a file, `FILE:LINE`; an error names it.
     pub(crate) fn of_line(text: &str, origin: &str) -> Result<Pattern, String> {
         let pattern = Pattern::from_str(text);
-        let mut pattern = pattern.map_err(|what| format!("{origin}: `{text}`: {what}"))?;
+        let mut pattern =
+            pattern.map_err(|what| format!("{origin}: `{}`: {what}", quoted(text)))?;
         pattern.origin = Some(origin.to_owned());
         Ok(pattern)
     }

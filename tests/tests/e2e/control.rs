@@ -365,6 +365,19 @@ fn what_cannot_be_changed_is_said() {
     assert!(full.contains("these would be 20 more"), "{full}");
     assert!(refused(&[out, "--rotate", "3"]).contains("one event set only"));
     assert!(refused(&[out, "--reload", "/nonexistent"]).contains("cannot read /nonexistent"));
+    // It is read again when a signal comes: what waits for a writer, or never ends, is no such file.
+    let pipe = steady.folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo can be run").success());
+    let pipe = pipe.to_str().expect("text");
+    for file in [pipe, "/dev/zero"] {
+        let wanted = format!("cannot read {file}: not a regular file");
+        assert!(refused(&[out, "--reload", file]).contains(&wanted));
+    }
+    let long = steady.folder.path().join("long");
+    std::fs::write(&long, "x".repeat(1 << 20)).expect("a file can be written");
+    let line = refused(&[out, "--reload", long.to_str().expect("text")]);
+    assert!(line.contains("is none of select") && line.len() < 1000);
     // By its number, and through a file.
     let pid = steady.ctl(&[])["pid"].to_string();
     let file = steady.folder.path().join("f");
