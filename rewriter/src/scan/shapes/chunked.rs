@@ -32,6 +32,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut apart = BTreeMap::new();
     // The cycles behind a comparison.
     let mut compared: BTreeMap<u64, Vec<&NaturalLoop>> = BTreeMap::new();
+    let mut strides = Vec::new();
     let lone = lone::find(a);
     let mut several = around::of_single_iterations(a);
     let candidates = candidates(a, &lone, &mut several);
@@ -44,7 +45,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         _ => l.cycle.blocks.is_disjoint(&firsts),
     });
     let begin = |l: &Listed| a.body.blocks[l.cycle.header].start;
-    let several: BTreeMap<u64, &str> = several.iter().map(|l| (begin(l), l.why)).collect();
+    let mut several: BTreeMap<u64, &str> = several.iter().map(|l| (begin(l), l.why)).collect();
     // Cycles of one thread, by the question that chooses it; on which of its ways.
     let mut one_sided: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for candidate in candidates {
@@ -71,6 +72,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
                     apart.insert(a.body.blocks[other.header].start, asked);
                 }
                 others.push(cycle);
+                strides.push((at, cycle, candidate.stride));
                 // What is around the loop's own cycle is known with it.
                 let is_around = |f: &Found<'_>| f.0.iter().any(|c| c.header == cycle.header);
                 if !found.get(&at).is_some_and(is_around) {
@@ -80,6 +82,16 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         }
         if let Some((question, way)) = asked {
             one_sided.entry(question).or_default().insert(way);
+        }
+    }
+    // What is around another loop's cycle is none itself: the stride is that loop's, or in a cycle that is no natural loop.
+    for (at, cycle, stride) in strides {
+        let is_inside =
+            |c: &&NaturalLoop| c.header != cycle.header && cycle.blocks.contains(&c.header);
+        if compared[&at].iter().any(is_inside) {
+            let entered = around::of_stride(a, stride);
+            let entered = entered.filter(|l| l.cycle.blocks.is_disjoint(&headers));
+            several.extend(entered.map(|l| (begin(&l), l.why)));
         }
     }
     // Threads that go on in different forms of a loop come to one of them all the same.
@@ -154,6 +166,8 @@ impl Sources {
 struct Candidate<'x> {
     /// The cycles that its stride is in, innermost first: of the iterations, of the chunks.
     cycles: Vec<&'x NaturalLoop>,
+    /// The block of the stride.
+    stride: usize,
     /// Its first comparison with the bound; `None` if the first chunk has none.
     at: Option<u64>,
     /// A smaller of two values is chosen.
@@ -203,6 +217,7 @@ fn candidates<'x>(
         };
         out.push(Candidate {
             cycles,
+            stride: block,
             at,
             minimum,
             is_loop,
