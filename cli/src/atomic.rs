@@ -1,5 +1,6 @@
 //! Output files that are either there in full or not at all.
 
+use crate::input;
 use crate::interrupt;
 use anyhow::{Context, Result, ensure};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -126,7 +127,7 @@ fn link(file: &impl AsRawFd) -> PathBuf {
 
 /// As [`write`], unless the file has these contents already.
 pub(crate) fn write_if_different(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
-    if std::fs::read(path).is_ok_and(|old| old == bytes) {
+    if input::map(path).is_ok_and(|old| *old == *bytes) {
         return Ok(());
     }
     write(path, bytes, mode)

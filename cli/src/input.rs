@@ -1,10 +1,12 @@
 //! Input files as bytes.
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::OFlags;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// The bytes of a file.
@@ -50,9 +52,12 @@ const LONGEST_TEXT: u64 = 64 << 20;
 
 /// The text of a file, or what comes out of a pipe.
 pub(crate) fn text(path: &Path) -> std::io::Result<String> {
+    text_of(File::open(path)?)
+}
+
+fn text_of(file: File) -> std::io::Result<String> {
     let mut text = String::new();
-    let mut file = File::open(path)?.take(LONGEST_TEXT + 1);
-    file.read_to_string(&mut text)?;
+    file.take(LONGEST_TEXT + 1).read_to_string(&mut text)?;
     match text.len() as u64 <= LONGEST_TEXT {
         true => Ok(text),
         false => Err(std::io::Error::other("more than 64 MiB of text")),
@@ -61,10 +66,21 @@ pub(crate) fn text(path: &Path) -> std::io::Result<String> {
 
 /// The text of a file that may be read again later: a pipe would keep its reader waiting.
 pub(crate) fn lasting_text(path: &Path) -> std::io::Result<String> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
+    let file = open(path)?;
+    match file.metadata()?.is_file() {
+        true => text_of(file),
+        false => Err(std::io::Error::other("not a regular file")),
     }
-    text(path)
+}
+
+/// Opens what may turn out to be a pipe, whose writer nobody waits for, or a terminal. What it is can be asked then; if
+/// it were asked before, it could be another file by now. Regular files are read as ever.
+pub(crate) fn open(path: &Path) -> std::io::Result<File> {
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    File::options()
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)
 }
 
 /// What an error quotes of a text: its beginning, where it is long.
@@ -78,7 +94,7 @@ pub(crate) fn quoted(text: &str) -> Cow<'_, str> {
 
 /// Maps a regular file.
 pub(crate) fn map(path: &Path) -> Result<Input> {
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let file = open(path).with_context(|| format!("cannot open {}", path.display()))?;
     let metadata = file
         .metadata()
         .with_context(|| format!("cannot examine {}", path.display()))?;
@@ -111,6 +127,7 @@ fn map_file(file: &File) -> std::io::Result<memmap2::Mmap> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::CWD;
 
     #[test]
     fn endless_text_and_pipes_are_refused() {
@@ -119,6 +136,18 @@ mod tests {
         assert_eq!(error(text(zero)), "more than 64 MiB of text");
         assert_eq!(error(lasting_text(zero)), "not a regular file");
         assert_eq!(error(lasting_text(Path::new("/"))), "not a regular file");
+    }
+
+    #[test]
+    fn nobody_waits_for_the_writer_of_a_pipe() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let error = format!("{:#}", map(&pipe).err().unwrap());
+        assert!(error.ends_with("is not a regular file"), "{error}");
+        let error = lasting_text(&pipe).unwrap_err().to_string();
+        assert_eq!(error, "not a regular file");
     }
 
     #[test]

@@ -167,7 +167,7 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
 
 /// The recording's selection.
 fn selection(folder: &Path) -> Result<SelectArgs> {
-    let text = std::fs::read_to_string(folder.join(SELECTION))
+    let text = input::lasting_text(&folder.join(SELECTION))
         .context("cannot read the recording's selection")?;
     let parser = SelectArgs::augment_args(clap::Command::new("selection").no_binary_name(true));
     let arguments = text.split('\n').filter(|a| !a.is_empty());

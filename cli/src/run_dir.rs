@@ -1,6 +1,7 @@
 //! Folders for runs, and the header that each gets.
 
 use crate::atomic;
+use crate::input;
 use crate::launch::{self, Ended};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::control::MAX_SETS;
@@ -276,7 +277,7 @@ pub(crate) fn sets_of(folder: &Path, key: &str) -> Result<Vec<(u8, Vec<EventStat
 
 /// A JSON file; `None` where the process was killed before the file had contents.
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    let text = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let text = input::map(path)?;
     if text.is_empty() {
         return Ok(None);
     }

@@ -4,7 +4,6 @@ use anyhow::{Context, Result};
 use ompfuse_format::record::{HEADER_LEN, Record, Records, ThreadHeader, split_site};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -44,7 +43,7 @@ pub(crate) fn fresh(
     path: &Path,
     from: impl Fn(&ThreadHeader) -> u64,
 ) -> Option<(ThreadHeader, Vec<u8>)> {
-    let file = File::open(path).ok()?;
+    let file = crate::input::open(path).ok()?;
     let header = || {
         let mut bytes = vec![0; HEADER_LEN];
         file.read_exact_at(&mut bytes, 0).ok()?;

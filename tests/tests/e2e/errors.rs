@@ -48,6 +48,35 @@ fn refused_for(what: &str, bytes: &[u8], reason: &[&str]) {
     );
 }
 
+/// Nobody writes into the pipe: who waited for that would wait for ever.
+#[test]
+fn pipes_are_no_input_files() {
+    let folder = tempfile::tempdir().expect("there is room for a file");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (pipe, out) = (path("pipe"), path("out"));
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo can be run").success());
+    for args in [
+        &["scan", &pipe][..],
+        &["patch", &pipe, "-o", &out],
+        &["verify", &pipe, &pipe],
+        &["report", &pipe],
+        &["combine", &pipe, "-o", &out],
+        &["evaluate", &pipe, "--reference", &pipe],
+        &["export", &pipe, "--to", "csv", "-o", &out],
+        &["plan", "--from", &pipe],
+    ] {
+        let output = command::run(args);
+        assert_eq!(output.status, 1, "{args:?}: {output:?}");
+        one_line(&args.join(" "), &output);
+        assert!(
+            output.errors().contains("is not a regular file"),
+            "{args:?}: {output:?}"
+        );
+        assert!(!Path::new(&out).exists(), "{args:?}");
+    }
+}
+
 fn original() -> Option<(PathBuf, Vec<u8>)> {
     let build = Fixture::open("knapsack").ordinary_builds("gcc").pop()?;
     let bytes = std::fs::read(&build.path).expect("a build can be read");
