@@ -2,6 +2,7 @@
 //! looks into the callee (`-fipa-ra`) and keeps values in those that it leaves alone.
 
 use super::Module;
+use crate::thunk::returns;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess,
 };
@@ -62,6 +63,8 @@ fn changed(module: &Module<'_>, target: u64, depth: usize) -> Registers {
         let insn = decoder.decode();
         let inside = (function.start..function.end).contains(&insn.near_branch_target());
         out |= match insn.flow_control() {
+            // `-mfunction-return=thunk`: the function's end, which changes nothing.
+            _ if returns(&module.image, &insn) => 0,
             FlowControl::Next | FlowControl::Return => written(&mut info, &insn),
             FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch if inside => 0,
             FlowControl::Call | FlowControl::UnconditionalBranch => {

@@ -1,7 +1,7 @@
 //! Which local functions never return: their calls end a path as `abort` does.
 
 use super::Module;
-use crate::thunk::thunk;
+use crate::thunk::{returns, thunk};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, OpKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -72,6 +72,8 @@ impl NoReturn {
                 }
                 let insn = decoder.decode();
                 match insn.flow_control() {
+                    // `-mfunction-return=thunk`.
+                    _ if returns(&module.image, &insn) => return None,
                     FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
                         let target = insn.near_branch_target();
                         if (start..end).contains(&target) {

@@ -8,11 +8,12 @@ use std::path::Path;
 
 const COMPILERS: [&str; 2] = ["gcc", "gcc-11"];
 
-const LEVELS: [&str; 7] = [
+const LEVELS: [&str; 8] = [
     "-O0",
     "-O1",
     "-O2",
     "-O2 -fno-tree-vectorize -funroll-loops",
+    "-O2 -mfunction-return=thunk",
     "-O3",
     "-Ofast",
     "-Os",
