@@ -130,7 +130,8 @@ pub struct RegionStat {
     pub site: Option<u32>,
     /// Kind of interval; `None` for XUs of a foreign table.
     pub construct: Option<Construct>,
-    /// Site of the innermost parallel region that it happened in.
+    /// Site of the innermost parallel region that it happened in, if that execution is on record: sums over these can be
+    /// compared with its time.
     pub parallel: Option<u32>,
     /// Instances: executions by a team count once. Intervals, where they can't be told apart.
     pub instances: u64,

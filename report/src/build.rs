@@ -282,7 +282,7 @@ fn notes(summary: &Summary) -> Vec<String> {
             _ => "of what is recorded in part, or was switched off meanwhile",
         };
         notes.push(format!(
-            "{:.1}% of the threads' time is in no region here: {why}",
+            "{:.1}% of the threads' time is in no region here: {why}; coverage and overheads are those of what is on record",
             100.0 * off as f64 / (own + off) as f64
         ));
     }

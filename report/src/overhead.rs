@@ -5,9 +5,10 @@
 //! no wait, since intervals are exclusive.
 
 use crate::model::{Class, Overhead, OverheadPart, ParallelOverhead};
+use crate::units::seconds;
 use ompfuse_format::Construct;
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const NS: f64 = 1e-9;
 
@@ -22,7 +23,8 @@ pub(crate) fn overheads(summary: &Summary, id_of: impl Fn(u32) -> u32) -> Vec<Pa
             for region in summary.regions.iter().filter(|r| r.parallel == Some(site)) {
                 parts.add_region(summary, region);
             }
-            Some(parts.finish(summary, stat, id_of(site)))
+            let missing = parts.add_left_out(summary, site);
+            Some(parts.finish(summary, stat, &missing, id_of(site)))
         })
         .collect();
     list.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
@@ -44,29 +46,80 @@ impl Parts {
         let Some(construct) = region.construct else {
             return;
         };
+        let sums = Sums {
+            count: region.count(),
+            own: region.own_ns(),
+            extent: Some(region.extent()),
+        };
+        self.add_sums(summary, (construct, region.site, region.parallel), sums);
+    }
+
+    /// Adds what was executed and not recorded, where that was in this parallel region only: its time is known.
+    fn add_left_out(&mut self, summary: &Summary, parallel: u32) -> Missing {
+        let mut missing = Missing {
+            is_off: is_switched_off(summary),
+            ..Missing::default()
+        };
+        for left_out in &summary.left_out {
+            let same = |r: &&RegionStat| {
+                (r.site, r.construct) == (Some(left_out.site), Some(left_out.construct))
+            };
+            let around: BTreeSet<Option<u32>> = (summary.regions.iter().filter(same))
+                .map(|r| r.parallel)
+                .collect();
+            // Without a recorded one it may have been anywhere.
+            let is_here = around.is_empty() || around.contains(&Some(parallel));
+            if is_here && left_out.construct == Construct::Task {
+                missing.tasks_ns += left_out.own_ns;
+            }
+            let place = (left_out.construct, Some(left_out.site), Some(parallel));
+            let sums = Sums {
+                count: left_out.count,
+                own: left_out.own_ns,
+                extent: None,
+            };
+            match (is_here, around.len()) {
+                (true, 1) => self.add_sums(summary, place, sums),
+                (true, _) => {
+                    let mut parts = Parts::default();
+                    parts.add_sums(summary, place, sums);
+                    missing.elsewhere_ns += parts.0.values().map(|(ns, _)| ns).sum::<u64>();
+                }
+                (false, _) => {}
+            }
+        }
+        missing
+    }
+
+    /// Adds intervals of a kind, at a site, in a parallel region.
+    fn add_sums(
+        &mut self,
+        summary: &Summary,
+        (construct, site, parallel): (Construct, Option<u32>, Option<u32>),
+        Sums { count, own, extent }: Sums,
+    ) {
         let name = construct.name();
-        let own = region.own_ns();
         match construct {
             Construct::Barrier | Construct::Taskwait | Construct::Taskgroup | Construct::Flush => {
-                self.add(Class::Synchronization, name, own, region.count())
+                self.add(Class::Synchronization, name, own, count)
             }
             c if c.is_exclusive() => {
-                let enter = region.extent().min(own);
-                self.add(Class::Synchronization, name, enter, region.count());
+                // How the time of those that were left out was divided is not known; most often it is waiting.
+                let enter = extent.unwrap_or(own).min(own);
+                self.add(Class::Synchronization, name, enter, count);
+                let exits = if extent.is_some() { count } else { 0 };
                 self.add(
                     Class::Management,
                     format!("{name}-exit"),
                     own - enter,
-                    region.count(),
+                    exits,
                 );
             }
             Construct::ImplicitBarrier => {
-                let ends = region
-                    .site
-                    .and_then(|s| summary.sites[s as usize].construct);
+                let ends = site.and_then(|s| summary.sites[s as usize].construct);
                 let class = match ends {
                     Some(Construct::Single) => Class::LimitedParallelism,
-                    Some(Construct::Sections) if too_few_sections(summary, region) => {
+                    Some(Construct::Sections) if too_few_sections(summary, site, parallel) => {
                         Class::LimitedParallelism
                     }
                     _ => Class::Imbalance,
@@ -75,18 +128,24 @@ impl Parts {
                     Some(Construct::ImplicitBarrier) | None => name.to_owned(),
                     Some(ends) => format!("{}-end", ends.name()),
                 };
-                self.add(class, what, own, region.count());
+                self.add(class, what, own, count);
             }
             Construct::TaskCreate | Construct::Taskloop | Construct::Reduction => {
-                self.add(Class::Management, name, own, region.count())
+                self.add(Class::Management, name, own, count)
             }
             // One interval per loop and thread; its extent says how often.
-            Construct::Dispatch => self.add(Class::Management, name, own, region.extent()),
+            Construct::Dispatch => self.add(Class::Management, name, own, extent.unwrap_or(count)),
             _ => {}
         }
     }
 
-    fn finish(mut self, summary: &Summary, stat: &ParallelStat, id: u32) -> ParallelOverhead {
+    fn finish(
+        mut self,
+        summary: &Summary,
+        stat: &ParallelStat,
+        missing: &Missing,
+        id: u32,
+    ) -> ParallelOverhead {
         let complete = stat.measured == stat.executions;
         if complete {
             self.add(
@@ -130,34 +189,90 @@ impl Parts {
             team: stat.team,
             wall_s: stat.wall_ns as f64 * NS,
             total_s,
-            work_s: complete.then(|| total_s - overhead.sum()),
+            work_s: (complete && missing.all_is_known()).then(|| total_s - overhead.sum()),
             overhead,
             parts,
-            incomplete: (!complete).then(|| {
-                format!(
-                    "{} of {} executions lack a thread's part: waiting at the region's end, startup and shutdown are not known",
-                    stat.executions - stat.measured,
-                    stat.executions
-                )
-            }),
+            incomplete: missing.told(stat),
         }
     }
 }
 
+/// Sums over intervals. `extent`: see [`ompfuse_fuse::summary::ThreadColumns::extent`]; `None`: not known.
+struct Sums {
+    count: u64,
+    own: u64,
+    extent: Option<u64>,
+}
+
+/// What is not known of a parallel region, since it is not on record.
+#[derive(Default)]
+struct Missing {
+    /// Regions were switched off for a time: which ones, and where, is not known.
+    is_off: bool,
+    /// Nanoseconds of overhead that was left out here or in other parallel regions.
+    elsewhere_ns: u64,
+    /// Nanoseconds of tasks that were left out, here or elsewhere.
+    tasks_ns: u64,
+}
+
+impl Missing {
+    fn all_is_known(&self) -> bool {
+        !self.is_off && self.elsewhere_ns == 0
+    }
+
+    /// In words; `None` if nothing is missing.
+    fn told(&self, stat: &ParallelStat) -> Option<String> {
+        let mut words = Vec::new();
+        let ns = |ns: u64| seconds(ns as f64 * NS);
+        if stat.measured != stat.executions {
+            words.push(format!(
+                "{} of {} executions lack a thread's part: waiting at the region's end, startup and shutdown are not known",
+                stat.executions - stat.measured,
+                stat.executions
+            ));
+        }
+        if self.is_off {
+            words.push(
+                "regions were switched off meanwhile: what they waited is in no class, so work is not known".to_owned(),
+            );
+        }
+        if self.elsewhere_ns > 0 {
+            words.push(format!(
+                "{} of waiting and management that were left out may have been here or elsewhere, so work is not known",
+                ns(self.elsewhere_ns)
+            ));
+        }
+        if self.tasks_ns > 0 {
+            words.push(format!(
+                "waiting at the region's end holds those of the tasks that were left out (in all {}) which were executed there",
+                ns(self.tasks_ns)
+            ));
+        }
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+/// Whether more is not on record than what is known to have been left out, beyond rounding.
+fn is_switched_off(summary: &Summary) -> bool {
+    let left_out: u64 = summary.left_out.iter().map(|l| l.own_ns).sum();
+    let unrecorded: f64 = (summary.accounts.iter())
+        .filter(|a| a.unrecorded_ticks > 0)
+        .map(|a| match (a.total_ns, a.total_ticks) {
+            (Some(ns), Some(ticks)) => a.unrecorded_ticks as f64 * ns as f64 / ticks.max(1) as f64,
+            _ => f64::INFINITY,
+        })
+        .sum();
+    unrecorded > left_out as f64 * 1.001 + 1e3 * summary.accounts.len() as f64
+}
+
 /// ompP's rule: fewer sections were executed than threads came by.
-fn too_few_sections(summary: &Summary, barrier: &RegionStat) -> bool {
+fn too_few_sections(summary: &Summary, site: Option<u32>, parallel: Option<u32>) -> bool {
     let count = |construct: Construct| -> u64 {
-        let same = |r: &&RegionStat| {
-            r.site == barrier.site
-                && r.parallel == barrier.parallel
-                && r.construct == Some(construct)
-        };
-        summary
-            .regions
-            .iter()
-            .filter(same)
-            .map(RegionStat::count)
-            .sum()
+        let recorded = (summary.regions.iter())
+            .filter(|r| (r.site, r.parallel, r.construct) == (site, parallel, Some(construct)));
+        let left_out =
+            (summary.left_out.iter()).filter(|l| (Some(l.site), l.construct) == (site, construct));
+        recorded.map(RegionStat::count).sum::<u64>() + left_out.map(|l| l.count).sum::<u64>()
     };
-    count(Construct::Section) < barrier.count()
+    count(Construct::Section) < count(Construct::ImplicitBarrier)
 }

@@ -16,7 +16,7 @@ impl Summary {
         let mut instances = Instances::of(run);
         instances.add(run);
         let mut summary = Summary::without_sums(name, run);
-        summary.regions = regions(run, &summary.events);
+        summary.regions = regions(run, &summary.events, &instances);
         summary.parallel = instances.into_stats(run);
         summary
     }
@@ -51,7 +51,7 @@ impl Summary {
             let rows = |p: &AtPlace| p.xus + p.intervals;
             let share = |places: &[AtPlace]| places.iter().map(rows).sum::<usize>() as f64;
             told(share(these) / share(&places).max(1.0));
-            stats.extend(regions(&part, &events));
+            stats.extend(regions(&part, &events, &instances));
             instances.add(&part);
             xus += part.xus.len() as u64;
             unlabelled += part.health.unlabelled_xus;
@@ -222,7 +222,8 @@ pub(super) fn length(begin: i64, end: i64) -> u64 {
     end.checked_sub(begin).unwrap_or(0).max(0) as u64
 }
 
-fn regions(run: &Run, events: &[EventOrigin]) -> Vec<RegionStat> {
+/// `forks`: of the whole run, if this is a part of it.
+fn regions(run: &Run, events: &[EventOrigin], forks: &Instances) -> Vec<RegionStat> {
     // Threads by process and number to positions in `Run::threads`.
     let position: HashMap<(u16, u32), u32> = run
         .threads
@@ -241,8 +242,18 @@ fn regions(run: &Run, events: &[EventOrigin]) -> Vec<RegionStat> {
         }
         last.2
     };
-    let parallel_site = |parent: u32| match run.nodes.parallel.get(parent as usize) {
-        Some(&node) if node != NONE => run.nodes.site[node as usize],
+    let mut last = (NONE, false);
+    let mut parallel_site = |parent: u32| match run.nodes.parallel.get(parent as usize) {
+        Some(&node) if node != NONE => {
+            if last.0 != node {
+                last = (node, forks.has(node));
+            }
+            if last.1 {
+                run.nodes.site[node as usize]
+            } else {
+                NONE
+            }
+        }
         _ => NONE,
     };
     let mut groups = Groups::default();

@@ -4,13 +4,25 @@ use super::collect::length;
 use super::{ParallelStat, WorkerWaits};
 use crate::run::{NONE, Run};
 use ompfuse_format::Construct;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Nanoseconds inside outermost parallel regions; where several root threads' regions overlap, counted once.
+/// Nanoseconds inside parallel regions that are in no other one on record; where several root threads' regions overlap,
+/// counted once.
 pub(super) fn parallel_ns(run: &Run) -> u64 {
     let rows = &run.intervals;
-    let mut outermost: Vec<(i64, i64)> = (0..rows.len())
-        .filter(|&row| rows.construct[row].is_fork() && enclosing(run, rows.parent[row]) == NONE)
+    let forks = || (0..rows.len()).filter(|&row| rows.construct[row].is_fork());
+    let recorded: HashSet<u32> = forks().map(|row| rows.node[row]).collect();
+    let is_outermost = |row: &usize| {
+        let above = |&node: &u32| Some(enclosing(run, run.nodes.parent[node as usize]));
+        let around = std::iter::successors(Some(enclosing(run, rows.parent[*row])), |node| {
+            Some(node).filter(|&&n| n != NONE).and_then(above)
+        });
+        // Those that were switched off have a node and no interval. Damaged nodes may be their own parents.
+        let mut around = around.take(MOST_LEVELS).take_while(|&node| node != NONE);
+        !around.any(|node| recorded.contains(&node))
+    };
+    let mut outermost: Vec<(i64, i64)> = forks()
+        .filter(is_outermost)
         .map(|row| (rows.t0_ns[row], rows.t1_ns[row]))
         .collect();
     outermost.sort_unstable();
@@ -21,6 +33,9 @@ pub(super) fn parallel_ns(run: &Run) -> u64 {
     }
     covered
 }
+
+/// Parallel regions inside each other that are looked at.
+const MOST_LEVELS: usize = 1000;
 
 /// Innermost parallel region's node around a node, itself included.
 fn enclosing(run: &Run, node: u32) -> u32 {
@@ -182,6 +197,12 @@ impl Instances {
             without_node,
             place,
         }
+    }
+
+    /// Whether the execution of a parallel region that a node stands for is on record: one that is switched off or left out
+    /// still is a parent of what was recorded in it.
+    pub(super) fn has(&self, node: u32) -> bool {
+        self.by_node.contains_key(&node)
     }
 
     /// Takes over what was executed in them: of the run, or of parts of it, one after the other.

@@ -75,6 +75,69 @@ fn regions_are_switched_off_and_on() {
     }
 }
 
+/// The parts of the only parallel region's overhead: how often each was met.
+fn parts(run: &Path) -> (Value, BTreeMap<String, u64>) {
+    let report = command::json([Path::new("report"), run, Path::new("--format=json")]);
+    let overheads = report["overheads"].as_array().expect("a list of regions");
+    assert_eq!(overheads.len(), 1, "{overheads:?}");
+    let overhead = overheads[0].clone();
+    let parts = overhead["parts"].as_array().expect("a list of parts");
+    let part = |p: &Value| {
+        let what = p["what"].as_str().expect("a name").to_owned();
+        (what, p["count"].as_u64().expect("a number"))
+    };
+    let parts = parts.iter().map(part).collect();
+    (overhead, parts)
+}
+
+#[test]
+fn overheads_are_those_of_recorded_executions() {
+    for steady in Steady::all() {
+        let mut few = steady.record(2, &table::ONE_EVENT, &[]);
+        few.ask("20");
+        steady.end(few, 2, &["20"]);
+        let (all, expected) = parts(&table::runs(&steady.out())[0]);
+        assert!(
+            all["work_s"].is_number() && all["incomplete"].is_null(),
+            "{all}"
+        );
+
+        // What happens in regions that are off is on record, but isn't compared with the others' time.
+        let mut changed = steady.record(2, &table::ONE_EVENT, &[]);
+        changed.ask("20");
+        steady.ctl(&["--disable", "parallel"]);
+        changed.ask("400");
+        let (_, xus) = steady.end(changed, 2, &["20", "400"]);
+        assert_eq!(iterations(&xus), 420 * ITERATIONS);
+        let (changed, found) = parts(&table::runs(&steady.out())[0]);
+        assert_eq!(found, expected, "{changed}");
+        assert_eq!(changed["executions"], 20, "{changed}");
+        assert!(changed["work_s"].is_null(), "{changed}");
+        let told = changed["incomplete"].as_str().unwrap_or_default();
+        assert!(told.contains("switched off meanwhile"), "{changed}");
+
+        // What is left out in recorded ones is known, and is not work.
+        let mut sampled = steady.record(
+            2,
+            &[&table::ONE_EVENT[..], &["--sample", "7"]].concat(),
+            &[],
+        );
+        sampled.ask("20");
+        steady.end(sampled, 2, &["20"]);
+        let (sampled, mut found) = parts(&table::runs(&steady.out())[0]);
+        assert!(sampled["work_s"].is_number(), "{sampled}");
+        for (what, count) in &expected {
+            // Of those that are left out it is not known which share of the time is the exit's.
+            let found = found.remove(what).unwrap_or(0);
+            assert!(
+                found == *count || what.ends_with("-exit") && found < *count,
+                "{what}: {sampled}"
+            );
+        }
+        assert!(found.is_empty(), "{sampled}");
+    }
+}
+
 /// The events that an XU has counts of.
 fn counted(xu: &Xu) -> Vec<&str> {
     let events = ["task-clock", "page-faults", "minor-faults"];
