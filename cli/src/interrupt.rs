@@ -1,6 +1,6 @@
 //! Signals that ask this command to end: held back while a file is half written or a program is running.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -38,8 +38,13 @@ pub(crate) fn install() -> std::io::Result<()> {
         holds: AtomicUsize::new(0),
     });
     let ignored = ignored_signals();
+    let is_ignored = |signal: i32| ignored & 1 << (signal - 1) != 0;
+    // Who writes beyond a limit (`ulimit -f`) that is meant for the program gets an error then. Programs start with the default.
+    if !is_ignored(SIGXFSZ) {
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+    }
     for (signal, _) in SIGNALS {
-        if ignored & 1 << (signal - 1) == 0 {
+        if !is_ignored(signal) {
             signal_hook::flag::register_conditional_default(signal, state.pass.clone())?;
             signal_hook::flag::register_usize(signal, state.pending.clone(), signal as usize)?;
         }

@@ -65,7 +65,7 @@ fn defect(panic: &std::panic::PanicHookInfo<'_>) -> String {
 }
 
 /// Says what went wrong, where that is of use, and returns the exit status.
-fn status_of(error: &anyhow::Error) -> u8 {
+pub(crate) fn status_of(error: &anyhow::Error) -> u8 {
     if error.is::<output::ReaderGone>() {
         return 0;
     }
@@ -76,7 +76,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
 }
 
 /// The error and its causes. A message may quote its cause already; then it isn't said twice.
-fn one_line(error: &anyhow::Error) -> String {
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
     error
         .chain()
         .map(ToString::to_string)

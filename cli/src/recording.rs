@@ -170,6 +170,16 @@ impl Recording {
             _ => self.status,
         }
     }
+
+    /// The same once something was done with the runs. Where that failed, a program that failed has its status handed on all the
+    /// same.
+    pub(crate) fn status_after(&self, done: Result<()>) -> Result<u8> {
+        match done {
+            Err(error) if self.status() != 0 => drop(crate::status_of(&error)), // says why
+            done => done?,
+        }
+        Ok(self.status())
+    }
 }
 
 /// Records a program. `quiet`: standard output is wanted for something else than the program's.

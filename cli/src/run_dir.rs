@@ -208,12 +208,10 @@ pub(crate) fn readable_processes(folder: &Path) -> Processes {
 
 fn processes(folder: &Path, damaged: impl Fn(anyhow::Error) -> Result<()>) -> Result<Processes> {
     let mut processes = Processes::default();
-    for entry in
-        std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
-    {
-        let path = entry
-            .with_context(|| format!("cannot list {}", folder.display()))?
-            .path();
+    let paths = |listing: std::fs::ReadDir| listing.map(|entry| Ok(entry?.path())).collect();
+    let listing: std::io::Result<Vec<PathBuf>> = std::fs::read_dir(folder).and_then(paths);
+    // The folder is closed again: where hardly any file may be open, one of them can.
+    for path in listing.with_context(|| format!("cannot list {}", folder.display()))? {
         read_process_file(&mut processes, &path).or_else(&damaged)?;
     }
     processes.headers.sort_by_key(|h| h.pid);

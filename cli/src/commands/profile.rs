@@ -1,7 +1,7 @@
 //! `ompfuse profile`.
 
 use crate::load::{self, PROFILE_NAME};
-use crate::recording::{self, RecordingArgs};
+use crate::recording::{self, Recording, RecordingArgs};
 use crate::{memory, output, progress};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -32,6 +32,11 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     if recording.runs.is_empty() {
         return Ok(recording.status());
     }
+    recording.status_after(combine(&recording, args))
+}
+
+/// Combines the runs and prints the report.
+fn combine(recording: &Recording, args: &Args) -> Result<()> {
     let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
     let path = recording.folder.join(PROFILE_NAME);
     let bar = progress::whole("combining");
@@ -50,5 +55,5 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         "runs and profile are in {}",
         recording.folder.display()
     ));
-    Ok(recording.status())
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `ompfuse record`.
 
 use crate::output;
-use crate::recording::{self, RecordingArgs};
+use crate::recording::{self, Recording, RecordingArgs};
 use anyhow::Result;
 
 /// Run a program once per event set and keep what was recorded
@@ -22,15 +22,19 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         return super::patch::dry_run(command, selection, &args.output).map(|()| 0);
     }
     let recording = recording::record(&args.recording, args.output.is_json())?;
+    recording.status_after(tell(&recording, args))
+}
+
+/// Says what was recorded.
+fn tell(recording: &Recording, args: &Args) -> Result<()> {
     if args.output.is_json() {
-        output::print_json(&recording)?;
-    } else {
-        let runs = recording.runs.len();
-        let word = if runs == 1 { "run" } else { "runs" };
-        output::note(format_args!(
-            "{runs} {word} in {}",
-            recording.folder.display()
-        ));
+        return output::print_json(recording);
     }
-    Ok(recording.status())
+    let runs = recording.runs.len();
+    let word = if runs == 1 { "run" } else { "runs" };
+    output::note(format_args!(
+        "{runs} {word} in {}",
+        recording.folder.display()
+    ));
+    Ok(())
 }

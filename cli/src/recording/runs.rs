@@ -3,6 +3,7 @@
 use super::{Recording, Run};
 use crate::binary::Totals;
 use crate::counters;
+use crate::interrupt::Interrupted;
 use crate::launch::{self, Ended, Launch};
 use crate::output::note;
 use crate::program::{self, Prepared};
@@ -45,7 +46,14 @@ impl Recorder<'_> {
     /// One run.
     pub(super) fn run(&mut self, sets: &[Vec<String>]) -> Result<Then> {
         let set = &sets.concat();
-        let path = run_dir::make_run(&self.recording.folder)?;
+        let path = match run_dir::make_run(&self.recording.folder) {
+            // Earlier runs are there, and how the program ended in them is handed on.
+            Err(error) if !self.recording.runs.is_empty() => {
+                note(format_args!("no further run: {}", crate::one_line(&error)));
+                return Ok(Then::Stop);
+            }
+            made => made?,
+        };
         let switch_cost_ns = match self.simulator {
             Some(_) => None,
             // Of sets that take turns one is on the counters at a time.
@@ -59,9 +67,12 @@ impl Recorder<'_> {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it
         })?;
+        // Whatever fails from here on, the program's end is handed on.
         let processes = run_dir::read_processes(&path);
-        self.learn(processes.iter().flat_map(Processes::modules));
-        run_dir::write_header(&path, &self.program, set, switch_cost_ns, Some(&ended))?;
+        let damaged = processes.as_ref().err().map(crate::one_line);
+        let processes = processes.unwrap_or_else(|_| run_dir::readable_processes(&path));
+        self.learn(processes.modules());
+        let headed = run_dir::write_header(&path, &self.program, set, switch_cost_ns, Some(&ended));
         let failed = launch::status_of(ended.exit);
         if failed != 0 {
             let program = Path::new(self.program.name).display();
@@ -74,8 +85,20 @@ impl Recorder<'_> {
             }
         }
         self.recording.interrupted = ended.interrupted;
-        let processes = processes?;
-        if processes.headers.is_empty() {
+        match headed {
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => {
+                note(format_args!(
+                    "this run is lost: {}",
+                    crate::one_line(&error)
+                ));
+                return Ok(Then::Stop);
+            }
+            Ok(()) => {}
+        }
+        if let Some(damaged) = damaged {
+            note(format_args!("a part of this run is lost: {damaged}"));
+        } else if processes.headers.is_empty() {
             return self.nothing(&path);
         }
         let lost = self.tell(&path, &processes);
@@ -201,8 +224,12 @@ impl Recorder<'_> {
         let others = processes.ends.iter().filter(|e| e.lost == 0);
         let stopped = others.filter_map(|e| e.stopped.clone());
         let lost = processes.ends.iter().map(|e| e.lost).sum();
-        let losses =
-            (lost > 0).then(|| format!("{lost} records could not be written in {}", run.display()));
+        let losses = (lost > 0).then(|| {
+            format!(
+                "{lost} records could not be written in {} (disk full, a limit, or out of reach)",
+                run.display()
+            )
+        });
         for message in reasons.chain(stopped).chain(losses) {
             if self.told.insert(message.clone()) {
                 note(message);

@@ -50,7 +50,7 @@ impl Health {
         let numbers = numbers.into_iter().filter(|(number, _)| *number > 0);
         let numbers = numbers.map(|(number, what)| format!("{number} {what}"));
         let problems = self.problems.iter().filter(|p| wanted(p));
-        numbers.chain(problems.map(Problem::to_string)).collect()
+        numbers.chain(in_words(problems)).collect()
     }
 
     /// Whether nothing was lost or broken.
@@ -119,10 +119,7 @@ pub enum Problem {
         path: String,
     },
     /// A counter was not running all the time: the counts of these intervals are left out.
-    #[error(
-        "process {pid}: {event} was not counted for {intervals} intervals (other programs had the processor's counters, or the \
-         program closed the descriptors)"
-    )]
+    #[error("process {pid}: {}", not_counted(event, *intervals))]
     NotCounted {
         /// The process.
         pid: u32,
@@ -132,10 +129,7 @@ pub enum Problem {
         intervals: u64,
     },
     /// Threads whose counters could not be opened.
-    #[error(
-        "process {pid}: no event was counted in {threads} of {of} threads, whose counters could not be opened (the kernel \
-         refused, or had no descriptors left but the program's own, see `ulimit -Hn`); counts that they have a part in are not known"
-    )]
+    #[error("process {pid}: {}", without_counters(*threads, *of))]
     WithoutCounters {
         /// The process.
         pid: u32,
@@ -152,4 +146,92 @@ pub enum Problem {
         /// How many.
         count: u32,
     },
+}
+
+/// The problems in words. What is told of several processes alike is one line with their number.
+fn in_words<'p>(problems: impl Iterator<Item = &'p Problem>) -> Vec<String> {
+    let mut alike: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
+    for problem in problems {
+        match alike.iter_mut().find(|(first, _)| first.is_like(problem)) {
+            Some((_, others)) => others.push(problem),
+            None => alike.push((problem, Vec::new())),
+        }
+    }
+    let words = |(first, others): (&Problem, Vec<&Problem>)| match others.is_empty() {
+        true => first.to_string(),
+        false => first.with(&others),
+    };
+    alike.into_iter().map(words).collect()
+}
+
+impl Problem {
+    /// Whether the other one says the same of another process, numbers aside.
+    fn is_like(&self, other: &Problem) -> bool {
+        use Problem::*;
+        match (self, other) {
+            (Killed { .. }, Killed { .. })
+            | (EstimatedClock { .. }, EstimatedClock { .. })
+            | (NoClock { .. }, NoClock { .. })
+            | (WithoutCounters { .. }, WithoutCounters { .. }) => true,
+            (Stopped { reason: one, .. }, Stopped { reason: two, .. })
+            | (UnknownModule { path: one, .. }, UnknownModule { path: two, .. })
+            | (NotCounted { event: one, .. }, NotCounted { event: two, .. }) => one == two,
+            _ => false,
+        }
+    }
+
+    /// What is said of this one's process and those of others like it.
+    fn with(&self, others: &[&Problem]) -> String {
+        let all = || std::iter::once(&self).chain(others);
+        let processes = all().count();
+        match self {
+            Problem::Killed { .. } => format!(
+                "{processes} processes did not end in an orderly way (killed, or they became other programs): what they recorded last \
+                 may be missing"
+            ),
+            Problem::EstimatedClock { .. } => format!(
+                "times of {processes} processes are estimates: they left no reading of the clock at their end"
+            ),
+            Problem::NoClock { .. } => format!(
+                "times of {processes} processes are ticks, not nanoseconds: nothing tells the clock's rate"
+            ),
+            Problem::Stopped { reason, .. } => {
+                format!("{processes} processes stopped recording early: {reason}")
+            }
+            Problem::UnknownModule { path, .. } => format!(
+                "{processes} processes: {path} is not in run.json, its constructs have no names and no labels"
+            ),
+            Problem::NotCounted { event, .. } => {
+                let of_each = all().map(|p| match p {
+                    Problem::NotCounted { intervals, .. } => *intervals,
+                    _ => 0,
+                });
+                let sum: u64 = of_each.sum();
+                format!("{processes} processes: {}", not_counted(event, sum))
+            }
+            Problem::WithoutCounters { .. } => {
+                let of_each = all().map(|p| match p {
+                    Problem::WithoutCounters { threads, of, .. } => (*threads, *of),
+                    _ => (0, 0),
+                });
+                let (threads, of) = of_each.fold((0, 0), |sum, p| (sum.0 + p.0, sum.1 + p.1));
+                format!("{processes} processes: {}", without_counters(threads, of))
+            }
+            _ => self.to_string(),
+        }
+    }
+}
+
+fn not_counted(event: &str, intervals: u64) -> String {
+    format!(
+        "{event} was not counted for {intervals} intervals (other programs had the processor's counters, or the program closed the \
+         descriptors)"
+    )
+}
+
+fn without_counters(threads: u32, of: u32) -> String {
+    format!(
+        "no event was counted in {threads} of {of} threads, whose counters could not be opened (the kernel refused, or had no \
+         descriptors left but the program's own, see `ulimit -Hn`); counts that they have a part in are not known"
+    )
 }

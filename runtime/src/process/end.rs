@@ -5,6 +5,7 @@
 //! runtime's destructor may crash, hence no time is spent there that can be spent before. Constructs in the program's
 //! own destructors come in between: they are recorded.
 
+use super::settings::settings;
 use super::threads::{NEXT_INDEX, THREADS, is_own_process, with_list};
 use super::{ACTIVE, LOST, PROCESS, Process, TLS_OFF, clock, complain, create, here, measure};
 use crate::thread::Thread;
@@ -86,12 +87,15 @@ fn end() {
     }
     tls::set(TLS_OFF);
     let end = totals(close_idle(!is_written));
-    if own.is_some() || !is_written {
-        write(process, &end);
-    }
+    let is_written = match own.is_some() || !is_written {
+        true => write(process, &end),
+        false => true,
+    };
     // Nobody can change anything any more.
     let _ = std::fs::remove_file(process.control_file());
-    if let Some(stopped) = &end.stopped {
+    // The command that waits for the program reads the ends, and says it once for all processes.
+    let is_heard = is_written && settings().is_some_and(|settings| settings.is_heard);
+    if let Some(stopped) = end.stopped.as_ref().filter(|_| !is_heard) {
         complain(stopped);
     }
 }

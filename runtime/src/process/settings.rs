@@ -24,6 +24,8 @@ pub(super) struct Settings {
     pub(super) share: u32,
     /// What is shorter than so many nanoseconds is only counted.
     pub(super) min_ns: Option<u64>,
+    /// A command waits for the program, and says what was lost.
+    pub(super) is_heard: bool,
 }
 
 /// What the environment asks for; `None`: nothing.
@@ -62,6 +64,7 @@ pub(super) fn settings() -> Option<&'static Settings> {
             min_ns: environment(run::ENV_MIN_DURATION)
                 .and_then(|n| n.parse().ok())
                 .filter(|&ns| ns > 0),
+            is_heard: environment(run::ENV_LIBRARIES).is_some(),
         })
     };
     SETTINGS.get_or_init(read).as_ref()

@@ -1,6 +1,7 @@
 //! However a process ends, forks or goes on as another program: it behaves as before, and what it did is on record.
 
 mod folders;
+mod lost;
 
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::process::{self, Output};

@@ -166,3 +166,30 @@ fn clocks_are_relative_to_the_first_process() {
         .unwrap();
     assert_eq!(run.intervals.t0_ns[fork], 200);
 }
+
+/// A program that goes on as another one leaves a process without end each time.
+#[test]
+fn what_many_processes_have_in_common_is_one_line() {
+    let mut health = Health::default();
+    for pid in 1..=3 {
+        health.problems.push(Problem::EstimatedClock { pid });
+        health.problems.push(Problem::Killed { pid });
+        health.problems.push(Problem::NotCounted {
+            pid,
+            event: if pid < 3 { "cycles" } else { "branches" }.to_owned(),
+            intervals: 5,
+        });
+    }
+    let starts = [
+        "times of 3 processes are estimates: they left",
+        "3 processes did not end in an orderly way",
+        "2 processes: cycles was not counted for 10 intervals",
+        "process 3: branches was not counted for 5 intervals",
+    ];
+    let notes = health.notes();
+    assert_eq!(notes.len(), starts.len(), "{notes:?}");
+    for (note, start) in notes.iter().zip(starts) {
+        assert!(note.starts_with(start), "{note}");
+    }
+    assert_eq!(health.losses(), [notes[1].clone()]);
+}
