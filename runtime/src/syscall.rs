@@ -141,17 +141,33 @@ pub(crate) unsafe fn unmap(at: *mut u8, len: usize) {
     unsafe { raw(libc::SYS_munmap, [at as usize, len, 0, 0, 0, 0]) };
 }
 
-/// Reserves blocks of a file, so that stores into a mapping of them can't fail. False if that is not to be had.
+/// Reserves blocks of a file that has nothing there yet, so that stores into a mapping of them can't fail. False if that is not to
+/// be had.
 pub(crate) fn allocate(fd: i32, offset: u64, len: u64) -> bool {
-    reserve(fd, 0, offset, len)
+    match reserve(fd, 0, offset, len) {
+        Ok(()) => true,
+        // File systems without that call (ext2 and ext3, NFS before 4.2, FAT), and filters of system calls: what is written has blocks.
+        Err(libc::EOPNOTSUPP | libc::ENOSYS | libc::EPERM) => write_zeros(fd, offset, len),
+        Err(_) => false,
+    }
 }
 
-/// Reserves blocks behind the end of a file, whose length stays: what is written there later finds room. False if there is none.
-pub(crate) fn allocate_behind(fd: i32, len: u64) -> bool {
-    reserve(fd, libc::FALLOC_FL_KEEP_SIZE, 0, len)
+/// Reserves blocks behind the end of a file, whose length stays: what is written there later finds room, unless there is none.
+pub(crate) fn allocate_behind(fd: i32, len: u64) {
+    let _ = reserve(fd, libc::FALLOC_FL_KEEP_SIZE, 0, len);
 }
 
-fn reserve(fd: i32, mode: libc::c_int, offset: u64, len: u64) -> bool {
+fn write_zeros(fd: i32, offset: u64, len: u64) -> bool {
+    static ZEROS: [u8; 4096] = [0; 4096];
+    (offset..offset + len).step_by(ZEROS.len()).all(|at| {
+        let part = (offset + len - at).min(ZEROS.len() as u64) as usize;
+        // SAFETY: the array is as long as that.
+        unsafe { write_at(fd, ZEROS.as_ptr(), part, at) }
+    })
+}
+
+/// The error is the kernel's number.
+fn reserve(fd: i32, mode: libc::c_int, offset: u64, len: u64) -> Result<(), i32> {
     let args = [
         fd as usize,
         mode as usize,
@@ -161,14 +177,17 @@ fn reserve(fd: i32, mode: libc::c_int, offset: u64, len: u64) -> bool {
         0,
     ];
     if !may_have(offset + len) {
-        return false;
+        return Err(libc::EFBIG);
     }
     // A signal of the program's says nothing of the disk; but nobody waits for ever.
     let mut results = (0..MAX_INTERRUPTED).map(|_| {
         // SAFETY: no memory is involved.
         unsafe { raw(libc::SYS_fallocate, args) }
     });
-    results.find(|&result| result != -(libc::EINTR as isize)) == Some(0)
+    match results.find(|&result| result != -(libc::EINTR as isize)) {
+        Some(0) => Ok(()),
+        other => Err(other.map_or(libc::EINTR, |error| -error as i32)),
+    }
 }
 
 /// So often may a signal interrupt the kernel while it looks for blocks.

@@ -2,6 +2,7 @@
 
 mod folders;
 mod lost;
+mod refused;
 
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::process::{self, Output};
