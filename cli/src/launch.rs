@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -90,11 +90,18 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
     let hold = interrupt::hold();
     let started = now();
     let clock = Instant::now();
-    let mut child = command.spawn().with_context(|| {
-        format!(
-            "cannot start {} (where programs may not be executed, set XDG_CACHE_HOME to another folder)",
-            launch.file.display()
-        )
+    let mut child = command.spawn().map_err(|error| {
+        let remedy = match error.kind() {
+            ErrorKind::PermissionDenied => {
+                " (where programs may not be executed, set XDG_CACHE_HOME to another folder)"
+            }
+            ErrorKind::ArgumentListTooLong => {
+                " (some hundred bytes of variables are added to its environment)"
+            }
+            _ => "",
+        };
+        let context = format!("cannot start {}{remedy}", launch.file.display());
+        anyhow::Error::new(error).context(context)
     })?;
     let status = wait(&mut child, &hold, launch.meanwhile)
         .with_context(|| format!("lost track of process {}", child.id()))?;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::SIGABRT;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -99,17 +99,34 @@ pub(crate) fn available() -> u64 {
     least.unwrap_or(u64::MAX) / 2
 }
 
-/// What the control groups around this process allow (version 2).
+/// What the control groups around this process allow.
 fn of_groups() -> impl Iterator<Item = u64> {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path = own.lines().find_map(|l| l.strip_prefix("0::/"));
-    let path = Path::new("/sys/fs/cgroup").join(path.unwrap_or_default());
-    let limits: Vec<u64> = path
-        .ancestors()
-        .take_while(|p| p.starts_with("/sys/fs/cgroup"))
-        .filter_map(|group| number(&group.join("memory.max"), |text| text.trim().parse().ok()))
+    let limits: Vec<u64> = limits_of_groups(&own)
+        .iter()
+        .filter_map(|file| number(file, |text| text.trim().parse().ok()))
         .collect();
     limits.into_iter()
+}
+
+/// The files that have the limits, of version 2 and 1. In a container the group's own path may not be there, but those around it.
+fn limits_of_groups(own: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for line in own.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (root, file) = match fields.next() {
+            Some("") => ("/sys/fs/cgroup", "memory.max"),
+            Some(kinds) if kinds.split(',').any(|kind| kind == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        let path = fields.next().unwrap_or_default().trim_start_matches('/');
+        let group = Path::new(root).join(path);
+        let around = group.ancestors().take_while(|p| p.starts_with(root));
+        files.extend(around.map(|group| group.join(file)));
+    }
+    files
 }
 
 fn number(path: &Path, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
@@ -133,6 +150,24 @@ fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_groups() {
+        let files = |own: &str| {
+            let files = limits_of_groups(own).into_iter();
+            let texts = files.map(|f| f.display().to_string());
+            texts.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            files("0::/a/b"),
+            ["a/b/", "a/", ""].map(|g| format!("/sys/fs/cgroup/{g}memory.max"))
+        );
+        assert_eq!(
+            files("5:cpu,memory:/job\n4:pids:/job\n"),
+            ["job/", ""].map(|g| format!("/sys/fs/cgroup/memory/{g}memory.limit_in_bytes"))
+        );
+        assert_eq!(files("garbage\n\n"), [""; 0]);
+    }
 
     #[test]
     fn sizes() {

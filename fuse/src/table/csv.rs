@@ -18,7 +18,7 @@ impl XuTable {
 
 /// A foreign recorder's table, read piece by piece.
 pub(crate) struct CsvRows<R> {
-    reader: ::csv::Reader<R>,
+    reader: ::csv::Reader<Bounded<R>>,
     header: ::csv::StringRecord,
     /// Positions of type, label, thread, begin and end.
     at: [usize; 5],
@@ -33,7 +33,10 @@ impl<R: std::io::Read> CsvRows<R> {
     pub(crate) fn new(bytes: R) -> Result<CsvRows<R>, TableError> {
         let mut reader = ::csv::ReaderBuilder::new()
             .trim(::csv::Trim::All)
-            .from_reader(bytes);
+            .from_reader(Bounded {
+                inner: bytes,
+                left: LONGEST,
+            });
         let header = reader.headers().map_err(TableError::csv)?.clone();
         let find = |name: &'static str| {
             header
@@ -87,11 +90,12 @@ impl<R: std::io::Read> CsvRows<R> {
                 .read_record(&mut record)
                 .map_err(TableError::csv)?
         {
+            self.reader.get_mut().left = LONGEST;
             let line = record.position().map_or(0, ::csv::Position::line);
             let wrong = |at: usize| TableError::Value {
                 line,
                 column: header[at].to_owned(),
-                text: record[at].to_owned(),
+                text: beginning(&record[at]),
             };
             let number = |at: usize| record[at].parse::<i64>().map_err(|_| wrong(at));
             let name = &record[site];
@@ -135,6 +139,36 @@ impl<R: std::io::Read> CsvRows<R> {
         table.fill_unrecorded(labels);
         table.sites = Arc::new(self.sites.clone());
         Ok(table)
+    }
+}
+
+/// Most bytes of a row, quoted line breaks included.
+const LONGEST: usize = 1 << 20;
+
+/// Ends with an error where a row doesn't end: of what is no table, however large it is, no more is kept.
+struct Bounded<R> {
+    inner: R,
+    /// Bytes that the row may still have.
+    left: usize,
+}
+
+impl<R: std::io::Read> std::io::Read for Bounded<R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            return Err(std::io::Error::other("a row is longer than 1 MiB"));
+        }
+        let read = self.inner.read(into)?;
+        self.left = self.left.saturating_sub(read);
+        Ok(read)
+    }
+}
+
+/// A value, or its beginning.
+fn beginning(value: &str) -> String {
+    const SHOWN: usize = 80;
+    match value.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &value[..end]),
+        None => value.to_owned(),
     }
 }
 
@@ -259,6 +293,29 @@ mod tests {
             assert!(error.contains("are called"), "{twice}: {error}");
         }
         assert!(text("type,label,thread,t0_ns,t1_ns\n1,0\n").starts_with("not a table"));
+    }
+
+    #[test]
+    fn rows_without_end() {
+        let text = |csv: &str| XuTable::from_csv(csv.as_bytes()).unwrap_err().to_string();
+        let head = "type,label,thread,t0_ns,t1_ns\n";
+        let lines = "1,0.1,0,0,0\n".repeat(2 * LONGEST / 12);
+        assert_eq!(
+            XuTable::from_csv(format!("{head}{lines}").as_bytes())
+                .unwrap()
+                .len(),
+            2 * LONGEST / 12
+        );
+        for endless in [
+            "\0".repeat(2 * LONGEST),
+            format!("{head}{}", ",".repeat(2 * LONGEST)),
+            format!("{head}\"{lines}"),
+        ] {
+            let error = text(&endless);
+            assert!(error.contains("a row is longer than 1 MiB"), "{error}");
+        }
+        let long = text(&format!("{head}1,{},0,0,0\n", "x".repeat(LONGEST / 2)));
+        assert!(long.len() < 200 && long.contains("xxx..."), "{long}");
     }
 
     #[test]
