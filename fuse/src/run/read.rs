@@ -153,6 +153,8 @@ impl<'a> RunReader<'a> {
             }
             match &process.end {
                 None => health.problems.push(Problem::Killed { pid }),
+                // What is lost has a number, and is said once for all processes.
+                Some(end) if end.lost > 0 => {}
                 Some(end) => {
                     health
                         .problems

@@ -9,9 +9,9 @@ use crate::{heap, syscall, tls};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use ompfuse_format::record::{self, MAX_COUNTERS, ThreadHeader};
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::fd::IntoRawFd;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// Threads that record, as a list.
 pub(super) static THREADS: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
@@ -131,7 +131,11 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         stage: Buffer::STAGE,
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
-    let buffer = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header)?;
+    let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {
+        // It is empty, which would be damaged to who reads it.
+        let _ = std::fs::remove_file(OsStr::from_bytes(path.to_bytes()));
+        return None;
+    };
     let memory = state::map()?;
     // SAFETY: just mapped, not shared with anybody yet.
     let thread: &Thread = unsafe { Thread::init(memory, index, counters, buffer) };

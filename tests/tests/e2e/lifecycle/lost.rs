@@ -109,5 +109,15 @@ fn files_that_may_not_grow() {
         assert!(recorded.text().ends_with("right\n"), "{what}");
         let losses = lines(&recorded, "did not fit") + lines(&recorded, "could not be written");
         assert!(!may_be_listed || losses == 1, "{what}");
+        if may_be_listed {
+            let run = table::runs(&out).remove(0);
+            let mut report = command::with_threads(1);
+            let report = process::run(report.arg("report").arg(run)).ok("report");
+            let text = report.text();
+            let said = text.lines().filter(|line| line.starts_with("- "));
+            let said: Vec<&str> = said.collect();
+            let is_loss = said.len() == 1 && said[0].contains("records could not be written");
+            assert!(is_loss, "{text}");
+        }
     }
 }
