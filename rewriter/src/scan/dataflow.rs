@@ -169,7 +169,8 @@ fn reached(state: &State, insn: &Instruction) -> Option<u64> {
 /// What is known of a memory operand.
 fn read(state: &State, insn: &Instruction) -> Option<Value> {
     let (value, size) = state.slots.get(slot(state, insn)?)?;
-    (insn.memory_size().size() <= size).then_some(value)
+    let is_loaded = value.is_loaded(insn.memory_size().size(), size);
+    is_loaded.then_some(value)
 }
 
 /// The value of an operand.

@@ -48,7 +48,7 @@ fn operand(state: &State, op: &Op, which: u8) -> Value {
         NONE => Value::Unknown,
         MEMORY => slot(state, op)
             .and_then(|at| state.slots.get(at))
-            .filter(|&(_, size)| usize::from(op.size) <= size)
+            .filter(|&(value, size)| value.is_loaded(usize::from(op.size), size))
             .map_or(Value::Unknown, |(value, _)| value),
         CONST => Value::Const(op.value),
         CALLEE => Value::Callee(op.value as usize),

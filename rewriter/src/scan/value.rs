@@ -67,6 +67,12 @@ impl Value {
         )
     }
 
+    /// Whether a load of `size` bytes from a place in which `stored` were put gives it. gcc reads numbers of one or two bytes,
+    /// which it keeps on the stack, with what lies behind them, and looks at the lower part only.
+    pub(crate) fn is_loaded(self, size: usize, stored: usize) -> bool {
+        size <= stored || stored < 4 && size <= 4 && self.is_queried()
+    }
+
     /// What holds where two paths meet.
     pub(crate) fn meet(self, other: Value) -> Value {
         if self == other {
