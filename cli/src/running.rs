@@ -1,12 +1,15 @@
 //! Processes that are being recorded at the moment, and what can be changed in them.
 
 mod changes;
+mod changing;
 mod file;
+mod lock;
 pub(crate) mod records;
 mod reload;
 
 pub(crate) use changes::{Change, Changes, event_set};
-pub(crate) use file::{ControlFile, State};
+pub(crate) use file::{Access, ControlFile, State};
+pub(crate) use lock::PATIENCE;
 pub(crate) use reload::Reload;
 
 use crate::program;
@@ -15,6 +18,8 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::control::ENDING;
 use ompfuse_format::run::{ENV_DIR, ModuleStatus, RunModule};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A process that is being recorded.
@@ -43,24 +48,32 @@ impl Running {
 }
 
 /// What a user means by a folder or the number of a process: all processes that are being recorded there.
-pub(crate) fn find(target: &Path) -> Result<Vec<Running>> {
+pub(crate) fn find(target: &Path, access: Access) -> Result<Vec<Running>> {
     let number = target.to_str().and_then(|t| t.parse::<u32>().ok());
     let (folders, pid) = match number.filter(|_| !target.exists()) {
         Some(pid) => (vec![folder_of(pid)?], Some(pid)),
         None => (folders(target)?, None),
     };
-    let mut found = Vec::new();
+    let (mut found, mut hindrance) = (Vec::new(), None);
     for folder in folders {
-        found.extend(in_folder(&folder)?);
+        match in_folder(&folder, access) {
+            Ok(there) => {
+                found.extend(there.running);
+                hindrance = hindrance.or(there.hindrance);
+            }
+            // Other runs may be in others.
+            Err(error) => hindrance = hindrance.or(Some(error)),
+        }
     }
     found.retain(|r| pid.is_none_or(|pid| r.pid == pid));
-    if found.is_empty() {
-        bail!(
+    match (found.is_empty(), hindrance) {
+        (false, _) => Ok(found),
+        (true, Some(error)) => Err(error),
+        (true, None) => bail!(
             "nothing is being recorded in {}; start it with `ompfuse record`",
             target.display()
-        );
+        ),
     }
-    Ok(found)
 }
 
 /// The run folder of a process.
@@ -90,23 +103,37 @@ fn folders(target: &Path) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
+/// What was found in a folder.
+pub(crate) struct Found {
+    pub(crate) running: Vec<Running>,
+    /// Why a process that may be being recorded can't be told anything.
+    pub(crate) hindrance: Option<anyhow::Error>,
+}
+
 /// The processes that are being recorded into a run's folder.
-pub(crate) fn in_folder(folder: &Path) -> Result<Vec<Running>> {
+pub(crate) fn in_folder(folder: &Path, access: Access) -> Result<Found> {
     let listing =
         std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let mut found = Vec::new();
+    let (mut running, mut hindrance) = (Vec::new(), None);
     for path in listing.filter_map(|e| Some(e.ok()?.path())) {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
         let Some(key) = name.strip_suffix(ENDING) else {
             continue;
         };
-        // The process may be about to make it, or to remove it.
-        let Ok(Some(control)) = ControlFile::open(&path) else {
-            continue;
+        let control = match ControlFile::open(&path, access) {
+            Ok(Some(control)) => control,
+            Ok(None) => continue, // the process is about to make it
+            Err(error) => {
+                // Or has just removed it.
+                if path.exists() {
+                    hindrance = hindrance.or(Some(error));
+                }
+                continue;
+            }
         };
         let pid = control.pid();
         if is_mapped(pid, &path) {
-            found.push(Running {
+            running.push(Running {
                 folder: folder.to_owned(),
                 key: key.to_owned(),
                 pid,
@@ -114,20 +141,57 @@ pub(crate) fn in_folder(folder: &Path) -> Result<Vec<Running>> {
             });
         }
     }
-    found.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(found)
+    running.sort_by(|a, b| a.key.cmp(&b.key));
+    Ok(Found { running, hindrance })
 }
 
 /// Whether a process has the file mapped: one that was killed, or goes on as another program, has left it behind.
 fn is_mapped(pid: u32, path: &Path) -> bool {
-    let Ok(path) = path.canonicalize() else {
+    let (Ok(path), Ok(it)) = (path.canonicalize(), path.metadata()) else {
         return false;
     };
-    match std::fs::read_to_string(format!("/proc/{pid}/maps")) {
-        Ok(maps) => path
-            .to_str()
-            .is_some_and(|path| maps.lines().any(|l| l.ends_with(path))),
+    // A newline in a path is written like this there.
+    let shown: Vec<u8> = (b" ".iter().chain(path.as_os_str().as_bytes()))
+        .flat_map(|byte| match byte {
+            b'\n' => &b"\\012"[..],
+            other => std::slice::from_ref(other),
+        })
+        .copied()
+        .collect();
+    // In a folder that is mounted elsewhere too it has another name; on some file systems the device is another one.
+    let (device, inode) = (it.dev(), it.ino());
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let number = format!(" {major:02x}:{minor:02x} {inode} ");
+    match std::fs::read(format!("/proc/{pid}/maps")) {
+        Ok(maps) => maps
+            .split(|&b| b == b'\n')
+            .any(|line| line.ends_with(&shown) || String::from_utf8_lossy(line).contains(&number)),
         // One that changed its user is there, but doesn't show its memory.
         Err(e) => e.kind() == std::io::ErrorKind::PermissionDenied,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_are_found_under_any_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let me = std::process::id();
+        for name in ["plain", "two words", "two\nlines", "tr\u{e4}ge"] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "something").expect("there is room");
+            assert!(!is_mapped(me, &path), "{name:?}");
+            let map = crate::input::map(&path).expect("it can be read");
+            assert!(is_mapped(me, &path), "{name:?}");
+            drop(map);
+            let other = folder.path().join("other");
+            std::fs::hard_link(&path, &other).expect("there is room");
+            let map = crate::input::map(&other).expect("it can be read");
+            assert!(is_mapped(me, &path), "{name:?} under another name");
+            drop(map);
+            std::fs::remove_file(&other).expect("it is there");
+        }
     }
 }

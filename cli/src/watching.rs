@@ -1,12 +1,12 @@
 //! What a recorded program does at the moment, read from the files that its threads map: nobody is stopped or asked.
 
+mod picture;
 mod screen;
 
 pub(crate) use screen::show;
 
-use crate::output;
 use crate::run_dir;
-use crate::running::{self, Running, records};
+use crate::running::{self, Access, Running, records};
 use anyhow::Result;
 use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site};
 use ompfuse_format::run::EventStatus;
@@ -22,6 +22,8 @@ pub(crate) struct Watching {
     target: PathBuf,
     processes: Vec<Known>,
     live: Live,
+    /// What is wrong with other processes' files.
+    damaged: Vec<String>,
 }
 
 /// A process that was seen.
@@ -29,7 +31,8 @@ struct Known {
     folder: PathBuf,
     key: String,
     pid: u32,
-    begin_ns: u64,
+    /// When its recording began, once that is known.
+    begin_ns: Option<u64>,
     /// Module number to path and sites.
     modules: BTreeMap<u32, (String, Vec<SiteInfo>)>,
     /// Names of the counters, by event set.
@@ -54,6 +57,8 @@ pub(crate) struct Picture {
     seconds: f64,
     /// Records that could not be written.
     lost: u64,
+    /// What is wrong with the files of other processes, which are not looked at.
+    damaged: Vec<String>,
     /// Regions, the one with the most time first.
     pub(crate) regions: Vec<Row>,
 }
@@ -62,7 +67,8 @@ pub(crate) struct Picture {
 struct Process {
     pid: u32,
     folder: PathBuf,
-    seconds: f64,
+    /// Since its recording began, if that is known.
+    seconds: Option<f64>,
 }
 
 /// A region.
@@ -103,6 +109,7 @@ impl Watching {
             target: target.to_owned(),
             processes: Vec::new(),
             live: Live::default(),
+            damaged: Vec::new(),
         };
         watching.look()?;
         Ok(watching)
@@ -110,21 +117,29 @@ impl Watching {
 
     /// Reads what has been recorded since the last time. An error: nothing is being recorded any more.
     pub(crate) fn look(&mut self) -> Result<()> {
-        for process in running::find(&self.target)? {
-            let is_it = |k: &Known| (&k.folder, &k.key) == (&process.folder, &process.key);
-            let number = match self.processes.iter().position(is_it) {
-                Some(known) => known,
-                None => {
-                    self.processes.push(Known::new(&process)?);
-                    self.processes.len() - 1
-                }
-            };
-            self.read(number, &process)?;
+        let (mut read, mut damaged) = (0, Vec::new());
+        for process in running::find(&self.target, Access::Look)? {
+            match self.read(&process) {
+                Ok(()) => read += 1,
+                Err(error) => damaged.push(error),
+            }
         }
-        Ok(())
+        self.damaged = damaged.iter().map(|error| format!("{error:#}")).collect();
+        match damaged.pop() {
+            Some(error) if read == 0 => Err(error),
+            _ => Ok(()),
+        }
     }
 
-    fn read(&mut self, number: usize, process: &Running) -> Result<()> {
+    fn read(&mut self, process: &Running) -> Result<()> {
+        let is_it = |k: &Known| (&k.folder, &k.key) == (&process.folder, &process.key);
+        let number = match self.processes.iter().position(is_it) {
+            Some(known) => known,
+            None => {
+                self.processes.push(Known::new(process)?);
+                self.processes.len() - 1
+            }
+        };
         let known = &mut self.processes[number];
         known.learn(process)?;
         let (modules, sets) = (&known.modules, &known.sets);
@@ -155,7 +170,7 @@ impl Watching {
     /// What happened since an earlier sample; without one since the recording began.
     pub(crate) fn picture(&self, before: Option<&Sample>) -> Picture {
         let now = now_ns();
-        let begin = self.processes.iter().map(|p| p.begin_ns).min();
+        let begin = self.processes.iter().filter_map(|p| p.begin_ns).min();
         let from = before.map_or(begin.unwrap_or(now), |b| b.ns);
         let seconds = now.saturating_sub(from) as f64 / 1e9;
         let nothing = LiveRegion::default();
@@ -177,12 +192,13 @@ impl Watching {
                 .map(|p| Process {
                     pid: p.pid,
                     folder: p.folder.clone(),
-                    seconds: now.saturating_sub(p.begin_ns) as f64 / 1e9,
+                    seconds: p.begin_ns.map(|ns| now.saturating_sub(ns) as f64 / 1e9),
                 })
                 .collect(),
             threads: self.live.threads(),
             seconds,
             lost: self.live.lost(),
+            damaged: self.damaged.clone(),
             regions: rows,
         }
     }
@@ -232,7 +248,7 @@ impl Known {
             folder: process.folder.clone(),
             key: process.key.clone(),
             pid: process.pid,
-            begin_ns: run_dir::process_of(&process.folder, &process.key)?.map_or(0, |h| h.begin.ns),
+            begin_ns: begin_of(&process.folder, &process.key)?,
             modules: BTreeMap::new(),
             sets: BTreeMap::new(),
         })
@@ -240,6 +256,9 @@ impl Known {
 
     /// Takes in modules and event sets that have come.
     fn learn(&mut self, process: &Running) -> Result<()> {
+        if self.begin_ns.is_none() {
+            self.begin_ns = begin_of(&self.folder, &self.key)?;
+        }
         let numbers = run_dir::modules_of(&self.folder, &self.key)?;
         if numbers
             .iter()
@@ -259,6 +278,11 @@ impl Known {
     }
 }
 
+/// When a process's recording began; `None`: it has not said so yet.
+fn begin_of(folder: &Path, key: &str) -> Result<Option<u64>> {
+    Ok(run_dir::process_of(folder, key)?.map(|header| header.begin.ns))
+}
+
 /// The names of what is counted, in the order of the counters. Counts that have to be scaled are not shown, nor are the times
 /// beside them: these have no name.
 fn columns(events: &[EventStatus]) -> Vec<Option<String>> {
@@ -271,92 +295,4 @@ fn columns(events: &[EventStatus]) -> Vec<Option<String>> {
         }
     }
     names
-}
-
-impl Picture {
-    /// One line about the whole.
-    pub(crate) fn title(&self) -> String {
-        let processes: Vec<String> = self.processes.iter().map(|p| p.pid.to_string()).collect();
-        let lost = match self.lost {
-            0 => String::new(),
-            lost => format!(" · {lost} records lost"),
-        };
-        format!(
-            "{} · {} threads · {:.1} s{lost}",
-            processes.join(", "),
-            self.threads,
-            self.seconds
-        )
-    }
-
-    /// The events that any region has.
-    pub(crate) fn events(&self) -> Vec<&str> {
-        let mut events: Vec<&str> = Vec::new();
-        for name in self.regions.iter().flat_map(|r| r.events.keys()) {
-            if !events.contains(&name.as_str()) {
-                events.push(name);
-            }
-        }
-        events
-    }
-
-    /// Heads of the table's columns.
-    pub(crate) fn heads(&self) -> Vec<String> {
-        let fixed = [
-            "share", "wait", "per s", "entered", "XUs", "imbal.", "threads",
-        ];
-        let fixed = fixed.into_iter().map(str::to_owned);
-        let events = self.events().into_iter().map(str::to_owned);
-        let place = ["construct", "location"].map(str::to_owned);
-        fixed.chain(events).chain(place).collect()
-    }
-
-    /// Cells of a region.
-    pub(crate) fn cells(&self, row: &Row) -> Vec<String> {
-        let percent = |x: f64| format!("{:.1}%", 100.0 * x);
-        let number = |n: u64| if n == 0 { String::new() } else { n.to_string() };
-        let mut cells = vec![
-            percent(row.share),
-            percent(row.wait_share),
-            format!("{:.0}", row.rate_per_s),
-            number(row.entered),
-            number(row.xus),
-            if row.threads > 1 {
-                percent(row.imbalance)
-            } else {
-                String::new()
-            },
-            row.threads.to_string(),
-        ];
-        let count = |e: &str| row.events.get(e).map_or_else(String::new, u64::to_string);
-        cells.extend(self.events().into_iter().map(count));
-        cells.push(row.construct.unwrap_or("unknown").to_owned());
-        cells.push(row.location());
-        cells
-    }
-
-    /// As text.
-    pub(crate) fn text(&self) -> String {
-        let heads = self.heads();
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let mut table = output::table(&heads);
-        for row in &self.regions {
-            table.add_row(self.cells(row));
-        }
-        format!("{}\n{}", self.title(), output::lines(&table))
-    }
-}
-
-impl Row {
-    fn location(&self) -> String {
-        match (&self.source, &self.function, self.address) {
-            (Some(source), ..) => {
-                let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-                format!("{file}:{}", source.line)
-            }
-            (None, Some(function), _) => function.clone(),
-            (None, None, Some(address)) => address.to_string(),
-            (None, None, None) => "?".to_owned(),
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! `ompfuse ctl`.
 
 use crate::output;
-use crate::running::{self, Change, Changes, Running, event_set};
+use crate::running::{self, Access, Change, Changes, PATIENCE, Running, event_set};
 use crate::select::Pattern;
 use anyhow::{Context, Result, ensure};
 use ompfuse_format::control::OFF;
@@ -45,18 +45,22 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let processes = running::find(&args.target)?;
     let changes = match &args.reload {
         Some(file) => Some(Changes::read(file)?),
         None => args.changes()?,
     };
+    let access = match changes {
+        Some(_) => Access::Change,
+        None => Access::Look,
+    };
+    let processes = whole(running::find(&args.target, access)?)?;
     if let Some(changes) = changes {
-        changes.apply(&processes)?;
+        changes.apply(&processes, PATIENCE)?;
     }
     if let Some(file) = &args.reload {
         let file = std::path::absolute(file).context("cannot find the current folder")?;
         for process in &processes {
-            process.control.change(|c| c.reload_file(&file))?;
+            process.control.change(PATIENCE, |c| c.reload_file(&file))?;
         }
     }
     let states = processes
@@ -67,6 +71,26 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return output::print_json(&Answer { processes: states });
     }
     output::print(&states.iter().map(State::line).collect::<String>())
+}
+
+/// Those whose files can be read; what is wrong with others is said, if there are any.
+fn whole(processes: Vec<Running>) -> Result<Vec<Running>> {
+    let (mut whole, mut damaged) = (Vec::new(), Vec::new());
+    for process in processes {
+        match process.modules() {
+            Ok(_) => whole.push(process),
+            Err(error) => damaged.push(error),
+        }
+    }
+    if whole.is_empty()
+        && let Some(error) = damaged.pop()
+    {
+        return Err(error);
+    }
+    for error in damaged {
+        output::note(format_args!("{error:#}"));
+    }
+    Ok(whole)
 }
 
 impl Args {

@@ -2,7 +2,7 @@
 
 use super::listed;
 use crate::output::note;
-use crate::running;
+use crate::running::{self, Access};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE};
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub(super) fn runs(path: &Path) -> Result<Vec<PathBuf>> {
 /// The process that still records into a run's folder, for a message: as long as records are written they can't be read as a
 /// whole.
 fn goes_on(run: &Path) -> Option<String> {
-    let processes = running::in_folder(run).ok()?;
+    let processes = running::in_folder(run, Access::Look).ok()?.running;
     let process = processes.first()?;
     Some(format!(
         "process {} is still being recorded there; look at it with `ompfuse watch` (if that is another program by now, \

@@ -10,7 +10,7 @@
 //! ```
 //! Filter files (`select`, `skip`) are such files.
 
-use super::file::Changing;
+use super::changing::Changing;
 use super::{Running, records};
 use crate::input::{self, quoted};
 use crate::select::{self, Pattern};
@@ -22,6 +22,7 @@ use ompfuse_format::run::{RunModule, TAKES_TURNS};
 use ompfuse_format::simulated;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 /// The word for the event set that the recording began with, or for that of regions without one of their own.
 const DEFAULT: &str = "default";
@@ -46,7 +47,7 @@ impl Change {
     }
 
     /// Makes it in a module. `meant`: by site.
-    fn make(&self, file: &Changing<'_>, module: u32, meant: &[bool]) -> Result<()> {
+    fn make(&self, file: &mut Changing<'_>, module: u32, meant: &[bool]) -> Result<()> {
         match self {
             Change::Switch { on, .. } => file.switch(module, meant, *on),
             Change::OwnSet { names, .. } => {
@@ -153,8 +154,9 @@ impl Changes {
         Ok(changes)
     }
 
-    /// Makes the changes in every process. Nothing is changed if something that is named isn't there in any.
-    pub(crate) fn apply(&self, processes: &[Running]) -> Result<()> {
+    /// Makes the changes in every process. Nothing is changed if something that is named isn't there in any. `patience`:
+    /// as for [`super::ControlFile::change`].
+    pub(crate) fn apply(&self, processes: &[Running], patience: Duration) -> Result<()> {
         let (mut modules, mut named) = (Vec::new(), Vec::new());
         let about_user = self.list.iter().any(|c| c.what().is_about_user());
         for process in processes {
@@ -181,7 +183,7 @@ impl Changes {
         }
         self.check_events(processes)?;
         for ((process, modules), named) in processes.iter().zip(&modules).zip(&named) {
-            process.control.change(|file| {
+            process.control.change(patience, |file| {
                 self.set_sets(file)?;
                 if self.reset {
                     file.reset(USER_MODULE)?;
@@ -270,20 +272,23 @@ impl Changes {
         Ok(())
     }
 
-    fn set_sets(&self, file: &Changing<'_>) -> Result<()> {
+    fn set_sets(&self, file: &mut Changing<'_>) -> Result<()> {
         let number = |names: &Option<String>| names.as_deref().map_or(Ok(0), |n| file.set(n));
         let sets: Vec<u32> = self.sets.iter().map(number).collect::<Result<_>>()?;
         if self.reset {
-            file.common_set(0)?;
-            file.rotate(0, &[])?;
+            file.common_set(0);
+            file.rotate(0, &[]);
         }
         if let Some(&first) = sets.first() {
-            file.common_set(first)?;
-            file.rotate(0, &[])?;
+            file.common_set(first);
+            file.rotate(0, &[]);
         }
         match self.rotate {
             None => Ok(()),
-            Some(0) => file.rotate(0, &[]),
+            Some(0) => {
+                file.rotate(0, &[]);
+                Ok(())
+            }
             Some(instances) => {
                 let all = || (0..file.state().map_or(0, |s| s.sets.len() as u32)).collect();
                 let sets = if sets.is_empty() { all() } else { sets };
@@ -291,7 +296,8 @@ impl Changes {
                     sets.len() > 1,
                     "there is one event set only; add others with --events"
                 );
-                file.rotate(instances, &sets)
+                file.rotate(instances, &sets);
+                Ok(())
             }
         }
     }

@@ -1,16 +1,25 @@
 //! A control file, from the outside.
 
+use super::changing::Changing;
+use super::lock::Lock;
 use anyhow::{Context, Result, bail};
-use ompfuse_format::control::{self, HEADER_LEN, MAX_SETS, MODULES, OFF, OWN_SET, PAGE, SET_LEN};
-use rustix::fs::{FlockOperation, flock};
+use ompfuse_format::control::{self, HEADER_LEN, MAX_SETS, MODULES, PAGE, SET_LEN};
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The control file of a process.
 pub(crate) struct ControlFile {
     file: File,
     path: PathBuf,
+}
+
+/// What a control file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Look,
+    Change,
 }
 
 /// What holds in a process.
@@ -30,10 +39,10 @@ pub(crate) struct State {
 
 impl ControlFile {
     /// Opens a file that a process has made; `None`: it hasn't written it yet.
-    pub(super) fn open(path: &Path) -> Result<Option<ControlFile>> {
+    pub(super) fn open(path: &Path, access: Access) -> Result<Option<ControlFile>> {
         let file = OpenOptions::new()
             .read(true)
-            .write(true)
+            .write(access == Access::Change)
             .open(path)
             .with_context(|| format!("cannot open {}", path.display()))?;
         let control = ControlFile {
@@ -64,7 +73,7 @@ impl ControlFile {
         read.with_context(|| format!("cannot read {}", self.path.display()))
     }
 
-    fn write(&self, at: usize, bytes: &[u8]) -> Result<()> {
+    pub(super) fn write(&self, at: usize, bytes: &[u8]) -> Result<()> {
         let written = self.file.write_all_at(bytes, at as u64);
         written.with_context(|| format!("cannot write {}", self.path.display()))
     }
@@ -126,20 +135,26 @@ impl ControlFile {
         Ok(Some((at, table)))
     }
 
-    /// Changes something as a whole: no thread takes over a part of it.
-    pub(crate) fn change(&self, change: impl FnOnce(&Changing<'_>) -> Result<()>) -> Result<()> {
-        flock(&self.file, FlockOperation::LockExclusive)
-            .with_context(|| format!("cannot lock {}", self.path.display()))?;
+    /// Changes something as a whole: no thread takes over a part of it, and nothing is written if it fails. Who is at it
+    /// already is waited for, for so long.
+    pub(crate) fn change(
+        &self,
+        patience: Duration,
+        change: impl FnOnce(&mut Changing<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let lock = Lock::take(&self.file, &self.path, patience)?;
+        let mut changing = Changing::new(self);
+        change(&mut changing)?;
         // Who was ended in the middle has left it odd.
         let before = self.number(control::AT_GENERATION)? | 1;
         self.write(control::AT_GENERATION, &before.to_le_bytes())?;
-        let changed = change(&Changing(self));
+        let written = changing.write();
         let special = self.is_special().map(u32::from);
         let told = special.and_then(|s| self.write(control::AT_SPECIAL, &s.to_le_bytes()));
         let after = before.wrapping_add(1);
         self.write(control::AT_GENERATION, &after.to_le_bytes())?;
-        let _ = flock(&self.file, FlockOperation::Unlock); // closing does it too
-        changed.and(told)
+        drop(lock);
+        written.and(told)
     }
 
     fn is_special(&self) -> Result<bool> {
@@ -151,91 +166,5 @@ impl ControlFile {
             }
         }
         Ok(false)
-    }
-}
-
-/// A control file that threads don't take anything over from at the moment.
-pub(crate) struct Changing<'a>(&'a ControlFile);
-
-impl Changing<'_> {
-    /// Whether regions of a module are recorded. `meant`: by site.
-    pub(crate) fn switch(&self, module: u32, meant: &[bool], on: bool) -> Result<()> {
-        self.each(
-            module,
-            meant,
-            |byte| {
-                if on { byte & !OFF } else { byte | OFF }
-            },
-        )
-    }
-
-    /// Gives regions of a module an event set of their own, or takes it.
-    pub(crate) fn own_set(&self, module: u32, meant: &[bool], set: Option<u32>) -> Result<()> {
-        let number = set.map_or(0, |set| set as u8 + 1) & OWN_SET;
-        self.each(module, meant, |byte| byte & !OWN_SET | number)
-    }
-
-    /// Takes back whatever was changed in a module.
-    pub(crate) fn reset(&self, module: u32) -> Result<()> {
-        let Some((at, table)) = self.0.table(module)? else {
-            return Ok(());
-        };
-        self.0.write(at, &vec![0; table.len()])
-    }
-
-    fn each(&self, module: u32, meant: &[bool], change: impl Fn(u8) -> u8) -> Result<()> {
-        let Some((at, mut table)) = self.0.table(module)? else {
-            return Ok(());
-        };
-        for (byte, &meant) in table.iter_mut().zip(meant) {
-            if meant {
-                *byte = change(*byte);
-            }
-        }
-        self.0.write(at, &table)
-    }
-
-    /// Number of an event set; a new one, if there is none of these names.
-    pub(crate) fn set(&self, names: &str) -> Result<u32> {
-        let state = self.0.state()?;
-        if let Some(known) = state.sets.iter().position(|s| s == names) {
-            return Ok(known as u32);
-        }
-        let number = state.sets.len();
-        if number == MAX_SETS {
-            bail!("{names}: a process can have {MAX_SETS} event sets, and has them already");
-        }
-        let mut field = vec![0; SET_LEN];
-        control::put_text(&mut field, names.as_bytes())
-            .with_context(|| format!("{names}: too many names for one event set"))?;
-        self.0.write(control::at_set_names(number), &field)?;
-        let count = number as u32 + 1;
-        self.0.write(control::AT_SETS, &count.to_le_bytes())?;
-        Ok(number as u32)
-    }
-
-    /// The event set of regions that have none of their own.
-    pub(crate) fn common_set(&self, set: u32) -> Result<()> {
-        self.0.write(control::AT_SET, &set.to_le_bytes())
-    }
-
-    /// Has event sets take turns; 0 instances: no more.
-    pub(crate) fn rotate(&self, instances: u32, sets: &[u32]) -> Result<()> {
-        let mask = sets.iter().fold(0u32, |mask, set| mask | 1 << set);
-        self.0.write(control::AT_ROTATE, &instances.to_le_bytes())?;
-        self.0.write(control::AT_ROTATING, &mask.to_le_bytes())
-    }
-
-    /// The file that a signal reloads.
-    pub(crate) fn reload_file(&self, path: &Path) -> Result<()> {
-        let mut field = vec![0; control::RELOAD_FILE_LEN];
-        control::put_text(&mut field, path.as_os_str().as_encoded_bytes())
-            .with_context(|| format!("{} is too long a path", path.display()))?;
-        self.0.write(control::AT_RELOAD_FILE, &field)
-    }
-
-    /// What holds so far.
-    pub(crate) fn state(&self) -> Result<State> {
-        self.0.state()
     }
 }

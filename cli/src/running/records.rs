@@ -50,6 +50,10 @@ pub(crate) fn fresh(
         ThreadHeader::parse(&bytes).ok()
     };
     let read = |part: Range<u64>, fresh: &mut Vec<u8>| {
+        // A damaged header may claim anything.
+        if part.end > file.metadata().ok()?.len() {
+            return None;
+        }
         let (at, len) = (fresh.len(), usize::try_from(part.end - part.start).ok()?);
         fresh.resize(at + len, 0);
         file.read_exact_at(&mut fresh[at..], part.start).ok()

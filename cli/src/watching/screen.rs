@@ -95,10 +95,9 @@ fn draw(frame: &mut Frame<'_>, picture: &Picture, total: bool) {
         .header(row(heads.clone()).style(bold))
         .column_spacing(2);
     frame.render_widget(drawn, table);
-    frame.render_widget(
-        Line::from("q: end   t: since the begin, or the last picture"),
-        help,
-    );
+    let keys = "q: end   t: since the begin, or the last picture";
+    let last = picture.damaged.first().map_or(keys, String::as_str);
+    frame.render_widget(Line::from(last), help);
 }
 
 #[cfg(test)]
@@ -114,6 +113,7 @@ mod tests {
             threads: 3,
             seconds: 1.5,
             lost: 2,
+            damaged: Vec::new(),
             regions: Vec::new(),
         };
         let mut terminal = Terminal::new(TestBackend::new(100, 5)).unwrap();

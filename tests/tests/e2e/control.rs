@@ -1,5 +1,6 @@
 //! What is changed while a program runs: `ompfuse ctl`, event sets in turn, SIGUSR1.
 
+mod refused;
 mod simulated;
 mod steady;
 mod watching;
@@ -135,6 +136,27 @@ fn overheads_are_those_of_recorded_executions() {
             );
         }
         assert!(found.is_empty(), "{sampled}");
+    }
+}
+
+/// Threads look at what holds for a region at any moment, also while it is being changed.
+#[test]
+fn a_reload_is_taken_over_as_a_whole() {
+    for steady in Steady::all() {
+        let file = steady.folder.path().join("without-tasks");
+        std::fs::write(&file, "disable task\n").expect("a file can be written");
+        let reload = ["--reload", file.to_str().expect("text")];
+        let mut recorded = steady.record(2, &table::ONE_EVENT, &[]);
+        // Modules that are loaded when the program starts are there by now.
+        assert!(off(&steady.ctl(&reload)) > 0);
+        recorded.tell("3000");
+        for _ in 0..100 {
+            steady.ctl(&reload);
+        }
+        recorded.hear();
+        let (_, xus) = steady.end(recorded, 2, &["3000"]);
+        assert_eq!(iterations(&xus), 3000 * ITERATIONS);
+        assert_eq!(of(&xus, "task").count(), 0);
     }
 }
 
@@ -381,74 +403,4 @@ fn accounts_balance(run: &Path) -> serde_json::Value {
         "{accounts:?}"
     );
     report
-}
-
-#[test]
-fn what_cannot_be_changed_is_said() {
-    let Some(steady) = Steady::new("gcc") else {
-        return;
-    };
-    let folder = steady.folder.path().to_str().expect("text").to_owned();
-    let refused = |args: &[&str]| {
-        let output = command::run(std::iter::once("ctl").chain(args.iter().copied()));
-        assert_eq!(output.status, 1, "{args:?}: {output:?}");
-        output.errors()
-    };
-    assert!(refused(&[&folder]).contains("nothing is being recorded in"));
-    let own = std::process::id().to_string();
-    assert!(refused(&[&own]).contains("is not being recorded"));
-    let dialogue = steady.record(2, &table::ONE_EVENT, &[]);
-    let out = steady.out();
-    let out = out.to_str().expect("text");
-    let nothing = refused(&[out, "--disable", "nowhere*"]);
-    assert!(
-        nothing.contains("nothing that is loaded matches `nowhere*`"),
-        "{nothing}"
-    );
-    assert!(refused(&[out, "--events", "cycle"]).contains("no event is called `cycle`"));
-    let several = refused(&[out, "--events", "task-clock", "--events", "page-faults"]);
-    assert!(several.contains("need --rotate"), "{several}");
-    // More sets than there is room for: none of them is there afterwards.
-    let many = steady.folder.path().join("many");
-    let names = [
-        "task-clock",
-        "page-faults",
-        "minor-faults",
-        "major-faults",
-        "context-switches",
-    ];
-    let pairs = names
-        .iter()
-        .flat_map(|a| names.map(|b| format!("events {a},{b}\n")));
-    let lines: String = pairs
-        .filter(|l| !names.iter().any(|n| l.matches(n).count() > 1))
-        .collect();
-    std::fs::write(&many, lines + "rotate 3\n").expect("a file can be written");
-    let full = refused(&[out, "--reload", many.to_str().expect("text")]);
-    assert!(full.contains("these would be 20 more"), "{full}");
-    assert!(refused(&[out, "--rotate", "3"]).contains("one event set only"));
-    assert!(refused(&[out, "--reload", "/nonexistent"]).contains("cannot read /nonexistent"));
-    // It is read again when a signal comes: what waits for a writer, or never ends, is no such file.
-    let pipe = steady.folder.path().join("pipe");
-    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-    assert!(made.expect("mkfifo can be run").success());
-    let pipe = pipe.to_str().expect("text");
-    for file in [pipe, "/dev/zero"] {
-        let wanted = format!("cannot read {file}: not a regular file");
-        assert!(refused(&[out, "--reload", file]).contains(&wanted));
-    }
-    let long = steady.folder.path().join("long");
-    std::fs::write(&long, "x".repeat(1 << 20)).expect("a file can be written");
-    let line = refused(&[out, "--reload", long.to_str().expect("text")]);
-    assert!(line.contains("is none of select") && line.len() < 1000);
-    // By its number, and through a file.
-    let pid = steady.ctl(&[])["pid"].to_string();
-    let file = steady.folder.path().join("f");
-    std::fs::write(&file, "skip loop\nevents page-faults on task\n")
-        .expect("a file can be written");
-    let file = file.to_str().expect("text");
-    let output = command::ok(["ctl", &pid, "--reload", file]);
-    assert!(output.text().contains("1 of "), "{output:?}");
-    drop(dialogue.end());
-    assert!(refused(&[out]).contains("nothing is being recorded in"));
 }

@@ -93,8 +93,13 @@ impl ThreadHeader {
         let (from, end) = (from.min(self.committed), self.committed);
         let in_log = from.min(log)..log;
         let staged = from.max(log) - log..end - log;
-        let shift = |r: core::ops::Range<u64>, by| r.start + by..r.end + by;
-        [shift(in_log, begin + stage), shift(staged, begin)]
+        // Numbers of a damaged file lie behind its end then.
+        let shift =
+            |r: core::ops::Range<u64>, by| r.start.saturating_add(by)..r.end.saturating_add(by);
+        [
+            shift(in_log, begin.saturating_add(stage)),
+            shift(staged, begin),
+        ]
     }
 }
 
