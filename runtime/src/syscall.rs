@@ -78,7 +78,16 @@ pub(crate) fn read_words<const N: usize>(
 
 /// Private anonymous memory, zeroed; `None` if there is none. The length is rounded up to pages by the kernel.
 pub(crate) fn map_memory(len: usize) -> Option<*mut u8> {
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    map_private(len, 0)
+}
+
+/// As [`map_memory`], and its pages are there at once: no page fault is counted for an execution unit.
+pub(crate) fn map_present_memory(len: usize) -> Option<*mut u8> {
+    map_private(len, libc::MAP_POPULATE)
+}
+
+fn map_private(len: usize, further: libc::c_int) -> Option<*mut u8> {
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | further) as usize;
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
     let at = unsafe { raw(libc::SYS_mmap, [0, len, prot, flags, usize::MAX, 0]) };
@@ -92,7 +101,7 @@ pub(crate) fn wipe_on_fork(at: *mut u8, len: usize) {
     unsafe { raw(libc::SYS_madvise, [at as usize, len, advice, 0, 0, 0]) };
 }
 
-/// Shared mapping of a file, its pages present at once: one call instead of a page fault per page on a probe's path.
+/// Shared mapping of a part of a file.
 pub(crate) fn map_file(fd: i32, offset: u64, len: usize) -> Option<*mut u8> {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     // SAFETY: as map_memory.

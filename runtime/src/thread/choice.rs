@@ -214,7 +214,7 @@ impl Thread {
     /// A region's place in the rotation; a free one, if it has none yet.
     fn rotation(&self, site: u32) -> Option<&Rotation> {
         if self.choices.rotations.get().is_null() {
-            let table = syscall::map_memory(ROTATIONS * size_of::<Rotation>())?;
+            let table = syscall::map_present_memory(ROTATIONS * size_of::<Rotation>())?;
             self.choices.rotations.set(table.cast());
         }
         let hash = site.wrapping_mul(0x9e37_79b9) >> 20;
