@@ -35,7 +35,7 @@ impl Lock<'_> {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 Err(Errno::WOULDBLOCK) => {
-                    let holder = file.metadata().ok().and_then(|m| holder(m.ino()));
+                    let holder = file.metadata().ok().and_then(|m| holder(m.dev(), m.ino()));
                     let who = holder.map_or_else(
                         || "another process".to_owned(),
                         |pid| format!("process {pid}"),
@@ -54,18 +54,27 @@ impl Drop for Lock<'_> {
     }
 }
 
-/// The process that has locked the file of an inode (`proc_locks(5)`), as far as can be seen from here.
-fn holder(inode: u64) -> Option<u32> {
+/// The process that has locked the file of an inode (`proc_locks(5)`), as far as can be seen from here. Some file systems
+/// show another device there: without the right one it is who alone has locked a file of this number.
+fn holder(device: u64, inode: u64) -> Option<u32> {
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let exact = format!("{major:02x}:{minor:02x}:{inode}");
     let inode = format!(":{inode}");
-    locks.lines().find_map(|line| {
-        // 1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF
+    // 1: FLOCK  ADVISORY  WRITE 4711 fe:00:131 0 EOF
+    let locked = locks.lines().filter_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, "FLOCK", _, "WRITE", pid, place, ..] = words[..] else {
             return None;
         };
-        place.ends_with(&inode).then(|| pid.parse().ok())?
-    })
+        place.ends_with(&inode).then_some((place, pid))
+    });
+    let locked: Vec<_> = locked.collect();
+    let known = locked.iter().find(|(place, _)| *place == exact);
+    match (known, &locked[..]) {
+        (Some((_, pid)), _) | (None, [(_, pid)]) => pid.parse().ok(),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
