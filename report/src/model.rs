@@ -272,7 +272,7 @@ pub struct ParallelOverhead {
     pub overhead: Overhead,
     /// What the classes consist of.
     pub parts: Vec<OverheadPart>,
-    /// Why startup, shutdown and the region's last barrier are missing, if they are.
+    /// What is missing in these numbers or not certain, and why, if anything is.
     pub incomplete: Option<String>,
 }
 
