@@ -6,13 +6,13 @@ cd "$(dirname "$0")/.."
 tests/setup.sh
 
 cargo fmt --all --check
-# --release here too: build scripts and macros are then compiled once for lints and tests.
-cargo clippy --release --workspace --all-targets --locked -- -D warnings
+# One profile: build scripts and macros are then compiled once for lints and tests.
+cargo clippy --profile tests --workspace --all-targets --locked -- -D warnings
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-cargo test --release --workspace --locked --no-fail-fast 2>&1 | tee "$log" || status=$?
+cargo test --profile tests --workspace --locked --no-fail-fast 2>&1 | tee "$log" || status=$?
 awk '
     /^test result:/ { passed += $4; failed += $6; ignored += $8; binaries++ }
     END {

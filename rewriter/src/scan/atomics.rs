@@ -193,19 +193,20 @@ pub(crate) fn may_be_one(code: Code) -> bool {
 
 fn construct(insn: &Instruction) -> Option<Construct> {
     let to_memory = insn.op_count() > 0 && insn.op0_kind() == OpKind::Memory;
-    // A fence in the form of a locked instruction that changes nothing.
-    let idle = insn.mnemonic() == Mnemonic::Or
-        && insn.memory_base() == Register::RSP
-        && insn.op_count() == 2
-        && insn.op1_kind() != OpKind::Register
-        && insn.immediate(1) == 0;
     match insn.mnemonic() {
         Mnemonic::Mfence => Some(Construct::Flush),
-        _ if insn.has_lock_prefix() && idle => Some(Construct::Flush),
+        _ if insn.has_lock_prefix() && changes_nothing(insn) => Some(Construct::Flush),
         _ if insn.has_lock_prefix() => Some(Construct::Atomic),
         Mnemonic::Xchg if to_memory => Some(Construct::Atomic),
         _ => None,
     }
+}
+
+/// A fence has this form when it is locked: 0 is or-ed to what is on the stack.
+fn changes_nothing(locked: &Instruction) -> bool {
+    locked.mnemonic() == Mnemonic::Or
+        && locked.memory_base() == Register::RSP
+        && matches!(locked.try_immediate(1), Ok(0))
 }
 
 #[cfg(test)]
