@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Once, mpsc};
 use std::time::{Duration, Instant};
 
 /// Longest time that any process of the suite may take. Generous: the machine is shared, and a hang is what it is for.
@@ -117,6 +117,8 @@ pub fn run(command: &mut Command) -> Output {
 
 #[track_caller]
 fn once(command: &mut Command) -> Output {
+    static BEFORE: Once = Once::new();
+    BEFORE.call_once(forget_registrations);
     let started = Instant::now();
     // A process group of its own, so that nothing is left behind when the time is up.
     let mut child = command
@@ -153,13 +155,14 @@ fn once(command: &mut Command) -> Output {
         .wait()
         .unwrap_or_else(|e| panic!("cannot wait for {command:?}: {e}"));
     let [stdout, stderr] = said;
-    if status.signal().is_some() {
-        forget_registration(child.id());
-    }
     let status = status
         .code()
         .or_else(|| status.signal().map(|s| 128 + s))
         .unwrap_or(-1);
+    // Its own end by a signal, or one that ompfuse or a shell handed on.
+    if status > 128 {
+        forget_registrations();
+    }
     Output {
         status,
         stdout,
@@ -168,16 +171,20 @@ fn once(command: &mut Command) -> Output {
     }
 }
 
-/// Removes the file in which libomp notes that it is loaded into a process: one that was killed leaves it behind, and if it
-/// was just being made, it is empty, which ends the next process of that number with SIGBUS.
-fn forget_registration(pid: u32) {
-    let name = format!("__KMP_REGISTERED_LIB_{pid}_");
+/// Removes the files in which libomp notes that it is loaded into processes, of those that are no more: one that was killed
+/// leaves it behind, and if it was just being made, it is empty, which ends the next process of that number with SIGBUS.
+fn forget_registrations() {
     for entry in std::fs::read_dir("/dev/shm")
         .into_iter()
         .flatten()
         .flatten()
     {
-        if entry.file_name().to_string_lossy().starts_with(&name) {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|n| n.strip_prefix("__KMP_REGISTERED_LIB_"))
+            .and_then(|n| n.split('_').next());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -187,5 +194,5 @@ fn kill_group(leader: u32) {
     let _ = Command::new("kill")
         .args(["-KILL", "--", &format!("-{leader}")])
         .status();
-    forget_registration(leader);
+    forget_registrations();
 }
