@@ -40,6 +40,9 @@ pub(crate) struct EventCheck {
     /// Whether it counted something while it was tried.
     #[serde(skip)]
     pub(crate) moves: bool,
+    /// Whether it's this process that may not count it; another one may.
+    #[serde(skip)]
+    pub(crate) forbidden: bool,
     /// Why it can't be counted.
     pub(crate) reason: Option<String>,
     /// What can be done about it.
@@ -95,6 +98,7 @@ fn check(event: &Event) -> EventCheck {
         available: false,
         includes_kernel: false,
         moves: false,
+        forbidden: false,
         reason: None,
         remedy: None,
     };
@@ -102,9 +106,13 @@ fn check(event: &Event) -> EventCheck {
         .map(|c| (c, true))
         .or_else(|_| open(event, false).map(|c| (c, false)));
     match outcome {
-        Err(error) => (result.reason, result.remedy) = explain(&error, is_hardware),
+        Err(error) => {
+            result.forbidden = matches!(error.raw_os_error(), Some(EACCES | EPERM));
+            (result.reason, result.remedy) = explain(&error, is_hardware);
+        }
         // The kernel switches and moves threads in kernel mode only: without it these stay 0.
         Ok((_, false)) if event.in_kernel => {
+            result.forbidden = true;
             result.reason = Some(format!(
                 "it happens in the kernel, which may not be counted ({})",
                 setting()

@@ -27,6 +27,8 @@ mod simulate;
 mod watching;
 
 use clap::Parser;
+use clap::error::ContextKind;
+use std::error::Error;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -40,7 +42,10 @@ fn main() -> ExitCode {
 }
 
 fn command() -> ExitCode {
-    let cli = commands::Cli::parse();
+    let cli = match commands::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refused(&error),
+    };
     let run = || {
         memory::prepare()?;
         interrupt::install()?;
@@ -51,6 +56,20 @@ fn command() -> ExitCode {
         Err(_) => 1,
     };
     ExitCode::from(status)
+}
+
+/// What is wrong with the arguments. A filter file's lines aren't among those: they are input like any other.
+fn refused(error: &clap::Error) -> ExitCode {
+    let is_file = error
+        .get(ContextKind::InvalidArg)
+        .is_some_and(|arg| arg.to_string().starts_with("--filter"));
+    match error.source().filter(|_| is_file) {
+        Some(cause) => {
+            output::note(cause);
+            ExitCode::FAILURE
+        }
+        None => error.exit(),
+    }
 }
 
 /// One line for what must not happen, or what a library makes of having no memory. Not the standard library's with its backtrace:

@@ -3,7 +3,7 @@
 mod countable;
 mod runs;
 
-pub(crate) use countable::countable;
+pub(crate) use countable::{countable, countable_elsewhere};
 
 use crate::commands::combine::Strategy;
 use crate::event_sets::SetArgs;

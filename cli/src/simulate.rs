@@ -223,6 +223,7 @@ pub(crate) fn check_all() -> Vec<EventCheck> {
         available: reason.is_none(),
         includes_kernel: false,
         moves: false,
+        forbidden: false,
         reason: reason.clone(),
         remedy: reason.is_some().then(|| REMEDY.to_owned()),
     };

@@ -14,7 +14,7 @@ use super::changing::Changing;
 use super::{Running, records};
 use crate::input::{self, quoted};
 use crate::select::{self, Pattern};
-use crate::{counters, simulate};
+use crate::{counters, recording, simulate};
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::USER_MODULE;
@@ -82,17 +82,26 @@ pub(crate) fn event_set(list: &str) -> Result<Option<String>> {
     if list == DEFAULT {
         return Ok(None);
     }
-    // Which of the two a process can count is asked when it is known (`check_events`).
+    // Which of the two a process can count is asked when it is known (`check_kinds`).
     let names = match list.split(',').any(|n| is_simulated(n.trim())) {
         true => simulate::events(Some(list))?,
         false => counters::parse_list(list)?,
     };
+    Ok(Some(names.join(",")))
+}
+
+/// What of an event set can be counted on this machine; what can't is said.
+fn countable(names: &str) -> Result<String> {
+    let left = match names.is_empty() || names.split(',').any(is_simulated) {
+        true => names.to_owned(),
+        false => recording::countable_elsewhere(names)?.join(","),
+    };
     let most = ompfuse_format::record::MAX_COUNTERS;
     ensure!(
-        names.len() <= most,
-        "{list}: more than {most} events in one set"
+        left.split(',').count() <= most,
+        "{names}: more than {most} events in one set"
     );
-    Ok(Some(names.join(",")))
+    Ok(left)
 }
 
 impl Changes {
@@ -181,14 +190,16 @@ impl Changes {
                 }
             );
         }
-        self.check_events(processes)?;
+        self.check_kinds(processes)?;
+        let changes = self.countable()?;
+        changes.check_room(processes)?;
         for ((process, modules), named) in processes.iter().zip(&modules).zip(&named) {
             process.control.change(patience, |file| {
-                self.set_sets(file)?;
+                changes.set_sets(file)?;
                 if self.reset {
                     file.reset(USER_MODULE)?;
                 }
-                for change in &self.list {
+                for change in &changes.list {
                     let last = named
                         .keys()
                         .next_back()
@@ -210,7 +221,7 @@ impl Changes {
                     if self.only {
                         file.switch(*number, &vec![true; module.sites.len()], false)?;
                     }
-                    for change in &self.list {
+                    for change in &changes.list {
                         change.make(file, *number, &meant(change.what(), module))?;
                     }
                 }
@@ -220,29 +231,38 @@ impl Changes {
         Ok(())
     }
 
-    /// A process that runs under the simulator counts its events and no others.
-    fn check_events(&self, processes: &[Running]) -> Result<()> {
+    /// The same with event sets of what can be counted on this machine; each is asked for once.
+    fn countable(&self) -> Result<Changes> {
+        let mut known: BTreeMap<String, String> = BTreeMap::new();
+        let mut changes = self.clone();
+        let own = changes.list.iter_mut().filter_map(|change| match change {
+            Change::OwnSet { names, .. } => names.as_mut(),
+            Change::Switch { .. } => None,
+        });
+        for names in changes.sets.iter_mut().flatten().chain(own) {
+            if !known.contains_key(names) {
+                known.insert(names.clone(), countable(names)?);
+            }
+            names.clone_from(&known[names]);
+        }
+        Ok(changes)
+    }
+
+    /// The event sets that are named, `None` left out.
+    fn named_sets(&self) -> impl Iterator<Item = &str> {
         let own = self.list.iter().filter_map(|change| match change {
             Change::OwnSet { names, .. } => names.as_deref(),
             Change::Switch { .. } => None,
         });
-        let all = || {
-            self.sets
-                .iter()
-                .flatten()
-                .map(String::as_str)
-                .chain(own.clone())
-        };
+        self.sets.iter().flatten().map(String::as_str).chain(own)
+    }
+
+    /// Who finds no room half-way has changed something already, and filled the room.
+    fn check_room(&self, processes: &[Running]) -> Result<()> {
         for process in processes {
             let state = process.control.state()?;
-            ensure!(
-                all().next().is_none() || !state.sets.iter().any(|s| s.contains(TAKES_TURNS)),
-                "process {} is recorded with --multiplex: its events stay",
-                process.pid
-            );
-            // Who finds no room half-way has changed something already, and filled the room.
             let is_new = |names: &&str| !state.sets.iter().any(|s| s == names);
-            let new: BTreeSet<&str> = all().filter(is_new).collect();
+            let new: BTreeSet<&str> = self.named_sets().filter(is_new).collect();
             ensure!(
                 state.sets.len() + new.len() <= MAX_SETS,
                 "process {} can have {MAX_SETS} event sets; it has {}, and these would be {} more",
@@ -250,13 +270,27 @@ impl Changes {
                 state.sets.len(),
                 new.len()
             );
+        }
+        Ok(())
+    }
+
+    /// A process that runs under the simulator counts its events and no others.
+    fn check_kinds(&self, processes: &[Running]) -> Result<()> {
+        for process in processes {
+            let state = process.control.state()?;
+            ensure!(
+                self.named_sets().next().is_none()
+                    || !state.sets.iter().any(|s| s.contains(TAKES_TURNS)),
+                "process {} is recorded with --multiplex: its events stay",
+                process.pid
+            );
             let simulates = state
                 .sets
                 .iter()
                 .flat_map(|s| s.split(','))
                 .any(is_simulated);
             let other = |n: &&str| !n.is_empty() && n.split(',').any(is_simulated) != simulates;
-            if let Some(names) = all().find(other) {
+            if let Some(names) = self.named_sets().find(other) {
                 let pid = process.pid;
                 match simulates {
                     true => bail!(

@@ -18,7 +18,7 @@ pub(crate) struct Filter {
 
 /// Reads the file of a `--filter`.
 pub(super) fn read(path: &str) -> Result<Filter, String> {
-    let text = input::text(path.as_ref()).map_err(|e| format!("cannot read it: {e}"))?;
+    let text = input::text(path.as_ref()).map_err(|e| format!("cannot read {}: {e}", path))?;
     parse(path, &text)
 }
 
@@ -92,7 +92,7 @@ mod tests {
         assert!(
             read("/nonexistent/f")
                 .unwrap_err()
-                .starts_with("cannot read it: ")
+                .starts_with("cannot read ")
         );
     }
 }

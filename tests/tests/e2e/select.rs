@@ -117,9 +117,10 @@ fn filter_files() {
         let refused = command::run(["patch", "--filter", path, &build.path.to_string_lossy()]);
         let place = format!("{path}:2: `drop task` is neither");
         assert!(
-            refused.status == 2 && refused.errors().contains(&place),
+            refused.status == 1 && refused.errors().contains(&place),
             "{refused:?}"
         );
+        assert_eq!(refused.errors().lines().count(), 1, "{refused:?}");
     }
 }
 

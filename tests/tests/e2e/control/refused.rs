@@ -1,7 +1,7 @@
 //! What can't be changed, and what is wrong then.
 
 use super::steady::Steady;
-use ompfuse_tests::{command, table};
+use ompfuse_tests::{command, skip, table};
 use std::path::{Path, PathBuf};
 
 #[test]
@@ -29,6 +29,7 @@ fn what_cannot_be_changed_is_said() {
     assert!(refused(&[out, "--events", "cycle"]).contains("no event is called `cycle`"));
     let several = refused(&[out, "--events", "task-clock", "--events", "page-faults"]);
     assert!(several.contains("need --rotate"), "{several}");
+    only_what_can_be_counted(&steady, &refused);
     // More sets than there is room for: none of them is there afterwards.
     let many = steady.folder.path().join("many");
     let names = [
@@ -163,4 +164,34 @@ fn damaged_files_are_named() {
     let other = command::run([Path::new("ctl"), &alone]);
     assert_eq!(other.status, 1, "{other:?}");
     assert!(other.errors().contains("has version 99"), "{other:?}");
+}
+
+/// What this machine can't count is said and left out; of a set of nothing else nothing changes.
+fn only_what_can_be_counted(steady: &Steady, refused: &dyn Fn(&[&str]) -> String) {
+    let events = command::json(["events", "--format", "json"]);
+    let mut events = events["events"].as_array().expect("a list").iter();
+    let missing = events.find(|e| e["available"] == false && e["kind"] == "hardware");
+    let Some(missing) = missing.map(|e| e["name"].as_str().expect("a name")) else {
+        return skip("every event can be counted here");
+    };
+    let out = steady.out();
+    let out = out.to_str().expect("text");
+    let before = steady.ctl(&[]);
+    let line = refused(&[out, "--events", missing, "--on", "loop"]);
+    assert!(
+        line.contains(&format!("can be counted: not counted: {missing} ("))
+            && line.lines().count() == 1,
+        "{line}"
+    );
+    assert_eq!(steady.ctl(&[]), before);
+    let both = format!("{missing},task-clock");
+    let output = command::run(["ctl", out, "--events", &both]);
+    assert_eq!(output.status, 0, "{output:?}");
+    assert!(
+        output
+            .errors()
+            .contains(&format!("not counted: {missing} (")),
+        "{output:?}"
+    );
+    assert_eq!(steady.ctl(&[]), before, "the rest is the set that there is");
 }
