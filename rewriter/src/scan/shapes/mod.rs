@@ -18,6 +18,7 @@ mod several;
 mod shares;
 mod single;
 mod uses;
+mod ways;
 
 use super::Module;
 use super::cfg::Body;
@@ -50,6 +51,7 @@ pub(crate) struct Analysis<'m, 'a> {
     pub noticed: Noticed,
     cycles: OnceCell<Vec<NaturalLoop>>,
     sources: chunked::Sources,
+    ways: ways::Ways,
 }
 
 /// Instructions that shapes are built on.
@@ -309,6 +311,7 @@ impl<'m, 'a> Analysis<'m, 'a> {
             noticed,
             cycles: OnceCell::new(),
             sources: chunked::Sources::default(),
+            ways: ways::Ways::default(),
         }
     }
 

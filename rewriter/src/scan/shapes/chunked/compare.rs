@@ -302,5 +302,5 @@ pub(super) fn leads_into(
     if cycle.blocks.contains(&branch) {
         return cycle.blocks.contains(&side);
     }
-    a.leads_to(side, cycle.header, &BTreeSet::from([branch]))
+    a.leads_past(branch, side, cycle.header)
 }
