@@ -2,44 +2,53 @@
 
 use super::Analysis;
 use super::block_set::BlockSet;
-use crate::scan::dom::post_order;
-use rustc_hash::FxHashSet;
+use crate::scan::dom::{Dominators, post_order};
 use std::cell::{OnceCell, RefCell};
 
 /// What is found out once for all questions, or for all about one block.
 #[derive(Default)]
 pub(super) struct Ways {
     components: OnceCell<Vec<u32>>,
-    /// The block that was asked about last, and all that lead to it.
-    leading: RefCell<Option<(usize, BlockSet)>>,
+    last: RefCell<Option<Target>>,
+}
+
+/// The block that was asked about last.
+struct Target {
+    block: usize,
+    /// All that lead to it.
+    leading: BlockSet,
+    /// Which blocks all ways to it from another go through; found when first asked for.
+    passed: OnceCell<Dominators>,
 }
 
 impl Analysis<'_, '_> {
     /// Whether control comes from `side`, which follows the branch at the end of block `branch`, to another block without
-    /// coming to the branch again. The same as [`Analysis::leads_to`], without a walk through all that is in between.
+    /// coming to the branch again. The same as [`Analysis::leads_to`], without a walk for each question.
     pub(super) fn leads_past(&self, branch: usize, side: usize, to: usize) -> bool {
         debug_assert!(branch != to && self.body.blocks[branch].succs.contains(&side));
-        let mut last = self.ways.leading.borrow_mut();
-        let (_, leading) = match last.take() {
-            Some(known) if known.0 == to => last.insert(known),
-            _ => last.insert((to, self.leading_to([to], |_| false))),
+        let mut last = self.ways.last.borrow_mut();
+        let target = match last.take() {
+            Some(known) if known.block == to => last.insert(known),
+            _ => last.insert(Target {
+                block: to,
+                leading: self.leading_to([to], |_| false),
+                passed: OnceCell::new(),
+            }),
         };
-        let components = self.components();
-        let returns = |block: usize| components[block] == components[branch];
-        let (mut seen, mut work) = (FxHashSet::default(), vec![side]);
-        while let Some(block) = work.pop() {
-            if !leading.contains(&block) {
-                continue;
-            }
-            // What is in no cycle with the branch doesn't come to it: every way from there will do.
-            if block == to || !returns(block) {
-                return true;
-            }
-            if block != branch && seen.insert(block) {
-                work.extend_from_slice(&self.body.blocks[block].succs);
-            }
+        if side == to || !target.leading.contains(&side) {
+            return side == to;
         }
-        false
+        // What is in no cycle with the branch doesn't come to it: every way from there will do.
+        let components = self.components();
+        if components[side] != components[branch] {
+            return true;
+        }
+        let passed = target.passed.get_or_init(|| {
+            let blocks = self.body.blocks.iter();
+            let before: Vec<&[usize]> = blocks.map(|b| &b.preds[..]).collect();
+            Dominators::compute(&before, to)
+        });
+        !passed.dominates(branch, side)
     }
 
     /// By block the number of its strongly connected component: two blocks are in a cycle if they have the same one
