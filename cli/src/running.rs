@@ -28,7 +28,7 @@ pub(crate) struct Running {
     pub(crate) folder: PathBuf,
     /// The process, as in the names of its files.
     pub(crate) key: String,
-    /// Its number.
+    /// Its number as it is seen from here; in a namespace of its own (a container's) it has another one.
     pub(crate) pid: u32,
     pub(crate) control: ControlFile,
 }
@@ -131,8 +131,7 @@ pub(crate) fn in_folder(folder: &Path, access: Access) -> Result<Found> {
                 continue;
             }
         };
-        let pid = control.pid();
-        if is_mapped(pid, &path) {
+        if let Some(pid) = process_with(control.pid(), &path) {
             running.push(Running {
                 folder: folder.to_owned(),
                 key: key.to_owned(),
@@ -145,10 +144,33 @@ pub(crate) fn in_folder(folder: &Path, access: Access) -> Result<Found> {
     Ok(Found { running, hindrance })
 }
 
-/// Whether a process has the file mapped: one that was killed, or goes on as another program, has left it behind.
-fn is_mapped(pid: u32, path: &Path) -> bool {
+/// The process that has a control file mapped, by the number that it has for itself; `None`: it is no more.
+fn process_with(own: u32, path: &Path) -> Option<u32> {
+    let here = is_mapped(own, path);
+    if here == Some(true) {
+        return Some(own);
+    }
+    let listing = std::fs::read_dir("/proc").ok()?;
+    let numbers = listing.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+    let mut others = numbers.filter(|&pid: &u32| own_number(pid) == Some(own));
+    let other = others.find(|&pid| is_mapped(pid, path) == Some(true));
+    // One that doesn't show its memory may be it, having changed its user.
+    other.or(here.is_none().then_some(own))
+}
+
+/// The number that a process has in a namespace of its own; `None`: it is in that of this command.
+fn own_number(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|l| l.strip_prefix("NSpid:"))?;
+    let inner = numbers.split_whitespace().skip(1); // the first is the one that is seen from here
+    inner.last()?.parse().ok()
+}
+
+/// Whether a process has the file mapped: one that was killed, or goes on as another program, has left it behind. `None`: it
+/// doesn't show its memory.
+fn is_mapped(pid: u32, path: &Path) -> Option<bool> {
     let (Ok(path), Ok(it)) = (path.canonicalize(), path.metadata()) else {
-        return false;
+        return Some(false);
     };
     // A newline in a path is written like this there.
     let shown: Vec<u8> = (b" ".iter().chain(path.as_os_str().as_bytes()))
@@ -163,11 +185,13 @@ fn is_mapped(pid: u32, path: &Path) -> bool {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let number = format!(" {major:02x}:{minor:02x} {inode} ");
     match std::fs::read(format!("/proc/{pid}/maps")) {
-        Ok(maps) => maps
-            .split(|&b| b == b'\n')
-            .any(|line| line.ends_with(&shown) || String::from_utf8_lossy(line).contains(&number)),
-        // One that changed its user is there, but doesn't show its memory.
-        Err(e) => e.kind() == std::io::ErrorKind::PermissionDenied,
+        Ok(maps) => {
+            let mut lines = maps.split(|&b| b == b'\n');
+            Some(lines.any(|line| {
+                line.ends_with(&shown) || String::from_utf8_lossy(line).contains(&number)
+            }))
+        }
+        Err(e) => (e.kind() != std::io::ErrorKind::PermissionDenied).then_some(false),
     }
 }
 
@@ -182,14 +206,15 @@ mod tests {
         for name in ["plain", "two words", "two\nlines", "tr\u{e4}ge"] {
             let path = folder.path().join(name);
             std::fs::write(&path, "something").expect("there is room");
-            assert!(!is_mapped(me, &path), "{name:?}");
+            assert_eq!(is_mapped(me, &path), Some(false), "{name:?}");
             let map = crate::input::map(&path).expect("it can be read");
-            assert!(is_mapped(me, &path), "{name:?}");
+            assert_eq!(is_mapped(me, &path), Some(true), "{name:?}");
             drop(map);
             let other = folder.path().join("other");
             std::fs::hard_link(&path, &other).expect("there is room");
             let map = crate::input::map(&other).expect("it can be read");
-            assert!(is_mapped(me, &path), "{name:?} under another name");
+            let mapped = is_mapped(me, &path);
+            assert_eq!(mapped, Some(true), "{name:?} under another name");
             drop(map);
             std::fs::remove_file(&other).expect("it is there");
         }

@@ -82,13 +82,16 @@ fn regions(pattern: &Pattern, module: &str, sites: &[impl AsRef<SiteInfo>]) -> V
     if !pattern.is_about(module) {
         return is_meant;
     }
+    // A region has several sites: it is compared once.
+    let mut is_asked = vec![false; sites.len()];
     for site in sites.iter().map(AsRef::as_ref) {
         let begin = site.region as usize;
+        let (Some(region), Some(asked)) = (sites.get(begin), is_asked.get_mut(begin)) else {
+            continue;
+        };
+        let by_region = !std::mem::replace(asked, true) && pattern.matches(region.as_ref());
         let by_address = pattern.is_address() && pattern.matches(site);
-        let region = sites.get(begin).map(AsRef::as_ref);
-        if by_address || region.is_some_and(|b| pattern.matches(b)) {
-            *is_meant.get_mut(begin).unwrap_or(&mut false) = true;
-        }
+        is_meant[begin] |= by_region || by_address;
     }
     is_meant
 }

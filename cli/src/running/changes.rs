@@ -46,8 +46,8 @@ impl Change {
         what
     }
 
-    /// Makes it in a module. `meant`: by site.
-    fn make(&self, file: &mut Changing<'_>, module: u32, meant: &[bool]) -> Result<()> {
+    /// Makes it in a module. `meant`: numbers of sites.
+    fn make(&self, file: &mut Changing<'_>, module: u32, meant: &[u32]) -> Result<()> {
         match self {
             Change::Switch { on, .. } => file.switch(module, meant, *on),
             Change::OwnSet { names, .. } => {
@@ -175,12 +175,15 @@ impl Changes {
                 false => BTreeMap::new(),
             });
         }
-        for change in &self.list {
+        // By process, module and change: the sites that are meant. Compared once, and before others have to wait.
+        let sites: Vec<Vec<Vec<Vec<u32>>>> = (modules.iter())
+            .map(|m| m.iter().map(|(_, module)| self.meant(module)).collect())
+            .collect();
+        for (at, change) in self.list.iter().enumerate() {
             let what = change.what();
-            let is_in = |(_, m): &(u32, RunModule)| meant(what, m).contains(&true);
             let is_named = named.iter().flat_map(BTreeMap::values);
             ensure!(
-                modules.iter().flatten().any(is_in)
+                sites.iter().flatten().any(|m| !m[at].is_empty())
                     || is_named.into_iter().any(|n| what.matches_user(n)),
                 "nothing that is loaded matches {what}; `ompfuse scan` lists what there is{}",
                 match what.is_about_user() {
@@ -193,42 +196,47 @@ impl Changes {
         self.check_kinds(processes)?;
         let changes = self.countable()?;
         changes.check_room(processes)?;
-        for ((process, modules), named) in processes.iter().zip(&modules).zip(&named) {
+        let each = processes.iter().zip(&modules).zip(&sites).zip(&named);
+        for (((process, modules), sites), named) in each {
             process.control.change(patience, |file| {
                 changes.set_sets(file)?;
                 if self.reset {
                     file.reset(USER_MODULE)?;
                 }
                 for change in &changes.list {
-                    let last = named
-                        .keys()
-                        .next_back()
-                        .map_or(0, |&last| last as usize + 1);
-                    let is_meant = |at: usize| {
-                        named
-                            .get(&(at as u32))
-                            .map(|n| change.what().matches_user(n))
-                    };
-                    let regions = (0..last)
-                        .map(|at| is_meant(at) == Some(true))
-                        .collect::<Vec<_>>();
+                    let is_meant = |name: &String| change.what().matches_user(name);
+                    let regions = named.iter().filter(|(_, name)| is_meant(name));
+                    let regions: Vec<u32> = regions.map(|(&at, _)| at).collect();
                     change.make(file, USER_MODULE, &regions)?;
                 }
-                for (number, module) in modules {
+                for ((number, module), meant) in modules.iter().zip(sites) {
                     if self.reset {
                         file.reset(*number)?;
                     }
                     if self.only {
-                        file.switch(*number, &vec![true; module.sites.len()], false)?;
+                        let all: Vec<u32> = (0..module.sites.len() as u32).collect();
+                        file.switch(*number, &all, false)?;
                     }
-                    for change in &changes.list {
-                        change.make(file, *number, &meant(change.what(), module))?;
+                    for (change, meant) in changes.list.iter().zip(meant) {
+                        change.make(file, *number, meant)?;
                     }
                 }
                 Ok(())
             })?;
         }
         Ok(())
+    }
+
+    /// By change: the sites of a module whose regions are meant.
+    fn meant(&self, module: &RunModule) -> Vec<Vec<u32>> {
+        let of = |change: &Change| {
+            let meant = select::meant(change.what(), &module.binary.path, &module.sites);
+            (0..)
+                .zip(meant)
+                .filter_map(|(site, meant)| meant.then_some(site))
+                .collect()
+        };
+        self.list.iter().map(of).collect()
     }
 
     /// The same with event sets of what can be counted on this machine; each is asked for once.
@@ -335,11 +343,6 @@ impl Changes {
             }
         }
     }
-}
-
-/// By site, whether its region is meant.
-fn meant(what: &Pattern, module: &RunModule) -> Vec<bool> {
-    select::meant(what, &module.binary.path, &module.sites)
 }
 
 #[cfg(test)]

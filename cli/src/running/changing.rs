@@ -43,8 +43,8 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Whether regions of a module are recorded. `meant`: by site.
-    pub(crate) fn switch(&mut self, module: u32, meant: &[bool], on: bool) -> Result<()> {
+    /// Whether regions of a module are recorded. `meant`: numbers of sites.
+    pub(crate) fn switch(&mut self, module: u32, meant: &[u32], on: bool) -> Result<()> {
         self.each(
             module,
             meant,
@@ -55,7 +55,7 @@ impl<'a> Changing<'a> {
     }
 
     /// Gives regions of a module an event set of their own, or takes it.
-    pub(crate) fn own_set(&mut self, module: u32, meant: &[bool], set: Option<u32>) -> Result<()> {
+    pub(crate) fn own_set(&mut self, module: u32, meant: &[u32], set: Option<u32>) -> Result<()> {
         let number = set.map_or(0, |set| set as u8 + 1) & OWN_SET;
         self.each(module, meant, |byte| byte & !OWN_SET | number)
     }
@@ -68,10 +68,10 @@ impl<'a> Changing<'a> {
         Ok(())
     }
 
-    fn each(&mut self, module: u32, meant: &[bool], change: impl Fn(u8) -> u8) -> Result<()> {
+    fn each(&mut self, module: u32, meant: &[u32], change: impl Fn(u8) -> u8) -> Result<()> {
         if let Some(table) = self.table(module)? {
-            for (byte, &meant) in table.after.iter_mut().zip(meant) {
-                if meant {
+            for &site in meant {
+                if let Some(byte) = table.after.get_mut(site as usize) {
                     *byte = change(*byte);
                 }
             }

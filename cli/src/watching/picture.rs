@@ -30,19 +30,19 @@ impl Picture {
         events
     }
 
-    /// Heads of the table's columns.
-    pub(crate) fn heads(&self) -> Vec<String> {
+    /// Heads of the table's columns. `events`: as [`Picture::events`] has them.
+    pub(crate) fn heads(&self, events: &[&str]) -> Vec<String> {
         let fixed = [
             "share", "wait", "per s", "entered", "XUs", "imbal.", "threads",
         ];
         let fixed = fixed.into_iter().map(str::to_owned);
-        let events = self.events().into_iter().map(str::to_owned);
+        let events = events.iter().map(|&e| e.to_owned());
         let place = ["construct", "location"].map(str::to_owned);
         fixed.chain(events).chain(place).collect()
     }
 
-    /// Cells of a region.
-    pub(crate) fn cells(&self, row: &Row) -> Vec<String> {
+    /// Cells of a region; `events` are those of all regions, which are looked through once, not for each row.
+    pub(crate) fn cells(&self, row: &Row, events: &[&str]) -> Vec<String> {
         let percent = |x: f64| format!("{:.1}%", 100.0 * x);
         let number = |n: u64| if n == 0 { String::new() } else { n.to_string() };
         let mut cells = vec![
@@ -59,7 +59,7 @@ impl Picture {
             row.threads.to_string(),
         ];
         let count = |e: &str| row.events.get(e).map_or_else(String::new, u64::to_string);
-        cells.extend(self.events().into_iter().map(count));
+        cells.extend(events.iter().copied().map(count));
         cells.push(row.construct.unwrap_or("unknown").to_owned());
         cells.push(row.location());
         cells
@@ -67,11 +67,12 @@ impl Picture {
 
     /// As text.
     pub(crate) fn text(&self) -> String {
-        let heads = self.heads();
+        let events = self.events();
+        let heads = self.heads(&events);
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         let mut table = output::table(&heads);
         for row in &self.regions {
-            table.add_row(self.cells(row));
+            table.add_row(self.cells(row, &events));
         }
         let damaged: String = self.damaged.iter().map(|d| format!("{d}\n")).collect();
         format!("{}\n{}{damaged}", self.title(), output::lines(&table))

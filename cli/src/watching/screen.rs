@@ -79,8 +79,12 @@ fn draw(frame: &mut Frame<'_>, picture: &Picture, total: bool) {
         Line::styled(format!("{} {about}", picture.title()), bold),
         title,
     );
-    let heads = picture.heads();
-    let rows: Vec<Vec<String>> = picture.regions.iter().map(|r| picture.cells(r)).collect();
+    let events = picture.events();
+    let heads = picture.heads(&events);
+    // One line is the heads'. Of thousands of regions only those are put into words that there is room for.
+    let room = usize::from(table.height.saturating_sub(1));
+    let shown = picture.regions.iter().take(room);
+    let rows: Vec<Vec<String>> = shown.map(|r| picture.cells(r, &events)).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|r| r.get(column));
         let longest = cells
@@ -96,7 +100,12 @@ fn draw(frame: &mut Frame<'_>, picture: &Picture, total: bool) {
         .column_spacing(2);
     frame.render_widget(drawn, table);
     let keys = "q: end   t: since the begin, or the last picture";
-    let last = picture.damaged.first().map_or(keys, String::as_str);
+    let more = match picture.regions.len().saturating_sub(room) {
+        0 => String::new(),
+        more => format!("   {more} more regions with less time: --once prints all"),
+    };
+    let last = picture.damaged.first().cloned();
+    let last = last.unwrap_or_else(|| format!("{keys}{more}"));
     frame.render_widget(Line::from(last), help);
 }
 
@@ -124,5 +133,42 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("share") && text.contains("q: end"), "{text}");
+    }
+
+    #[test]
+    fn regions_without_room_are_counted() {
+        let region = |n: u32| crate::watching::Row {
+            pid: 1,
+            module: None,
+            address: None,
+            construct: Some("task"),
+            function: Some(format!("f{n}")),
+            source: None,
+            entered: 0,
+            xus: 1,
+            rate_per_s: 1.0,
+            share: 0.01,
+            wait_share: 0.0,
+            imbalance: 0.0,
+            threads: 1,
+            events: [("cycles".to_owned(), 12)].into(),
+        };
+        let picture = Picture {
+            processes: Vec::new(),
+            threads: 1,
+            seconds: 1.0,
+            lost: 0,
+            damaged: Vec::new(),
+            regions: (0..10).map(region).collect(),
+        };
+        for (height, shown) in [(7, 4), (13, 10), (14, 10)] {
+            let mut terminal = Terminal::new(TestBackend::new(120, height)).unwrap();
+            terminal.draw(|frame| draw(frame, &picture, true)).unwrap();
+            let text = format!("{}", terminal.backend());
+            let is_shown = |n: &u32| text.contains(&format!("  f{n} "));
+            assert_eq!((0..10).filter(is_shown).count(), shown, "{text}");
+            let said = text.contains(&format!("{} more regions", 10 - shown));
+            assert_eq!(said, shown < 10, "{text}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What is changed while a program runs: `ompfuse ctl`, event sets in turn, SIGUSR1.
 
+mod namespace;
 mod refused;
 mod simulated;
 mod steady;
