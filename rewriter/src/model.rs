@@ -1,6 +1,6 @@
 //! The values that the stages hand to each other: a [`Scan`] is what was found, with everything that `plan` needs.
 
-use ompfuse_format::abi::Probe;
+use ompfuse_format::abi::{OWN_FUNCTIONS, Probe};
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -31,9 +31,8 @@ pub struct Scan {
     /// Calls through registers and variables that can be led to probes, by where their addresses are made: each such
     /// site ([`Action::Call`] with `relayed`) is in exactly one.
     pub relays: Vec<Relay>,
-    /// Addresses of `omp_get_thread_num` and `omp_get_num_threads`, where the runtime is linked in: nobody else in the
-    /// process can look them up.
-    pub queries: Option<[LinkVa; 2]>,
+    /// Addresses of the functions of [`ompfuse_format::abi::OWN_FUNCTIONS`], where the runtime is linked in.
+    pub own_functions: [Option<LinkVa>; OWN_FUNCTIONS.len()],
 }
 
 /// A site, with what `patch` would do about it.

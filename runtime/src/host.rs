@@ -9,7 +9,8 @@ use ompfuse_format::record::split_site;
 
 /// Offset of rseq's `cpu_id` from the thread's TLS base; of a word that says "not known" if glibc has not registered it.
 static RSEQ_CPU: AtomicUsize = AtomicUsize::new(0);
-/// What is asked of an OpenMP runtime; the third only tells libomp (or Intel's) from libgomp.
+/// What is asked of an OpenMP runtime, in the order of [`ompfuse_format::abi::OWN_FUNCTIONS`]; the third only tells libomp (or
+/// Intel's) from libgomp.
 const NAMES: [&CStr; 5] = [
     c"omp_get_thread_num",
     c"omp_get_num_threads",
@@ -76,10 +77,8 @@ pub(crate) fn cpu() -> u16 {
     cpu.min(u32::from(u16::MAX)) as u16
 }
 
-/// The functions of a runtime that is linked into a module, where a look-up by name doesn't find them.
-pub(crate) fn use_openmp(module: u32, [number, size]: [usize; 2]) {
-    let [_, _, libomp, team, teams] = NAMES.map(symbol);
-    let functions = [number, size, libomp, team, teams];
+/// The functions of a runtime that is linked into a module, where a look-up by name finds none, or another runtime's.
+pub(crate) fn use_openmp(module: u32, functions: [usize; NAMES.len()]) {
     for (place, function) in OPENMP[module as usize % MODULES].iter().zip(functions) {
         place.store(function, Ordering::Relaxed);
     }

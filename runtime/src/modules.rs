@@ -76,14 +76,12 @@ impl Module {
                 let relative = (*self.header).slots[slot] as usize;
                 (relative != 0).then(|| (self.header as usize).wrapping_add(relative))
             };
-            match (own(abi::SLOT_THREAD_NUM), own(abi::SLOT_NUM_THREADS)) {
-                (Some(number), Some(size)) => {
-                    host::use_openmp(self.status.module, [number, size]);
-                }
-                _ => {
-                    let imports = self.place.as_ref().and_then(|p| Imports::of(p));
-                    host::find_openmp(self.status.module, &self.name, imports);
-                }
+            let functions = abi::OWN_FUNCTIONS.map(|(slot, _)| own(slot).unwrap_or(0));
+            if functions[0] != 0 {
+                host::use_openmp(self.status.module, functions);
+            } else {
+                let imports = self.place.as_ref().and_then(|p| Imports::of(p));
+                host::find_openmp(self.status.module, &self.name, imports);
             }
             // The look-up may have run constructors: of another copy of this library, which takes the module and protects
             // the page.

@@ -11,7 +11,7 @@ use crate::plan::PatchPlan;
 use crate::sections::{NewSection, section_table};
 use crate::trampoline::Detour;
 use crate::unwind::{debug_frame, eh_frame, table};
-use ompfuse_format::abi::{ABI_VERSION, ModuleHeader, NoteDesc, SLOT_NUM_THREADS, SLOT_THREAD_NUM};
+use ompfuse_format::abi::{ABI_VERSION, ModuleHeader, NoteDesc, OWN_FUNCTIONS};
 use std::borrow::Cow;
 
 impl Housed<'_> {
@@ -26,7 +26,7 @@ impl Housed<'_> {
             sites,
         } = self;
         let layout = places.layout;
-        let queries = draft.scan.queries;
+        let own = draft.scan.own_functions;
         let json = description(
             original_sha256,
             std::mem::replace(&mut draft.scan, Cow::Owned(Scan::default())),
@@ -45,7 +45,7 @@ impl Housed<'_> {
         };
         let identity = identity(&json.original_sha256, &sites);
         let read_only = draft.read_only(&places, text_at, sites, &detours, &mut changes)?;
-        let data = draft.data(&places, identity, queries, &mut changes);
+        let data = draft.data(&places, identity, &own, &mut changes);
 
         let mut end = text_at.end();
         let mut new_sections = vec![
@@ -179,13 +179,13 @@ impl Draft<'_> {
         &self,
         places: &Places,
         identity: u64,
-        queries: Option<[LinkVa; 2]>,
+        own: &[Option<LinkVa>; OWN_FUNCTIONS.len()],
         changes: &mut Changes,
     ) -> Vec<u8> {
         let (header, sites) = (places.layout.data.va, places.tables.va);
         let mut out = ModuleHeader::encode(header, sites, places.table.count(), identity).to_vec();
-        if let Some(queries) = queries {
-            for (slot, to) in [SLOT_THREAD_NUM, SLOT_NUM_THREADS].into_iter().zip(queries) {
+        for ((slot, _), to) in OWN_FUNCTIONS.into_iter().zip(own) {
+            if let Some(to) = to {
                 let at = ModuleHeader::SLOTS_OFFSET + 8 * slot;
                 out[at..at + 8].copy_from_slice(&to.0.wrapping_sub(header).to_le_bytes());
             }

@@ -90,6 +90,17 @@ pub enum ScanError {
         /// The file.
         path: String,
     },
+    /// A runtime is linked in that can't be asked what a probe has to know.
+    #[error(
+        "{path}: an OpenMP runtime is linked in without its {function}, so that threads and teams can't be told apart; \
+         link it with -Wl,--undefined={function}, or link the runtime dynamically"
+    )]
+    IncompleteRuntime {
+        /// The file.
+        path: String,
+        /// What the linker left out.
+        function: &'static str,
+    },
     /// The file is the OpenMP runtime.
     #[error(
         "{path}: an OpenMP runtime library itself; give the programs and libraries that call it"

@@ -61,8 +61,9 @@ use functions::Functions;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use image::{Image, Kind};
 use object::elf;
+use ompfuse_format::abi::OWN_FUNCTIONS;
 use ompfuse_format::site::{BinaryInfo, SelfDescription};
-use ompfuse_patterns::is_runtime_library;
+use ompfuse_patterns::{is_runtime_library, is_runtime_symbol};
 use release::Release;
 use rules::Rules;
 use rustc_hash::FxHashMap;
@@ -293,6 +294,10 @@ fn scan_with(
         release: Release::new(progress),
         scarce,
     };
+    if let Some(function) = missing(&module) {
+        let path = path.to_owned();
+        return Err(ScanError::IncompleteRuntime { path, function });
+    }
     let whole = function::find_all(&module);
     let scan = assemble(&module, whole, binary);
     progress.advance(1.0 - OF_FUNCTIONS);
@@ -360,28 +365,36 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
         sites,
         windows,
         relays,
-        queries: queries(module),
+        own_functions: own_functions(module),
     }
 }
 
-/// The runtime's functions that tell thread number and team size, where they are linked in.
-fn queries(module: &Module<'_>) -> Option<[LinkVa; 2]> {
+/// The runtime's functions that ours asks, where they are linked in.
+fn own_functions(module: &Module<'_>) -> [Option<LinkVa>; OWN_FUNCTIONS.len()] {
     if !module.entries.contains_runtime {
-        return None;
+        return Default::default();
     }
     let symbols = module.symbols.iter().chain(&module.dynamic.symbols);
-    let address = |name: &str| {
+    OWN_FUNCTIONS.map(|(_, name)| {
         let mut all = symbols.clone();
         let found = all.find(|s| {
             let own = s.defined && module.image.is_code(s.va);
             own && s.name.split('@').next() == Some(name)
         });
         found.map(|s| LinkVa(s.va))
-    };
-    Some([
-        address("omp_get_thread_num")?,
-        address("omp_get_num_threads")?,
-    ])
+    })
+}
+
+/// What a runtime that is linked in lacks (`--gc-sections`), and no other runtime can tell: a module that defines some of the
+/// interface's functions and imports others stands between a program and its runtime.
+fn missing(module: &Module<'_>) -> Option<&'static str> {
+    let imports = |s: &Symbol<'_>| !s.defined && is_runtime_symbol(s.name);
+    if !module.entries.contains_runtime || module.dynamic.symbols.iter().any(imports) {
+        return None;
+    }
+    let own = own_functions(module);
+    let mut needed = OWN_FUNCTIONS.iter().zip(own).take(2);
+    needed.find_map(|(&(_, name), at)| at.is_none().then_some(name))
 }
 
 fn binary_info(

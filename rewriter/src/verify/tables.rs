@@ -10,10 +10,10 @@ use goblin::elf::program_header::ProgramHeader;
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{
     ABI_VERSION, Constants, FLAG_CHUNKS, FLAG_INDIRECT, FLAG_RELAYED, FLAG_TAIL, FLAG_UNSIGNED,
-    MODULE_MAGIC, ModuleHeader, Probe, SLOT_THREAD_NUM, SLOTS, SiteDesc,
+    MODULE_MAGIC, ModuleHeader, OWN_FUNCTIONS, Probe, SLOTS, SiteDesc,
 };
 use ompfuse_format::site::{Mechanism, Outcome, SelfDescription, SiteInfo};
-use places::{find_note, new_loads, own_queries};
+use places::{find_note, new_loads, own_functions};
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -178,11 +178,16 @@ impl<'p> Tables<'p> {
         let word = |at, len| number(header, at, len).ok_or_else(damaged);
         let slots = &header[ModuleHeader::SLOTS_OFFSET..][..8 * SLOTS];
         let rel_at = ModuleHeader::SITES_REL_OFFSET;
+        let first = OWN_FUNCTIONS
+            .map(|f| f.0)
+            .into_iter()
+            .min()
+            .unwrap_or(SLOTS);
         let sound = self.header_va == self.loads[2].p_vaddr
             && header[..8] == MODULE_MAGIC
             && word(8, 4)? == u64::from(ABI_VERSION)
-            && slots[..8 * SLOT_THREAD_NUM].iter().all(|&b| b == 0)
-            && own_queries(old, self.header_va, slots)
+            && slots[..8 * first].iter().all(|&b| b == 0)
+            && own_functions(old, self.header_va, slots)
             && word(rel_at - 8, 8)? == self.header_va
             && word(rel_at + 8, 8)? == 0;
         if !sound {

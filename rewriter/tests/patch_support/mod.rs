@@ -243,7 +243,7 @@ pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -
         runtimes: Vec::new(),
     };
     Scan {
-        queries: None,
+        own_functions: Default::default(),
         binary,
         sites,
         windows,

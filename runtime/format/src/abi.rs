@@ -80,10 +80,16 @@ pub const SLOT_CALL: usize = 0;
 pub const SLOT_TASK: usize = 1;
 /// Slot of the thunk for inline probes.
 pub const SLOT_INLINE: usize = 2;
-/// In a module with the OpenMP runtime linked in: address of its `omp_get_thread_num` - address of the header.
-pub const SLOT_THREAD_NUM: usize = 14;
-/// As [`SLOT_THREAD_NUM`]: `omp_get_num_threads`.
-pub const SLOT_NUM_THREADS: usize = 15;
+/// Of a module with the OpenMP runtime linked in: functions that nobody else in the process can look up, each with the slot that
+/// holds its address - address of the header. The first two are there or none is; 0 where one of the others isn't linked in.
+pub const OWN_FUNCTIONS: [(usize, &str); 5] = [
+    (14, "omp_get_thread_num"),
+    (15, "omp_get_num_threads"),
+    // Tells libomp (or Intel's) from libgomp.
+    (11, "__kmpc_global_thread_num"),
+    (12, "omp_get_team_num"),
+    (13, "omp_get_num_teams"),
+];
 
 /// The note's description: where the module header and the self-description are. 32 bytes, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

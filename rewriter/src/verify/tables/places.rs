@@ -5,16 +5,11 @@ use crate::describe::NOTE_LEN;
 use crate::verify::error::VerifyError;
 use crate::verify::view::View;
 use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_NOTE, ProgramHeader};
-use ompfuse_format::abi::{NOTE_NAME, NOTE_TYPE, NoteDesc, SLOT_NUM_THREADS, SLOT_THREAD_NUM};
+use ompfuse_format::abi::{NOTE_NAME, NOTE_TYPE, NoteDesc, OWN_FUNCTIONS};
 
 /// The slots for the runtime's own functions are empty, or lead to functions of these names in the original.
-pub(super) fn own_queries(old: &View<'_>, header_va: u64, slots: &[u8]) -> bool {
-    let slot = |slot: usize| number(slots, 8 * slot, 8).unwrap_or(0);
-    let empty = slot(SLOT_THREAD_NUM) == 0 && slot(SLOT_NUM_THREADS) == 0;
-    let names = [
-        (SLOT_THREAD_NUM, "omp_get_thread_num"),
-        (SLOT_NUM_THREADS, "omp_get_num_threads"),
-    ];
+pub(super) fn own_functions(old: &View<'_>, header_va: u64, slots: &[u8]) -> bool {
+    let slot = |at: usize| number(slots, 8 * OWN_FUNCTIONS[at].0, 8).unwrap_or(0);
     let defines = |name: &str, va: u64| {
         let elf = &old.elf;
         let tables = [(&elf.syms, &elf.strtab), (&elf.dynsyms, &elf.dynstrtab)];
@@ -25,10 +20,10 @@ pub(super) fn own_queries(old: &View<'_>, header_va: u64, slots: &[u8]) -> bool 
             here.any(|s| names.get_at(s.st_name) == Some(name))
         })
     };
-    empty
-        || names
-            .iter()
-            .all(|&(at, name)| defines(name, header_va.wrapping_add(slot(at))))
+    (slot(0) == 0) == (slot(1) == 0)
+        && OWN_FUNCTIONS.iter().enumerate().all(|(at, (_, name))| {
+            slot(at) == 0 || slot(0) != 0 && defines(name, header_va.wrapping_add(slot(at)))
+        })
 }
 
 /// The note that leads to everything else.

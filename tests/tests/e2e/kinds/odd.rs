@@ -3,7 +3,7 @@
 use super::{BOTH, CLANG, GCC, ORDINARY, ordinary, recorded, run, script};
 use ompfuse_tests::process;
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{command, hostile};
+use ompfuse_tests::{command, fixture, hostile, table};
 use std::path::Path;
 use std::process::Command;
 
@@ -98,21 +98,32 @@ fn forms_that_lie() {
 }
 
 #[test]
-fn a_stripped_runtime_inside_is_refused() {
+fn a_runtime_inside_that_lacks_names_is_refused() {
     let folder = tempfile::tempdir().expect("there is room for a program");
     let text = "$CC -c $S/main.c $S/work.c
-        gcc -s main.o work.o $(gcc -print-file-name=libgomp.a) -o program";
+        gcc main.o work.o $(gcc -print-file-name=libgomp.a) -o whole
+        objcopy --strip-symbol=omp_get_num_threads whole incomplete
+        strip -o nameless whole && rm whole main.o";
     if script(folder.path(), GCC, text, &[]).is_none() {
         return;
     }
-    let program = folder.path().join("program");
-    for refusing in ["scan", "patch"] {
-        let output = command::run([Path::new(refusing), &program]);
-        assert_eq!(output.status, 1, "{output:?}");
-        let wanted =
-            "an OpenMP runtime is linked in, but without symbols its functions can't be found";
-        assert!(output.errors().contains(wanted), "{output:?}");
-        assert_eq!(output.errors().lines().count(), 1, "{output:?}");
+    let forms = [
+        (
+            "nameless",
+            "an OpenMP runtime is linked in, but without symbols its functions can't be found",
+        ),
+        (
+            "incomplete",
+            "an OpenMP runtime is linked in without its omp_get_num_threads",
+        ),
+    ];
+    for (name, wanted) in forms {
+        for refusing in ["scan", "patch"] {
+            let output = command::run([Path::new(refusing), &folder.path().join(name)]);
+            assert_eq!(output.status, 1, "{output:?}");
+            assert!(output.errors().contains(wanted), "{output:?}");
+            assert_eq!(output.errors().lines().count(), 1, "{output:?}");
+        }
     }
     assert_eq!(
         std::fs::read_dir(folder.path())
@@ -120,6 +131,22 @@ fn a_stripped_runtime_inside_is_refused() {
             .count(),
         3
     );
+}
+
+/// Nobody but the module itself knows where its runtime's functions are, those that tell teams apart included.
+#[test]
+fn leagues_of_a_runtime_inside() {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let text = "$CC -O2 -fPIE -c $S/../teams/teams.c
+        gcc -pie teams.o $(gcc -print-file-name=libgomp.a) -o program";
+    if script(folder.path(), GCC, text, &[]).is_none() {
+        return;
+    }
+    let (output, xus) = table::xus_of(&folder.path().join("program"), &[], 3);
+    let ranges = xus.iter().filter(|x| x.construct == "range");
+    let iterations: u64 = ranges.map(|x| x.number("iterations")).sum();
+    let own = fixture::counts(&output.text());
+    assert_eq!(Some(&iterations), own.get("iterations"));
 }
 
 /// LLVM's tools keep the layout of a file's segments. GNU's write the program headers where they always are, for which
