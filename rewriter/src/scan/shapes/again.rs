@@ -337,6 +337,8 @@ fn threads(
     let &[enters] = &enters[..] else {
         return (out, UNCLEAR);
     };
+    let passing = succs.iter().filter(|&&s| s != enters);
+    let mut idle = Some(passing.map(|&s| a.body.blocks[s].start).collect::<Vec<_>>());
     let mut places = vec![a.body.blocks[enters].start];
     let mut before: Vec<u64> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -385,22 +387,24 @@ fn threads(
                     && iterates(a, c, id)
             })
         };
-        if reach.calls.iter().any(|&ip| !in_body(ip)) || reach.asks {
+        // What is called on the way of threads with iterations alone is called by iterations: an unrolled cycle has some in front.
+        let passed = idle.take().map(|idle| a.reach_at(&idle, drafts));
+        let all_iterate = passed.as_ref().is_some_and(|p| p.calls.is_empty());
+        let others = !all_iterate && reach.calls.iter().any(|&ip| !in_body(ip));
+        if others || reach.asks {
             return (
                 out,
                 "it has no test of its own, and other code stands before it",
             );
         }
-        let barrier = |ip: &u64| drafts[a.calls[ip]].probe() == Some(Probe::Barrier);
-        if !reach.closings.iter().all(barrier) || !reach.exits.is_empty() {
+        let Some((barriers, behind)) = a.behind_barriers(&reach, drafts) else {
+            break;
+        };
+        if behind.iter().any(|p| !seen.insert(*p)) {
             break;
         }
-        before = reach.closings.iter().copied().collect();
-        places = before.iter().filter_map(|&ip| a.behind(ip)).collect();
-        let clear = places.len() == before.len() && !places.is_empty();
-        if !clear || places.iter().any(|p| !seen.insert(*p)) {
-            break;
-        }
+        (before, places) = (barriers, behind);
+        idle = passed.and_then(|p| Some(a.behind_barriers(&p, drafts)?.1));
     }
     (out, UNCLEAR)
 }

@@ -4,6 +4,7 @@ use super::block_set::BlockSet;
 use super::{Analysis, is_call, master};
 use crate::scan::cfg::Exit;
 use crate::scan::draft::Draft;
+use ompfuse_format::abi::Probe;
 use std::collections::BTreeSet;
 
 /// What is reached.
@@ -114,12 +115,35 @@ impl Analysis<'_, '_> {
         found
     }
 
+    /// What control reaches from these places, which may be what ends something themselves.
+    pub(super) fn reach_at(&self, places: &[u64], drafts: &[Draft]) -> Reach {
+        let ends = |place: &&u64| self.closes_at(**place, drafts);
+        let (closings, others): (Vec<u64>, Vec<u64>) = places.iter().partition(ends);
+        let mut reach = self.reach(&others, drafts);
+        reach.closings.extend(closings);
+        reach
+    }
+
+    /// The barriers that everything reached comes to, and the places behind them; `None` if control goes elsewhere too.
+    pub(super) fn behind_barriers(
+        &self,
+        reach: &Reach,
+        drafts: &[Draft],
+    ) -> Option<(Vec<u64>, Vec<u64>)> {
+        let barrier = |ip: &u64| drafts[self.calls[ip]].probe() == Some(Probe::Barrier);
+        let all = reach.closings.iter().all(barrier) && reach.exits.is_empty();
+        let barriers: Vec<u64> = reach.closings.iter().copied().filter(|_| all).collect();
+        let behind: Vec<u64> = barriers.iter().filter_map(|&ip| self.behind(ip)).collect();
+        (behind.len() == barriers.len() && !behind.is_empty()).then_some((barriers, behind))
+    }
+
     /// The place behind a call that only the call leads to.
     pub(super) fn behind(&self, call: u64) -> Option<u64> {
         let at = self.body.insns[self.body.insn_at(call)?].next_ip();
         let (from, to) = (self.body.block_at(call)?, self.body.block_at(at)?);
-        let only = from == to || self.body.blocks[to].preds[..] == [from];
-        let follows = from == to || self.body.blocks[from].succs[..] == [to];
-        (only && follows && !self.body.blocks[from].exit.is_direct_tail()).then_some(at)
+        let only = self.body.blocks[to].preds[..] == [from];
+        let follows = self.body.blocks[from].succs[..] == [to];
+        let apart = only && follows && !self.body.blocks[from].exit.is_direct_tail();
+        (from == to || apart).then_some(at)
     }
 }

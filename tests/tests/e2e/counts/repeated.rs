@@ -105,3 +105,44 @@ int main(int argc, char **argv) {
     }
     assert!(counted > 0, "all are listed without probe");
 }
+
+/// Loops of one length whose cycles are unrolled: gcc tests once for all of them, and what is left over stands in front of the cycles.
+#[test]
+fn unrolled_loops_with_one_test_are_all_counted() {
+    let source = r#"#include <stdio.h>
+enum { N = 64 };
+double a[N], b[N];
+__attribute__((noipa)) void copy(double *to, const double *from) { *to = *from; }
+int main(int argc, char **argv) {
+  int n = N - 3 * argc;
+  #pragma omp parallel
+  {
+    #pragma omp for
+    for (int i = 0; i < n; i++) copy(&a[i], &b[n - 1 - i]);
+    #pragma omp for
+    for (int i = 0; i < n; i++) copy(&b[i], &a[i]);
+    #pragma omp for
+    for (int i = 0; i < n; i++) copy(&a[i], &b[n - 1 - i]);
+  }
+}
+"#;
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
+    std::fs::write(&file, source).expect("there is room for a source");
+    for compiler in COMPILERS {
+        compile(compiler, "-O3 -funroll-loops", &file, &program);
+        for (args, threads) in [(&[][..], 1), (&[], 3), (&["x"; 20], 3)] {
+            let (_, xus) = table::xus_of(&program, args, threads);
+            let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+            for range in xus.iter().filter(|x| x.construct == "range") {
+                *sums.entry(&range.columns["type"]).or_default() += range.number("iterations");
+            }
+            let wanted = 64 - 3 * (args.len() as u64 + 1);
+            let what = format!("{compiler}, {args:?}, {threads} threads");
+            assert!(
+                sums.len() == 3 && sums.values().all(|&s| s == wanted),
+                "{what}: {sums:?}"
+            );
+        }
+    }
+}
