@@ -5,7 +5,7 @@ use crate::input::Input;
 use crate::select::SelectArgs;
 use crate::{atomic, embedded, input, launch, output, privileges, progress};
 use anyhow::{Context, Result, bail};
-use ompfuse_format::site::{Outcome, SiteInfo};
+use ompfuse_format::site::{Outcome, SiteInfo, without_addresses};
 use ompfuse_rewriter::plan::PatchPlan;
 use ompfuse_rewriter::progress::Progress;
 use serde::Serialize;
@@ -195,7 +195,9 @@ fn coverage(sites: &[SiteInfo]) -> Vec<Coverage> {
     let of_construct = |(construct, sites): (ompfuse_format::Construct, Vec<&SiteInfo>)| {
         let mut reasons = BTreeMap::new();
         for site in sites.iter().filter(|s| s.outcome != Outcome::Patched) {
-            *reasons.entry(kind_of(binary::reason(site))).or_default() += 1;
+            *reasons
+                .entry(without_addresses(binary::reason(site)))
+                .or_default() += 1;
         }
         Coverage {
             construct: construct.name(),
@@ -204,22 +206,6 @@ fn coverage(sites: &[SiteInfo]) -> Vec<Coverage> {
         }
     };
     by_construct.into_iter().map(of_construct).collect()
-}
-
-/// A reason without the addresses in it, so that equal ones are counted together.
-fn kind_of(reason: &str) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for word in reason.split(' ') {
-        let Some(digits) = word.strip_prefix("0x") else {
-            words.push(word.to_owned());
-            continue;
-        };
-        words.pop_if(|w| w == "at");
-        if let Some(last) = words.last_mut() {
-            *last += digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());
-        }
-    }
-    words.join(" ")
 }
 
 fn text(answer: &Answer<'_>) -> String {
@@ -265,26 +251,4 @@ fn text(answer: &Answer<'_>) -> String {
     }
     .expect("strings take everything");
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reasons_lose_their_addresses() {
-        for (reason, kind) in [
-            (
-                "implied by the barrier at 0x4ebf7e",
-                "implied by the barrier",
-            ),
-            (
-                "no probe at its end 0x12: 4 bytes free, 5 needed",
-                "no probe at its end: 4 bytes free, 5 needed",
-            ),
-            ("unknown entry point", "unknown entry point"),
-        ] {
-            assert_eq!(kind_of(reason), kind);
-        }
-    }
 }

@@ -7,7 +7,7 @@ use crate::run::{AtPlace, EventInfo, Health, NONE, Run, RunReader};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
-use ompfuse_format::site::{Mechanism, Outcome};
+use ompfuse_format::site::{Mechanism, Outcome, without_addresses};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl Summary {
@@ -183,15 +183,14 @@ fn origins(infos: &[EventInfo]) -> Vec<EventOrigin> {
 }
 
 fn module(module: &RunModule) -> ModuleSummary {
-    let mut skipped: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut skipped: BTreeMap<String, u32> = BTreeMap::new();
     for site in module
         .sites
         .iter()
         .filter(|s| s.outcome == Outcome::Skipped)
     {
-        *skipped
-            .entry(site.reason.as_deref().unwrap_or("no reason given"))
-            .or_default() += 1;
+        let reason = site.reason.as_deref().unwrap_or("no reason given");
+        *skipped.entry(without_addresses(reason)).or_default() += 1;
     }
     ModuleSummary {
         path: module.binary.path.clone(),
@@ -202,10 +201,7 @@ fn module(module: &RunModule) -> ModuleSummary {
             .iter()
             .filter(|s| s.outcome == Outcome::Patched && s.mechanism != Mechanism::Implied)
             .count() as u32,
-        skipped: skipped
-            .into_iter()
-            .map(|(reason, n)| (reason.to_owned(), n))
-            .collect(),
+        skipped: skipped.into_iter().collect(),
     }
 }
 

@@ -151,6 +151,22 @@ pub struct SelfDescription {
     pub sites: Vec<SiteInfo>,
 }
 
+/// A reason without the addresses in it, so that equal ones are counted together.
+pub fn without_addresses(reason: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in reason.split(' ') {
+        let Some(digits) = word.strip_prefix("0x") else {
+            words.push(word.to_owned());
+            continue;
+        };
+        words.pop_if(|w| w == "at");
+        if let Some(last) = words.last_mut() {
+            *last += digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        }
+    }
+    words.join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +180,22 @@ mod tests {
             HexAddress(0x4011a6)
         );
         assert!(serde_json::from_str::<HexAddress>("\"zz\"").is_err());
+    }
+
+    #[test]
+    fn reasons_lose_their_addresses() {
+        for (reason, kind) in [
+            (
+                "implied by the barrier at 0x4ebf7e",
+                "implied by the barrier",
+            ),
+            (
+                "no probe at its end 0x12: 4 bytes free, 5 needed",
+                "no probe at its end: 4 bytes free, 5 needed",
+            ),
+            ("unknown entry point", "unknown entry point"),
+        ] {
+            assert_eq!(without_addresses(reason), kind);
+        }
     }
 }

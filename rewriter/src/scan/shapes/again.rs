@@ -216,7 +216,7 @@ pub(super) fn add_sharers(
     for (at, cycles) in threaded {
         if !cycles.iter().all(|c| found.contains(&c.header)) {
             let begin = add(a, shape, at, drafts);
-            drafts[begin].skip(format!("bounds of the loop at {id:#x}: {why}"));
+            drafts[begin].skip(format!("it shares bounds with a loop at {id:#x}: {why}"));
         }
     }
     out

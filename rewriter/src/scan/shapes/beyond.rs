@@ -66,7 +66,7 @@ pub(super) fn list(
         draft.function = a.function();
         draft.detail = Some("static".into());
         draft.skip(format!(
-            "bounds of the loop at {id:#x}: its test wasn't found"
+            "it shares bounds with a loop at {id:#x}: its test wasn't found"
         ));
         drafts.push(draft);
     }
