@@ -1,5 +1,5 @@
 //! The `ompfuse` command: arguments, files, processes and progress. The work is done by the library crates.
-#![deny(unsafe_code)] // one exception, in `input`
+#![deny(unsafe_code)] // exceptions are in `input` and `memory`
 
 mod atomic;
 mod binary;

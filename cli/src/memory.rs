@@ -70,6 +70,17 @@ pub(crate) fn prepare() -> Result<()> {
     })
 }
 
+/// So many bytes that are free at the end of a heap are kept.
+const KEPT: i32 = 64 << 10;
+
+/// Has the allocator give free memory back at once, for commands that look at a file in steps, each with much memory of its own: a
+/// patch of 39 MB needs 64 instead of 80 MB, in the same time. By itself glibc keeps the more the larger what was freed is.
+#[expect(unsafe_code, reason = "no crate has it")]
+pub(crate) fn give_back() {
+    // SAFETY: only a number of the allocator changes, under its own lock. One that doesn't know it goes on as before.
+    unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT) };
+}
+
 /// Whether so many threads find room. Their stacks are kept for those that come after them.
 fn can_start(threads: usize) -> bool {
     let go = Mutex::new(());

@@ -3,7 +3,7 @@
 use crate::binary::{self, Binary, Totals};
 use crate::input::Input;
 use crate::select::SelectArgs;
-use crate::{atomic, embedded, input, launch, output, privileges, progress};
+use crate::{atomic, embedded, input, launch, memory, output, privileges, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::site::{Outcome, SiteInfo, without_addresses};
 use ompfuse_rewriter::plan::PatchPlan;
@@ -62,6 +62,7 @@ struct Coverage {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    memory::give_back();
     let out = args
         .output
         .clone()

@@ -1,6 +1,6 @@
 //! `ompfuse patch-cached`: what the auditing library in a recorded process asks for.
 
-use crate::libraries;
+use crate::{libraries, memory};
 use anyhow::Result;
 use std::path::PathBuf;
 
@@ -16,5 +16,6 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    memory::give_back();
     libraries::decide(&args.folder, &args.key, &args.file)
 }

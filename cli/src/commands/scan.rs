@@ -1,7 +1,7 @@
 //! `ompfuse scan`.
 
 use crate::binary::{self, Binary, Totals};
-use crate::{input, output, progress};
+use crate::{input, memory, output, progress};
 use anyhow::Result;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use ompfuse_report::names::readable;
@@ -29,6 +29,7 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    memory::give_back();
     let bytes = input::map(&args.binary)?;
     let bar = progress::whole("scanning");
     let binary = binary::examine(&args.binary, &bytes, bar.progress())?;

@@ -1,7 +1,7 @@
 //! `ompfuse verify`.
 
 use crate::binary::{self, Totals};
-use crate::{input, output, progress};
+use crate::{input, memory, output, progress};
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    memory::give_back();
     let (old, new) = (input::map(&args.original)?, input::map(&args.patched)?);
     let bar = progress::whole("verifying");
     let Some(description) = binary::description(&args.patched, &new)? else {
