@@ -8,8 +8,12 @@
 //! ```
 //! A folder is made under another name and renamed when it is complete, so any number of commands may run at once.
 
-use crate::{atomic, embedded};
+mod trust;
+
+use crate::output::note;
+use crate::{atomic, binary, embedded, input};
 use anyhow::{Context, Result};
+use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::AUDIT_LIBRARY;
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
@@ -18,6 +22,7 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Once;
 use tempfile::TempDir;
 
 /// A patched program in the cache.
@@ -46,6 +51,13 @@ pub(crate) struct Key<'a> {
     pub(crate) options: &'a str,
     /// Where it looks for other libraries; for those that the auditing library redirects.
     pub(crate) origin: Option<Origin<'a>>,
+    /// Tells the bytes of a copy from what else may be found in its place.
+    pub(crate) is_whole: fn(&[u8]) -> bool,
+}
+
+/// [`Key::is_whole`] of patched files: what is cut off, or empty, has lost its description.
+pub(crate) fn is_patched(bytes: &[u8]) -> bool {
+    binary::description(Path::new(""), bytes).is_ok_and(|d| d.is_some())
 }
 
 /// Where a file looks for others. The loader looks beside the copy instead, and the auditing library leads it on to the
@@ -119,6 +131,22 @@ impl Key<'_> {
         path.push(self.name);
         path
     }
+
+    /// What is in the cache, if it is not damaged.
+    fn cached(&self, entry: &Path) -> Option<Entry> {
+        let program = entry.join(self.file());
+        let holds = |file: &Path, is_right: &dyn Fn(&[u8]) -> bool| {
+            input::map(file).is_ok_and(|bytes| is_right(&bytes))
+        };
+        let runtime = entry.join(RUNTIME_LIBRARY);
+        let is_whole = program.is_file()
+            && holds(&program, &self.is_whole)
+            && holds(&runtime, &|bytes| bytes == embedded::RUNTIME);
+        is_whole.then_some(Entry {
+            program,
+            _temporary: None,
+        })
+    }
 }
 
 /// SHA-256 in hexadecimal.
@@ -130,15 +158,31 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// The user's cache folder for ompfuse, if there is one.
+/// The user's cache folder for ompfuse, if there is one that nobody else can change: what lies in it is executed. `sudo` may
+/// leave HOME another user's, for one.
 pub(crate) fn folder() -> Option<PathBuf> {
+    static TOLD: Once = Once::new();
     let absolute = |name| {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|p| p.is_absolute())
     };
-    let base = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(base.join("ompfuse"))
+    let (base, inner) = match absolute("XDG_CACHE_HOME") {
+        Some(base) => (base, "ompfuse"),
+        None => (absolute("HOME")?, ".cache/ompfuse"),
+    };
+    let folder = base.join(inner);
+    match trust::trusted(&base, &folder) {
+        Ok(()) => Some(folder),
+        Err(why) => {
+            TOLD.call_once(|| {
+                note(format_args!(
+                    "patched copies are not kept: {why}; set XDG_CACHE_HOME to a folder of your own"
+                ));
+            });
+            None
+        }
+    }
 }
 
 /// The auditing library, and the runtime library beside it, at paths that LD_AUDIT and LD_PRELOAD can name.
@@ -150,6 +194,7 @@ pub(crate) fn own_libraries() -> Result<Entry> {
         original: embedded::AUDIT,
         options: "",
         origin: None,
+        is_whole: |bytes| bytes == embedded::AUDIT,
     };
     get_or_make_in(nameable.as_deref(), &key, || Ok(bytes(embedded::AUDIT)))
 }
@@ -173,13 +218,6 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
     key: &Key<'_>,
     make: impl FnOnce() -> Result<F>,
 ) -> Result<Entry> {
-    let cached = |entry: &Path| {
-        let program = entry.join(key.file());
-        program.is_file().then_some(Entry {
-            program,
-            _temporary: None,
-        })
-    };
     let private = |folder: &Path| {
         DirBuilder::new()
             .recursive(true)
@@ -191,7 +229,8 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
             .tempdir_in(&folder)?;
         std::io::Result::Ok((folder, beside))
     };
-    if let Some(found) = cache.and_then(|c| cached(&c.canonicalize().ok()?.join(key.folder()))) {
+    let found = cache.and_then(|c| key.cached(&c.canonicalize().ok()?.join(key.folder())));
+    if let Some(found) = found {
         return Ok(found);
     }
     let fill = make()?;
@@ -220,13 +259,23 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
             _temporary: Some(temporary),
         });
     };
-    match std::fs::rename(temporary.path(), &entry) {
+    let mut moved = std::fs::rename(temporary.path(), &entry);
+    if moved.is_err() && key.cached(&entry).is_none() {
+        // What is there is damaged. Whoever executes it keeps it.
+        let aside = entry.with_extension(format!("damaged-{}", std::process::id()));
+        if std::fs::rename(&entry, &aside).is_ok() {
+            moved = std::fs::rename(temporary.path(), &entry);
+            let _ = std::fs::remove_dir_all(aside);
+        }
+    }
+    match moved {
         Ok(()) => {
             let _ = temporary.keep(); // it isn't there any more under that name
-            cached(&entry).with_context(|| format!("{} was removed meanwhile", entry.display()))
+            let cached = key.cached(&entry);
+            cached.with_context(|| format!("{} was removed meanwhile", entry.display()))
         }
-        // Somebody else was faster, or the entry is damaged: then this command's own copy serves.
-        Err(_) => Ok(cached(&entry).unwrap_or(Entry {
+        // Somebody else was faster, or the damaged one can't be replaced: then this command's own copy serves.
+        Err(_) => Ok(key.cached(&entry).unwrap_or(Entry {
             program,
             _temporary: Some(temporary),
         })),
@@ -247,6 +296,7 @@ mod tests {
             original: b"original",
             options,
             origin: None,
+            is_whole: |bytes| !bytes.is_empty(),
         }
     }
 
@@ -290,6 +340,22 @@ mod tests {
             }
         });
         assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_damaged_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let make =
+            || get_or_make_in(Some(dir.path()), &key("a", ""), || Ok(bytes(b"patched"))).unwrap();
+        let first = make().program;
+        for damaged in [first.clone(), first.with_file_name(RUNTIME_LIBRARY)] {
+            std::fs::write(&damaged, b"").unwrap();
+            let again = make();
+            assert!(again.is_kept() && again.program == first);
+            assert_eq!(std::fs::read(&first).unwrap(), b"patched");
+            assert_ne!(std::fs::read(&damaged).unwrap(), b"");
+            assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
     }
 
     #[test]

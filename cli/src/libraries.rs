@@ -139,6 +139,7 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
             folder: atomic::parent(&file),
             searched: &searched,
         }),
+        is_whole: cache::is_patched,
     };
     let mut nothing = false;
     let entry = cache::get_or_make_in(Some(&cache), &key, || {

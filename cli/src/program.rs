@@ -155,6 +155,7 @@ impl Prepared {
             original: bytes,
             options: &options,
             origin: None,
+            is_whole: cache::is_patched,
         };
         let mut nothing = false;
         let made = cache::get_or_make(&key, || {
