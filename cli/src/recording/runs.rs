@@ -186,7 +186,11 @@ impl Recorder<'_> {
                 meanwhile,
             },
         };
-        launch::run(&launch)
+        let ended = launch::run(&launch);
+        if let Some(reload) = &self.reload {
+            reload.end();
+        }
+        ended
     }
 
     /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.

@@ -18,7 +18,7 @@ pub(super) struct Lock<'a>(&'a File);
 #[derive(Debug, thiserror::Error)]
 #[error("{who} has been changing it for {patience:?}")]
 pub(super) struct Busy {
-    who: String,
+    pub(super) who: String,
     patience: Duration,
 }
 

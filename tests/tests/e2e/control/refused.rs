@@ -1,8 +1,10 @@
 //! What can't be changed, and what is wrong then.
 
 use super::steady::Steady;
-use ompfuse_tests::{command, skip, table};
+use ompfuse_tests::{command, process, skip, table};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 #[test]
 fn what_cannot_be_changed_is_said() {
@@ -99,6 +101,67 @@ fn a_change_that_does_not_end_is_named() {
     dialogue.ask("10");
     let (_, xus) = steady.end(dialogue, 2, &["10"]);
     assert!(xus.iter().all(|x| x.construct != "task"));
+}
+
+/// A signal that comes meanwhile is seen to later. Where there is no later, that is said.
+#[test]
+fn a_reload_that_comes_to_nothing_is_told() {
+    let Some(steady) = Steady::new("gcc") else {
+        return;
+    };
+    let wishes = steady.folder.path().join("wishes");
+    std::fs::write(&wishes, "disable task\n").expect("a file can be written");
+    let control = ["--control", wishes.to_str().expect("text")];
+    let mut dialogue = steady.record(2, &[&table::ONE_EVENT[..], &control].concat(), &[]);
+    let state = steady.ctl(&[]);
+    let run = Path::new(state["folder"].as_str().expect("a folder"));
+    let file = endings(run, "ctl").pop().expect("a control file");
+    let file = std::fs::File::open(file).expect("it can be read");
+    file.lock().expect("nobody is at it");
+    super::send_usr1(&state["pid"]);
+    let asked = || {
+        let mut reloads = [0; 4];
+        file.read_exact_at(&mut reloads, 48)
+            .expect("it can be read");
+        u32::from_le_bytes(reloads) > 0
+    };
+    wait_until(asked);
+    // The command has looked since, and more than once.
+    let looks = || switches(dialogue.pid());
+    let before = looks();
+    wait_until(|| looks() > before + 3);
+    dialogue.ask("10");
+    let (output, xus) = steady.end(dialogue, 2, &["10"]);
+    let told = output.errors();
+    let me = format!(
+        "wishes was not read again before process {} ended: process {} was changing its settings",
+        state["pid"],
+        std::process::id()
+    );
+    assert_eq!(told.matches(&me).count(), 1, "{told}");
+    assert!(!told.contains("holds from now on"), "{told}");
+    assert!(xus.iter().any(|x| x.construct == "task"));
+}
+
+/// How often a process has waited for something.
+fn switches(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = |l: &str| {
+        l.strip_prefix("voluntary_ctxt_switches:")?
+            .trim()
+            .parse()
+            .ok()
+    };
+    status.lines().find_map(line).expect("a number")
+}
+
+#[track_caller]
+fn wait_until(holds: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < process::LIMIT, "it never comes");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Files of a folder with this ending.
