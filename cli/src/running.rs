@@ -17,6 +17,7 @@ use crate::run_dir;
 use anyhow::{Context, Result, bail};
 use ompfuse_format::control::ENDING;
 use ompfuse_format::run::{ENV_DIR, ModuleStatus, RunModule};
+use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -131,7 +132,8 @@ pub(crate) fn in_folder(folder: &Path, access: Access) -> Result<Found> {
                 continue;
             }
         };
-        if let Some(pid) = process_with(control.pid(), &path) {
+        let begin = || Some(run_dir::process_of(folder, key).ok()??.begin.ns);
+        if let Some(pid) = process_with(control.pid(), &path, begin) {
             running.push(Running {
                 folder: folder.to_owned(),
                 key: key.to_owned(),
@@ -144,8 +146,9 @@ pub(crate) fn in_folder(folder: &Path, access: Access) -> Result<Found> {
     Ok(Found { running, hindrance })
 }
 
-/// The process that has a control file mapped, by the number that it has for itself; `None`: it is no more.
-fn process_with(own: u32, path: &Path) -> Option<u32> {
+/// The process that has a control file mapped, by the number that it has for itself; `None`: it is no more. `begin`: when its
+/// recording began, if that is known.
+fn process_with(own: u32, path: &Path, begin: impl Fn() -> Option<u64>) -> Option<u32> {
     let here = is_mapped(own, path);
     if here == Some(true) {
         return Some(own);
@@ -154,8 +157,27 @@ fn process_with(own: u32, path: &Path) -> Option<u32> {
     let numbers = listing.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
     let mut others = numbers.filter(|&pid: &u32| own_number(pid) == Some(own));
     let other = others.find(|&pid| is_mapped(pid, path) == Some(true));
-    // One that doesn't show its memory may be it, having changed its user.
-    other.or(here.is_none().then_some(own))
+    // One that doesn't show its memory may be it, having changed its user; or another one that has got the number since.
+    let is_later = || started_after(own, begin()?);
+    other.or_else(|| (here.is_none() && is_later() != Some(true)).then_some(own))
+}
+
+/// Whether a process has certainly started after a reading of CLOCK_MONOTONIC; `None`: there is no such process.
+fn started_after(pid: u32, monotonic_ns: u64) -> Option<bool> {
+    // proc_pid_stat(5): in hundredths of a second since the machine was started, its sleep included.
+    const TICK_NS: u64 = 10_000_000;
+    const AT_START_TIME: usize = 22 - 3; // the first two are left out: a name may have anything in it
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    let start: u64 = rest.split_whitespace().nth(AT_START_TIME)?.parse().ok()?;
+    let now = |clock| {
+        let t = clock_gettime(clock);
+        t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    };
+    // How much of its sleep was before, nobody knows.
+    let monotonic = now(ClockId::Monotonic);
+    let slept = now(ClockId::Boottime).saturating_sub(monotonic);
+    Some(start * TICK_NS > monotonic_ns + slept)
 }
 
 /// The number that a process has in a namespace of its own; `None`: it is in that of this command.
@@ -198,6 +220,16 @@ fn is_mapped(pid: u32, path: &Path) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_got_the_number_since_is_told() {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let me = std::process::id();
+        assert_eq!(started_after(me, now), Some(false));
+        assert_eq!(started_after(me, 0), Some(true));
+        assert_eq!(started_after(u32::MAX, 0), None);
+    }
 
     #[test]
     fn mappings_are_found_under_any_name() {
