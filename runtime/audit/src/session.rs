@@ -177,9 +177,23 @@ fn note(place: &Path, text: fmt::Arguments) {
         .write(true)
         .create_new(true)
         .open(place);
-    if let Ok(mut file) = file {
-        let _ = file.write_fmt(text);
+    let text = text.to_string();
+    if let Ok(mut file) = file
+        && may_have(text.len() as u64)
+    {
+        let _ = file.write_all(text.as_bytes());
     }
+}
+
+/// Whether a file may have so many bytes: beyond RLIMIT_FSIZE the kernel would send SIGXFSZ, which ends the program.
+fn may_have(len: u64) -> bool {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the limit is a local variable.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    known && (limit.rlim_cur == libc::RLIM_INFINITY || len <= limit.rlim_cur)
 }
 
 /// A file that may use OpenMP, and what it is known by.

@@ -25,6 +25,8 @@ fn lines(output: &Output, text: &str) -> usize {
 fn in_shell(before: &str, args: &[&str], out: &Path, program: &[&str]) -> Output {
     let mut shell = Command::new("sh");
     process::clean(&mut shell, 2).args(["-c", &format!("{before}; exec \"$@\""), "sh"]);
+    // A cache of the test's own: what is in it doesn't depend on others.
+    shell.env("XDG_CACHE_HOME", out.with_file_name("cache"));
     shell.arg(command::path()).args(args);
     process::run(
         shell
@@ -81,10 +83,36 @@ fn hardly_any_open_file() {
             let what = format!("{command}, {files} files, {way}: {recorded:?}");
             assert_eq!(recorded.status, status, "{what}");
             assert!(recorded.text().contains("first"), "{what}");
-            let said = ["did not fit", "could not be written", "lost"];
+            let said = ["did not fit", "could not be", "lost"];
             let said: usize = said.iter().map(|text| lines(&recorded, text)).sum();
             assert_eq!(said, 1, "{what}");
         }
+    }
+}
+
+/// A program that may write no file, patched before or not.
+#[test]
+fn a_limit_of_the_program_alone() {
+    let Some((folder, patched)) = patched() else {
+        return;
+    };
+    let Some(original) = Fixture::open("lifecycle").ordinary_builds("gcc").pop() else {
+        return;
+    };
+    for (program, said) in [
+        (&patched, "cannot record into"),
+        (&original.path, "cannot write"),
+    ] {
+        let out = folder.path().join("out");
+        let script = format!("ulimit -f 0; exec {} 10", program.display());
+        let recorded = in_shell("true", &["record"], &out, &["sh", "-c", &script]);
+        assert_eq!(recorded.status, 1, "{recorded:?}");
+        assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
+        let told = (
+            lines(&recorded, said),
+            lines(&recorded, "nothing was recorded"),
+        );
+        assert_eq!(told, (1, 1), "{recorded:?}");
     }
 }
 
@@ -107,7 +135,7 @@ fn files_that_may_not_grow() {
         let what = format!("{blocks} blocks: {recorded:?}");
         assert_eq!(recorded.status, 0, "{what}");
         assert!(recorded.text().ends_with("right\n"), "{what}");
-        let losses = lines(&recorded, "did not fit") + lines(&recorded, "could not be written");
+        let losses = lines(&recorded, "did not fit") + lines(&recorded, "could not be");
         assert!(!may_be_listed || losses == 1, "{what}");
         if may_be_listed {
             let run = table::runs(&out).remove(0);
@@ -116,7 +144,7 @@ fn files_that_may_not_grow() {
             let text = report.text();
             let said = text.lines().filter(|line| line.starts_with("- "));
             let said: Vec<&str> = said.collect();
-            let is_loss = said.len() == 1 && said[0].contains("records could not be written");
+            let is_loss = said.len() == 1 && said[0].contains("could not be");
             assert!(is_loss, "{text}");
         }
     }
