@@ -113,13 +113,19 @@ fn by_both(build: &Build, tool: &Path, libomp: &Path) -> Option<[BTreeMap<String
     Some([fixture::counts(&counts), executions::reported(&run)])
 }
 
+/// Fixtures that clang doesn't build. libomp runs gfortran's (see below), but not the others: of them there is no tool's word.
+const WITHOUT_REFERENCE: [&str; 3] = ["oldabi", "stencil", "target"];
+
 #[test]
 fn executions_agree() {
     let Some(tool) = TOOL.as_ref() else { return };
     let mut wrong = Vec::new();
     for name in fixture::names() {
         let fixture = Fixture::open(&name);
-        for reference in fixture.ordinary_builds("clang") {
+        let references = fixture.ordinary_builds("clang");
+        let is_listed = WITHOUT_REFERENCE.contains(&name.as_str());
+        assert_eq!(references.is_empty(), is_listed, "{name}");
+        for reference in references {
             let wanted = by_ompt(&reference, tool);
             assert!(
                 wanted.get("parallel").is_some_and(|&n| n > 0),
