@@ -1,6 +1,7 @@
 //! What is changed while a program runs: `ompfuse ctl`, event sets in turn, SIGUSR1.
 
 mod namespace;
+mod random;
 mod refused;
 mod simulated;
 mod steady;

@@ -22,6 +22,11 @@ pub(super) struct Steady {
 
 impl Steady {
     pub(super) fn new(compiler: &str) -> Option<Steady> {
+        Steady::built(compiler, "steady")
+    }
+
+    /// Another program that is talked to in the same way.
+    pub(super) fn built(compiler: &str, name: &str) -> Option<Steady> {
         if Command::new(compiler).arg("--version").output().is_err() {
             skip(&format!("{compiler} is not installed"));
             return None;
@@ -31,7 +36,7 @@ impl Steady {
         let mut compile = Command::new(compiler);
         compile
             .args(["-O2", "-g", "-fopenmp"])
-            .arg(repository().join("fixtures/behaviour/steady.c"))
+            .arg(repository().join(format!("fixtures/behaviour/{name}.c")))
             .arg("-o");
         process::run(compile.arg(&program)).ok("the compiler");
         Some(Steady { folder, program })
