@@ -84,6 +84,15 @@ impl Libraries {
         ]
     }
 
+    /// Whether any process has been given a patched copy.
+    pub(crate) fn has_patched(&self) -> bool {
+        let listing = std::fs::read_dir(self.folder.path());
+        listing.into_iter().flatten().flatten().any(|entry| {
+            let is_decision = entry.file_name().to_string_lossy().contains('-');
+            is_decision && entry.file_type().is_ok_and(|t| t.is_symlink())
+        })
+    }
+
     /// Why files that use OpenMP have no patched copy: a line each.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let listing = std::fs::read_dir(self.folder.path());

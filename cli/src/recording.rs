@@ -145,6 +145,8 @@ pub(crate) struct Run {
     exit: Exit,
     /// Records that could not be written.
     lost: u64,
+    /// Threads that could not be recorded at all.
+    threads_lost: u64,
 }
 
 /// What came of a recording.

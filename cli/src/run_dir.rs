@@ -5,11 +5,13 @@ use crate::input;
 use crate::launch::{self, Ended};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::control::MAX_SETS;
+use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
 use ompfuse_format::run::{
     BEGUN_FILE, EventSet, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE,
     RunHeader, RunModule, events_file, events_file_process, module_file_process,
 };
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
@@ -180,6 +182,12 @@ pub(crate) struct Processes {
     pub(crate) headers: Vec<ProcessHeader>,
     /// Those that ended in an orderly way.
     pub(crate) ends: Vec<ProcessEnd>,
+    /// Records that could not be written, by whatever process.
+    pub(crate) lost: u64,
+    /// Threads that could not be recorded at all, as far as that is known.
+    pub(crate) threads_lost: u64,
+    /// Who has told its end, as in the names of its files.
+    ended: BTreeSet<String>,
     /// Event sets that processes came to later.
     pub(crate) sets: Vec<EventSet>,
     /// Modules that were loaded after the header of their process.
@@ -211,9 +219,24 @@ fn processes(folder: &Path, damaged: impl Fn(anyhow::Error) -> Result<()>) -> Re
     let paths = |listing: std::fs::ReadDir| listing.map(|entry| Ok(entry?.path())).collect();
     let listing: std::io::Result<Vec<PathBuf>> = std::fs::read_dir(folder).and_then(paths);
     // The folder is closed again: where hardly any file may be open, one of them can.
-    for path in listing.with_context(|| format!("cannot list {}", folder.display()))? {
-        read_process_file(&mut processes, &path).or_else(&damaged)?;
+    let listing = listing.with_context(|| format!("cannot list {}", folder.display()))?;
+    for path in &listing {
+        read_process_file(&mut processes, path).or_else(&damaged)?;
     }
+    processes.lost = processes.ends.iter().map(|e| e.lost).sum();
+    processes.threads_lost = processes.ends.iter().map(|e| e.threads_lost).sum();
+    // Who was killed, or found no room even for its end, has not said what it lost: its threads' files do.
+    let others = listing.iter().filter(|path| {
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        let thread = name.strip_suffix(".rec").and_then(|n| n.rsplit_once('-'));
+        thread.is_some_and(|(key, _)| !processes.ended.contains(key))
+    });
+    let lost = others.filter_map(|path| {
+        let bytes = input::map(path).ok()?;
+        let header = ThreadHeader::parse(bytes.get(..HEADER_LEN)?).ok()?;
+        Some(header.lost)
+    });
+    processes.lost += lost.sum::<u64>();
     processes.headers.sort_by_key(|h| h.pid);
     Ok(processes)
 }
@@ -226,8 +249,11 @@ fn read_process_file(processes: &mut Processes, path: &Path) -> Result<()> {
     } else if events_file_process(name).is_some() {
         processes.sets.extend(read_json(path)?);
     } else if name.starts_with("process-") {
-        if name.ends_with(".end.json") {
-            processes.ends.extend(read_json(path)?);
+        if let Some(key) = name.strip_suffix(".end.json") {
+            let end: Option<ProcessEnd> = read_json(path)?;
+            let key = end.is_some().then(|| key["process-".len()..].to_owned());
+            processes.ended.extend(key);
+            processes.ends.extend(end);
         } else if name.ends_with(".json") {
             processes.headers.extend(read_json(path)?);
         }
@@ -344,7 +370,7 @@ mod tests {
         )
         .unwrap();
         let processes = read_processes(folder.path()).unwrap();
-        assert_eq!((processes.headers.len(), processes.ends[0].lost), (0, 4));
+        assert_eq!((processes.headers.len(), processes.lost), (0, 4));
         std::fs::write(folder.path().join("process-8.json"), "{").unwrap();
         assert!(
             format!("{:#}", read_processes(folder.path()).unwrap_err())

@@ -284,6 +284,7 @@ impl FakeRun {
                 },
                 threads: threads.len() as u32,
                 lost: threads.iter().map(|t| t.lost).sum(),
+                threads_lost: threads.iter().map(|t| t.lost / 10).sum(),
                 stopped: None,
                 switches: None,
                 costs: ProcessCosts::default(),

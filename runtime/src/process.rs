@@ -36,8 +36,10 @@ const TLS_OFF: usize = 1;
 /// Recording is on.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
-/// Records lost by threads that have ended, and by threads that could not record at all.
+/// Records lost by threads that have ended.
 static LOST: AtomicU64 = AtomicU64::new(0);
+/// Threads that could not record at all.
+static THREADS_LOST: AtomicU64 = AtomicU64::new(0);
 
 /// What is fixed when recording begins.
 struct Process {
@@ -360,6 +362,7 @@ fn begin_again() {
     end::start_again();
     CALLS.store(0, Ordering::Relaxed); // of a thread that is not here any more
     LOST.store(0, Ordering::Relaxed);
+    THREADS_LOST.store(0, Ordering::Relaxed);
     // SAFETY: only this thread exists here, and no reference is held.
     let announced = unsafe { PROCESS.load(Ordering::Acquire).as_mut() }.is_some_and(|process| {
         let announced = heap::has_room() && process.announce();

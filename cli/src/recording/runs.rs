@@ -101,9 +101,10 @@ impl Recorder<'_> {
         } else if processes.headers.is_empty() {
             return self.nothing(&path);
         }
-        let lost = self.tell(&path, &processes);
+        self.tell(&path, &processes);
         self.recording.runs.push(Run {
-            lost,
+            lost: processes.lost,
+            threads_lost: processes.threads_lost,
             path,
             events: set.to_vec(),
             duration_s: ended.duration_s,
@@ -205,6 +206,10 @@ impl Recorder<'_> {
                 None if !self.prepared.libraries.refusals().is_empty() => {
                     bail!("nothing was recorded in {run}")
                 }
+                None if self.prepared.libraries.has_patched() => bail!(
+                    "nothing was recorded in {run}: the runtime library did not start where {} has loaded or started a patched copy",
+                    Path::new(self.program.name).display()
+                ),
                 None => bail!(
                     "nothing was recorded in {run}: neither {} nor a library or program that it has loaded or started \
                      calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",
@@ -216,8 +221,8 @@ impl Recorder<'_> {
         Ok(Then::Stop)
     }
 
-    /// Says, once each, what was not as wanted in a run. Returns the number of lost records.
-    fn tell(&mut self, run: &Path, processes: &Processes) -> u64 {
+    /// Says, once each, what was not as wanted in a run.
+    fn tell(&mut self, run: &Path, processes: &Processes) {
         let reasons = processes
             .headers
             .iter()
@@ -225,20 +230,25 @@ impl Recorder<'_> {
             .chain(processes.sets.iter().flat_map(|s| &s.events))
             .filter_map(|e| e.reason.clone());
         // Who lost something has said so, and the sum is said below.
-        let others = processes.ends.iter().filter(|e| e.lost == 0);
+        let others = processes.ends.iter();
+        let others = others.filter(|e| e.lost == 0 && e.threads_lost == 0);
         let stopped = others.filter_map(|e| e.stopped.clone());
-        let lost = processes.ends.iter().map(|e| e.lost).sum();
-        let losses = (lost > 0).then(|| {
-            format!(
-                "{lost} records could not be written in {} (disk full, a limit, or out of reach)",
-                run.display()
-            )
+        let losses = match (processes.lost, processes.threads_lost) {
+            (0, 0) => None,
+            (lost, 0) => Some(format!("{lost} records could not be written")),
+            (0, threads) => Some(format!("{threads} threads could not be recorded")),
+            (lost, threads) => Some(format!(
+                "{lost} records could not be written, and {threads} threads not be recorded at all,"
+            )),
+        };
+        let losses = losses.map(|what| {
+            let run = run.display();
+            format!("{what} in {run} (disk full, a limit, or out of reach)")
         });
         for message in reasons.chain(stopped).chain(losses) {
             if self.told.insert(message.clone()) {
                 note(message);
             }
         }
-        lost
     }
 }

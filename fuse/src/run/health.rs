@@ -90,6 +90,14 @@ pub enum Problem {
         /// The process.
         pid: u32,
     },
+    /// Threads that found no room for their records.
+    #[error("process {pid}: {}", threads_lost(*threads))]
+    ThreadsLost {
+        /// The process.
+        pid: u32,
+        /// How many there were.
+        threads: u64,
+    },
     /// Recording stopped before the process ended.
     #[error("process {pid} stopped recording early: {reason}")]
     Stopped {
@@ -172,6 +180,7 @@ impl Problem {
             (Killed { .. }, Killed { .. })
             | (EstimatedClock { .. }, EstimatedClock { .. })
             | (NoClock { .. }, NoClock { .. })
+            | (ThreadsLost { .. }, ThreadsLost { .. })
             | (WithoutCounters { .. }, WithoutCounters { .. }) => true,
             (Stopped { reason: one, .. }, Stopped { reason: two, .. })
             | (UnknownModule { path: one, .. }, UnknownModule { path: two, .. })
@@ -195,6 +204,14 @@ impl Problem {
             Problem::NoClock { .. } => format!(
                 "times of {processes} processes are ticks, not nanoseconds: nothing tells the clock's rate"
             ),
+            Problem::ThreadsLost { .. } => {
+                let of_each = all().map(|p| match p {
+                    Problem::ThreadsLost { threads, .. } => *threads,
+                    _ => 0,
+                });
+                let words = threads_lost(of_each.sum());
+                format!("{processes} processes: {words}")
+            }
             Problem::Stopped { reason, .. } => {
                 format!("{processes} processes stopped recording early: {reason}")
             }
@@ -220,6 +237,10 @@ impl Problem {
             _ => self.to_string(),
         }
     }
+}
+
+fn threads_lost(threads: u64) -> String {
+    format!("{threads} threads could not be recorded: what they executed is missing")
 }
 
 fn not_counted(event: &str, intervals: u64) -> String {

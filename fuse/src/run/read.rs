@@ -154,7 +154,7 @@ impl<'a> RunReader<'a> {
             match &process.end {
                 None => health.problems.push(Problem::Killed { pid }),
                 // What is lost has a number, and is said once for all processes.
-                Some(end) if end.lost > 0 => {}
+                Some(end) if end.lost > 0 || end.threads_lost > 0 => {}
                 Some(end) => {
                     health
                         .problems
@@ -166,6 +166,13 @@ impl<'a> RunReader<'a> {
             }
             let lost: u64 = threads.iter().map(|p| p.file.header.lost).sum();
             health.lost_records += lost.max(process.end.as_ref().map_or(0, |e| e.lost));
+            let threads_lost = process.end.as_ref().map_or(0, |e| e.threads_lost);
+            if threads_lost > 0 {
+                health.problems.push(Problem::ThreadsLost {
+                    pid,
+                    threads: threads_lost,
+                });
+            }
             infos.push(info(process, clock, last_tsc));
 
             let modules = module_map(process, &header.modules, &mut health);

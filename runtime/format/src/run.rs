@@ -222,6 +222,9 @@ pub struct ProcessEnd {
     pub threads: u32,
     /// Records that could not be written, all threads together.
     pub lost: u64,
+    /// Threads that could not be recorded at all; in older versions they are among [`ProcessEnd::lost`].
+    #[serde(default)]
+    pub threads_lost: u64,
     /// Why recording stopped early, if it did.
     pub stopped: Option<String>,
     /// How often the process's threads have been switched away from a processor since recording began.

@@ -7,7 +7,9 @@
 
 use super::settings::settings;
 use super::threads::{NEXT_INDEX, THREADS, is_own_process, with_list};
-use super::{ACTIVE, LOST, PROCESS, Process, TLS_OFF, clock, complain, create, here, measure};
+use super::{
+    ACTIVE, LOST, PROCESS, Process, THREADS_LOST, TLS_OFF, clock, complain, create, here, measure,
+};
 use crate::thread::Thread;
 use crate::undisturbed::uncancelled;
 use crate::{syscall, tls};
@@ -93,8 +95,10 @@ fn end() {
     };
     // Nobody can change anything any more.
     let _ = std::fs::remove_file(process.control_file());
-    // The command that waits for the program reads the ends, and says it once for all processes.
-    let is_heard = is_written && settings().is_some_and(|settings| settings.is_heard);
+    // The command that waits for the program reads the ends, and says it once for all processes. Where there was no room for
+    // this one, the threads' own files tell it what their records lost.
+    let is_told = is_written || end.threads_lost == 0;
+    let is_heard = is_told && settings().is_some_and(|settings| settings.is_heard);
     if let Some(stopped) = end.stopped.as_ref().filter(|_| !is_heard) {
         complain(stopped);
     }
@@ -121,13 +125,20 @@ fn close_idle(trim: bool) -> u64 {
 }
 
 fn totals(lost: u64) -> ProcessEnd {
+    let threads_lost = THREADS_LOST.load(Ordering::Relaxed);
+    let what = match (lost, threads_lost) {
+        (0, 0) => None,
+        (_, 0) => Some(format!("{lost} records")),
+        (0, _) => Some(format!("{threads_lost} threads")),
+        _ => Some(format!("{lost} records and {threads_lost} threads")),
+    };
     ProcessEnd {
         end: clock(),
         threads: NEXT_INDEX.load(Ordering::Relaxed),
         lost,
-        stopped: (lost > 0).then(|| {
-            format!("{lost} records or threads did not fit (disk full, a limit, or out of reach)")
-        }),
+        threads_lost,
+        stopped: what
+            .map(|what| format!("{what} did not fit (disk full, a limit, or out of reach)")),
         costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
     }

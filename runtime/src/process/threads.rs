@@ -1,6 +1,6 @@
 //! The threads that record: their first probe and their end.
 
-use super::{ACTIVE, LOST, PROCESS, TLS_OFF, create, end, orphan};
+use super::{ACTIVE, LOST, PROCESS, THREADS_LOST, TLS_OFF, create, end, orphan};
 use crate::buffer::Buffer;
 use crate::counters::Counters;
 use crate::thread::{Thread, state};
@@ -92,7 +92,7 @@ fn begin<'a>() -> Option<&'a Thread> {
     match thread {
         Some(thread) => tls::set(thread as *const Thread as usize),
         None => {
-            LOST.fetch_add(1, Ordering::Relaxed);
+            THREADS_LOST.fetch_add(1, Ordering::Relaxed);
         }
     }
     thread
