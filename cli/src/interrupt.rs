@@ -53,7 +53,7 @@ pub(crate) fn install() -> std::io::Result<()> {
 }
 
 /// The mask of ignored signals.
-fn ignored_signals() -> u64 {
+pub(crate) fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok())

@@ -1,8 +1,11 @@
 //! Runs the program that is recorded.
 
+mod relay;
+
 use crate::interrupt;
 use anyhow::{Context, Result};
 use ompfuse_format::run::Exit;
+use relay::Relay;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::ffi::{OsStr, OsString};
@@ -88,6 +91,7 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
         command.stdout(Stdio::from(std::io::stderr()));
     }
     let hold = interrupt::hold();
+    let mut relay = Relay::new();
     let started = now();
     let clock = Instant::now();
     let mut child = command.spawn().map_err(|error| {
@@ -103,7 +107,7 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
         let context = format!("cannot start {}{remedy}", launch.file.display());
         anyhow::Error::new(error).context(context)
     })?;
-    let status = wait(&mut child, &hold, launch.meanwhile)
+    let status = wait(&mut child, &hold, &mut relay, launch.meanwhile)
         .with_context(|| format!("lost track of process {}", child.id()))?;
     Ok(Ended {
         exit: exit_of(status),
@@ -117,6 +121,7 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
 fn wait(
     child: &mut Child,
     hold: &interrupt::Hold,
+    relay: &mut Relay,
     meanwhile: Option<&dyn Fn()>,
 ) -> std::io::Result<ExitStatus> {
     let pid = Pid::from_child(child);
@@ -134,6 +139,7 @@ fn wait(
         if let Some(meanwhile) = meanwhile {
             meanwhile();
         }
+        relay.hand_on(pid);
         match ended {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             _ => return child.wait(),

@@ -308,6 +308,28 @@ fn a_signal_reloads_unless_it_is_the_programs() {
     assert_eq!(dialogue.end().status, 128 + 10);
 }
 
+/// Who has started the command knows no other process.
+#[test]
+fn a_signal_that_the_command_gets_is_the_programs() {
+    let Some(steady) = Steady::new("gcc") else {
+        return;
+    };
+    let mut dialogue = steady.record(2, &table::ONE_EVENT, &["own"]);
+    send_usr1(&dialogue.pid().into());
+    let started = Instant::now();
+    while !dialogue.ask("1").ends_with(" 1 signals") {
+        assert!(started.elapsed() < process::LIMIT, "it doesn't come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(dialogue.end().status, 0);
+    // A program without a handler is ended by it, as it is without us.
+    let dialogue = steady.record(2, &table::ONE_EVENT, &[]);
+    send_usr1(&dialogue.pid().into());
+    let ended = dialogue.end();
+    assert_eq!(ended.status, 128 + 10, "{ended:?}");
+    assert!(ended.errors().contains("failed: signal 10"), "{ended:?}");
+}
+
 /// Anything, at any moment: the program doesn't notice, and what is recorded is right.
 #[test]
 fn changes_at_random_moments() {
