@@ -40,7 +40,8 @@ fn make_output_in(base: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
             } else {
                 format!("{DEFAULT_NAME}-{n}")
             })
-        })?,
+        })
+        .context("cannot record here (name another folder with --output)")?,
     };
     let absolute = made
         .canonicalize()

@@ -233,13 +233,15 @@ impl Recorder<'_> {
         let others = processes.ends.iter();
         let others = others.filter(|e| e.lost == 0 && e.threads_lost == 0);
         let stopped = others.filter_map(|e| e.stopped.clone());
+        let threads = match processes.threads_lost {
+            1 => "a thread could not be recorded".to_owned(),
+            threads => format!("{threads} threads could not be recorded"),
+        };
         let losses = match (processes.lost, processes.threads_lost) {
             (0, 0) => None,
             (lost, 0) => Some(format!("{lost} records could not be written")),
-            (0, threads) => Some(format!("{threads} threads could not be recorded")),
-            (lost, threads) => Some(format!(
-                "{lost} records could not be written, and {threads} threads not be recorded at all,"
-            )),
+            (0, _) => Some(threads),
+            (lost, _) => Some(format!("{lost} records could not be written and {threads}")),
         };
         let losses = losses.map(|what| {
             let run = run.display();

@@ -240,7 +240,10 @@ impl Problem {
 }
 
 fn threads_lost(threads: u64) -> String {
-    format!("{threads} threads could not be recorded: what they executed is missing")
+    match threads {
+        1 => "a thread could not be recorded: what it executed is missing".to_owned(),
+        _ => format!("{threads} threads could not be recorded: what they executed is missing"),
+    }
 }
 
 fn not_counted(event: &str, intervals: u64) -> String {

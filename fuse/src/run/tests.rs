@@ -200,7 +200,7 @@ fn lost_records_are_counted() {
     fake.process(5, BEGIN, threads, true);
     let run = fake.read();
     assert_eq!((run.health.lost_records, run.threads[1].lost), (12, 12));
-    let threads = "process 5: 1 threads could not be recorded: what they executed is missing";
+    let threads = "process 5: a thread could not be recorded: what it executed is missing";
     assert!(run.health.losses().contains(&threads.to_owned()));
 }
 

@@ -129,8 +129,8 @@ fn totals(lost: u64) -> ProcessEnd {
     let what = match (lost, threads_lost) {
         (0, 0) => None,
         (_, 0) => Some(format!("{lost} records")),
-        (0, _) => Some(format!("{threads_lost} threads")),
-        _ => Some(format!("{lost} records and {threads_lost} threads")),
+        (0, _) => Some(format!("{threads_lost} of the threads")),
+        _ => Some(format!("{lost} records and {threads_lost} of the threads")),
     };
     ProcessEnd {
         end: clock(),
