@@ -50,8 +50,7 @@ impl Running {
 
 /// What a user means by a folder or the number of a process: all processes that are being recorded there.
 pub(crate) fn find(target: &Path, access: Access) -> Result<Vec<Running>> {
-    let number = target.to_str().and_then(|t| t.parse::<u32>().ok());
-    let (folders, pid) = match number.filter(|_| !target.exists()) {
+    let (folders, pid) = match number(target) {
         Some(pid) => (vec![folder_of(pid)?], Some(pid)),
         None => (folders(target)?, None),
     };
@@ -75,6 +74,12 @@ pub(crate) fn find(target: &Path, access: Access) -> Result<Vec<Running>> {
             target.display()
         ),
     }
+}
+
+/// The number of a process that is meant, not a folder.
+pub(crate) fn number(target: &Path) -> Option<u32> {
+    let number = target.to_str().and_then(|t| t.parse().ok());
+    number.filter(|_| !target.exists())
 }
 
 /// The run folder of a process.
@@ -162,14 +167,21 @@ fn process_with(own: u32, path: &Path, begin: impl Fn() -> Option<u64>) -> Optio
     other.or_else(|| (here.is_none() && is_later() != Some(true)).then_some(own))
 }
 
-/// Whether a process has certainly started after a reading of CLOCK_MONOTONIC; `None`: there is no such process.
-fn started_after(pid: u32, monotonic_ns: u64) -> Option<bool> {
-    // proc_pid_stat(5): in hundredths of a second since the machine was started, its sleep included.
-    const TICK_NS: u64 = 10_000_000;
+/// When a process started (proc_pid_stat(5)): in [`TICK_NS`] since the machine did, its sleep included. `None`: there is no such
+/// process.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
     const AT_START_TIME: usize = 22 - 3; // the first two are left out: a name may have anything in it
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
-    let start: u64 = rest.split_whitespace().nth(AT_START_TIME)?.parse().ok()?;
+    rest.split_whitespace().nth(AT_START_TIME)?.parse().ok()
+}
+
+/// The kernel tells times of processes in hundredths of a second.
+const TICK_NS: u64 = 10_000_000;
+
+/// Whether a process has certainly started after a reading of CLOCK_MONOTONIC; `None`: there is no such process.
+fn started_after(pid: u32, monotonic_ns: u64) -> Option<bool> {
+    let start = start_time(pid)?;
     let now = |clock| {
         let t = clock_gettime(clock);
         t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64

@@ -7,7 +7,7 @@ pub(crate) use screen::show;
 
 use crate::run_dir;
 use crate::running::{self, Access, Running, records};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site};
 use ompfuse_format::run::EventStatus;
 use ompfuse_format::site::{HexAddress, SiteInfo, Source};
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 /// The processes that are looked at, and all that they have recorded by now.
 pub(crate) struct Watching {
     target: PathBuf,
+    /// Where it is the number of a process: when that started. Another one may have the number later.
+    started: Option<(u32, u64)>,
     processes: Vec<Known>,
     live: Live,
     /// What is wrong with other processes' files.
@@ -105,8 +107,11 @@ fn now_ns() -> u64 {
 impl Watching {
     /// Looks at a folder or process.
     pub(crate) fn new(target: &Path) -> Result<Watching> {
+        let started =
+            running::number(target).and_then(|pid| Some((pid, running::start_time(pid)?)));
         let mut watching = Watching {
             target: target.to_owned(),
+            started,
             processes: Vec::new(),
             live: Live::default(),
             damaged: Vec::new(),
@@ -117,6 +122,10 @@ impl Watching {
 
     /// Reads what has been recorded since the last time. An error: nothing is being recorded any more.
     pub(crate) fn look(&mut self) -> Result<()> {
+        if let Some((pid, started)) = self.started {
+            let is_it = running::start_time(pid) == Some(started);
+            ensure!(is_it, "process {pid} has ended");
+        }
         let (mut read, mut damaged) = (0, Vec::new());
         for process in running::find(&self.target, Access::Look)? {
             match self.read(&process) {
@@ -295,4 +304,23 @@ fn columns(events: &[EventStatus]) -> Vec<Option<String>> {
         }
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_gets_the_number_of_a_process_later_is_not_looked_at() {
+        let me = std::process::id();
+        let mut watching = Watching {
+            target: me.to_string().into(),
+            started: Some((me, 0)), // some other process, that long ago
+            processes: Vec::new(),
+            live: Live::default(),
+            damaged: Vec::new(),
+        };
+        let ended = watching.look().expect_err("it is another one");
+        assert_eq!(ended.to_string(), format!("process {me} has ended"));
+    }
 }
