@@ -1,5 +1,6 @@
 //! What can't be changed, and what is wrong then.
 
+use super::signals::send_usr1;
 use super::steady::Steady;
 use ompfuse_tests::{command, process, skip, table};
 use std::os::unix::fs::FileExt;
@@ -118,7 +119,7 @@ fn a_reload_that_comes_to_nothing_is_told() {
     let file = endings(run, "ctl").pop().expect("a control file");
     let file = std::fs::File::open(file).expect("it can be read");
     file.lock().expect("nobody is at it");
-    super::send_usr1(&state["pid"]);
+    send_usr1(&state["pid"]);
     let asked = || {
         let mut reloads = [0; 4];
         file.read_exact_at(&mut reloads, 48)
