@@ -298,7 +298,7 @@ impl Thread {
         loop {
             let frame = self.frame();
             let last = core::ptr::eq(frame, &raw const self.root);
-            self.leave(frame, frame.tid as u64);
+            self.leave(frame, frame.tid.get() as u64);
             if last {
                 break;
             }

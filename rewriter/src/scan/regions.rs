@@ -4,7 +4,7 @@ use super::cfg::Body;
 use super::draft::Draft;
 use crate::model::Action;
 use ompfuse_format::Construct;
-use ompfuse_format::abi::Probe;
+use ompfuse_format::abi::{MANY_ARGUMENTS, MOST_ARGUMENTS, Probe};
 use ompfuse_format::site::Edge;
 use ompfuse_patterns::Entry;
 use rustc_hash::FxHashMap;
@@ -117,15 +117,16 @@ fn count_dimensions(own: Range<usize>, drafts: &mut [Draft]) {
         let is_wait = drafts[d].record.is_some_and(|r| r.variadic);
         if let (true, Some(Action::Call { probe, .. })) = (is_wait, &mut drafts[d].action) {
             match most.and_then(|n| u8::try_from(n).ok()) {
-                Some(n) if n <= MOST_ARGUMENTS => probe.nargs = n,
+                Some(n) if n <= USUAL_ARGUMENTS => probe.nargs = n,
+                Some(n) if n <= MOST_ARGUMENTS => probe.nargs = MANY_ARGUMENTS,
                 _ => drafts[d].skip("the number of its arguments is not known"),
             }
         }
     }
 }
 
-/// Most arguments that a call's probe hands on.
-const MOST_ARGUMENTS: u8 = 12;
+/// Most arguments that any call's probe hands on.
+const USUAL_ARGUMENTS: u8 = 12;
 
 /// Whether `begin` may be the begin of what `part` ends or continues.
 fn begins(begin: &Draft, part: &Draft) -> bool {

@@ -57,7 +57,7 @@ pub use probe::Probe;
 /// Version of this interface; a runtime library leaves modules of another version alone. The first had 64 bytes for every
 /// site, and stubs that did what ways do; up to the third, trampolines saved all flags; the fourth had a window table
 /// without islands.
-pub const ABI_VERSION: u32 = 6;
+pub const ABI_VERSION: u32 = 7;
 
 /// Name of the ELF note (with its terminating NUL, 8 bytes) and of the description's section.
 pub const NOTE_NAME: &[u8; 8] = b"ompfuse\0";
@@ -201,6 +201,11 @@ pub const FLAG_CHUNKS: u8 = 8;
 /// [`SiteDesc::flags`]: the call goes through a register or variable, and what makes the address leads to the stub.
 pub const FLAG_RELAYED: u8 = 16;
 
+/// [`SiteDesc::nargs`]: that many or more.
+pub const MANY_ARGUMENTS: u8 = 15;
+/// Most arguments that a probe hands on, where it is one of variadic calls ([`Probe::Enclosed`]); others hand on 12.
+pub const MOST_ARGUMENTS: u8 = 64;
+
 /// What the runtime library needs to know of a site with a probe: 32 bytes in the read-only segment, ascending by site.
 /// The [`Constants`] of those that have some stand behind the last one, in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,7 +271,8 @@ impl SiteDesc {
         self.sizes & 0xf
     }
 
-    /// How many integer arguments the target takes, up to 15 (those from the seventh on are on the stack).
+    /// How many integer arguments the target takes (those from the seventh on are on the stack); [`MANY_ARGUMENTS`] stands
+    /// for all numbers up to [`MOST_ARGUMENTS`].
     #[inline(always)]
     pub const fn nargs(&self) -> u8 {
         self.sizes >> 4
@@ -274,7 +280,11 @@ impl SiteDesc {
 
     /// Encodes [`SiteDesc::sizes`]; no entry point has values that don't fit.
     pub const fn encode_sizes(width: u8, nargs: u8) -> u8 {
-        let nargs = if nargs > 15 { 15 } else { nargs };
+        let nargs = if nargs > MANY_ARGUMENTS {
+            MANY_ARGUMENTS
+        } else {
+            nargs
+        };
         width & 0xf | nargs << 4
     }
 

@@ -1,7 +1,8 @@
 //! A call of the program as it arrives here, and how it goes on to the original target.
 
+use crate::probes::parallel::invoke;
 use core::ptr::addr_of;
-use ompfuse_format::abi::{FLAG_INDIRECT, NO_ARG, SiteDesc};
+use ompfuse_format::abi::{FLAG_INDIRECT, MANY_ARGUMENTS, MOST_ARGUMENTS, NO_ARG, SiteDesc};
 
 /// What the original callee would have seen; built by the thunks.
 #[derive(Debug)]
@@ -86,10 +87,41 @@ impl Call {
         unsafe { self.forward_with(&self.regs) }
     }
 
+    /// As [`Call::forward`], of a call that may have any number of arguments.
+    #[inline(always)]
+    pub(crate) fn forward_any(&self) -> u64 {
+        match self.site().nargs() {
+            MANY_ARGUMENTS => self.forward_many(),
+            _ => self.forward(),
+        }
+    }
+
+    /// Calls the original target with as many arguments as a call can have here.
+    #[cold]
+    #[inline(never)]
+    fn forward_many(&self) -> u64 {
+        let mut rest = [0; MOST_ARGUMENTS as usize - 2];
+        for (at, word) in rest.iter_mut().enumerate() {
+            *word = self.arg(2 + at);
+        }
+        let [first, second] = [self.regs[0], self.regs[1]];
+        // SAFETY: the target is the function that the program called, which ignores arguments that it doesn't take. Above a
+        // call's arguments lie the caller's frame and those that it was called from, which end in the C library's.
+        unsafe {
+            invoke(
+                self.target() as u64,
+                first,
+                second,
+                rest.len(),
+                rest.as_ptr(),
+            )
+        }
+    }
+
     /// As [`Call::forward`], where nothing is recorded: apart, so that its registers needn't be saved where something is.
     #[inline(never)]
     pub(crate) fn forward_only(&self) -> u64 {
-        self.forward()
+        self.forward_any()
     }
 
     /// The arguments in registers, to be changed and handed to [`Call::forward_with`].

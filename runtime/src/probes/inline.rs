@@ -54,7 +54,7 @@ pub(crate) fn end(thread: &Thread, site: &SiteDesc) {
 /// a region that is not patched).
 fn thread_number(thread: &Thread, site: &SiteDesc) -> i64 {
     match thread.frame().construct {
-        Construct::ImplicitTask => thread.frame().tid,
+        Construct::ImplicitTask => thread.frame().tid.get(),
         _ => Question::THREAD_NUM.ask(entry::this(site)),
     }
 }

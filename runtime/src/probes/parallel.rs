@@ -102,7 +102,7 @@ impl Forked {
         let frame = self.frame();
         thread.enter(&frame);
         body(Some(thread));
-        thread.leave_as(&frame, frame.tid as u64, true);
+        thread.leave_as(&frame, frame.tid.get() as u64, true);
         thread.rest();
     }
 
@@ -284,19 +284,29 @@ unsafe extern "C-unwind" fn kmpc_enter(
     let region = unsafe { &*region };
     region.forked.part(|_| {
         // SAFETY: the program's microtask with the program's arguments.
-        unsafe { ompfuse_invoke_microtask(region.microtask, gtid, btid, region.argc, region.args) };
+        unsafe {
+            invoke(
+                region.microtask,
+                gtid as u64,
+                btid as u64,
+                region.argc,
+                region.args,
+            )
+        };
     });
 }
 
 unsafe extern "C-unwind" {
-    /// Calls `microtask(gtid, btid, args[0], ..., args[argc - 1])`.
-    fn ompfuse_invoke_microtask(
-        microtask: u64,
-        gtid: *const i32,
-        btid: *const i32,
+    /// Calls `function(first, second, args[0], ..., args[argc - 1])`, as one calls variadic functions without floating-point
+    /// arguments. Microtasks get the two numbers of their thread first.
+    #[link_name = "ompfuse_invoke_microtask"]
+    pub(crate) fn invoke(
+        function: u64,
+        first: u64,
+        second: u64,
         argc: usize,
         args: *const u64,
-    );
+    ) -> u64;
 }
 
 global_asm!(

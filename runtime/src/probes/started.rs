@@ -1,5 +1,6 @@
-//! Bodies that the program runs itself between two calls of the runtime: serialised regions and undeferred tasks of KMPC, and
-//! the master's part of a region of GOMP as compilers before gcc 4.9 began it. Their frames can't live on a stack of ours.
+//! Bodies that the program runs itself between two calls of the runtime: serialised regions and undeferred tasks of KMPC, the
+//! master's part of a region of GOMP as compilers before gcc 4.9 began it, and the teams of a `target` region that gcc's host
+//! executes. Their frames can't live on a stack of ours.
 
 use super::parallel::{Forked, Region, gomp_enter};
 use super::sync;
@@ -40,18 +41,33 @@ impl Detached {
             ..Detached::new(frame)
         }
     }
+
+    /// Keeps a league that begins here, and the frame of its first team.
+    fn of_teams(forked: Forked, teams: i64) -> Detached {
+        forked.team.store(teams, Ordering::Relaxed);
+        let frame = forked.frame_of(Construct::Team, 0, teams);
+        Detached {
+            region: Some(without_body(forked)),
+            ..Detached::new(frame)
+        }
+    }
+}
+
+/// A region whose body the program runs itself.
+fn without_body(forked: Forked) -> Region {
+    Region {
+        first_word: 0,
+        function: 0,
+        data: 0,
+        forked,
+        in_loop: None,
+        work: Construct::Loop,
+    }
 }
 
 /// `__kmpc_serialized_parallel`: a team of one.
 pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
-    let detached = Detached::of_region(Region {
-        first_word: 0,
-        function: 0,
-        data: 0,
-        forked: Forked::new(thread, call.site()),
-        in_loop: None,
-        work: Construct::Loop,
-    });
+    let detached = Detached::of_region(without_body(Forked::new(thread, call.site())));
     let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
     detached.t0.set(t0);
     if let Some(detached) = thread.detach(detached) {
@@ -115,5 +131,42 @@ pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
             .write(thread, detached.t0.get(), &detached.cost);
     }
     thread.reattach(detached);
+    result
+}
+
+/// `GOMP_teams4`: the program executes one team after the other, and asks for each.
+pub(crate) fn team_next(thread: &Thread, call: &Call) -> u64 {
+    let [teams, first] = [0, 1].map(|nth| call.known(nth).unwrap_or(0) as u32);
+    if first as u8 != 0 {
+        let forked = Forked::new(thread, call.site());
+        let detached = Detached::of_teams(forked, i64::from(teams.max(1)));
+        let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
+        detached.t0.set(t0);
+        // Another runtime may say at once that there is nothing to do.
+        if result as u8 != 0
+            && let Some(detached) = thread.detach(detached)
+        {
+            thread.enter_here(&detached.frame);
+        }
+        return result;
+    }
+    let Some((detached, region)) = thread
+        .detached(Construct::Team)
+        .and_then(|d| Some((d, d.region.as_ref()?)))
+    else {
+        return call.forward();
+    };
+    let number = detached.frame.tid.get() as u64;
+    thread.leave_as(&detached.frame, number, true);
+    let (result, _) = sync::timed_from_here(thread, &detached.cost, || call.forward());
+    if result as u8 != 0 {
+        detached.frame.turn_to_next();
+        thread.enter_here(&detached.frame);
+    } else {
+        region
+            .forked
+            .write(thread, detached.t0.get(), &detached.cost);
+        thread.reattach(detached);
+    }
     result
 }

@@ -175,7 +175,7 @@ pub(crate) fn barrier_master(thread: &Thread, call: &Call) -> u64 {
 pub(crate) fn enclosed(thread: &Thread, call: &Call) -> u64 {
     let construct = construct(call);
     let cost = Cost::new();
-    let (result, t0) = timed(thread, &cost, || call.forward());
+    let (result, t0) = timed(thread, &cost, || call.forward_any());
     let extent = if construct.is_exclusive() {
         cost.ticks.get()
     } else {

@@ -95,7 +95,7 @@ impl Thread {
     fn interval_of_frame(&self, frame: &Frame, extent: u64, is_part: bool) -> IntervalHead {
         let place = &frame.place;
         let (node, parent, step, index) = if is_part {
-            (0, frame.node, Step::None, frame.tid)
+            (0, frame.node, Step::None, frame.tid.get())
         } else {
             (frame.node, place.parent, place.step, place.index)
         };

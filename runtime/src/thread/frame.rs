@@ -31,7 +31,7 @@ pub(crate) struct Frame {
     /// Tasks and parallel constructs created directly in this implicit task.
     pub(super) calls: Cell<i64>,
     /// Thread number in the team (of a team: its number).
-    pub(crate) tid: i64,
+    pub(crate) tid: Cell<i64>,
     /// Team size (of a team: number of teams).
     pub(crate) team: Cell<i64>,
     pub(crate) t0: Cell<u64>,
@@ -68,7 +68,7 @@ impl Frame {
             written: Cell::new(construct.is_part()),
             rank: Cell::new(0),
             calls: Cell::new(0),
-            tid,
+            tid: Cell::new(tid),
             team: Cell::new(team),
             t0: Cell::new(0),
             cost: Cost::new(),
@@ -79,6 +79,15 @@ impl Frame {
             is_untied: Cell::new(false),
             choice: Cell::new(Choice::NONE),
         }
+    }
+
+    /// Becomes the frame of the next team, after the one before was left.
+    pub(crate) fn turn_to_next(&self) {
+        self.tid.set(self.tid.get() + 1);
+        self.rank.set(0);
+        self.calls.set(0);
+        self.cost.clear();
+        self.choice.set(Choice::NONE);
     }
 
     /// Continues a task region that has `rank` children from its earlier parts. `is_untied`: it may have such.

@@ -85,7 +85,7 @@ impl Thread {
             let frame = self.frame();
             let calls = frame.calls.get();
             frame.calls.set(calls + 1);
-            let index = frame.tid + calls * frame.team.get();
+            let index = frame.tid.get() + calls * frame.team.get();
             return Place {
                 parent: frame.node,
                 step: Step::TidRanked,
