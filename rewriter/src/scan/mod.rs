@@ -10,6 +10,7 @@ mod atomics;
 mod calls;
 mod candidates;
 mod cfg;
+mod checked;
 mod clobbers;
 mod clock;
 mod dataflow;

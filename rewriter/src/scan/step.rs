@@ -73,12 +73,12 @@ fn tells_nothing(state: &State, op: &Op) -> bool {
     unknown(op.a) && plain(op.b) || unknown(op.b) && plain(op.a)
 }
 
-/// A value of which so many bytes, fewer than four, are taken. No thread's number needs more than two, and what is computed
-/// from one is still that. Else a part of a value is not the value.
-fn narrowed(value: Value, bytes: u16) -> Value {
+/// A value of which a part, fewer than four bytes, is taken. What is computed from a query is still that, and loops over variables of
+/// one byte divide by one byte of the number of threads, and begin at one of the thread's. Else a part of a value is not the
+/// value.
+fn narrowed(value: Value) -> Value {
     match value {
         Value::Result(_) => value,
-        Value::Query(_) if bytes < 2 => value.combine(Value::Unknown),
         value if value.is_queried() => value,
         _ => Value::Unknown,
     }
@@ -213,7 +213,7 @@ impl<'m, 'a> Step<'m, 'a> {
                 self.write(state, op, value);
             }
             Kind::MoveNarrow => {
-                let value = narrowed(operand(state, op, op.a), op.size);
+                let value = narrowed(operand(state, op, op.a));
                 self.write(state, op, value);
             }
             Kind::MoveHigh => {
@@ -265,6 +265,11 @@ impl<'m, 'a> Step<'m, 'a> {
                 self.write(state, op, value);
             }
             Kind::Call => self.call(state, op),
+            Kind::Compute => {
+                let value = operand(state, op, op.a).combine(operand(state, op, op.b));
+                state.regs.forget_all(op.mask);
+                state.regs.set(usize::from(op.to), value);
+            }
             Kind::Forget => {
                 state.regs.forget_all(op.mask);
                 if op.to == MEMORY {

@@ -2,12 +2,17 @@
 
 use super::*;
 use crate::scan::Module;
+use crate::scan::checked::{self, Checked};
 use crate::scan::dataflow::{self, number};
 use crate::thunk::through;
 use iced_x86::{
     FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpAccess, OpKind,
     Register,
 };
+
+/// Registers of a function's first and second argument: rdi, rsi.
+const FIRST: u8 = 7;
+const SECOND: u8 = 6;
 
 /// Reduces instructions.
 pub(in crate::scan) struct Reducer<'m, 'a> {
@@ -146,6 +151,13 @@ impl<'m, 'a> Reducer<'m, 'a> {
                     },
                 })
             }
+            // Of bytes: al times this into ax.
+            Mnemonic::Imul | Mnemonic::Mul if insn.op_count() == 1 && is_byte(insn) => {
+                let mut op = op(Kind::Combine);
+                (op.to, op.b) = (0, 0);
+                op.a = operand(insn, 0, &mut op.value);
+                Some(op)
+            }
             m if only_first_changes(m) && insn.op_count() >= first_operands(m) => {
                 arithmetic(insn, number)
             }
@@ -175,6 +187,14 @@ impl<'m, 'a> Reducer<'m, 'a> {
         op.mask = VOLATILE;
         match known {
             Some(&callee) => (op.a, op.disp) = (CALLEE, callee as i64),
+            _ if let Some(what) = checked::called(self.module, insn) => {
+                op.kind = Kind::Compute;
+                (op.to, op.a) = (0, FIRST);
+                op.b = match what {
+                    Checked::Negative => NONE,
+                    _ => SECOND,
+                };
+            }
             None if insn.op0_kind() == OpKind::NearBranch64 => {
                 if let Some((register, _)) = through(&self.module.image, insn) {
                     op.a = number(register).map_or(NONE, |n| n as u8);
@@ -394,6 +414,8 @@ fn into_first(mut op: Op, insn: &Instruction) -> Option<Op> {
                 op.to = n;
                 op.half = insn.op0_register().size() == 4;
             }
+            // What a part of a query's result is moved to, is looked at in that part only.
+            Written::Part(n) if op.kind == Kind::MoveNarrow => op.to = n,
             // The part is computed from these, and the rest is nobody's business.
             Written::Part(n) if computes(op.kind) && number(insn.op0_register()).is_some() => {
                 op.kind = Kind::Combine;
@@ -408,6 +430,16 @@ fn into_first(mut op: Op, insn: &Instruction) -> Option<Op> {
         _ => op.to = MEMORY,
     }
     stores(op)
+}
+
+/// Whether its operand is one byte, and none of the upper ones.
+fn is_byte(insn: &Instruction) -> bool {
+    match insn.op0_kind() {
+        OpKind::Register => {
+            insn.op0_register().size() == 1 && number(insn.op0_register()).is_some()
+        }
+        _ => insn.memory_size().size() == 1,
+    }
 }
 
 fn is_write(access: OpAccess) -> bool {

@@ -46,6 +46,13 @@ pub(super) fn list(
         }
     }
     let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+    // Copies of a loop's test that nothing follows which is seen to iterate: of one that is repeated, and whose cycle is unrolled.
+    for (&id, shape) in &shares {
+        let test = |b: &usize| a.body.insns[a.decisions[b].compare].ip();
+        let mut others = shape.others.iter().map(test);
+        let unknown = others.find(|&at| !known.contains(&(id, at)));
+        found.extend(unknown.map(|at| (id, at)));
+    }
     for block in (0..a.body.blocks.len()).filter(|&b| a.flow.is_queried(b)) {
         a.visit(block, |_, insn, state| {
             let memory = (0..insn.op_count()).any(|op| insn.op_kind(op) == OpKind::Memory);

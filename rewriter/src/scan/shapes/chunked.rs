@@ -12,6 +12,8 @@ mod multiple;
 
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
+use crate::scan::Module;
+use crate::scan::checked;
 use crate::scan::dataflow;
 use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
@@ -28,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Adds the chunked static loops of a function to `drafts`.
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
-    let mut found = BTreeMap::new();
+    let mut found: BTreeMap<u64, Vec<Found<'_>>> = BTreeMap::new();
     let mut apart = BTreeMap::new();
     // The cycles behind a comparison.
     let mut compared: BTreeMap<u64, Vec<&NaturalLoop>> = BTreeMap::new();
@@ -73,10 +75,13 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
                 }
                 others.push(cycle);
                 strides.push((at, cycle, candidate.stride));
-                // What is around the loop's own cycle is known with it.
-                let is_around = |f: &Found<'_>| f.0.iter().any(|c| c.header == cycle.header);
-                if !found.get(&at).is_some_and(is_around) {
-                    found.insert(at, (candidate.cycles, candidate.minimum, asked));
+                // What is around the loop's own cycle is known with it; what is beside it is another form.
+                let has = |f: &Found<'_>, c: &NaturalLoop| f.0.iter().any(|o| o.header == c.header);
+                let forms = found.entry(at).or_default();
+                let new = (candidate.cycles, candidate.minimum, asked);
+                if !forms.iter().any(|f| has(f, cycle)) {
+                    forms.retain(|f| !has(&new, f.0[0]));
+                    forms.push(new);
                 }
             }
         }
@@ -97,21 +102,19 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     // Threads that go on in different forms of a loop come to one of them all the same.
     let all = |question: usize| one_sided[&question].len() > 1;
     let is_shared = |asked: Option<(usize, usize)>| asked.is_none_or(|(question, _)| all(question));
-    found.retain(|_, (_, _, asked)| is_shared(*asked));
+    found.retain(|_, forms| forms.iter().all(|(_, _, asked)| is_shared(*asked)));
     apart.retain(|_, asked| is_shared(*asked));
-    let dealt = |at: u64, (cycles, minimum, asked): &(Vec<_>, bool, Option<_>)| match asked {
-        Some(_) => Err(FORMS),
-        None => dealt(a, at, cycles, *minimum),
-    };
-    let loops = found.iter().map(|(&at, found)| (at, dealt(at, found)));
-    let loops: Vec<(u64, Dealt<'_>)> = loops
-        .chain(lone.into_iter().map(|l| (l.at, l.dealt)))
-        .collect();
+    let loops = found.iter().map(|(&at, forms)| (at, dealt(a, at, forms)));
+    let lone = lone.into_iter();
+    let lone = lone.map(|l| (l.at, l.dealt.map(|(cycle, probes)| (vec![cycle], probes))));
+    let loops: Vec<(u64, Dealt<'_>)> = loops.chain(lone).collect();
     // Work-sharing constructs aren't nested in one another: what is compared in another loop's chunk begins no loop.
     let in_chunk = |at: u64| {
         let block = a.body.block_at(at);
         let others = loops.iter().filter(|(other, _)| *other != at);
-        let mut cycles = others.filter_map(|(_, l)| Some(l.as_ref().ok()?.0));
+        let mut cycles = others
+            .filter_map(|(_, l)| l.as_ref().ok())
+            .flat_map(|l| &l.0);
         cycles.any(|c| block.is_some_and(|b| c.blocks.contains(&b)))
     };
     let construct = match is_dealt_to_teams(a) {
@@ -207,7 +210,12 @@ fn candidates<'x>(
         let (at, minimum, is_loop) = match bound_check(a, cycle) {
             Some((at, unscaled)) => {
                 let minimum = has_minimum(a, cycle);
-                (Some(at), minimum, minimum || unscaled)
+                // What an earlier loop's first chunk is compared with decides nothing if this one's start is computed anew.
+                let anew = check_inside(a, cycle).filter(|_| !minimum && !unscaled);
+                match anew {
+                    Some((at, true)) => (Some(at), false, true),
+                    _ => (Some(at), minimum, minimum || unscaled),
+                }
             }
             None if asked::goes_around(a, cycle) => (None, false, true),
             None => {
@@ -260,19 +268,45 @@ fn is_dealt_to_teams(a: &Analysis<'_, '_>) -> bool {
 /// Why chunks have no probe where threads take different ways to them.
 const FORMS: &str = "it has other forms that its chunks may be executed in";
 
-/// The cycle of a loop's chunks and its probes by address, or why there are none.
-type Dealt<'x> = Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), &'static str>;
+/// The cycles of a loop's chunks, one for each of its forms, and its probes by address; or why there are none.
+type Dealt<'x> = Result<(Vec<&'x NaturalLoop>, BTreeMap<u64, ProbeSpec>), &'static str>;
 
-/// The loop whose first comparison with the bound is at `at`; one of the cycles is that of its chunks.
-fn dealt<'x>(
+/// One form of a loop.
+type Form<'x> = Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), &'static str>;
+
+/// The loop whose first comparison with the bound is at `at`. Behind that gcc may ask for something that is the same in all iterations
+/// (the distance of an array's elements, often), and have a form of the loop for each answer.
+fn dealt<'x>(a: &Analysis<'_, '_>, at: u64, forms: &[Found<'x>]) -> Dealt<'x> {
+    if forms.iter().any(|(_, _, asked)| asked.is_some()) {
+        return Err(FORMS);
+    }
+    let mut cycles = Vec::new();
+    let mut probes = BTreeMap::new();
+    for (candidates, minimum, _) in forms {
+        let (cycle, own) = form(a, at, candidates, *minimum, forms.len() == 1)?;
+        if probes.get(&at).is_some_and(|p| own.get(&at) != Some(p)) {
+            return Err(UNCLEAR);
+        }
+        cycles.push(cycle);
+        probes.extend(own);
+    }
+    match forms.len() == 1 || compare::is_one_entered(a, at, &cycles) {
+        true => Ok((cycles, probes)),
+        false => Err(FORMS),
+    }
+}
+
+/// A form of that loop, or its only one; one of the cycles is that of its chunks.
+fn form<'x>(
     a: &Analysis<'_, '_>,
     at: u64,
     cycles: &[&'x NaturalLoop],
     minimum: bool,
-) -> Dealt<'x> {
+    is_only: bool,
+) -> Form<'x> {
     let mut why = UNCLEAR;
     for cycle in cycles {
-        match comparisons(a, at, cycle, minimum) {
+        match comparisons(a, at, cycle, (minimum, is_only)) {
             Ok(probes) => return Ok((cycle, probes)),
             Err(reason) if why != UNCOMPARED => why = reason,
             Err(_) => {}
@@ -314,8 +348,13 @@ fn add(
 }
 
 /// Whether a multiple of the number of threads is added to something that changes.
-pub(super) fn adds_stride(insn: &Instruction, state: &State) -> bool {
+pub(super) fn adds_stride(module: &Module<'_>, insn: &Instruction, state: &State) -> bool {
     match insn.mnemonic() {
+        Mnemonic::Call => {
+            let arguments = [7, 6].map(|register| state.reg(register));
+            let strides = arguments.iter().any(|v| v.is_from_threads());
+            strides && checked::called(module, insn).is_some()
+        }
         Mnemonic::Add | Mnemonic::Sub | Mnemonic::Imul => (0..insn.op_count().min(2))
             .any(|op| dataflow::operand(state, insn, op).is_from_threads()),
         Mnemonic::Lea => [insn.memory_base(), insn.memory_index()]
@@ -354,13 +393,6 @@ fn has_minimum(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> bool {
 /// The comparison of the start with the bound, before the cycle, else in it; and whether the start is the thread's
 /// number itself: then chunks have one iteration, and need no minimum.
 fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)> {
-    let checks = || {
-        a.decisions.iter().filter(|(_, d)| {
-            let (x, y) = d.values;
-            let bound = |v: Value| matches!(v, Value::Unknown | Value::Const(_));
-            d.is_ordering() && (x.is_from_thread() && bound(y) || y.is_from_thread() && bound(x))
-        })
-    };
     let is_rank = |v| matches!(v, Value::Query(Query::ThreadNum | Query::TeamNum));
     let address = |(_, d): (&usize, &super::Decision)| {
         (
@@ -368,12 +400,7 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
             is_rank(d.values.0) || is_rank(d.values.1),
         )
     };
-    // Unoptimised code computes the start anew in every round.
-    let anew = |(_, d): (&usize, &super::Decision)| {
-        let both = d.values.0 == Value::FromBoth || d.values.1 == Value::FromBoth;
-        (a.body.insns[d.compare].ip(), both)
-    };
-    checks()
+    checks(a)
         .rfind(|(b, _)| {
             let before = !cycle.blocks.contains(b) && a.dom.dominates(**b, cycle.header);
             // Another loop's doesn't decide about this one.
@@ -381,5 +408,24 @@ fn bound_check(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)>
             decides && (!asked::is_another(a, **b, cycle) || has_minimum(a, cycle))
         })
         .map(address)
-        .or_else(|| checks().find(|(b, _)| cycle.blocks.contains(b)).map(anew))
+        .or_else(|| check_inside(a, cycle))
+}
+
+/// The first such comparison in the cycle; and whether the start is computed from both numbers there: unoptimised code does so
+/// in every round.
+fn check_inside(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> Option<(u64, bool)> {
+    let (_, d) = checks(a).find(|(b, _)| cycle.blocks.contains(b))?;
+    let both = d.values.0 == Value::FromBoth || d.values.1 == Value::FromBoth;
+    Some((a.body.insns[d.compare].ip(), both))
+}
+
+/// Comparisons of what comes from the thread's number with what may be a bound.
+fn checks<'x>(
+    a: &'x Analysis<'_, '_>,
+) -> impl DoubleEndedIterator<Item = (&'x usize, &'x super::Decision)> {
+    a.decisions.iter().filter(|(_, d)| {
+        let (x, y) = d.values;
+        let bound = |v: Value| matches!(v, Value::Unknown | Value::Const(_));
+        d.is_ordering() && (x.is_from_thread() && bound(y) || y.is_from_thread() && bound(x))
+    })
 }

@@ -88,16 +88,29 @@ pub(super) fn diverging<'x>(
     })
 }
 
-/// Why the division doesn't stand right before its loop, if the compiler moved it away.
+/// Why the division doesn't stand right before its loop, if the compiler moved it away. The loop begins at the branch of block
+/// `origin`, and is tested at that of block `test`; its bounds are computed in the blocks `divides`.
 pub(super) fn displaced(
     a: &Analysis<'_, '_>,
     division: &Division,
-    first: usize,
+    (origin, test): (usize, usize),
+    divides: &BTreeSet<usize>,
 ) -> Option<&'static str> {
-    let once = |l: &NaturalLoop| !l.blocks.contains(&first) || l.blocks.contains(&division.block);
-    if !a.cycles().iter().all(once) {
+    let is_once = |block: usize| {
+        let once =
+            |l: &NaturalLoop| !l.blocks.contains(&block) || l.blocks.contains(&division.block);
+        a.cycles().iter().all(once)
+    };
+    // Cycles that are entered in several places are none of these.
+    let comes_back = |block: usize| {
+        let mut succs = a.body.blocks[block].succs.iter();
+        !divides.contains(&block) && succs.any(|&s| a.leads_to(s, block, divides))
+    };
+    let twice = |block: usize| !is_once(block) || !a.is_reducible() && comes_back(block);
+    if twice(origin) || twice(test) {
         return Some("its division is hoisted out of a cycle that the loop is in");
     }
+    let first = origin;
     let compare = a
         .decisions
         .get(&first)

@@ -42,12 +42,27 @@ const NOT_OURS: &str = "a loop divided by hand, or in a form that is not gcc's";
 /// Why a loop has no probe whose test is that of others too.
 const UNTESTED: &str = "its diverging branch wasn't found";
 
-/// Whether a division is gcc's, but no branch depends on its results alone: on other paths others were computed.
-fn is_tested_elsewhere(a: &Analysis<'_, '_>, division: &Division, id: u64, block: usize) -> bool {
+/// Whether a division is gcc's, but no branch depends on its results alone: on other paths others were computed. Or the first that
+/// does leaves a cycle in which something is waited for: rounds in which a thread has no iterations.
+fn is_tested_elsewhere(
+    a: &Analysis<'_, '_>,
+    division: &Division,
+    id: u64,
+    block: usize,
+    drafts: &[Draft],
+) -> bool {
     let rank = rank(division.by);
     let (at, size) = (division.insn.ip(), division.size);
+    let waits = |c: &NaturalLoop| {
+        let mut blocks = c.blocks.iter();
+        blocks.any(|&b| a.closing_in(b, drafts).is_some())
+    };
+    let is_apart = |first: usize| {
+        let mut cycles = a.cycles().iter();
+        cycles.any(|c| c.blocks.contains(&first) && a.leaves(first, c) && waits(c))
+    };
     asking(a, id, rank).next().is_some()
-        && diverging(a, id, block, rank).next().is_none()
+        && diverging(a, id, block, rank).next().is_none_or(is_apart)
         && shares::origin(a, at, division.block, division.by, size) == shares::Origin::Loop
 }
 
@@ -145,7 +160,7 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         let id = a.flow.name(at);
         let Some((mut origin, first, others)) = shape(a, id, over[&id], division.by) else {
             // Source code has no divisions of bytes of its own: C's have the width of int.
-            if division.size == 1 || is_tested_elsewhere(a, &division, id, over[&id]) {
+            if division.size == 1 || is_tested_elsewhere(a, &division, id, over[&id], drafts) {
                 let begin = add_begin(a, &division, drafts);
                 drafts[begin].skip(UNTESTED);
             }
@@ -156,13 +171,14 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             continue;
         }
         let alone = with[&id].len() == 1;
+        let divides: BTreeSet<usize> = with[&id].iter().copied().collect();
         let mut begin = add_begin(a, &division, drafts);
         let share = begin;
         if origin_of == shares::Origin::Unclear {
             drafts[begin].skip(NOT_OURS);
         } else if let Some(why) = again::unswitched(a, id, first, drafts) {
             drafts[begin].skip(why);
-        } else if let Some(why) = displaced(a, &division, origin) {
+        } else if let Some(why) = displaced(a, &division, (origin, first), &divides) {
             if again::tests_in_iterations(a, &division, first) {
                 drafts[begin].skip("its test is in the cycle of its iterations");
             } else if alone {
@@ -180,6 +196,11 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         if drafts[begin].action.is_some() && repeated::passes_by_test(a, id, first, begins, drafts)
         {
             drafts[begin].skip(repeated::REPEATED);
+        }
+        if drafts[begin].action.is_some()
+            && is_entered_elsewhere(a, (first, &others), &divides, drafts)
+        {
+            drafts[begin].skip("its diverging branch exists several times");
         }
         // Of two divisions with the code behind them in common the first is the region.
         let root = *roots.entry(id).or_insert(begin);
@@ -278,6 +299,20 @@ pub(super) fn find(a: &mut Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             }
         }
     }
+}
+
+/// Whether one of the `others`, which control comes to behind the test in block `first` and without a new division, leads into the
+/// loop of that test.
+fn is_entered_elsewhere(
+    a: &Analysis<'_, '_>,
+    (first, others): (usize, &[usize]),
+    divides: &BTreeSet<usize>,
+    drafts: &[Draft],
+) -> bool {
+    let extent = a.extent(first, drafts);
+    let apart = others.iter().filter(|b| !extent.contains(b));
+    let mut behind = apart.filter(|&&b| a.leads_to(first, b, divides));
+    behind.any(|&b| !a.extent(b, drafts).is_disjoint(&extent))
 }
 
 /// What belongs to a division, if it begins a loop: the block whose branch everything is behind, the diverging branch's

@@ -23,7 +23,7 @@ mod ways;
 use super::Module;
 use super::cfg::Body;
 use super::dataflow::{self, Flow};
-use super::dom::Dominators;
+use super::dom::{self, Dominators};
 use super::draft::Draft;
 use super::value::{State, Value};
 use crate::model::ProbeSpec;
@@ -50,6 +50,7 @@ pub(crate) struct Analysis<'m, 'a> {
     /// What else was noticed when every instruction was looked at once.
     pub noticed: Noticed,
     cycles: OnceCell<Vec<NaturalLoop>>,
+    reducible: OnceCell<bool>,
     sources: chunked::Sources,
     ways: ways::Ways,
 }
@@ -192,8 +193,8 @@ fn look(module: &Module<'_>, body: &Body, flow: &Flow) -> (BTreeMap<usize, Decis
                     let division = division::Division::of(block, insn, state);
                     noticed.divisions.extend(division);
                 }
-                Mnemonic::Add | Mnemonic::Sub | Mnemonic::Imul | Mnemonic::Lea => {
-                    strides = strides || chunked::adds_stride(insn, state);
+                Mnemonic::Add | Mnemonic::Sub | Mnemonic::Imul | Mnemonic::Lea | Mnemonic::Call => {
+                    strides = strides || chunked::adds_stride(module, insn, state);
                 }
                 _ => {}
             }
@@ -279,8 +280,13 @@ pub(super) fn compare_before(body: &Body, block: usize) -> Option<usize> {
         .rev()
         .find(|&i| body.insns[i].rflags_modified() != 0 || is_call(&body.insns[i]))?;
     let equality = matches!(body.insns[last].mnemonic(), Mnemonic::Je | Mnemonic::Jne);
+    let signed = matches!(
+        body.insns[last].mnemonic(),
+        Mnemonic::Jg | Mnemonic::Jge | Mnemonic::Jl | Mnemonic::Jle
+    );
     match body.insns[source].mnemonic() {
         Mnemonic::Cmp | Mnemonic::Test => Some(source),
+        Mnemonic::Dec if signed => Some(source),
         // Shorter ways to compare with a constant, when the value isn't needed any more.
         Mnemonic::Dec | Mnemonic::Sub | Mnemonic::Add | Mnemonic::Shl if equality => Some(source),
         _ => None,
@@ -310,6 +316,7 @@ impl<'m, 'a> Analysis<'m, 'a> {
             decisions,
             noticed,
             cycles: OnceCell::new(),
+            reducible: OnceCell::new(),
             sources: chunked::Sources::default(),
             ways: ways::Ways::default(),
         }
@@ -324,6 +331,25 @@ impl<'m, 'a> Analysis<'m, 'a> {
     /// Cycles of blocks, found when they are first asked for.
     fn cycles(&self) -> &[NaturalLoop] {
         self.cycles.get_or_init(|| self.natural_loops())
+    }
+
+    /// Whether all cycles are entered in one place.
+    fn is_reducible(&self) -> bool {
+        *self.reducible.get_or_init(|| {
+            let blocks = &self.body.blocks;
+            let edge = |b: usize, n: usize| blocks[b].succs.get(n).copied();
+            let order = dom::post_order(blocks.len(), &self.body.roots, edge);
+            let mut place = vec![0; blocks.len()];
+            for (n, &block) in order.iter().enumerate() {
+                place[block] = n;
+            }
+            // Of a cycle one edge leads back: to what all of it is behind.
+            let leads_back = |b: usize, s: usize| place[s] >= place[b];
+            order.iter().all(|&b| {
+                let mut succs = blocks[b].succs.iter();
+                succs.all(|&s| !leads_back(b, s) || self.dom.dominates(s, b))
+            })
+        })
     }
 
     fn visit(&self, block: usize, f: impl FnMut(usize, &Instruction, &State)) {

@@ -22,12 +22,40 @@ const LEVELS: [&str; 8] = [
 /// In each function every iteration is counted, or one of its loops is listed without probe.
 #[test]
 fn repeated_loops_are_all_counted_or_listed() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/behaviour/repeated.c");
+    let (counted, listed) = counted_or_listed("repeated", &LEVELS);
+    assert!(counted > listed, "{counted} counted, {listed} listed");
+}
+
+/// The same of loops over bytes, and where overflow is asked for.
+#[test]
+fn loops_over_bytes_are_all_counted_or_listed() {
+    let levels = [
+        "-O0",
+        "-O1",
+        "-O2",
+        "-O2 -fsanitize=undefined",
+        "-O3 -fsanitize=undefined",
+        "-O0 -ftrapv",
+        "-O2 -ftrapv",
+        "-O3 -ftrapv",
+        "-O3",
+        "-O3 -funroll-loops",
+        "-Os",
+    ];
+    let (counted, listed) = counted_or_listed("bytes", &levels);
+    assert!(counted > 4 * listed, "{counted} counted, {listed} listed");
+}
+
+/// Builds and records a program of `fixtures/behaviour` with all compilers. How many functions' iterations are all counted, and of how
+/// many a loop is listed.
+fn counted_or_listed(name: &str, levels: &[&str]) -> (usize, usize) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/behaviour");
+    let source = source.join(name).with_extension("c");
     let folder = tempfile::tempdir().expect("there is room for a program");
     let program = folder.path().join("program");
     let (mut counted, mut listed) = (0, 0);
     for compiler in COMPILERS {
-        for level in LEVELS {
+        for level in levels {
             compile(compiler, level, &source, &program);
             let scan = Scan::of(&program);
             let loops = scan.sites.iter().filter(|s| s.construct == "loop");
@@ -58,7 +86,7 @@ fn repeated_loops_are_all_counted_or_listed() {
             }
         }
     }
-    assert!(counted > listed, "{counted} counted, {listed} listed");
+    (counted, listed)
 }
 
 /// A loop with chunks and constant bounds that is repeated: compilers compare its first chunk once, in front of all repetitions.
@@ -143,6 +171,54 @@ int main(int argc, char **argv) {
                 sums.len() == 3 && sums.values().all(|&s| s == wanted),
                 "{what}: {sums:?}"
             );
+        }
+    }
+}
+
+/// Where the distance of an array's elements is known at run time only, gcc at -O3 has a form of the loop for neighbours: behind one
+/// comparison of the first chunk there are two cycles.
+#[test]
+fn chunks_in_several_forms_are_all_counted() {
+    let source = r#"subroutine add(n, s, a, x)
+  integer :: n
+  integer(8) :: s, k
+  real(8) :: a(:, :), x
+  !$omp parallel do schedule(static, 5)
+  do k = 2, n, s
+    a(1, k) = a(1, k) + x
+  end do
+end subroutine
+program p
+  interface
+    subroutine add(n, s, a, x)
+      integer :: n
+      integer(8) :: s
+      real(8) :: a(:, :), x
+    end subroutine
+  end interface
+  real(8) :: a(10, 80)
+  a = 1
+  call add(37, 3_8, a, 2d0)
+  call add(37, 3_8, a(1:9:2, :), 2d0)
+  print *, sum(a)
+end program
+"#;
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (file, program) = (folder.path().join("t.f90"), folder.path().join("program"));
+    std::fs::write(&file, source).expect("there is room for a source");
+    for compiler in ["gfortran", "gfortran-11"] {
+        for level in ["-O2", "-O3", "-Ofast"] {
+            compile(compiler, level, &file, &program);
+            let scan = Scan::of(&program);
+            let skipped = scan.sites.iter().filter(|s| s.outcome == "skipped");
+            let skipped: Vec<_> = skipped.filter(|s| s.construct == "loop").collect();
+            assert!(skipped.is_empty(), "{compiler} {level}: {skipped:?}");
+            for threads in [1, 3] {
+                let (_, xus) = table::xus_of(&program, &[], threads);
+                let ranges = xus.iter().filter(|x| x.construct == "range");
+                let sum = ranges.map(|x| x.number("iterations")).sum::<u64>();
+                assert_eq!(sum, 2 * 12, "{compiler} {level}, {threads} threads");
+            }
         }
     }
 }

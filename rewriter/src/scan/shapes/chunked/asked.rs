@@ -100,13 +100,14 @@ pub(super) fn goes_around(a: &Analysis<'_, '_>, cycle: &NaturalLoop) -> bool {
         let ways = a.body.blocks[block].succs.iter();
         master::filter(decision).is_some()
             && !cycle.blocks.contains(&block)
-            && a.dom.dominates(block, cycle.header)
             && ways.filter(|&&s| leads_into(a, block, s, cycle)).count() == 2
     };
     let mut questions = a.decisions.iter().filter(|&(&b, d)| divides(b, d));
     questions.any(|(&q, _)| {
-        let mut behind = a.decisions.iter().filter(|&(&b, _)| a.dom.dominates(q, b));
-        behind.any(|(&b, d)| others(b, d))
+        // Where it is asked several times, none of the questions is in front of everything.
+        let none = BTreeSet::new();
+        let mut others = a.decisions.iter().filter(|&(&b, d)| others(b, d));
+        others.any(|(&b, _)| a.leads_to(q, b, &none))
     })
 }
 

@@ -4,6 +4,7 @@
 use super::super::uses::{changed, is_read, is_write, slot};
 use super::super::{Analysis, is_call};
 use super::anew::Anew;
+use crate::scan::checked;
 use crate::scan::dataflow;
 use crate::scan::value::State;
 use iced_x86::{
@@ -139,11 +140,19 @@ impl Places {
         }
     }
 
-    /// What a call returns comes from it if it is that number.
+    /// What a call returns comes from it if it is that number, or computed from it.
     fn call(&mut self, a: &Analysis<'_, '_>, insn: &Instruction, state: &State) {
+        let computes = checked::called(a.module, insn).is_some();
+        let reads = computes
+            && [Register::RDI, Register::RSI]
+                .map(|r| self.holds(r))
+                .contains(&true);
         let changed = changed(a.module, insn);
         for n in (0..16).filter(|n| changed & 1 << n != 0) {
             self.known.registers.remove(&(Register::RAX + n));
+        }
+        if reads {
+            self.known.set_register(Register::RAX, true);
         }
         if let dataflow::Callee::Runtime(n) = dataflow::callee(a.module, insn, Some(state)) {
             let query = a.module.entries.callees[n].query();

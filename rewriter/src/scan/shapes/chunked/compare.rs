@@ -3,6 +3,8 @@
 use super::super::{Analysis, Decision, NaturalLoop, is_call};
 use super::FORMS;
 use crate::model::ProbeSpec;
+use crate::scan::cfg::Exit;
+use crate::scan::checked;
 use crate::scan::dataflow;
 use crate::scan::value::Value;
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
@@ -16,12 +18,12 @@ pub(super) const SEVERAL: &str = "its chunks end in several places";
 pub(super) const UNCLEAR: &str = "its comparison with the bound is of a form without probe";
 
 /// Every chunk passes one comparison: the first one, or one that leaves the cycle. Their probes, by address; `minimum`: chunks may
-/// have more than one iteration.
+/// have more than one iteration; `is_only`: the loop has no other form.
 pub(super) fn comparisons(
     a: &Analysis<'_, '_>,
     at: u64,
     cycle: &NaturalLoop,
-    minimum: bool,
+    (minimum, is_only): (bool, bool),
 ) -> Result<BTreeMap<u64, ProbeSpec>, &'static str> {
     let address = |block: usize| {
         a.decisions
@@ -44,8 +46,11 @@ pub(super) fn comparisons(
     // gcc may have another form of the loop for a single thread, say, in which nothing is compared.
     let succs = &a.body.blocks[first].succs;
     let mut entered = succs.iter().filter(|&&s| leads_into(a, first, s, cycle));
-    if !cycle.blocks.contains(&first) && !entered.all(|&s| a.post.dominates(cycle.header, s)) {
-        return Err(FORMS);
+    let enters = |&s: &usize| a.post.dominates(cycle.header, s);
+    match cycle.blocks.contains(&first) {
+        false if is_only && !entered.all(enters) => return Err(FORMS),
+        true if !is_only => return Err(FORMS),
+        _ => {}
     }
     let bounds: BTreeSet<_> = ways_out.iter().map(|&b| bound(a, b)).collect();
     if bounds != BTreeSet::from([bound(a, first)]) {
@@ -62,6 +67,36 @@ pub(super) fn comparisons(
         out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
     }
     Ok(out)
+}
+
+/// Whether who comes from the first comparison, at `at`, to one of these cycles comes to one of them on all ways, and from there to
+/// another one or back to the same by that comparison only.
+pub(super) fn is_one_entered(a: &Analysis<'_, '_>, at: u64, cycles: &[&NaturalLoop]) -> bool {
+    let Some(first) = a.body.block_at(at) else {
+        return false;
+    };
+    let compared = BTreeSet::from([first]);
+    let is_header = |b: usize| cycles.iter().any(|c| c.header == b);
+    let stays_apart = |c: &&NaturalLoop| {
+        let mut others = cycles.iter().filter(|o| o.header != c.header);
+        others
+            .all(|o| c.blocks.is_disjoint(&o.blocks) && !a.leads_to(c.header, o.header, &compared))
+    };
+    let succs = a.body.blocks[first].succs.iter().copied();
+    let enters = |s: &usize| cycles.iter().any(|c| leads_into(a, first, *s, c));
+    let mut seen = BTreeSet::new();
+    let mut work: Vec<usize> = succs.filter(enters).collect();
+    while let Some(block) = work.pop() {
+        if is_header(block) || !seen.insert(block) {
+            continue;
+        }
+        let blocks = &a.body.blocks[block];
+        if block == first || !matches!(blocks.exit, Exit::None | Exit::Dead) {
+            return false;
+        }
+        work.extend_from_slice(&blocks.succs);
+    }
+    cycles.iter().all(stays_apart)
 }
 
 /// The blocks of a cycle whose branches leave it.
@@ -130,7 +165,8 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
             let computes = loads || matches!(insn.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);
             let base = dataflow::number(insn.memory_base());
             let own = base.is_some_and(|r| matches!(state.reg(r), Value::Stack(_)));
-            let works = is_call(insn) || vector || memory && !computes && !own;
+            let calls = is_call(insn) && checked::called(a.module, insn).is_none();
+            let works = calls || vector || memory && !computes && !own;
             found |= works && (block != first || i < compare);
         });
         if block != cycle.header {
@@ -228,10 +264,12 @@ pub(super) fn probe(
     start_at: u32,
     (strict, less, unsigned): (bool, bool, bool),
 ) -> Result<ProbeSpec, &'static str> {
-    let with_zero = match insn.mnemonic() {
-        Mnemonic::Cmp => false,
-        Mnemonic::Test => true,
-        Mnemonic::Add | Mnemonic::Shl if insn.op0_kind() == OpKind::Register => true,
+    // What is compared with, where no operand is.
+    let implied = match insn.mnemonic() {
+        Mnemonic::Cmp => None,
+        Mnemonic::Test => Some(0),
+        Mnemonic::Add | Mnemonic::Shl if insn.op0_kind() == OpKind::Register => Some(0),
+        Mnemonic::Dec if start_at == 0 && insn.op0_kind() == OpKind::Register => Some(1),
         _ => return Err(UNCLEAR),
     };
     let bound_at = 1 - start_at;
@@ -239,9 +277,9 @@ pub(super) fn probe(
         return Err(UNCLEAR);
     }
     let mut args = [NO_ARG; 8];
-    let (mut param, mut second) = (0, 0);
-    let ends_with_constant = match insn.op_kind(bound_at) {
-        _ if with_zero => true,
+    let (mut param, mut second) = (0, implied.unwrap_or(0));
+    let ends_with_constant = match insn.try_op_kind(bound_at).unwrap_or(OpKind::Immediate8) {
+        _ if implied.is_some() => true,
         OpKind::Register | OpKind::Memory => false,
         _ => {
             second = insn.immediate(bound_at).cast_signed();
@@ -249,7 +287,7 @@ pub(super) fn probe(
         }
     };
     for (at, arg) in [(start_at, 0), (bound_at, 1)] {
-        if at == bound_at && with_zero {
+        if at == bound_at && implied.is_some() {
             continue;
         }
         if insn.op_kind(at) == OpKind::Memory {

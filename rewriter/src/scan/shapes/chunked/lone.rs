@@ -12,7 +12,7 @@
 //! thread's number is asked for in this way by a loop by hand of the same ranges (`for (i = thread; i == 0; i += threads)`) only.
 
 use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
-use super::Dealt;
+use super::Form;
 use super::anew;
 use super::compare::{self, SEVERAL, UNCLEAR, UNCOMPARED, leads_into};
 use crate::model::ProbeSpec;
@@ -29,7 +29,7 @@ pub(super) struct Lone<'x> {
     /// Its first comparison, or the cycle's beginning.
     pub at: u64,
     /// Its probes.
-    pub dealt: Dealt<'x>,
+    pub dealt: Form<'x>,
 }
 
 /// The loops of this form, in the order of their cycles.

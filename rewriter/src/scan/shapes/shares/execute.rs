@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::flags::{Flags, mask};
+use crate::scan::checked::{self, Checked};
 use crate::scan::dataflow::{self, Callee};
 use crate::scan::shapes::is_call;
 use crate::scan::slots::Slot;
@@ -81,10 +82,15 @@ impl Run<'_, '_, '_> {
         };
     }
 
-    fn set(&mut self, m: &mut Machine, state: &State, insn: &Instruction, value: Option<u64>) {
+    /// Remembers that a start was computed, if this is one.
+    fn note_start(&mut self, value: Option<u64>) {
         let n = self.numbers;
         let start = n.quotient * n.thread + self.remainder;
         self.starts |= value.is_some_and(|v| v & mask(self.size) == start);
+    }
+
+    fn set(&mut self, m: &mut Machine, state: &State, insn: &Instruction, value: Option<u64>) {
+        self.note_start(value);
         match insn.op0_kind() {
             OpKind::Register => self.set_register(m, state, insn.op0_register(), value),
             OpKind::Memory => {
@@ -194,12 +200,39 @@ impl Run<'_, '_, '_> {
                 m.flags = None;
                 self.set(m, state, insn, value);
             }
+            Mnemonic::Imul | Mnemonic::Mul if size == 1 => {
+                let factors = x.zip(self.read(m, state, Register::AL));
+                if let Some((x, y)) = factors {
+                    self.note(x, y);
+                }
+                m.flags = None;
+                let value = factors.map(|(x, y)| x.wrapping_mul(y));
+                self.set_register(m, state, Register::AX, value);
+            }
             Mnemonic::Cdqe => {
                 let value = self.read(m, state, Register::EAX);
                 self.set_register(m, state, Register::RAX, value);
             }
             Mnemonic::Div | Mnemonic::Idiv => self.divide(m, insn, state, size),
             _ if insn.is_jcc_short_or_near() || insn.is_jmp_short_or_near() => {}
+            _ if let Some(what) = checked::called(self.a.module, insn) => {
+                let [x, y] = [Register::RDI, Register::RSI].map(|r| self.read(m, state, r));
+                if what == Checked::Product
+                    && let Some((x, y)) = x.zip(y)
+                {
+                    self.note(x, y);
+                }
+                for n in [0, 1, 2, 6, 7, 8, 9, 10, 11] {
+                    m.regs[n] = None;
+                }
+                m.flags = None;
+                let value = match what {
+                    Checked::Negative => x.map(|x| what.of(x, 0)),
+                    _ => x.zip(y).map(|(x, y)| what.of(x, y)),
+                };
+                self.set_register(m, state, Register::RAX, value);
+                self.note_start(value);
+            }
             _ if is_call(insn) => {
                 let query = match dataflow::callee(self.a.module, insn, Some(state)) {
                     Callee::Runtime(n) => self.a.module.entries.callees[n].query(),
