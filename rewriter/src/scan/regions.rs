@@ -118,7 +118,9 @@ fn count_dimensions(own: Range<usize>, drafts: &mut [Draft]) {
         if let (true, Some(Action::Call { probe, .. })) = (is_wait, &mut drafts[d].action) {
             match most.and_then(|n| u8::try_from(n).ok()) {
                 Some(n) if n <= USUAL_ARGUMENTS => probe.nargs = n,
-                Some(n) if n <= MOST_ARGUMENTS => probe.nargs = MANY_ARGUMENTS,
+                Some(n) if n <= MOST_ARGUMENTS => {
+                    (probe.nargs, probe.param) = (MANY_ARGUMENTS, n.into());
+                }
                 _ => drafts[d].skip("the number of its arguments is not known"),
             }
         }

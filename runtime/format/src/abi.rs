@@ -201,7 +201,7 @@ pub const FLAG_CHUNKS: u8 = 8;
 /// [`SiteDesc::flags`]: the call goes through a register or variable, and what makes the address leads to the stub.
 pub const FLAG_RELAYED: u8 = 16;
 
-/// [`SiteDesc::nargs`]: that many or more.
+/// [`SiteDesc::nargs`]: that many or more, [`Constants::param`] says how many.
 pub const MANY_ARGUMENTS: u8 = 15;
 /// Most arguments that a probe hands on, where it is one of variadic calls ([`Probe::Enclosed`]); others hand on 12.
 pub const MOST_ARGUMENTS: u8 = 64;
@@ -237,8 +237,8 @@ pub struct SiteDesc {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Constants {
-    /// The filter of [`Probe::InlineMaster`], the other site of [`Probe::InlineLoopAgain`], a distance of
-    /// [`Probe::InlineChunk`].
+    /// The number of a call's arguments ([`MANY_ARGUMENTS`]), the filter of [`Probe::InlineMaster`], the other site of
+    /// [`Probe::InlineLoopAgain`], a distance of [`Probe::InlineChunk`].
     pub param: i64,
     /// The offset of [`Probe::InlineChunk`], loops that follow ([`followers`]).
     pub second: i64,
@@ -272,7 +272,7 @@ impl SiteDesc {
     }
 
     /// How many integer arguments the target takes (those from the seventh on are on the stack); [`MANY_ARGUMENTS`] stands
-    /// for all numbers up to [`MOST_ARGUMENTS`].
+    /// for a number up to [`MOST_ARGUMENTS`] in the constants.
     #[inline(always)]
     pub const fn nargs(&self) -> u8 {
         self.sizes >> 4

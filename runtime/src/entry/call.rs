@@ -1,5 +1,6 @@
 //! A call of the program as it arrives here, and how it goes on to the original target.
 
+use super::site::constants;
 use crate::probes::parallel::invoke;
 use core::ptr::addr_of;
 use ompfuse_format::abi::{FLAG_INDIRECT, MANY_ARGUMENTS, MOST_ARGUMENTS, NO_ARG, SiteDesc};
@@ -96,17 +97,18 @@ impl Call {
         }
     }
 
-    /// Calls the original target with as many arguments as a call can have here.
+    /// Calls the original target with more arguments than other calls have: the site's constants say how many.
     #[cold]
     #[inline(never)]
     fn forward_many(&self) -> u64 {
         let mut rest = [0; MOST_ARGUMENTS as usize - 2];
+        let count = usize::try_from(constants(self.site()).param).unwrap_or(0);
+        let rest = &mut rest[..count.clamp(2, MOST_ARGUMENTS.into()) - 2];
         for (at, word) in rest.iter_mut().enumerate() {
             *word = self.arg(2 + at);
         }
         let [first, second] = [self.regs[0], self.regs[1]];
-        // SAFETY: the target is the function that the program called, which ignores arguments that it doesn't take. Above a
-        // call's arguments lie the caller's frame and those that it was called from, which end in the C library's.
+        // SAFETY: the target is the function that the program called, with its arguments.
         unsafe {
             invoke(
                 self.target() as u64,
