@@ -7,6 +7,7 @@ mod around;
 mod asked;
 mod bound;
 mod compare;
+mod forms;
 pub(super) mod lone;
 mod multiple;
 
@@ -19,7 +20,8 @@ use crate::scan::draft::Draft;
 use crate::scan::value::{State, Value};
 use around::Listed;
 use bound::FromThread;
-use compare::{UNCLEAR, UNCOMPARED, comparisons};
+use compare::UNCOMPARED;
+use forms::{Dealt, Found, dealt};
 use iced_x86::{ConditionCode, Instruction, Mnemonic};
 use multiple::Multiples;
 use ompfuse_format::Construct;
@@ -136,9 +138,6 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         add(a, construct, at, Err(why), drafts);
     }
 }
-
-/// The cycles of a loop, whether a minimum is chosen, and the question that only some threads come to it behind, with the way they take.
-type Found<'x> = (Vec<&'x NaturalLoop>, bool, Option<(usize, usize)>);
 
 /// Whether a cycle comes behind another one, and apart from it, where control doesn't pass the comparison at `at` between them. Where
 /// it comes back from the one to the other, they are forms of one loop.
@@ -263,56 +262,6 @@ fn is_dealt_to_teams(a: &Analysis<'_, '_>) -> bool {
         })
     };
     asks(Query::TeamNum) && !asks(Query::ThreadNum)
-}
-
-/// Why chunks have no probe where threads take different ways to them.
-const FORMS: &str = "it has other forms that its chunks may be executed in";
-
-/// The cycles of a loop's chunks, one for each of its forms, and its probes by address; or why there are none.
-type Dealt<'x> = Result<(Vec<&'x NaturalLoop>, BTreeMap<u64, ProbeSpec>), &'static str>;
-
-/// One form of a loop.
-type Form<'x> = Result<(&'x NaturalLoop, BTreeMap<u64, ProbeSpec>), &'static str>;
-
-/// The loop whose first comparison with the bound is at `at`. Behind that gcc may ask for something that is the same in all iterations
-/// (the distance of an array's elements, often), and have a form of the loop for each answer.
-fn dealt<'x>(a: &Analysis<'_, '_>, at: u64, forms: &[Found<'x>]) -> Dealt<'x> {
-    if forms.iter().any(|(_, _, asked)| asked.is_some()) {
-        return Err(FORMS);
-    }
-    let mut cycles = Vec::new();
-    let mut probes = BTreeMap::new();
-    for (candidates, minimum, _) in forms {
-        let (cycle, own) = form(a, at, candidates, *minimum, forms.len() == 1)?;
-        if probes.get(&at).is_some_and(|p| own.get(&at) != Some(p)) {
-            return Err(UNCLEAR);
-        }
-        cycles.push(cycle);
-        probes.extend(own);
-    }
-    match forms.len() == 1 || compare::is_one_entered(a, at, &cycles) {
-        true => Ok((cycles, probes)),
-        false => Err(FORMS),
-    }
-}
-
-/// A form of that loop, or its only one; one of the cycles is that of its chunks.
-fn form<'x>(
-    a: &Analysis<'_, '_>,
-    at: u64,
-    cycles: &[&'x NaturalLoop],
-    minimum: bool,
-    is_only: bool,
-) -> Form<'x> {
-    let mut why = UNCLEAR;
-    for cycle in cycles {
-        match comparisons(a, at, cycle, (minimum, is_only)) {
-            Ok(probes) => return Ok((cycle, probes)),
-            Err(reason) if why != UNCOMPARED => why = reason,
-            Err(_) => {}
-        }
-    }
-    Err(why)
 }
 
 /// Adds a loop that begins at `at`, with its probes or the reason why it has none.

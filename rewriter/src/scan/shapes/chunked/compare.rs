@@ -1,9 +1,8 @@
 //! The comparisons of chunks' starts with the bound, and the probes before them.
 
 use super::super::{Analysis, Decision, NaturalLoop, is_call};
-use super::FORMS;
+use super::forms::FORMS;
 use crate::model::ProbeSpec;
-use crate::scan::cfg::Exit;
 use crate::scan::checked;
 use crate::scan::dataflow;
 use crate::scan::value::Value;
@@ -67,36 +66,6 @@ pub(super) fn comparisons(
         out.insert(address(block).ok_or(UNCLEAR)?, comparison(a, block, cycle)?);
     }
     Ok(out)
-}
-
-/// Whether who comes from the first comparison, at `at`, to one of these cycles comes to one of them on all ways, and from there to
-/// another one or back to the same by that comparison only.
-pub(super) fn is_one_entered(a: &Analysis<'_, '_>, at: u64, cycles: &[&NaturalLoop]) -> bool {
-    let Some(first) = a.body.block_at(at) else {
-        return false;
-    };
-    let compared = BTreeSet::from([first]);
-    let is_header = |b: usize| cycles.iter().any(|c| c.header == b);
-    let stays_apart = |c: &&NaturalLoop| {
-        let mut others = cycles.iter().filter(|o| o.header != c.header);
-        others
-            .all(|o| c.blocks.is_disjoint(&o.blocks) && !a.leads_to(c.header, o.header, &compared))
-    };
-    let succs = a.body.blocks[first].succs.iter().copied();
-    let enters = |s: &usize| cycles.iter().any(|c| leads_into(a, first, *s, c));
-    let mut seen = BTreeSet::new();
-    let mut work: Vec<usize> = succs.filter(enters).collect();
-    while let Some(block) = work.pop() {
-        if is_header(block) || !seen.insert(block) {
-            continue;
-        }
-        let blocks = &a.body.blocks[block];
-        if block == first || !matches!(blocks.exit, Exit::None | Exit::Dead) {
-            return false;
-        }
-        work.extend_from_slice(&blocks.succs);
-    }
-    cycles.iter().all(stays_apart)
 }
 
 /// The blocks of a cycle whose branches leave it.

@@ -12,9 +12,9 @@
 //! thread's number is asked for in this way by a loop by hand of the same ranges (`for (i = thread; i == 0; i += threads)`) only.
 
 use super::super::{Analysis, Decision, NaturalLoop, is_call, master};
-use super::Form;
 use super::anew;
 use super::compare::{self, SEVERAL, UNCLEAR, UNCOMPARED, leads_into};
+use super::forms::Form;
 use crate::model::ProbeSpec;
 use crate::scan::dataflow;
 use crate::scan::value::Value;
