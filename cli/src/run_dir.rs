@@ -1,5 +1,7 @@
 //! Folders for runs, and the header that each gets.
 
+mod links;
+
 use crate::atomic;
 use crate::input;
 use crate::launch::{self, Ended};
@@ -29,7 +31,7 @@ pub(crate) fn make_output(wanted: Option<&Path>) -> Result<PathBuf> {
 fn make_output_in(base: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
     let made = match wanted {
         Some(folder) => {
-            refuse_link(folder)?;
+            links::refuse(folder)?;
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
             folder.to_owned()
@@ -54,20 +56,6 @@ fn make_output_in(base: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
         );
     }
     Ok(absolute)
-}
-
-/// A link may be somebody else's, and lead to another place by the time that something is written.
-fn refuse_link(folder: &Path) -> Result<()> {
-    // Without slashes at the end, which would have it followed.
-    let folder: PathBuf = folder.components().collect();
-    if let Ok(to) = std::fs::read_link(&folder) {
-        bail!(
-            "cannot record into {}: it is a symbolic link; name the folder that it leads to, {}",
-            folder.display(),
-            to.display()
-        );
-    }
-    Ok(())
 }
 
 /// Makes the next free `run-0001`, ...

@@ -4,7 +4,7 @@ use ompfuse_tests::fixture::Fixture;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::{command, skip, table};
 use std::ffi::OsStr;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -158,6 +158,15 @@ fn private_files() {
     assert!(output.text().ends_with("right\n"), "{output:?}");
     assert!(output.errors().contains("is a symbolic link"), "{output:?}");
     assert_eq!(names(&elsewhere), [""; 0], "written through a link");
+    // Links above the folder are followed, but somebody else's. Only root can give links away.
+    let inside = link.join("out");
+    table::record(&program, &["10"], 2, &inside, &table::ONE_EVENT).ok("a link of one's own");
+    if lchown(&link, Some(12345), None).is_ok() {
+        let refused = table::record(&program, &["10"], 2, &inside, &table::ONE_EVENT);
+        assert_eq!((refused.status, refused.text()), (1, String::new()));
+        let why = format!("{} is a symbolic link of user 12345", link.display());
+        assert!(refused.errors().contains(&why), "{refused:?}");
+    }
 }
 
 /// What the environment says is taken only if it is sensible; the program runs in any case.
