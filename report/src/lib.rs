@@ -15,7 +15,7 @@ pub mod pictures;
 #[cfg(test)]
 mod tests;
 pub mod text;
-mod units;
+pub mod units;
 
 pub use model::{
     Class, EventState, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, Region, RegionThread,

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// Seconds with a fitting unit, three significant digits: `1.23 s`, `45.6 ms`, `789 µs`, `12 ns`.
-pub(crate) fn seconds(s: f64) -> String {
+pub fn seconds(s: f64) -> String {
     if s == 0.0 {
         return "0".to_owned();
     }
@@ -16,7 +16,7 @@ pub(crate) fn seconds(s: f64) -> String {
 }
 
 /// A count with a fitting unit: `999`, `1.23 k`, `45.6 M`.
-pub(crate) fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     if n < 10_000 {
         return n.to_string();
     }
@@ -31,7 +31,7 @@ pub(crate) fn count(n: u64) -> String {
 }
 
 /// A share from 0 to 1 as percent.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 

@@ -2,6 +2,21 @@
 
 use super::{Picture, Row};
 use crate::output;
+use ompfuse_report::units::{count, percent};
+use std::collections::BTreeMap;
+
+/// Heads of the columns that there always are: what tells a region stands in front, where every terminal has room for it.
+const FIXED: [&str; 9] = [
+    "share",
+    "wait",
+    "construct",
+    "location",
+    "per s",
+    "entered",
+    "XUs",
+    "imbal.",
+    "threads",
+];
 
 impl Picture {
     /// One line about the whole.
@@ -19,35 +34,31 @@ impl Picture {
         )
     }
 
-    /// The events that any region has.
-    pub(crate) fn events(&self) -> Vec<&str> {
-        let mut events: Vec<&str> = Vec::new();
-        for name in self.regions.iter().flat_map(|r| r.events.keys()) {
-            if !events.contains(&name.as_str()) {
-                events.push(name);
-            }
+    /// The events that have been counted, and those of which all counts are 0.
+    pub(crate) fn events(&self) -> (Vec<&str>, Vec<&str>) {
+        let mut counted: BTreeMap<&str, bool> = BTreeMap::new();
+        for (name, &count) in self.regions.iter().flat_map(|r| &r.events) {
+            *counted.entry(name).or_default() |= count > 0;
         }
-        events
+        let (some, never): (Vec<_>, Vec<_>) = counted.into_iter().partition(|event| event.1);
+        let names = |events: Vec<(_, _)>| events.into_iter().map(|event| event.0).collect();
+        (names(some), names(never))
     }
 
-    /// Heads of the table's columns. `events`: as [`Picture::events`] has them.
-    pub(crate) fn heads(&self, events: &[&str]) -> Vec<String> {
-        let fixed = [
-            "share", "wait", "per s", "entered", "XUs", "imbal.", "threads",
-        ];
-        let fixed = fixed.into_iter().map(str::to_owned);
-        let events = events.iter().map(|&e| e.to_owned());
-        let place = ["construct", "location"].map(str::to_owned);
-        fixed.chain(events).chain(place).collect()
+    /// Heads of the table's columns: what a region is and does, then its events.
+    pub(crate) fn heads(events: &[&str]) -> Vec<String> {
+        let heads = FIXED.iter().chain(events);
+        heads.map(|&head| head.to_owned()).collect()
     }
 
     /// Cells of a region; `events` are those of all regions, which are looked through once, not for each row.
-    pub(crate) fn cells(&self, row: &Row, events: &[&str]) -> Vec<String> {
-        let percent = |x: f64| format!("{:.1}%", 100.0 * x);
+    pub(crate) fn cells(row: &Row, events: &[&str]) -> Vec<String> {
         let number = |n: u64| if n == 0 { String::new() } else { n.to_string() };
-        let mut cells = vec![
+        let fixed: [String; FIXED.len()] = [
             percent(row.share),
             percent(row.wait_share),
+            row.construct.unwrap_or("unknown").to_owned(),
+            row.location(),
             format!("{:.0}", row.rate_per_s),
             number(row.entered),
             number(row.xus),
@@ -58,24 +69,30 @@ impl Picture {
             },
             row.threads.to_string(),
         ];
-        let count = |e: &str| row.events.get(e).map_or_else(String::new, u64::to_string);
-        cells.extend(events.iter().copied().map(count));
-        cells.push(row.construct.unwrap_or("unknown").to_owned());
-        cells.push(row.location());
-        cells
+        let of_event = |e: &&str| row.events.get(*e).map_or_else(String::new, |&n| count(n));
+        let counts = events.iter().map(of_event);
+        fixed.into_iter().chain(counts).collect()
     }
 
     /// As text.
     pub(crate) fn text(&self) -> String {
-        let events = self.events();
-        let heads = self.heads(&events);
+        let (events, never) = self.events();
+        let heads = Picture::heads(&events);
         let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
         let mut table = output::table(&heads);
         for row in &self.regions {
-            table.add_row(self.cells(row, &events));
+            table.add_row(Picture::cells(row, &events));
         }
+        let never = match never[..] {
+            [] => String::new(),
+            _ => format!("never: {}\n", never.join(", ")),
+        };
         let damaged: String = self.damaged.iter().map(|d| format!("{d}\n")).collect();
-        format!("{}\n{}{damaged}", self.title(), output::lines(&table))
+        format!(
+            "{}\n{}{never}{damaged}",
+            self.title(),
+            output::lines(&table)
+        )
     }
 }
 

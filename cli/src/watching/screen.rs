@@ -10,6 +10,11 @@ use ratatui::widgets::{Cell, Row, Table};
 use ratatui::{DefaultTerminal, Frame};
 use std::time::{Duration, Instant};
 
+/// What is longer is cut off: names of C++ functions may have thousands of letters.
+const WIDEST: usize = 40;
+/// Between columns.
+const SPACING: u16 = 2;
+
 /// Shows the table until the user has seen enough, or nothing is recorded any more; that is said then.
 pub(crate) fn show(mut watching: Watching, interval: Duration) -> Result<Option<String>> {
     let mut terminal = ratatui::try_init().context("cannot prepare the terminal")?;
@@ -79,30 +84,48 @@ fn draw(frame: &mut Frame<'_>, picture: &Picture, total: bool) {
         Line::styled(format!("{} {about}", picture.title()), bold),
         title,
     );
-    let events = picture.events();
-    let heads = picture.heads(&events);
+    let (events, never) = picture.events();
+    let heads = Picture::heads(&events);
     // One line is the heads'. Of thousands of regions only those are put into words that there is room for.
     let room = usize::from(table.height.saturating_sub(1));
     let shown = picture.regions.iter().take(room);
-    let rows: Vec<Vec<String>> = shown.map(|r| picture.cells(r, &events)).collect();
+    let rows: Vec<Vec<String>> = shown.map(|r| Picture::cells(r, &events)).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|r| r.get(column));
         let longest = cells
             .chain(heads.get(column))
             .map(|c| c.chars().count())
             .max();
-        Constraint::Length(longest.unwrap_or(0) as u16)
+        longest.unwrap_or(0).min(WIDEST) as u16
     };
-    let widths: Vec<Constraint> = (0..heads.len()).map(width).collect();
+    // Events at the end have no column where there is no room for all of it; what tells a region always has one.
+    let mut widths: Vec<u16> = (0..heads.len()).map(width).collect();
+    let needed = |widths: &[u16]| {
+        let widths = widths
+            .iter()
+            .map(|&w| usize::from(w) + usize::from(SPACING));
+        widths.sum::<usize>()
+    };
+    let most = usize::from(table.width) + usize::from(SPACING);
+    while widths.len() > heads.len() - events.len() && needed(&widths) > most {
+        widths.pop();
+    }
+    let left_out = heads.len() - widths.len() + never.len();
     let row = |cells: Vec<String>| Row::new(cells.into_iter().map(Cell::from));
-    let drawn = Table::new(rows.clone().into_iter().map(row), widths)
-        .header(row(heads.clone()).style(bold))
-        .column_spacing(2);
+    let drawn = Table::new(rows.into_iter().map(row), widths)
+        .header(row(heads).style(bold))
+        .column_spacing(SPACING);
     frame.render_widget(drawn, table);
     let keys = "q: end   t: since the begin, or the last picture";
-    let more = match picture.regions.len().saturating_sub(room) {
-        0 => String::new(),
-        more => format!("   {more} more regions with less time: --once prints all"),
+    let regions = match picture.regions.len().saturating_sub(room) {
+        0 => None,
+        more => Some(format!("{more} more regions with less time")),
+    };
+    let events = (left_out > 0).then(|| format!("{left_out} more events"));
+    let more: Vec<String> = regions.into_iter().chain(events).collect();
+    let more = match more[..] {
+        [] => String::new(),
+        _ => format!("   {}: --once prints all", more.join(", ")),
     };
     let last = picture.damaged.first().cloned();
     let last = last.unwrap_or_else(|| format!("{keys}{more}"));
@@ -135,8 +158,9 @@ mod tests {
         assert!(text.contains("share") && text.contains("q: end"), "{text}");
     }
 
-    #[test]
-    fn regions_without_room_are_counted() {
+    /// A picture with so many regions, named f0, f1, ..., and these counts in each.
+    fn picture(regions: u32, counts: &[(&str, u64)]) -> Picture {
+        let events = counts.iter().map(|&(name, n)| (name.to_owned(), n));
         let region = |n: u32| crate::watching::Row {
             pid: 1,
             module: None,
@@ -151,16 +175,46 @@ mod tests {
             wait_share: 0.0,
             imbalance: 0.0,
             threads: 1,
-            events: [("cycles".to_owned(), 12)].into(),
+            events: events.clone().collect(),
         };
-        let picture = Picture {
+        Picture {
             processes: Vec::new(),
             threads: 1,
             seconds: 1.0,
             lost: 0,
             damaged: Vec::new(),
-            regions: (0..10).map(region).collect(),
-        };
+            regions: (0..regions).map(region).collect(),
+        }
+    }
+
+    #[test]
+    fn events_without_room_or_counts_are_left_out_before_anything_else() {
+        let counts = [
+            ("cycles", 12_345_678),
+            ("instructions", 12),
+            ("major-faults", 0),
+        ];
+        let picture = picture(2, &counts);
+        for (width, shown) in [(110, 2), (88, 1), (76, 0), (70, 0)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, 6)).unwrap();
+            terminal.draw(|frame| draw(frame, &picture, true)).unwrap();
+            let text = format!("{}", terminal.backend());
+            assert!(text.contains("task") && text.contains("f1"), "{text}");
+            let names = counts.iter().filter(|c| text.contains(c.0));
+            assert_eq!(names.count(), shown, "{width}: {text}");
+            assert_eq!(text.contains("12.3 M"), shown > 0, "{text}");
+            assert!(
+                text.contains(&format!("{} more events", 3 - shown)),
+                "{text}"
+            );
+        }
+        let text = picture.text();
+        assert!(text.ends_with("never: major-faults\n"), "{text}");
+    }
+
+    #[test]
+    fn regions_without_room_are_counted() {
+        let picture = picture(10, &[("cycles", 12)]);
         for (height, shown) in [(7, 4), (13, 10), (14, 10)] {
             let mut terminal = Terminal::new(TestBackend::new(120, height)).unwrap();
             terminal.draw(|frame| draw(frame, &picture, true)).unwrap();
