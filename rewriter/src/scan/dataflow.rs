@@ -1,8 +1,8 @@
 //! Forward constant propagation over a function's registers and stack slots.
 
 use super::Module;
+use super::asked::{Asked, Learnt};
 use super::cfg::Body;
-use super::first::AsksZero;
 use super::ops::{Op, Ops};
 use super::slots::Slot;
 use super::step::{Exposed, Step};
@@ -211,9 +211,7 @@ impl Flow {
         };
         let queries = ops.list.iter().any(Op::may_query);
         let asks: Vec<_> = match queries {
-            true => (0..body.blocks.len())
-                .map(|b| AsksZero::of(body, b))
-                .collect(),
+            true => (0..body.blocks.len()).map(|b| Asked::of(body, b)).collect(),
             false => Vec::new(),
         };
         let order = Order::of(body);
@@ -252,7 +250,7 @@ impl Flow {
     fn pass(
         body: &Body,
         ops: &Ops,
-        asks: &[Option<AsksZero>],
+        asks: &[Option<Asked>],
         order: &Order,
         step: &mut Step<'_, '_>,
     ) -> (Vec<Option<State>>, Option<(u64, u64)>) {
@@ -278,17 +276,25 @@ impl Flow {
             for op in &ops[..before] {
                 step.run(&mut state, op);
             }
-            let enters = asked.filter(|a| a.asks_thread(&state)).map(|a| a.enters);
+            let learnt = asked.and_then(|a| a.learns(&body.insns[a.compare], &state));
             for op in &ops[before..] {
                 step.run(&mut state, op);
             }
             let is_first = state.is_first;
+            let held = match learnt {
+                Some(Learnt::Register(register, _)) => state.reg(register),
+                _ => Value::Unknown,
+            };
             for &to in body.blocks[block]
                 .succs
                 .iter()
                 .chain(&body.blocks[block].pads)
             {
-                state.is_first = is_first || enters == Some(body.blocks[to].start);
+                let equal = asked.is_some_and(|a| a.enters == body.blocks[to].start);
+                state.is_first = is_first || equal && learnt == Some(Learnt::First);
+                if let Some(Learnt::Register(register, value)) = learnt {
+                    state.regs.set(register, if equal { value } else { held });
+                }
                 let changed = match &mut starts[to] {
                     Some(old) => {
                         // Right behind the divisions: further on it would be chance.

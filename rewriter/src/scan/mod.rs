@@ -6,6 +6,7 @@
 //! (`dataflow`, over the instructions' effects in `ops`); functions that call KMPC's interface, or that it hands over, are
 //! none of gcc's.
 
+mod asked;
 mod atomics;
 mod calls;
 mod candidates;
@@ -20,7 +21,6 @@ mod draft;
 mod dynamic;
 mod entries;
 mod error;
-mod first;
 mod function;
 mod functions;
 mod grid;

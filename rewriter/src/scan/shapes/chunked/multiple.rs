@@ -85,8 +85,10 @@ impl Places {
     }
 
     fn register(&self, register: Register, state: &State) -> Option<u64> {
-        if let Some(Value::Const(c)) = dataflow::number(register).map(|r| state.reg(r)) {
-            return Some(c);
+        match dataflow::number(register).map(|r| state.reg(r)) {
+            Some(Value::Const(c)) => return Some(c),
+            Some(Value::Query(_)) => return Some(0),
+            _ => {}
         }
         self.registers.get(&register.full_register()).copied()
     }
