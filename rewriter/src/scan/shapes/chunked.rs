@@ -7,9 +7,11 @@ mod around;
 mod asked;
 mod bound;
 mod compare;
+mod entered;
 mod forms;
 pub(super) mod lone;
 mod multiple;
+mod uncompared;
 
 use super::{Analysis, NaturalLoop};
 use crate::model::ProbeSpec;
@@ -109,7 +111,8 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let loops = found.iter().map(|(&at, forms)| (at, dealt(a, at, forms)));
     let lone = lone.into_iter();
     let lone = lone.map(|l| (l.at, l.dealt.map(|(cycle, probes)| (vec![cycle], probes))));
-    let loops: Vec<(u64, Dealt<'_>)> = loops.chain(lone).collect();
+    let mut loops: Vec<(u64, Dealt<'_>)> = loops.chain(lone).collect();
+    uncompared::resolve(a, (&mut loops, &mut apart), &found, drafts);
     // Work-sharing constructs aren't nested in one another: what is compared in another loop's chunk begins no loop.
     let in_chunk = |at: u64| {
         let block = a.body.block_at(at);
@@ -142,8 +145,11 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
 /// Whether a cycle comes behind another one, and apart from it, where control doesn't pass the comparison at `at` between them. Where
 /// it comes back from the one to the other, they are forms of one loop.
 fn follows(a: &Analysis<'_, '_>, at: u64, cycle: &NaturalLoop, other: &NaturalLoop) -> bool {
-    let first = a.body.block_at(at).into_iter().collect();
-    let leads = |x: &NaturalLoop, y: &NaturalLoop| a.leads_to(x.header, y.header, &first);
+    let first = a.body.block_at(at);
+    let leads = |x: &NaturalLoop, y: &NaturalLoop| {
+        let between = first.into_iter().filter(|&f| f != x.header).collect();
+        a.leads_to(x.header, y.header, &between)
+    };
     cycle.blocks.is_disjoint(&other.blocks) && leads(other, cycle) && !leads(cycle, other)
 }
 

@@ -119,6 +119,9 @@ probes! {
     /// Inline. As [`Probe::InlineLoopBegin`], but no loop begins: each one that has these bounds says so itself
     /// ([`Probe::InlineLoopAgain`]).
     InlineLoopShare = 46, "inline-loop-share";
+    /// Inline. The loop of site `region` begins as in [`Probe::InlineChunk`], with the chunk from iteration 0 on: of the first
+    /// thread of a team, whose way there has no comparison.
+    InlineFirstChunk = 47, "inline-first-chunk";
     /// `GOMP_taskloop*`: `args = [fn, data, cpyfn, flags, start, end, step]`, size and alignment of the block where
     /// [`Probe::TaskCreate`] has them. Uses [`SLOT_TASK`].
     Taskloop = 60, "taskloop";

@@ -124,6 +124,7 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
         if !seen.insert(block) {
             continue;
         }
+        let reports = is_overflows(a, block);
         a.visit(block, |i, insn, state| {
             let vector = (0..insn.op_count()).any(|n| {
                 insn.op_kind(n) == OpKind::Register && insn.op_register(n).is_vector_register()
@@ -136,7 +137,7 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
             let own = base.is_some_and(|r| matches!(state.reg(r), Value::Stack(_)));
             let calls = is_call(insn) && checked::called(a.module, insn).is_none();
             let works = calls || vector || memory && !computes && !own;
-            found |= works && (block != first || i < compare);
+            found |= works && !reports && (block != first || i < compare);
         });
         if block != cycle.header {
             let preds = a.body.blocks[block].preds.iter();
@@ -146,8 +147,23 @@ fn works_before(a: &Analysis<'_, '_>, first: usize, cycle: &NaturalLoop) -> bool
     found
 }
 
+/// Whether control comes to a block only where a sum or product has overflown: `-fsanitize=undefined` reports it there.
+fn is_overflows(a: &Analysis<'_, '_>, block: usize) -> bool {
+    let blocks = &a.body.blocks;
+    let [before] = blocks[block].preds[..] else {
+        return false;
+    };
+    a.body
+        .last(before)
+        .is_some_and(|insn| match insn.mnemonic() {
+            Mnemonic::Jno => insn.next_ip() == blocks[block].start,
+            Mnemonic::Jo => insn.near_branch_target() == blocks[block].start,
+            _ => false,
+        })
+}
+
 /// The constant that a chunk's start is compared with, as a first number that is no start; `None` if it is none.
-fn bound(a: &Analysis<'_, '_>, block: usize) -> Option<u64> {
+pub(super) fn bound(a: &Analysis<'_, '_>, block: usize) -> Option<u64> {
     let decision = a.decisions.get(&block)?;
     constant_bound(decision, Value::is_from_thread)
 }
@@ -170,12 +186,12 @@ pub(super) fn constant_bound(decision: &Decision, is_start: fn(Value) -> bool) -
 }
 
 /// Which operand of a block's comparison is the bound.
-fn bound_operand(a: &Analysis<'_, '_>, block: usize) -> Option<u32> {
+pub(super) fn bound_operand(a: &Analysis<'_, '_>, block: usize) -> Option<u32> {
     start_operand(a.decisions.get(&block)?).map(|start| 1 - start)
 }
 
 /// Which operand of a comparison is a chunk's start.
-fn start_operand(decision: &Decision) -> Option<u32> {
+pub(super) fn start_operand(decision: &Decision) -> Option<u32> {
     match decision.values {
         (x, y) if x.is_from_thread() && !y.is_from_thread() => Some(0),
         (x, y) if y.is_from_thread() && !x.is_from_thread() => Some(1),
@@ -189,13 +205,22 @@ fn comparison(
     block: usize,
     cycle: &NaturalLoop,
 ) -> Result<ProbeSpec, &'static str> {
+    comparison_if(a, block, |side| leads_into(a, block, side, cycle))
+}
+
+/// The same, where a chunk follows on the sides of the branch that this is true of.
+pub(super) fn comparison_if(
+    a: &Analysis<'_, '_>,
+    block: usize,
+    enters: impl Fn(usize) -> bool,
+) -> Result<ProbeSpec, &'static str> {
     let decision = a.decisions.get(&block).ok_or(UNCLEAR)?;
     let start_at = start_operand(decision).ok_or(UNCLEAR)?;
     // Is another chunk executed where the branch is taken, or where it is not?
     let target = decision.branch.near_branch_target();
     let enters = |start: u64| {
         let to = a.body.blocks.iter().position(|b| b.start == start);
-        to.is_some_and(|to| leads_into(a, block, to, cycle))
+        to.is_some_and(&enters)
     };
     let taken = match (enters(target), enters(decision.branch.next_ip())) {
         (true, false) => true,
