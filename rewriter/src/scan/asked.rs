@@ -1,7 +1,7 @@
 //! What a branch on equality tells of its ways.
 //!
-//! Where a thread is the first of its team, 0 stands for its number. gcc puts the constant in place of the number there, and where that
-//! path meets the others' they have one register in common. And behind a cycle that counts up to the number of threads, as those
+//! Where a thread has a certain number, that of the team's first for instance, gcc puts the constant in place of the number and computes with it, and where that
+//! path meets the others' they have registers in common. And behind a cycle that counts up to the number of threads, as those
 //! that sum up a `task_reduction`, it takes the counter in place of the number.
 
 use super::cfg::Body;
@@ -18,15 +18,15 @@ pub(super) struct Asked {
     pub compare: usize,
     /// Where control comes to if they are.
     pub enters: u64,
-    /// The register that is compared with 0; none where something else is compared.
-    zero: Option<usize>,
+    /// The register that is compared with a constant, and that; none where something else is compared.
+    constant: Option<(usize, u32)>,
 }
 
 /// What is known where both are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Learnt {
-    /// The thread is the first of its team.
-    First,
+    /// The thread has this number.
+    Thread(u32),
     /// A register has this value.
     Register(usize, Value),
 }
@@ -48,29 +48,31 @@ impl Asked {
                 && insn.op_register(op).size() >= 4
         };
         let same = || is_register(1) && insn.op0_register() == insn.op1_register();
-        let with_zero = is_register(0)
-            && match insn.mnemonic() {
-                Mnemonic::Test => same(),
-                Mnemonic::Cmp => immediate(insn, 1) == Some(0),
-                _ => false,
-            };
-        let zero = with_zero.then(|| number(insn.op0_register())).flatten();
+        let constant = match insn.mnemonic() {
+            Mnemonic::Test => same().then_some(0),
+            Mnemonic::Cmp => immediate(insn, 1).and_then(|c| u32::try_from(c).ok()),
+            _ => None,
+        };
+        let constant = constant.filter(|_| is_register(0)).and_then(|c| {
+            let register = number(insn.op0_register())?;
+            Some((register, c))
+        });
         // The register is still the one that was compared.
         let with_other = insn.mnemonic() == Mnemonic::Cmp
             && (is_register(0) || is_register(1))
             && body.insns[compare].next_ip() == branch.ip();
-        (enters != otherwise && (zero.is_some() || with_other)).then_some(Asked {
+        (enters != otherwise && (constant.is_some() || with_other)).then_some(Asked {
             compare,
             enters,
-            zero,
+            constant,
         })
     }
 
     /// What equality tells, in the state before the comparison.
     pub(super) fn learns(self, insn: &Instruction, state: &State) -> Option<Learnt> {
-        if let Some(register) = self.zero {
+        if let Some((register, constant)) = self.constant {
             let asks = state.reg(register) == Value::Query(Query::ThreadNum);
-            return asks.then_some(Learnt::First);
+            return asks.then_some(Learnt::Thread(constant));
         }
         [(0, 1), (1, 0)].into_iter().find_map(|(this, other)| {
             let (held, value) = (operand(state, insn, this), operand(state, insn, other));

@@ -280,7 +280,7 @@ impl Flow {
             for op in &ops[before..] {
                 step.run(&mut state, op);
             }
-            let is_first = state.is_first;
+            let thread = state.thread;
             let held = match learnt {
                 Some(Learnt::Register(register, _)) => state.reg(register),
                 _ => Value::Unknown,
@@ -291,9 +291,13 @@ impl Flow {
                 .chain(&body.blocks[block].pads)
             {
                 let equal = asked.is_some_and(|a| a.enters == body.blocks[to].start);
-                state.is_first = is_first || equal && learnt == Some(Learnt::First);
-                if let Some(Learnt::Register(register, value)) = learnt {
-                    state.regs.set(register, if equal { value } else { held });
+                state.thread = thread;
+                match learnt {
+                    Some(Learnt::Thread(number)) if equal => state.thread = Some(number),
+                    Some(Learnt::Register(register, value)) => {
+                        state.regs.set(register, if equal { value } else { held });
+                    }
+                    _ => {}
                 }
                 let changed = match &mut starts[to] {
                     Some(old) => {

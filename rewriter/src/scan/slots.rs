@@ -1,6 +1,6 @@
 //! Places on a function's stack, and what is known of them.
 
-use super::value::Value;
+use super::value::{Threads, Value};
 use std::rc::Rc;
 
 /// Where offsets begin within a [`Slot`].
@@ -56,8 +56,8 @@ impl Known {
     }
 
     /// What holds of it here and there.
-    fn meet(&self, their: &Known, firsts: (bool, bool)) -> Option<Known> {
-        let value = self.value().meet_of(firsts.0, their.value(), firsts.1);
+    fn meet(&self, their: &Known, threads: Threads) -> Option<Known> {
+        let value = self.value().meet_of(threads.0, their.value(), threads.1);
         (value != Value::Unknown).then(|| Known::new(self.at, value, self.size.min(their.size)))
     }
 }
@@ -117,7 +117,7 @@ impl Slots {
     }
 
     /// Keeps what holds in both; tells whether that is less than before.
-    pub(super) fn meet(&mut self, other: &Slots, firsts: (bool, bool)) -> bool {
+    pub(super) fn meet(&mut self, other: &Slots, threads: Threads) -> bool {
         if Rc::ptr_eq(&self.0, &other.0) {
             return false;
         }
@@ -138,7 +138,7 @@ impl Slots {
             };
             let met = match their {
                 Some(their) if their == mine => Some(*mine),
-                their => their.and_then(|their| mine.meet(their, firsts)),
+                their => their.and_then(|their| mine.meet(their, threads)),
             };
             match &mut less {
                 Some(less) => less.extend(met),

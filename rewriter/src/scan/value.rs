@@ -90,12 +90,21 @@ impl Value {
         }
     }
 
-    /// The same, where it may be known of the paths that theirs is the team's first thread: then 0 is its number.
-    pub(super) fn meet_of(self, is_first: bool, other: Value, is_others_first: bool) -> Value {
-        const NUMBER: Value = Value::Query(Query::ThreadNum);
+    /// The same, where it may be known of the paths which thread's they are ([`State::thread`]): then a constant stands for that number,
+    /// or for what the others compute from theirs.
+    pub(super) fn meet_of(self, mine: Option<u32>, other: Value, theirs: Option<u32>) -> Value {
         match (self, other) {
-            (NUMBER, Value::Const(0)) if is_others_first => NUMBER,
-            (Value::Const(0), NUMBER) if is_first => NUMBER,
+            (value, Value::Const(c)) | (Value::Const(c), value) if value.is_from_thread() => {
+                let known = match other {
+                    Value::Const(_) => theirs,
+                    _ => mine,
+                };
+                match (known, value) {
+                    (None, _) => self.meet(other),
+                    (Some(n), Value::Query(_)) if c != u64::from(n) => Value::FromThread,
+                    (Some(_), value) => value,
+                }
+            }
             _ => self.meet(other),
         }
     }
@@ -239,8 +248,8 @@ impl Regs {
         }
     }
 
-    /// Keeps what holds in both; tells whether that is less than before. `firsts`: whether the paths are those of the first thread.
-    fn meet(&mut self, other: &Regs, firsts: (bool, bool)) -> bool {
+    /// Keeps what holds in both; tells whether that is less than before. `threads`: whose paths they are, if it is known.
+    fn meet(&mut self, other: &Regs, threads: Threads) -> bool {
         let mut changed = false;
         let (halves, _) = self.kinds.as_chunks::<8>();
         let halves: [u64; 2] =
@@ -255,7 +264,7 @@ impl Regs {
                     continue;
                 }
                 let mine = self.get(n);
-                let met = mine.meet_of(firsts.0, other.get(n), firsts.1);
+                let met = mine.meet_of(threads.0, other.get(n), threads.1);
                 changed |= met != mine;
                 self.set(n, met);
             }
@@ -264,14 +273,17 @@ impl Regs {
     }
 }
 
+/// The threads that alone come here, and from elsewhere, where that is known ([`State::thread`]).
+pub(super) type Threads = (Option<u32>, Option<u32>);
+
 /// Registers and stack slots at one point of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct State {
     pub regs: Regs,
     /// Known places on the stack.
     pub slots: Slots,
-    /// Only the first thread of a team comes here: its number was compared with 0.
-    pub is_first: bool,
+    /// Only the thread with this number comes here: it was compared with a constant.
+    pub thread: Option<u32>,
 }
 
 impl State {
@@ -290,7 +302,7 @@ impl State {
                 kinds: [0; 16],
             },
             slots: Slots::default(),
-            is_first: false,
+            thread: None,
         }
     }
 
@@ -318,10 +330,10 @@ impl State {
 
     /// Keeps what holds in both; tells whether that is less than before.
     pub(crate) fn meet(&mut self, other: &State) -> bool {
-        let firsts = (self.is_first, other.is_first);
-        let changed = self.regs.meet(&other.regs, firsts);
-        self.is_first &= other.is_first;
-        self.slots.meet(&other.slots, firsts) | changed | (firsts.0 && !firsts.1)
+        let threads = (self.thread, other.thread);
+        let changed = self.regs.meet(&other.regs, threads);
+        self.thread = self.thread.filter(|_| threads.0 == threads.1);
+        self.slots.meet(&other.slots, threads) | changed | (self.thread != threads.0)
     }
 }
 
@@ -337,10 +349,15 @@ mod tests {
         assert_eq!(tid.meet(tid), tid);
         assert_eq!(tid.meet(Value::Const(0)), Value::Unknown);
         let zero = Value::Const(0);
-        assert_eq!(tid.meet_of(false, zero, true), tid);
-        assert_eq!(zero.meet_of(true, tid, false), tid);
-        assert_eq!(zero.meet_of(false, tid, true), Value::Unknown);
-        assert_eq!(tid.meet_of(false, Value::Const(1), true), Value::Unknown);
+        assert_eq!(tid.meet_of(None, zero, Some(0)), tid);
+        assert_eq!(zero.meet_of(Some(0), tid, None), tid);
+        assert_eq!(zero.meet_of(None, tid, Some(0)), Value::Unknown);
+        let one = Value::Const(1);
+        assert_eq!(tid.meet_of(None, one, Some(0)), Value::FromThread);
+        assert_eq!(tid.meet_of(None, one, Some(1)), tid);
+        let start = Value::FromThread;
+        assert_eq!(start.meet_of(None, one, Some(1)), start);
+        assert_eq!(start.meet_of(None, one, None), Value::Unknown);
         assert_eq!(tid.combine(Value::Unknown), Value::FromThread);
         assert_eq!(tid.combine(Value::Quotient(3)), Value::Derived(3));
     }

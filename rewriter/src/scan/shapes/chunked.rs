@@ -228,6 +228,9 @@ fn candidates<'x>(
                 continue;
             }
         };
+        if !is_loop {
+            several.extend(around::of_stride(a, block));
+        }
         out.push(Candidate {
             cycles,
             stride: block,
