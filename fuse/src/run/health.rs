@@ -156,10 +156,37 @@ pub enum Problem {
     },
 }
 
+/// The problems, with those that say the same of several events of a process made one: the names are in a row then.
+fn by_events<'p>(problems: impl Iterator<Item = &'p Problem>) -> Vec<Problem> {
+    let mut out: Vec<Problem> = Vec::new();
+    for problem in problems {
+        let same = |known: &&mut Problem| match (&**known, problem) {
+            (
+                Problem::NotCounted { pid, intervals, .. },
+                Problem::NotCounted {
+                    pid: of,
+                    intervals: so_many,
+                    ..
+                },
+            ) => (pid, intervals) == (of, so_many),
+            _ => false,
+        };
+        match (out.iter_mut().find(same), problem) {
+            (Some(Problem::NotCounted { event, .. }), Problem::NotCounted { event: next, .. }) => {
+                event.push_str(", ");
+                event.push_str(next);
+            }
+            _ => out.push(problem.clone()),
+        }
+    }
+    out
+}
+
 /// The problems in words. What is told of several processes alike is one line with their number.
 fn in_words<'p>(problems: impl Iterator<Item = &'p Problem>) -> Vec<String> {
+    let problems = by_events(problems);
     let mut alike: Vec<(&Problem, Vec<&Problem>)> = Vec::new();
-    for problem in problems {
+    for problem in &problems {
         match alike.iter_mut().find(|(first, _)| first.is_like(problem)) {
             Some((_, others)) => others.push(problem),
             None => alike.push((problem, Vec::new())),
@@ -246,9 +273,11 @@ fn threads_lost(threads: u64) -> String {
     }
 }
 
+/// Of an event, or of several in a row.
 fn not_counted(event: &str, intervals: u64) -> String {
+    let were = if event.contains(", ") { "were" } else { "was" };
     format!(
-        "{event} was not counted for {intervals} intervals (other programs had the processor's counters, or the program closed the \
+        "{event} {were} not counted for {intervals} intervals (other programs had the processor's counters, or the program closed the \
          descriptors)"
     )
 }

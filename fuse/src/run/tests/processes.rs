@@ -167,6 +167,31 @@ fn clocks_are_relative_to_the_first_process() {
     assert_eq!(run.intervals.t0_ns[fork], 200);
 }
 
+/// The events of a program that closes their descriptors stop counting together.
+#[test]
+fn events_that_were_not_counted_alike_are_one_line() {
+    let mut health = Health::default();
+    for (event, intervals) in [("task-clock", 7), ("page-faults", 7), ("cycles", 5)] {
+        let event = event.to_owned();
+        let pid = 3;
+        let problem = Problem::NotCounted {
+            pid,
+            event,
+            intervals,
+        };
+        health.problems.push(problem);
+    }
+    let notes = health.notes();
+    let starts = [
+        "process 3: task-clock, page-faults were not counted for 7 intervals",
+        "process 3: cycles was not counted for 5 intervals",
+    ];
+    assert_eq!(notes.len(), starts.len(), "{notes:?}");
+    for (note, start) in notes.iter().zip(starts) {
+        assert!(note.starts_with(start), "{note}");
+    }
+}
+
 /// A program that goes on as another one leaves a process without end each time.
 #[test]
 fn what_many_processes_have_in_common_is_one_line() {
