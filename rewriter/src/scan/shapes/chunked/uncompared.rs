@@ -47,7 +47,7 @@ pub(super) fn resolve<'x>(
         }
         // Of what nothing is known is listed where it was seen.
         if new.len() == forms.len() {
-            loops.retain(|(other, _)| *other != at);
+            loops.retain(|(other, l)| *other != at || l.is_ok());
             apart.remove(&at);
         } else {
             new.retain(|(_, probes)| !probes.contains_key(&at));
