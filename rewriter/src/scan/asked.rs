@@ -8,12 +8,18 @@ use super::cfg::Body;
 use super::dataflow::{immediate, number, operand};
 use super::shapes::compare_before;
 use super::value::{State, Value};
-use iced_x86::{Instruction, Mnemonic, OpKind};
+use iced_x86::{Mnemonic, OpKind, Register};
 use ompfuse_patterns::Query;
+use std::collections::BTreeSet;
+
+/// Blocks of a cycle that counts up, at most.
+const CYCLE: usize = 64;
 
 /// A branch on whether two things are equal, one of them a register.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
+    /// The block that it ends.
+    block: usize,
     /// Number of the comparing instruction.
     pub compare: usize,
     /// Where control comes to if they are.
@@ -62,6 +68,7 @@ impl Asked {
             && (is_register(0) || is_register(1))
             && body.insns[compare].next_ip() == branch.ip();
         (enters != otherwise && (constant.is_some() || with_other)).then_some(Asked {
+            block,
             compare,
             enters,
             constant,
@@ -69,7 +76,8 @@ impl Asked {
     }
 
     /// What equality tells, in the state before the comparison.
-    pub(super) fn learns(self, insn: &Instruction, state: &State) -> Option<Learnt> {
+    pub(super) fn learns(self, body: &Body, state: &State) -> Option<Learnt> {
+        let insn = &body.insns[self.compare];
         if let Some((register, constant)) = self.constant {
             let asks = state.reg(register) == Value::Query(Query::ThreadNum);
             return asks.then_some(Learnt::Thread(constant));
@@ -80,9 +88,50 @@ impl Asked {
             let register = (insn.op_kind(this) == OpKind::Register)
                 .then(|| number(insn.op_register(this)))
                 .flatten();
-            (threads && !held.is_queried())
-                .then(|| register.map(|r| Learnt::Register(r, value)))
-                .flatten()
+            let register = register.filter(|_| threads && !held.is_queried())?;
+            self.counts(body, register)
+                .then_some(Learnt::Register(register, value))
         })
+    }
+
+    /// Whether the branch leaves a cycle in which a register is counted up. What else is compared with the number of threads stays what it
+    /// is: the bound of a loop that only a team of as many threads comes to, for one.
+    fn counts(self, body: &Body, register: usize) -> bool {
+        let counted = |block: usize| {
+            body.block_insns(block).iter().any(|insn| {
+                let same = |r| number(r) == Some(register);
+                let by_one = match insn.mnemonic() {
+                    Mnemonic::Inc => true,
+                    Mnemonic::Add => immediate(insn, 1) == Some(1),
+                    Mnemonic::Sub => immediate(insn, 1).is_some_and(|c| c as i32 == -1),
+                    Mnemonic::Lea => {
+                        same(insn.memory_base())
+                            && insn.memory_index() == Register::None
+                            && insn.memory_displacement64() == 1
+                    }
+                    _ => false,
+                };
+                by_one && insn.op0_kind() == OpKind::Register && same(insn.op0_register())
+            })
+        };
+        let others = body.blocks[self.block].succs.iter().copied();
+        let mut work: Vec<usize> = others
+            .filter(|&s| body.blocks[s].start != self.enters)
+            .collect();
+        // What is before it without passing it, and what is behind it.
+        let mut ahead = BTreeSet::new();
+        while let Some(block) = work.pop().filter(|_| ahead.len() < CYCLE) {
+            if ahead.insert(block) && block != self.block {
+                work.extend_from_slice(&body.blocks[block].succs);
+            }
+        }
+        let mut around = BTreeSet::new();
+        let mut work = vec![self.block];
+        while let Some(block) = work.pop().filter(|_| ahead.contains(&self.block)) {
+            if ahead.contains(&block) && around.insert(block) {
+                work.extend_from_slice(&body.blocks[block].preds);
+            }
+        }
+        around.into_iter().any(counted)
     }
 }

@@ -276,7 +276,7 @@ impl Flow {
             for op in &ops[..before] {
                 step.run(&mut state, op);
             }
-            let learnt = asked.and_then(|a| a.learns(&body.insns[a.compare], &state));
+            let learnt = asked.and_then(|a| a.learns(body, &state));
             for op in &ops[before..] {
                 step.run(&mut state, op);
             }

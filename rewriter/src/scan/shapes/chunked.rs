@@ -122,13 +122,28 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
             .flat_map(|l| &l.0);
         cycles.any(|c| block.is_some_and(|b| c.blocks.contains(&b)))
     };
+    let mut behind = BTreeMap::new();
     let construct = match is_dealt_to_teams(a) {
         true => Construct::Distribute,
         false => Construct::Loop,
     };
+    let recorded = || loops.iter().filter_map(|(_, l)| l.as_ref().ok());
+    let recorded: Vec<&NaturalLoop> = recorded().flat_map(|l| l.0.iter().copied()).collect();
+    let begins = |at: u64| loops.iter().any(|(other, l)| *other == at && l.is_ok());
     for (at, dealt) in &loops {
         match dealt {
-            _ if in_chunk(*at) => {}
+            // But for a loop behind that one, which is asked for by its way out: it is listed where its own cycle begins.
+            Err(why) if in_chunk(*at) || begins(*at) => {
+                let forms = found.get(at).into_iter().flatten().map(|f| f.0[0]);
+                let is_apart = |c: &&NaturalLoop| {
+                    let mut others = recorded.iter();
+                    others.all(|r| r.blocks.is_disjoint(&c.blocks))
+                };
+                for cycle in forms.filter(is_apart) {
+                    behind.insert(a.body.blocks[cycle.header].start, *why);
+                }
+            }
+            Ok(_) if in_chunk(*at) => {}
             Ok((_, probes)) => add(a, construct, *at, Ok(probes), drafts),
             Err(why) => add(a, construct, *at, Err(why), drafts),
         }
@@ -137,6 +152,10 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         add(a, construct, at, Err(UNCOMPARED), drafts);
     }
     let is_new = |at: u64| !in_chunk(at) && !apart.contains_key(&at);
+    for (&at, why) in behind.iter().filter(|(at, _)| is_new(**at)) {
+        add(a, construct, at, Err(why), drafts);
+    }
+    let is_new = |at: u64| is_new(at) && !behind.contains_key(&at);
     for (&at, why) in several.iter().filter(|(at, _)| is_new(**at)) {
         add(a, construct, at, Err(why), drafts);
     }
@@ -158,6 +177,7 @@ fn follows(a: &Analysis<'_, '_>, at: u64, cycle: &NaturalLoop, other: &NaturalLo
 pub(super) struct Sources {
     from_thread: OnceCell<FromThread>,
     multiples: OnceCell<Multiples>,
+    named_multiples: OnceCell<Multiples>,
 }
 
 impl Sources {
@@ -167,6 +187,10 @@ impl Sources {
 
     fn multiples(&self, a: &Analysis<'_, '_>) -> &Multiples {
         self.multiples.get_or_init(|| Multiples::of(a))
+    }
+
+    fn named_multiples(&self, a: &Analysis<'_, '_>) -> &Multiples {
+        self.named_multiples.get_or_init(|| Multiples::of_named(a))
     }
 }
 

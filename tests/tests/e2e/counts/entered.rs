@@ -107,3 +107,105 @@ fn the_first_threads_own_chunks_are_counted() {
         }
     }
 }
+
+/// Loops of each function, and whether they are what OpenMP dealt.
+const OTHERS: [(&str, usize, bool); 4] = [
+    ("equal", 2, true),
+    ("pair", 2, true),
+    ("repeated", 2, true),
+    ("elsewhere", 1, false),
+];
+
+/// A bound that was compared with the number of threads; loops that share what decides about their first chunks; and somebody who deals
+/// by hand, and lets the first thread begin elsewhere.
+const SHARED: &str = r"#include <omp.h>
+double w[400], v[400];
+int touched;
+__attribute__((noipa)) int give(int k) { return k; }
+__attribute__((noipa)) void more(double *at) { *at += 1; }
+__attribute__((noinline)) void touch(void) { touched++; }
+__attribute__((noinline)) void equal(int n) {
+  if (omp_get_num_threads() != n) return;
+  #pragma omp for schedule(static, 2)
+  for (int i = 0; i < n; i++) more(&w[i]);
+  #pragma omp master
+  more(&w[9]);
+  #pragma omp for schedule(static, 1)
+  for (unsigned i = 0; i < n; i++) more(&w[i]);
+}
+__attribute__((noinline)) void pair(int n, int c) {
+  if (omp_get_thread_num() == 0) { more(&v[3]); } else { v[9] = 3; touch(); }
+  #pragma omp for schedule(static, c) nowait
+  for (int i = 1; i < 24; i++) w[i] += 1;
+  if (omp_get_thread_num() == 0 && give(n) > 3) touch();
+  #pragma omp for schedule(static, c)
+  for (int i = 1; i < 24; i++) { if (n > 3) w[i] += 1; else v[i] = 2; }
+}
+__attribute__((noinline)) void repeated(int n, int c, int rounds) {
+  long last = 0;
+  #pragma omp parallel
+  for (int r = 0; r < rounds; r++) {
+    #pragma omp for schedule(static, c) lastprivate(last) nowait
+    for (long i = 1; i < 53; i++) { last = i; if (n > 3) w[i] += 1; else v[i] = 2; }
+    #pragma omp for schedule(static, c) collapse(2) nowait
+    for (long i = 5; i < n * 3 + 5; i += 3)
+      for (int j = 0; j < 3; j++) w[i] = v[i] * 2 + 1;
+  }
+  touched += last != 52;
+}
+__attribute__((noinline)) void elsewhere(void) {
+  int thread = omp_get_thread_num(), threads = omp_get_num_threads(), start;
+  if (thread == 0) { touch(); start = 50; } else start = thread * 3;
+  for (; start < 161; start += threads * 3) {
+    int end = start + 3 < 161 ? start + 3 : 161;
+    for (int i = start; i < end; i++) w[i] += 1;
+  }
+}
+int main(int argc, char **argv) {
+  #pragma omp parallel
+  { equal(argc); pair(argc, 3); elsewhere(); }
+  repeated(argc, 3, 3);
+  return 0;
+}
+";
+
+#[test]
+fn loops_with_shared_comparisons_are_recorded_or_listed() {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
+    std::fs::write(&file, SHARED).expect("there is room for a source");
+    let levels = [
+        "-O0",
+        "-O1",
+        "-O2",
+        "-O3",
+        "-Os",
+        "-O0 -fsanitize=undefined",
+    ];
+    for compiler in ["gcc", "gcc-11"] {
+        for level in levels {
+            compile(compiler, level, &file, &program);
+            let scan = Scan::of(&program);
+            for (function, loops, is_openmp) in OTHERS {
+                let own = |f: &str| f.split('.').next() == Some(function);
+                let begins = scan.sites.iter().filter(|s| {
+                    s.construct == "loop"
+                        && s.edge == "begin"
+                        && s.function.as_deref().is_some_and(own)
+                });
+                let recorded = begins.clone().filter(|s| s.outcome != "skipped").count();
+                let what = format!("{function}, {compiler} {level}");
+                assert!(
+                    !is_openmp || begins.count() >= loops,
+                    "{what}: one is missing"
+                );
+                // Where the first thread isn't told by a way of its own, all begin by the same comparison.
+                let ways = ["-O1", "-O2", "-O3"].contains(&level);
+                assert!(
+                    is_openmp || !ways || recorded == 0,
+                    "{what}: {recorded} recorded"
+                );
+            }
+        }
+    }
+}

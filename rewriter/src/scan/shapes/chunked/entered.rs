@@ -55,7 +55,9 @@ pub(super) fn probes(
         out.insert(at, comparison_if(a, block, leads).ok()?);
     }
     for (&block, &behind) in &ways.own {
-        let zero = ways.firsts.iter().all(|&first| counts_from_zero(a, first));
+        // The way out sees what the first thread begins with too: somebody who deals by hand may let it begin elsewhere.
+        let mut compared = ways.firsts.iter().chain([&way_out]);
+        let zero = compared.all(|&block| counts_from_zero(a, block));
         if !zero || !a.post.dominates(cycle.header, behind) {
             return None;
         }
@@ -146,10 +148,11 @@ fn behind_questions<'x, 'm, 'a>(
     move |block| entered.iter().any(|&e| a.dom.dominates(e, block))
 }
 
-/// Whether the start that a block compares is a multiple of the thread's number: then the first chunk of thread 0 begins at 0.
-fn counts_from_zero(a: &Analysis<'_, '_>, first: usize) -> bool {
-    let start = a.decisions.get(&first).and_then(start_operand);
-    start.is_some_and(|op| a.sources.multiples(a).is_compared(a, first, op))
+/// Whether the start that a block compares is a sum of multiples of the numbers of the thread and of threads, on every way there: then
+/// the first chunk of thread 0 begins at 0.
+fn counts_from_zero(a: &Analysis<'_, '_>, block: usize) -> bool {
+    let start = a.decisions.get(&block).and_then(start_operand);
+    start.is_some_and(|op| a.sources.named_multiples(a).is_compared(a, block, op))
 }
 
 /// The place behind a block's last call.

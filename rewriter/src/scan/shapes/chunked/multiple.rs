@@ -22,16 +22,50 @@ pub(in super::super) struct Multiples {
 struct Places {
     registers: BTreeMap<Register, u64>,
     slots: BTreeMap<Slot, u64>,
+    /// What the function is given has values too, each one of its own: products of them, as those of a chunk's unknown length, are
+    /// subtracted elsewhere as constants are.
+    named: bool,
+}
+
+/// A value of its own for what a function finds at a distance from something.
+fn name(of: u64, distance: u64) -> u64 {
+    let mixed = (of ^ distance.rotate_left(32)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
 }
 
 impl Multiples {
     /// Follows them through a function.
     pub(super) fn of(a: &Analysis<'_, '_>) -> Multiples {
+        Multiples::follow(a, &Places::default())
+    }
+
+    /// The same, where what the function is given has a value of its own.
+    pub(super) fn of_named(a: &Analysis<'_, '_>) -> Multiples {
+        let general = (0..16).map(|n| Register::RAX + n);
+        Multiples::follow(
+            a,
+            &Places {
+                registers: general.map(|r| (r, name(r as u64, 0))).collect(),
+                slots: BTreeMap::new(),
+                named: true,
+            },
+        )
+    }
+
+    /// `entry`: what is known where the function begins.
+    fn follow(a: &Analysis<'_, '_>, entry: &Places) -> Multiples {
         let mut info = InstructionInfoFactory::new();
         let roots = a.body.roots.iter().copied();
         let pads = a.body.blocks.iter().flat_map(|b| b.pads.iter().copied());
+        let elsewhere = || Places {
+            named: entry.named,
+            ..Places::default()
+        };
         let mut starts: BTreeMap<usize, Places> =
-            roots.chain(pads).map(|b| (b, Places::default())).collect();
+            roots.chain(pads).map(|b| (b, elsewhere())).collect();
+        starts.extend(a.body.roots.first().map(|&b| (b, entry.clone())));
         let mut work: BTreeSet<usize> = starts.keys().copied().collect();
         while let Some(at) = work.pop_first() {
             let mut places = starts[&at].clone();
@@ -81,6 +115,7 @@ impl Places {
         Places {
             registers: both(&self.registers, &other.registers),
             slots: both(&self.slots, &other.slots),
+            named: self.named,
         }
     }
 
@@ -100,9 +135,23 @@ impl Places {
         }
         match insn.op_kind(operand) {
             OpKind::Register => self.register(insn.op_register(operand), state),
-            OpKind::Memory => self.slots.get(&dataflow::slot(state, insn)?).copied(),
+            OpKind::Memory => match dataflow::slot(state, insn) {
+                Some(at) => self.slots.get(&at).copied(),
+                None if self.named => self.given(insn, state),
+                None => None,
+            },
             _ => dataflow::immediate(insn, operand),
         }
+    }
+
+    /// The name of what an instruction reads at a constant distance from something that has a value.
+    fn given(&self, insn: &Instruction, state: &State) -> Option<u64> {
+        let base = match insn.memory_base() {
+            _ if insn.memory_index() != Register::None => return None,
+            Register::RIP | Register::None => 0,
+            register => self.register(register, state)?,
+        };
+        Some(name(base, insn.memory_displacement64()))
     }
 
     /// The same of an instruction's result, in its first operand.
@@ -126,9 +175,11 @@ impl Places {
             M::Shl => of(0)?.checked_shl(u32::try_from(immediate(1)?).ok()?)?,
             M::Imul if insn.op_count() == 3 => of(1)?.wrapping_mul(immediate(2)?),
             // A multiple of one is one.
-            M::Imul if insn.op_count() == 2 => {
-                (of(0) == Some(0) || of(1) == Some(0)).then_some(0)?
-            }
+            M::Imul if insn.op_count() == 2 => match (of(0), of(1)) {
+                (Some(0), _) | (_, Some(0)) => 0,
+                (Some(x), Some(y)) if self.named => x.wrapping_mul(y),
+                _ => return None,
+            },
             M::Lea if !insn.is_ip_rel_memory_operand() => {
                 let part = |r: Register| match r {
                     Register::None => Some(0),
