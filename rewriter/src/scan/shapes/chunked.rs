@@ -36,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let mut found: BTreeMap<u64, Vec<Found<'_>>> = BTreeMap::new();
     let mut apart = BTreeMap::new();
+    let before = drafts.len();
     // The cycles behind a comparison.
     let mut compared: BTreeMap<u64, Vec<&NaturalLoop>> = BTreeMap::new();
     let mut strides = Vec::new();
@@ -46,7 +47,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let headers = candidates.iter().map(|c| c.cycles[0].header);
     let headers: BTreeSet<usize> = headers.chain(lone.iter().map(|l| l.cycle.header)).collect();
     let firsts: BTreeSet<usize> = candidates.iter().filter_map(|c| c.first(a)).collect();
-    several.retain(|l| match l.why {
+    let (several, mut hidden): (Vec<_>, Vec<_>) = several.into_iter().partition(|l| match l.why {
         around::ENTERED => l.cycle.blocks.is_disjoint(&headers),
         _ => l.cycle.blocks.is_disjoint(&firsts),
     });
@@ -158,6 +159,11 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
     let is_new = |at: u64| is_new(at) && !behind.contains_key(&at);
     for (&at, why) in several.iter().filter(|(at, _)| is_new(**at)) {
         add(a, construct, at, Err(why), drafts);
+    }
+    // Where nothing came of what is in it, the cycle around is told.
+    hidden.retain(|l| l.why == around::ENTERED);
+    if let Some(l) = hidden.first().filter(|_| drafts.len() == before) {
+        add(a, construct, begin(l), Err(l.why), drafts);
     }
 }
 
