@@ -80,24 +80,28 @@ pub(super) fn place(
     };
     let start = frames_start(tables, moves);
     let read_only = &tables.loads[0];
+    let end = to.va.checked_add(to.len);
+    let last = read_only.p_vaddr.checked_add(read_only.p_filesz);
     let inside = start >= read_only.p_vaddr
         && start < to.va
-        && to.va + to.len <= read_only.p_vaddr + read_only.p_filesz;
+        && end.is_some_and(|end| last.is_some_and(|last| end <= last));
     let len = 12 + 8 * after.entries.len() as u64;
-    if !inside || to.len != len || after.frames_va != before.frames_va {
+    let frames_offset = to
+        .va
+        .checked_sub(start)
+        .and_then(|len| to.offset.checked_sub(len));
+    let Some(frames_offset) =
+        frames_offset.filter(|_| inside && to.len == len && after.frames_va == before.frames_va)
+    else {
         return damaged("the table of unwind information is misplaced");
-    }
+    };
     let code = code_range(tables);
     let (added, kept): (Vec<_>, Vec<_>) = after.entries.iter().partition(|e| code.contains(&e.0));
     let ours = |e: &&(u64, u64)| e.1 >= start && e.1 < to.va;
     if kept != before.entries.iter().collect::<Vec<_>>() || !added.iter().all(ours) {
         return damaged("the table of unwind information isn't the original's with more entries");
     }
-    ledger.enter(
-        to.offset - (to.va - start),
-        to.va - start,
-        "the unwind information",
-    )?;
+    ledger.enter(frames_offset, to.va - start, "the unwind information")?;
     ledger.enter(to.offset, to.len, "the table of unwind information")?;
     Ok(Some(Move {
         from: from.va,
@@ -107,7 +111,7 @@ pub(super) fn place(
 
 fn code_range(tables: &Tables<'_>) -> Range<u64> {
     let code = &tables.loads[1];
-    code.p_vaddr..code.p_vaddr + code.p_filesz
+    code.p_vaddr..code.p_vaddr.saturating_add(code.p_filesz)
 }
 
 /// Checks the rules at each place; added code without rules is accepted, with wrong ones not.
