@@ -1,6 +1,6 @@
 //! The values that the stages hand to each other: a [`Scan`] is what was found, with everything that `plan` needs.
 
-use ompfuse_format::abi::{OWN_FUNCTIONS, Probe};
+use ompfuse_format::abi::{NO_ARG, OWN_FUNCTIONS, Probe};
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -86,6 +86,22 @@ pub struct ProbeSpec {
     pub second: i64,
     /// Sets [`ompfuse_format::abi::FLAG_CHUNKS`].
     pub chunks: bool,
+}
+
+impl ProbeSpec {
+    /// A probe that reads nothing.
+    pub(crate) const fn bare(probe: Probe) -> ProbeSpec {
+        ProbeSpec {
+            probe,
+            args: [NO_ARG; 8],
+            nargs: 0,
+            width: 0,
+            unsigned: false,
+            param: 0,
+            second: 0,
+            chunks: false,
+        }
+    }
 }
 
 /// Consecutive whole instructions that a jump may replace: no branch leads behind its first byte.

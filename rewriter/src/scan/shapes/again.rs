@@ -6,7 +6,7 @@ use super::repeated::{self, REPEATED};
 use super::{Analysis, NaturalLoop, uses};
 use crate::model::{Action, ProbeSpec};
 use crate::scan::draft::Draft;
-use ompfuse_format::abi::{MAX_FOLLOWERS, NO_ARG, Probe};
+use ompfuse_format::abi::{MAX_FOLLOWERS, Probe};
 use ompfuse_format::site::{Edge, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,14 +51,8 @@ impl Sharer {
 
 fn again(share: usize) -> ProbeSpec {
     ProbeSpec {
-        probe: Probe::InlineLoopAgain,
-        args: [NO_ARG; 8],
-        nargs: 0,
-        width: 0,
-        unsigned: false,
         param: share as i64, // a draft's number, replaced by the site's
-        second: 0,
-        chunks: false,
+        ..ProbeSpec::bare(Probe::InlineLoopAgain)
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Analysis, NaturalLoop};
 use crate::model::{Action, ProbeSpec};
 use crate::scan::draft::Draft;
 use ompfuse_format::Construct;
-use ompfuse_format::abi::{NO_ARG, Probe};
+use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
 use std::collections::BTreeSet;
 
@@ -35,16 +35,7 @@ pub(super) fn find(a: &Analysis<'_, '_>, drafts: &mut Vec<Draft>) {
         tell(&mut drafts[begin], true);
         draft.detail = drafts[begin].detail.clone();
         draft.region = Some(begin);
-        draft.inline(ProbeSpec {
-            probe: Probe::InlineNextChunk,
-            args: [NO_ARG; 8],
-            nargs: 0,
-            width: 0,
-            unsigned: false,
-            param: 0,
-            second: 0,
-            chunks: false,
-        });
+        draft.inline(ProbeSpec::bare(Probe::InlineNextChunk));
         drafts.push(draft);
     }
 }

@@ -48,14 +48,9 @@ fn begin(
 ) -> Draft {
     let compare = &a.body.insns[decision.compare];
     let mut spec = ProbeSpec {
-        probe: Probe::MasterQuery,
-        args: [NO_ARG; 8],
-        nargs: 0,
         width: 4,
-        unsigned: false,
         param: filter,
-        second: 0,
-        chunks: false,
+        ..ProbeSpec::bare(Probe::MasterQuery)
     };
     let mut draft = Draft::new(compare.ip(), Construct::Master, Edge::Begin);
     if let Some((call, target, number)) = query_before(a, block, decision.compare) {

@@ -28,7 +28,7 @@ use super::draft::Draft;
 use super::value::{State, Value};
 use crate::model::ProbeSpec;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
-use ompfuse_format::abi::{NO_ARG, Probe};
+use ompfuse_format::abi::Probe;
 use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -403,14 +403,5 @@ fn is_call(insn: &Instruction) -> bool {
 
 /// The probe that ends an inlined construct.
 fn end_probe() -> ProbeSpec {
-    ProbeSpec {
-        probe: Probe::InlineEnd,
-        args: [NO_ARG; 8],
-        nargs: 0,
-        width: 0,
-        unsigned: false,
-        param: 0,
-        second: 0,
-        chunks: false,
-    }
+    ProbeSpec::bare(Probe::InlineEnd)
 }

@@ -4,6 +4,7 @@ use super::compile;
 use ompfuse_tests::scan::Scan;
 use ompfuse_tests::table;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Iterations, rounds and chunk of each function.
 const FUNCTIONS: [(&str, (u64, u64, u64)); 4] = [
@@ -55,13 +56,23 @@ int main(int argc, char **argv) {
 }
 ";
 
+/// Hands over what gcc's versions make of a source at these levels.
+fn built(source: &str, levels: &[&str], check: impl Fn(&str, &str, &Path)) {
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
+    std::fs::write(&file, source).expect("there is room for a source");
+    for compiler in ["gcc", "gcc-11"] {
+        for level in levels {
+            compile(compiler, level, &file, &program);
+            check(compiler, level, &program);
+        }
+    }
+}
+
 /// Every iteration is counted, in the chunk that OpenMP puts it into: each is as long as it should be, and one thread has those whose
 /// numbers leave the same remainder.
 #[test]
 fn the_first_threads_own_chunks_are_counted() {
-    let folder = tempfile::tempdir().expect("there is room for a program");
-    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
-    std::fs::write(&file, SOURCE).expect("there is room for a source");
     let levels = [
         "-O0",
         "-O1",
@@ -71,41 +82,38 @@ fn the_first_threads_own_chunks_are_counted() {
         "-O0 -fsanitize=undefined",
         "-O2 -fsanitize=undefined",
     ];
-    for compiler in ["gcc", "gcc-11"] {
-        for level in levels {
-            compile(compiler, level, &file, &program);
-            let scan = Scan::of(&program);
-            let skipped = scan.sites.iter().filter(|s| s.outcome == "skipped");
-            let skipped: Vec<_> = skipped.filter(|s| s.construct == "loop").collect();
-            assert!(skipped.is_empty(), "{compiler} {level}: {skipped:?}");
-            for threads in [1, 3, 5] {
-                let (_, xus) = table::xus_of(&program, &[], threads);
-                for (function, (iterations, rounds, chunk)) in FUNCTIONS {
-                    let what = format!("{function}, {compiler} {level}, {threads} threads");
-                    let ranges = xus.iter().filter(|x| x.construct == "range");
-                    let ranges = ranges.filter(|x| x.columns["function"] == function);
-                    let (mut sum, mut count) = (0, 0);
-                    let mut turns: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
-                    for range in ranges {
-                        let label = &range.columns["label"];
-                        let first = label.rsplit('.').next().and_then(|f| f.parse::<u64>().ok());
-                        let first = first.expect("a range's label ends with its first iteration");
-                        let length = range.number("iterations");
-                        let wanted = chunk.min(iterations - first);
-                        assert_eq!((first % chunk, length), (0, wanted), "{what}: {label}");
-                        let thread = &range.columns["thread"];
-                        let turn = first / chunk % threads as u64;
-                        turns.entry(thread).or_default().insert(turn);
-                        (sum, count) = (sum + length, count + 1);
-                    }
-                    let all = (rounds * iterations, rounds * iterations.div_ceil(chunk));
-                    assert_eq!((sum, count), all, "{what}");
-                    let alone = turns.values().all(|t| t.len() == 1);
-                    assert!(alone && turns.len() == threads, "{what}: {turns:?}");
+    built(SOURCE, &levels, |compiler, level, program| {
+        let scan = Scan::of(program);
+        let skipped = scan.sites.iter().filter(|s| s.outcome == "skipped");
+        let skipped: Vec<_> = skipped.filter(|s| s.construct == "loop").collect();
+        assert!(skipped.is_empty(), "{compiler} {level}: {skipped:?}");
+        for threads in [1, 3, 5] {
+            let (_, xus) = table::xus_of(program, &[], threads);
+            for (function, (iterations, rounds, chunk)) in FUNCTIONS {
+                let what = format!("{function}, {compiler} {level}, {threads} threads");
+                let ranges = xus.iter().filter(|x| x.construct == "range");
+                let ranges = ranges.filter(|x| x.columns["function"] == function);
+                let (mut sum, mut count) = (0, 0);
+                let mut turns: BTreeMap<&str, BTreeSet<u64>> = BTreeMap::new();
+                for range in ranges {
+                    let label = &range.columns["label"];
+                    let first = label.rsplit('.').next().and_then(|f| f.parse::<u64>().ok());
+                    let first = first.expect("a range's label ends with its first iteration");
+                    let length = range.number("iterations");
+                    let wanted = chunk.min(iterations - first);
+                    assert_eq!((first % chunk, length), (0, wanted), "{what}: {label}");
+                    let thread = &range.columns["thread"];
+                    let turn = first / chunk % threads as u64;
+                    turns.entry(thread).or_default().insert(turn);
+                    (sum, count) = (sum + length, count + 1);
                 }
+                let all = (rounds * iterations, rounds * iterations.div_ceil(chunk));
+                assert_eq!((sum, count), all, "{what}");
+                let alone = turns.values().all(|t| t.len() == 1);
+                assert!(alone && turns.len() == threads, "{what}: {turns:?}");
             }
         }
-    }
+    });
 }
 
 /// Loops of each function, and whether they are what OpenMP dealt.
@@ -171,9 +179,6 @@ int main(int argc, char **argv) {
 
 #[test]
 fn loops_with_shared_comparisons_are_recorded_or_listed() {
-    let folder = tempfile::tempdir().expect("there is room for a program");
-    let (file, program) = (folder.path().join("t.c"), folder.path().join("program"));
-    std::fs::write(&file, SHARED).expect("there is room for a source");
     let levels = [
         "-O0",
         "-O1",
@@ -182,30 +187,25 @@ fn loops_with_shared_comparisons_are_recorded_or_listed() {
         "-Os",
         "-O0 -fsanitize=undefined",
     ];
-    for compiler in ["gcc", "gcc-11"] {
-        for level in levels {
-            compile(compiler, level, &file, &program);
-            let scan = Scan::of(&program);
-            for (function, loops, is_openmp) in OTHERS {
-                let own = |f: &str| f.split('.').next() == Some(function);
-                let begins = scan.sites.iter().filter(|s| {
-                    s.construct == "loop"
-                        && s.edge == "begin"
-                        && s.function.as_deref().is_some_and(own)
-                });
-                let recorded = begins.clone().filter(|s| s.outcome != "skipped").count();
-                let what = format!("{function}, {compiler} {level}");
-                assert!(
-                    !is_openmp || begins.count() >= loops,
-                    "{what}: one is missing"
-                );
-                // Where the first thread isn't told by a way of its own, all begin by the same comparison.
-                let ways = ["-O1", "-O2", "-O3"].contains(&level);
-                assert!(
-                    is_openmp || !ways || recorded == 0,
-                    "{what}: {recorded} recorded"
-                );
-            }
+    built(SHARED, &levels, |compiler, level, program| {
+        let scan = Scan::of(program);
+        for (function, loops, is_openmp) in OTHERS {
+            let own = |f: &str| f.split('.').next() == Some(function);
+            let begins = scan.sites.iter().filter(|s| {
+                s.construct == "loop" && s.edge == "begin" && s.function.as_deref().is_some_and(own)
+            });
+            let recorded = begins.clone().filter(|s| s.outcome != "skipped").count();
+            let what = format!("{function}, {compiler} {level}");
+            assert!(
+                !is_openmp || begins.count() >= loops,
+                "{what}: one is missing"
+            );
+            // Where the first thread isn't told by a way of its own, all begin by the same comparison.
+            let ways = ["-O1", "-O2", "-O3"].contains(&level);
+            assert!(
+                is_openmp || !ways || recorded == 0,
+                "{what}: {recorded} recorded"
+            );
         }
-    }
+    });
 }

@@ -14,7 +14,7 @@ use super::compare::{self, bound, bound_operand, comparison_if, start_operand};
 use crate::model::ProbeSpec;
 use crate::scan::draft::Draft;
 use crate::scan::value::Value;
-use ompfuse_format::abi::{NO_ARG, Probe};
+use ompfuse_format::abi::Probe;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The ways into a cycle of chunks.
@@ -61,7 +61,10 @@ pub(super) fn probes(
         if !zero || !a.post.dominates(cycle.header, behind) {
             return None;
         }
-        out.insert(behind_calls(a, block)?, first_threads());
+        out.insert(
+            behind_calls(a, block)?,
+            ProbeSpec::bare(Probe::InlineFirstChunk),
+        );
     }
     let stays = |side: usize| cycle.blocks.contains(&side);
     let again = a.body.insns[a.decisions[&way_out].compare].ip();
@@ -160,20 +163,6 @@ fn behind_calls(a: &Analysis<'_, '_>, block: usize) -> Option<u64> {
     let insns = a.body.block_insns(block);
     let last = insns.iter().rposition(super::super::is_call);
     Some(insns.get(last.map_or(0, |n| n + 1))?.ip())
-}
-
-/// The probe on the first thread's own way.
-fn first_threads() -> ProbeSpec {
-    ProbeSpec {
-        probe: Probe::InlineFirstChunk,
-        args: [NO_ARG; 8],
-        nargs: 0,
-        width: 0,
-        unsigned: false,
-        param: 0,
-        second: 0,
-        chunks: false,
-    }
 }
 
 /// Whether control passes one of these blocks only before it comes to the block in front of all of them again.
