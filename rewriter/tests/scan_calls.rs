@@ -6,7 +6,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Mechanism, Outcome, Text};
 use ompfuse_rewriter::model::{Action, Scan, Target};
-use scan_support::{HEADER, compile};
+use scan_support::{HEADER, compile, programs};
 use std::collections::{BTreeMap, BTreeSet};
 
 const PROGRAM: &str = r#"
@@ -86,7 +86,7 @@ fn listed(scan: &Scan) -> BTreeMap<u64, String> {
 #[test]
 fn every_call_is_a_site() {
     for compiler in ["gcc", "clang-19"] {
-        for flags in [
+        let flags = [
             "-O0",
             "-O1",
             "-O2",
@@ -98,11 +98,9 @@ fn every_call_is_a_site() {
             "-O3 -fcf-protection=full",
             "-O2 -fno-pie -no-pie -s -Wl,-z,now",
             "-O2 -shared -fPIC",
-        ] {
-            let command = format!("{compiler} -fopenmp {flags}");
-            let Some(program) = compile(&source(), &command) else {
-                continue;
-            };
+        ];
+        let commands = flags.map(|flags| format!("{compiler} -fopenmp {flags}"));
+        for (command, program) in programs(&source(), commands) {
             let scan = program.scan();
             let theirs: BTreeMap<u64, String> = program
                 .objdump()
@@ -111,7 +109,7 @@ fn every_call_is_a_site() {
                 .collect();
             assert!(theirs.len() > 20, "{command}");
             assert_eq!(listed(&scan), theirs, "{command}");
-            let stripped = flags.split_whitespace().any(|f| f == "-s");
+            let stripped = command.split_whitespace().any(|f| f == "-s");
             assert_eq!(scan.binary.stripped, stripped, "{command}");
         }
     }
@@ -167,11 +165,8 @@ fn files_without_section_headers() {
 #[test]
 fn outlined_functions_regions_and_details() {
     for compiler in ["gcc", "clang-19"] {
-        for level in ["-O0", "-O2"] {
-            let command = format!("{compiler} -fopenmp -g {level}");
-            let Some(program) = compile(&source(), &command) else {
-                continue;
-            };
+        let commands = ["-O0", "-O2"].map(|level| format!("{compiler} -fopenmp -g {level}"));
+        for (command, program) in programs(&source(), commands) {
             let scan = program.scan();
             for site in &scan.sites {
                 let info = &site.info;
@@ -186,7 +181,7 @@ fn outlined_functions_regions_and_details() {
                 assert!(
                     info.source
                         .as_ref()
-                        .is_some_and(|s| s.file.ends_with("source.c")),
+                        .is_some_and(|s| s.file.ends_with("program.c")),
                     "{info:?}"
                 );
                 if matches!(info.edge, Edge::End | Edge::Next) {
@@ -325,11 +320,8 @@ int main(int argc, char **argv) {
   return 0;
 }
 "#;
-    for level in ["-O1", "-O2"] {
-        let command = format!("gcc -fopenmp {level}");
-        let Some(program) = compile(&format!("{HEADER}{program}"), &command) else {
-            return;
-        };
+    let commands = ["-O1", "-O2"].map(|level| format!("gcc -fopenmp {level}"));
+    for (command, program) in programs(&format!("{HEADER}{program}"), commands) {
         let scan = program.scan();
         let masters = scan_support::begins(&scan, Construct::Master);
         assert_eq!(masters.len(), 2, "{command}");

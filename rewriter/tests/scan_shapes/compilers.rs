@@ -1,6 +1,6 @@
 //! Which compiler made a function decides what is looked for in it.
 
-use super::scan_support::{HEADER, begins, compile, complete};
+use super::scan_support::{HEADER, begins, compile, complete, programs};
 use super::{LEVELS, windows_are_sound};
 use ompfuse_format::Construct;
 use ompfuse_format::site::Outcome;
@@ -32,12 +32,9 @@ void piece(int n) {
 
 #[test]
 fn in_gccs_code_a_test_of_the_threads_number_may_be_a_master() {
-    for level in LEVELS {
-        let command = format!("gcc-12 -fopenmp {level}");
-        let source = format!("{HEADER}{REGION} void piece(int n) {{ post(); }}");
-        let Some(program) = compile(&source, &command) else {
-            continue;
-        };
+    let commands = LEVELS.map(|level| format!("gcc-12 -fopenmp {level}"));
+    let source = format!("{HEADER}{REGION} void piece(int n) {{ post(); }}");
+    for (command, program) in programs(&source, commands) {
         let masters = complete(&program.scan(), Construct::Master);
         assert_eq!(masters, 1, "{command}");
     }

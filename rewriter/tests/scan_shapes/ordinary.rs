@@ -1,6 +1,6 @@
 //! Code that is none of the constructs that compilers inline, and code that must stay where it is.
 
-use super::scan_support::{self, HEADER, begins, compile, complete};
+use super::scan_support::{self, HEADER, begins, complete, programs};
 use super::{LEVELS, windows_are_sound};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Mechanism, Outcome};
@@ -104,10 +104,8 @@ fn ordinary_code_has_no_inlined_loops() {
     {
         let source = format!("{HEADER}{negatives} int main(void) {{}}");
         let compilers = ["gcc-11", "gcc-12", "clang-19"];
-        for command in compilers.map(|c| format!("{c} -fopenmp {level}")) {
-            let Some(program) = compile(&source, &command) else {
-                continue;
-            };
+        let commands = compilers.map(|c| format!("{c} -fopenmp {level}"));
+        for (command, program) in programs(&source, commands) {
             let scan = program.scan();
             let loops: Vec<_> = begins(&scan, Construct::Loop)
                 .iter()
@@ -141,11 +139,9 @@ int main(int n, char **v) {
 }
 void may(int i) { if (i & 1) throw i; a[i & 7] += i; }
 ";
-    for level in ["-O0", "-O1", "-O2", "-O3", "-O2 -s"] {
-        let command = format!("g++ -fopenmp {level}");
-        let Some(program) = compile(source, &command) else {
-            continue;
-        };
+    let commands =
+        ["-O0", "-O1", "-O2", "-O3", "-O2 -s"].map(|level| format!("g++ -fopenmp {level}"));
+    for (command, program) in programs(source, commands) {
         let scan = program.scan();
         assert_eq!(complete(&scan, Construct::Loop), 1, "{command}");
         assert_eq!(complete(&scan, Construct::Master), 1, "{command}");
@@ -168,11 +164,8 @@ int main(int n, char **v) {
   return 0;
 }
 ";
-    for level in ["-O1", "-O2", "-O3"] {
-        let command = format!("gcc -fopenmp {level}");
-        let Some(program) = compile(source, &command) else {
-            continue;
-        };
+    let commands = ["-O1", "-O2", "-O3"].map(|level| format!("gcc -fopenmp {level}"));
+    for (command, program) in programs(source, commands) {
         let scan = program.scan();
         assert_eq!(begins(&scan, Construct::Loop).len(), 1, "{command}");
         let dealt = begins(&scan, Construct::Distribute);
@@ -204,14 +197,12 @@ int main(int n, char **v) {
 }
 __attribute__((noinline)) int elsewhere(int *p) { return __atomic_fetch_add(p, 3, __ATOMIC_SEQ_CST); }
 ";
-    for command in [
+    let commands = [
         "gcc -fopenmp -O0",
         "gcc -fopenmp -O2",
         "gcc -fopenmp -O2 -s",
-    ] {
-        let Some(program) = compile(source, command) else {
-            continue;
-        };
+    ];
+    for (command, program) in programs(source, commands) {
         let scan = program.scan();
         let of = |c: Construct| -> Vec<&Site> {
             scan.sites
@@ -320,12 +311,10 @@ int main(void) {}
         .iter()
         .flat_map(|l| ["int", "unsigned", "long", "unsigned long", "short"].map(|of| (l, of)))
     {
-        for compiler in ["gcc-11", "gcc-12"] {
-            let command = format!("{compiler} -fopenmp {level} -DT={}", of.replace(' ', "_"));
-            let types = "typedef unsigned long unsigned_long;";
-            let Some(program) = compile(&format!("{types}{HEADER}{source}"), &command) else {
-                continue;
-            };
+        let of = of.replace(' ', "_");
+        let commands = ["gcc-11", "gcc-12"].map(|c| format!("{c} -fopenmp {level} -DT={of}"));
+        let types = "typedef unsigned long unsigned_long;";
+        for (command, program) in programs(&format!("{types}{HEADER}{source}"), commands) {
             let scan = program.scan();
             let loops = begins(&scan, Construct::Loop);
             let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
@@ -359,11 +348,8 @@ void behind(unsigned n) {
 int main(void) {}
 ";
     for level in LEVELS {
-        for compiler in ["gcc-11", "gcc-12"] {
-            let command = format!("{compiler} -fopenmp {level}");
-            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
-                continue;
-            };
+        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
+        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
             let loops = begins(&scan, Construct::Loop);
             let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
@@ -423,11 +409,8 @@ void all_of_them(void) {
 int main(void) {}
 ";
     for level in LEVELS {
-        for compiler in ["gcc-11", "gcc-12"] {
-            let command = format!("{compiler} -fopenmp {level}");
-            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
-                continue;
-            };
+        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
+        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
             let loops = begins(&scan, Construct::Loop);
             let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
@@ -456,11 +439,8 @@ void constants(void) {
 int main(void) {}
 ";
     for level in LEVELS {
-        for compiler in ["gcc-11", "gcc-12"] {
-            let command = format!("{compiler} -fopenmp {level}");
-            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
-                continue;
-            };
+        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
+        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
             let loops = begins(&scan, Construct::Loop);
             let named: Vec<_> = loops.iter().map(|s| &s.info).collect();
@@ -490,11 +470,8 @@ void computed(int n, int block) {
 int main(void) {}
 ";
     for level in LEVELS {
-        for compiler in ["gcc-11", "gcc-12"] {
-            let command = format!("{compiler} -fopenmp {level}");
-            let Some(program) = compile(&format!("{HEADER}{source}"), &command) else {
-                continue;
-            };
+        let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
+        for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
             for site in begins(&scan, Construct::Loop) {
                 assert!(site.action.is_none(), "{command}: {:?}", site.info);

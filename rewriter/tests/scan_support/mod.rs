@@ -21,44 +21,31 @@ __attribute__((noinline)) void post(void) { __asm__ volatile(\"\"); }
 
 /// A compiled program.
 pub(crate) struct Program {
-    _dir: tempfile::TempDir,
+    _folder: tempfile::TempDir,
     pub(crate) path: PathBuf,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Compiles a source text with `command` (compiler and flags); `None`, visibly, without that compiler.
+/// Compiles a source text with `command` (compiler and flags). Without that compiler the kit says so, and fails in
+/// continuous integration.
+#[track_caller]
 pub(crate) fn compile(source: &str, command: &str) -> Option<Program> {
-    let mut words = command.split_whitespace();
-    let compiler = words.next().unwrap();
-    if Command::new(compiler).arg("--version").output().is_err() {
-        eprintln!("SKIPPED: no {compiler}");
-        return None;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let suffix = match compiler {
-        c if c.contains("++") => "cc",
-        "gfortran" => "f90",
-        _ if source.starts_with(".globl") => "s",
-        _ => "c",
-    };
-    let file = dir.path().join(format!("source.{suffix}"));
-    std::fs::write(&file, source).unwrap();
-    let path = dir.path().join("program");
-    let run = Command::new(compiler)
-        .args(words)
-        .arg("-o")
-        .arg(&path)
-        .arg(&file)
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{command}: {said}");
+    let ompfuse_kit::Program { folder, path } = ompfuse_kit::compile(source, command)?;
     let bytes = std::fs::read(&path).unwrap();
     Some(Program {
-        _dir: dir,
+        _folder: folder,
         path,
         bytes,
     })
+}
+
+/// The source by each of these commands: a loop that fails if it compiles nothing.
+#[track_caller]
+pub(crate) fn programs<C: AsRef<str>>(
+    source: &str,
+    commands: impl IntoIterator<Item = C>,
+) -> impl Iterator<Item = (C, Program)> {
+    ompfuse_kit::each(commands, move |command| compile(source, command.as_ref()))
 }
 
 impl Program {

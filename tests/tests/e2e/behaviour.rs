@@ -10,7 +10,7 @@ mod profilers;
 
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{command, fixture, repository, skip, table};
+use ompfuse_tests::{command, fixture, has, repository, table};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -43,8 +43,7 @@ impl Pair {
         flags: &[&str],
     ) -> Option<Pair> {
         const STRIP: &str = "llvm-objcopy-19";
-        if Command::new(STRIP).arg("--version").output().is_err() {
-            skip(&format!("{STRIP} is not installed"));
+        if !has(STRIP) {
             return None;
         }
         Pair::made(options, name, compiler, flags, |original| {
@@ -65,8 +64,7 @@ impl Pair {
         flags: &[&str],
         finish: impl Fn(&Path),
     ) -> Option<Pair> {
-        if Command::new(compiler).arg("--version").output().is_err() {
-            skip(&format!("{compiler} is not installed"));
+        if !has(compiler) {
             return None;
         }
         let folder = tempfile::tempdir().expect("there is room for a program");
@@ -299,8 +297,8 @@ fn debugged(program: &Path, recording: Option<&Path>) -> Vec<Vec<String>> {
 
 #[test]
 fn debuggers_see_the_same_stack() {
-    if Command::new("gdb").arg("--version").output().is_err() {
-        return skip("gdb is not installed");
+    if !has("gdb") {
+        return;
     }
     let scarce = Pair::scarce("traces");
     for pair in Pair::all("traces", &[]).into_iter().chain(scarce) {

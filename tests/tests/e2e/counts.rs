@@ -6,7 +6,7 @@ mod repeated;
 use ompfuse_tests::fixture::{self, Build, Fixture};
 use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::table;
+use ompfuse_tests::{compile::files, table};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -103,18 +103,10 @@ int main(void) {
     let (file, program) = (folder.path().join("s.c"), folder.path().join("program"));
     std::fs::write(&file, source).expect("there is room for a source");
     for level in ["-O0", "-O1", "-O2", "-Os"] {
-        let run = std::process::Command::new("clang-19")
-            .args(["-fopenmp", level, "-lm", "-o"])
-            .args([&program, &file])
-            .output();
-        let Ok(run) = run else {
-            return ompfuse_tests::skip("no clang-19");
-        };
-        assert!(
-            run.status.success(),
-            "{}",
-            String::from_utf8_lossy(&run.stderr)
-        );
+        let command = format!("clang-19 -fopenmp {level} -lm");
+        if !files(&[&file], &program, &command) {
+            return;
+        }
         assert!(!Scan::of(&program).merges_sections(), "{level}");
         for threads in [1, 2, 3, 5] {
             let (output, xus) = table::xus_of(&program, &[], threads);
@@ -213,13 +205,6 @@ int main(int argc, char **argv) {
 /// Compiles a source with OpenMP.
 #[track_caller]
 fn compile(compiler: &str, level: &str, source: &Path, program: &Path) {
-    let run = std::process::Command::new(compiler)
-        .arg("-fopenmp")
-        .args(level.split_whitespace())
-        .arg("-o")
-        .args([program, source])
-        .output()
-        .unwrap_or_else(|e| panic!("{compiler} can't be run: {e}"));
-    let errors = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{errors}");
+    let is_compiled = files(&[source], program, &format!("{compiler} -fopenmp {level}"));
+    assert!(is_compiled, "{compiler} is not installed");
 }

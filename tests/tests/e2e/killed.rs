@@ -1,7 +1,7 @@
 //! A program is killed at any moment: what was committed is there, readable, and complete but for what was going on.
 
 use ompfuse_tests::fixture::Fixture;
-use ompfuse_tests::{command, process, repository, skip, table};
+use ompfuse_tests::{command, has, process, repository, table};
 use std::path::Path;
 use std::process::Command;
 
@@ -150,8 +150,7 @@ fn a_run_whose_command_was_killed_is_readable() {
 #[test]
 fn units_of_constructs_that_were_killed_have_labels() {
     for compiler in ["gcc", "clang-19"] {
-        if Command::new(compiler).arg("--version").output().is_err() {
-            skip(&format!("{compiler} is not installed"));
+        if !has(compiler) {
             continue;
         }
         let folder = tempfile::tempdir().expect("there is room for a program");

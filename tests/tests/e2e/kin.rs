@@ -4,7 +4,7 @@
 
 use ompfuse_tests::scan::Scan;
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, process, repository, skip};
+use ompfuse_tests::{command, has, process, repository};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
@@ -56,8 +56,7 @@ fn units_are_what_the_program_says_that_they_are() {
         ("clang-19", "-O0"),
         ("clang-19", "-O2"),
     ] {
-        if Command::new(compiler).arg("--version").output().is_err() {
-            skip(&format!("{compiler} is not installed"));
+        if !has(compiler) {
             continue;
         }
         let folder = tempfile::tempdir().expect("there is room for a program");

@@ -9,7 +9,7 @@ mod odd;
 use ompfuse_tests::fixture;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{command, repository, skip, table};
+use ompfuse_tests::{command, has, repository, table};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -33,11 +33,7 @@ const STAND_IN: &str = "
 fn script(folder: &Path, compiler: &str, text: &str, tools: &[&str]) -> Option<()> {
     let compiler_name = compiler.split(' ').next().expect("a compiler has a name");
     for tool in tools.iter().chain([&compiler_name]) {
-        let found = Command::new("sh")
-            .args(["-c", &format!("command -v {tool}")])
-            .output();
-        if !found.is_ok_and(|o| o.status.success()) {
-            skip(&format!("{tool} is not installed"));
+        if !has(tool) {
             return None;
         }
     }

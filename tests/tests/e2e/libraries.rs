@@ -5,17 +5,16 @@ mod installed;
 mod namespaces;
 mod runtimes;
 
-use ompfuse_tests::matrix::{self, Matrix};
+use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::process::{self, Output};
-use ompfuse_tests::{command, repository, skip, table};
+use ompfuse_tests::{command, has, repository, table};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Compiles a source of `tests/plugins`; `None` where the compiler is missing.
 fn compile(compiler: &str, source: &str, out: &Path, flags: &[&str]) -> Option<PathBuf> {
-    if matrix::version(compiler).is_none() {
-        skip(&format!("{compiler} is not installed: {source}"));
+    if !has(compiler) {
         return None;
     }
     let folder = out.parent().expect("an output has a folder");

@@ -4,7 +4,7 @@
 use super::executions;
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::matrix::{self, Matrix};
-use ompfuse_tests::{command, fixture, process, repository, skip, table, target};
+use ompfuse_tests::{command, fixture, has, process, repository, table, target};
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -33,8 +33,7 @@ const CONSTRUCTS: [&str; 11] = [
 static TOOL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
     let clang = Matrix::get().compiler("clang");
     let compiler = clang.command("c").expect("clang compiles C");
-    if matrix::version(compiler).is_none() {
-        skip(&format!("{compiler} is not installed: no OMPT tool"));
+    if !has(compiler) {
         return None;
     }
     let folder = target().0.join("fixtures");

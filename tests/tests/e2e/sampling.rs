@@ -1,7 +1,7 @@
 //! One in N is recorded: the same ones in every run, with the labels that they have when all are; the rest is counted.
 
 use ompfuse_tests::fixture::{Build, Fixture};
-use ompfuse_tests::{command, process, skip, table};
+use ompfuse_tests::{command, has, process, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -134,9 +134,7 @@ fn what_is_short_is_left_out_and_its_children_are_not() {
         let folder = tempfile::tempdir().expect("there is room for a program");
         let (source, program) = (folder.path().join("nested.c"), folder.path().join("nested"));
         std::fs::write(&source, NESTED).expect("a file can be written");
-        let mut compile = Command::new(compiler);
-        if compile.arg("--version").output().is_err() {
-            skip(&format!("{compiler} is not installed"));
+        if !has(compiler) {
             continue;
         }
         let mut compile = Command::new(compiler);

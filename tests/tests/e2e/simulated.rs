@@ -6,10 +6,9 @@ mod processes;
 use ompfuse_tests::fixture::{Build, Fixture, Stability};
 use ompfuse_tests::process::Output;
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, skip};
+use ompfuse_tests::{command, has};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 /// Events that depend on the executed code alone.
 const CODE: [&str; 14] = [
@@ -54,12 +53,7 @@ const BETWEEN_SECTIONS: &str = "sim-taken";
 const INCOMPARABLE: [(&str, &str); 1] = [("mg", "threaded")];
 
 pub(crate) fn can_simulate() -> bool {
-    let found = Command::new("qemu-x86_64").arg("--version").output();
-    let found = found.is_ok_and(|o| o.status.success());
-    if !found {
-        skip("qemu-x86_64 is not installed");
-    }
-    found
+    has("qemu-x86_64")
 }
 
 /// Records under the simulator. The C library's code counts for nobody: what an allocation costs depends on all others.

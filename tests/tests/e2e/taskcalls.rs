@@ -1,8 +1,8 @@
 //! libomp's task functions that clang doesn't call: `tests/sources/taskcalls.c` calls them as other compilers do.
 
-use ompfuse_tests::matrix::{self, Matrix};
+use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{command, fixture, process, repository, skip, table};
+use ompfuse_tests::{command, fixture, has, process, repository, table};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,8 +10,7 @@ use std::process::Command;
 fn compile(folder: &Path, optimisation: &str) -> Option<PathBuf> {
     let clang = Matrix::get().compiler("clang");
     let compiler = clang.command("c").expect("clang compiles C");
-    if matrix::version(compiler).is_none() {
-        skip(&format!("{compiler} is not installed: no task calls"));
+    if !has(compiler) {
         return None;
     }
     let program = folder.join("taskcalls");

@@ -2,7 +2,7 @@
 //! ratios are compared: what the program measures lies inside of what is recorded, and is nearly all of it.
 
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, process, repository, skip};
+use ompfuse_tests::{command, has, process, repository};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -38,8 +38,7 @@ fn key(xu: &Xu) -> (String, u64) {
 #[test]
 fn times_are_those_that_the_program_measures() {
     for compiler in ["gcc", "clang-19"] {
-        if Command::new(compiler).arg("--version").output().is_err() {
-            skip(&format!("{compiler} is not installed"));
+        if !has(compiler) {
             continue;
         }
         let folder = tempfile::tempdir().expect("there is room for a program");

@@ -3,7 +3,7 @@
 use ompfuse_tests::dialogue::Dialogue;
 use ompfuse_tests::process;
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, repository, skip};
+use ompfuse_tests::{command, has, repository};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,8 +18,7 @@ const FORMS: [(&str, &[&str]); 5] = [
 ];
 
 fn build(folder: &Path, compiler: &str, flags: &[&str]) -> Option<PathBuf> {
-    if Command::new(compiler).arg("--version").output().is_err() {
-        skip(&format!("{compiler} is not installed"));
+    if !has(compiler) {
         return None;
     }
     let program = folder.join("user");

@@ -2,14 +2,14 @@
 
 use super::Pair;
 use ompfuse_tests::process;
+use ompfuse_tests::tools::{mention, version};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 /// A missing perf is no failure, even in continuous integration: many kernels have none that fits.
 fn no_perf(why: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr(), "SKIPPED: perf: {why}");
+    mention(&format!("perf: {why}"));
 }
 
 /// Of perf's samples in `spot` on the main thread, those whose call chain leads to a wanted function, and the others.
@@ -67,7 +67,7 @@ fn sampled(
 
 #[test]
 fn profilers_see_the_callers() {
-    if Command::new("perf").arg("--version").output().is_err() {
+    if version("perf").is_none() {
         return no_perf("not installed");
     }
     for pair in Pair::all("traces", &["-fno-omit-frame-pointer"]) {

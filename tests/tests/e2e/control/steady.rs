@@ -3,7 +3,7 @@
 use ompfuse_tests::dialogue::Dialogue;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, repository, skip};
+use ompfuse_tests::{command, has, repository};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,8 +27,7 @@ impl Steady {
 
     /// Another program that is talked to in the same way.
     pub(super) fn built(compiler: &str, name: &str) -> Option<Steady> {
-        if Command::new(compiler).arg("--version").output().is_err() {
-            skip(&format!("{compiler} is not installed"));
+        if !has(compiler) {
             return None;
         }
         let folder = tempfile::tempdir().expect("there is room for a program");

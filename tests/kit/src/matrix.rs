@@ -1,9 +1,9 @@
 //! `fixtures/matrix.toml`: compilers, ways to link, numbers of threads.
 
 use serde::Deserialize;
-use std::collections::HashMap;
-use std::process::Command;
-use std::sync::{LazyLock, Mutex};
+use std::sync::LazyLock;
+
+pub use crate::tools::version;
 
 /// The whole file.
 #[derive(Debug, Deserialize)]
@@ -128,21 +128,4 @@ impl Compiler {
             _ => panic!("no language has sources *.{extension}"),
         }
     }
-}
-
-/// First line of what a tool says of its version, `None` if it is not installed.
-pub fn version(tool: &str) -> Option<String> {
-    static KNOWN: LazyLock<Mutex<HashMap<String, Option<String>>>> = LazyLock::new(Mutex::default);
-    let mut known = KNOWN.lock().expect("no test panics with the lock held");
-    known
-        .entry(tool.to_owned())
-        .or_insert_with(|| {
-            let output = Command::new(tool).arg("--version").output().ok()?;
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            output
-                .status
-                .success()
-                .then(|| text.lines().next().unwrap_or_default().to_owned())
-        })
-        .clone()
 }

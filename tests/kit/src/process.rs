@@ -1,7 +1,7 @@
 //! Processes with a time limit, in an environment that the tests determine.
 
 use std::fmt;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -41,7 +41,7 @@ impl Output {
     }
 
     /// Whether libomp ended the program for a mistake of its own.
-    pub(crate) fn is_libomp_bug(&self) -> bool {
+    pub fn is_libomp_bug(&self) -> bool {
         self.status != 0 && self.errors().contains(LIBOMP_BUG)
     }
 
@@ -94,10 +94,10 @@ pub fn clean(command: &mut Command, threads: usize) -> &mut Command {
 /// What libomp 19 says when its dynamic loops trip over themselves, as they do once in thousands of runs of any program.
 const LIBOMP_BUG: &str = "Assertion failure at kmp_dispatch.cpp(1618)";
 /// How often a command is run until that does not happen.
-pub(crate) const ATTEMPTS: usize = 3;
+pub const ATTEMPTS: usize = 3;
 
 /// Runs a command to its end and keeps what it says. A program that fell over [`LIBOMP_BUG`] is run again, which is said;
-/// not so ompfuse, which leaves runs behind ([`crate::table::record`] sees to that).
+/// not so ompfuse, which leaves runs behind (what records programs sees to that).
 ///
 /// # Panics
 /// If it can't be started, or if it takes longer than [`LIMIT`].
@@ -121,12 +121,17 @@ fn once(command: &mut Command) -> Output {
     BEFORE.call_once(forget_registrations);
     let started = Instant::now();
     // A process group of its own, so that nothing is left behind when the time is up.
-    let mut child = command
+    command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .unwrap_or_else(|e| panic!("cannot start {command:?}: {e}"));
+        .process_group(0);
+    let mut child = loop {
+        match command.spawn() {
+            // A process that another test started just then still holds the program open for writing.
+            Err(e) if e.kind() == ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            started => break started.unwrap_or_else(|e| panic!("cannot start {command:?}: {e}")),
+        }
+    };
     let (send, receive) = mpsc::channel();
     let drain = |which: usize, mut pipe: Box<dyn Read + Send>| {
         let send = send.clone();
