@@ -26,6 +26,7 @@ done
 command -v flang-new-19 >/dev/null || missing+=(flang-19)
 [ -e /usr/lib/llvm-19/lib/libomp.so ] || missing+=(libomp-19-dev)
 # Installed software that is profiled as it is.
+command -v heaptrack >/dev/null || missing+=(heaptrack)
 command -v gm >/dev/null || missing+=(graphicsmagick)
 [ -e /usr/include/fftw3.h ] || missing+=(libfftw3-dev)
 [ -e /usr/lib/x86_64-linux-gnu/openblas-openmp ] || missing+=(libopenblas0-openmp)

@@ -14,7 +14,6 @@ use ompfuse_rewriter::progress::Progress;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 /// Variable with libraries that the loader loads before all others.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -22,8 +21,7 @@ const PRELOAD: &str = "LD_PRELOAD";
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 /// Variable with the C library's settings.
 const TUNABLES: &str = "GLIBC_TUNABLES";
-/// With an auditing library thread-local variables of libraries lie in spare room, of which there is little: so many bytes
-/// of every thread's stack are enough for an allocator's (jemalloc's 2.6 KB).
+/// So many bytes of every thread's stack for libraries' thread-local variables are enough for an allocator's (jemalloc's 2.6 KB).
 const ROOM: &str = "glibc.rtld.optional_static_tls=4096";
 
 /// A program, ready to record.
@@ -62,7 +60,6 @@ impl Prepared {
             _made: None,
         };
         if bytes.starts_with(b"#!") {
-            prepared.make_room();
             return Ok(prepared);
         }
         match binary::description(&file, &bytes)? {
@@ -79,22 +76,12 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Makes sure that the program starts with an auditing library.
+    /// Leaves out the auditing library where the program doesn't bear it.
     fn try_audit(&mut self, bytes: &[u8]) -> Result<()> {
-        if !loader::is_glibcs(bytes) {
+        if !loader::is_glibcs(bytes) || !loader::shuns_audit(bytes) {
             return Ok(());
         }
-        let why = if loader::shuns_audit(bytes) {
-            "its sanitizer would end it; link it without, or with clang 19's"
-        } else {
-            if self.module.is_none() {
-                self.make_room(); // for what it starts
-            }
-            if self.finds_room() || self.make_room() && self.finds_room() {
-                return Ok(());
-            }
-            "no room for thread-local variables; set GLIBC_TUNABLES=glibc.rtld.optional_static_tls=2000000"
-        };
+        let why = "its sanitizer would end it; link it without, or with clang 19's";
         let program = self.file.display();
         if self.module.is_none() {
             bail!("libraries of {program} can't be replaced: {why}");
@@ -102,42 +89,22 @@ impl Prepared {
         note(format_args!(
             "libraries of {program} are not recorded: {why}"
         ));
-        self.env
-            .retain(|(name, _)| ![libraries::AUDIT, TUNABLES].contains(name));
+        self.env.retain(|(name, _)| *name != libraries::AUDIT);
         Ok(())
     }
 
-    /// Asks the loader for room for thread-local variables. False if the user or an earlier call has.
-    fn make_room(&mut self) -> bool {
-        let users = std::env::var_os(TUNABLES).unwrap_or_default();
-        let asked = users.to_string_lossy().contains("optional_static_tls");
-        if asked || self.env.iter().any(|(name, _)| *name == TUNABLES) {
-            return false;
+    /// Asks the loader for room for thread-local variables, unless the user has: for a simulated process, which can't begin once
+    /// more where the auditing library finds too little.
+    pub(crate) fn make_room(&mut self) {
+        let mut value = std::env::var_os(TUNABLES).unwrap_or_default();
+        if value.to_string_lossy().contains("optional_static_tls") {
+            return;
         }
-        let mut value = users;
         if !value.is_empty() {
             value.push(":");
         }
         value.push(ROOM);
         self.env.push((TUNABLES, value));
-        true
-    }
-
-    /// Whether thread-local variables of all libraries find room: the loader loads everything, and runs nothing.
-    fn finds_room(&self) -> bool {
-        let trace = [
-            ("LD_TRACE_LOADED_OBJECTS", "1"),
-            ("LD_WARN", "yes"),
-            ("LD_BIND_NOW", "yes"),
-        ];
-        let mut command = Command::new(&self.file);
-        command
-            .envs(trace)
-            .envs(self.env.iter().map(|(k, v)| (k, v)));
-        let Ok(output) = command.stdin(Stdio::null()).output() else {
-            return true; // it is told when the program itself can't be started
-        };
-        !String::from_utf8_lossy(&output.stderr).contains("static TLS block")
     }
 
     /// Takes the patched copy in the cache, made if it isn't there; or the original, if that doesn't use OpenMP itself.

@@ -191,11 +191,12 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let is_simulated = args.simulate.is_wanted();
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
     let simulator = args.simulate.simulator()?;
-    let prepared = {
+    let mut prepared = {
         let bar = progress::whole("patching");
         Prepared::new(name, &args.selection, bar.progress())?
     };
     if simulator.is_some() {
+        prepared.make_room();
         simulate::check_program(&prepared.file, &input::map(&prepared.file)?)?;
     }
     let known = args.sets.known()?;

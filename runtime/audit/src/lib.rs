@@ -4,14 +4,18 @@
 //!
 //! * [`session`]: what the recording command has prepared, and what was decided before; [`elf`]: a quick look whether a file
 //!   uses OpenMP at all; [`loaded`]: whether what was opened is a copy; [`ask`]: the way to the command, which does the patching.
+//! * [`variables`]: a place for thread-local variables, which the loader doesn't give where an auditing library is; [`again`]: the
+//!   process begins once more.
 //!
 //! It has a link namespace and a C library of its own, apart from the program's. Nothing that it does may be noticed by the
 //! program: no threads, no signals, no child that a `wait` of the program could see. Whatever fails, the original is used.
 
+mod again;
 mod ask;
 mod elf;
 mod loaded;
 mod session;
+mod variables;
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -98,15 +102,24 @@ unsafe extern "C" fn la_objopen(
     const LM_ID_BASE: c_long = 0;
     // SAFETY: the caller's promise.
     let map = unsafe { &*map };
-    if namespace != LM_ID_BASE
-        && let Some(session) = session::get()
+    if let Some(session) = session::get() {
+        if namespace == LM_ID_BASE {
+            // SAFETY: as above; what is opened has no relocations yet.
+            uncancelled(|| unsafe { variables::arrange(session, map) });
         // SAFETY: as above.
-        && !unsafe { map.is_patched() }
-    {
-        // SAFETY: as above.
-        uncancelled(|| session.note_apart(unsafe { CStr::from_ptr(map.name) }));
+        } else if !unsafe { map.is_patched() } {
+            // SAFETY: as above.
+            uncancelled(|| session.note_apart(unsafe { CStr::from_ptr(map.name) }));
+        }
     }
     0 // nothing of how its functions are bound is to be told
+}
+
+/// The loader has all that the program starts with.
+// SAFETY: the name and type that rtld-audit(7) asks for.
+#[unsafe(no_mangle)]
+extern "C" fn la_preinit(_cookie: *mut usize) {
+    variables::has_started();
 }
 
 /// Does something in which this thread isn't cancelled: opening a library is no point where the program expects that, and nobody

@@ -171,6 +171,21 @@ impl Session {
     }
 }
 
+impl Session {
+    /// The processes of a program go on without this library. The command tells so at the end.
+    pub(crate) fn note_aside(&self, program: &Path, why: fmt::Arguments) {
+        let Ok(metadata) = program.metadata() else {
+            return;
+        };
+        let (dev, ino, size) = (metadata.dev(), metadata.ino(), metadata.size());
+        let key = library_key(dev, ino, size, metadata.mtime(), metadata.mtime_nsec());
+        note(
+            &self.folder.join(format!("{key}-aside")),
+            format_args!("libraries of {} are not recorded: {why}", program.display()),
+        );
+    }
+}
+
 /// Writes what the command tells at the end; whoever comes first has said it.
 fn note(place: &Path, text: fmt::Arguments) {
     let file = std::fs::OpenOptions::new()

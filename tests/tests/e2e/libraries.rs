@@ -4,6 +4,7 @@
 mod installed;
 mod namespaces;
 mod runtimes;
+mod variables;
 
 use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::process::{self, Output};
@@ -243,44 +244,6 @@ fn a_script_and_what_it_starts() {
     assert_eq!(executions(&report, "/main", "parallel"), 1);
 }
 
-/// An auditing library takes room that a program's thread-local variables may need: then it is left out, and said so.
-#[test]
-fn thread_local_variables_come_first() {
-    let folder = tempfile::tempdir().expect("there is room for a recording");
-    let at = |name: &str| folder.path().join(name);
-    let place = text(folder.path());
-    let (search, run) = (format!("-L{place}"), format!("-Wl,-rpath,{place}"));
-    let link = |flag| [flag, "-Wl,--no-as-needed", &search, &run, "-lbig"];
-    let parallel = ["-fopenmp", "-fPIC", "-shared"];
-    let (Some(_), Some(library), Some(host), Some(main)) = (
-        compile("gcc", "big.c", &at("libbig.so"), &["-fPIC", "-shared"]),
-        compile("gcc", "work.c", &at("work.so"), &parallel),
-        compile("gcc", "host.c", &at("host"), &link("-pthread")),
-        compile("gcc", "main.c", &at("main"), &link("-fopenmp")),
-    ) else {
-        return;
-    };
-    let recorded = record(&at("own"), &[text(&main)], &[], 1);
-    assert!(
-        recorded.errors().contains("GLIBC_TUNABLES="),
-        "{recorded:?}"
-    );
-    assert_eq!(table::export(&at("own")).len(), 4);
-
-    let args = [text(&library), "local", "1", "1"];
-    let refused = table::record(&host, &args, 2, &at("refused"), &table::ONE_EVENT);
-    assert_eq!(refused.status, 1, "{refused:?}");
-    assert!(refused.errors().contains("GLIBC_TUNABLES="), "{refused:?}");
-    // Without the second the original crashes at times: libgomp is unloaded while its threads still run in it.
-    let env = [
-        ("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=2000000"),
-        ("KEEP_OPEN", "libgomp.so.1"),
-    ];
-    let command = [text(&host), args[0], args[1], args[2], args[3]];
-    record(&at("helped"), &command, &env, 1);
-    assert_eq!(table::export(&at("helped")).len(), 10);
-}
-
 /// A program whose sanitizer an auditing library would upset has none, which is said.
 #[test]
 fn sanitizers_come_first() {
@@ -304,38 +267,6 @@ fn sanitizers_come_first() {
             assert_eq!(table::export(&table::runs(&out)[0]).len(), 2);
         }
     }
-}
-
-/// An allocator that is preloaded, for the command or in what it starts, has the room that it needs.
-#[test]
-fn preloaded_libraries_with_thread_local_variables() {
-    let folder = tempfile::tempdir().expect("there is room for a recording");
-    let at = |name: &str| folder.path().join(name);
-    let (Some(main), Some(room)) = (
-        compile("gcc", "main.c", &at("main"), &["-fopenmp"]),
-        compile("gcc", "room.c", &at("room.so"), &["-fPIC", "-shared"]),
-    ) else {
-        return;
-    };
-    let preload = format!("LD_PRELOAD={}", text(&room));
-    record(&at("inner"), &["env", &preload, text(&main)], &[], 1);
-    assert_eq!(table::export(&at("inner")).len(), 4);
-    let env = [("LD_PRELOAD", text(&room))];
-    let said = record(&at("outer"), &[text(&main)], &env, 1);
-    assert_eq!(table::export(&at("outer")).len(), 4);
-    assert!(!said.errors().contains("GLIBC_TUNABLES"), "{said:?}");
-    // What the user has set is kept.
-    let env = [("GLIBC_TUNABLES", "glibc.malloc.perturb=1")];
-    let command = ["sh", "-c", "echo ${GLIBC_TUNABLES%%:*}; $0", text(&main)];
-    let mut recorder = ompfuse_tests::command::with_threads(2);
-    recorder
-        .args(["record", "--events", "none", "-o"])
-        .arg(at("kept"));
-    let kept = process::run(recorder.envs(env).arg("--").args(command)).ok("a script");
-    assert!(
-        kept.text().starts_with("glibc.malloc.perturb=1\n"),
-        "{kept:?}"
-    );
 }
 
 /// Libraries are patched by a process of its own: the program sees nothing of it, neither a signal nor a child.
