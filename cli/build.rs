@@ -4,6 +4,9 @@
 //! own target directory (no waiting for the outer build's lock) and its own flags: the library lives in foreign
 //! processes, so nothing of the outer build's flags, wrappers or target settings may reach it.
 
+#[path = "build/versions.rs"]
+mod versions;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,23 +50,38 @@ fn main() {
         sources.finish()
     );
     let out = PathBuf::from(variable("OUT_DIR"));
-    let folder = if only_lints() {
-        out
-    } else {
+    let built = (!only_lints()).then(|| {
         let target = variable("TARGET");
         build(&variable("CARGO"), workspace, &out.join("runtime"), &target)
-    };
-    for (name, library) in [
-        ("OMPFUSE_EMBEDDED_RUNTIME", "libompfuse_runtime.so"),
-        ("OMPFUSE_EMBEDDED_AUDIT", "libompfuse_audit.so"),
-        ("OMPFUSE_EMBEDDED_SIMPMU", "libompfuse_simpmu.so"),
+    });
+    for (name, library, is_the_programs) in [
+        ("OMPFUSE_EMBEDDED_RUNTIME", "libompfuse_runtime.so", true),
+        ("OMPFUSE_EMBEDDED_AUDIT", "libompfuse_audit.so", true),
+        ("OMPFUSE_EMBEDDED_SIMPMU", "libompfuse_simpmu.so", false),
     ] {
-        let path = folder.join(library);
-        if only_lints() {
-            std::fs::write(&path, []).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        }
+        let path = out.join(library);
+        let bytes = built.as_ref().map(|folder| {
+            let from = folder.join(library);
+            let bytes = std::fs::read(&from).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+            match is_the_programs {
+                true => bound(bytes, library),
+                false => bytes,
+            }
+        });
+        std::fs::write(&path, bytes.unwrap_or_default())
+            .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         println!("cargo::rustc-env={name}={}", path.display());
     }
+}
+
+/// A library that is loaded into programs, bound to their C library.
+fn bound(mut library: Vec<u8>, name: &str) -> Vec<u8> {
+    let marked = versions::mark(&mut library);
+    assert!(
+        marked.is_some_and(|n| n > 0),
+        "{name} does not say which versions of the C library's functions it needs: link it with GNU ld or lld"
+    );
+    library
 }
 
 /// True below `cargo clippy`, whose results nobody runs: empty files do for the libraries, which are linted by themselves.

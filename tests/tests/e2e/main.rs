@@ -66,6 +66,7 @@ mod executions;
 mod fixtures;
 mod foreign;
 mod inputs;
+mod interposed;
 mod killed;
 mod kin;
 mod kinds;

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 /// The stand-in, compiled into a folder.
 pub(super) fn compiled(folder: &Path) -> Option<PathBuf> {
     let library = folder.join("fakepmu.so");
-    let source = repository().join("tests/sources/fakepmu.c");
-    compile::files(&[source], &library, "gcc -O1 -shared -fPIC").then_some(library)
+    let sources = repository().join("tests/sources");
+    let versions = sources.join("fakepmu.map");
+    let command = format!(
+        "gcc -O1 -shared -fPIC -Wl,--version-script={}",
+        versions.display()
+    );
+    compile::files(&[sources.join("fakepmu.c")], &library, &command).then_some(library)
 }
 
 /// What is recorded.
