@@ -23,6 +23,7 @@ done
 for version in 14 16; do
     command -v clang-$version >/dev/null || missing+=(clang-$version)
 done
+[ -e /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.asan-x86_64.a ] || missing+=(libclang-rt-16-dev)
 command -v flang-new-19 >/dev/null || missing+=(flang-19)
 [ -e /usr/lib/llvm-19/lib/libomp.so ] || missing+=(libomp-19-dev)
 # Installed software that is profiled as it is.

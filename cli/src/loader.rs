@@ -18,32 +18,6 @@ pub(crate) fn is_dynamic(file: &[u8]) -> bool {
     Elf::parse(file).is_ok_and(|elf| elf.interpreter.is_some())
 }
 
-/// Whether glibc's loader starts a program.
-pub(crate) fn is_glibcs(file: &[u8]) -> bool {
-    let loader = |elf: Elf<'_>| {
-        elf.interpreter
-            .is_some_and(|i| i.ends_with("/ld-linux-x86-64.so.2"))
-    };
-    Elf::parse(file).is_ok_and(loader)
-}
-
-/// Whether a sanitizer of clang's is linked into a program that doesn't bear an auditing library: those up to version 16 take
-/// memory of others for their thread-local variables then, and end the program. Version 19 has a function more.
-pub(crate) fn shuns_audit(file: &[u8]) -> bool {
-    let inits = ["__asan_init", "__lsan_init", "__msan_init"];
-    let later = "__sanitizer_syscall_pre_impl_futex";
-    Elf::parse(file).is_ok_and(|elf| {
-        let defined = elf.dynsyms.iter().filter(|s| s.st_shndx != 0);
-        let names = defined.filter_map(|s| elf.dynstrtab.get_at(s.st_name));
-        let (mut linked, mut repaired) = (false, false);
-        for name in names {
-            linked |= inits.contains(&name);
-            repaired |= name == later;
-        }
-        linked && !repaired
-    })
-}
-
 /// A value for LD_LIBRARY_PATH with which a copy elsewhere finds the libraries that the original finds beside itself.
 /// `None`: it looks for none there.
 pub(crate) fn library_path(
@@ -114,7 +88,6 @@ mod tests {
         );
         assert!(expand(&paths, "/a:b").is_empty());
         assert!(loads_runtime(b"no ELF").is_err() && !is_dynamic(b"no ELF"));
-        assert!(!is_glibcs(b"no ELF") && !shuns_audit(b"no ELF"));
         assert!(searched(b"no ELF").is_empty());
         assert_eq!(library_path(Path::new("/opt/x"), b"no ELF", None), None);
     }

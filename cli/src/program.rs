@@ -3,7 +3,6 @@
 use crate::cache::{self, Entry, Key};
 use crate::input::Input;
 use crate::libraries::{self, Libraries};
-use crate::output::note;
 use crate::select::SelectArgs;
 use crate::{binary, input, launch, loader, privileges};
 use anyhow::{Context, Result, bail};
@@ -72,25 +71,7 @@ impl Prepared {
             }
             Some(description) => prepared.keep(file, &bytes, description)?,
         }
-        prepared.try_audit(&bytes)?;
         Ok(prepared)
-    }
-
-    /// Leaves out the auditing library where the program doesn't bear it.
-    fn try_audit(&mut self, bytes: &[u8]) -> Result<()> {
-        if !loader::is_glibcs(bytes) || !loader::shuns_audit(bytes) {
-            return Ok(());
-        }
-        let why = "its sanitizer would end it; link it without, or with clang 19's";
-        let program = self.file.display();
-        if self.module.is_none() {
-            bail!("libraries of {program} can't be replaced: {why}");
-        }
-        note(format_args!(
-            "libraries of {program} are not recorded: {why}"
-        ));
-        self.env.retain(|(name, _)| *name != libraries::AUDIT);
-        Ok(())
     }
 
     /// Asks the loader for room for thread-local variables, unless the user has: for a simulated process, which can't begin once

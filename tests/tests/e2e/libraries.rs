@@ -244,31 +244,6 @@ fn a_script_and_what_it_starts() {
     assert_eq!(executions(&report, "/main", "parallel"), 1);
 }
 
-/// A program whose sanitizer an auditing library would upset has none, which is said.
-#[test]
-fn sanitizers_come_first() {
-    let folder = tempfile::tempdir().expect("there is room for a recording");
-    let at = |name: &str| folder.path().join(name);
-    for (name, flags) in [
-        ("own", &["-fopenmp", "-rdynamic"][..]),
-        ("none", &["-rdynamic"]),
-    ] {
-        let Some(program) = compile("gcc", "sanitized.c", &at(name), flags) else {
-            return;
-        };
-        let out = at(name).with_extension("runs");
-        let said = table::record(&program, &[], 2, &out, &table::ONE_EVENT);
-        assert!(said.errors().contains("sanitizer"), "{said:?}");
-        // What has no OpenMP of its own is recorded for its libraries' sake.
-        let is_own = name == "own";
-        assert_eq!(said.status, i32::from(!is_own), "{said:?}");
-        assert_eq!(said.text() == "4950\n", is_own, "{said:?}");
-        if is_own {
-            assert_eq!(table::export(&table::runs(&out)[0]).len(), 2);
-        }
-    }
-}
-
 /// Libraries are patched by a process of its own: the program sees nothing of it, neither a signal nor a child.
 #[test]
 fn no_child_is_seen() {

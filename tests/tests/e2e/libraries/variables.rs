@@ -2,8 +2,9 @@
 
 use super::{compile, record, text};
 use ompfuse_tests::process;
-use ompfuse_tests::{command, has, table};
+use ompfuse_tests::{command, has, skip, table};
 use std::path::Path;
+use std::process::Command;
 
 const LIBRARY: [&str; 2] = ["-fPIC", "-shared"];
 
@@ -151,4 +152,75 @@ fn settings_are_kept() {
         let said = record(&at("kept"), &command, &env, 1).text();
         assert!(said.starts_with("glibc.malloc.perturb=1\n"), "{said}");
     }
+}
+
+/// Sanitizers find the thread-local variables of a process by the places that these have in an ordinary one. Those of clang up to version 16
+/// ended every program with an auditing library.
+#[test]
+fn sanitizers() {
+    const CLANG: &str = "-L/usr/lib/llvm-19/lib -Wl,-rpath,/usr/lib/llvm-19/lib";
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let parallel = ["-fopenmp", "-fPIC", "-shared"];
+    let Some(work) = compile("gcc", "work.c", &at("work.so"), &parallel) else {
+        return;
+    };
+    for (compiler, sanitizer, library) in [
+        ("gcc", "address", "libasan.so"),
+        ("gcc", "thread", "libtsan.so"),
+        ("clang-16", "address", "lib/linux/libclang_rt.asan-x86_64.a"),
+        ("clang-16", "memory", "lib/linux/libclang_rt.msan-x86_64.a"),
+        ("clang-16", "leak", "lib/linux/libclang_rt.lsan-x86_64.a"),
+    ] {
+        if !has(compiler) {
+            continue;
+        }
+        let mut asked = Command::new(compiler);
+        asked.arg(format!("-print-file-name={library}"));
+        let place = process::run(&mut asked).ok(compiler).text();
+        if !Path::new(place.trim()).is_absolute() {
+            skip(&format!("{compiler} has no {library}"));
+            continue;
+        }
+        let name = format!("{compiler}-{sanitizer}");
+        let option = format!("-fsanitize={sanitizer}");
+        let mut flags = vec!["-fopenmp", &option];
+        if compiler.starts_with("clang") {
+            flags.extend(CLANG.split(' '));
+        }
+        let Some(main) = compile(compiler, "main.c", &at(&name), &flags) else {
+            continue;
+        };
+        // ThreadSanitizer doesn't know how the OpenMP runtime's threads wait for each other.
+        let env = [("TSAN_OPTIONS", "report_bugs=0")];
+        let script = ["sh", "-c", "$0 && $0", text(&main)];
+        record(&at(&format!("{name}-own")), &[text(&main)], &env, 1);
+        record(&at(&format!("{name}-script")), &script, &env, 1);
+        assert_eq!(
+            table::export(&at(&format!("{name}-own"))).len(),
+            4,
+            "{name}"
+        );
+        assert_eq!(
+            table::export(&at(&format!("{name}-script"))).len(),
+            8,
+            "{name}"
+        );
+    }
+    // What such a program opens is recorded too.
+    let flags = ["-pthread", "-fsanitize=address"];
+    let Some(host) = compile("gcc", "host.c", &at("host"), &flags) else {
+        return;
+    };
+    let env = [
+        ("KEEP_OPEN", "libgomp.so.1"),
+        ("ASAN_OPTIONS", "detect_leaks=0"),
+    ];
+    record(
+        &at("opened"),
+        &[text(&host), text(&work), "local", "1", "1"],
+        &env,
+        1,
+    );
+    assert_eq!(table::export(&at("opened")).len(), 10);
 }
