@@ -17,6 +17,7 @@ mod loader;
 mod memory;
 mod output;
 mod privileges;
+mod processors;
 mod program;
 mod progress;
 mod recording;

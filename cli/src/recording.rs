@@ -3,7 +3,7 @@
 mod countable;
 mod runs;
 
-pub(crate) use countable::{countable, countable_elsewhere};
+pub(crate) use countable::{Countable, countable, countable_elsewhere};
 
 use crate::commands::combine::Strategy;
 use crate::event_sets::SetArgs;
@@ -29,11 +29,16 @@ use std::path::PathBuf;
 /// The options of every command that records.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
-    /// Events to count, separated by commas, or `all`, or `none` (labels and times only); without it everything that can be
-    /// counted here, but for the events of single caches. `rNNN`: the processor's own event with this hexadecimal number, as perf
-    /// has it
+    /// Events to count per execution unit, separated by commas, or `all`, or `none` (labels and times only). Each software event
+    /// named here costs a system call wherever a unit begins or ends. Without this option hardware events that can be read without
+    /// a call are counted per unit, and everything else that can be counted here per parallel region and thread, but for the
+    /// events of single caches. `rNNN`: the processor's own event with this hexadecimal number, as perf has it
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
+    /// Events to count per outermost parallel region and thread, which costs next to nothing; where regions are short, in some of
+    /// their executions only
+    #[arg(long, value_name = "LIST", conflicts_with = "simulate")]
+    region_events: Option<String>,
     /// Record every event set this many times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
@@ -141,6 +146,8 @@ pub(crate) struct Run {
     /// Its folder.
     pub(crate) path: PathBuf,
     events: Vec<String>,
+    /// Those that were counted per parallel region and thread.
+    region_events: Vec<String>,
     duration_s: f64,
     exit: Exit,
     /// Records that could not be written.
@@ -201,7 +208,20 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     }
     let known = args.sets.known()?;
     // After all that can refuse: what can't be counted here is said of a recording that takes place.
-    let mut events = simulated.map_or_else(|| countable(wanted), Ok)?;
+    let Countable {
+        units: mut events,
+        regions: mut of_regions,
+    } = match simulated {
+        Some(units) => Countable {
+            units,
+            regions: vec![],
+        },
+        None => countable(wanted, args.region_events.as_deref())?,
+    };
+    if args.multiplex && wanted.is_none() && args.region_events.is_none() {
+        // Counters that are shared are read by the kernel in any case.
+        events.append(&mut of_regions);
+    }
     if args.multiplex && wanted.is_none() && events.iter().any(|e| is_hardware(e)) {
         // What shares counters, and the clock beside it: there is not room for everything.
         let is_kept = |e: &&str| is_hardware(e) || *e == "task-clock";
@@ -257,6 +277,8 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let mut recorder = Recorder {
         rotate: args.rotate,
         is_multiplexed: args.multiplex,
+        of_regions: of_regions.iter().map(|&e| e.to_owned()).collect(),
+        is_cheap: wanted.is_none() && !in_one_run && !is_simulated,
         in_part: args.in_part(),
         reload,
         program: Program {

@@ -5,6 +5,7 @@ mod links;
 use crate::atomic;
 use crate::input;
 use crate::launch::{self, Ended};
+use crate::processors;
 use anyhow::{Context, Result, bail};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
@@ -89,12 +90,13 @@ pub(crate) struct Program<'a> {
     pub(crate) modules: Vec<RunModule>,
 }
 
-/// Writes `run.json`, or, as long as the program has not ended, `begun.json`. `switch_cost_ns`: see
+/// Writes `run.json`, or, as long as the program has not ended, `begun.json`. The events are those of execution units, and those of
+/// parallel regions. `switch_cost_ns`: see
 /// [`RunHeader::switch_cost_ns`].
 pub(crate) fn write_header(
     folder: &Path,
     program: &Program<'_>,
-    events: &[String],
+    (events, region_events): (&[String], &[String]),
     switch_cost_ns: Option<u64>,
     ended: Option<&Ended>,
 ) -> Result<()> {
@@ -112,6 +114,8 @@ pub(crate) fn write_header(
         kernel: uname.release().to_string_lossy().into_owned(),
         environment: openmp_environment(std::env::vars_os()),
         events: events.to_vec(),
+        region_events: region_events.to_vec(),
+        processors: processors::available(),
         started: ended.map_or_else(launch::now, |e| e.started),
         duration_s: ended.map_or(0.0, |e| e.duration_s),
         exit: ended.map_or(Exit::Unknown, |e| e.exit),
@@ -135,17 +139,8 @@ fn cpus() -> u32 {
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").ok();
     let available = || std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     online
-        .and_then(|list| count_list(list.trim()))
+        .and_then(|list| processors::count_list(list.trim()))
         .unwrap_or_else(available)
-}
-
-/// Length of a kernel's list like `0-3,8`.
-fn count_list(list: &str) -> Option<u32> {
-    let length = |part: &str| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        Some(last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)? + 1)
-    };
-    list.split(',').map(length).sum()
 }
 
 /// The variables that decide how OpenMP behaves.
@@ -341,7 +336,7 @@ mod tests {
         write_header(
             folder.path(),
             &program,
-            &["cycles".to_owned()],
+            (&["cycles".to_owned()], &[]),
             Some(7),
             Some(&ended),
         )
@@ -368,10 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_lists_and_openmp_variables() {
-        assert_eq!(count_list("0-3,8"), Some(5));
-        assert_eq!(count_list("0"), Some(1));
-        assert_eq!(count_list("3-0"), None);
+    fn variables_of_openmp_are_found() {
         let variables = [
             ("OMP_NUM_THREADS", "2"),
             ("HOME", "/"),

@@ -151,7 +151,7 @@ impl Live {
                     let text = String::from_utf8_lossy(n.text).into_owned();
                     self.names.insert((process, n.site), text);
                 }
-                Record::Interval(_) | Record::Node(_) | Record::LeftOut(_) => {}
+                Record::Interval(_) | Record::Node(_) | Record::LeftOut(_) | Record::Parts(_) => {}
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ mod parallel;
 pub(crate) use collect::TableSums;
 
 use crate::combine::Unmatched;
-use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, ThreadAccount};
+use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
 use ompfuse_format::run::Exit;
@@ -54,6 +54,17 @@ pub struct Summary {
     /// What was executed and not recorded, of the first run.
     #[serde(default)]
     pub left_out: Vec<LeftOut>,
+    /// The events that were counted per outermost parallel region and thread, of all runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub region_events: Vec<EventOrigin>,
+    /// Processor time and such counts by region and thread: times are the first run's, counts of an event are those of the run
+    /// that it comes from. No execution unit has a share of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub region_parts: Vec<RegionParts>,
+    /// Processors that the program could use at once in the first run, if known: not always a whole number, where a control group
+    /// has a quota.
+    #[serde(default)]
+    pub processors: Option<f64>,
     /// How the runs were combined, if they were.
     pub matching: Option<Matching>,
 }
@@ -100,6 +111,9 @@ pub struct RunSummary {
     pub exit: Option<Exit>,
     /// Its event set.
     pub events: Vec<EventInfo>,
+    /// The events that it counted per outermost parallel region and thread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub region_events: Vec<EventInfo>,
     /// Its processes.
     pub processes: Vec<ProcessInfo>,
     /// Number of its XUs.

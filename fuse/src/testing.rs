@@ -233,6 +233,8 @@ impl FakeRun {
                 kernel: "6.1".to_owned(),
                 environment: vec![],
                 events: events.iter().map(|&e| e.to_owned()).collect(),
+                region_events: vec![],
+                processors: None,
                 started: 1.7e9,
                 duration_s: 2e-6,
                 exit: Exit::Code(0),
@@ -273,6 +275,8 @@ impl FakeRun {
                 .collect(),
             min_duration_ns: None,
             sets: vec![],
+            region_events: vec![],
+            processors: None,
         };
         let json = serde_json::to_vec(&header).expect("plain data");
         self.files.push((format!("process-{pid}.json"), json));

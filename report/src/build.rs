@@ -1,9 +1,10 @@
 //! From a summary to a [`Report`].
 
+pub(crate) mod parts;
 mod region;
 
 use crate::model::{
-    EventState, ModuleInfo, Region, Report, RunInfo, Serial, ThreadCheck, UnmatchedXus,
+    EventState, Grain, ModuleInfo, Region, Report, RunInfo, Serial, ThreadCheck, UnmatchedXus,
 };
 use crate::overhead::overheads;
 use crate::units::{count, seconds};
@@ -47,6 +48,8 @@ impl Report {
             events: events(summary),
             thread_time_s: thread_ns as f64 * NS,
             regions,
+            region_counts: parts::counts(summary, &ids),
+            running: parts::running(summary),
             serial: serial(summary),
             overheads: overheads(summary, |site| ids[site as usize]),
             accounting: accounting(summary),
@@ -119,6 +122,12 @@ fn run_info(run: &ompfuse_fuse::summary::RunSummary) -> RunInfo {
             .filter(|e| e.counted)
             .map(|e| e.name.clone())
             .collect(),
+        region_events: run
+            .region_events
+            .iter()
+            .filter(|e| e.counted)
+            .map(|e| e.name.clone())
+            .collect(),
         xus: run.xus,
         lost_records: run.health.lost_records,
         switches: switches(run),
@@ -140,6 +149,7 @@ fn events(summary: &Summary) -> Vec<EventState> {
         let probes = e.run.and_then(|run| probes(summary, run, &e.name));
         EventState {
             name: e.name.clone(),
+            grain: Grain::Unit,
             run: e.run.map(|run| run + 1),
             reason: e.reason.clone(),
             scaled: e.scaled,
@@ -147,7 +157,8 @@ fn events(summary: &Summary) -> Vec<EventState> {
             probe_around: probes.map(|p| p.around),
         }
     };
-    summary.events.iter().map(state).collect()
+    let of_units = summary.events.iter().map(state);
+    of_units.chain(parts::events(summary)).collect()
 }
 
 /// What probes add to an event's counts in a run: as its first process that knows has measured it.

@@ -18,7 +18,8 @@ pub mod text;
 pub mod units;
 
 pub use model::{
-    Class, EventState, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, Region, RegionThread,
-    Report, RunInfo, Serial, Spread, ThreadCheck, UnmatchedXus,
+    Class, EventState, Grain, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, Region,
+    RegionCount, RegionCounts, RegionThread, Report, RunInfo, Running, Serial, Spread, ThreadCheck,
+    UnmatchedXus,
 };
 pub use text::TextOptions;

@@ -1,5 +1,9 @@
 //! The report as data: what `report --format json` prints. Names are relied on by scripts: add, don't rename.
 
+mod parts;
+
+pub use parts::{Grain, RegionCount, RegionCounts, Running};
+
 use ompfuse_format::run::Exit;
 use ompfuse_format::site::{HexAddress, Source};
 use serde::Serialize;
@@ -34,6 +38,10 @@ pub struct Report {
     pub thread_time_s: f64,
     /// The regions, those with the most own time first.
     pub regions: Vec<Region>,
+    /// Processor time, and counts of events with the grain `region`: per outermost parallel region and thread.
+    pub region_counts: Vec<RegionCounts>,
+    /// Whether threads had processors while they worked in parallel regions; null if too little of that is known.
+    pub running: Option<Running>,
     /// Code outside every construct.
     pub serial: Serial,
     /// Overheads per parallel region, the longest wall-clock time first.
@@ -59,6 +67,8 @@ pub struct RunInfo {
     pub exit: Option<Exit>,
     /// The events that it counted.
     pub events: Vec<String>,
+    /// Those that it counted per parallel region and thread.
+    pub region_events: Vec<String>,
     /// Its XUs.
     pub xus: u64,
     /// Records that could not be written.
@@ -87,6 +97,8 @@ pub struct ModuleInfo {
 pub struct EventState {
     /// Name.
     pub name: String,
+    /// What its counts belong to: those of `region` are in `region_counts`, and in no region's own.
+    pub grain: Grain,
     /// The run (from 1) that its counts come from; null if it was not counted.
     pub run: Option<u16>,
     /// Why it was not counted, with the remedy.
@@ -274,6 +286,9 @@ pub struct ParallelOverhead {
     pub parts: Vec<OverheadPart>,
     /// What is missing in these numbers or not certain, and why, if anything is.
     pub incomplete: Option<String>,
+    /// The region's threads were not running for so much of the time that they worked in it that its overheads hold waiting for a
+    /// processor: that share, from 0 to 1, at least. Null where it is little, or not known.
+    pub starved: Option<f64>,
 }
 
 /// Seconds per class, all threads together; null if nothing of the kind was recorded.

@@ -4,6 +4,7 @@
 //! `taskgroup` is synchronization, creating tasks and fetching ranges is management; tasks executed while waiting are in
 //! no wait, since intervals are exclusive.
 
+use crate::build::parts;
 use crate::model::{Class, Overhead, OverheadPart, ParallelOverhead};
 use crate::units::seconds;
 use ompfuse_format::Construct;
@@ -193,8 +194,15 @@ impl Parts {
             overhead,
             parts,
             incomplete: missing.told(stat),
+            starved: starved(summary, stat.site),
         }
     }
+}
+
+/// The share of its work for which an outermost region's threads were not running, if it is much.
+fn starved(summary: &Summary, site: Option<u32>) -> Option<f64> {
+    let running = parts::running_in(summary, |s| Some(s) == site)?;
+    running.is_starved.then_some(running.not_running)
 }
 
 /// Sums over intervals. `extent`: see [`ompfuse_fuse::summary::ThreadColumns::extent`]; `None`: not known.

@@ -1,6 +1,7 @@
 //! The report as text for a terminal.
 
 mod events;
+mod parts;
 mod place;
 mod sections;
 mod table;
@@ -41,9 +42,11 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     };
     let paint = Paint { on: options.colour };
     let mut sections = vec![sections::header(report, paint)];
+    sections.extend(parts::starved(report, options));
     sections.extend(sections::in_part(report, paint));
     sections.extend(sections::regions(report, options));
     sections.extend(events::events(report, options));
+    sections.extend(parts::parts(report, options));
     sections.extend(sections::overheads(report, options));
     sections.extend(sections::unmatched(report, options));
     sections.extend(sections::missing_events(report, options));

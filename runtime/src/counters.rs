@@ -132,6 +132,14 @@ impl Counters {
         self.len
     }
 
+    /// Whether each reading takes a system call.
+    pub(crate) fn needs_calls(&self) -> bool {
+        match &self.source {
+            Source::None | Source::Simulated(_) => false,
+            Source::Group(_) | Source::Turns(_) => self.pages.is_none(),
+        }
+    }
+
     /// Reads all counters. False if not all that happened since the last call is in them: the kernel refuses (the program
     /// closed the descriptor, say), or other events had the processor's counters for a while.
     #[inline]

@@ -13,7 +13,7 @@ pub(crate) use sets::{event_names, open_set};
 pub(crate) use threads::{current, here, known, may_begin};
 
 use crate::counters::{self, EventSet};
-use crate::thread::{Thread, now, sample};
+use crate::thread::{Thread, meter, now, sample};
 use crate::undisturbed::{uncancelled, undisturbed};
 use crate::{control, entry, heap, host, modules, names, program, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -54,6 +54,9 @@ struct Process {
     min_ns: Option<u64>,
     chosen: EventSet,
     status: Vec<EventStatus>,
+    /// What is counted per parallel region and thread.
+    of_regions: EventSet,
+    region_status: Vec<EventStatus>,
     names: CString,
     pthread_key: libc::pthread_key_t,
 }
@@ -137,7 +140,7 @@ fn start(settings: &Settings) {
     if found.is_empty() {
         return;
     }
-    let (chosen, status) = counters::choose(&settings.events[0], None);
+    let [(chosen, status), (of_regions, region_status)] = chosen(settings);
     let Some(pthread_key) = key::make(threads::thread_ends) else {
         complain("no thread-specific key left, nothing is recorded");
         return;
@@ -151,6 +154,8 @@ fn start(settings: &Settings) {
         names: counted_names(&status),
         chosen,
         status,
+        of_regions,
+        region_status,
         pthread_key,
     };
     control::prepare(&control::Start {
@@ -188,6 +193,21 @@ fn start(settings: &Settings) {
         switch_on(module);
     }
     program::connect();
+}
+
+/// What of the wanted events is counted per execution unit, and per parallel region, and what becomes of each.
+fn chosen(settings: &Settings) -> [(EventSet, Vec<EventStatus>); 2] {
+    let of_units = counters::choose(&settings.events[0], None);
+    if let EventSet::Simulated(..) = of_units.0 {
+        meter::switch_off();
+        return [of_units, (EventSet::none(), vec![])];
+    }
+    let of_regions = settings.of_regions.as_str();
+    if settings.is_cheap && of_units.0.needs_calls() {
+        let all = [settings.events[0].as_str(), of_regions].join(",");
+        return [(EventSet::none(), vec![]), counters::choose(&all, None)];
+    }
+    [of_units, counters::choose(of_regions, None)]
 }
 
 /// Switches on a module, after a table has been made for it in the control file.
@@ -241,6 +261,8 @@ impl Process {
             modules: modules::statuses(),
             min_duration_ns: self.min_ns,
             sets: sets::statuses(),
+            region_events: self.region_status.clone(),
+            processors: measure::processors(),
         };
         let Ok(json) = serde_json::to_vec_pretty(&header) else {
             return false;

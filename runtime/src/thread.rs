@@ -16,6 +16,7 @@ mod creation;
 mod enter;
 mod frame;
 mod locks;
+pub(crate) mod meter;
 mod nest;
 mod recover;
 pub(crate) mod sample;
@@ -25,11 +26,13 @@ mod write;
 pub(crate) use choice::Choice;
 pub(crate) use cost::Cost;
 pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
+pub(crate) use meter::Outermost;
 
 use choice::Choices;
 use creation::Creation;
 use frame::Held;
 use locks::{Lock, MAX_LOCKS};
+use meter::Meter;
 use recover::{Entered, REMEMBERED, Stack};
 use sample::Tally;
 
@@ -106,6 +109,7 @@ pub(crate) struct Thread {
     last_counts: [Cell<u64>; MAX_COUNTERS],
     /// Of the first event set.
     counters: Counters,
+    meter: Meter,
     /// What is left out, by region; null: nothing yet.
     tallies: Cell<*mut Tally>,
     /// Innermost detached frame, and those to be used again.
@@ -117,7 +121,8 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// A thread that starts recording now: its root is its current frame. Initialises `at` in place, as the whole is too
+    /// A thread that starts recording now: its root is its current frame. `of_regions`: the counters of events that are counted
+    /// per parallel region. Initialises `at` in place, as the whole is too
     /// large for a stack of unknown size.
     ///
     /// # Safety
@@ -125,7 +130,7 @@ impl Thread {
     pub(crate) unsafe fn init<'a>(
         at: *mut Thread,
         index: u32,
-        counters: Counters,
+        (counters, of_regions): (Counters, Counters),
         buffer: Buffer,
     ) -> &'a Thread {
         let node = u64::from(index + 1) << 40;
@@ -140,6 +145,7 @@ impl Thread {
         let thread = unsafe {
             (&raw mut (*at).index).write(index);
             (&raw mut (*at).counters).write(counters);
+            Meter::init(&raw mut (*at).meter, of_regions);
             (&raw mut (*at).buffer).write(buffer);
             (&raw mut (*at).root).write(Frame::new(Construct::Program, NO_SITE, node, place, 0, 1));
             &*at
@@ -299,11 +305,15 @@ impl Thread {
             let frame = self.frame();
             let last = core::ptr::eq(frame, &raw const self.root);
             self.leave(frame, frame.tid.get() as u64);
+            if frame.construct.is_part() {
+                self.end_part(frame);
+            }
             if last {
                 break;
             }
         }
         self.tell_left_out();
+        self.tell_all_parts();
         self.give_up();
         // In the midst of something it goes on, finds a place to charge, and writes nothing.
         self.frame.set(&raw const self.root);

@@ -5,10 +5,13 @@
 //! rounds' ratios, not the ratio of two medians. Waiting is passive and the team has two threads. Times are those of whole
 //! processes; where `ompfuse record` started it, as that measured it. The event is task-clock, which can be counted
 //! everywhere and costs a system call per reading; hardware events are cheaper.
+//! `-- default` compares what is counted when no event is named with `--events none`, and with `task-clock` per unit, on what costs
+//! most to record (`tests/sources/cost.c`): the programs' own clocks and processor time. `-- leaving-out` does the same for
+//! `--sample`, `--throttle` and `--min-duration` with `task-clock` per unit.
 //! Environment: `OMPFUSE_BENCH_ROUNDS` (default 9).
 
 use ompfuse_tests::fixture::{Build, Fixture, names};
-use ompfuse_tests::{process, table};
+use ompfuse_tests::{compile, process, repository, table};
 use std::path::Path;
 use std::process::Command;
 
@@ -24,6 +27,28 @@ fn main() {
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(9);
+    let rows: &[&[(&str, &[&str])]] = &[
+        &[
+            ("none", &["--events", "none"]),
+            ("default", &[]),
+            ("task-clock", &table::ONE_EVENT),
+        ],
+        &[
+            ("all", &table::ONE_EVENT),
+            ("sample 64", &["--events", "task-clock", "--sample", "64"]),
+            ("throttle 2", &["--events", "task-clock", "--throttle", "2"]),
+            (
+                "from 50us",
+                &["--events", "task-clock", "--min-duration", "50us"],
+            ),
+            ("none", &["--events", "none"]),
+        ],
+    ];
+    for (name, of) in ["default", "leaving-out"].iter().zip(rows) {
+        if wanted.iter().any(|w| w == name) {
+            return options(of, rounds);
+        }
+    }
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
 
     println!("{THREADS} threads, {rounds} rounds, times in ms; x: ratio to the original");
@@ -192,6 +217,80 @@ fn probe_cost(runs: usize) {
         for (name, columns) in names.iter().zip(values) {
             let [a, b, c, d] = columns.map(median);
             println!("{name:<20} {a:>9.1} {b:>9.1} {c:>9.1} {d:>9.1}");
+        }
+    }
+}
+
+/// What recording with these options costs, each beside the first one, in rounds.
+fn options(all: &[(&str, &[&str])], rounds: usize) {
+    const PROGRAMS: [[&str; 2]; 3] = [["fib", "27"], ["ranges", "1000000"], ["kernels", "2000"]];
+    let heads = all.iter().flat_map(|(name, _)| [*name, "x", "x cpu"]);
+    let heads: Vec<String> = heads.map(|h| format!("{h:>10}")).collect();
+    println!(
+        "{THREADS} threads, {rounds} rounds, times in ms; x: ratio to the first, by clock and by processor time"
+    );
+    println!(
+        "{:<10} {:<8} {:>9}{}",
+        "program",
+        "by",
+        "alone",
+        heads.join("")
+    );
+    let source = repository().join("tests/sources/cost.c");
+    for compiler in ["gcc", "clang-19"] {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let program = folder.path().join("cost");
+        let how = format!("{compiler} -O2 -g -fopenmp");
+        if !compile::files(&[&source], &program, &how) {
+            continue;
+        }
+        for [what, size] in PROGRAMS {
+            let args = [what, size];
+            let told = |text: &str| -> [f64; 2] {
+                let mut numbers = text
+                    .split_whitespace()
+                    .map(|n| n.parse().unwrap_or(f64::NAN));
+                [(); 2].map(|()| numbers.next().unwrap_or(f64::NAN))
+            };
+            let alone = || {
+                let mut command = Command::new(&program);
+                told(
+                    &process::run(process::clean(&mut command, THREADS).args(args))
+                        .ok(what)
+                        .text(),
+                )
+            };
+            let with = |flags: &[&str]| {
+                let out = tempfile::tempdir().expect("there is room for a recording");
+                told(
+                    &table::record(&program, &args, THREADS, out.path(), flags)
+                        .ok(what)
+                        .text(),
+                )
+            };
+            with(all[0].1); // patches
+            let rounds: Vec<(f64, Vec<[f64; 2]>)> = (0..rounds)
+                .map(|_| {
+                    (
+                        alone()[0],
+                        all.iter().map(|(_, flags)| with(flags)).collect(),
+                    )
+                })
+                .collect();
+            let of =
+                |f: &dyn Fn(&(f64, Vec<[f64; 2]>)) -> f64| median(rounds.iter().map(f).collect());
+            let cells: Vec<String> = (0..all.len())
+                .map(|at| {
+                    let ms = of(&|r| r.1[at][0]);
+                    let [x, cpu] = [0, 1].map(|which| of(&|r| r.1[at][which] / r.1[0][which]));
+                    format!("{ms:>10.1}{x:>10.2}{cpu:>10.2}")
+                })
+                .collect();
+            println!(
+                "{what:<10} {compiler:<8} {:>9.1}{}",
+                of(&|r| r.0),
+                cells.join("")
+            );
         }
     }
 }

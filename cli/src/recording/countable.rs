@@ -2,28 +2,78 @@
 
 use crate::counters::{self, EventCheck};
 use crate::output::note;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use ompfuse_format::event::{self, Kind, is_hardware};
+use ompfuse_format::record::MAX_COUNTERS;
 use std::collections::BTreeMap;
 
-/// The wanted events that can be counted; without a wish all of them. A line on standard error per reason says what can't.
-pub(crate) fn countable(wanted: Option<&str>) -> Result<Vec<&'static str>> {
-    let names = wanted.map(counters::parse_list).transpose()?;
-    if let Some(names) = names {
-        let (kept, refusals) = tried(&names, |e| e.available);
+/// What is counted, and where the counts belong.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Countable {
+    /// Per execution unit: what can be read without a system call, and what was named.
+    pub(crate) units: Vec<&'static str>,
+    /// Per outermost parallel region and thread.
+    pub(crate) regions: Vec<&'static str>,
+}
+
+/// The wanted events that can be counted, per execution unit those that are named. Without a wish all of them: those that need a
+/// system call at each reading per parallel region and thread. `of_regions`: events that are named for that. A line on standard
+/// error per reason says what can't be counted.
+pub(crate) fn countable(wanted: Option<&str>, of_regions: Option<&str>) -> Result<Countable> {
+    let named = |list| -> Result<Vec<&'static str>> {
+        let (kept, refusals) = tried(&counters::parse_list(list)?, |e| e.available);
         refusals.iter().for_each(note);
-        return Ok(kept);
+        Ok(kept)
+    };
+    let mut countable = match wanted {
+        Some(list) => Countable {
+            units: named(list)?,
+            regions: vec![],
+        },
+        None => by_default(),
+    };
+    if let Some(list) = of_regions {
+        countable.regions = named(list)?;
+        let is_named = |e: &&str| countable.regions.contains(e);
+        match wanted {
+            Some(_) => countable.regions.retain(|e| !countable.units.contains(e)),
+            None => countable.units.retain(|e| !is_named(e)),
+        }
     }
+    if countable.regions.len() > MAX_COUNTERS {
+        bail!(
+            "{} events can't be counted per region in one run, {MAX_COUNTERS} can; name fewer in --region-events",
+            countable.regions.len()
+        );
+    }
+    Ok(countable)
+}
+
+/// What is counted where no event is named.
+fn by_default() -> Countable {
     // Those of single caches would take many runs: they are counted where they are named.
     let of_cache = |e: &EventCheck| event::find(e.name).is_some_and(|e| e.kind == Kind::Cache);
     let mut available = counters::check_all();
     available.retain(|e| e.available && !of_cache(e));
-    if !available.iter().any(|e| is_hardware(e.name)) {
+    let names = available.iter().map(|e| e.name);
+    let (units, regions): (Vec<_>, Vec<_>) =
+        names.partition(|name| is_hardware(name) && can_be_read_directly());
+    if !available.iter().any(|e| is_hardware(e.name)) && !regions.is_empty() {
         note(
-            "no hardware event can be counted here, software events only (`ompfuse events` says why)",
+            "no hardware event can be counted here (`ompfuse events` says why); software events are counted per parallel region and \
+             thread, --events NAMES counts them per execution unit, with a system call each time",
         );
     }
-    Ok(available.iter().map(|e| e.name).collect())
+    Countable { units, regions }
+}
+
+/// Whether the kernel lets programs read the processor's counters themselves (`rdpmc`).
+fn can_be_read_directly() -> bool {
+    let settings = ["cpu", "cpu_core"].map(|pmu| {
+        std::fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/rdpmc")).ok()
+    });
+    // Where nothing is said, the recorded process finds out.
+    settings.iter().flatten().all(|s| s.trim() != "0")
 }
 
 /// The wanted events that another process may be able to count. A line on standard error per reason says which can't be
@@ -106,10 +156,25 @@ mod tests {
 
     #[test]
     fn wanted_events_keep_their_order() {
-        let events = countable(Some("page-faults,task-clock")).unwrap();
-        if events.len() == 2 {
-            assert_eq!(events, ["page-faults", "task-clock"]);
+        let events = countable(Some("page-faults,task-clock"), None).unwrap();
+        if events.units.len() == 2 {
+            assert_eq!(events.units, ["page-faults", "task-clock"]);
         }
-        assert!(countable(Some("nonsense")).is_err());
+        assert!(countable(Some("nonsense"), None).is_err());
+        assert!(countable(None, Some("nonsense")).is_err());
+    }
+
+    #[test]
+    fn software_events_are_counted_per_unit_only_if_they_are_named() {
+        let unnamed = countable(None, None).unwrap();
+        assert!(
+            unnamed.units.iter().all(|e| is_hardware(e)),
+            "{:?}",
+            unnamed.units
+        );
+        let named = countable(Some("task-clock"), Some("page-faults,task-clock")).unwrap();
+        assert!(!named.regions.contains(&"task-clock"));
+        let none = countable(Some("none"), None).unwrap();
+        assert_eq!(none, Countable::default());
     }
 }

@@ -12,8 +12,8 @@ use crate::running::Reload;
 use crate::simulate::{Simulated, Simulator};
 use anyhow::{Result, bail};
 use ompfuse_format::run::{
-    BEGUN_FILE, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_ROTATE, Exit, ModuleStatus, RunModule,
-    TAKES_TURNS,
+    BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
+    ModuleStatus, RunModule, TAKES_TURNS,
 };
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,6 +30,10 @@ pub(super) struct Recorder<'a> {
     pub(super) rotate: Option<u32>,
     /// The kernel shares the processor's counters among a run's sets.
     pub(super) is_multiplexed: bool,
+    /// Events that are counted per parallel region and thread.
+    pub(super) of_regions: Vec<String>,
+    /// Nobody has named the events: what needs a system call is counted per region too.
+    pub(super) is_cheap: bool,
     /// How much is left out, as variables of the environment.
     pub(super) in_part: Vec<(&'static str, String)>,
     pub(super) reload: Option<Reload>,
@@ -62,7 +66,13 @@ impl Recorder<'_> {
                 .max(),
         };
         // For whoever reads what is left if this command is killed; on a full disk there is none.
-        let _ = run_dir::write_header(&path, &self.program, set, switch_cost_ns, None);
+        let _ = run_dir::write_header(
+            &path,
+            &self.program,
+            (set, &self.of_regions),
+            switch_cost_ns,
+            None,
+        );
         let ended = self.launch(&path, sets).inspect_err(|_| {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it
@@ -72,7 +82,13 @@ impl Recorder<'_> {
         let damaged = processes.as_ref().err().map(crate::one_line);
         let processes = processes.unwrap_or_else(|_| run_dir::readable_processes(&path));
         self.learn(processes.modules());
-        let headed = run_dir::write_header(&path, &self.program, set, switch_cost_ns, Some(&ended));
+        let headed = run_dir::write_header(
+            &path,
+            &self.program,
+            (set, &self.of_regions),
+            switch_cost_ns,
+            Some(&ended),
+        );
         let failed = launch::status_of(ended.exit);
         if failed != 0 {
             let program = Path::new(self.program.name).display();
@@ -107,6 +123,7 @@ impl Recorder<'_> {
             threads_lost: processes.threads_lost,
             path,
             events: set.to_vec(),
+            region_events: self.of_regions.clone(),
             duration_s: ended.duration_s,
             exit: ended.exit,
         });
@@ -150,6 +167,12 @@ impl Recorder<'_> {
             (ENV_DIR, run.as_os_str().to_owned()),
             (ENV_EVENTS, sets.join(&between.to_string()).into()),
         ];
+        if !self.of_regions.is_empty() {
+            env.push((ENV_REGION_EVENTS, self.of_regions.join(",").into()));
+        }
+        if self.is_cheap {
+            env.push((ENV_CHEAP, "1".into()));
+        }
         env.extend(self.rotate.map(|n| (ENV_ROTATE, n.to_string().into())));
         let in_part = self.in_part.iter();
         env.extend(in_part.map(|(name, value)| (*name, value.into())));
@@ -226,7 +249,7 @@ impl Recorder<'_> {
         let reasons = processes
             .headers
             .iter()
-            .flat_map(|h| &h.events)
+            .flat_map(|h| h.events.iter().chain(&h.region_events))
             .chain(processes.sets.iter().flat_map(|s| &s.events))
             .filter_map(|e| e.reason.clone());
         // Who lost something has said so, and the sum is said below.

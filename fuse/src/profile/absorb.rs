@@ -1,5 +1,6 @@
 //! A summary takes over another one's.
 
+use crate::run::RegionParts;
 use crate::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
 use crate::table::Site;
 use ompfuse_format::Construct;
@@ -24,6 +25,7 @@ impl Summary {
     /// Takes over what another input's summary has beyond this one: events and their totals per region, and its runs,
     /// which get numbers from `base`.
     pub(super) fn absorb(&mut self, other: Summary, base: u16) {
+        self.absorb_region_parts(&other, base);
         for module in other.modules {
             let name = |m: &ModuleSummary| m.build_id.clone().unwrap_or_else(|| m.path.clone());
             let known = |m: &ModuleSummary| name(m) == name(&module);
@@ -79,5 +81,62 @@ impl Summary {
             }
         }
         self.runs.extend(other.runs);
+    }
+
+    /// The same of events that were counted per region and thread: their counts belong to the same thread of the same region.
+    fn absorb_region_parts(&mut self, other: &Summary, base: u16) {
+        let mut new_events = vec![];
+        for (at, event) in other.region_events.iter().enumerate() {
+            let run = event.run.map(|run| run + base);
+            let known = self.region_events.iter().position(|e| e.name == event.name);
+            match known.map(|column| (column, &mut self.region_events[column])) {
+                Some((column, known)) if known.run.is_none() && run.is_some() => {
+                    known.run = run;
+                    new_events.push((at, column));
+                }
+                Some(_) => {}
+                None => {
+                    new_events.push((at, self.region_events.len()));
+                    self.region_events.push(EventOrigin {
+                        run,
+                        ..event.clone()
+                    });
+                }
+            }
+        }
+        let len = self.region_events.len();
+        for parts in &mut self.region_parts {
+            parts.counts.resize(len, None);
+            parts.covered.resize(len, 0);
+        }
+        if new_events.is_empty() {
+            return;
+        }
+        let mut theirs: HashMap<_, Option<&RegionParts>> = HashMap::new();
+        for parts in &other.region_parts {
+            // Of processes that can't be told apart nothing is known.
+            let place = theirs.entry(other.parts_key(parts));
+            place.and_modify(|p| *p = None).or_insert(Some(parts));
+        }
+        let keys: Vec<_> = (self.region_parts.iter())
+            .map(|parts| self.parts_key(parts))
+            .collect();
+        for (parts, key) in self.region_parts.iter_mut().zip(keys) {
+            let Some(Some(their)) = theirs.get(&key) else {
+                continue;
+            };
+            for &(from, to) in &new_events {
+                parts.counts[to] = their.counts.get(from).copied().flatten();
+                parts.covered[to] = their.covered.get(from).copied().unwrap_or(0);
+            }
+        }
+    }
+
+    /// What identifies a region's thread in every run.
+    fn parts_key(&self, parts: &RegionParts) -> (Option<(String, String)>, Option<u32>, u32) {
+        let site = self.sites.get(parts.site as usize).map(Site::key);
+        let site = site.map(|(module, name)| (module.to_owned(), name.to_owned()));
+        let process = self.processes.get(usize::from(parts.process));
+        (site, process.map(|p| p.ordinal), parts.member)
     }
 }

@@ -7,6 +7,7 @@ mod clock;
 mod files;
 mod health;
 mod nodes;
+mod parts;
 mod processes;
 mod read;
 mod rows;
@@ -19,6 +20,7 @@ mod tests;
 pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
 pub use health::{Health, Problem};
 pub use nodes::{NONE, NodeTable};
+pub use parts::RegionParts;
 pub use read::{AtPlace, RunPart, RunReader, Wanted};
 
 use crate::label::LabelId;
@@ -62,6 +64,12 @@ pub struct ProcessInfo {
     /// How often its threads were switched away from a processor, if it ended in an orderly way.
     #[serde(default)]
     pub switches: Option<u64>,
+    /// Processors that its first thread was allowed to run on.
+    #[serde(default)]
+    pub processors: Option<u32>,
+    /// What reading a thread's part of a region cost it, in nanoseconds, where that was measured.
+    #[serde(default)]
+    pub part_ns: Option<u64>,
 }
 
 /// A thread that recorded, with the check that nothing was counted twice or not at all: the exclusive values of all its
@@ -212,6 +220,10 @@ pub struct Run {
     pub nodes: NodeTable,
     /// What was executed and not recorded, since one in so many was to be.
     pub left_out: Vec<LeftOut>,
+    /// The events that were counted per outermost parallel region and thread.
+    pub region_events: Vec<EventInfo>,
+    /// Processor time and such counts, by region and thread.
+    pub region_parts: Vec<RegionParts>,
     /// What was lost or broken.
     pub health: Health,
 }

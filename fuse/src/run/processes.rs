@@ -7,6 +7,7 @@ use super::read::Process;
 use super::{EventInfo, LeftOut, ProcessInfo, ThreadAccount};
 use crate::table::ProcessId;
 use ompfuse_format::record;
+use ompfuse_format::run::EventStatus;
 use std::collections::BTreeMap;
 
 /// A problem per event with gaps in a process's threads.
@@ -61,6 +62,11 @@ pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> P
         }),
         probes: process.costs.probes.clone(),
         switches: end.and_then(|e| e.switches),
+        processors: process.header.processors,
+        part_ns: process
+            .costs
+            .part
+            .and_then(|p| clock.length(p.ticks).checked_div(p.boundaries)),
     }
 }
 
@@ -110,16 +116,37 @@ impl RunFiles<'_> {
     }
 }
 
-/// The events that were asked for, then what processes have beyond them.
+/// The events that were asked for, then what processes have beyond them; without those that processes count per region.
 pub(super) fn event_infos(wanted: &[String], processes: &[&ProcessFiles<'_>]) -> Vec<EventInfo> {
     let headers = || processes.iter().map(|p| &p.header);
-    let statuses = || {
+    let of_units = || {
         headers().flat_map(|h| {
             let further = h.sets.iter().flat_map(|s| &s.events);
             h.events.iter().chain(further)
         })
     };
-    let mut names: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    let of_regions = || headers().flat_map(|h| &h.region_events);
+    let is_kept = |name: &&String| {
+        let is_it = |s: &EventStatus| s.name == **name;
+        of_units().any(is_it) || !of_regions().any(is_it)
+    };
+    infos(wanted.iter().filter(is_kept), &of_units)
+}
+
+/// The same, of the events that are counted per region.
+pub(super) fn region_event_infos(
+    wanted: &[String],
+    processes: &[&ProcessFiles<'_>],
+) -> Vec<EventInfo> {
+    let of_regions = || processes.iter().flat_map(|p| &p.header.region_events);
+    infos(wanted.iter(), &of_regions)
+}
+
+fn infos<'a, I: Iterator<Item = &'a EventStatus> + Clone>(
+    wanted: impl Iterator<Item = &'a String>,
+    statuses: &dyn Fn() -> I,
+) -> Vec<EventInfo> {
+    let mut names: Vec<&str> = wanted.map(String::as_str).collect();
     names.extend(statuses().map(|s| s.name.as_str()));
     let mut events: Vec<EventInfo> = Vec::new();
     for name in names {

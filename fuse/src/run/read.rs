@@ -9,8 +9,10 @@ use super::clock::{Clock, RateSource, rate, rate_at_start};
 use super::files::{ProcessFiles, RunFiles};
 use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
+use super::parts::{OfProcess, RegionParts, add_parts};
 use super::processes::{
-    add_left_out, event_infos, info, match_processes, not_counted, without_counters,
+    add_left_out, event_infos, info, match_processes, not_counted, region_event_infos,
+    without_counters,
 };
 use super::rows::{Context, Places, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
@@ -42,6 +44,8 @@ pub struct RunReader<'a> {
     nodes: NodeTable,
     labels: Labels,
     left_out: Vec<LeftOut>,
+    region_events: Vec<EventInfo>,
+    region_parts: Vec<RegionParts>,
     /// All but what only rows tell.
     health: Health,
 }
@@ -108,6 +112,7 @@ impl<'a> RunReader<'a> {
             .filter(|e| e.counted)
             .map(|e| e.name.clone())
             .collect();
+        let region_events = region_event_infos(&header.region_events, &processes);
 
         let is_scaled = |name: &String| events.iter().any(|e| e.scaled && e.name == *name);
         let shared: Vec<usize> = (0..counted.len())
@@ -127,6 +132,7 @@ impl<'a> RunReader<'a> {
         let mut book = SiteBook::new(&header.modules);
         let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
         let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
+        let mut region_parts = Vec::new();
         let mut last_ns = 0;
         for (process, mut threads) in processes.iter().zip(surveyed) {
             let pid = process.header.pid;
@@ -184,6 +190,7 @@ impl<'a> RunReader<'a> {
             let left = threads
                 .iter()
                 .flat_map(|t| t.left_out.iter().map(|l| l.site));
+            let left = left.chain(threads.iter().flat_map(|t| t.parts.sites()));
             let of_rows = threads.iter().map(|t| &t.sites);
             let row_sites = of_rows.flat_map(|s| s.counts.iter().map(|(site, _)| *site));
             for raw in node_sites.chain(left).chain(row_sites) {
@@ -231,6 +238,22 @@ impl<'a> RunReader<'a> {
                     add_left_out(&mut left_out, site.0, of_thread, own_ns, shorter);
                 }
             }
+            let column = |event: &EventInfo| {
+                let mut statuses = process.header.region_events.iter();
+                statuses.find(|s| s.name == event.name)?.column
+            };
+            let columns: Vec<Option<u32>> = region_events.iter().map(column).collect();
+            let of_process = OfProcess {
+                process: prepared.len() as u16,
+                clock,
+                columns: &columns,
+            };
+            for thread in &threads {
+                let sums = (thread.file.header.index, &thread.parts);
+                add_parts(&mut region_parts, &of_process, sums, |raw| {
+                    Some(place(raw)?.0)
+                });
+            }
             prepared.push(Process {
                 pid,
                 clock,
@@ -257,6 +280,8 @@ impl<'a> RunReader<'a> {
             nodes,
             labels,
             left_out,
+            region_events,
+            region_parts,
             health,
         }
     }
@@ -393,6 +418,8 @@ impl<'a> RunReader<'a> {
                 intervals,
                 nodes,
                 left_out: self.left_out.clone(),
+                region_events: self.region_events.clone(),
+                region_parts: self.region_parts.clone(),
                 health,
             },
             positions,

@@ -3,6 +3,7 @@
 use super::files::{ProcessFiles, ThreadBytes};
 use super::health::{Health, Problem};
 use super::nodes::NodeSet;
+use super::parts::PartSums;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{self, HEADER_LEN, Interval, Node, Record, RecordError, ThreadFile};
 use rayon::prelude::*;
@@ -21,6 +22,7 @@ pub(super) struct Surveyed<'a> {
     /// What the program calls regions of its own, by site.
     pub(super) names: Vec<(u32, String)>,
     pub(super) left_out: Vec<record::LeftOut>,
+    pub(super) parts: PartSums,
     pub(super) last_tsc: u64,
     /// The sites of its nodes, and of its intervals, as they are met.
     pub(super) node_sites: Sites,
@@ -107,6 +109,7 @@ fn survey(bytes: &[u8], keep: Keep) -> Result<Surveyed<'_>, RecordError> {
         forks_in: vec![],
         names: vec![],
         left_out: vec![],
+        parts: PartSums::default(),
         last_tsc: file.header.tsc_end,
         node_sites: Sites::default(),
         sites: Sites::default(),
@@ -118,6 +121,11 @@ fn survey(bytes: &[u8], keep: Keep) -> Result<Surveyed<'_>, RecordError> {
             Ok(Record::Node(n)) => n,
             Ok(Record::LeftOut(l)) => {
                 found.left_out.push(l);
+                continue;
+            }
+            Ok(Record::Parts(p)) => {
+                found.last_tsc = found.last_tsc.max(p.t1);
+                found.parts.add(&p);
                 continue;
             }
             Ok(Record::Name(n)) => {

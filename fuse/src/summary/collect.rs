@@ -73,6 +73,7 @@ impl Summary {
             duration_s: Some(header.duration_s),
             exit: Some(header.exit),
             events: run.events.clone(),
+            region_events: run.region_events.clone(),
             processes: run.processes.clone(),
             xus: run.xus.len() as u64,
             health: run.health.clone(),
@@ -98,6 +99,9 @@ impl Summary {
             processes: run.xus.processes.clone(),
             accounts: run.threads.clone(),
             left_out: run.left_out.clone(),
+            region_events: origins(&run.region_events),
+            region_parts: run.region_parts.clone(),
+            processors: processors(run),
             matching: None,
         }
     }
@@ -160,6 +164,7 @@ impl TableSums {
                 duration_s: None,
                 exit: None,
                 events: infos,
+                region_events: vec![],
                 processes: vec![],
                 xus: self.xus,
                 health: Health::default(),
@@ -180,6 +185,21 @@ fn origins(infos: &[EventInfo]) -> Vec<EventOrigin> {
             scaled: e.scaled,
         })
         .collect()
+}
+
+/// Processors that a run's program could use at once: those of the command that started it, or fewer if its processes had fewer.
+/// Where the OpenMP runtime binds threads to processors a process's first thread has only its own.
+fn processors(run: &Run) -> Option<f64> {
+    const BINDING: [&str; 3] = ["OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
+    let of_command = run.header.processors?;
+    let is_bound = |(name, value): &(String, String)| {
+        BINDING.contains(&name.as_str()) && !value.eq_ignore_ascii_case("false")
+    };
+    if run.header.environment.iter().any(is_bound) {
+        return Some(of_command);
+    }
+    let of_processes = run.processes.iter().filter_map(|p| p.processors).max();
+    Some(of_processes.map_or(of_command, |n| of_command.min(f64::from(n))))
 }
 
 fn module(module: &RunModule) -> ModuleSummary {

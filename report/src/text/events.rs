@@ -3,7 +3,7 @@
 use super::place::{kind, location};
 use super::table::{Align, fitted, wrap};
 use super::{Paint, TextOptions};
-use crate::model::{EventState, Region, Report};
+use crate::model::{EventState, Grain, Region, Report};
 use crate::units::count;
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         let mut of_regions = report.regions.iter().map(|r| &r.events).chain([serial]);
         of_regions.any(|events| events.contains_key(name))
     };
-    let counted = report.events.iter().filter(|e| e.run.is_some());
+    let of_units = report.events.iter().filter(|e| e.grain == Grain::Unit);
+    let counted = of_units.filter(|e| e.run.is_some());
     let (counted, partly): (Vec<&str>, Vec<&str>) =
         counted.map(|e| e.name.as_str()).partition(|n| is_told(n));
     // What is not known of a region may have happened there.

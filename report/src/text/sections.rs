@@ -271,6 +271,15 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
                 "  ",
             ));
         }
+        if let Some(share) = overhead.starved {
+            let told = format!(
+                "#{}: its threads were not running for at least {} of the time that they worked in it: what it lost, start-up \
+                 above all, is waiting for a processor too",
+                overhead.region,
+                percent(share)
+            );
+            text.push_str(&wrap(&told, options.width, "  "));
+        }
     }
     Some(text)
 }

@@ -23,7 +23,7 @@ mod tests;
 mod write;
 
 pub use read::{Record, RecordError, Records, ThreadFile};
-pub use write::{encode_interval, encode_left_out, encode_name, encode_node};
+pub use write::{encode_interval, encode_left_out, encode_name, encode_node, encode_parts};
 
 use crate::construct::Construct;
 
@@ -75,6 +75,11 @@ pub struct ThreadHeader {
     pub flushed: u64,
     /// Length of the stage in bytes.
     pub stage: u64,
+    /// Per counter of set 0 what was counted while nobody's count was wanted (counters are read where a recorded unit begins, ends
+    /// or is interrupted): it is in no interval. [`NOT_COUNTED`]: it isn't known how much that is. Zero in older files.
+    pub unattributed: [u64; MAX_COUNTERS],
+    /// Whether counters were read in that way only, so that intervals without a count are no loss.
+    pub reads_for_units: u64,
 }
 
 /// First byte of a [`Node`] record.
@@ -89,6 +94,46 @@ pub const KIND_NAME: u8 = 4;
 
 /// First byte of a [`LeftOut`] record.
 pub const KIND_LEFT_OUT: u8 = 5;
+
+/// First byte of a [`PartSum`] record.
+pub const KIND_PARTS: u8 = 7;
+
+/// What one thread's parts of an outermost parallel region took since it last said so, several executions together. Processor time
+/// and counts are those of the parts that were read, which are only some where parts are short: nothing is extrapolated. A nested region's
+/// threads belong to the thread of the outermost team that has forked them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartSum<'a> {
+    /// Parallel or teams.
+    pub construct: Construct,
+    /// The region, `module << 24 | site`.
+    pub site: u32,
+    /// Number of the thread (or team) in the outermost team.
+    pub member: u32,
+    /// Time stamp counter at the begin of the first part.
+    pub t0: u64,
+    /// ... and at the end of the last one.
+    pub t1: u64,
+    /// Parts that were executed.
+    pub parts: u64,
+    /// Those that were read.
+    pub read: u64,
+    /// Ticks from begin to end of all parts.
+    pub ticks: u64,
+    /// Ticks of those that were read.
+    pub read_ticks: u64,
+    /// Processor time of those that were read, in nanoseconds (`CLOCK_THREAD_CPUTIME_ID`); [`NOT_COUNTED`]: not known.
+    pub processor_ns: u64,
+    /// Ticks of those that were read in which the thread waited for others: it may have slept.
+    pub wait_ticks: u64,
+    /// Counts of those that were read, in the order of [`run::ProcessHeader::region_events`](crate::run::ProcessHeader);
+    /// [`NOT_COUNTED`] where one is not known.
+    pub counts: Counts<'a>,
+}
+
+impl PartSum<'_> {
+    /// Encoded length in bytes without counts; each adds 8.
+    pub const LEN: usize = 80;
+}
 
 /// Instances of a region that a thread has executed and not recorded, since it last said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,7 +277,7 @@ impl Interval<'_> {
 }
 
 /// The counts of an [`Interval`], as they lie in the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts<'a>(&'a [u8]);
 
 impl Counts<'_> {

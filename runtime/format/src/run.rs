@@ -22,6 +22,11 @@ pub const ENV_DIR: &str = "OMPFUSE_DIR";
 pub const ENV_EVENTS: &str = "OMPFUSE_EVENTS";
 /// Separates groups of events in a set: the kernel has them take turns on the processor's counters (hardware multiplexing).
 pub const TAKES_TURNS: char = '|';
+/// Environment variable: names of the events that are counted per outermost parallel region and thread, separated by commas.
+pub const ENV_REGION_EVENTS: &str = "OMPFUSE_REGION_EVENTS";
+/// Environment variable, `1`: nobody has named the events of [`ENV_EVENTS`]. Those that need a system call at each reading are
+/// counted as those of [`ENV_REGION_EVENTS`] are.
+pub const ENV_CHEAP: &str = "OMPFUSE_CHEAP";
 /// Environment variable: after how many instances of a region the next event set comes.
 pub const ENV_ROTATE: &str = "OMPFUSE_ROTATE";
 /// Environment variable: one in so many tasks, ranges and waits is recorded.
@@ -176,6 +181,13 @@ pub struct ProcessHeader {
     /// Further event sets; the files of those that came later say so themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<EventSet>,
+    /// The events that are counted per outermost parallel region and thread, and never per execution unit: their columns are
+    /// positions in [`PartSum::counts`](crate::record::PartSum).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub region_events: Vec<EventStatus>,
+    /// Processors that its first thread may run on (sched_getaffinity(2)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
 }
 
 /// What boundaries cost: each reads the clock and the counters once.
@@ -205,6 +217,9 @@ pub struct ProcessCosts {
     /// What a boundary costs; `None`: nobody has measured it.
     #[serde(default)]
     pub boundary: Option<BoundaryCost>,
+    /// What the two readings of a thread's part of a region cost (see [`PartSum`](crate::record::PartSum)); counted as boundaries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<BoundaryCost>,
     /// What the probes of an execution unit add to the counts of the first event set.
     #[serde(default)]
     pub probes: Vec<ProbeCount>,
@@ -277,6 +292,13 @@ pub struct RunHeader {
     pub environment: Vec<(String, String)>,
     /// The event set.
     pub events: Vec<String>,
+    /// Events that are counted per outermost parallel region and thread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub region_events: Vec<String>,
+    /// Processors that the program could use at once: those that the command may run on, or fewer where its control group has a
+    /// quota (then not always a whole number).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<f64>,
     /// Begin, seconds since 1970.
     pub started: f64,
     /// Wall-clock time of the process in seconds.

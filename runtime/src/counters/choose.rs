@@ -21,6 +21,21 @@ pub(crate) enum EventSet {
     Simulated(&'static Path, Vec<u8>),
 }
 
+impl EventSet {
+    /// Nothing is counted.
+    pub(crate) fn none() -> EventSet {
+        EventSet::Perf(vec![])
+    }
+
+    /// Whether it takes a system call to read it on the calling thread.
+    pub(crate) fn needs_calls(&self) -> bool {
+        let counters = Counters::open(self, None);
+        let needs_calls = counters.needs_calls();
+        counters.close();
+        needs_calls
+    }
+}
+
 /// One event of perf, as this process counts it.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {

@@ -5,7 +5,7 @@ use super::{loops, sync};
 use crate::entry::{self, Call, bound};
 use crate::host;
 use crate::process;
-use crate::thread::{Cost, Frame, Place, Thread};
+use crate::thread::{Cost, Frame, Outermost, Place, Thread};
 use core::arch::global_asm;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI64, Ordering};
@@ -21,6 +21,8 @@ pub(crate) struct Forked {
     site: u32,
     node: u64,
     place: Place,
+    /// The outermost region around it, and the thread of its team that forks here; `None`: it is itself outermost.
+    outermost: Option<Outermost>,
     /// Size of the team (number of teams), as its first member finds it.
     pub(crate) team: AtomicI64,
 }
@@ -53,6 +55,7 @@ impl Forked {
             site: entry::this(site),
             node: thread.new_node(),
             place: thread.place_task(),
+            outermost: thread.outermost(),
             team: AtomicI64::new(1),
         };
         thread.write_node_at_once(forked.node, construct, forked.site, forked.place);
@@ -100,10 +103,22 @@ impl Forked {
             return body(None);
         };
         let frame = self.frame();
+        thread.begin_part(self.outermost_of(&frame));
         thread.enter(&frame);
         body(Some(thread));
         thread.leave_as(&frame, frame.tid.get() as u64, true);
+        thread.end_part(&frame);
         thread.rest();
+    }
+
+    /// The outermost region that a part of this one belongs to.
+    #[inline(always)]
+    pub(crate) fn outermost_of(&self, part: &Frame) -> Outermost {
+        self.outermost.unwrap_or(Outermost {
+            construct: self.construct,
+            site: self.site,
+            member: part.tid.get() as u32,
+        })
     }
 
     /// The frame of the member that asks.

@@ -71,9 +71,17 @@ pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
     let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
     detached.t0.set(t0);
     if let Some(detached) = thread.detach(detached) {
-        thread.enter_here(&detached.frame);
+        enter(thread, detached);
     }
     result
+}
+
+/// The thread's part of a region, which it enters at the last boundary.
+fn enter(thread: &Thread, detached: &Detached) {
+    if let Some(region) = &detached.region {
+        thread.begin_part(region.forked.outermost_of(&detached.frame));
+    }
+    thread.enter_here(&detached.frame);
 }
 
 /// `GOMP_parallel_start` and its like: the other threads execute the body at once, the caller after this.
@@ -113,7 +121,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     region.forked.team.store(team, Ordering::Relaxed);
     detached.frame.team.set(team);
     thread.charge();
-    thread.enter_here(&detached.frame);
+    enter(thread, detached);
     region.open_work(thread);
     result
 }
@@ -124,6 +132,7 @@ pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
         return call.forward();
     };
     thread.leave(&detached.frame, 0);
+    thread.end_part(&detached.frame);
     let (result, _) = sync::timed_from_here(thread, &detached.cost, || call.forward());
     if let Some(region) = &detached.region {
         region
@@ -146,7 +155,7 @@ pub(crate) fn team_next(thread: &Thread, call: &Call) -> u64 {
         if result as u8 != 0
             && let Some(detached) = thread.detach(detached)
         {
-            thread.enter_here(&detached.frame);
+            enter(thread, detached);
         }
         return result;
     }
@@ -158,10 +167,11 @@ pub(crate) fn team_next(thread: &Thread, call: &Call) -> u64 {
     };
     let number = detached.frame.tid.get() as u64;
     thread.leave_as(&detached.frame, number, true);
+    thread.end_part(&detached.frame);
     let (result, _) = sync::timed_from_here(thread, &detached.cost, || call.forward());
     if result as u8 != 0 {
         detached.frame.turn_to_next();
-        thread.enter_here(&detached.frame);
+        enter(thread, detached);
     } else {
         region
             .forked

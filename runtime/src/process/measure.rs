@@ -2,7 +2,8 @@
 
 use super::clock;
 use crate::probes;
-use crate::thread::{Thread, now, sample};
+use crate::syscall;
+use crate::thread::{Thread, meter, now, sample};
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{BoundaryCost, EventStatus, ProbeCount, ProcessCosts};
@@ -10,6 +11,8 @@ use std::sync::OnceLock;
 
 /// Ticks of so many boundaries as are measured together; 0: not measured.
 static BOUNDARY_TICKS: AtomicU64 = AtomicU64::new(0);
+/// Ticks of the two readings of a part of a region; 0: not measured.
+static PART_TICKS: AtomicU64 = AtomicU64::new(0);
 /// Per counter, what an empty task has counted inside and around.
 static PROBES: OnceLock<[[u64; 2]; MAX_COUNTERS]> = OnceLock::new();
 /// The threads' switches when recording began.
@@ -30,6 +33,9 @@ pub(super) fn measure(thread: &Thread) {
     let ticks = ticks.min().unwrap_or(0);
     BOUNDARY_TICKS.store(ticks, Ordering::Relaxed);
     sample::set_boundary(ticks / boundaries);
+    let ticks = (0..times).map(|_| thread.try_reading()).min().unwrap_or(0);
+    PART_TICKS.store(ticks, Ordering::Relaxed);
+    meter::set_cost(ticks);
     let tasks = (0..times).filter_map(|_| thread.try_out(boundaries, probes::empty_task));
     let least = tasks.reduce(|least, other| {
         core::array::from_fn(|at| core::array::from_fn(|n| least[at][n].min(other[at][n])))
@@ -43,19 +49,27 @@ pub(super) fn measure(thread: &Thread) {
 /// What [`measure`] has measured.
 pub(super) fn costs(status: &[EventStatus]) -> ProcessCosts {
     ProcessCosts {
-        boundary: boundary(),
+        boundary: measured(&BOUNDARY_TICKS, MEASURED.0),
+        part: measured(&PART_TICKS, 1),
         probes: probe_counts(status),
         clock: None, // whoever writes it reads the clock then
     }
 }
 
-/// Of boundaries.
-fn boundary() -> Option<BoundaryCost> {
-    let ticks = BOUNDARY_TICKS.load(Ordering::Relaxed);
-    (ticks > 0).then_some(BoundaryCost {
-        boundaries: MEASURED.0,
-        ticks,
-    })
+/// What so many boundaries (or parts) took.
+fn measured(ticks: &AtomicU64, boundaries: u64) -> Option<BoundaryCost> {
+    let ticks = ticks.load(Ordering::Relaxed);
+    (ticks > 0).then_some(BoundaryCost { boundaries, ticks })
+}
+
+/// Processors that the calling thread may run on.
+pub(super) fn processors() -> Option<u32> {
+    let mut mask = [0u64; 128];
+    let args = [0, size_of_val(&mask), mask.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel writes at most the given length into the local array.
+    let written = unsafe { syscall::raw(libc::SYS_sched_getaffinity, args) };
+    let count = mask.iter().map(|word| word.count_ones()).sum();
+    (written > 0).then_some(count)
 }
 
 /// Of probes, for the events that are counted.

@@ -14,6 +14,10 @@ pub(super) struct Settings {
     pub(super) directory: PathBuf,
     /// The event sets; at least one.
     pub(super) events: Vec<String>,
+    /// The events that are counted per parallel region and thread.
+    pub(super) of_regions: String,
+    /// Nobody has named the event sets: what needs a system call is counted per region too.
+    pub(super) is_cheap: bool,
     /// After how many instances of a region the next event set comes; 0: never.
     pub(super) rotate: u32,
     /// File that a signal reloads.
@@ -57,6 +61,8 @@ pub(super) fn settings() -> Option<&'static Settings> {
                 .split(';')
                 .map(str::to_owned)
                 .collect(),
+            of_regions: environment(run::ENV_REGION_EVENTS).unwrap_or_default(),
+            is_cheap: number(run::ENV_CHEAP) > 0,
             rotate: number(run::ENV_ROTATE),
             control: environment(run::ENV_CONTROL),
             one_in: number(run::ENV_SAMPLE),

@@ -110,6 +110,7 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         .join(format!("{}-{index}.rec", process.key));
     let file = create(&path).ok()?;
     let counters = Counters::open(&process.chosen, None);
+    let of_regions = Counters::open(&process.of_regions, None);
     let mut values = [0; MAX_COUNTERS];
     counters.read(&mut values);
     let header = ThreadHeader {
@@ -129,6 +130,8 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         unrecorded_ticks: 0,
         flushed: 0,
         stage: Buffer::STAGE,
+        unattributed: [0; MAX_COUNTERS],
+        reads_for_units: 0,
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {
@@ -138,7 +141,7 @@ fn new_thread<'a>() -> Option<&'a Thread> {
     };
     let memory = state::map()?;
     // SAFETY: just mapped, not shared with anybody yet.
-    let thread: &Thread = unsafe { Thread::init(memory, index, counters, buffer) };
+    let thread: &Thread = unsafe { Thread::init(memory, index, (counters, of_regions), buffer) };
     thread
         .buffer
         .set_start(thread.last(), &thread.last_counts()[..thread.k()]);

@@ -275,6 +275,7 @@ impl Thread {
     /// Closes the counters' descriptors.
     pub(crate) fn close_counters(&self) {
         self.release_tallies();
+        self.close_meter();
         self.choices.groups().for_each(Counters::close);
         for group in self.choices.groups.iter().skip(1) {
             let memory = group.replace(core::ptr::null());

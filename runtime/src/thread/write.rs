@@ -258,6 +258,7 @@ impl Thread {
             t1: self.last.get(),
             own_ticks: cost.ticks.get(),
         };
+        self.count_wait(construct, cost);
         if self.is_off(site) || !self.write_plain(&head, None) {
             self.write_any_wait(construct, site, t0, extent, cost);
         }

@@ -57,6 +57,7 @@ mod by_default;
 mod cancel;
 mod combine;
 mod control;
+mod cost;
 mod counts;
 mod creation;
 mod damage;

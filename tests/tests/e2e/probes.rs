@@ -23,10 +23,19 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 16] = [
+const SLOW: [(&str, &str); 19] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
+    ),
+    ("make_sums", "a thread's first part of a parallel region"),
+    (
+        "meter::<impl ompfuse_runtime::thread::Thread>::read_at_begin",
+        "a thread's part of an outermost parallel region, some where they are short",
+    ),
+    (
+        "meter::<impl ompfuse_runtime::thread::Thread>::read_at_end",
+        "the same",
     ),
     ("threads::begin_thread", "a thread's first probe"),
     ("buffer::Buffer::flush", "once per some thousand records"),

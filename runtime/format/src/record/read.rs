@@ -39,6 +39,8 @@ pub enum Record<'a> {
     Name(Name<'a>),
     /// What a thread has left out.
     LeftOut(LeftOut),
+    /// What a thread's parts of a region took.
+    Parts(PartSum<'a>),
 }
 
 impl ThreadHeader {
@@ -79,6 +81,8 @@ impl ThreadHeader {
             unrecorded_ticks: word(64 + 16 * MAX_COUNTERS),
             flushed: word(64 + 16 * MAX_COUNTERS + 8),
             stage: word(64 + 16 * MAX_COUNTERS + 16),
+            unattributed: array(64 + 16 * MAX_COUNTERS + 24),
+            reads_for_units: word(64 + 24 * MAX_COUNTERS + 24),
         })
     }
 
@@ -303,6 +307,25 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
                 one_in: get(body, 24) as u32,
                 throttled: get(body, 24) >> 32 & 1 != 0,
                 short: get(body, 24) >> 33 & 1 != 0,
+            }))
+        }
+        KIND_PARTS => {
+            if !(PartSum::LEN..=PartSum::LEN + 8 * MAX_COUNTERS).contains(&len) {
+                return None;
+            }
+            Some(Record::Parts(PartSum {
+                construct: Construct::from_number((head >> 8) as u8)?,
+                site,
+                t0: get(body, 8),
+                t1: get(body, 16),
+                parts: get(body, 24),
+                read: get(body, 32),
+                member: get(body, 40) as u32,
+                ticks: get(body, 48),
+                read_ticks: get(body, 56),
+                processor_ns: get(body, 64),
+                wait_ticks: get(body, 72),
+                counts: Counts(&body[PartSum::LEN..]),
             }))
         }
         _ => None,

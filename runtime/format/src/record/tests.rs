@@ -26,6 +26,8 @@ fn header_fields_lie_where_the_reader_looks() {
     assert_eq!(offset_of!(ThreadHeader, unrecorded_ticks), 320);
     assert_eq!(offset_of!(ThreadHeader, flushed), 328);
     assert_eq!(offset_of!(ThreadHeader, stage), 336);
+    assert_eq!(offset_of!(ThreadHeader, unattributed), 344);
+    assert_eq!(offset_of!(ThreadHeader, reads_for_units), 472);
     assert!(size_of::<ThreadHeader>() <= HEADER_LEN);
 }
 
@@ -397,4 +399,43 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn sums_of_parts_round_trip_and_damaged_ones_are_malformed() {
+    let sum = PartSum {
+        construct: Construct::Parallel,
+        site: site_ref(2, 5),
+        member: 3,
+        t0: 1000,
+        t1: 9000,
+        parts: 64,
+        read: 4,
+        ticks: 6000,
+        read_ticks: 400,
+        processor_ns: 120,
+        wait_ticks: 17,
+        counts: Counts(&[]),
+    };
+    let mut words = [0; 12];
+    let len = encode_parts(&sum, [7, NOT_COUNTED].into_iter(), |at, value| {
+        words[at] = value;
+    });
+    assert_eq!(8 * len, PartSum::LEN + 16);
+    let mut bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let whole = file(&bytes, 0);
+    let mut read = ThreadFile::parse(&whole).unwrap().records();
+    let Some(Ok(Record::Parts(found))) = read.next() else {
+        panic!("no such record");
+    };
+    assert_eq!(found.counts.iter().collect::<Vec<_>>(), [7, NOT_COUNTED]);
+    let without = PartSum {
+        counts: Counts(&[]),
+        ..found
+    };
+    assert_eq!((without, read.next()), (sum, None));
+    bytes[2] = 72; // shorter than any
+    let short = file(&bytes, 0);
+    let mut read = ThreadFile::parse(&short).unwrap().records();
+    assert!(matches!(read.next(), Some(Err(RecordError::Malformed(_)))));
 }

@@ -17,6 +17,34 @@ pub fn encode_left_out(l: &LeftOut, mut put: impl FnMut(usize, u64)) {
     );
 }
 
+/// The words of such a record with these counts (instead of the record's own), written through `put(word index, value)`: how
+/// many they are. The record is `(PartSum::LEN + 8 * counts.len())` bytes long.
+pub fn encode_parts(
+    p: &PartSum<'_>,
+    counts: impl ExactSizeIterator<Item = u64>,
+    mut put: impl FnMut(usize, u64),
+) -> usize {
+    let words = PartSum::LEN / 8 + counts.len();
+    let len = (8 * words) as u64;
+    put(
+        0,
+        KIND_PARTS as u64 | (p.construct as u64) << 8 | len << 16 | (p.site as u64) << 32,
+    );
+    put(1, p.t0);
+    put(2, p.t1);
+    put(3, p.parts);
+    put(4, p.read);
+    put(5, p.member as u64);
+    put(6, p.ticks);
+    put(7, p.read_ticks);
+    put(8, p.processor_ns);
+    put(9, p.wait_ticks);
+    for (at, count) in counts.enumerate() {
+        put(10 + at, count);
+    }
+    words
+}
+
 /// Writes a node record. Returns the bytes written ([`Node::LEN`]); `out` must have room.
 pub fn encode_node(out: &mut [u8; Node::LEN], n: &Node) {
     put(

@@ -1,0 +1,131 @@
+//! Counts and processor time per outermost parallel region and thread.
+
+use super::{NS, pid};
+use crate::model::{EventState, Grain, RegionCount, RegionCounts, Running};
+use crate::units::percent;
+use ompfuse_fuse::run::RegionParts;
+use ompfuse_fuse::summary::{EventOrigin, Summary};
+
+/// The events that were counted per region.
+pub(super) fn events(summary: &Summary) -> impl Iterator<Item = EventState> + '_ {
+    let state = |e: &EventOrigin| EventState {
+        name: e.name.clone(),
+        grain: Grain::Region,
+        run: e.run.map(|run| run + 1),
+        reason: e.reason.clone(),
+        scaled: e.scaled,
+        probe_inside: None,
+        probe_around: None,
+    };
+    summary.region_events.iter().map(state)
+}
+
+/// By region and thread. `ids`: the sites' numbers in the report.
+pub(super) fn counts(summary: &Summary, ids: &[u32]) -> Vec<RegionCounts> {
+    let mut all: Vec<RegionCounts> = summary
+        .region_parts
+        .iter()
+        .filter_map(|parts| region_counts(summary, parts, *ids.get(parts.site as usize)?))
+        .collect();
+    all.sort_by_key(|c| (c.region, c.process, c.team_thread));
+    all
+}
+
+fn region_counts(summary: &Summary, parts: &RegionParts, region: u32) -> Option<RegionCounts> {
+    let count = |(at, event): (usize, &EventOrigin)| {
+        let count = parts.counts.get(at).copied().flatten()?;
+        let covered = parts.covered.get(at).copied().filter(|&n| n > 0)?;
+        Some((event.name.clone(), RegionCount { count, covered }))
+    };
+    let events = summary.region_events.iter().enumerate();
+    Some(RegionCounts {
+        region,
+        process: pid(summary, parts.process),
+        team_thread: parts.member,
+        thread: parts.thread,
+        executed: parts.parts,
+        covered: parts.read,
+        wall_s: parts.wall_ns as f64 * NS,
+        covered_wall_s: parts.read_wall_ns as f64 * NS,
+        processor_s: parts
+            .processor_ns
+            .filter(|_| parts.read > 0)
+            .map(|ns| ns as f64 * NS),
+        wait_s: parts.wait_ns as f64 * NS,
+        events: events.filter_map(count).collect(),
+    })
+}
+
+/// Share of time not running from which on times tell more of the machine than of the program.
+const STARVED: f64 = 0.2;
+/// Shorter times in regions tell nothing: a thread's start alone may take as long.
+const TOO_SHORT_NS: u64 = 1_000_000;
+
+/// Whether threads had processors; `None`: nothing is known, or too little.
+pub(super) fn running(summary: &Summary) -> Option<Running> {
+    running_in(summary, |_| true)
+}
+
+/// The same in the outermost region at one site.
+pub(crate) fn running_in(summary: &Summary, is_wanted: impl Fn(u32) -> bool) -> Option<Running> {
+    let (mut wanted, mut not_running) = (0u64, 0u64);
+    for parts in summary.region_parts.iter().filter(|p| is_wanted(p.site)) {
+        let Some(processor_ns) = parts.processor_ns else {
+            continue;
+        };
+        // Who waits may sleep, or may spin: what was not running was so at least.
+        let own = parts.read_wall_ns.saturating_sub(parts.wait_ns);
+        wanted += own;
+        not_running += own.saturating_sub(processor_ns);
+    }
+    if wanted < TOO_SHORT_NS {
+        return None;
+    }
+    let teams = summary.parallel.iter().map(|p| p.team).max();
+    let share = not_running as f64 / wanted as f64;
+    let running = Running {
+        threads: teams.unwrap_or(1).max(1),
+        processors: summary.processors,
+        wanted_s: wanted as f64 * NS,
+        not_running_s: not_running as f64 * NS,
+        not_running: share,
+        is_starved: share >= STARVED,
+        told: None,
+    };
+    Some(Running {
+        told: running.is_starved.then(|| told(&running)),
+        ..running
+    })
+}
+
+/// In words, of threads that had too few processors.
+fn told(running: &Running) -> String {
+    let threads = running.threads as f64;
+    let why = match running.processors {
+        Some(processors) if threads > processors => format!(
+            "teams have {threads} threads, and the program can use {} (affinity mask, control group's quota): set \
+             OMP_NUM_THREADS={}, or give it more processors",
+            said(processors),
+            (processors.floor() as u64).max(1)
+        ),
+        Some(processors) => format!(
+            "teams have {threads} threads and the program can use {}: other programs had them, or it waited itself (files, sleep)",
+            said(processors)
+        ),
+        None => {
+            format!("teams have {threads} threads; how many processors there were is not known")
+        }
+    };
+    format!(
+        "threads were not running for at least {} of the time that they worked in parallel regions: {why}; start-up, waiting and \
+         imbalance below hold waiting for a processor, which is not the OpenMP runtime's",
+        percent(running.not_running)
+    )
+}
+
+fn said(processors: f64) -> String {
+    match processors {
+        1.0 => "1 processor".to_owned(),
+        n => format!("{n} processors"),
+    }
+}

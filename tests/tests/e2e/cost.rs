@@ -1,0 +1,387 @@
+//! What is counted by default costs no system call per execution unit, and what is counted per parallel region and thread is what
+//! the region did on that thread.
+
+use ompfuse_tests::{command, compile, each, process, table};
+use serde_json::Value;
+use std::path::Path;
+
+/// Recursive tasks without cut-off; the program tells how many `read` calls its process has made meanwhile, as the kernel counts
+/// them, and how many tasks there were.
+const FIB: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+static long tasks;
+static long fib(int n) {
+    if (n < 2)
+        return n;
+    long a, b;
+    #pragma omp task shared(a)
+    {
+        #pragma omp atomic
+        tasks++;
+        a = fib(n - 1);
+    }
+    #pragma omp task shared(b)
+    {
+        #pragma omp atomic
+        tasks++;
+        b = fib(n - 2);
+    }
+    #pragma omp taskwait
+    return a + b;
+}
+static long reads(void) {
+    char line[64];
+    long n = -1;
+    FILE *io = fopen("/proc/self/io", "r");
+    while (io && fgets(line, sizeof line, io))
+        sscanf(line, "syscr: %ld", &n);
+    if (io)
+        fclose(io);
+    return n;
+}
+int main(int argc, char **argv) {
+    int n = argc > 1 ? atoi(argv[1]) : 10;
+    long before = reads(), result;
+    #pragma omp parallel
+    #pragma omp single
+    result = fib(n);
+    printf("tasks %ld reads %ld fib %ld\n", tasks, reads() - before, result);
+}
+"#;
+
+/// Each thread has a number of page faults of its own in each of two regions, one of them in a nested team.
+const FAULTS: &str = r#"
+#include <omp.h>
+#include <stdio.h>
+#include <sys/mman.h>
+enum { PAGE = 4096 };
+static void touch(int pages) {
+    char *at = mmap(0, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(at, (size_t)pages * PAGE, MADV_NOHUGEPAGE);
+    for (int i = 0; i < pages; i++)
+        at[(size_t)i * PAGE] = 1;
+    munmap(at, (size_t)pages * PAGE);
+}
+int main(void) {
+    omp_set_max_active_levels(2);
+    #pragma omp parallel num_threads(2)
+    touch(1000 * (omp_get_thread_num() + 1));
+    #pragma omp parallel num_threads(2)
+    {
+        if (omp_get_thread_num() == 1)
+            #pragma omp parallel num_threads(2)
+            touch(3000);
+    }
+    puts("done");
+}
+"#;
+
+/// Many short regions.
+const SHORT: &str = r#"
+#include <stdio.h>
+int main(void) {
+    static double a[64];
+    for (int step = 0; step < 20000; step++)
+        #pragma omp parallel for
+        for (int i = 0; i < 64; i++)
+            a[i] += i;
+    printf("%g\n", a[63]);
+}
+"#;
+
+const COMPILERS: [&str; 2] = ["gcc -O2 -g -fopenmp", "clang-19 -O2 -g -fopenmp"];
+
+/// Records a program with two threads; the run, and what the report says of it.
+#[track_caller]
+fn record(program: &Path, args: &[&str], out: &Path, flags: &[&str]) -> (String, Value) {
+    let recorded = table::record(program, args, 2, out, flags).ok(&format!("{flags:?}"));
+    let run = table::runs(out).pop().expect("a run was recorded");
+    let json = [Path::new("--format"), Path::new("json")];
+    let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+    (recorded.text(), report)
+}
+
+#[track_caller]
+fn list<'v>(value: &'v Value, key: &str) -> &'v Vec<Value> {
+    let list = value[key].as_array();
+    list.unwrap_or_else(|| panic!("{key} is a list: {value}"))
+}
+
+/// The names of the events that were counted with this grain.
+fn counted(report: &Value, grain: &str) -> Vec<String> {
+    let events = list(report, "events").iter();
+    let of_grain = events.filter(|e| e["grain"] == grain && !e["run"].is_null());
+    of_grain
+        .map(|e| e["name"].as_str().expect("a name").to_owned())
+        .collect()
+}
+
+#[test]
+fn by_default_tasks_need_no_system_call() {
+    for (_, program) in each(COMPILERS, |how| compile::compile(FIB, how)) {
+        let out = |name: &str| program.folder.path().join(name);
+        let reads = |name: &str, n: &str, flags: &[&str]| {
+            let (text, report) = record(&program.path, &[n], &out(name), flags);
+            let words: Vec<&str> = text.split_whitespace().collect();
+            let number = |at: usize| words[at].parse::<i64>().expect("a number");
+            let (tasks, reads) = (number(1), number(3));
+            assert!(reads >= 0, "the kernel counts calls: {text}");
+            (tasks, reads, report)
+        };
+        let (few, of_few, _) = reads("few", "10", &[]);
+        let (many, of_many, report) = reads("many", "19", &[]);
+        assert!(many > 50 * few, "{few} {many}");
+        assert!(of_many < of_few + 100, "{of_few} and {of_many} calls");
+        // Where an event is named there is a call at each boundary: so the number above tells something.
+        if counted(&report, "region").iter().any(|e| e == "task-clock") {
+            let (tasks, named, report) = reads("named", "19", &table::ONE_EVENT);
+            assert!(named > 2 * tasks, "{named} calls for {tasks} tasks");
+            assert_eq!(counted(&report, "unit"), ["task-clock"]);
+            assert!(counted(&report, "region").is_empty(), "{report}");
+        }
+    }
+}
+
+/// What software events count is a region's on a thread: told by the records' header, the report, and a combined profile, and no
+/// column of execution units.
+#[test]
+fn counts_of_regions_are_those_of_their_threads() {
+    for (_, program) in each(COMPILERS, |how| compile::compile(FAULTS, how)) {
+        let out = program.folder.path().join("runs");
+        let (_, report) = record(
+            &program.path,
+            &[],
+            &out,
+            &["--region-events", "page-faults"],
+        );
+        if counted(&report, "region").is_empty() {
+            ompfuse_tests::skip("perf events are refused here: no counts of regions");
+            continue;
+        }
+        assert_eq!(counted(&report, "region"), ["page-faults"], "{report}");
+        check_faults(&report, &["page-faults"]);
+        let run = table::runs(&out).remove(0);
+        let headers: Vec<_> = std::fs::read_dir(&run)
+            .expect("a run is a folder")
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| {
+                let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+                name.starts_with("process-") && !name.ends_with(".end.json")
+            })
+            .collect();
+        let header = std::fs::read_to_string(&headers[0]).expect("a header is text");
+        let header: Value = serde_json::from_str(&header).expect("a header is JSON");
+        assert_eq!(header["region_events"][0]["name"], "page-faults");
+        assert!(!header["events"].to_string().contains("page-faults"));
+        let text = command::ok([Path::new("report"), &run]).text();
+        assert!(
+            text.contains("Events per parallel region and thread"),
+            "{text}"
+        );
+        // Another run counts another event, which belongs to the same threads of the same regions.
+        let more = ["--region-events", "minor-faults", "--events", "none"];
+        let (_, _) = record(&program.path, &[], &out, &more);
+        let profile = program.folder.path().join("both.parquet");
+        let mut combine = vec!["combine".into(), "-o".into(), profile.clone()];
+        combine.extend(table::runs(&out));
+        command::ok(combine);
+        let json = [Path::new("--format"), Path::new("json")];
+        let both = command::json([Path::new("report"), &profile].into_iter().chain(json));
+        assert_eq!(counted(&both, "region"), ["page-faults", "minor-faults"]);
+        check_faults(&both, &["page-faults", "minor-faults"]);
+        for xu in table::export(&profile) {
+            let names: Vec<_> = xu.columns.keys().collect();
+            assert!(!names.iter().any(|n| n.contains("faults")), "{names:?}");
+        }
+    }
+}
+
+/// The program's page faults, and a few of the runtime's.
+#[track_caller]
+fn check_faults(report: &Value, events: &[&str]) {
+    let mut found: Vec<(u64, u64, Vec<u64>)> = list(report, "region_counts")
+        .iter()
+        .map(|c| {
+            assert_eq!(
+                (&c["executed"], c["covered"].as_u64() > Some(0)),
+                (&c["covered"], true)
+            );
+            let count = |event: &&str| c["events"][*event]["count"].as_u64().expect("a count");
+            let number = |key: &str| c[key].as_u64().expect("a number");
+            (
+                number("region"),
+                number("team_thread"),
+                events.iter().map(count).collect(),
+            )
+        })
+        .collect();
+    found.sort();
+    let regions: Vec<u64> = found.iter().map(|f| f.0).collect();
+    assert_eq!(
+        regions.len(),
+        4,
+        "two outermost regions, two threads: {found:?}"
+    );
+    assert!(regions[0] == regions[1] && regions[2] == regions[3] && regions[1] != regions[2]);
+    let wanted = [(0, 1000), (1, 2000), (0, 0), (1, 6000)];
+    for ((_, thread, counts), (of, pages)) in found.iter().zip(wanted) {
+        assert_eq!(*thread, of, "{found:?}");
+        for &count in counts {
+            assert!((pages..pages + 300).contains(&count), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn of_short_regions_some_executions_are_read_and_all_are_counted() {
+    for (_, program) in each(COMPILERS, |how| compile::compile(SHORT, how)) {
+        let out = program.folder.path().join("runs");
+        let (text, report) = record(&program.path, &[], &out, &[]);
+        assert_eq!(text, "1.26e+06\n");
+        let counts = list(&report, "region_counts");
+        let of = |key: &str| -> Vec<u64> {
+            let numbers = counts.iter().map(|c| c[key].as_u64());
+            numbers.map(|n| n.expect("a number")).collect()
+        };
+        assert_eq!(of("executed"), [20_000, 20_000], "{counts:?}");
+        for covered in of("covered") {
+            assert!((1..20_000).contains(&covered), "{counts:?}");
+        }
+        for count in counts {
+            assert!(count["processor_s"].as_f64().is_some(), "{count}");
+            for event in count["events"].as_object().expect("events").values() {
+                assert_eq!(event["covered"], count["covered"], "{count}");
+            }
+        }
+    }
+}
+
+/// The clocks of threads need no perf: they are there whatever is counted.
+#[test]
+fn processor_time_is_known_without_events() {
+    for (_, program) in each(COMPILERS, |how| compile::compile(FAULTS, how)) {
+        let out = program.folder.path().join("runs");
+        let (_, report) = record(&program.path, &[], &out, &["--events", "none"]);
+        let counts = list(&report, "region_counts");
+        assert_eq!(counts.len(), 4, "{counts:?}");
+        for count in counts {
+            let [wall, processor] =
+                ["covered_wall_s", "processor_s"].map(|key| count[key].as_f64().expect("a time"));
+            assert!(processor > 0.0 && wall > 0.0, "{count}");
+            // A nested team has two threads, and clocks are read some microseconds apart.
+            assert!(processor < 2.0 * wall + 1e-3, "{count}");
+        }
+        assert!(counted(&report, "region").is_empty() && counted(&report, "unit").is_empty());
+    }
+}
+
+/// A recorded program's reads without any event: nothing but its own.
+#[test]
+fn without_events_nothing_is_read() {
+    for (_, program) in each(COMPILERS, |how| compile::compile(FIB, how)) {
+        let plain = process::run(process::clean(
+            &mut std::process::Command::new(&program.path),
+            2,
+        ));
+        let plain = plain.ok("the program").text();
+        let out = program.folder.path().join("runs");
+        let (text, _) = record(&program.path, &["10"], &out, &["--events", "none"]);
+        let reads = |text: &str| -> i64 {
+            let number = text.split_whitespace().nth(3).and_then(|n| n.parse().ok());
+            number.expect("a number")
+        };
+        assert!(reads(&text) <= reads(&plain) + 10, "{plain} {text}");
+    }
+}
+
+/// Each thread computes the same; the program tells the wall time of its threads' parts, and their processor time.
+const COMPUTE: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+static double now(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+int main(int argc, char **argv) {
+    long rounds = argc > 1 ? atol(argv[1]) : 1000;
+    double wall = 0, processor = 0;
+    #pragma omp parallel reduction(+ : wall, processor)
+    {
+        double w = now(CLOCK_MONOTONIC), p = now(CLOCK_THREAD_CPUTIME_ID);
+        volatile double x = 1;
+        for (long i = 0; i < rounds; i++)
+            x = x * 0.999 + 1;
+        processor += now(CLOCK_THREAD_CPUTIME_ID) - p;
+        wall += now(CLOCK_MONOTONIC) - w;
+    }
+    printf("%.9f %.9f\n", wall, processor);
+}
+"#;
+
+/// What part of the time in which threads work in regions they don't run is what the program itself finds.
+#[test]
+fn missing_processors_are_said_and_others_are_not() {
+    if !ompfuse_tests::has("taskset") {
+        return;
+    }
+    for (_, program) in each(COMPILERS, |how| compile::compile(COMPUTE, how)) {
+        let out = program.folder.path().join("runs");
+        let run = |threads: &str, on: &[&str], rounds: &str| {
+            let mut record = command::with_threads(2);
+            record.env("OMP_NUM_THREADS", threads);
+            record.args(["record", "--events", "none", "-o"]).arg(&out);
+            record.arg("--").args(on).arg(&program.path).arg(rounds);
+            let text = process::run(&mut record).ok("record").text();
+            let times: Vec<f64> = (text.split_whitespace())
+                .map(|t| t.parse().expect("a number"))
+                .collect();
+            let run = table::runs(&out).pop().expect("a run was recorded");
+            let json = [Path::new("--format"), Path::new("json")];
+            let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+            let text = command::ok([Path::new("report"), &run]).text();
+            let own = 1.0 - times[1] / times[0];
+            let said = report["running"]["not_running"].as_f64();
+            let said = said.unwrap_or_else(|| panic!("nothing is known: {report}"));
+            assert!((said - own).abs() < 0.1, "{said} and {own}: {report}");
+            assert_eq!(
+                text.contains("threads were not running"),
+                said >= 0.2,
+                "{text}"
+            );
+            (own, report, text)
+        };
+        let (own, report, text) = run("4", &["taskset", "-c", "0"], "20000000");
+        assert!(own > 0.5, "four threads on a processor: {own}");
+        assert_eq!(
+            report["running"]["processors"], 1.0,
+            "{}",
+            report["running"]
+        );
+        assert_eq!(report["running"]["threads"], 4, "{}", report["running"]);
+        // Behind program, threads and coverage: in front of all tables.
+        let first = text
+            .split_once("threads were not running")
+            .expect("it is said");
+        assert!(first.0.lines().count() < 6, "{text}");
+        assert!(text.contains("OMP_NUM_THREADS=1"), "{text}");
+        let overheads = list(&report, "overheads");
+        assert!(
+            overheads[0]["starved"].as_f64() > Some(0.4),
+            "{overheads:?}"
+        );
+        // On a busy machine it takes a while until two threads have their processors for so long.
+        let undisturbed = (0..40).find_map(|_| {
+            let (own, report, text) = run("2", &[], "4000000");
+            (own < 0.1).then_some((report, text))
+        });
+        let Some((report, text)) = undisturbed else {
+            ompfuse_tests::tools::mention("this machine is too busy for two threads at once");
+            continue;
+        };
+        assert_eq!(report["running"]["is_starved"], false);
+        assert!(report["overheads"][0]["starved"].is_null() && !text.contains("not running"));
+    }
+}
