@@ -1,6 +1,6 @@
 //! The process begins once more, with another environment. Nothing of its program has run yet, so nobody notices.
 
-use crate::session::Session;
+use crate::session;
 use core::ffi::{CStr, c_char};
 use core::fmt;
 use core::ptr::null;
@@ -54,12 +54,14 @@ pub(crate) fn with_room(bytes: usize) {
 }
 
 /// Once more, without this library, which is said. Returns if that can't be.
-pub(crate) fn without_audit(session: &Session, why: fmt::Arguments) {
+pub(crate) fn without_audit(why: fmt::Arguments) {
     if is_simulated() {
         return;
     }
     let Some(program) = program() else { return };
-    session.note_aside(&program, why);
+    if let Some(session) = session::get() {
+        session.note_aside(&program, why);
+    }
     let libraries = std::env::var_os(AUDIT).unwrap_or_default().into_vec();
     let is_other = |library: &&[u8]| !library.ends_with(AUDIT_LIBRARY.as_bytes());
     let others: Vec<&[u8]> = libraries.split(|&b| b == b':').filter(is_other).collect();

@@ -39,14 +39,14 @@ extern "C" fn constructor(_argc: c_int, argv: *mut *const c_char, envp: *mut *co
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn(c_int, *mut *const c_char, *mut *const c_char) = constructor;
 
-/// The loader shakes hands. 0: it forgets about this library.
+/// The loader shakes hands. Also where nothing is recorded (any more): forgotten, this library would have changed all the same how the
+/// loader treats thread-local variables.
 // SAFETY: the name and type that rtld-audit(7) asks for.
 #[unsafe(no_mangle)]
 extern "C" fn la_version(version: c_uint) -> c_uint {
-    let Some(session) = session::get() else {
-        return 0;
-    };
-    replace_program(session);
+    if let Some(session) = session::get() {
+        replace_program(session);
+    }
     version.min(NEWEST)
 }
 
@@ -102,15 +102,15 @@ unsafe extern "C" fn la_objopen(
     const LM_ID_BASE: c_long = 0;
     // SAFETY: the caller's promise.
     let map = unsafe { &*map };
-    if let Some(session) = session::get() {
-        if namespace == LM_ID_BASE {
-            // SAFETY: as above; what is opened has no relocations yet.
-            uncancelled(|| unsafe { variables::arrange(session, map) });
+    if namespace == LM_ID_BASE {
+        // SAFETY: as above; what is opened has no relocations yet.
+        uncancelled(|| unsafe { variables::arrange(map) });
+    } else if let Some(session) = session::get()
         // SAFETY: as above.
-        } else if !unsafe { map.is_patched() } {
-            // SAFETY: as above.
-            uncancelled(|| session.note_apart(unsafe { CStr::from_ptr(map.name) }));
-        }
+        && !unsafe { map.is_patched() }
+    {
+        // SAFETY: as above.
+        uncancelled(|| session.note_apart(unsafe { CStr::from_ptr(map.name) }));
     }
     0 // nothing of how its functions are bound is to be told
 }

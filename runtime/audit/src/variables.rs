@@ -11,7 +11,6 @@
 use crate::again;
 use crate::elf;
 use crate::loaded::LinkMap;
-use crate::session::Session;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::ffi::OsStr;
@@ -39,7 +38,7 @@ pub(crate) fn has_started() {
 ///
 /// # Safety
 /// It is loaded, and its relocations are still to come.
-pub(crate) unsafe fn arrange(session: &Session, map: &LinkMap) {
+pub(crate) unsafe fn arrange(map: &LinkMap) {
     if STARTED.load(Ordering::Relaxed) {
         return;
     }
@@ -57,23 +56,17 @@ pub(crate) unsafe fn arrange(session: &Session, map: &LinkMap) {
     if needed > room {
         let wanted = (needed + LATER).next_multiple_of(UNIT);
         again::with_room(wanted);
-        again::without_audit(
-            session,
-            format_args!(
-                "there is no room for {}'s thread-local variables",
-                path.display()
-            ),
-        );
+        again::without_audit(format_args!(
+            "there is no room for {}'s thread-local variables",
+            path.display()
+        ));
     }
     // SAFETY: the caller's promise.
     let is_static = variables.align <= MAX_ALIGN && unsafe { map.keep_variables_static() };
     if !is_static && elf::names(path, c"malloc") {
-        again::without_audit(
-            session,
-            format_args!(
-                "{} may be an allocator, and has thread-local variables that it couldn't use",
-                path.display()
-            ),
-        );
+        again::without_audit(format_args!(
+            "{} may be an allocator, and has thread-local variables that it couldn't use",
+            path.display()
+        ));
     }
 }

@@ -105,6 +105,45 @@ fn an_allocator_that_gets_no_place() {
     assert_eq!(table::export(&at("runs")).len(), 4);
 }
 
+/// What is left of a recording's environment does no harm: processes that go on behind its end, or start others without the rest of it.
+#[test]
+fn behind_the_end() {
+    let folder = tempfile::tempdir().expect("there is room for programs");
+    let at = |name: &str| folder.path().join(name);
+    let (Some(main), Some(hook), Some(big)) = (
+        compile("gcc", "main.c", &at("main"), &["-fopenmp"]),
+        compile("gcc", "hook.c", &at("hook.so"), &LIBRARY),
+        compile("gcc", "big.c", &at("big.so"), &LIBRARY),
+    ) else {
+        return;
+    };
+    let mut recorder = command::with_threads(2);
+    recorder
+        .args(["record", "--events", "none", "-o"])
+        .arg(at("runs"));
+    let said =
+        process::run(recorder.args(["--", "sh", "-c", "echo $LD_AUDIT; echo $OMPFUSE_LIBRARIES"]));
+    let text = said.text();
+    let [audit, libraries] = text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{said:?}");
+    };
+    for preload in [&hook, &big] {
+        let mut program = Command::new(&main);
+        process::clean(&mut program, 2)
+            .env("LD_AUDIT", audit)
+            .env("LD_PRELOAD", preload);
+        assert_eq!(
+            process::run(&mut program).outcome(),
+            (0, "sum 6\n".into(), String::new())
+        );
+        program.env("OMPFUSE_LIBRARIES", libraries);
+        assert_eq!(
+            process::run(&mut program).outcome(),
+            (0, "sum 6\n".into(), String::new())
+        );
+    }
+}
+
 /// What counts allocations is preloaded by a script.
 #[test]
 fn heaptrack() {
