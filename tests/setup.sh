@@ -25,6 +25,11 @@ for version in 14 16; do
 done
 [ -e /usr/lib/llvm-16/lib/clang/16/lib/linux/libclang_rt.asan-x86_64.a ] || missing+=(libclang-rt-16-dev)
 command -v flang-new-19 >/dev/null || missing+=(flang-19)
+# Both implementations of MPI.
+command -v mpirun.openmpi >/dev/null || missing+=(openmpi-bin)
+command -v mpicc.openmpi >/dev/null || missing+=(libopenmpi-dev)
+command -v mpirun.mpich >/dev/null || missing+=(mpich)
+command -v mpicc.mpich >/dev/null || missing+=(libmpich-dev)
 [ -e /usr/lib/llvm-19/lib/libomp.so ] || missing+=(libomp-19-dev)
 # Installed software that is profiled as it is.
 command -v heaptrack >/dev/null || missing+=(heaptrack)

@@ -1,6 +1,9 @@
 //! Runs the program that is recorded.
 
+mod input;
 mod relay;
+
+pub(crate) use input::{Feed, Input};
 
 use crate::interrupt;
 use anyhow::{Context, Result};
@@ -9,36 +12,11 @@ use relay::Relay;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{ErrorKind, Seek, SeekFrom};
-use std::os::fd::AsFd;
+use std::io::ErrorKind;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Instant, SystemTime};
-
-/// Standard input, for programs that read a file from it in every run.
-pub(crate) struct Input(Option<(File, u64)>);
-
-impl Input {
-    /// Notes the position, if standard input is a file.
-    pub(crate) fn remember() -> Input {
-        let duplicate = std::io::stdin()
-            .as_fd()
-            .try_clone_to_owned()
-            .ok()
-            .map(File::from);
-        let file = duplicate.filter(|f| f.metadata().is_ok_and(|m| m.is_file()));
-        Input(file.and_then(|mut f| f.stream_position().ok().map(|at| (f, at))))
-    }
-
-    /// Goes back to it before every run but the first.
-    pub(crate) fn rewind(&mut self, run: usize) {
-        if let (Some((file, at)), true) = (&mut self.0, run > 0) {
-            let _ = file.seek(SeekFrom::Start(*at)); // then the program sees the end of its input
-        }
-    }
-}
 
 /// What to run, and how.
 pub(crate) struct Launch<'a> {
@@ -52,6 +30,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) env: Vec<(&'static str, OsString)>,
     /// Whether its standard output goes to standard error, because this command's own result goes to the former.
     pub(crate) output_to_stderr: bool,
+    /// Its standard input, if that isn't this command's.
+    pub(crate) stdin: Option<&'a mut Feed>,
     /// Called now and then while the program runs.
     pub(crate) meanwhile: Option<&'a dyn Fn()>,
 }
@@ -81,7 +61,7 @@ pub(crate) fn now() -> f64 {
 }
 
 /// Runs a program to its end. Working folder, standard input and error are this command's.
-pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
+pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
     let mut command = Command::new(launch.file);
     command
         .arg0(launch.name)
@@ -90,11 +70,16 @@ pub(crate) fn run(launch: &Launch<'_>) -> Result<Ended> {
     if launch.output_to_stderr {
         command.stdout(Stdio::from(std::io::stderr()));
     }
+    if let Some(stdin) = launch.stdin.and_then(Feed::stdin) {
+        command.stdin(stdin);
+    }
     let hold = interrupt::hold();
     let mut relay = Relay::new();
     let started = now();
     let clock = Instant::now();
-    let mut child = command.spawn().map_err(|error| {
+    let spawned = command.spawn();
+    drop(command); // who keeps the reader's end of a pipe is not told that nobody reads it
+    let mut child = spawned.map_err(|error| {
         let remedy = match error.kind() {
             ErrorKind::PermissionDenied => {
                 " (where programs may not be executed, set XDG_CACHE_HOME to another folder)"
@@ -217,9 +202,10 @@ mod tests {
             args: &args,
             env,
             output_to_stderr: true,
+            stdin: None,
             meanwhile: None,
         };
-        run(&launch).unwrap()
+        run(launch).unwrap()
     }
 
     #[test]

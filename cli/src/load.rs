@@ -2,7 +2,9 @@
 
 mod arranged;
 pub(crate) mod by_type;
+mod given;
 mod runs;
+pub(crate) mod same;
 
 pub(crate) use arranged::arranged;
 use runs::{is_run, runs};
@@ -147,6 +149,7 @@ pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let inputs = sources(paths)?;
     if inputs.len() > 1 {
         inputs.iter().try_for_each(Source::check_exact)?;
+        same::check(&inputs)?;
     }
     Ok(inputs)
 }
@@ -157,6 +160,7 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
         if path.is_dir() {
             sources.extend(runs(path)?.into_iter().map(Source::Run));
         } else {
+            given::check(path)?;
             sources.push(Source::File(path.clone()));
         }
     }
@@ -312,6 +316,7 @@ fn begun(folder: &Path, files: &[(String, Input)]) -> Option<Vec<u8>> {
                 .extend(program::loaded(Path::new(&status.path)));
         }
     }
+    header.ranks = crate::recording::ranks_in(folder);
     serde_json::to_vec(&header).ok()
 }
 

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     if std::env::var_os("RUST_BACKTRACE").is_none_or(|wanted| wanted != "full") {
-        std::panic::set_hook(Box::new(|panic| output::note(defect(panic))));
+        std::panic::set_hook(Box::new(|panic| output::say(defect(panic))));
     }
     match memory::is_stack_short() {
         true => memory::with_stack(command),
@@ -66,7 +66,7 @@ fn refused(error: &clap::Error) -> ExitCode {
         .is_some_and(|arg| arg.to_string().starts_with("--filter"));
     match error.source().filter(|_| is_file) {
         Some(cause) => {
-            output::note(cause);
+            output::say(cause);
             ExitCode::FAILURE
         }
         None => error.exit(),
@@ -89,7 +89,10 @@ pub(crate) fn status_of(error: &anyhow::Error) -> u8 {
     if error.is::<output::ReaderGone>() {
         return 0;
     }
-    output::note(one_line(error));
+    if error.is::<output::SaidAlready>() {
+        return 1;
+    }
+    output::say(one_line(error));
     error
         .downcast_ref::<interrupt::Interrupted>()
         .map_or(1, |i| 128 + i.0 as u8)

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -39,6 +40,18 @@ impl std::fmt::Display for ReaderGone {
 }
 
 impl std::error::Error for ReaderGone {}
+
+/// It could not be done, and why was said: by this command, or by another one of the same job.
+#[derive(Debug)]
+pub(crate) struct SaidAlready;
+
+impl std::fmt::Display for SaidAlready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("said already")
+    }
+}
+
+impl std::error::Error for SaidAlready {}
 
 /// Prints bytes.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<()> {
@@ -135,8 +148,23 @@ fn elements<T: Serialize>(list: &[T]) -> serde_json::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// One line on standard error: progress, warnings, the final error.
+/// Whether notes are left to somebody else.
+static MUTE: AtomicBool = AtomicBool::new(false);
+
+/// Of the commands of one job one alone makes notes.
+pub(crate) fn mute(is_mute: bool) {
+    MUTE.store(is_mute, Ordering::Relaxed);
+}
+
+/// One line on standard error: progress, warnings.
 pub(crate) fn note(message: impl std::fmt::Display) {
+    if !MUTE.load(Ordering::Relaxed) {
+        say(message);
+    }
+}
+
+/// One line on standard error that isn't left to anybody else: the final error.
+pub(crate) fn say(message: impl std::fmt::Display) {
     let line = message
         .to_string()
         .split('\n')

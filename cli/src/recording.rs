@@ -1,21 +1,27 @@
 //! Recording a program: once per event set, each run into a folder of its own.
 
 mod countable;
+mod job;
+mod meeting;
 mod runs;
+mod window;
 
 pub(crate) use countable::{Countable, countable, countable_elsewhere};
+pub(crate) use meeting::ranks_in;
 
 use crate::commands::combine::Strategy;
 use crate::event_sets::SetArgs;
 use crate::launch;
-use crate::output::note;
+use crate::output::{self, note};
 use crate::program::Prepared;
-use crate::run_dir::{self, Program};
+use crate::run_dir::{self, Output, OutputParser, Program};
 use crate::running::Reload;
 use crate::select::SelectArgs;
 use crate::simulate::{self, SimulateArgs};
 use crate::{input, progress};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use job::Job;
+use meeting::{Meeting, Role};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::event::is_hardware;
 use ompfuse_format::record::MAX_COUNTERS;
@@ -24,7 +30,8 @@ use runs::{Recorder, Then};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use window::WindowArgs;
 
 /// The options of every command that records.
 #[derive(Debug, clap::Args)]
@@ -42,9 +49,10 @@ pub(crate) struct RecordingArgs {
     /// Record every event set this many times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N)
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
+    /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N); in its name %q{VARIABLE} stands for a variable
+    /// of the environment, %p for the number of this process, %h for the host, %% for a percent sign
+    #[arg(short, long, value_name = "DIR", value_parser = OutputParser)]
+    output: Option<Output>,
     #[command(flatten)]
     sets: SetArgs,
     /// Count all event sets in one run: each region goes on to the next set after every N of its instances on a thread
@@ -69,6 +77,8 @@ pub(crate) struct RecordingArgs {
     /// stay what they are, but which ones are on record depends on times, so runs have fewer XUs in common
     #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
     min_duration: Option<u64>,
+    #[command(flatten)]
+    window: WindowArgs,
     #[command(flatten)]
     simulate: SimulateArgs,
     #[command(flatten)]
@@ -110,6 +120,12 @@ impl RecordingArgs {
         all.into_iter()
             .filter_map(|(name, value)| Some((name, value?.to_string())))
             .collect()
+    }
+
+    /// The job that the program is a rank of, if the ranks record into one folder.
+    fn job(&self) -> Option<Job> {
+        let own = |o: &Output| o.has_pid || o.variables.iter().any(|v| job::is_of_rank(v));
+        Job::of_this().filter(|_| !self.output.as_ref().is_some_and(own))
     }
 
     /// Whether the event sets take turns in each run.
@@ -169,6 +185,9 @@ pub(crate) struct Recording {
     /// The signal that ended the recording early.
     #[serde(skip)]
     interrupted: Option<i32>,
+    /// This command is one of several ranks, another of which tells what was recorded.
+    #[serde(skip)]
+    pub(crate) is_told_by_another: bool,
 }
 
 impl Recording {
@@ -194,6 +213,8 @@ impl Recording {
 /// Records a program. `quiet`: standard output is wanted for something else than the program's.
 pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
+    let job = args.job();
+    output::mute(job.as_ref().is_some_and(|job| job.rank > 0));
     let wanted = args.events.as_deref();
     let is_simulated = args.simulate.is_wanted();
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
@@ -269,17 +290,29 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
             sets.len()
         );
     }
-    let sets: Vec<Vec<Vec<String>>> = match in_one_run {
+    let mut sets: Vec<Vec<Vec<String>>> = match in_one_run {
         true => vec![sets],
         false => sets.into_iter().map(|set| vec![set]).collect(),
     };
+    if let Some(job) = &job {
+        check_once(job, args, &mut sets)?;
+    }
     let reload = args.control.as_deref().map(Reload::new).transpose()?;
+    let wanted = args.output.as_ref().map(|o| o.folder.as_path());
+    if let Some(folder) = wanted {
+        run_dir::check_program(folder, &name.to_string_lossy(), prepared.module.as_ref())?;
+    }
+    let (folder, meeting) = match job {
+        None => (run_dir::make_output(wanted)?, None),
+        Some(job) => meet(job, wanted)?,
+    };
     let mut recorder = Recorder {
         rotate: args.rotate,
         is_multiplexed: args.multiplex,
         of_regions: of_regions.iter().map(|&e| e.to_owned()).collect(),
         is_cheap: wanted.is_none() && !in_one_run && !is_simulated,
         in_part: args.in_part(),
+        window: &args.window,
         reload,
         program: Program {
             name,
@@ -291,23 +324,34 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         quiet,
         told: BTreeSet::new(),
         recording: Recording {
-            folder: run_dir::make_output(args.output.as_deref())?,
+            folder,
             runs: Vec::new(),
             status: 0,
             interrupted: None,
+            is_told_by_another: meeting.as_ref().is_some_and(|m| !m.is_leader()),
         },
+        meeting,
     };
     let total = sets.len() * args.repeat as usize;
     if total > 1 {
         note(forecast(total, known.seconds));
     }
-    let mut stdin = launch::Input::remember();
+    let mut stdin = launch::Input::remember(&recorder.recording.folder, total)?;
     for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
-        stdin.rewind(at);
+        let mut feed = match stdin.next(at) {
+            // Earlier runs are there.
+            Err(error) => {
+                note(format_args!("no further run: {}", crate::one_line(&error)));
+                break;
+            }
+            feed => feed?,
+        };
         let done: f64 = recorder.recording.runs.iter().map(|r| r.duration_s).sum();
         let left = (at > 0).then(|| done / at as f64 * (total - at) as f64);
         progress::announce(at + 1, total, &set.concat(), left);
-        if recorder.run(set)? == Then::Stop && at + 1 < total {
+        let then = recorder.run(set, feed.as_mut());
+        stdin.take_back(feed)?;
+        if then? == Then::Stop && at + 1 < total {
             note(format_args!(
                 "run {} of {total} was the last, the rest is left out",
                 at + 1
@@ -316,6 +360,54 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         }
     }
     Ok(recorder.recording)
+}
+
+/// Ranks of a job can't start their program again: MPI_Init needs all of them at the same time, once. What one run counts is
+/// recorded, unless more was asked for.
+fn check_once(job: &Job, args: &RecordingArgs, sets: &mut Vec<Vec<Vec<String>>>) -> Result<()> {
+    let runs = sets.len() * args.repeat as usize;
+    if runs < 2 {
+        return Ok(());
+    }
+    let instead = job.instead(&args.command);
+    if args.events.is_some() || args.repeat > 1 {
+        // All ranks find it out at the same time; one says it.
+        let voice = job.voice();
+        if voice.is_some() {
+            output::say(format_args!(
+                "{runs} runs can't be recorded in one launch of {} ranks, since MPI_Init works once; have the launcher started \
+                 for each run: `{instead}`",
+                job.size
+            ));
+        }
+        std::thread::sleep(RANKS_APART);
+        return Err(output::SaidAlready.into());
+    }
+    let left_out: Vec<String> = sets.drain(1..).flatten().flatten().collect();
+    note(format_args!(
+        "not counted, since one launch is one run: {} (`{instead}` counts all)",
+        left_out.join(", ")
+    ));
+    Ok(())
+}
+
+/// As long one rank speaks for the others.
+const RANKS_APART: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// The folder of the runs of a job's ranks, once they know of each other.
+fn meet(job: Job, wanted: Option<&Path>) -> Result<(PathBuf, Option<Meeting>)> {
+    let shared = match wanted {
+        Some(_) => run_dir::make_output(wanted)?,
+        None => std::env::current_dir().context("cannot find the current folder")?,
+    };
+    let meeting = Meeting::join(job, &shared)
+        .context("cannot record here (name another folder with --output)")?;
+    output::mute(!meeting.is_leader());
+    let folder = match &meeting.role {
+        Role::Leader => run_dir::make_output(wanted)?,
+        Role::Member(run) => run.parent().unwrap_or(run).to_owned(),
+    };
+    Ok((folder, Some(meeting)))
 }
 
 /// Whether the counts of groups that share the processor's counters fit into a record, with the time that each group was counted

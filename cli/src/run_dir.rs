@@ -1,6 +1,11 @@
 //! Folders for runs, and the header that each gets.
 
 mod links;
+mod placeholders;
+mod program;
+
+pub(crate) use placeholders::{Output, OutputParser};
+pub(crate) use program::check_program;
 
 use crate::atomic;
 use crate::input;
@@ -11,7 +16,7 @@ use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
 use ompfuse_format::run::{
     BEGUN_FILE, EventSet, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE,
-    RunHeader, RunModule, events_file, events_file_process, module_file_process,
+    RankEnd, RunHeader, RunModule, events_file, events_file_process, module_file_process,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -90,14 +95,21 @@ pub(crate) struct Program<'a> {
     pub(crate) modules: Vec<RunModule>,
 }
 
-/// Writes `run.json`, or, as long as the program has not ended, `begun.json`. The events are those of execution units, and those of
-/// parallel regions. `switch_cost_ns`: see
-/// [`RunHeader::switch_cost_ns`].
+/// What is to be said of one run; see [`RunHeader`].
+#[derive(Debug, Default)]
+pub(crate) struct About {
+    pub(crate) events: Vec<String>,
+    pub(crate) region_events: Vec<String>,
+    pub(crate) switch_cost_ns: Option<u64>,
+    pub(crate) recorded: Option<Vec<[f64; 2]>>,
+    pub(crate) ranks: Vec<RankEnd>,
+}
+
+/// Writes `run.json`, or, as long as the program has not ended, `begun.json`.
 pub(crate) fn write_header(
     folder: &Path,
     program: &Program<'_>,
-    (events, region_events): (&[String], &[String]),
-    switch_cost_ns: Option<u64>,
+    about: &About,
     ended: Option<&Ended>,
 ) -> Result<()> {
     let uname = rustix::system::uname();
@@ -113,13 +125,15 @@ pub(crate) fn write_header(
         cpus: cpus(),
         kernel: uname.release().to_string_lossy().into_owned(),
         environment: openmp_environment(std::env::vars_os()),
-        events: events.to_vec(),
-        region_events: region_events.to_vec(),
+        events: about.events.clone(),
+        region_events: about.region_events.clone(),
         processors: processors::available(),
         started: ended.map_or_else(launch::now, |e| e.started),
         duration_s: ended.map_or(0.0, |e| e.duration_s),
         exit: ended.map_or(Exit::Unknown, |e| e.exit),
-        switch_cost_ns,
+        switch_cost_ns: about.switch_cost_ns,
+        recorded: about.recorded.clone(),
+        ranks: about.ranks.clone(),
         modules: program.modules.clone(),
     };
     let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;
@@ -336,8 +350,11 @@ mod tests {
         write_header(
             folder.path(),
             &program,
-            (&["cycles".to_owned()], &[]),
-            Some(7),
+            &About {
+                events: vec!["cycles".to_owned()],
+                switch_cost_ns: Some(7),
+                ..About::default()
+            },
             Some(&ended),
         )
         .unwrap();

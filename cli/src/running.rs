@@ -3,6 +3,7 @@
 mod changes;
 mod changing;
 mod file;
+pub(crate) mod held;
 mod lock;
 pub(crate) mod records;
 mod reload;

@@ -11,7 +11,7 @@ use crate::combine::Unmatched;
 use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
-use ompfuse_format::run::Exit;
+use ompfuse_format::run::{Exit, RankEnd};
 use serde::{Deserialize, Serialize};
 
 /// A program's executions in numbers. Times are the first run's; counts of an event are those of the run it comes from.
@@ -124,6 +124,12 @@ pub struct RunSummary {
     /// if that was measured.
     #[serde(default)]
     pub switch_cost_ns: Option<u64>,
+    /// From when to when it was recorded, in seconds from its start, where that was not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Vec<[f64; 2]>>,
+    /// The ranks of a job whose launcher has started a command for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankEnd>,
 }
 
 /// How runs were combined.

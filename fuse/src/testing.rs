@@ -239,6 +239,8 @@ impl FakeRun {
                 duration_s: 2e-6,
                 exit: Exit::Code(0),
                 switch_cost_ns: None,
+                recorded: None,
+                ranks: vec![],
                 modules: vec![module],
             },
             files: vec![],
@@ -253,6 +255,7 @@ impl FakeRun {
             version: "0".to_owned(),
             pid,
             mpi_rank: None,
+            mpi_size: None,
             begin: ClockPair {
                 tsc: begin,
                 ns: begin + 5_000_000_000,

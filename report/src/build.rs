@@ -2,11 +2,13 @@
 
 pub(crate) mod parts;
 mod region;
+mod window;
 
 use crate::model::{
     EventState, Grain, ModuleInfo, Region, Report, RunInfo, Serial, ThreadCheck, UnmatchedXus,
 };
 use crate::overhead::overheads;
+use crate::ranks;
 use crate::units::{count, seconds};
 use ompfuse_format::Construct;
 use ompfuse_format::run::ProbeCount;
@@ -26,6 +28,7 @@ impl Report {
             .filter_map(|site| region(summary, site, ids[site as usize], thread_ns))
             .collect();
         regions.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.id.cmp(&b.id)));
+        let mpi = ranks::mpi(summary, &mut regions);
         let known_parallel = summary.duration_s.is_some();
         let parallel_s = known_parallel.then_some(summary.parallel_ns as f64 * NS);
         let coverage = summary
@@ -34,6 +37,8 @@ impl Report {
             .zip(parallel_s)
             .map(|(d, p)| p / d);
         let matching = summary.matching.as_ref();
+        let mut notes = notes(summary);
+        notes.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
         Report {
             program: summary.program.clone(),
             args: summary.args.clone(),
@@ -51,12 +56,13 @@ impl Report {
             region_counts: parts::counts(summary, &ids),
             running: parts::running(summary),
             serial: serial(summary),
+            mpi,
             overheads: overheads(summary, |site| ids[site as usize]),
             accounting: accounting(summary),
             strategy: matching.map(|m| m.strategy.clone()),
             unmatched: matching
                 .map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
-            notes: notes(summary),
+            notes,
         }
     }
 
@@ -283,6 +289,7 @@ fn notes(summary: &Summary) -> Vec<String> {
         };
         let health = run.health.notes().into_iter();
         notes.extend(health.map(|note| format!("{which}{note}")));
+        notes.extend(window::note(run).map(|note| format!("{which}{note}")));
         notes.extend(switching(summary, run).map(|note| format!("{which}{note}")));
     }
     let sum = |ticks: fn(&ThreadAccount) -> u64| summary.accounts.iter().map(ticks).sum::<u64>();

@@ -12,6 +12,7 @@ mod model;
 pub mod names;
 mod overhead;
 pub mod pictures;
+pub mod ranks;
 #[cfg(test)]
 mod tests;
 pub mod text;

@@ -4,6 +4,7 @@ mod parts;
 
 pub use parts::{Grain, RegionCount, RegionCounts, Running};
 
+use crate::ranks::{Mpi, RegionRanks};
 use ompfuse_format::run::Exit;
 use ompfuse_format::site::{HexAddress, Source};
 use serde::Serialize;
@@ -44,6 +45,9 @@ pub struct Report {
     pub running: Option<Running>,
     /// Code outside every construct.
     pub serial: Serial,
+    /// The ranks of an MPI program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mpi: Option<Mpi>,
     /// Overheads per parallel region, the longest wall-clock time first.
     pub overheads: Vec<ParallelOverhead>,
     /// The check that nothing was counted twice or not at all, per thread of the first run.
@@ -185,6 +189,9 @@ pub struct Region {
     pub spread: Spread,
     /// Per thread.
     pub per_thread: Vec<RegionThread>,
+    /// Per rank, of an MPI program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RegionRanks>,
     /// Total per event, exclusive as `time_s`; an event that was not counted here is absent.
     pub events: BTreeMap<String, u64>,
 }
@@ -194,6 +201,12 @@ pub struct Region {
 pub struct RegionThread {
     /// Process (its number in the operating system); null in foreign tables.
     pub process: Option<u32>,
+    /// MPI rank of the process, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mpi_rank: Option<u32>,
+    /// Position in the summary's threads.
+    #[serde(skip)]
+    pub(crate) account: Option<u32>,
     /// Number of the thread in its process.
     pub thread: u32,
     /// XUs that began on it.

@@ -3,6 +3,7 @@
 mod events;
 mod parts;
 mod place;
+mod ranks;
 mod sections;
 mod table;
 
@@ -45,6 +46,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(parts::starved(report, options));
     sections.extend(sections::in_part(report, paint));
     sections.extend(sections::regions(report, options));
+    sections.extend(ranks::ranks(report, options));
     sections.extend(events::events(report, options));
     sections.extend(parts::parts(report, options));
     sections.extend(sections::overheads(report, options));

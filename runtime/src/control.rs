@@ -47,7 +47,7 @@ pub(crate) fn generation() -> u64 {
 pub(crate) struct Settings {
     /// Some regions are off or have a set of their own, or the program has paused the recording.
     pub(crate) special: bool,
-    /// The program has paused the recording.
+    /// The program has paused the recording, or the command holds it.
     pub(crate) paused: bool,
     /// Event set.
     pub(crate) set: usize,
@@ -63,7 +63,7 @@ pub(crate) fn settings() -> Option<(u64, Settings)> {
     let load = |at| word(at).load(Ordering::Acquire);
     let settings = Settings {
         special: load(control::AT_SPECIAL) != 0,
-        paused: load(control::AT_PAUSED) != 0,
+        paused: load(control::AT_PAUSED) != 0 || load(control::AT_HELD) != 0,
         set: load(control::AT_SET) as usize % MAX_SETS,
         rotate: load(control::AT_ROTATE),
         rotating: load(control::AT_ROTATING) & ((1 << MAX_SETS) - 1),
@@ -118,6 +118,20 @@ pub(crate) fn pause(on: bool) {
     {
         // The upper half: the command changes the lower one at any moment.
         word(control::AT_GENERATION + 4).fetch_add(1, order);
+    }
+}
+
+/// Holds the recording, or not, as `is_wanted` says, which is asked again afterwards: the command changes what it says before it
+/// looks for processes that it has to tell.
+pub(crate) fn hold(is_wanted: impl Fn() -> bool) {
+    loop {
+        let wanted = u32::from(is_wanted());
+        if word(control::AT_HELD).swap(wanted, Ordering::AcqRel) != wanted {
+            word(control::AT_GENERATION + 4).fetch_add(1, Ordering::AcqRel);
+        }
+        if u32::from(is_wanted()) == wanted {
+            return;
+        }
     }
 }
 

@@ -189,6 +189,10 @@ fn start(settings: &Settings) {
         thread.look_for_samples();
         thread.rest();
     }
+    // SAFETY: as above.
+    if let Some(process) = unsafe { PROCESS.load(Ordering::Acquire).as_ref() } {
+        process.hold();
+    }
     for module in &found {
         switch_on(module);
     }
@@ -256,6 +260,9 @@ impl Process {
             mpi_rank: run::RANK_VARIABLES
                 .iter()
                 .find_map(|name| environment(name)?.parse().ok()),
+            mpi_size: run::SIZE_VARIABLES
+                .iter()
+                .find_map(|name| environment(name)?.parse().ok()),
             begin: clock(),
             events: self.status.clone(),
             modules: modules::statuses(),
@@ -315,6 +322,13 @@ impl Process {
     fn control_file(&self) -> PathBuf {
         self.directory
             .join(ompfuse_format::control::file_name(&self.key))
+    }
+
+    /// Begins without recording, if the command wants that of who starts now.
+    fn hold(&self) {
+        let file = self.directory.join(ompfuse_format::control::HELD_FILE);
+        // Without a control file nobody could let it go on.
+        control::hold(|| file.exists() && self.control_file().exists());
     }
 
     /// Writes what can be counted of an event set.
@@ -389,6 +403,7 @@ fn begin_again() {
     let announced = unsafe { PROCESS.load(Ordering::Acquire).as_mut() }.is_some_and(|process| {
         let announced = heap::has_room() && process.announce();
         if announced {
+            process.hold();
             process.announce_costs(); // the parent has measured them
         }
         announced

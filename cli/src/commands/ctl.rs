@@ -1,7 +1,7 @@
 //! `ompfuse ctl`.
 
 use crate::output;
-use crate::running::{self, Access, Change, Changes, PATIENCE, Running, event_set};
+use crate::running::{self, Access, Change, Changes, PATIENCE, Running, event_set, held};
 use crate::select::Pattern;
 use anyhow::{Context, Result, ensure};
 use ompfuse_format::control::OFF;
@@ -36,6 +36,12 @@ pub(crate) struct Args {
     /// Go on to the next event set after every N instances of a region on a thread; 0: no more
     #[arg(long, value_name = "N")]
     rotate: Option<u32>,
+    /// Record nothing from now on: of all processes of the folder, those that start later included, or of one process
+    #[arg(long, conflicts_with = "resume")]
+    pause: bool,
+    /// Go on recording after --pause or `record --start-paused`
+    #[arg(long)]
+    resume: bool,
     /// Take everything from a file: lines `disable S`, `enable S`, `events LIST`, `events LIST on S`, `rotate N`, or those of
     /// a filter file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["disable", "enable", "events", "on", "rotate"])]
@@ -49,6 +55,18 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(file) => Some(Changes::read(file)?),
         None => args.changes()?,
     };
+    if (args.pause || args.resume) && !held::hold(&args.target, args.pause)? {
+        output::note(format_args!(
+            "no process is being recorded in {} yet; those that start will know",
+            args.target.display()
+        ));
+        if changes.is_none() {
+            return match args.format.is_json() {
+                true => output::print_json(&Answer { processes: vec![] }),
+                false => Ok(()),
+            };
+        }
+    }
     let access = match changes {
         Some(_) => Access::Change,
         None => Access::Look,
@@ -197,10 +215,10 @@ impl State {
             0 => String::new(),
             off => format!(", {off} of the program's own regions off"),
         };
-        let paused = if self.control.paused {
-            ", paused by the program"
-        } else {
-            ""
+        let paused = match (self.control.held, self.control.paused) {
+            (true, _) => ", nothing is recorded until --resume",
+            (false, true) => ", paused by the program",
+            (false, false) => "",
         };
         let folder: &Path = &self.folder;
         format!(

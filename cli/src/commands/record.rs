@@ -27,6 +27,9 @@ pub(super) fn run(args: &Args) -> Result<u8> {
 
 /// Says what was recorded.
 fn tell(recording: &Recording, args: &Args) -> Result<()> {
+    if recording.is_told_by_another {
+        return Ok(());
+    }
     if args.output.is_json() {
         return output::print_json(recording);
     }

@@ -1,22 +1,24 @@
 //! The runs of a recording, one after the other.
 
+use super::meeting::{Meeting, Role};
+use super::window::{Window, WindowArgs};
 use super::{Recording, Run};
 use crate::binary::Totals;
 use crate::counters;
 use crate::interrupt::Interrupted;
-use crate::launch::{self, Ended, Launch};
-use crate::output::note;
+use crate::launch::{self, Ended, Feed, Launch};
+use crate::output::{self, note, say};
 use crate::program::{self, Prepared};
-use crate::run_dir::{self, Processes, Program};
-use crate::running::Reload;
+use crate::run_dir::{self, About, Processes, Program};
+use crate::running::{Reload, held};
 use crate::simulate::{Simulated, Simulator};
 use anyhow::{Result, bail};
 use ompfuse_format::run::{
     BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
-    ModuleStatus, RunModule, TAKES_TURNS,
+    ModuleStatus, RankEnd, RankState, RunModule, TAKES_TURNS,
 };
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether another run makes sense.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub(super) struct Recorder<'a> {
     pub(super) is_cheap: bool,
     /// How much is left out, as variables of the environment.
     pub(super) in_part: Vec<(&'static str, String)>,
+    /// When to record.
+    pub(super) window: &'a WindowArgs,
     pub(super) reload: Option<Reload>,
     pub(super) program: Program<'a>,
     pub(super) prepared: Prepared,
@@ -44,13 +48,15 @@ pub(super) struct Recorder<'a> {
     /// What was said already.
     pub(super) told: BTreeSet<String>,
     pub(super) recording: Recording,
+    /// With the other ranks of the program's job.
+    pub(super) meeting: Option<Meeting>,
 }
 
 impl Recorder<'_> {
-    /// One run.
-    pub(super) fn run(&mut self, sets: &[Vec<String>]) -> Result<Then> {
+    /// One run. `stdin`: what the program reads, if that isn't this command's standard input.
+    pub(super) fn run(&mut self, sets: &[Vec<String>], stdin: Option<&mut Feed>) -> Result<Then> {
         let set = &sets.concat();
-        let path = match run_dir::make_run(&self.recording.folder) {
+        let path = match self.folder() {
             // Earlier runs are there, and how the program ended in them is handed on.
             Err(error) if !self.recording.runs.is_empty() => {
                 note(format_args!("no further run: {}", crate::one_line(&error)));
@@ -66,40 +72,54 @@ impl Recorder<'_> {
                 .max(),
         };
         // For whoever reads what is left if this command is killed; on a full disk there is none.
-        let _ = run_dir::write_header(
-            &path,
-            &self.program,
-            (set, &self.of_regions),
+        let mut about = About {
+            events: set.clone(),
+            region_events: self.of_regions.clone(),
             switch_cost_ns,
-            None,
-        );
-        let ended = self.launch(&path, sets).inspect_err(|_| {
+            ..About::default()
+        };
+        if !self.recording.is_told_by_another {
+            let _ = run_dir::write_header(&path, &self.program, &about, None);
+        }
+        let launched = self.launch(&path, sets, stdin);
+        if launched.is_err() && self.meeting.is_none() {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it
-        })?;
+        }
+        let (ended, recorded) = launched?;
+        let mut of_all = ended;
+        if let Some(meeting) = &self.meeting {
+            let told = meeting.ended(&path, ended.exit, ended.duration_s);
+            let did_well = ended.exit == Exit::Code(0) && ended.interrupted.is_none();
+            let ranks = match told {
+                Ok(()) => meeting.finish(&path, meeting.is_leader() && did_well),
+                Err(error) => {
+                    note(crate::one_line(&error));
+                    None // who waits for it sees that this command is gone
+                }
+            };
+            self.recording.is_told_by_another = ranks.is_none();
+            output::mute(ranks.is_none());
+            let Some(ranks) = ranks else {
+                self.recording.interrupted = ended.interrupted;
+                self.tell_failure(ended.exit);
+                return Ok(Then::Stop);
+            };
+            of_all = ended_with(&ended, &ranks);
+            about.ranks = ranks;
+        }
         // Whatever fails from here on, the program's end is handed on.
         let processes = run_dir::read_processes(&path);
         let damaged = processes.as_ref().err().map(crate::one_line);
         let processes = processes.unwrap_or_else(|_| run_dir::readable_processes(&path));
         self.learn(processes.modules());
-        let headed = run_dir::write_header(
-            &path,
-            &self.program,
-            (set, &self.of_regions),
-            switch_cost_ns,
-            Some(&ended),
-        );
-        let failed = launch::status_of(ended.exit);
-        if failed != 0 {
-            let program = Path::new(self.program.name).display();
-            note(format_args!(
-                "{program} failed: {}",
-                launch::describe(ended.exit)
-            ));
-            if self.recording.status == 0 {
-                self.recording.status = failed;
-            }
+        about.recorded = recorded;
+        let headed = run_dir::write_header(&path, &self.program, &about, Some(&of_all));
+        if let Some(meeting) = &self.meeting {
+            held::clear(&path);
+            meeting.end(&path);
         }
+        self.tell_failure(ended.exit);
         self.recording.interrupted = ended.interrupted;
         match headed {
             Err(error) if error.is::<Interrupted>() => return Err(error),
@@ -117,18 +137,54 @@ impl Recorder<'_> {
         } else if processes.headers.is_empty() {
             return self.nothing(&path);
         }
-        self.tell(&path, &processes);
+        self.tell(&path, &processes, &about.ranks);
         self.recording.runs.push(Run {
             lost: processes.lost,
             threads_lost: processes.threads_lost,
             path,
             events: set.to_vec(),
             region_events: self.of_regions.clone(),
-            duration_s: ended.duration_s,
-            exit: ended.exit,
+            duration_s: of_all.duration_s,
+            exit: of_all.exit,
         });
         let stop = ended.interrupted.is_some() || matches!(ended.exit, Exit::Signal(_));
         Ok(if stop { Then::Stop } else { Then::GoOn })
+    }
+
+    /// The next run's folder.
+    fn folder(&self) -> Result<PathBuf> {
+        match &self.meeting {
+            None => run_dir::make_run(&self.recording.folder),
+            Some(meeting) => match &meeting.role {
+                Role::Leader => {
+                    let run = run_dir::make_run(&self.recording.folder)?;
+                    meeting.tell(&run)?;
+                    Ok(run)
+                }
+                Role::Member(run) => Ok(run.clone()),
+            },
+        }
+    }
+
+    /// Says how the program failed, if it did; its status is handed on.
+    fn tell_failure(&mut self, exit: Exit) {
+        let failed = launch::status_of(exit);
+        if failed == 0 {
+            return;
+        }
+        let program = Path::new(self.program.name).display();
+        let rank = self
+            .meeting
+            .as_ref()
+            .map(|m| format!(" (rank {})", m.rank()));
+        say(format_args!(
+            "{program}{} failed: {}",
+            rank.unwrap_or_default(),
+            launch::describe(exit)
+        ));
+        if self.recording.status == 0 {
+            self.recording.status = failed;
+        }
     }
 
     /// Takes in the patched files that processes have loaded, and says what they are.
@@ -156,7 +212,12 @@ impl Recorder<'_> {
     }
 
     /// Runs the program to its end.
-    fn launch(&self, run: &Path, sets: &[Vec<String>]) -> Result<Ended> {
+    fn launch(
+        &self,
+        run: &Path,
+        sets: &[Vec<String>],
+        stdin: Option<&mut Feed>,
+    ) -> Result<(Ended, Option<Vec<[f64; 2]>>)> {
         let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
         let between = if self.is_multiplexed {
             TAKES_TURNS
@@ -178,8 +239,14 @@ impl Recorder<'_> {
         env.extend(in_part.map(|(name, value)| (*name, value.into())));
         let control = self.reload.as_ref().map(|r| r.file.clone().into());
         env.extend(control.map(|file| (ENV_CONTROL, file)));
-        let look = self.reload.as_ref().map(|r| || r.look(run));
-        let meanwhile = look.as_ref().map(|look| look as &dyn Fn());
+        let window = Window::open(self.window, run)?;
+        let look = || {
+            self.reload.iter().for_each(|r| r.look(run));
+            window.look();
+            self.meeting.iter().for_each(|m| m.touch(run));
+        };
+        let is_busy = self.reload.is_some() || window.is_busy() || self.meeting.is_some();
+        let meanwhile = is_busy.then_some(&look as &dyn Fn());
         env.extend_from_slice(&self.prepared.env);
         let (file, name, args) = (
             self.prepared.file.as_path(),
@@ -199,6 +266,7 @@ impl Recorder<'_> {
                 args,
                 env: env.clone(),
                 output_to_stderr: self.quiet,
+                stdin,
                 meanwhile,
             },
             None => Launch {
@@ -207,14 +275,19 @@ impl Recorder<'_> {
                 args,
                 env,
                 output_to_stderr: self.quiet,
+                stdin,
                 meanwhile,
             },
         };
-        let ended = launch::run(&launch);
+        let ended = launch::run(launch);
         if let Some(reload) = &self.reload {
             reload.end();
         }
-        ended
+        let recorded = window.end();
+        if self.meeting.is_none() {
+            held::clear(run); // else when all ranks are at their end
+        }
+        Ok((ended?, recorded))
     }
 
     /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
@@ -245,7 +318,7 @@ impl Recorder<'_> {
     }
 
     /// Says, once each, what was not as wanted in a run.
-    fn tell(&mut self, run: &Path, processes: &Processes) {
+    fn tell(&mut self, run: &Path, processes: &Processes, ranks: &[RankEnd]) {
         let reasons = processes
             .headers
             .iter()
@@ -270,10 +343,27 @@ impl Recorder<'_> {
             let run = run.display();
             format!("{what} in {run} (disk full, a limit, or out of reach)")
         });
-        for message in reasons.chain(stopped).chain(losses) {
+        let ranks = ranks.iter().filter_map(ompfuse_report::ranks::end);
+        for message in reasons.chain(stopped).chain(losses).chain(ranks) {
             if self.told.insert(message.clone()) {
                 note(message);
             }
         }
+    }
+}
+
+/// The end of all ranks of a job together: the first failure, and the longest time.
+fn ended_with(own: &Ended, ranks: &[RankEnd]) -> Ended {
+    let exit = |rank: &RankEnd| match rank.state {
+        RankState::Ended(exit) => Some(exit),
+        RankState::Killed | RankState::GoesOn => Some(Exit::Unknown),
+        RankState::Missing => None,
+    };
+    let failed = ranks.iter().filter_map(exit).find(|e| *e != Exit::Code(0));
+    let longest = ranks.iter().filter_map(|r| r.duration_s);
+    Ended {
+        exit: failed.unwrap_or(own.exit),
+        duration_s: longest.fold(own.duration_s, f64::max),
+        ..*own
     }
 }

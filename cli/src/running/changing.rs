@@ -115,6 +115,11 @@ impl<'a> Changing<'a> {
         self.put(control::AT_SET, set);
     }
 
+    /// Holds the recording, or lets it go on.
+    pub(crate) fn hold(&mut self, held: bool) {
+        self.put(control::AT_HELD, u32::from(held));
+    }
+
     /// Has event sets take turns; 0 instances: no more.
     pub(crate) fn rotate(&mut self, instances: u32, sets: &[u32]) {
         let mask = sets.iter().fold(0u32, |mask, set| mask | 1 << set);

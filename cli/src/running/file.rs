@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) rotating: Vec<u32>,
     /// Whether the program has paused the recording.
     pub(crate) paused: bool,
+    /// Whether the command holds it: it has not begun yet, was paused by `ompfuse ctl`, or is over.
+    pub(crate) held: bool,
 }
 
 impl ControlFile {
@@ -116,6 +118,7 @@ impl ControlFile {
                 .filter(|set| rotating & 1 << set != 0)
                 .collect(),
             paused: self.number(control::AT_PAUSED)? != 0,
+            held: self.number(control::AT_HELD)? != 0,
         })
     }
 

@@ -49,6 +49,12 @@ pub struct EventInfo {
 pub struct ProcessInfo {
     /// Its number in the operating system.
     pub pid: u32,
+    /// Its MPI rank, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_rank: Option<u32>,
+    /// How many ranks there are, as far as it was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_size: Option<u32>,
     /// When recording began, in nanoseconds since the run's begin.
     pub begin_ns: i64,
     /// When it ended, or the last that was heard of it.

@@ -52,6 +52,8 @@ pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> P
     let last = last_tsc.max(process.header.begin.tsc);
     ProcessInfo {
         pid: process.header.pid,
+        mpi_rank: process.header.mpi_rank,
+        mpi_size: process.header.mpi_size,
         begin_ns: clock.at(process.header.begin.tsc),
         end_ns: clock.at(end.map_or(last, |e| e.end.tsc)),
         ended: end.is_some(),

@@ -78,6 +78,8 @@ impl Summary {
             xus: run.xus.len() as u64,
             health: run.health.clone(),
             switch_cost_ns: header.switch_cost_ns,
+            recorded: header.recorded.clone(),
+            ranks: header.ranks.clone(),
         };
         let events = origins(&run.events);
         Summary {
@@ -169,6 +171,8 @@ impl TableSums {
                 xus: self.xus,
                 health: Health::default(),
                 switch_cost_ns: None,
+                recorded: None,
+                ranks: vec![],
             }],
             ..Summary::default()
         }

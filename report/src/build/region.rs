@@ -144,6 +144,7 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
             .iter()
             .map(|(&thread, part)| region_thread(summary, thread, part))
             .collect(),
+        ranks: None,
         events: event_totals(summary, &stats),
     })
 }
@@ -299,6 +300,8 @@ fn region_thread(summary: &Summary, thread: u32, &(xus, part): &(u64, Split)) ->
     let account = summary.accounts.get(thread as usize);
     RegionThread {
         process: account.and_then(|a| pid(summary, a.process)),
+        mpi_rank: account.and_then(|a| summary.processes.get(a.process as usize)?.mpi_rank),
+        account: account.map(|_| thread),
         thread: account.map_or(thread, |a| a.index),
         xus,
         work_s: part.work as f64 * NS,

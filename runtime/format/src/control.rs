@@ -16,7 +16,7 @@
 /// First bytes.
 pub const MAGIC: [u8; 8] = *b"OMPFCTL1";
 /// Version of the layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes before the first table.
 pub const HEADER_LEN: usize = 16384;
 /// Tables begin at multiples of this.
@@ -44,6 +44,8 @@ pub const AT_PAUSED: usize = 44;
 pub const AT_RELOADS: usize = 48;
 /// Offset of: u32, 1 if SIGUSR1 does so.
 pub const AT_SIGNAL: usize = 52;
+/// Offset of: u32, 1 while the command holds the recording: it has not begun yet, is paused, or is over.
+pub const AT_HELD: usize = 56;
 /// Offset of the modules' tables.
 pub const AT_MODULES: usize = 64;
 /// Modules of a process.
@@ -66,6 +68,10 @@ pub const OWN_SET: u8 = 0x1f;
 
 /// Ending of a control file's name; in front of it stands the process, as in the name of its header.
 pub const ENDING: &str = ".ctl";
+
+/// Name of a file in a run's folder: as long as it is there, processes that start begin with [`AT_HELD`]. Who changes that for a
+/// whole run makes or removes this file first, then tells the processes that have a control file.
+pub const HELD_FILE: &str = "held";
 
 /// Name of a process's control file. `key`: as in the name of its header.
 pub fn file_name(key: &str) -> String {
@@ -105,7 +111,7 @@ mod tests {
 
     #[test]
     fn fields_do_not_overlap() {
-        const { assert!(AT_SIGNAL + 4 <= AT_MODULES && MAX_SETS <= OWN_SET as usize) };
+        const { assert!(AT_HELD + 4 <= AT_MODULES && MAX_SETS <= OWN_SET as usize) };
         assert!(at_module(MODULES - 1) + 8 <= AT_SET_NAMES);
         assert_eq!(AT_RELOAD_FILE, 12288);
     }

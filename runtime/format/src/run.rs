@@ -7,6 +7,9 @@
 //!   module-<pid>-<n>.json  ModuleStatus of a module that was loaded later
 //!   events-<pid>-<n>.json  EventSet that was added while the process ran
 //!   costs-<pid>.json       ProcessCosts, by the runtime library when it has measured them
+//!   rank-<n>.json          RankEnd and more, by the command that is a rank of a job, until the leading one has written run.json
+//!   held-times             when that changed, for the command that starts the program
+//!   held                   as long as it is there, processes start without recording (see `control`)
 //!   <pid>.ctl              what can be changed while the process runs (see `control`)
 //!   process-<pid>.end.json ProcessEnd, by the runtime library at an orderly exit
 //!   <pid>-<index>.rec      a thread's records (see `record`)
@@ -51,8 +54,21 @@ pub const RANK_VARIABLES: &[&str] = &[
     "SLURM_PROCID",
 ];
 
+/// Environment variables by which they tell a process how many ranks there are.
+pub const SIZE_VARIABLES: &[&str] = &[
+    "OMPI_COMM_WORLD_SIZE",
+    "MV2_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+    "SLURM_STEP_NUM_TASKS",
+];
+
 /// File name of the auditing library.
 pub const AUDIT_LIBRARY: &str = "libompfuse_audit.so";
+
+/// Name of the file of a rank whose program another command has started.
+pub fn rank_file(rank: u32) -> String {
+    format!("rank-{rank}.json")
+}
 
 /// Names a file in the folder of [`ENV_LIBRARIES`]: another file, or another version of it, has another name.
 pub fn library_key(dev: u64, ino: u64, size: u64, mtime: i64, mtime_ns: i64) -> String {
@@ -169,6 +185,9 @@ pub struct ProcessHeader {
     /// Its MPI rank, if it has one (see [`RANK_VARIABLES`]).
     #[serde(default)]
     pub mpi_rank: Option<u32>,
+    /// How many ranks there are, if it has one (see [`SIZE_VARIABLES`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_size: Option<u32>,
     /// When recording began.
     pub begin: ClockPair,
     /// The wanted events, and what became of them.
@@ -273,6 +292,35 @@ pub enum Exit {
     Unknown,
 }
 
+/// What has become of a rank that was recorded by a command of its own (`mpirun -n 2 ompfuse profile -- ./program`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RankState {
+    /// Nobody has waited for its end.
+    GoesOn,
+    /// Its program ended so.
+    Ended(Exit),
+    /// Its command was killed.
+    Killed,
+    /// No command has come for it.
+    Missing,
+}
+
+/// A rank that was recorded by a command of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankEnd {
+    /// Its number.
+    pub rank: u32,
+    /// Its host, if it came.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// What has become of it.
+    pub state: RankState,
+    /// Wall-clock time of its program in seconds, if it ended.
+    #[serde(default)]
+    pub duration_s: Option<f64>,
+}
+
 /// The header of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunHeader {
@@ -309,6 +357,13 @@ pub struct RunHeader {
     /// back, in nanoseconds; measured before the run. `None`: not measured, or no such counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch_cost_ns: Option<u64>,
+    /// Where not all of the run was recorded by wish (`record --delay` and the like): from when to when, in seconds from its start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded: Option<Vec<[f64; 2]>>,
+    /// The ranks of a job whose launcher has started a command for each; the run's end is that of the first rank that failed, its
+    /// duration the longest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<RankEnd>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
 }

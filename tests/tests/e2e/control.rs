@@ -7,6 +7,7 @@ mod signals;
 mod simulated;
 mod steady;
 mod watching;
+mod window;
 
 use ompfuse_tests::command;
 use ompfuse_tests::process;

@@ -1,0 +1,130 @@
+//! Recordings of a part of the program's time: `--delay`, `--for`, `--start-paused`.
+
+use super::nanoseconds;
+use crate::output::note;
+use crate::running::held;
+use anyhow::Result;
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Duration;
+
+/// When to record.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct WindowArgs {
+    /// Begin to record this long after the program's start (`500ms`, `5s`): regions that it executes before are not on record
+    #[arg(long, value_name = "TIME", value_parser = nanoseconds, conflicts_with = "start_paused")]
+    delay: Option<u64>,
+    /// Record for this long, from the program's start, the end of --delay, or the first `ompfuse ctl DIR --resume`; the program
+    /// runs on to its end
+    #[arg(long = "for", value_name = "TIME", value_parser = nanoseconds)]
+    length: Option<u64>,
+    /// Record nothing until `ompfuse ctl DIR --resume`
+    #[arg(long)]
+    start_paused: bool,
+}
+
+impl WindowArgs {
+    /// The options as they were given, for messages.
+    fn options(&self) -> String {
+        let time = |ns: u64| format!("{:?}", Duration::from_nanos(ns));
+        let delay = self.delay.map(|ns| format!("--delay {}", time(ns)));
+        let length = self.length.map(|ns| format!("--for {}", time(ns)));
+        let paused = self.start_paused.then(|| "--start-paused".to_owned());
+        let given: Vec<String> = [delay, paused, length].into_iter().flatten().collect();
+        given.join(" ")
+    }
+}
+
+/// The window of one run.
+pub(super) struct Window<'a> {
+    args: &'a WindowArgs,
+    run: &'a Path,
+    /// CLOCK_MONOTONIC when the program is started.
+    begin: u64,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// `--delay` is over.
+    opened: bool,
+    /// `--for` is over.
+    closed: bool,
+    /// Once is enough to say what is wrong.
+    told: bool,
+}
+
+impl<'a> Window<'a> {
+    /// Of a run that starts now.
+    pub(super) fn open(args: &'a WindowArgs, run: &'a Path) -> Result<Window<'a>> {
+        let is_held = args.delay.is_some() || args.start_paused;
+        if is_held {
+            held::mark(run, true)?;
+        }
+        Ok(Window {
+            args,
+            run,
+            begin: held::monotonic_ns(),
+            state: RefCell::new(State {
+                opened: !is_held,
+                ..State::default()
+            }),
+        })
+    }
+
+    /// Whether it has to be looked at, now and then.
+    pub(super) fn is_busy(&self) -> bool {
+        self.args.delay.is_some() || self.args.length.is_some()
+    }
+
+    /// Switches the recording on and off when it is time.
+    pub(super) fn look(&self) {
+        let mut state = self.state.borrow_mut();
+        let now = held::monotonic_ns();
+        if let Some(delay) = self.args.delay
+            && !state.opened
+            && now >= self.begin.saturating_add(delay)
+        {
+            state.opened = self.switch(false, &mut state.told);
+        }
+        let Some(length) = self.args.length.filter(|_| !state.closed) else {
+            return;
+        };
+        let begun = match held::spans(self.run, self.begin, now) {
+            None => Some(0.0),
+            Some(spans) => spans.first().map(|s| s[0]),
+        };
+        let begun = begun.map(|s| self.begin + (s * 1e9) as u64);
+        if begun.is_some_and(|begun| now >= begun.saturating_add(length)) {
+            state.closed = self.switch(true, &mut state.told);
+        }
+    }
+
+    /// Whether it worked; if not, it is tried again.
+    fn switch(&self, held: bool, told: &mut bool) -> bool {
+        let done = held::hold_run(self.run, held);
+        if let Err(error) = &done
+            && !std::mem::replace(told, true)
+        {
+            note(format_args!("{}: {error:#}", self.args.options()));
+        }
+        done.is_ok()
+    }
+
+    /// When it was recorded: in seconds from the program's start; `None`: at all times.
+    pub(super) fn end(self) -> Option<Vec<[f64; 2]>> {
+        let spans = held::spans(self.run, self.begin, held::monotonic_ns());
+        if spans.as_ref().is_some_and(Vec::is_empty) {
+            let why = match self.args.delay {
+                Some(_) => "the program ended before that",
+                None => "nobody let it go on (`ompfuse ctl DIR --resume`)",
+            };
+            note(format_args!(
+                "no region is on record in {}, because of {}: {why}",
+                self.run.display(),
+                self.args.options()
+            ));
+        }
+        spans
+    }
+}

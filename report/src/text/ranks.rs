@@ -1,0 +1,104 @@
+//! The section about the ranks of an MPI program.
+
+use super::place::{kind, location};
+use super::table::{Align, bar, fitted, table};
+use super::{Paint, TextOptions};
+use crate::model::{Region, Report};
+use crate::units::{percent, seconds};
+
+/// Width of the bars that show work beside the rank with the most.
+const BAR: usize = 10;
+/// Ranks that are listed: those with the most work, and the one with the least.
+const MOST: usize = 16;
+/// Regions whose imbalances are listed.
+const REGIONS: usize = 5;
+
+/// Time by rank, and imbalance among ranks apart from that among threads.
+pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let mpi = report.mpi.as_ref()?;
+    let mut list: Vec<_> = mpi.ranks.iter().collect();
+    let left_out = list.len().saturating_sub(MOST);
+    if left_out > 0 {
+        list.sort_by(|a, b| b.work_s.total_cmp(&a.work_s));
+        let least = list.pop();
+        list.truncate(MOST - 1);
+        list.extend(least);
+    }
+    let most = list.iter().map(|r| r.work_s).fold(0.0, f64::max);
+    let rows = list
+        .iter()
+        .map(|r| {
+            let share = if most > 0.0 { r.work_s / most } else { 0.0 };
+            vec![
+                r.rank.to_string(),
+                r.threads.to_string(),
+                seconds(r.wall_s),
+                bar(share, 0.0, BAR),
+                seconds(r.work_s),
+                seconds(r.wait_s),
+                seconds(r.runtime_s),
+                seconds(r.serial_s),
+                percent(r.imbalance),
+            ]
+        })
+        .collect();
+    let columns = [
+        ("rank", Align::Right),
+        ("threads", Align::Right),
+        ("wall", Align::Right),
+        ("", Align::Left),
+        ("work", Align::Right),
+        ("wait", Align::Right),
+        ("runtime", Align::Right),
+        ("serial", Align::Right),
+        ("imbal.", Align::Right),
+    ];
+    let of = match mpi.size {
+        Some(size) if size as usize != mpi.ranks.len() => format!(" of {size}"),
+        _ => String::new(),
+    };
+    let title = format!("{}{of} MPI ranks", mpi.ranks.len());
+    let explanation = "time in regions; serial: outside, MPI included; imbal.: of its threads";
+    let mut text = format!("{}  {}\n", paint.bold(&title), paint.dim(explanation));
+    text.push_str(&table(&columns, rows, paint));
+    if left_out > 0 {
+        text.push_str(&paint.dim(&format!("{left_out} more ranks lie between the last two\n")));
+    }
+    text.push_str(&format!(
+        "imbalance of work among ranks {}, among the threads of a rank {}\n",
+        percent(mpi.imbalance_among_ranks),
+        percent(mpi.imbalance_among_threads)
+    ));
+    text.push_str(&regions(report, options));
+    Some(text)
+}
+
+/// The regions with the most work.
+fn regions(report: &Report, options: TextOptions) -> String {
+    let paint = Paint { on: options.colour };
+    let mut list: Vec<&Region> = report.regions.iter().filter(|r| r.work_s > 0.0).collect();
+    list.sort_by(|a, b| b.work_s.total_cmp(&a.work_s));
+    let row = |region: &&Region| {
+        let ranks = region.ranks.as_ref()?;
+        Some(vec![
+            percent(ranks.imbalance_among_ranks),
+            percent(ranks.imbalance_among_threads),
+            region.id.to_string(),
+            kind(region),
+            location(region),
+        ])
+    };
+    let rows: Vec<Vec<String>> = list.iter().filter_map(row).take(REGIONS).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        ("among ranks", Align::Right),
+        ("among threads", Align::Right),
+        ("#", Align::Right),
+        ("construct", Align::Left),
+        ("location", Align::Left),
+    ];
+    fitted(&columns, rows, 4, options.width, paint)
+}
