@@ -15,5 +15,5 @@ pub mod soak;
 pub mod table;
 
 pub use ompfuse_kit::{
-    compile, each, has, in_ci, matrix, process, repository, skip, target, tools,
+    compile, each, has, in_ci, matrix, process, repository, skip, some, target, tools,
 };

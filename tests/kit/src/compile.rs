@@ -1,6 +1,6 @@
 //! Programs of a test's own, from a source text or file and a command such as `gcc-12 -O2 -fopenmp`.
 
-use crate::{process, tools};
+use crate::{matrix, process, tools};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -42,7 +42,7 @@ pub fn text(folder: &Path, name: &str, source: &str, command: &str) -> Option<Pa
 }
 
 /// Compiles files to `out`, and says whether the compiler is there, as [`compile`] does. Libraries come behind the files,
-/// where linkers look for them.
+/// where linkers look for them; flags that the matrix says a compiler always needs are added.
 #[track_caller]
 pub fn files<P: AsRef<Path>>(files: &[P], out: &Path, command: &str) -> bool {
     let mut words = command.split_whitespace();
@@ -53,7 +53,8 @@ pub fn files<P: AsRef<Path>>(files: &[P], out: &Path, command: &str) -> bool {
     let (libraries, flags): (Vec<&str>, Vec<&str>) =
         words.partition(|w| w.starts_with("-l") || w.starts_with("-L"));
     let mut compile = Command::new(compiler);
-    compile.args(flags).arg("-o").arg(out);
+    compile.args(flags).args(matrix::flags_of(compiler));
+    compile.arg("-o").arg(out);
     compile
         .args(files.iter().map(AsRef::as_ref))
         .args(libraries);

@@ -2,7 +2,7 @@
 //! and decides what happens where a tool is missing. Every test that needs a compiler or another tool asks here.
 //!
 //! - A missing tool is said on standard error, past libtest's capture. With `CI=true` it fails the test and is named.
-//! - A loop over programs goes through [`each`], which fails if it ran none.
+//! - A loop over programs goes through [`each`] or [`some`], which fail with `CI=true` if it ran none.
 //!
 //! Nothing of ompfuse's own crates is used here, so that tests of every crate can use the kit without building the command.
 #![forbid(unsafe_code)]
@@ -13,7 +13,7 @@ pub mod process;
 pub mod tools;
 
 pub use compile::{Program, compile};
-pub use tools::{each, has, in_ci, skip};
+pub use tools::{each, has, in_ci, skip, some};
 
 use std::path::{Path, PathBuf};
 

@@ -103,6 +103,13 @@ impl Matrix {
     }
 }
 
+/// The flags that a compiler always needs, by its command.
+pub fn flags_of(command: &str) -> &'static [String] {
+    let is_it = |c: &&Compiler| [&c.c, &c.cpp, &c.f90].contains(&&Some(command.to_owned()));
+    let found = Matrix::get().versions.iter().find(is_it);
+    found.map_or(&[], |compiler| &compiler.flags)
+}
+
 impl Link {
     /// What the machine lacks to run what it builds.
     pub fn lacks(&self) -> Option<&str> {

@@ -64,8 +64,8 @@ pub fn version(tool: &str) -> Option<String> {
 /// the loop goes on with the next one.
 ///
 /// # Panics
-/// At the end of the loop, if `make` made nothing of any item. Outside continuous integration only if there were no items:
-/// a machine without the compiler says what it skips.
+/// With `CI=true`, at the end of the loop, if `make` made nothing of any item. Elsewhere a machine may lack the compiler, which
+/// was said.
 #[track_caller]
 pub fn each<I, T, F>(items: I, make: F) -> Each<I::IntoIter, F>
 where
@@ -79,6 +79,15 @@ where
         tried: 0,
         made: 0,
     }
+}
+
+/// A loop over all of something, such as the builds of a fixture.
+///
+/// # Panics
+/// With `CI=true`, at the end of the loop, if there was nothing.
+#[track_caller]
+pub fn some<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
+    each(items, |_| Some(())).map(|(item, ())| item)
 }
 
 /// See [`each`].
@@ -106,8 +115,8 @@ where
             }
         }
         assert!(
-            self.made > 0 || self.tried > 0 && !in_ci(),
-            "{}: a loop over {} programs ran none of them",
+            self.made > 0 || !in_ci(),
+            "{}: a loop over {} programs ran none of them; with CI=true that is a failure",
             self.place,
             self.tried
         );

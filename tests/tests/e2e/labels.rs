@@ -4,6 +4,7 @@ use ompfuse_tests::fixture::{Build, Fixture, Stability};
 use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::process::Output;
 use ompfuse_tests::scan::Scan;
+use ompfuse_tests::some;
 use ompfuse_tests::table::{self, Xu};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -61,7 +62,7 @@ fn xus_of(build: &Build, program: &Path, threads: usize) -> Vec<Xu> {
 
 fn listing_gives_the_labels_of_the_paper(compiler: &str) {
     let mut lines = None;
-    for build in Fixture::open("listing11").builds(compiler) {
+    for build in some(Fixture::open("listing11").builds(compiler)) {
         // The build before a stripped one is the same with its debug information.
         if !build.stripped {
             lines = Some(lines_of(&build));
@@ -162,7 +163,8 @@ fn compilers_agree() {
         let mut first: Option<(String, Vec<String>)> = None;
         for compiler in ["gcc", "clang"] {
             let builds = fixture.builds(compiler).into_iter();
-            for build in builds.filter(|b| b.variant == variant && !b.stripped && b.link == "pie") {
+            let is_it = |b: &Build| b.variant == variant && !b.stripped && b.link == "pie";
+            for build in some(builds.filter(is_it)) {
                 let folder = tempfile::tempdir().expect("there is room for a patched program");
                 let patched = table::patch(&build, folder.path(), &[]);
                 let labels = with_lines(&xus_of(&build, &patched, 2), &lines_of(&build));

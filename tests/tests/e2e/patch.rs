@@ -4,7 +4,7 @@ use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{command, table};
+use ompfuse_tests::{command, some, table};
 use std::path::Path;
 use std::process::Command;
 
@@ -38,7 +38,7 @@ fn same_when_recorded(
 }
 
 fn behaves_as_before(name: &str, compiler: &str) {
-    for build in Fixture::open(name).builds(compiler) {
+    for build in some(Fixture::open(name).builds(compiler)) {
         let ordinary = build.optimisation == "-O2" && build.link == "pie";
         let with_library = tempfile::tempdir().expect("there is room for a patched program");
         let without = tempfile::tempdir().expect("there is room for a patched program");

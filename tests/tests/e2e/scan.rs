@@ -2,7 +2,7 @@
 
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::scan::{Scan, Site};
-use ompfuse_tests::{command, has, objdump, process, repository};
+use ompfuse_tests::{command, has, objdump, process, repository, some};
 use std::path::Path;
 use std::process::Command;
 
@@ -91,7 +91,7 @@ pub(crate) fn complaints(build: &Build, scan: &Scan) -> Vec<String> {
 fn agrees_with_objdump_and_source(name: &str, compiler: &str) {
     let mut wrong = Vec::new();
     let mut with_symbols = None;
-    for build in Fixture::open(name).builds(compiler) {
+    for build in some(Fixture::open(name).builds(compiler)) {
         let scan = Scan::of(&build.path);
         wrong.extend(
             complaints(&build, &scan)
