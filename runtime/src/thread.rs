@@ -301,6 +301,7 @@ impl Thread {
         self.interrupt_creation();
         self.drain(&self.pending, &self.root.cost);
         self.forget_locks();
+        self.abandon();
         loop {
             let frame = self.frame();
             let last = core::ptr::eq(frame, &raw const self.root);
@@ -311,6 +312,7 @@ impl Thread {
             if last {
                 break;
             }
+            self.abandon();
         }
         self.tell_left_out();
         self.tell_all_parts();
@@ -325,6 +327,19 @@ impl Thread {
             &self.last_counts()[..self.counters.len()],
             trim,
         );
+    }
+
+    /// What a probe is timing when the thread ends (a fork, a barrier in which a task exits) gets no interval: its time is the
+    /// root's, so that the thread's intervals add up.
+    fn abandon(&self) {
+        self.charge();
+        let (account, innermost) = (self.account.get(), self.innermost_cost());
+        let root = &raw const self.root.cost;
+        if !core::ptr::eq(account, innermost) && !core::ptr::eq(account, root) {
+            // SAFETY: the account being charged belongs to an open probe of this thread, which outlives what is finished.
+            self.drain(unsafe { &*account }, &self.root.cost);
+        }
+        self.turn(innermost);
     }
 
     /// As [`Thread::finish`], by another thread, which has taken this one ([`Thread::close`]).

@@ -1,7 +1,7 @@
 //! The files of a run folder, sorted by process.
 
 use super::health::Problem;
-use ompfuse_format::record::{RecordError, ThreadFile};
+use ompfuse_format::record::{RecordError, ThreadFile, ThreadHeader};
 use ompfuse_format::run::{
     EventSet, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader,
     costs_file_process, events_file_process, module_file_process,
@@ -108,7 +108,7 @@ impl<'a> RunFiles<'a> {
                     Err(_) if bytes.is_empty() => {} // killed before it was written
                     Err(error) => broken(error),
                 }
-            } else if name.ends_with(".rec") {
+            } else if name.ends_with(".rec") && !ThreadHeader::is_missing(bytes) {
                 threads.push((name, *bytes));
             }
         }

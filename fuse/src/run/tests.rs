@@ -141,7 +141,7 @@ fn broken_files_are_named_and_the_rest_is_used() {
         .unwrap()
         .1
         .truncate(100);
-    fake.files.push(("78-0.rec".to_owned(), vec![0; 5000]));
+    fake.files.push(("78-0.rec".to_owned(), vec![1; 5000]));
     fake.files
         .push(("process-79.json".to_owned(), b"{".to_vec()));
     fake.files.push(("notes.txt".to_owned(), b"mine".to_vec()));

@@ -14,6 +14,7 @@ use crate::thread::Thread;
 use crate::undisturbed::uncancelled;
 use crate::{syscall, tls};
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 use ompfuse_format::run::{ProcessCosts, ProcessEnd};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -32,19 +33,46 @@ pub(super) fn be_told() {
     // SAFETY: the number of this thread, and of the process.
     let first = unsafe { libc::gettid() == libc::getpid() };
     if !first && !WAITING.swap(true, Ordering::Relaxed) {
-        // SAFETY: a plain function, which stays loaded with this library.
-        unsafe { libc::atexit(prepare) };
+        // The last one is called first. Two that wait: one is there while the other is being registered again.
+        for handler in [wait_for_end, wait_for_end, prepare] {
+            // SAFETY: a plain function, which stays loaded with this library.
+            unsafe { libc::atexit(handler) };
+        }
     }
 }
 
 /// In the child of a fork: nothing of its end is written.
 pub(super) fn start_again() {
     WRITTEN.store(false, Ordering::Relaxed);
+    PREPARED.store(false, Ordering::Relaxed);
 }
 
 /// The program begins to exit.
 extern "C" fn prepare() {
     uncancelled(close_all);
+    PREPARED.store(true, Ordering::Release);
+}
+
+/// [`prepare`] has been called.
+static PREPARED: AtomicBool = AtomicBool::new(false);
+
+/// Longest time that a thread waits for another one's [`prepare`].
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Called behind [`prepare`], by a thread that exits while another one is in there: each handler is called by one of them, and
+/// who finds none left ends the process, and with it the writing of its end.
+extern "C" fn wait_for_end() {
+    let is_prepared = || PREPARED.load(Ordering::Acquire);
+    if is_prepared() {
+        return;
+    }
+    // For the next thread that comes.
+    // SAFETY: as in `be_told`.
+    unsafe { libc::atexit(wait_for_end) };
+    let patience = syscall::monotonic_ns() + PATIENCE.as_nanos() as u64;
+    while !is_prepared() && syscall::monotonic_ns() < patience {
+        syscall::yield_now();
+    }
 }
 
 fn close_all() {
@@ -59,6 +87,8 @@ fn close_all() {
     if write(process, &totals(lost)) {
         WRITTEN.store(true, Ordering::Relaxed);
     }
+    // Whoever else exits may end the process before the destructor is called.
+    let _ = std::fs::remove_file(process.control_file());
 }
 
 /// Ends the recording. Called by the loader.

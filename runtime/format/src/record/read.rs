@@ -44,6 +44,12 @@ pub enum Record<'a> {
 }
 
 impl ThreadHeader {
+    /// Whether a file has no header yet: its process ended while a thread was beginning to record.
+    pub fn is_missing(bytes: &[u8]) -> bool {
+        let header = bytes.get(..HEADER_LEN).unwrap_or(bytes);
+        header.iter().all(|&byte| byte == 0)
+    }
+
     /// Reads the header that a file begins with.
     ///
     /// # Errors
