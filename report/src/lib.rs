@@ -9,6 +9,7 @@
 mod build;
 pub mod filter;
 mod model;
+mod mutex;
 pub mod names;
 mod overhead;
 pub mod pictures;
@@ -23,4 +24,5 @@ pub use model::{
     RegionCount, RegionCounts, RegionThread, Report, RunInfo, Running, Serial, Spread, ThreadCheck,
     UnmatchedXus,
 };
+pub use mutex::Mutex;
 pub use text::TextOptions;

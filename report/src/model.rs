@@ -4,6 +4,7 @@ mod parts;
 
 pub use parts::{Grain, RegionCount, RegionCounts, Running};
 
+use crate::mutex::Mutex;
 use crate::ranks::{Mpi, RegionRanks};
 use ompfuse_format::run::Exit;
 use ompfuse_format::site::{HexAddress, Source};
@@ -194,6 +195,12 @@ pub struct Region {
     pub ranks: Option<RegionRanks>,
     /// Total per event, exclusive as `time_s`; an event that was not counted here is absent.
     pub events: BTreeMap<String, u64>,
+    /// Constructs that one thread at a time is in (`detail` is their name, if they have one): entering, held, leaving.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutex: Option<Mutex>,
+    /// Of `cancel` and cancellation points: how many of the executions found that the construct is cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancelled: Option<u64>,
 }
 
 /// A region's work on one thread.
@@ -217,6 +224,9 @@ pub struct RegionThread {
     pub wait_s: f64,
     /// In the runtime library otherwise.
     pub runtime_s: f64,
+    /// As [`Region::mutex`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mutex: Option<Mutex>,
 }
 
 /// How evenly threads are used. Over the threads that took part in the enclosing parallel regions, even if they got

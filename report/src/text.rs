@@ -1,6 +1,7 @@
 //! The report as text for a terminal.
 
 mod events;
+mod mutexes;
 mod parts;
 mod place;
 mod ranks;
@@ -50,6 +51,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(events::events(report, options));
     sections.extend(parts::parts(report, options));
     sections.extend(sections::overheads(report, options));
+    sections.extend(mutexes::mutexes(report, options));
     sections.extend(sections::unmatched(report, options));
     sections.extend(sections::missing_events(report, options));
     sections.extend(sections::skipped(report, options));

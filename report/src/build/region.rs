@@ -2,6 +2,7 @@
 
 use super::{NS, pid};
 use crate::model::{InPart, Region, RegionThread, Spread};
+use crate::mutex;
 use ompfuse_format::Construct;
 use ompfuse_fuse::run::LeftOut;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
@@ -142,10 +143,15 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         spread: spread(summary, site, &stats, &threads),
         per_thread: threads
             .iter()
-            .map(|(&thread, part)| region_thread(summary, thread, part))
+            .map(|(&thread, part)| RegionThread {
+                mutex: mutex::of_thread(&stats, thread),
+                ..region_thread(summary, thread, part)
+            })
             .collect(),
         ranks: None,
         events: event_totals(summary, &stats),
+        mutex: mutex::of_region(&stats),
+        cancelled: (construct == Some(Construct::Cancel)).then(|| cancelled(&stats)),
     })
 }
 
@@ -307,7 +313,16 @@ fn region_thread(summary: &Summary, thread: u32, &(xus, part): &(u64, Split)) ->
         work_s: part.work as f64 * NS,
         wait_s: part.wait as f64 * NS,
         runtime_s: part.runtime as f64 * NS,
+        mutex: None,
     }
+}
+
+/// The extent of a `cancel` says that nothing was cancelled.
+fn cancelled(stats: &[&RegionStat]) -> u64 {
+    let cancels = stats
+        .iter()
+        .filter(|s| s.construct == Some(Construct::Cancel));
+    cancels.map(|s| s.count().saturating_sub(s.extent())).sum()
 }
 
 /// What is not known of a part is not known of the whole, but for scaled counts: parts that are too short to have seen an event

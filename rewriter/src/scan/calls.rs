@@ -313,6 +313,12 @@ fn describe(module: &Module<'_>, entry: &Entry, facts: &Facts<'_, '_, '_>, draft
                 .find_map(|va| critical_name(module, va))
                 .map(Cow::Owned);
         }
+        // A lock of its own, no member of an array or structure.
+        Some(Probe::LockSet | Probe::LockTest) => {
+            let lock = facts.constant(entry.args[0]);
+            let name = lock.and_then(|va| module.object_name(va));
+            draft.detail = name.map(|name| Cow::Owned(name.to_owned()));
+        }
         _ => {}
     }
 }

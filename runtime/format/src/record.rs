@@ -257,7 +257,8 @@ pub struct Interval<'a> {
     /// Meaning by `step`.
     pub index: i64,
     /// Range, or task of a taskloop: number of iterations (0: not known, or none). Parallel: team size. Implicit task: thread number in the team.
-    /// Critical and locks: ticks spent waiting to enter, a part of `own_ticks`.
+    /// Critical and locks: ticks spent waiting to enter, a part of `own_ticks`; the rest of these is releasing, and what is
+    /// missing from `t0` to `t1` was executed in it. Cancel: 1 if nothing was cancelled (not on record in older files).
     pub extent: u64,
     /// Time stamp counter at the begin.
     pub t0: u64,

@@ -164,13 +164,14 @@ fn gomp_range(thread: &Thread, site: &SiteDesc, start: Option<u64>, end: Option<
     );
 }
 
-/// `GOMP_loop_*_start`. With nowhere to store a range it only prepares reductions: the program computes the ranges itself.
+/// `GOMP_loop_*_start`. With nowhere to store a range it only prepares reductions or scans: the program computes the ranges
+/// itself.
 pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let site = call.site();
-    if call.known(2) == Some(0) {
-        return call.forward();
-    }
     thread.end_all();
+    if call.known(2) == Some(0) {
+        return sync::wait_from_here(thread, call, Construct::Reduction);
+    }
     let first = bound(site, call.known(0).unwrap_or(0));
     let step = bound(site, call.known(1).unwrap_or(1));
     open(

@@ -88,15 +88,18 @@ pub(crate) fn service(thread: &Thread, call: &Call) -> u64 {
     wait(thread, call, construct(call))
 }
 
-/// `cancel` or a cancellation point. Recorded if it says that the construct is cancelled; where that ends is told by what
-/// the program does then, as without cancellation. It takes no time worth a clock.
+/// `cancel` or a cancellation point. It says whether the construct is cancelled; where that ends is told by what the program
+/// does then, as without cancellation. It takes no time worth a clock: one that cancels nothing has the time of the boundary
+/// before it.
 pub(crate) fn cancel(thread: &Thread, call: &Call) -> u64 {
     let result = call.forward();
-    if result as u8 != 0 {
+    let is_cancelled = result as u8 != 0;
+    if is_cancelled {
         thread.charge();
-        let site = entry::this(call.site());
-        thread.write_wait(construct(call), site, thread.last(), 0, &Cost::new());
     }
+    let site = entry::this(call.site());
+    let extent = u64::from(!is_cancelled);
+    thread.write_wait(construct(call), site, thread.last(), extent, &Cost::new());
     result
 }
 

@@ -1,0 +1,139 @@
+//! Constructs that one thread at a time is in: entering, what is executed inside, and leaving (ompP's enterT, bodyT, exitT).
+//!
+//! All three follow from what is recorded of each execution: when it began and ended, the own time of the probes' two calls
+//! into the runtime library, and the part of it that was spent entering. No further reading of the clock is needed.
+
+use ompfuse_format::Construct;
+use ompfuse_fuse::summary::RegionStat;
+use serde::Serialize;
+
+const NS: f64 = 1e-9;
+
+/// Times of a critical section, lock, `ordered` block or locked atomic operation, all its threads together or one's. Held time
+/// is in no other time of this region: what is executed inside belongs to the code around it, and to constructs inside.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Mutex {
+    /// Times that it was entered.
+    pub entries: u64,
+    /// Seconds spent entering: waiting for it. A part of the region's `wait_s`.
+    pub enter_s: f64,
+    /// Seconds from having it to releasing it, whatever is executed meanwhile. Null if no release was seen: the runtime
+    /// library has the whole construct in one call, or other threads release the lock.
+    pub held_s: Option<f64>,
+    /// Seconds spent releasing it: a part of the region's `runtime_s`. Null likewise.
+    pub exit_s: Option<f64>,
+}
+
+/// In nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    entries: u64,
+    own: u64,
+    wall: u64,
+    enter: u64,
+}
+
+impl Sums {
+    fn of_row(stat: &RegionStat, row: usize) -> Sums {
+        let columns = &stat.threads;
+        Sums {
+            entries: columns.count[row],
+            own: columns.own_ns[row],
+            wall: columns.wall_ns[row],
+            enter: columns.extent[row].min(columns.own_ns[row]),
+        }
+    }
+
+    fn add(&mut self, other: Sums) {
+        self.entries += other.entries;
+        self.own += other.own;
+        self.wall += other.wall;
+        self.enter += other.enter;
+    }
+
+    /// `is_released`: whether the region's releases are on record.
+    fn mutex(self, is_released: bool) -> Mutex {
+        let seconds = |ns: u64| is_released.then_some(ns as f64 * NS);
+        Mutex {
+            entries: self.entries,
+            enter_s: self.enter as f64 * NS,
+            held_s: seconds(self.wall.saturating_sub(self.own)),
+            exit_s: seconds(self.own - self.enter),
+        }
+    }
+}
+
+/// Whether a construct's intervals have the three times. A reduction's lock is the runtime library's own business.
+fn is_mutex(stat: &RegionStat) -> bool {
+    let is_own = |c: Construct| c.is_exclusive() && c != Construct::Reduction;
+    stat.construct.is_some_and(is_own)
+}
+
+/// The times of a region of which these are the sums; `None` if it is no such construct.
+pub(crate) fn of_region(stats: &[&RegionStat]) -> Option<Mutex> {
+    sum(stats, None)
+}
+
+/// The same of one thread.
+pub(crate) fn of_thread(stats: &[&RegionStat], thread: u32) -> Option<Mutex> {
+    sum(stats, Some(thread))
+}
+
+fn sum(stats: &[&RegionStat], of: Option<u32>) -> Option<Mutex> {
+    let (mut all, mut wanted) = (Sums::default(), Sums::default());
+    for stat in stats.iter().filter(|stat| is_mutex(stat)) {
+        for (row, &thread) in stat.threads.thread.iter().enumerate() {
+            let sums = Sums::of_row(stat, row);
+            all.add(sums);
+            if of.is_none_or(|t| t == thread) {
+                wanted.add(sums);
+            }
+        }
+    }
+    // Who has only waited was in it for as long as that took, to the tick.
+    let is_released = all.wall > all.own || all.own > all.enter;
+    (wanted.entries > 0).then(|| wanted.mutex(is_released))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ompfuse_fuse::summary::ThreadColumns;
+
+    fn stat(construct: Construct, rows: &[(u64, u64, u64, u64)]) -> RegionStat {
+        let column = |pick: fn(&(u64, u64, u64, u64)) -> u64| rows.iter().map(pick).collect();
+        RegionStat {
+            construct: Some(construct),
+            threads: ThreadColumns {
+                thread: (0..rows.len() as u32).collect(),
+                count: column(|r| r.0),
+                own_ns: column(|r| r.1),
+                wall_ns: column(|r| r.2),
+                extent: column(|r| r.3),
+                ..ThreadColumns::default()
+            },
+            ..RegionStat::default()
+        }
+    }
+
+    #[test]
+    fn three_times_are_told_apart() {
+        let critical = stat(Construct::Critical, &[(2, 300, 1300, 200), (1, 50, 50, 40)]);
+        let all = of_region(&[&critical]).unwrap();
+        assert_eq!((all.entries, all.enter_s), (3, 240.0 * NS));
+        assert_eq!(all.held_s, Some(1000.0 * NS));
+        assert_eq!(all.exit_s, Some(110.0 * NS));
+        let second = of_thread(&[&critical], 1).unwrap();
+        assert_eq!((second.held_s, second.exit_s), (Some(0.0), Some(10.0 * NS)));
+        assert_eq!(of_thread(&[&critical], 2), None);
+    }
+
+    #[test]
+    fn what_was_never_released_was_not_held_for_a_known_time() {
+        let lock = stat(Construct::Lock, &[(1, 70, 70, 70)]);
+        let lock = of_region(&[&lock]).unwrap();
+        assert_eq!((lock.held_s, lock.exit_s), (None, None));
+        let reduction = stat(Construct::Reduction, &[(1, 70, 90, 70)]);
+        assert_eq!(of_region(&[&reduction]), None);
+    }
+}

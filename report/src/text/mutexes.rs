@@ -1,0 +1,62 @@
+//! Critical sections, locks and the like: how long threads wait for them, and how long they have them.
+
+use super::place::{kind, location};
+use super::table::{Align, fitted};
+use super::{Paint, TextOptions};
+use crate::model::{Region, Report};
+use crate::mutex::Mutex;
+use crate::units::{count, seconds};
+
+/// The section; nothing without such constructs.
+pub(super) fn mutexes(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let regions = report.regions.iter();
+    let mut all: Vec<(&Region, &Mutex)> = regions
+        .filter_map(|r| Some((r, r.mutex.as_ref()?)))
+        .collect();
+    let busy = |m: &Mutex| m.enter_s + m.held_s.unwrap_or(0.0);
+    all.sort_by(|a, b| busy(b.1).total_cmp(&busy(a.1)));
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .take(options.top)
+        .map(|(region, mutex)| {
+            let known = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), seconds);
+            vec![
+                region.id.to_string(),
+                kind(region),
+                region.detail.clone().unwrap_or_default(),
+                location(region),
+                count(mutex.entries),
+                seconds(mutex.enter_s),
+                known(mutex.held_s),
+                known(mutex.exit_s),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let columns = [
+        ("#", Align::Right),
+        ("construct", Align::Left),
+        ("name", Align::Left),
+        ("location", Align::Left),
+        ("entries", Align::Right),
+        ("enter", Align::Right),
+        ("held", Align::Right),
+        ("exit", Align::Right),
+    ];
+    let explanation =
+        "all threads; enter: waiting for it, held: what is executed in it, exit: releasing it";
+    let mut text = format!(
+        "{}  {}\n",
+        paint.bold("One thread at a time"),
+        paint.dim(explanation)
+    );
+    text.push_str(&fitted(&columns, rows, 3, options.width, paint));
+    if all.len() > options.top {
+        text.push_str(&paint.dim(&format!("{} more", all.len() - options.top)));
+        text.push('\n');
+    }
+    Some(text)
+}
