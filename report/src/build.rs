@@ -185,6 +185,11 @@ fn accounting(summary: &Summary) -> Vec<ThreadCheck> {
             unrecorded_ticks: a.unrecorded_ticks,
             total_ticks: a.total_ticks,
             own_counts: a.counts.iter().map(|c| (c.event.clone(), c.own)).collect(),
+            unattributed_counts: a
+                .counts
+                .iter()
+                .filter_map(|c| Some((c.event.clone(), c.unattributed?)))
+                .collect(),
             total_counts: a
                 .counts
                 .iter()
@@ -304,6 +309,7 @@ fn notes(summary: &Summary) -> Vec<String> {
             100.0 * off as f64 / (own + off) as f64
         ));
     }
+    notes.extend(parts::nobodys(summary));
     let strategy = summary.matching.as_ref().map(|m| m.strategy.as_str());
     if strategy == Some(INSTANCES) {
         notes.push(

@@ -379,6 +379,10 @@ pub struct ThreadCheck {
     pub total_ticks: Option<u64>,
     /// Sum of the exclusive counts, per event.
     pub own_counts: BTreeMap<String, u64>,
+    /// Counts that are in no interval, per event: counters were read for execution units on record only. They are a part of
+    /// `total_counts`, beside `own_counts`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unattributed_counts: BTreeMap<String, u64>,
     /// Difference of the readings, per event; absent as `total_ticks` is null.
     pub total_counts: BTreeMap<String, u64>,
     /// Whether they are equal; null if there is nothing to compare with.

@@ -239,6 +239,24 @@ impl Buffer {
         left_out.store(left_out.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
     }
 
+    /// Adds what a counter of the first set has counted and no interval has; [`NOT_COUNTED`]: nobody knows how much that is.
+    pub(crate) fn unattribute(&self, counter: usize, count: u64) {
+        // SAFETY: as in commit; the place is inside the header's array.
+        unsafe {
+            let all = &raw mut (*self.header).unattributed;
+            if let Some(sum) = (*all).get(counter) {
+                let sum = sum.saturating_add(count);
+                (&raw mut (*all)[counter]).write(sum);
+            }
+        }
+    }
+
+    /// Says that counters are read for recorded execution units only.
+    pub(crate) fn set_reads_for_units(&self) {
+        // SAFETY: as in commit.
+        unsafe { (&raw mut (*self.header).reads_for_units).write(1) };
+    }
+
     /// Records lost so far.
     pub(crate) fn lost(&self) -> u64 {
         // SAFETY: as in commit.

@@ -94,6 +94,7 @@ unsafe extern "C" fn read(counts: *mut Counts) -> c_int {
         return 0;
     };
     thread.charge();
+    thread.read_now();
     let values = thread.last_counts();
     thread.rest();
     let Some((names, events)) = process::event_names(set, thread.counted()) else {

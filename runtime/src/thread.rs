@@ -15,6 +15,7 @@ mod cost;
 mod creation;
 mod enter;
 mod frame;
+mod lazily;
 mod locks;
 pub(crate) mod meter;
 mod nest;
@@ -94,6 +95,12 @@ pub(crate) struct Thread {
     lock_top: Cell<usize>,
     /// The counters could not be read, or not all was in them: the next difference tells nothing.
     stale: Cell<bool>,
+    /// Counters are read for recorded execution units only (`lazily.rs`).
+    lazily: Cell<bool>,
+    /// Then: something was counted and not read.
+    behind: Cell<bool>,
+    /// Then: the account whose end is to be read; null: none.
+    unsettled: Cell<*const Cost>,
     pub(crate) index: u32,
     root: Frame,
     /// What task allocation has cost since the last task was handed over.
@@ -252,6 +259,7 @@ impl Thread {
     pub(crate) fn look_for_samples(&self) {
         if sample::is_on() {
             self.be_special(special::SAMPLES);
+            self.decide_on_reading();
         }
     }
 
@@ -314,6 +322,7 @@ impl Thread {
             }
             self.abandon();
         }
+        self.catch_up();
         self.tell_left_out();
         self.tell_all_parts();
         self.give_up();

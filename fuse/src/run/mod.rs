@@ -132,10 +132,21 @@ pub struct CountAccount {
     pub event: String,
     /// Sum of the exclusive counts of all intervals.
     pub own: u64,
+    /// What was counted and is in no interval: counters were read for execution units on record only. `None`: they weren't, or it
+    /// is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unattributed: Option<u64>,
     /// Difference of the readings; `None` if the thread did not end in an orderly way, or with gaps.
     pub total: Option<u64>,
     /// Intervals for which it was not counted, or not all the time.
     pub gaps: u64,
+}
+
+impl CountAccount {
+    /// What is in intervals, and what is known to be in none.
+    fn known(&self) -> u64 {
+        self.own.wrapping_add(self.unattributed.unwrap_or(0))
+    }
 }
 
 impl ThreadAccount {
@@ -147,7 +158,7 @@ impl ThreadAccount {
                 && self
                     .counts
                     .iter()
-                    .all(|c| c.total.is_none_or(|t| t == c.own)),
+                    .all(|c| c.total.is_none_or(|t| t == c.known())),
         )
     }
 }

@@ -102,7 +102,8 @@ impl Rows {
         let counters = |set: u8| context.counters.get(&set).unwrap_or(&nothing);
         let (mut counts, mut gaps) = ([0; MAX_COUNTERS], [0; MAX_COUNTERS]);
         // Sums can be compared with the counters' readings if nothing was counted but by the first set's counters.
-        let mut is_whole = header.unrecorded_ticks == 0;
+        let for_units = header.reads_for_units != 0;
+        let mut is_whole = header.unrecorded_ticks == 0 || for_units;
         let mut read = 0;
         for record in surveyed.file.records() {
             let Ok(Record::Interval(interval)) = record else {
@@ -117,6 +118,8 @@ impl Rows {
             for (at, count) in interval.counts.iter().enumerate() {
                 counts[at] = count;
                 match (interval.set, count) {
+                    // Where counters are read for units on record only, others have no counts.
+                    (0, NOT_COUNTED) if for_units && !interval.construct.is_xu() => {}
                     (0, NOT_COUNTED) => gaps[at] += 1,
                     (0, count) => own_counts[at] = own_counts[at].wrapping_add(count),
                     _ => {} // of other events
@@ -168,10 +171,13 @@ impl Rows {
                 .filter_map(|(event, c)| {
                     let c = c.filter(|&c| c < header.counters as usize)?;
                     let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
+                    let nobodys = header.unattributed[c];
+                    let is_known = ended && is_whole && gaps[c] == 0 && nobodys != NOT_COUNTED;
                     Some(CountAccount {
                         event: event.clone(),
                         own: own_counts[c],
-                        total: (ended && is_whole && gaps[c] == 0).then_some(total),
+                        unattributed: for_units.then_some(nobodys).filter(|&n| n != NOT_COUNTED),
+                        total: is_known.then_some(total),
                         gaps: gaps[c],
                     })
                 })

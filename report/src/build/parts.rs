@@ -129,3 +129,28 @@ fn said(processors: f64) -> String {
         n => format!("{n} processors"),
     }
 }
+
+/// What of the threads' counts is in no interval, since counters were read for units on record only.
+pub(super) fn nobodys(summary: &Summary) -> Option<String> {
+    let of = |event: &str| -> Option<(u64, u64)> {
+        let accounts = summary.accounts.iter().flat_map(|a| &a.counts);
+        let counts = accounts.filter(|c| c.event == event && c.unattributed.is_some());
+        counts
+            .map(|c| (c.unattributed.unwrap_or(0), c.own))
+            .reduce(|(a, b), (c, d)| (a + c, b + d))
+    };
+    let events: Vec<String> = (summary.events.iter())
+        .filter_map(|e| {
+            let (nobodys, own) = of(&e.name)?;
+            let share = nobodys as f64 / (nobodys + own).max(1) as f64;
+            Some(format!("{} of {}", percent(share), e.name))
+        })
+        .collect();
+    (!events.is_empty()).then(|| {
+        format!(
+            "{} were counted outside of the execution units on record, and are nobody's: where not everything is recorded, events that \
+             need a system call are read for units on record only, so nothing else has counts of them",
+            events.join(", ")
+        )
+    })
+}

@@ -53,6 +53,9 @@ impl Thread {
     /// Apart, since it needs room on the stack.
     #[inline(never)]
     fn charge_counts(&self, account: &Cost) {
+        if self.reads_for_units() {
+            return self.charge_for_units(account);
+        }
         if !account.bind(self.choices.set()) {
             account.forget(); // counted with another set before: what is in it now is of neither
         }
@@ -103,13 +106,15 @@ impl Thread {
     }
 
     /// As [`Thread::turn`], of an account that begins, with the set that was chosen for it.
+    /// `is_unit`: of an execution unit.
     #[inline(always)]
-    pub(super) fn begin_account(&self, account: &Cost, choice: Choice) {
+    pub(super) fn begin_account(&self, account: &Cost, choice: Choice, is_unit: bool) {
         self.account.set(account);
         if !self.has_sets() {
             account.set.set(FIRST_SET);
         } else {
             account.set.set(choice.set());
+            account.is_wanted.set(is_unit && !choice.is_off());
             self.turn_set(account);
         }
     }
@@ -118,8 +123,14 @@ impl Thread {
     #[inline(never)]
     fn turn_set(&self, account: &Cost) {
         let set = account.set.get();
+        if self.reads_for_units() {
+            self.settle();
+        }
         if set != self.choices.set() && set != 0 {
             self.change_set(account);
+        }
+        if self.reads_for_units() && account.is_wanted.get() {
+            self.catch_up();
         }
     }
 
@@ -136,6 +147,10 @@ impl Thread {
 
     #[inline(never)]
     fn drain_counts(&self, from: &Cost, to: &Cost) {
+        if self.reads_for_units() && to.is_wanted.get() && !from.is_wanted.get() {
+            self.unattribute(to);
+            to.forget(); // its time holds what was not read
+        }
         from.drain_into(to, self.k());
     }
 

@@ -255,6 +255,8 @@ impl Thread {
         self.count_most();
         // What was counted before is nobody's.
         self.read_counters(|_, _| ());
+        self.behind.set(false);
+        self.decide_on_reading();
     }
 
     /// Number of the event set that is counted.

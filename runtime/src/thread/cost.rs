@@ -9,6 +9,8 @@ use ompfuse_format::record::{MAX_COUNTERS, NOT_COUNTED};
 pub(crate) struct Cost {
     /// Number of the event set that `counts` are of, plus 1; 0: the one that is counted when it is charged first.
     pub(super) set: Cell<u8>,
+    /// Its counts are wanted even where counters are read for execution units only: it is one, and on record so far.
+    pub(super) is_wanted: Cell<bool>,
     /// There is something in `counts`: they are emptied by who asks for them first, since most programs count nothing.
     has_counts: Cell<bool>,
     pub(crate) ticks: Cell<u64>,
@@ -21,6 +23,7 @@ impl Cost {
     pub(crate) fn new() -> Cost {
         Cost {
             set: Cell::new(0),
+            is_wanted: Cell::new(false),
             has_counts: Cell::new(false),
             ticks: Cell::new(0),
             counts: [const { Cell::new(MaybeUninit::uninit()) }; MAX_COUNTERS],
@@ -31,6 +34,7 @@ impl Cost {
     #[inline(always)]
     pub(crate) fn clear(&self) {
         self.set.set(0);
+        self.is_wanted.set(false);
         self.has_counts.set(false);
         self.ticks.set(0);
     }
@@ -65,6 +69,13 @@ impl Cost {
     pub(super) fn bound(&self, set: u8) -> u8 {
         self.bind(set);
         self.set.get()
+    }
+
+    /// Hands over what it has counted, and has counted nothing.
+    pub(super) fn take_counts(&self, mut to: impl FnMut(usize, u64)) {
+        for (at, count) in self.counts().iter().enumerate() {
+            to(at, count.take());
+        }
     }
 
     /// What it has counted is not known any more.

@@ -35,7 +35,8 @@ impl Thread {
         }
         frame.floor.set(self.set_floor(floor));
         frame.before.set(self.account());
-        self.begin_account(&frame.cost, frame.choice.get());
+        let is_unit = frame.construct.is_xu();
+        self.begin_account(&frame.cost, frame.choice.get(), is_unit);
         frame.t0.set(self.last.get());
         frame.up.set(self.frame.replace(frame));
         frame.work_base.set(self.work_top.get());

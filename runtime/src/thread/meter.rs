@@ -158,7 +158,9 @@ impl Thread {
         meter.depth.set(self.depth.get());
         meter.is_open.set(true);
         meter.is_reading.set(false);
-        let sums = self.sums(outermost);
+        // What is switched off when it begins is not told.
+        let is_on = !self.is_off(outermost.site);
+        let sums = is_on.then(|| self.sums(outermost)).flatten();
         meter
             .sums
             .set(sums.map_or(core::ptr::null(), core::ptr::from_ref));

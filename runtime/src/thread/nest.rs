@@ -188,7 +188,7 @@ impl Thread {
         work.fetches.set(0);
         work.extent.set(extent);
         work.choice.set(choice);
-        self.begin_account(&work.cost, choice);
+        self.begin_account(&work.cost, choice, construct.is_xu());
         Some(work)
     }
 

@@ -90,6 +90,7 @@ impl Thread {
     #[cold]
     #[inline(never)]
     fn forget(&self, sp: usize) {
+        self.forget_reading();
         while self.stack.is_gone(self.frame.get() as usize, sp) {
             self.pop();
         }

@@ -47,6 +47,12 @@ pub(crate) fn set_boundary(ticks: u64) {
     COST.store(2 * ticks, Ordering::Relaxed);
 }
 
+/// Whether an execution unit with so many ticks may not be on record in the end, as it is too short.
+#[inline(always)]
+pub(super) fn may_turn_out_short(ticks: u64) -> bool {
+    ticks < LEAST.load(Ordering::Relaxed)
+}
+
 #[inline(always)]
 pub(super) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
@@ -185,6 +191,9 @@ impl Thread {
         };
         tally.count.set(tally.count.get() + 1);
         tally.short.set(true);
+        if self.reads_for_units() {
+            self.give_up_reading(cost);
+        }
         self.add_left_out(construct, site, cost);
         true
     }

@@ -5,7 +5,7 @@ use crate::host;
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::short::{self, Origin};
-use ompfuse_format::record::{self, IntervalHead, Node, Step};
+use ompfuse_format::record::{self, IntervalHead, NOT_COUNTED, Node, Step};
 
 impl Thread {
     /// As [`Thread::write_node`], compiled into its caller.
@@ -214,7 +214,15 @@ impl Thread {
         }
         let set = cost.bound(self.choices.set()); // it may never have been charged
         let k = self.choices.len(set);
-        let counts = || cost.counts().iter().take(k).map(Cell::get);
+        if self.reads_for_units() {
+            self.settle();
+        }
+        let is_known = self.are_known(cost);
+        if !is_known {
+            self.unattribute(cost); // of before counters were read in that way
+        }
+        let count = |count: &Cell<u64>| if is_known { count.get() } else { NOT_COUNTED };
+        let counts = || cost.counts().iter().take(k).map(count);
         let Some(out) = self.buffer.room(record::Interval::LEN + 8 * k) else {
             return;
         };
