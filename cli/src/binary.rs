@@ -1,6 +1,7 @@
 //! The rewriter, as the commands use it.
 
 use crate::atomic::Holes;
+use crate::debug::{self, DebugArgs};
 use crate::input::Input;
 use crate::select::{self, SelectArgs};
 use anyhow::{Context, Result, bail};
@@ -9,8 +10,8 @@ use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, Site
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::{self, PatchPlan, PlanOptions};
 use ompfuse_rewriter::progress::Progress;
-use ompfuse_rewriter::reproduce::reproduce;
-use ompfuse_rewriter::scan::{ScanError, scan_watched, self_description};
+use ompfuse_rewriter::reproduce::reproduce_debugged;
+use ompfuse_rewriter::scan::{ScanError, scan_debugged, scan_scarce_debugged, self_description};
 use ompfuse_rewriter::verify::VerifyError;
 use ompfuse_rewriter::{patch, verify, write};
 use serde::Serialize;
@@ -49,18 +50,23 @@ pub(crate) fn description(path: &Path, bytes: &[u8]) -> Result<Option<SelfDescri
 }
 
 /// What is found in a file.
-pub(crate) fn scan(path: &Path, bytes: &Input, progress: Progress<'_>) -> Result<Scan> {
+pub(crate) fn scan(
+    path: &Path,
+    bytes: &Input,
+    debug: &debug::Found,
+    progress: Progress<'_>,
+) -> Result<Scan> {
     let release = || bytes.release();
     let progress = progress.releasing(&release);
-    Ok(scan_watched(bytes, &path.to_string_lossy(), progress)?)
+    let found = scan_debugged(bytes, &path.to_string_lossy(), debug.files(), progress)?;
+    debug.release();
+    Ok(found)
 }
 
 /// The same, as if there were room for short jumps only.
-pub(crate) fn scan_scarce(path: &Path, bytes: &[u8]) -> Result<Scan> {
-    Ok(ompfuse_rewriter::scan_scarce(
-        bytes,
-        &path.to_string_lossy(),
-    )?)
+pub(crate) fn scan_scarce(path: &Path, bytes: &[u8], debug: &debug::Found) -> Result<Scan> {
+    let path = path.to_string_lossy();
+    Ok(scan_scarce_debugged(bytes, &path, debug.files())?)
 }
 
 /// Whether a scan failed because the file doesn't use OpenMP (or because it is an OpenMP runtime).
@@ -78,10 +84,18 @@ const OF_WRITING: f64 = 0.05;
 const OF_VERIFYING: f64 = 0.18;
 
 /// Examines a file.
-pub(crate) fn examine(path: &Path, bytes: &Input, progress: Progress<'_>) -> Result<Binary> {
+pub(crate) fn examine(
+    path: &Path,
+    bytes: &Input,
+    debug: &DebugArgs,
+    progress: Progress<'_>,
+) -> Result<Binary> {
     Ok(match description(path, bytes)? {
         Some(description) => Binary::Patched(Box::new(description)),
-        None => Binary::Original(Box::new(scan(path, bytes, progress)?)),
+        None => {
+            let debug = debug.find(path, bytes);
+            Binary::Original(Box::new(scan(path, bytes, &debug, progress)?))
+        }
     })
 }
 
@@ -174,6 +188,7 @@ pub(crate) fn verify(
     original: (&Path, &Input),
     patched: (&Path, &Input),
     description: &SelfDescription,
+    debug: &DebugArgs,
     progress: Progress<'_>,
 ) -> Result<bool> {
     let passed = |share: f64| {
@@ -196,7 +211,9 @@ pub(crate) fn verify(
         patched.1.release();
     };
     let again = progress.part(1.0 - OF_LOOKING).releasing(&release);
-    reproduce(original.1, patched.1, description, &library, again).with_context(rejected)
+    let debug = debug.find(original.0, original.1);
+    let (files, old, new) = (debug.files(), original.1, patched.1);
+    reproduce_debugged(old, new, description, &library, files, again).with_context(rejected)
 }
 
 /// Why a site has no probe, in a few words.

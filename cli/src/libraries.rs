@@ -139,7 +139,8 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     let file = std::path::absolute(file)?;
     let cache = std::fs::read_link(folder.join("cache"))?;
     let searched = loader::searched(bytes);
-    let options = selection.fingerprint();
+    let debug = selection.debug.find(&file, bytes);
+    let options = selection.fingerprint() + &debug.key();
     let key = Key {
         name: file.file_name().unwrap_or(OsStr::new("library")),
         original: bytes,
@@ -152,7 +153,7 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     };
     let mut nothing = false;
     let entry = cache::get_or_make_in(Some(&cache), &key, || {
-        let scan = binary::scan(&file, bytes, Progress::default())
+        let scan = binary::scan(&file, bytes, &debug, Progress::default())
             .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {

@@ -6,6 +6,7 @@ mod binary;
 mod cache;
 mod commands;
 mod counters;
+mod debug;
 mod embedded;
 mod event_sets;
 mod input;

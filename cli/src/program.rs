@@ -97,7 +97,8 @@ impl Prepared {
         progress: Progress<'_>,
     ) -> Result<()> {
         let name = file.file_name().context("a program's file has a name")?;
-        let options = selection.fingerprint();
+        let debug = selection.debug.find(file, bytes);
+        let options = selection.fingerprint() + &debug.key();
         let key = Key {
             name,
             original: bytes,
@@ -107,7 +108,7 @@ impl Prepared {
         };
         let mut nothing = false;
         let made = cache::get_or_make(&key, || {
-            let scan = binary::scan(file, bytes, progress.part(binary::OF_SCAN))
+            let scan = binary::scan(file, bytes, &debug, progress.part(binary::OF_SCAN))
                 .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
             nothing = scan.sites.is_empty() || selection.leaves_out(&scan.binary.path);
             let plan = binary::plan(bytes, scan, selection, false)?;

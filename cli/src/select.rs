@@ -6,6 +6,7 @@ mod pattern;
 pub(crate) use filter::{Filter, line};
 pub(crate) use pattern::Pattern;
 
+use crate::debug::DebugArgs;
 use anyhow::{Result, bail};
 use ompfuse_format::site::{Mechanism, SiteInfo};
 use std::collections::HashMap;
@@ -24,6 +25,9 @@ pub(crate) struct SelectArgs {
     /// File with a line `select S` or `skip S` for each of these; `ompfuse report --suggest-filter` writes one
     #[arg(long, value_name = "FILE", value_parser = filter::read)]
     pub(crate) filter: Vec<Filter>,
+    /// Lines and names may come from there.
+    #[command(flatten)]
+    pub(crate) debug: DebugArgs,
 }
 
 /// For each site of a module, given by its path, whether it is to be patched. A region is meant if its begin is, or if an
@@ -148,7 +152,7 @@ impl SelectArgs {
     pub(crate) fn arguments(&self) -> Vec<String> {
         let selects = self.selects().map(|p| format!("--select={}", p.text));
         let skips = self.skips().map(|p| format!("--skip={}", p.text));
-        selects.chain(skips).collect()
+        selects.chain(skips).chain(self.debug.arguments()).collect()
     }
 
     /// What of a whole program's selection is about a library that it has loaded; `None`: nothing in it is selected.
@@ -170,6 +174,7 @@ impl SelectArgs {
             select,
             skip,
             filter: Vec::new(),
+            debug: self.debug.clone(),
         })
     }
 
@@ -208,6 +213,7 @@ mod tests {
                 file: "/src/lu.c".to_owned(),
                 line,
             }),
+            frames: None,
             detail: None,
             outcome: Outcome::Patchable,
             reason: None,
@@ -229,7 +235,7 @@ mod tests {
             &SelectArgs {
                 select: patterns(select),
                 skip: patterns(skip),
-                filter: Vec::new(),
+                ..SelectArgs::default()
             },
             "bin/lu.x",
             &sites(),
@@ -262,7 +268,7 @@ mod tests {
             let args = SelectArgs {
                 select: patterns(select),
                 skip: patterns(skip),
-                filter: Vec::new(),
+                ..SelectArgs::default()
             };
             let own = args.for_library("lib/libx.so", &sites());
             own.map(|own| own.arguments())
@@ -295,7 +301,7 @@ mod tests {
             let args = SelectArgs {
                 select: patterns(select),
                 skip: patterns(skip),
-                filter: Vec::new(),
+                ..SelectArgs::default()
             };
             selected(&args, "lu.x", &sites).unwrap()
         };
@@ -321,7 +327,7 @@ mod tests {
         let parse = |select: &[&str], skip: &[&str]| SelectArgs {
             select: select.iter().map(|p| p.parse().unwrap()).collect(),
             skip: skip.iter().map(|p| p.parse().unwrap()).collect(),
-            filter: Vec::new(),
+            ..SelectArgs::default()
         };
         assert!(parse(&["lib:libx*"], &[]).leaves_out("lu.x"));
         assert!(parse(&[], &["lib:lu.x"]).leaves_out("/a/lu.x"));

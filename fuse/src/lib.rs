@@ -15,6 +15,7 @@
 //! * [`combine`]: strategies on tables, and which of them is the default one's.
 //! * [`evaluate`]: how good a combined profile is.
 //! * [`live`]: a run while it goes on.
+//! * [`names`]: functions' names as people know them.
 //! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
 //! * [`summary`]: what reports need beside the XUs.
 //! * [`profile`]: XUs and summary together; the Parquet file.
@@ -25,6 +26,7 @@ pub mod evaluate;
 pub mod experiment;
 pub mod label;
 pub mod live;
+pub mod names;
 pub mod plan;
 pub mod profile;
 pub mod run;

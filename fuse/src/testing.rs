@@ -367,6 +367,7 @@ pub fn module(path: &str, build_id: &str, sites: &[(Construct, u64)]) -> RunModu
             kind: "pie".to_owned(),
             stripped: false,
             runtimes: vec!["libgomp.so.1".to_owned()],
+            debug_files: None,
         },
         sites: (0..).zip(sites).map(site).collect(),
     }

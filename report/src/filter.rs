@@ -1,9 +1,9 @@
 //! A filter file that leaves out regions whose probes cost more than they tell.
 
-use crate::names::readable;
 use crate::units;
 use ompfuse_format::Construct;
 use ompfuse_fuse::Summary;
+use ompfuse_fuse::names::readable;
 use ompfuse_fuse::table::Site;
 use std::collections::BTreeMap;
 use std::fmt::Write;

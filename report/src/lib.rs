@@ -10,7 +10,6 @@ mod build;
 pub mod filter;
 mod model;
 mod mutex;
-pub mod names;
 mod overhead;
 pub mod pictures;
 pub mod ranks;

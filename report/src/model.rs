@@ -152,8 +152,10 @@ pub struct Region {
     pub construct: Option<&'static str>,
     /// A combined construct's other half: `loop` or `sections` of a parallel region.
     pub combined_with: Option<&'static str>,
-    /// The function that it is in.
+    /// The function that it is in: its linkage name.
     pub function: Option<String>,
+    /// The function as the source has it: C++ and Fortran names demangled, without parameters.
+    pub function_demangled: Option<String>,
     /// Its source line.
     pub source: Option<Source>,
     /// More about it: schedule, a critical section's name.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+pub mod debug;
 mod describe;
 mod draft;
 mod dynamic;

@@ -1,11 +1,13 @@
 //! Making a patched file once more, from its original and from what it says of itself: the same version gives the same
 //! bytes. That settles what `verify` can't judge by looking: what a probe reads, and the texts.
 
+use crate::debug::DebugFiles;
 use crate::image::Image;
+use crate::model::Scan;
 use crate::patch_error::PatchError;
 use crate::plan::{PatchPlan, PlanOptions, plan, plan_releasing};
 use crate::progress::Progress;
-use crate::scan::{ScanError, scan_scarce, scan_watched};
+use crate::scan::{ScanError, scan_debugged, scan_scarce_debugged};
 use crate::write::write_to;
 use object::elf::DT_NEEDED;
 use ompfuse_format::site::{Outcome, SelfDescription};
@@ -46,6 +48,23 @@ pub fn reproduce(
     runtime_library: &str,
     progress: Progress<'_>,
 ) -> Result<bool, ReproduceError> {
+    let debug = DebugFiles::default();
+    reproduce_debugged(old, new, description, runtime_library, debug, progress)
+}
+
+/// As [`reproduce`], where debug information is in other files. Source lines that come from other files than these are not
+/// compared.
+///
+/// # Errors
+/// As [`reproduce`].
+pub fn reproduce_debugged(
+    old: &[u8],
+    new: &[u8],
+    description: &SelfDescription,
+    runtime_library: &str,
+    debug: DebugFiles<'_>,
+    progress: Progress<'_>,
+) -> Result<bool, ReproduceError> {
     let mut options = PlanOptions::default();
     if description.version != options.version {
         return Ok(false);
@@ -60,12 +79,13 @@ pub fn reproduce(
             .map(|(_, id)| id)
             .collect(),
     );
-    let scan = scan_watched(old, path, progress.part(OF_SCAN))?;
+    let mut scan = scan_debugged(old, path, debug, progress.part(OF_SCAN))?;
+    take_lines(&mut scan, description);
     let plan = plan_releasing(old, scan, &options, progress)?;
     progress.advance(1.0 - OF_SCAN);
     match difference(old, new, &plan, progress) {
         None => Ok(true),
-        Some(_) if is_scarce(old, new, path, &options) => Ok(true),
+        Some(_) if is_scarce(old, new, description, debug, &options) => Ok(true),
         Some(offset) => Err(ReproduceError::Other {
             offset,
             what: place(&plan, offset),
@@ -74,10 +94,37 @@ pub fn reproduce(
     }
 }
 
+/// Believes what a description says of source lines if it comes from other debug information than the scan had: files with
+/// it may come and go.
+fn take_lines(scan: &mut Scan, description: &SelfDescription) {
+    if scan.binary.debug_files == description.binary.debug_files {
+        return;
+    }
+    scan.binary
+        .debug_files
+        .clone_from(&description.binary.debug_files);
+    for (site, told) in scan.sites.iter_mut().zip(&description.sites) {
+        let info = &mut site.info;
+        info.function.clone_from(&told.function);
+        info.source.clone_from(&told.source);
+        info.frames.clone_from(&told.frames);
+        info.detail.clone_from(&told.detail);
+    }
+}
+
 /// Whether a file that isn't the usual one was made as if there were room for short jumps only, which it doesn't say.
-fn is_scarce(old: &[u8], new: &[u8], path: &str, options: &PlanOptions) -> bool {
-    let scan = scan_scarce(old, path).ok();
-    let plan = scan.and_then(|scan| plan(old, scan, options).ok());
+fn is_scarce(
+    old: &[u8],
+    new: &[u8],
+    description: &SelfDescription,
+    debug: DebugFiles<'_>,
+    options: &PlanOptions,
+) -> bool {
+    let scan = scan_scarce_debugged(old, &description.binary.path, debug).ok();
+    let plan = scan.and_then(|mut scan| {
+        take_lines(&mut scan, description);
+        plan(old, scan, options).ok()
+    });
     plan.is_some_and(|plan| difference(old, new, &plan, Progress::default()).is_none())
 }
 

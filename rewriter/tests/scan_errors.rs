@@ -100,6 +100,7 @@ fn patched_files_are_told_and_describe_themselves() {
             kind: "pie".into(),
             stripped: false,
             runtimes: vec![],
+            debug_files: None,
         },
         original_sha256: "00".into(),
         sites: vec![],

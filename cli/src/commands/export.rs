@@ -2,6 +2,7 @@
 
 use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result};
+use ompfuse_fuse::names::readable;
 use ompfuse_fuse::{Profile, XuTable};
 use ompfuse_rewriter::progress::Progress;
 use std::io::Write;
@@ -71,6 +72,7 @@ fn csv(xus: &XuTable, out: impl Write, progress: Progress<'_>) -> std::io::Resul
         "type",
         "construct",
         "function",
+        "function_demangled",
         "source_file",
         "source_line",
         "thread",
@@ -106,6 +108,9 @@ fn csv(xus: &XuTable, out: impl Write, progress: Progress<'_>) -> std::io::Resul
             text(site.map(|s| s.name.as_str())),
             text(xus.construct[row].map(|c| c.name())),
             text(site.and_then(|s| s.function.as_deref())),
+            site.and_then(|s| s.function.as_deref())
+                .map(|f| readable(f).into_owned())
+                .unwrap_or_default(),
             text(source.map(|s| s.file.as_str())),
             source.map(|s| s.line.to_string()).unwrap_or_default(),
             xus.thread[row].to_string(),
@@ -161,8 +166,8 @@ mod tests {
         csv(&xus, &mut out, Progress::default()).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "label,type,construct,function,source_file,source_line,thread,cpu,iterations,start_ns,duration_ns,INS,\"a,b\"\n\
-             0.1,0x40,,,,,3,,0,10,15,7,\n0.2,0x41,,,,,0,,0,11,1,8,9\n"
+            "label,type,construct,function,function_demangled,source_file,source_line,thread,cpu,iterations,start_ns,duration_ns,INS,\"a,b\"\n\
+             0.1,0x40,,,,,,3,,0,10,15,7,\n0.2,0x41,,,,,,0,,0,11,1,8,9\n"
         );
     }
 }

@@ -86,8 +86,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let bar = progress::whole("scanning");
     let progress = bar.progress();
-    let scan = match binary::examine(&args.binary, &bytes, progress.part(binary::OF_SCAN))? {
-        Binary::Original(_) if args.scarce => Box::new(binary::scan_scarce(&args.binary, &bytes)?),
+    let debug = &args.selection.debug;
+    let of_scan = progress.part(binary::OF_SCAN);
+    let scan = match binary::examine(&args.binary, &bytes, debug, of_scan)? {
+        Binary::Original(_) if args.scarce => {
+            let debug = debug.find(&args.binary, &bytes);
+            Box::new(binary::scan_scarce(&args.binary, &bytes, &debug)?)
+        }
         Binary::Original(scan) => scan,
         Binary::Patched(_) => bail!(
             "{} is patched already; give the original",
@@ -140,7 +145,8 @@ pub(super) fn dry_run(
     let progress = bar.progress();
     let planned;
     let described;
-    let sites = match binary::examine(&found, &bytes, progress.part(binary::OF_SCAN))? {
+    let of_scan = progress.part(binary::OF_SCAN);
+    let sites = match binary::examine(&found, &bytes, &selection.debug, of_scan)? {
         Binary::Patched(_) if !selection.is_empty() => bail!(
             "{} is patched already: --select, --skip and --filter need the original",
             found.display()

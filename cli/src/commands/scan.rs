@@ -1,11 +1,13 @@
 //! `ompfuse scan`.
 
 use crate::binary::{self, Binary, Totals};
+use crate::debug::DebugArgs;
 use crate::{input, memory, output, progress};
 use anyhow::Result;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
-use ompfuse_report::names::readable;
+use ompfuse_fuse::names::readable;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -14,6 +16,8 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The program or library
     binary: PathBuf,
+    #[command(flatten)]
+    debug: DebugArgs,
     #[command(flatten)]
     output: output::FormatArg,
 }
@@ -24,15 +28,32 @@ struct Answer<'a> {
     binary: BinaryInfo,
     /// The version of ompfuse that patched this file.
     patched_by: Option<&'a str>,
-    sites: Vec<&'a SiteInfo>,
+    sites: Vec<Listed<'a>>,
     totals: Totals,
+}
+
+/// A site, and its function as the source has it.
+#[derive(Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    site: &'a SiteInfo,
+    function_demangled: Option<Cow<'a, str>>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(site: &'a SiteInfo) -> Listed<'a> {
+        Listed {
+            site,
+            function_demangled: site.function.as_deref().map(readable),
+        }
+    }
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
     memory::give_back();
     let bytes = input::map(&args.binary)?;
     let bar = progress::whole("scanning");
-    let binary = binary::examine(&args.binary, &bytes, bar.progress())?;
+    let binary = binary::examine(&args.binary, &bytes, &args.debug, bar.progress())?;
     drop(bar);
     let sites = binary.sites();
     // A patched file describes its original; the path is still that of the file at hand.
@@ -47,7 +68,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             Binary::Patched(description) => Some(&description.version),
         },
         totals: Totals::count(sites.iter().copied()),
-        sites,
+        sites: sites.into_iter().map(Listed::of).collect(),
     };
     if args.output.is_json() {
         let sites = std::mem::take(&mut answer.sites);
@@ -80,8 +101,8 @@ fn text(answer: &Answer<'_>) -> String {
             "source",
             "outcome",
         ]);
-        for site in &answer.sites {
-            table.add_row(row(site));
+        for listed in &answer.sites {
+            table.add_row(row(listed.site));
         }
         text = format!("{text}\n{}\n", output::lines(&table));
     }

@@ -1,6 +1,7 @@
 //! `ompfuse verify`.
 
 use crate::binary::{self, Totals};
+use crate::debug::DebugArgs;
 use crate::{input, memory, output, progress};
 use anyhow::{Result, bail};
 use serde::Serialize;
@@ -13,6 +14,8 @@ pub(crate) struct Args {
     original: PathBuf,
     /// What `ompfuse patch` made of it
     patched: PathBuf,
+    #[command(flatten)]
+    debug: DebugArgs,
     #[command(flatten)]
     output: output::FormatArg,
 }
@@ -41,6 +44,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         (&args.original, &old),
         (&args.patched, &new),
         &description,
+        &args.debug,
         bar.progress(),
     )?;
     drop(bar);

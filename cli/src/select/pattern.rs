@@ -2,8 +2,8 @@
 
 use crate::input::quoted;
 use ompfuse_format::Construct;
-use ompfuse_format::site::SiteInfo;
-use ompfuse_report::names::readable;
+use ompfuse_format::site::{SiteInfo, Source};
+use ompfuse_fuse::names::{origin, readable, without_arguments};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -150,13 +150,9 @@ impl Pattern {
             Kind::Any => true,
             Kind::Construct(c) => site.construct == *c,
             Kind::Address(a) => site.address.0 == *a,
-            Kind::Source { file, line } => site.source.as_ref().is_some_and(|s| {
-                line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)
-            }),
-            Kind::Function(glob) => site
-                .function
-                .as_ref()
-                .is_some_and(|f| matches_glob(glob, f) || matches_glob(glob, &readable(f))),
+            Kind::Source { file, line } => sources(site)
+                .any(|s| line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)),
+            Kind::Function(glob) => functions(site).any(|f| is_named(glob, f)),
             Kind::User(_) => false, // it has no place in a file
         }
     }
@@ -184,6 +180,32 @@ impl Pattern {
     pub(super) fn is_address(&self) -> bool {
         matches!(self.kind, Kind::Address(_))
     }
+}
+
+/// The lines of a site: its own, and those of the functions that are inlined around it.
+fn sources(site: &SiteInfo) -> impl Iterator<Item = &Source> {
+    let frames = site.frames.iter().flat_map(|f| f.iter());
+    site.source
+        .iter()
+        .chain(frames.filter_map(|f| f.source.as_ref()))
+}
+
+/// The functions that a site is in: that which holds its code, and those that are inlined around it.
+fn functions(site: &SiteInfo) -> impl Iterator<Item = &str> {
+    let frames = site.frames.iter().flat_map(|f| f.iter());
+    let inlined = frames.filter_map(|f| f.function.as_deref());
+    site.function.as_deref().into_iter().chain(inlined)
+}
+
+/// Whether a glob is a function's name: its linkage name, or that of the source, with or without template arguments. A part of
+/// a function (`solve._omp_fn.0`) has the function's name too.
+fn is_named(glob: &str, function: &str) -> bool {
+    let readable = readable(function);
+    let brief = without_arguments(&readable);
+    let names = [function, &*readable, &*brief];
+    names
+        .iter()
+        .any(|name| matches_glob(glob, name) || matches_glob(glob, origin(name)))
 }
 
 /// Whether a path ends with another one, which may be a glob: whole components only.

@@ -8,6 +8,7 @@
 //! | `module` | string, null if unknown | build id (or path) of the module that the address is in |
 //! | `construct` | string | `range`, `section`, `task` |
 //! | `function`, `source` | string | where the construct is; `file:line` |
+//! | `function_demangled` | string | the function as the source has it: C++ and Fortran names demangled, without parameters |
 //! | `process`, `thread`, `cpu` | integer | pid, number of the thread in it, logical processor at the end |
 //! | `process_number` | integer | position of the process among those of the run, by their begin (pids can come again) |
 //! | `rank` | integer | rank among the siblings; a range's first iteration |
@@ -58,6 +59,7 @@ const FIXED: &[&str] = &[
     "module",
     "construct",
     "function",
+    "function_demangled",
     "source",
     "process",
     "process_number",

@@ -4,6 +4,7 @@ use super::{NS, pid};
 use crate::model::{InPart, Region, RegionThread, Spread};
 use crate::mutex;
 use ompfuse_format::Construct;
+use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::LeftOut;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,6 +119,7 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         construct: construct.map(Construct::name),
         combined_with: combined_with(construct, &stats),
         function: at.function.clone(),
+        function_demangled: at.function.as_deref().map(|f| readable(f).into_owned()),
         source: at.source.clone(),
         detail: at.detail.clone(),
         executions: executed(construct, &stats, left_out(summary, site)),

@@ -1,8 +1,8 @@
 //! What a region is called, and where it is.
 
 use crate::model::Region;
-use crate::names::readable;
 use ompfuse_format::site::Source;
+use ompfuse_fuse::names::readable;
 
 /// The construct, with the one that it is combined with.
 pub(super) fn kind(region: &Region) -> String {

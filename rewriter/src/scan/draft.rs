@@ -3,9 +3,10 @@
 use crate::model::{Action, ProbeSpec, Target};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::{Edge, Mechanism, Outcome, Source};
+use ompfuse_format::site::{Edge, Frame, Mechanism, Outcome, Source, Text};
 use ompfuse_patterns::{Entry, Runtime};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// A site that isn't numbered yet.
 #[derive(Debug, Clone)]
@@ -22,6 +23,10 @@ pub(crate) struct Draft {
     pub mechanism: Mechanism,
     pub outlined: Option<u64>,
     pub source: Option<Source>,
+    /// Where functions were inlined around it: these, the innermost first.
+    pub frames: Option<Arc<[Frame]>>,
+    /// The function's name in debug information.
+    pub debug_name: Option<Text>,
     pub detail: Option<Cow<'static, str>>,
     pub outcome: Outcome,
     pub reason: Option<Cow<'static, str>>,
@@ -81,6 +86,8 @@ impl Draft {
             mechanism: Mechanism::None,
             outlined: None,
             source: None,
+            frames: None,
+            debug_name: None,
             detail: None,
             outcome: Outcome::Skipped,
             reason: None,

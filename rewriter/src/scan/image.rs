@@ -56,7 +56,6 @@ pub(crate) struct Load {
 pub(crate) struct Section<'a> {
     pub name: &'a str,
     pub kind: u32,
-    pub flags: u64,
     pub va: u64,
     pub offset: u64,
     pub size: u64,
@@ -271,7 +270,6 @@ impl<'a> Image<'a> {
             self.sections.push(Section {
                 name: str_at(names, half(0) as usize).unwrap_or(""),
                 kind: half(4),
-                flags: word(8),
                 va: word(16),
                 offset: word(24),
                 size: word(32),

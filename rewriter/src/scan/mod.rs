@@ -52,6 +52,7 @@ mod work;
 
 pub use error::ScanError;
 
+use crate::debug::DebugFiles;
 use crate::model::{LinkVa, Relay, Scan, Window};
 use crate::progress::Progress;
 use clock::Clock;
@@ -211,7 +212,20 @@ pub fn scan(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
 /// # Errors
 /// As [`scan`].
 pub fn scan_watched(bytes: &[u8], path: &str, progress: Progress<'_>) -> Result<Scan, ScanError> {
-    Ok(scan_with(bytes, path, Clock::default(), false, progress)?.0)
+    scan_debugged(bytes, path, DebugFiles::default(), progress)
+}
+
+/// As [`scan_watched`]; what the file itself doesn't say of source lines is in other files.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_debugged(
+    bytes: &[u8],
+    path: &str,
+    debug: DebugFiles<'_>,
+    progress: Progress<'_>,
+) -> Result<Scan, ScanError> {
+    Ok(scan_with(bytes, path, debug, Clock::default(), false, progress)?.0)
 }
 
 /// As [`scan`]; also how long the parts of looking at functions took, on all threads together, by name.
@@ -219,7 +233,9 @@ pub fn scan_watched(bytes: &[u8], path: &str, progress: Progress<'_>) -> Result<
 /// # Errors
 /// As [`scan`].
 pub fn scan_timed(bytes: &[u8], path: &str) -> Result<(Scan, Times), ScanError> {
-    scan_with(bytes, path, Clock::running(), false, Progress::default())
+    let debug = DebugFiles::default();
+    let clock = Clock::running();
+    scan_with(bytes, path, debug, clock, false, Progress::default())
 }
 
 /// What looking at functions is of a scan's time.
@@ -235,12 +251,27 @@ pub type Times = Vec<(&'static str, Duration)>;
 /// As [`scan`].
 #[doc(hidden)]
 pub fn scan_scarce(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
-    Ok(scan_with(bytes, path, Clock::default(), true, Progress::default())?.0)
+    scan_scarce_debugged(bytes, path, DebugFiles::default())
+}
+
+/// As [`scan_scarce`] and [`scan_debugged`].
+///
+/// # Errors
+/// As [`scan`].
+#[doc(hidden)]
+pub fn scan_scarce_debugged(
+    bytes: &[u8],
+    path: &str,
+    debug: DebugFiles<'_>,
+) -> Result<Scan, ScanError> {
+    let clock = Clock::default();
+    Ok(scan_with(bytes, path, debug, clock, true, Progress::default())?.0)
 }
 
 fn scan_with(
     bytes: &[u8],
     path: &str,
+    debug: DebugFiles<'_>,
     clock: Clock,
     scarce: bool,
     progress: Progress<'_>,
@@ -276,7 +307,8 @@ fn scan_with(
             false => ScanError::NoOpenMp { path },
         });
     }
-    let binary = binary_info(&image, &dynamic, &symbols, &entries, path);
+    let mut binary = binary_info(&image, &dynamic, &symbols, &entries, path);
+    binary.debug_files = debug.identity();
     let sequences = restartable::sequences(&image, &dynamic);
     let module = Module {
         image,
@@ -300,13 +332,13 @@ fn scan_with(
         return Err(ScanError::IncompleteRuntime { path, function });
     }
     let whole = function::find_all(&module);
-    let scan = assemble(&module, whole, binary);
+    let scan = assemble(&module, whole, binary, debug);
     progress.advance(1.0 - OF_FUNCTIONS);
     Ok((scan, module.clock.times()))
 }
 
 /// Adds source lines, and numbers everything by address.
-fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
+fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo, debug: DebugFiles<'_>) -> Scan {
     let Whole {
         mut drafts,
         windows: placed,
@@ -314,30 +346,8 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo) -> Scan {
         atomics,
     } = whole;
     atomics::add(module, &atomics, &mut drafts);
-    let debug = source::DebugSections::read(&module.image);
-    let lines = source::Lines::read(&debug);
-    let outlined = drafts
-        .iter()
-        .filter(|d| d.is_gomp())
-        .filter_map(|d| d.outlined)
-        .collect();
-    let begun = lines.beginnings(&outlined);
-    for draft in &mut drafts {
-        // gcc's calls have the line of whatever stands before; the outlined function begins with the construct's.
-        let begun = draft
-            .outlined
-            .filter(|_| draft.is_gomp())
-            .and_then(|va| begun.get(&va).cloned());
-        draft.source = begun
-            .or_else(|| lines.at(draft.line_at))
-            .or(draft.source.take());
-        if let Some(cycles) = draft.own_rare().and_then(|r| r.cycles.take())
-            && lines.are_apart(&cycles)
-        {
-            let detail = draft.detail.get_or_insert_default();
-            detail.to_mut().push_str("; two loops may share this code");
-        }
-    }
+    let sections = source::AllSections::read(module.image.bytes, debug);
+    source::place::find(&source::Lines::read(&sections), &mut drafts);
     let (ids, sites) = numbering::number(module, drafts);
     let windows = placed
         .into_iter()
@@ -417,5 +427,6 @@ fn binary_info(
         kind: kind.to_owned(),
         stripped: symbols.is_empty(),
         runtimes: entries.runtimes(dynamic),
+        debug_files: None,
     }
 }

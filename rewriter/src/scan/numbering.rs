@@ -127,7 +127,10 @@ fn site(draft: &Draft, i: usize, ids: &[u32], texts: &mut Texts<'_, '_>) -> Site
         info: SiteInfo {
             id: ids[i],
             address: HexAddress(draft.address),
-            function: draft.function.and_then(|f| texts.function(f)),
+            function: draft
+                .function
+                .and_then(|f| texts.function(f))
+                .or_else(|| draft.debug_name.clone()),
             construct: draft.construct,
             edge: draft.edge,
             region: ids[draft.region.unwrap_or(i)],
@@ -135,6 +138,7 @@ fn site(draft: &Draft, i: usize, ids: &[u32], texts: &mut Texts<'_, '_>) -> Site
             mechanism: draft.mechanism,
             outlined: draft.outlined.map(HexAddress),
             source: draft.source.clone(),
+            frames: draft.frames.clone(),
             detail: texts.text(&draft.detail),
             outcome: draft.outcome,
             reason: texts.text(&draft.reason),

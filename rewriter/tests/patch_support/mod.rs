@@ -166,6 +166,7 @@ fn site(sites: &mut Vec<Site>, at: u64, action: Action) -> u32 {
         },
         outlined: None,
         source: None,
+        frames: None,
         detail: None,
         outcome: Outcome::Patchable,
         reason: None,
@@ -211,6 +212,7 @@ pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -
         kind: "executable".into(),
         stripped: false,
         runtimes: Vec::new(),
+        debug_files: None,
     };
     Scan {
         own_functions: Default::default(),

@@ -1,16 +1,20 @@
 //! The self-description of a patched file as it is written: JSON with a column per property of the sites, and every text
-//! once. A file may have a hundred thousand sites, and is read whenever it is recorded. The first version had a row
-//! (an object) per site: it stays readable.
+//! once. A file may have a hundred thousand sites, and is read whenever it is recorded.
+//!
+//! Every form stays readable. The first had a row (an object) per site. The second has columns. The third has
+//! the columns of inlined functions too, which are absent where nothing was inlined.
 
 use crate::construct::Construct;
 use crate::site::{
-    BinaryInfo, Edge, HexAddress, Mechanism, Outcome, SelfDescription, SiteInfo, Source, Text,
+    BinaryInfo, Edge, Frame, HexAddress, Mechanism, Outcome, SelfDescription, SiteInfo, Source,
+    Text,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Write;
+use std::sync::Arc;
 
 /// What stands in the file.
 #[derive(Serialize, Deserialize)]
@@ -49,7 +53,19 @@ struct Columns<'a> {
     line: Vec<u32>,
     /// Distance of the outlined function from the site.
     outlined: Vec<Option<i64>>,
+    /// Index in `frames` from 1 of the innermost one, or 0; empty if all are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frame: Vec<u32>,
+    /// Every frame once, behind the one around it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    frames: Vec<FrameRow>,
 }
+
+/// Function, file (as the columns of texts), line, and the frame around it (index in `frames` from 1, or 0).
+type FrameRow = (u32, u32, u32, u32);
+
+/// A chain of more frames than this is damaged.
+const MAX_FRAMES: usize = 1000;
 
 /// Numbers things in the order of their first use.
 struct Numbers<T>(HashMap<T, u32>);
@@ -94,6 +110,7 @@ impl<'a> Columns<'a> {
         let mut numbers = Numbers(HashMap::new());
         let mut shared = Shared::default();
         let mut kinds = Numbers(HashMap::new());
+        let mut frames = Numbers(HashMap::new());
         let mut before = 0;
         for site in sites {
             let texts = &mut columns.texts;
@@ -111,6 +128,18 @@ impl<'a> Columns<'a> {
             let source = site.source.as_ref();
             columns.file.push(text(source.map(|s| s.file.as_str())));
             columns.line.push(source.map_or(0, |s| s.line));
+            let mut around = 0;
+            for frame in site.frames.iter().flat_map(|f| f.iter().rev()) {
+                let source = frame.source.as_ref();
+                let row = (
+                    text(frame.function.as_deref()),
+                    text(source.map(|s| s.file.as_str())),
+                    source.map_or(0, |s| s.line),
+                    around,
+                );
+                around = 1 + frames.of(row, || columns.frames.push(row));
+            }
+            columns.frame.push(around);
             let kind = (site.construct, site.edge, site.mechanism, site.outcome);
             let all = &mut columns.kinds;
             columns.kind.push(kinds.of(kind, || all.push(kind)));
@@ -122,7 +151,39 @@ impl<'a> Columns<'a> {
             let outlined = site.outlined.map(|to| distance(address, to.0));
             columns.outlined.push(outlined);
         }
+        if columns.frames.is_empty() {
+            columns.frame.clear();
+        }
         columns
+    }
+
+    /// The frames of each number in the column `frame`; `None` if they contradict each other.
+    fn chains(&self, texts: &[Text]) -> Option<Vec<Arc<[Frame]>>> {
+        let text = |number: u32| match number.checked_sub(1) {
+            Some(number) => texts.get(number as usize).cloned().map(Some),
+            None => Some(None),
+        };
+        let mut chains: Vec<Arc<[Frame]>> = Vec::with_capacity(self.frames.len());
+        for &(function, file, line, around) in &self.frames {
+            let own = Frame {
+                function: text(function)?,
+                source: text(file)?.map(|file| Source {
+                    file: file.to_string(),
+                    line,
+                }),
+            };
+            let around = match around.checked_sub(1) {
+                Some(around) => chains.get(around as usize)?,
+                None => &Arc::from([]),
+            };
+            // Nothing was inlined into more functions than this.
+            if around.len() > MAX_FRAMES {
+                return None;
+            }
+            let chain = std::iter::once(own).chain(around.iter().cloned());
+            chains.push(chain.collect());
+        }
+        Some(chains)
     }
 
     /// The rows; `None` if the columns contradict each other.
@@ -132,6 +193,13 @@ impl<'a> Columns<'a> {
             match column.get(row)?.checked_sub(1) {
                 Some(number) => Some(Some(texts.get(number as usize)?.clone())),
                 None => Some(None),
+            }
+        };
+        let chains = self.chains(&texts)?;
+        let frames = |at: usize| -> Option<Option<Arc<[Frame]>>> {
+            match self.frame.get(at).or(self.frame.is_empty().then_some(&0))? {
+                0 => Some(None),
+                number => Some(Some(chains.get(*number as usize - 1)?.clone())),
             }
         };
         let mut address = 0u64;
@@ -157,6 +225,7 @@ impl<'a> Columns<'a> {
                     file: file.to_string(),
                     line,
                 }),
+                frames: frames(at)?,
                 detail: text(&self.detail, at)?,
                 outcome,
                 reason: text(&self.reason, at)?,
@@ -239,6 +308,7 @@ mod tests {
             mechanism: Mechanism::CallSite,
             outlined: None,
             source: None,
+            frames: None,
             detail: None,
             outcome: Outcome::Patched,
             reason: None,
@@ -277,6 +347,7 @@ mod tests {
                 kind: "pie".into(),
                 stripped: true,
                 runtimes: vec!["libgomp.so.1".into()],
+                debug_files: None,
             },
             original_sha256: "00".into(),
             sites: vec![begin, end, site(2, u64::MAX), site(3, 5)],

@@ -86,6 +86,16 @@ pub struct Source {
 /// A text that many sites have.
 pub type Text = Arc<str>;
 
+/// A function that an instruction is in as the source has it, and the line there: that of the instruction itself in the
+/// innermost one, that of the inlined call in the others.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Frame {
+    /// The function's linkage name, where debug information has one.
+    pub function: Option<Text>,
+    /// The line.
+    pub source: Option<Source>,
+}
+
 /// A place in machine code where something of OpenMP happens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteInfo {
@@ -107,8 +117,12 @@ pub struct SiteInfo {
     pub mechanism: Mechanism,
     /// The outlined function that is handed over here.
     pub outlined: Option<HexAddress>,
-    /// Source line, from debug information or `ident_t.psource`.
+    /// Source line, from debug information or `ident_t.psource`: the user's, not that of a library's function which was
+    /// inlined there.
     pub source: Option<Source>,
+    /// Where functions were inlined around the site, they and their callers, the innermost first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<Arc<[Frame]>>,
     /// More about the construct: a schedule, a critical section's name, "or equivalent".
     pub detail: Option<Text>,
     /// Whether it has a probe.
@@ -136,6 +150,9 @@ pub struct BinaryInfo {
     pub stripped: bool,
     /// OpenMP runtimes that it needs or contains (`libgomp.so.1`, ...).
     pub runtimes: Vec<String>,
+    /// What tells the files that its debug information was read from, where that isn't its own: their build ids and lengths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debug_files: Option<String>,
 }
 
 /// What a patched file says of itself (in its `.ompfuse` section; [`crate::description`] writes and reads it).

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::Told;
 use crate::label::write_text;
+use crate::names::readable;
 use crate::table::Site;
 use arrow_array::builder::{FixedSizeBinaryBuilder, StringBuilder};
 use arrow_array::types::Int32Type;
@@ -214,6 +215,11 @@ fn columns(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
         ),
         column("construct", dictionary(&constructs, construct_keys)?, true),
         column("function", of_site(|s| s.function.clone())?, true),
+        column(
+            "function_demangled",
+            of_site(|s| s.function.as_deref().map(|f| readable(f).into_owned()))?,
+            true,
+        ),
         column(
             "source",
             of_site(|s| s.source.as_ref().map(|s| format!("{}:{}", s.file, s.line)))?,

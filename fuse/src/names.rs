@@ -1,0 +1,139 @@
+//! Names of functions as people know them.
+
+use cpp_demangle::{DemangleOptions, Symbol};
+use std::borrow::Cow;
+
+/// The name of a symbol as the source has it: C++ without parameters and return type, gfortran's module procedures as
+/// `module::procedure`. What compilers append for parts of a function (`._omp_fn.0`, `.cold`) stays, and so does every
+/// other name.
+///
+/// ```
+/// # use ompfuse_fuse::names::readable;
+/// assert_eq!(readable("_ZN4mesh5Solve4stepILi3EEEvRKNS_4GridE._omp_fn.0"), "mesh::Solve::step<3>._omp_fn.0");
+/// assert_eq!(readable("__lattice_MOD_sweep._omp_fn.1"), "lattice::sweep._omp_fn.1");
+/// assert_eq!(readable("main"), "main");
+/// ```
+#[must_use]
+pub fn readable(symbol: &str) -> Cow<'_, str> {
+    let (name, part) = symbol.split_at(symbol.find('.').unwrap_or(symbol.len()));
+    match cpp(name).or_else(|| fortran(name)) {
+        Some(name) => Cow::Owned(name + part),
+        None => Cow::Borrowed(symbol),
+    }
+}
+
+/// A readable name with `<>` for template arguments; unchanged if its angles aren't pairs (`operator<`).
+///
+/// ```
+/// # use ompfuse_fuse::names::without_arguments;
+/// assert_eq!(without_arguments("scale<std::vector<long> >._omp_fn.0"), "scale<>._omp_fn.0");
+/// ```
+#[must_use]
+pub fn without_arguments(name: &str) -> Cow<'_, str> {
+    if name.contains("operator") || !name.contains('<') {
+        return Cow::Borrowed(name);
+    }
+    let (mut out, mut depth) = (String::with_capacity(name.len()), 0_usize);
+    for c in name.chars() {
+        match c {
+            '<' => {
+                if depth == 0 {
+                    out.push_str("<>");
+                }
+                depth += 1;
+            }
+            '>' => match depth.checked_sub(1) {
+                Some(outer) => depth = outer,
+                None => return Cow::Borrowed(name),
+            },
+            _ if depth == 0 => out.push(c),
+            _ => {}
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// What compilers append to the names of the functions that they make of parts of others, and of copies.
+const PARTS: [&str; 8] = [
+    "._omp_fn",
+    ".omp_outlined",
+    "..omp_par",
+    ".extracted",
+    ".cold",
+    ".part.",
+    ".isra.",
+    ".constprop.",
+];
+
+/// The function that a part or a copy was made of, by its name.
+///
+/// ```
+/// # use ompfuse_fuse::names::origin;
+/// assert_eq!(origin("heat._omp_fn.0"), "heat");
+/// assert_eq!(origin("main"), "main");
+/// ```
+#[must_use]
+pub fn origin(name: &str) -> &str {
+    let begins = PARTS.iter().filter_map(|part| name.find(part));
+    match begins.min() {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+fn cpp(name: &str) -> Option<String> {
+    if !name.starts_with("_Z") {
+        return None;
+    }
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let symbol = Symbol::new(name).ok()?;
+    symbol.demangle_with_options(&options).ok()
+}
+
+/// gfortran's `__module_MOD_procedure`.
+fn fortran(name: &str) -> Option<String> {
+    let (module, procedure) = name.strip_prefix("__")?.split_once("_MOD_")?;
+    (!module.is_empty() && !procedure.is_empty()).then(|| format!("{module}::{procedure}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{origin, readable, without_arguments};
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        for (symbol, name) in [
+            ("_Z4workv", "work"),
+            ("_Z4worki.omp_outlined", "work.omp_outlined"),
+            (
+                "_ZNKSt6vectorIiSaIiEE4sizeEv",
+                "std::vector<int, std::allocator<int> >::size",
+            ),
+            ("_Z5scaleIlEvPT_lS0_._omp_fn.0", "scale<long>._omp_fn.0"),
+            (
+                "_Z5scaleImEvPT_lS0_.omp_outlined",
+                "scale<unsigned long>.omp_outlined",
+            ),
+            ("_ZltRK1AS1_", "operator<"),
+            ("_ZN1AC2Ev", "A::A"),
+            ("_Znonsense", "_Znonsense"),
+            ("_Z", "_Z"),
+            (".omp_outlined.", ".omp_outlined."),
+            ("__m_MOD_p", "m::p"),
+            ("__MOD_", "__MOD_"),
+            ("", ""),
+        ] {
+            assert_eq!(readable(symbol), name, "{symbol}");
+        }
+    }
+
+    #[test]
+    fn parts_and_arguments_are_left_out() {
+        assert_eq!(origin("a<b.c>._omp_fn.0.cold"), "a<b.c>");
+        assert_eq!(origin(".omp_outlined."), ".omp_outlined.");
+        assert_eq!(origin("_QQmain..omp_par.4"), "_QQmain");
+        assert_eq!(without_arguments("a<b<c> >::d<e>"), "a<>::d<>");
+        assert_eq!(without_arguments("operator<"), "operator<");
+        assert_eq!(without_arguments("a>b"), "a>b");
+    }
+}
