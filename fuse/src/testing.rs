@@ -355,6 +355,7 @@ pub fn module(path: &str, build_id: &str, sites: &[(Construct, u64)]) -> RunModu
             file: "/src/prog.c".to_owned(),
             line: address as u32,
         }),
+        frames: None,
         detail: None,
         outcome: Outcome::Patched,
         reason: None,

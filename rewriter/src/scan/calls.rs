@@ -1,6 +1,7 @@
 //! Sites that are calls of the runtime.
 
 use super::Module;
+use super::candidates;
 use super::cfg::Body;
 use super::dataflow::{Callee, Flow, callee};
 use super::draft::Draft;
@@ -245,6 +246,40 @@ fn site(
     describe(module, entry, facts, &mut draft);
     place(module, insn, entry, &mut draft);
     Some(draft)
+}
+
+/// What bytes alone tell of a place that may be a call of the runtime. It has no probe for this reason, if it needs one.
+pub(crate) fn undecoded(
+    module: &Module<'_>,
+    va: u64,
+    reason: impl Into<Cow<'static, str>>,
+) -> Draft {
+    let number = candidates::callee(&module.image, &module.entries, va);
+    let entry = number.and_then(|n| module.entries.callees[n].entry);
+    let (construct, edge) = match entry {
+        Some(entry) => (entry.construct, entry.edge),
+        None => (Construct::Service, Edge::Encloses),
+    };
+    let mut draft = Draft::new(va, construct, edge);
+    draft.entry = number.map(|n| n as u32);
+    match entry.and_then(|e| e.no_probe.as_ref()) {
+        Some(why) => draft.serve(format!("needs no probe: {why}")),
+        None => draft.skip(reason),
+    }
+    draft
+}
+
+/// Addresses that a function hands over to the runtime as outlined functions.
+pub(crate) fn handed_over(module: &Module<'_>, body: &Body) -> Vec<u64> {
+    if body.leads.is_empty() {
+        return Vec::new();
+    }
+    let nearby = (!Direct::of(module, body).through).then(|| find_nearby(module, body));
+    let calls = nearby.flatten().unwrap_or_else(|| {
+        let flow = Flow::compute(module, body);
+        find(module, body, &flow)
+    });
+    calls.drafts.iter().filter_map(|d| d.outlined).collect()
 }
 
 /// Fills in what constant arguments tell.

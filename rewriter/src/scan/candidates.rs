@@ -1,7 +1,7 @@
 //! Places that may be calls of the runtime, found in the bytes at memory speed; decoding confirms them later.
 
 use super::entries::Entries;
-use super::image::Image;
+use super::image::{Image, u32_at};
 use super::search::{self, Span};
 
 /// Addresses of bytes that may be the opcode of a call, jump or load that leads to the runtime, ascending.
@@ -26,6 +26,23 @@ pub(crate) fn find(image: &Image<'_>, entries: &Entries<'_>) -> Vec<u64> {
         }));
     }
     out
+}
+
+/// The number of the runtime's function that a candidate leads to, if it is one.
+pub(crate) fn callee(image: &Image<'_>, entries: &Entries<'_>, va: u64) -> Option<usize> {
+    let code = image.rest(va)?;
+    // The displacement is behind one byte of the opcode, or two.
+    [1, 2].into_iter().find_map(|at| {
+        let (len, slot) = opcode(code, at).filter(|&(len, _)| len == at)?;
+        let end = va.wrapping_add(len as u64 + 4);
+        let to = end.wrapping_add_signed(i64::from(u32_at(code, len)?.cast_signed()));
+        let all = if slot {
+            &entries.slots
+        } else {
+            &entries.targets
+        };
+        all.get(&to).copied()
+    })
 }
 
 /// Length of the opcode before the displacement at this offset, if it may be that of a call, jump or load, and whether

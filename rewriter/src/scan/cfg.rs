@@ -83,6 +83,8 @@ pub(crate) struct Body {
     pub atomics: bool,
     /// Where instructions that are no calls may throw what the function catches; ascending.
     pub throwers: Vec<Range<u64>>,
+    /// Address of the first instruction that the decoder doesn't know.
+    pub unknown: Option<u64>,
     /// Why not every branch of it is known.
     pub trouble: Option<&'static str>,
 }

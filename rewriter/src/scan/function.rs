@@ -15,9 +15,7 @@ use super::relays::{self, Relayed};
 use super::windows::{self, Placed};
 use super::{Module, regions, release, shapes};
 use crate::model::Action;
-use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::Edge;
 use ompfuse_patterns::Runtime;
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -68,9 +66,9 @@ struct Found {
     pending: bool,
 }
 
-/// Looks at every function with a candidate.
-pub(crate) fn find_all(module: &Module<'_>) -> Whole {
-    let (jobs, orphans) = jobs(module);
+/// Looks at every function with a candidate ([`super::candidates::find`]).
+pub(crate) fn find_all(module: &Module<'_>, candidates: Vec<u64>) -> Whole {
+    let (jobs, orphans) = jobs(module, candidates);
     let pool = Pool::default();
     let mut found = functions(module, &pool, jobs);
     found.sort_by_key(|f| module.functions.get(f.job.function).start);
@@ -121,14 +119,14 @@ pub(crate) fn find_all(module: &Module<'_>) -> Whole {
 }
 
 /// Functions with candidates; and sites at candidates outside of functions, which can't be patched.
-fn jobs(module: &Module<'_>) -> (Vec<Job>, Vec<Draft>) {
+fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<Draft>) {
     let settled = !module.entries.hand_over(Runtime::Kmpc);
     let mut jobs: Vec<Job> = Vec::new();
     let mut orphans = Vec::new();
-    for va in candidates::find(&module.image, &module.entries) {
+    for va in candidates {
         let Some(function) = module.functions.at(va) else {
-            let mut draft = Draft::new(va, Construct::Service, Edge::Encloses);
-            draft.skip("in no known function: where instructions begin is unknown");
+            let why = "in no known function: where instructions begin is unknown";
+            let draft = calls::undecoded(module, va, why);
             orphans.push(draft);
             continue;
         };
@@ -257,6 +255,11 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         job,
     };
     laps.end(Part::Rest);
+    if let Some(at) = body.unknown {
+        found.drafts = undecoded(module, &body, &found.job, at);
+        scratch.recycle(body);
+        return found;
+    }
     if body.leads.is_empty() {
         scratch.recycle(body);
         return found;
@@ -311,6 +314,29 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     drafts.shrink_to_fit();
     laps.end(Part::Rest);
     found
+}
+
+/// The sites of a function with an instruction that the decoder doesn't know, at `at`. What it does, and what comes behind it,
+/// isn't known: the calls that bytes tell are listed, and none of them is changed.
+fn undecoded(module: &Module<'_>, body: &Body, job: &Job, at: u64) -> Vec<Draft> {
+    // Of other calls through registers nothing tells where they lead.
+    let is_ours = |va: &u64| candidates::callee(&module.image, &module.entries, *va).is_some();
+    let leads = body.leads.iter().map(|&lead| body.insns[lead].ip());
+    let leads = leads.filter(is_ours);
+    let inside = |va: &u64| {
+        let insn = body.insns.partition_point(|insn| insn.ip() <= *va);
+        let before = insn.checked_sub(1).map(|n| &body.insns[n]);
+        before.is_some_and(|insn| insn.ip() < *va && *va < insn.next_ip())
+    };
+    let candidates = job.candidates.iter().copied().filter(|va| !inside(va));
+    let places: BTreeSet<u64> = leads.chain(candidates).collect();
+    let drafts = places.into_iter().map(|va| {
+        let why = format!("the instruction at {at:#x} is unknown: its function is left alone");
+        let mut draft = calls::undecoded(module, va, why);
+        draft.function = Some(job.function as u32);
+        draft
+    });
+    drafts.collect()
 }
 
 /// Looks once more at the functions that `wanted` wants.

@@ -4,6 +4,7 @@ use super::dynamic::Symbol;
 use super::image::Image;
 use gimli::{BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, UnwindSection};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -78,6 +79,33 @@ impl<'a> Functions<'a> {
             list,
             by_name: OnceLock::new(),
         }
+    }
+
+    /// Adds functions that begin at these addresses, in no known one: each reaches to the next.
+    pub(crate) fn add(&mut self, image: &Image<'_>, starts: &BTreeSet<u64>) {
+        let new = starts.iter().filter_map(|&start| {
+            let load = image.load_at(start)?;
+            Some(Function {
+                start,
+                end: load.va.saturating_add(load.file_size),
+                name: None,
+                lsda: None,
+                fragment: false,
+            })
+        });
+        self.list.extend(new);
+        self.list.sort_by_key(|f| f.start);
+        self.list.dedup_by_key(|f| f.start);
+        self.starts = self.list.iter().map(|f| f.start).collect();
+        for (f, next) in self.list.iter_mut().zip(self.starts.iter().skip(1)) {
+            f.end = f.end.min(*next);
+        }
+    }
+
+    /// Cuts off what is behind a function's end.
+    pub(crate) fn cut(&mut self, index: usize, end: u64) {
+        let f = &mut self.list[index];
+        f.end = f.end.min(end);
     }
 
     /// The function that holds this address.

@@ -16,6 +16,7 @@ mod clobbers;
 mod clock;
 mod dataflow;
 mod decode;
+mod discover;
 mod dom;
 mod draft;
 mod dynamic;
@@ -310,7 +311,7 @@ fn scan_with(
     let mut binary = binary_info(&image, &dynamic, &symbols, &entries, path);
     binary.debug_files = debug.identity();
     let sequences = restartable::sequences(&image, &dynamic);
-    let module = Module {
+    let mut module = Module {
         image,
         dynamic,
         symbols,
@@ -331,7 +332,9 @@ fn scan_with(
         let path = path.to_owned();
         return Err(ScanError::IncompleteRuntime { path, function });
     }
-    let whole = function::find_all(&module);
+    let candidates = candidates::find(&module.image, &module.entries);
+    discover::extend(&mut module, &candidates);
+    let whole = function::find_all(&module, candidates);
     let scan = assemble(&module, whole, binary, debug);
     progress.advance(1.0 - OF_FUNCTIONS);
     Ok((scan, module.clock.times()))

@@ -18,6 +18,7 @@ pub(super) fn finish(
         pads,
         thrown,
         mut decoded,
+        unknown,
         mut trouble,
         ..
     } = builder;
@@ -118,6 +119,7 @@ pub(super) fn finish(
         leads,
         addresses,
         atomics,
+        unknown,
         throwers: throwers.into_iter().map(|p| p.from..p.to).collect(),
         trouble,
     }

@@ -17,11 +17,28 @@ use super::jump_table::{self, Indirect, Table};
 use super::lsda::{self, Pad};
 use super::no_return::NoReturn;
 use decoded::{Flow, Targets};
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Decoder, DecoderOptions, EncodingKind, FlowControl, Instruction, OpKind};
 use reaching::Ways;
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// An instruction with the prefix EVEX has at least so many bytes.
+const MIN_EVEX: usize = 6;
+
+/// Whether an instruction isn't known. Some of APX's forms look like older ones whose registers they extend, by bits that
+/// were reserved: the fourth one of EVEX's first byte, and the third one of its second where that isn't the operand's.
+fn is_unknown(insn: &Instruction, code: &[u8]) -> bool {
+    if insn.is_invalid() {
+        return true;
+    }
+    if insn.len() < MIN_EVEX || insn.encoding() != EncodingKind::EVEX {
+        return false;
+    }
+    let prefix = code.iter().position(|&b| b == 0x62);
+    let extended = |at: usize| Some(code.get(at + 1)? & 0x08 != 0 || code.get(at + 2)? & 0x04 == 0);
+    prefix.and_then(extended).unwrap_or(true)
+}
 
 /// A function with more moved parts than this is no function.
 const MAX_PARTS: usize = 64;
@@ -51,6 +68,10 @@ struct Builder<'m, 'a> {
     leaving: Vec<(Instruction, Indirect)>,
     /// How many addresses tables hold.
     entries: usize,
+    /// Address of the first instruction that the decoder doesn't know.
+    unknown: Option<u64>,
+    /// Decoding began where no known branch leads to.
+    guesses: bool,
     trouble: Option<&'static str>,
 }
 
@@ -82,6 +103,8 @@ impl Body {
             tables: Vec::new(),
             leaving: Vec::new(),
             entries: 0,
+            unknown: None,
+            guesses: false,
             trouble: None,
         };
         b.add_part(function);
@@ -96,6 +119,7 @@ impl Body {
                 b.trouble
                     .get_or_insert("it has code that no known branch leads to");
                 roots.push(from);
+                b.guesses = true;
                 b.follow(from);
                 break;
             }
@@ -303,7 +327,12 @@ impl Builder<'_, '_> {
             self.decoded.insns.push(Instruction::default());
             let insn = &mut self.decoded.insns[number];
             decoder.decode_out(insn);
-            if insn.is_invalid() {
+            if is_unknown(insn, &code[(insn.ip() - start) as usize..]) {
+                // What no branch leads to may be data.
+                if !self.guesses {
+                    let first = self.unknown.unwrap_or(u64::MAX);
+                    self.unknown = Some(first.min(insn.ip()));
+                }
                 self.decoded.grid.unset_insn(place, at);
                 self.decoded.insns.pop();
                 break;

@@ -1,0 +1,84 @@
+//! Programs without symbols whose functions have little unwind information, as flang's: what calls lead to, and what is
+//! handed to the runtime, is found all the same. objdump's calls in the program with symbols are the oracle.
+
+use ompfuse_tests::{command, compile, each, objdump, process, repository, tools};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Sites by address: construct and whether they have, or could have, a probe.
+fn sites(path: &Path) -> BTreeMap<u64, (String, bool)> {
+    let path = path.to_str().expect("letters");
+    let scan = command::json(["scan", "--format", "json", path]);
+    let sites = scan["sites"].as_array().expect("a list");
+    let site = |s: &Value| {
+        let text = |name: &str| s[name].as_str().unwrap_or_default().to_owned();
+        let at = text("address");
+        let at = u64::from_str_radix(at.trim_start_matches("0x"), 16).expect("hexadecimal");
+        (at, (text("construct"), text("outcome") == "patchable"))
+    };
+    sites.iter().map(site).collect()
+}
+
+/// A fixture as it is compiled, and stripped.
+fn both(compiler: &&str) -> Option<(tempfile::TempDir, PathBuf, PathBuf)> {
+    let folder = tempfile::tempdir().expect("there is room");
+    let source = repository().join("fixtures/stencil/stencil.f90");
+    let whole = folder.path().join("whole");
+    if !tools::has("strip") || !compile::files(&[&source], &whole, compiler) {
+        return None;
+    }
+    let stripped = folder.path().join("stripped");
+    let mut strip = Command::new("strip");
+    strip.arg("-o").arg(&stripped).arg(&whole);
+    process::run(&mut strip).ok("strip");
+    Some((folder, whole, stripped))
+}
+
+#[test]
+fn certain_functions_are_found() {
+    let compilers = [
+        "flang-new-19 -O0 -fopenmp",
+        "flang-new-19 -O1 -fopenmp",
+        "flang-new-19 -O2 -fopenmp",
+        "flang-new-19 -O3 -fopenmp",
+        "gfortran-12 -O2 -fopenmp -fno-asynchronous-unwind-tables",
+    ];
+    for (compiler, (folder, whole, stripped)) in each(compilers, both) {
+        let (with, without) = (sites(&whole), sites(&stripped));
+        let called: BTreeSet<u64> = objdump::calls(&whole).direct.into_keys().collect();
+        assert!(called.len() > 15, "{compiler}");
+        let listed: BTreeSet<u64> = without.keys().copied().collect();
+        assert!(
+            called.is_subset(&listed),
+            "{compiler}: {called:x?} {listed:x?}"
+        );
+        // What could be recorded can be.
+        for (at, site) in with.iter().filter(|(at, _)| called.contains(at)) {
+            assert_eq!(without.get(at), Some(site), "{compiler} {at:#x}");
+        }
+        // And it is: the same constructs are executed as often.
+        let executed = |program: &Path, name: &str| {
+            let out = folder.path().join(name);
+            let (out, program) = (
+                out.to_str().expect("letters"),
+                program.to_str().expect("letters"),
+            );
+            command::ok(["record", "--events", "none", "-o", out, "--", program]);
+            let report = command::json(["report", "--format", "json", out]);
+            let regions = report["regions"].as_array().expect("a list");
+            let region = |r: &Value| {
+                let text = |name: &str| r[name].as_str().unwrap_or_default().to_owned();
+                (
+                    (text("construct"), text("address")),
+                    r["executions"].clone(),
+                )
+            };
+            regions.iter().map(region).collect::<BTreeMap<_, _>>()
+        };
+        let (with, without) = (executed(&whole, "with"), executed(&stripped, "without"));
+        assert!(with.len() > 5, "{compiler}: {with:?}");
+        assert_eq!(with, without, "{compiler}");
+    }
+}
