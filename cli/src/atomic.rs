@@ -32,9 +32,12 @@ pub(crate) fn write_with(
 ) -> Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     check(path)?;
-    // A signal in between would leave the temporary file behind.
-    let hold = interrupt::hold();
+    let mut hold = Some(interrupt::hold());
     let mut temporary = Temporary::beside(path).with_context(cannot)?;
+    if matches!(temporary, Temporary::Unnamed(_)) {
+        // Whatever ends this command leaves nothing behind. A signal would leave a temporary file of a name.
+        interrupted(hold.take())?;
+    }
     let file = temporary.file();
     fill(file).map_err(|e| match e.is::<std::io::Error>() {
         true => e.context(cannot()),
@@ -44,8 +47,14 @@ pub(crate) fn write_with(
     file.set_permissions(Permissions::from_mode(mode))
         .with_context(cannot)?;
     file.sync_all().with_context(cannot)?;
+    let hold = hold.unwrap_or_else(interrupt::hold);
     hold.check()?;
     temporary.persist(path).with_context(cannot)
+}
+
+/// What came while signals were held back.
+fn interrupted(hold: Option<interrupt::Hold>) -> Result<(), interrupt::Interrupted> {
+    hold.map_or(Ok(()), |hold| hold.check())
 }
 
 /// Refuses what isn't replaced by a file: a device (root could replace /dev/null for everybody), a pipe, and a link to an open

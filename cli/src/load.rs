@@ -3,6 +3,7 @@
 mod arranged;
 pub(crate) mod by_type;
 mod given;
+pub(crate) mod pieces;
 mod runs;
 pub(crate) mod same;
 
@@ -17,6 +18,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
+use ompfuse_fuse::run::InParts;
+use ompfuse_fuse::summary::Waiting;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
@@ -54,12 +57,30 @@ pub(crate) fn summary(path: &Path, memory: u64, progress: Progress<'_>) -> Resul
             }
         }
     }
-    let (inputs, strategy) = arranged(inputs(&[path])?, None, memory, progress.part(OF_ORDER))?;
+    let inputs = inputs(&[path])?;
+    if let [Source::Run(folder)] = &inputs[..]
+        && let Some((summary, _)) = streamed(folder, progress)?
+    {
+        return Ok(summary);
+    }
+    let (inputs, strategy) = arranged(inputs, None, memory, progress.part(OF_ORDER))?;
     let progress = progress.part(1.0 - OF_ORDER);
     if by_type::fits(&inputs, memory)? {
         return Ok(combine(inputs, strategy, progress)?.summary);
     }
     by_type::combine(&inputs, strategy, memory, &mut |_| Ok(()), progress)
+}
+
+/// The sums of one run, whose records are read once and not kept, and the units that have several parts. `None`: they don't come in
+/// the order of time.
+fn streamed(folder: &Path, progress: Progress<'_>) -> Result<Option<(Summary, InParts)>> {
+    read_releasing(folder, &[".json", ".rec"], |files, release| {
+        let waiting = Waiting {
+            told: &|share| progress.advance(share),
+            release,
+        };
+        Ok(Summary::streamed(&name(folder), files, &waiting))
+    })
 }
 
 /// The profile that `ompfuse profile` left in a folder, else the path itself.
@@ -280,6 +301,15 @@ fn read_with<T>(
     endings: &[&str],
     read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
 ) -> Result<T> {
+    read_releasing(folder, endings, |files, _| read(files))
+}
+
+/// As [`read_with`], also with what gives the memory of pages back that were read.
+fn read_releasing<T>(
+    folder: &Path,
+    endings: &[&str],
+    read: impl FnOnce(&RunFiles<'_>, &(dyn Fn() + Sync)) -> Result<T>,
+) -> Result<T> {
     let mut files: Vec<(String, Input)> = Vec::new();
     for path in listed(folder)? {
         let name = path
@@ -295,9 +325,11 @@ fn read_with<T>(
     let begun = begun.iter().map(|(name, header)| (*name, &header[..]));
     let bytes = files.iter().map(|(name, input)| (name.as_str(), &**input));
     let bytes = bytes.chain(begun);
-    let files = RunFiles::from_folder(bytes)
+    let run = RunFiles::from_folder(bytes)
         .with_context(|| format!("cannot read the run {}", folder.display()))?;
-    read(&files)
+    read(&run, &|| {
+        files.iter().for_each(|(_, input)| input.release())
+    })
 }
 
 /// The header of a run whose end nobody has seen, with the modules that its processes have loaded by now; `None`: it ended.

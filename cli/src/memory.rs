@@ -8,11 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+/// More than this isn't used unless it is asked for.
+const ENOUGH: u64 = 1 << 30;
+
 /// The `--memory` option.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arg {
     /// How much memory to use (500M, 4G); what needs more is read several times, some regions each time. Default: half of what is
-    /// available
+    /// available, 1G at most
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
 }
@@ -20,7 +23,7 @@ pub(crate) struct Arg {
 impl Arg {
     /// In bytes.
     pub(crate) fn bytes(&self) -> u64 {
-        self.memory.unwrap_or_else(available)
+        self.memory.unwrap_or_else(|| available().min(ENOUGH))
     }
 }
 
@@ -145,7 +148,7 @@ fn number(path: &Path, read: impl Fn(&str) -> Option<u64>) -> Option<u64> {
 }
 
 /// A number of bytes: `500M`, `4G`.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is no size; say for example 500M or 4G");
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 10),

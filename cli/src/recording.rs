@@ -4,6 +4,7 @@ mod countable;
 mod job;
 mod meeting;
 mod runs;
+mod volume;
 mod window;
 
 pub(crate) use countable::{Countable, countable, countable_elsewhere};
@@ -18,7 +19,7 @@ use crate::run_dir::{self, Output, OutputParser, Program};
 use crate::running::Reload;
 use crate::select::SelectArgs;
 use crate::simulate::{self, SimulateArgs};
-use crate::{input, progress};
+use crate::{input, memory, progress};
 use anyhow::{Context, Result, bail};
 use job::Job;
 use meeting::{Meeting, Role};
@@ -81,6 +82,10 @@ pub(crate) struct RecordingArgs {
     /// no more (--sample and --throttle do)
     #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
     min_duration: Option<u64>,
+    /// End the recording, not the program, when a run's records have this size (500M, 4G). Default: half of the free space of the
+    /// output's file system
+    #[arg(long, value_name = "SIZE", value_parser = memory::size)]
+    max_size: Option<u64>,
     #[command(flatten)]
     window: WindowArgs,
     #[command(flatten)]
@@ -318,6 +323,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         in_part: args.in_part(),
         window: &args.window,
         reload,
+        max_size: args.max_size,
         program: Program {
             name,
             args: arguments,

@@ -103,6 +103,7 @@ pub(crate) struct About {
     pub(crate) switch_cost_ns: Option<u64>,
     pub(crate) recorded: Option<Vec<[f64; 2]>>,
     pub(crate) ranks: Vec<RankEnd>,
+    pub(crate) ended_at_bytes: Option<u64>,
 }
 
 /// Writes `run.json`, or, as long as the program has not ended, `begun.json`.
@@ -134,6 +135,7 @@ pub(crate) fn write_header(
         switch_cost_ns: about.switch_cost_ns,
         recorded: about.recorded.clone(),
         ranks: about.ranks.clone(),
+        ended_at_bytes: about.ended_at_bytes,
         modules: program.modules.clone(),
     };
     let json = serde_json::to_vec(&header).context("cannot encode the run's header")?;

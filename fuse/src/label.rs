@@ -176,6 +176,15 @@ impl Labels {
         ids.iter().map(|&id| take(id)).collect()
     }
 
+    /// Forgets all but the first ones.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.parent.truncate(len);
+        self.end.truncate(len);
+        self.hash.truncate(len);
+        let end = self.end.last().map_or(0, |&end| end as usize);
+        self.suffix.truncate(end);
+    }
+
     /// Number of labels.
     pub fn len(&self) -> usize {
         self.parent.len()

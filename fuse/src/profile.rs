@@ -11,14 +11,14 @@ use crate::combine::Relax;
 use crate::label::LabelId;
 use crate::run::Run;
 use crate::summary::Summary;
-use crate::table::{XuTable, gather};
+use crate::table::{COUNT, ROW, XuTable, gather};
 
 pub use self::combiner::Combiner;
 pub use self::parquet::{LABEL_LIMIT, ProfileError, ProfileWriter};
 
 /// XUs with their counts, and everything else that is known of the execution. Rows are in depth-first order of labels
-/// once runs have been combined by label, and in the Parquet file (in each of its row groups, where there are several: those have
-/// different types); before, in the order of recording.
+/// once runs have been combined by label, and in the Parquet file (in each of its row groups, where there are several: of runs that
+/// were combined those have different types); before, in the order of recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     /// The XUs.
@@ -31,6 +31,17 @@ pub struct Profile {
     /// Program, regions, runs.
     pub summary: Summary,
 }
+
+/// How many units of a run, at most, can be made a piece of a profile in so many bytes.
+pub fn piece_rows(summary: &Summary, memory: u64) -> usize {
+    let columns = summary.events.iter().filter(|e| e.run.is_some()).count() as u64;
+    let row = ROW + COUNT * columns;
+    (memory / row).clamp(FEW_ROWS, MOST_ROWS) as usize
+}
+
+/// Rows of a piece, so that its columns are worth their beginnings; and so that more wouldn't make it faster.
+const FEW_ROWS: u64 = 1 << 10;
+const MOST_ROWS: u64 = 1 << 20;
 
 /// How runs are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,6 +89,24 @@ impl Profile {
     pub fn of_table(name: &str, table: XuTable) -> Profile {
         let summary = Summary::of_table(name, &table);
         Profile::new(table, summary)
+    }
+
+    /// Some of a run's units, in label order; `summary`: of the whole run.
+    pub fn of_units(units: XuTable, summary: &Summary) -> Profile {
+        let order = units.labels.depth_first(&units.label);
+        let is_in_order = order.iter().zip(0..).all(|(&row, at)| row == at);
+        let units = match is_in_order {
+            true => units,
+            false => units.into_gathered(&order),
+        };
+        Profile::new(
+            units,
+            Summary {
+                regions: vec![],
+                parallel: vec![],
+                ..summary.clone()
+            },
+        )
     }
 
     fn new(xus: XuTable, summary: Summary) -> Profile {

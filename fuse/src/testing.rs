@@ -241,6 +241,7 @@ impl FakeRun {
                 switch_cost_ns: None,
                 recorded: None,
                 ranks: vec![],
+                ended_at_bytes: None,
                 modules: vec![module],
             },
             files: vec![],

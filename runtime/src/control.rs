@@ -47,8 +47,10 @@ pub(crate) fn generation() -> u64 {
 pub(crate) struct Settings {
     /// Some regions are off or have a set of their own, or the program has paused the recording.
     pub(crate) special: bool,
-    /// The program has paused the recording, or the command holds it.
+    /// The program has paused the recording, the command holds it, or it has ended.
     pub(crate) paused: bool,
+    /// It has ended: no execution unit is on record any more.
+    pub(crate) ended: bool,
     /// Event set.
     pub(crate) set: usize,
     /// After how many instances the next set comes; 0: never.
@@ -61,9 +63,11 @@ pub(crate) struct Settings {
 pub(crate) fn settings() -> Option<(u64, Settings)> {
     let before = generation();
     let load = |at| word(at).load(Ordering::Acquire);
+    let ended = load(control::AT_ENDED) != 0;
     let settings = Settings {
         special: load(control::AT_SPECIAL) != 0,
-        paused: load(control::AT_PAUSED) != 0 || load(control::AT_HELD) != 0,
+        paused: ended || load(control::AT_PAUSED) != 0 || load(control::AT_HELD) != 0,
+        ended,
         set: load(control::AT_SET) as usize % MAX_SETS,
         rotate: load(control::AT_ROTATE),
         rotating: load(control::AT_ROTATING) & ((1 << MAX_SETS) - 1),

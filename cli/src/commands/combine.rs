@@ -1,6 +1,6 @@
 //! `ompfuse combine`.
 
-use crate::load::{self, Source, by_type};
+use crate::load::{self, Source, by_type, pieces};
 use crate::{atomic, memory, output, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -195,7 +195,10 @@ pub(super) fn combine(
             events = combined.xus.events.iter().map(|e| e.name.clone()).collect();
             writer.write(combined).with_context(cannot)
         };
-        summary = by_type::combine(&inputs, strategy, memory, &mut write, progress)?;
+        summary = match pieces::combine(&inputs, memory, &mut write, progress)? {
+            Some(summary) => summary,
+            None => by_type::combine(&inputs, strategy, memory, &mut write, progress)?,
+        };
         writer.finish(&summary).with_context(cannot)
     })?;
     Ok(Written {

@@ -1,6 +1,7 @@
 //! The runs of a recording, one after the other.
 
 use super::meeting::{Meeting, Role};
+use super::volume::Volume;
 use super::window::{Window, WindowArgs};
 use super::{Recording, Run};
 use crate::binary::Totals;
@@ -41,6 +42,8 @@ pub(super) struct Recorder<'a> {
     /// When to record.
     pub(super) window: &'a WindowArgs,
     pub(super) reload: Option<Reload>,
+    /// At so many bytes of records recording ends; `None`: half of what is free.
+    pub(super) max_size: Option<u64>,
     pub(super) program: Program<'a>,
     pub(super) prepared: Prepared,
     pub(super) simulator: Option<Simulator>,
@@ -81,7 +84,8 @@ impl Recorder<'_> {
         if !self.recording.is_told_by_another {
             let _ = run_dir::write_header(&path, &self.program, &about, None);
         }
-        let launched = self.launch(&path, sets, stdin);
+        let volume = Volume::new(&path, self.max_size);
+        let launched = self.launch(&path, sets, stdin, &volume);
         if launched.is_err() && self.meeting.is_none() {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it
@@ -114,6 +118,7 @@ impl Recorder<'_> {
         let processes = processes.unwrap_or_else(|_| run_dir::readable_processes(&path));
         self.learn(processes.modules());
         about.recorded = recorded;
+        about.ended_at_bytes = volume.ended_at();
         let headed = run_dir::write_header(&path, &self.program, &about, Some(&of_all));
         if let Some(meeting) = &self.meeting {
             held::clear(&path);
@@ -217,6 +222,7 @@ impl Recorder<'_> {
         run: &Path,
         sets: &[Vec<String>],
         stdin: Option<&mut Feed>,
+        volume: &Volume,
     ) -> Result<(Ended, Option<Vec<[f64; 2]>>)> {
         let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
         let between = if self.is_multiplexed {
@@ -244,9 +250,9 @@ impl Recorder<'_> {
             self.reload.iter().for_each(|r| r.look(run));
             window.look();
             self.meeting.iter().for_each(|m| m.touch(run));
+            volume.look();
         };
-        let is_busy = self.reload.is_some() || window.is_busy() || self.meeting.is_some();
-        let meanwhile = is_busy.then_some(&look as &dyn Fn());
+        let meanwhile: Option<&dyn Fn()> = Some(&look);
         env.extend_from_slice(&self.prepared.env);
         let (file, name, args) = (
             self.prepared.file.as_path(),

@@ -72,11 +72,6 @@ impl<'a> Window<'a> {
         })
     }
 
-    /// Whether it has to be looked at, now and then.
-    pub(super) fn is_busy(&self) -> bool {
-        self.args.delay.is_some() || self.args.length.is_some()
-    }
-
     /// Switches the recording on and off when it is time.
     pub(super) fn look(&self) {
         let mut state = self.state.borrow_mut();

@@ -127,6 +127,11 @@ impl<'a> Changing<'a> {
         self.put(control::AT_ROTATING, mask);
     }
 
+    /// Ends the recording, for ever.
+    pub(crate) fn end(&mut self) {
+        self.put(control::AT_ENDED, 1);
+    }
+
     fn put(&mut self, at: usize, number: u32) {
         self.fields.push((at, number.to_le_bytes().to_vec()));
     }

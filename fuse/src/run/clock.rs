@@ -72,13 +72,28 @@ impl Clock {
     pub(crate) fn at(&self, tsc: u64) -> i64 {
         let ticks = tsc.wrapping_sub(self.tsc) as i64;
         self.ns
-            .saturating_add((ticks as f64 * self.ns_per_tick).round() as i64)
+            .saturating_add(rounded(ticks as f64 * self.ns_per_tick))
     }
 
     /// Length in nanoseconds.
     pub(crate) fn length(&self, ticks: u64) -> u64 {
-        (ticks as f64 * self.ns_per_tick).round() as u64
+        let ns = ticks as f64 * self.ns_per_tick;
+        if ns < LARGE {
+            return rounded(ns).max(0) as u64;
+        }
+        ns.round() as u64
     }
+}
+
+/// Below this a signed number is large enough.
+const LARGE: f64 = (1u64 << 62) as f64;
+
+/// As `round() as i64`, which is a call of a function for every processor that has no instruction for it.
+#[inline]
+fn rounded(number: f64) -> i64 {
+    let whole = number as i64;
+    let rest = number - whole as f64;
+    whole.saturating_add(i64::from(rest >= 0.5) - i64::from(rest <= -0.5))
 }
 
 #[cfg(test)]
@@ -112,6 +127,16 @@ mod tests {
         assert_eq!(rate, Some(2.0));
         let (clock, source) = Clock::new(begin, 0, None, rate, 3000, 1.0);
         assert_eq!((source, clock.length(7)), (RateSource::Estimated, 14));
+    }
+
+    #[test]
+    fn numbers_are_rounded_as_ever() {
+        let below = 0.499_999_999_999_999_94;
+        let large = [4.5e15, 9.2e18, 1e300, f64::INFINITY, f64::NAN];
+        let numbers = [0.0, below, 0.5, 1.5, 2.5, 2.499, 1e9 + 0.5].into_iter();
+        for number in numbers.chain(large).flat_map(|n| [n, -n]) {
+            assert_eq!(rounded(number), number.round() as i64, "{number}");
+        }
     }
 
     #[test]

@@ -50,7 +50,13 @@ impl Health {
         let numbers = numbers.into_iter().filter(|(number, _)| *number > 0);
         let numbers = numbers.map(|(number, what)| format!("{number} {what}"));
         let problems = self.problems.iter().filter(|p| wanted(p));
-        numbers.chain(in_words(problems)).collect()
+        let ended = |p: &&Problem| matches!(p, Problem::EndedAtSize { .. });
+        let (first, others): (Vec<&Problem>, Vec<&Problem>) = problems.partition(ended);
+        let first = first.into_iter().map(Problem::to_string);
+        first
+            .chain(numbers)
+            .chain(in_words(others.into_iter()))
+            .collect()
     }
 
     /// Whether nothing was lost or broken.
@@ -145,6 +151,15 @@ pub enum Problem {
         threads: u32,
         /// How many threads it has.
         of: u32,
+    },
+    /// Recording was ended before the program did, so that its records don't fill the disk.
+    #[error(
+        "recording ended when the records had {}: what the program did afterwards is not in here (see --max-size)",
+        size(*bytes)
+    )]
+    EndedAtSize {
+        /// How many bytes they had.
+        bytes: u64,
     },
     /// Several processes ran at once.
     #[error(
@@ -287,4 +302,14 @@ fn without_counters(threads: u32, of: u32) -> String {
         "no event was counted in {threads} of {of} threads, whose counters could not be opened (the kernel refused, or had no \
          descriptors left but the program's own, see `ulimit -Hn`); counts that they have a part in are not known"
     )
+}
+
+/// A number of bytes, with a unit.
+fn size(bytes: u64) -> String {
+    let unit = |power: i32| bytes as f64 / 1e3f64.powi(power);
+    match bytes {
+        0..1_000_000 => format!("{:.0} kB", unit(1)),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", unit(2)),
+        _ => format!("{:.1} GB", unit(3)),
+    }
 }

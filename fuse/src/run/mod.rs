@@ -3,20 +3,27 @@
 //! [`RunFiles::from_folder`] takes names and bytes of the folder's files, [`Run::read`] makes the tables. Neither opens a
 //! file. What is broken or missing is in [`Run::health`]; nothing is guessed.
 
-mod clock;
+mod account;
+mod chunks;
+pub(crate) mod clock;
 mod files;
 mod health;
-mod nodes;
+pub(crate) mod merge;
+pub(crate) mod nodes;
 mod parts;
 mod processes;
 mod read;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod shared;
 mod sites;
-mod survey;
+pub(crate) mod streaming;
+pub(crate) mod survey;
 #[cfg(test)]
 mod tests;
+mod units;
+pub(crate) mod whereabouts;
 
+pub use chunks::{Chunks, InParts};
 pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
 pub use health::{Health, Problem};
 pub use nodes::{NONE, NodeTable};

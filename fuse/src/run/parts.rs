@@ -41,7 +41,7 @@ pub struct RegionParts {
 
 /// The records of a thread, summed up by region and number in the team.
 #[derive(Debug, Default)]
-pub(super) struct PartSums(BTreeMap<(u32, u32), Sum>);
+pub(crate) struct PartSums(BTreeMap<(u32, u32), Sum>);
 
 #[derive(Debug)]
 struct Sum {

@@ -17,10 +17,14 @@ use super::processes::{
 use super::rows::{Context, Places, Rows, label_ranges_without_node};
 use super::sites::{SiteBook, module_map};
 use super::survey::{self, Keep, Surveyed};
-use super::{CountAccount, EventInfo, LeftOut, ProcessInfo, Run, ThreadAccount, shared};
+use super::units::Units;
+use super::{
+    CountAccount, EventInfo, IntervalTable, LeftOut, ProcessInfo, Run, ThreadAccount, shared,
+};
 use crate::Told;
 use crate::label::Labels;
-use crate::table::{ProcessId, Site};
+use crate::summary::Waiting;
+use crate::table::{ProcessId, Site, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{NO_SITE, USER_MODULE, split_site};
 use ompfuse_format::run::{Exit, RunHeader};
@@ -31,18 +35,18 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct RunReader<'a> {
     header: RunHeader,
-    processes: Vec<Process<'a>>,
+    pub(super) processes: Vec<Process<'a>>,
     infos: Vec<ProcessInfo>,
     /// How processes are told apart.
-    ids: Vec<ProcessId>,
-    sites: Arc<Vec<Site>>,
+    pub(super) ids: Vec<ProcessId>,
+    pub(super) sites: Arc<Vec<Site>>,
     events: Vec<EventInfo>,
     /// Those that have a column.
-    counted: Vec<String>,
+    pub(super) counted: Vec<String>,
     /// Those of them that took turns on the processor's counters, by position.
-    shared: Vec<usize>,
-    nodes: NodeTable,
-    labels: Labels,
+    pub(super) shared: Vec<usize>,
+    pub(super) nodes: NodeTable,
+    pub(super) labels: Labels,
     left_out: Vec<LeftOut>,
     region_events: Vec<EventInfo>,
     region_parts: Vec<RegionParts>,
@@ -54,12 +58,21 @@ pub struct RunReader<'a> {
 #[derive(Debug)]
 pub(super) struct Process<'a> {
     pid: u32,
-    clock: Clock,
-    index: NodeIndex,
-    places: Places,
-    /// By event set: per column of the rows the counter in this process's records.
-    counters: BTreeMap<u8, Vec<Option<usize>>>,
+    pub(super) clock: Clock,
+    pub(super) index: NodeIndex,
+    pub(super) places: Places,
+    pub(super) counters: Counters,
     pub(super) threads: Vec<Surveyed<'a>>,
+}
+
+impl Process<'_> {
+    /// What of its threads was not counted.
+    pub(super) fn uncounted(&self, threads: &[ThreadAccount]) -> Vec<Problem> {
+        let first_set = self.counters.get(&0);
+        let mut problems = not_counted(self.pid, threads);
+        problems.extend(without_counters(self.pid, threads, first_set));
+        problems
+    }
 }
 
 /// What is at a place, in records (an execution unit in several parts has one for each).
@@ -88,37 +101,23 @@ pub struct RunPart {
 impl<'a> RunReader<'a> {
     /// Reads what is needed to read it in parts.
     pub fn new(files: &RunFiles<'a>) -> RunReader<'a> {
-        RunReader::keeping(files, Keep::Inner, &|_| ())
+        RunReader::keeping(files, Keep::Inner, &|_| (), &|| ())
     }
 
-    fn keeping(files: &RunFiles<'a>, keep: Keep, told: Told<'_>) -> RunReader<'a> {
-        let mut header = files.header.clone();
-        let mut health = Health {
-            problems: files.problems.clone(),
-            ..Health::default()
-        };
-        let mut processes: Vec<&ProcessFiles<'a>> = files.processes.iter().collect();
-        processes.sort_by_key(|p| (p.header.begin.ns, p.header.pid));
-        let run_begin = processes.first().map_or(0, |p| p.header.begin.ns);
-        let any_rate = processes
-            .iter()
-            .find_map(|p| rate(p.header.begin, p.end.as_ref()?.end));
-        let started_rate = processes
-            .iter()
-            .find_map(|p| rate_at_start(p.header.begin, p.costs.clock?));
-        let events = event_infos(&header.events, &processes);
-        let counted: Vec<String> = events
-            .iter()
-            .filter(|e| e.counted)
-            .map(|e| e.name.clone())
-            .collect();
-        let region_events = region_event_infos(&header.region_events, &processes);
+    /// The same, for somebody who waits.
+    pub(super) fn for_pieces(files: &RunFiles<'a>, waiting: &Waiting<'_>) -> RunReader<'a> {
+        let told = |share| (waiting.told)(share / OF_SURVEY);
+        RunReader::keeping(files, Keep::Inner, &told, waiting.release)
+    }
 
-        let is_scaled = |name: &String| events.iter().any(|e| e.scaled && e.name == *name);
-        let shared: Vec<usize> = (0..counted.len())
-            .filter(|&at| is_scaled(&counted[at]))
-            .collect();
-
+    fn keeping(
+        files: &RunFiles<'a>,
+        keep: Keep,
+        told: Told<'_>,
+        release: &(dyn Fn() + Sync),
+    ) -> RunReader<'a> {
+        let mut health = Health::default();
+        let processes = in_order(files);
         let all = processes.iter().flat_map(|p| &p.threads);
         let bytes: usize = all.map(|t| t.bytes.len()).sum();
         let surveyed: Vec<Vec<Surveyed<'a>>> = processes
@@ -126,30 +125,43 @@ impl<'a> RunReader<'a> {
             .map(|p| {
                 survey::threads(p, keep, &mut health, &|read| {
                     told(OF_SURVEY * read as f64 / bytes as f64);
+                    release();
                 })
             })
             .collect();
+        RunReader::of_surveyed(files, surveyed, health.problems)
+    }
+
+    /// What a first pass over all records has found, by process ([`in_order`]); `damaged`: what is wrong with the files.
+    pub(super) fn of_surveyed(
+        files: &RunFiles<'a>,
+        surveyed: Vec<Vec<Surveyed<'a>>>,
+        damaged: Vec<Problem>,
+    ) -> RunReader<'a> {
+        let mut header = files.header.clone();
+        let mut health = Health {
+            problems: files.problems.clone(),
+            ..Health::default()
+        };
+        health.problems.extend(damaged);
+        let ended = header.ended_at_bytes;
+        (health.problems).extend(ended.map(|bytes| Problem::EndedAtSize { bytes }));
+        let processes = in_order(files);
+        let last_tsc = |threads: &Vec<Surveyed<'a>>| threads.iter().map(|p| p.last_tsc).max();
+        let last: Vec<u64> = (surveyed.iter().map(last_tsc))
+            .map(Option::unwrap_or_default)
+            .collect();
+        let clocks = clocks(&processes, &last, header.duration_s);
+        let (events, counted, shared) = events(files, &processes);
+        let region_events = region_event_infos(&header.region_events, &processes);
         let mut book = SiteBook::new(&header.modules);
         let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
         let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
         let mut region_parts = Vec::new();
         let mut last_ns = 0;
-        for (process, mut threads) in processes.iter().zip(surveyed) {
+        let known = processes.iter().zip(surveyed).zip(clocks).zip(last);
+        for (((process, mut threads), (clock, source)), last_tsc) in known {
             let pid = process.header.pid;
-            let last_tsc = threads.iter().map(|p| p.last_tsc).max().unwrap_or(0);
-            let measured = process
-                .end
-                .as_ref()
-                .and_then(|e| rate(process.header.begin, e.end))
-                .or(any_rate);
-            let (clock, source) = Clock::new(
-                process.header.begin,
-                run_begin,
-                measured,
-                started_rate,
-                last_tsc,
-                header.duration_s,
-            );
             last_ns = last_ns.max(clock.at(last_tsc));
             match source {
                 RateSource::Measured => {}
@@ -223,13 +235,7 @@ impl<'a> RunReader<'a> {
                 entries.into_iter(),
                 place,
             );
-            let counters_of = |set| shared::counters(&counted, &shared, set);
-            let first = (0, counters_of(&process.header.events[..]));
-            let further = process.header.sets.iter();
-            let counters: BTreeMap<u8, Vec<Option<usize>>> = further
-                .filter_map(|s| Some((u8::try_from(s.set).ok()?, counters_of(&s.events[..]))))
-                .chain([first])
-                .collect();
+            let counters = counters(process, &counted, &shared);
             for of_thread in threads.iter().flat_map(|p| &p.left_out) {
                 if let Some(site) = place(of_thread.site) {
                     let own_ns = clock.length(of_thread.ticks);
@@ -319,7 +325,7 @@ impl<'a> RunReader<'a> {
                 let place = places.get(&raw).copied().flatten();
                 wanted(place.map_or(NONE, |p| p.0), construct) && index.get(node).is_none()
             };
-            let of_thread = |t: &Surveyed<'a>| survey::nodes(&t.file, is_wanted);
+            let of_thread = |t: &Surveyed<'a>| survey::nodes(&t.file, is_wanted, &|_| ());
             let entries: Vec<_> = threads.iter().flat_map(of_thread).collect();
             added.push(entries.iter().map(|e| e.node).collect::<Vec<u64>>());
             let place = |raw: u32| places.get(&raw).copied().flatten();
@@ -333,12 +339,51 @@ impl<'a> RunReader<'a> {
     }
 
     /// Sums of what was counted part of the time are no counts.
-    fn leave_out_scaled(&self, threads: &mut [ThreadAccount]) {
+    pub(super) fn leave_out_scaled(&self, threads: &mut [ThreadAccount]) {
         let is_scaled =
             |c: &CountAccount| self.shared.iter().any(|&at| self.counted[at] == c.event);
         for thread in threads {
             thread.counts.retain(|c| !is_scaled(c));
         }
+    }
+
+    /// The run with these accounts of its threads, by process, and without any rows; and what records' sites are in it.
+    pub(super) fn without_rows(
+        self,
+        accounts: Vec<Vec<ThreadAccount>>,
+        unlabelled: u64,
+    ) -> (Run, Vec<Places>) {
+        let mut health = self.health.clone();
+        for (process, threads) in self.processes.iter().zip(&accounts) {
+            health.problems.extend(process.uncounted(threads));
+        }
+        health.unlabelled_xus = unlabelled;
+        let mut threads: Vec<ThreadAccount> = accounts.into_iter().flatten().collect();
+        self.leave_out_scaled(&mut threads);
+        let run = Run {
+            header: self.header,
+            processes: self.infos,
+            threads,
+            xus: XuTable {
+                processes: self.ids,
+                sites: Arc::clone(&self.sites),
+                ..XuTable::default()
+            },
+            sites: self.sites,
+            events: self.events,
+            xu_node: vec![],
+            xu_parent: vec![],
+            xu_set: vec![],
+            xu_scaled: vec![],
+            region_events: self.region_events,
+            region_parts: self.region_parts,
+            intervals: IntervalTable::default(),
+            nodes: self.nodes,
+            left_out: self.left_out,
+            health,
+        };
+        let places = self.processes.into_iter().map(|p| p.places);
+        (run, places.collect())
     }
 
     fn rows(
@@ -376,19 +421,13 @@ impl<'a> RunReader<'a> {
             for thread in &process.threads {
                 threads.push(rows.add_thread(&context, thread, &self.counted));
             }
-            health
-                .problems
-                .extend(not_counted(process.pid, &threads[first_thread..]));
-            let of_process = &threads[first_thread..];
-            let first_set = process.counters.get(&0);
-            health
-                .problems
-                .extend(without_counters(process.pid, of_process, first_set));
-            rows.finish_process(&process.clock);
+            let problems = process.uncounted(&threads[first_thread..]);
+            health.problems.extend(problems);
+            rows.units.finish(&process.clock);
         }
         self.leave_out_scaled(&mut threads);
         let Rows {
-            mut xus,
+            units: Units { mut xus, .. },
             xu_node,
             xu_parent,
             xu_set,
@@ -427,12 +466,92 @@ impl<'a> RunReader<'a> {
     }
 }
 
+/// A run's processes, in the order of their begin.
+pub(super) fn in_order<'f, 'a>(files: &'f RunFiles<'a>) -> Vec<&'f ProcessFiles<'a>> {
+    let mut processes: Vec<&ProcessFiles<'a>> = files.processes.iter().collect();
+    processes.sort_by_key(|p| (p.header.begin.ns, p.header.pid));
+    processes
+}
+
+/// How their ticks become nanoseconds. `last`: the last tick of each that was seen; it counts only where nothing else tells the
+/// rate ([`needs_last`]).
+pub(super) fn clocks(
+    processes: &[&ProcessFiles<'_>],
+    last: &[u64],
+    duration_s: f64,
+) -> Vec<(Clock, RateSource)> {
+    let run_begin = processes.first().map_or(0, |p| p.header.begin.ns);
+    let any_rate = processes.iter().find_map(|p| rate_of(p));
+    let started_rate = processes.iter().find_map(|p| started_rate_of(p));
+    let clock = |(process, &last): (&&ProcessFiles<'_>, &u64)| {
+        Clock::new(
+            process.header.begin,
+            run_begin,
+            rate_of(process).or(any_rate),
+            started_rate,
+            last,
+            duration_s,
+        )
+    };
+    processes.iter().zip(last).map(clock).collect()
+}
+
+/// Whether [`clocks`] asks for the last ticks.
+pub(super) fn needs_last(processes: &[&ProcessFiles<'_>]) -> bool {
+    let is_known = |p: &&ProcessFiles<'_>| rate_of(p).is_some() || started_rate_of(p).is_some();
+    !processes.iter().any(is_known)
+}
+
+fn rate_of(process: &ProcessFiles<'_>) -> Option<f64> {
+    rate(process.header.begin, process.end.as_ref()?.end)
+}
+
+fn started_rate_of(process: &ProcessFiles<'_>) -> Option<f64> {
+    rate_at_start(process.header.begin, process.costs.clock?)
+}
+
+/// The events of a run, those that have a column, and which of these took turns on the processor's counters.
+pub(super) fn events(
+    files: &RunFiles<'_>,
+    processes: &[&ProcessFiles<'_>],
+) -> (Vec<EventInfo>, Vec<String>, Vec<usize>) {
+    let events = event_infos(&files.header.events, processes);
+    let counted: Vec<String> = events
+        .iter()
+        .filter(|e| e.counted)
+        .map(|e| e.name.clone())
+        .collect();
+    let is_scaled = |name: &String| events.iter().any(|e| e.scaled && e.name == *name);
+    let shared: Vec<usize> = (0..counted.len())
+        .filter(|&at| is_scaled(&counted[at]))
+        .collect();
+    (events, counted, shared)
+}
+
+/// By event set of a process: per column of the rows the counter in its records.
+pub(super) fn counters(
+    process: &ProcessFiles<'_>,
+    counted: &[String],
+    shared: &[usize],
+) -> Counters {
+    let counters_of = |set| shared::counters(counted, shared, set);
+    let first = (0, counters_of(&process.header.events[..]));
+    let further = process.header.sets.iter();
+    further
+        .filter_map(|s| Some((u8::try_from(s.set).ok()?, counters_of(&s.events[..]))))
+        .chain([first])
+        .collect()
+}
+
+/// See [`counters`].
+pub(super) type Counters = BTreeMap<u8, Vec<Option<usize>>>;
+
 /// What the first pass is of the time, and the second; the nodes are the rest.
 const OF_SURVEY: f64 = 0.3;
 const OF_ROWS: f64 = 0.6;
 
 pub(super) fn read(files: &RunFiles<'_>, told: Told<'_>) -> Run {
-    let mut reader = RunReader::keeping(files, Keep::All, told);
+    let mut reader = RunReader::keeping(files, Keep::All, told, &|| ());
     let of_place = |p: AtPlace| p.xus + p.intervals;
     let records: usize = reader.places().into_iter().map(of_place).sum();
     let nodes = std::mem::take(&mut reader.nodes);

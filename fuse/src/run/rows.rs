@@ -1,27 +1,27 @@
 //! Second pass: a row per XU and per other interval.
 
+use super::account::Account;
 use super::clock::Clock;
 use super::nodes::{NONE, NodeIndex, NodeSet, NodeTable};
-use super::read::Wanted;
+use super::read::{Counters, Wanted};
 use super::survey::Surveyed;
-use super::{CountAccount, IntervalTable, ThreadAccount};
+use super::units::{Units, Whose, event_columns};
+use super::{IntervalTable, ThreadAccount};
 use crate::label::{LabelId, Labels};
-use crate::table::{EventColumn, XuTable};
+use crate::table::XuTable;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 /// By a record's site: its position in the run's sites, and its component in labels.
 pub(super) type Places = HashMap<u32, Option<(u32, u64)>>;
 
 /// The rows under construction.
 pub(super) struct Rows {
-    pub(super) xus: XuTable,
+    pub(super) units: Units,
     pub(super) xu_node: Vec<u32>,
     pub(super) xu_parent: Vec<u32>,
     pub(super) xu_set: Vec<Option<u8>>,
-    /// Exclusive ticks of this process's XUs; nanoseconds are made of the sum over an XU's parts.
-    pub(super) xu_ticks: Vec<u64>,
     pub(super) intervals: IntervalTable,
     /// Per node the XU row that it has already.
     pub(super) row_of_node: Vec<u32>,
@@ -41,8 +41,7 @@ pub(super) struct Context<'a> {
     pub(super) places: &'a Places,
     /// The rows that are made; `None`: all.
     pub(super) wanted: Option<Wanted<'a>>,
-    /// By event set: per column of the rows the counter in this process's records.
-    pub(super) counters: &'a BTreeMap<u8, Vec<Option<usize>>>,
+    pub(super) counters: &'a Counters,
     /// Told of intervals that were read.
     pub(super) read: &'a dyn Fn(usize),
 }
@@ -52,34 +51,20 @@ const STRETCH: usize = 1 << 14;
 
 impl Rows {
     pub(super) fn new(events: &[String], xus: usize, intervals: usize) -> Rows {
-        let columns = |capacity| {
-            let column = |name: &String| EventColumn {
-                name: name.clone(),
-                values: Vec::with_capacity(capacity),
-                present: None,
-            };
-            events.iter().map(column).collect()
-        };
-        let mut rows = Rows {
-            xus: XuTable {
-                events: columns(xus),
-                ..XuTable::default()
-            },
+        Rows {
+            units: Units::new(events, xus),
             xu_node: Vec::with_capacity(xus),
             xu_parent: Vec::with_capacity(xus),
             xu_set: Vec::with_capacity(xus),
-            xu_ticks: Vec::with_capacity(xus),
             intervals: IntervalTable {
-                events: columns(intervals),
+                events: event_columns(events, intervals),
                 ..IntervalTable::default()
             },
             row_of_node: Vec::new(),
             positions: Vec::new(),
             all_xus: 0,
             passed: NodeSet::default(),
-        };
-        rows.xus.reserve(xus);
-        rows
+        }
     }
 
     /// Node numbers are a process's own.
@@ -96,14 +81,10 @@ impl Rows {
         events: &[String],
     ) -> ThreadAccount {
         let header = &surveyed.file.header;
-        let (mut own_ticks, mut own_counts) = (0u64, [0u64; MAX_COUNTERS]);
-        let nothing = vec![None; self.xus.events.len()];
-        let first = context.counters.get(&0).unwrap_or(&nothing);
+        let mut account = Account::new(header);
+        let nothing = vec![None; self.units.xus.events.len()];
         let counters = |set: u8| context.counters.get(&set).unwrap_or(&nothing);
-        let (mut counts, mut gaps) = ([0; MAX_COUNTERS], [0; MAX_COUNTERS]);
-        // Sums can be compared with the counters' readings if nothing was counted but by the first set's counters.
-        let for_units = header.reads_for_units != 0;
-        let mut is_whole = header.unrecorded_ticks == 0 || for_units;
+        let mut counts = [0; MAX_COUNTERS];
         let mut read = 0;
         for record in surveyed.file.records() {
             let Ok(Record::Interval(interval)) = record else {
@@ -113,17 +94,9 @@ impl Rows {
             if read == STRETCH {
                 (context.read)(std::mem::take(&mut read));
             }
-            own_ticks = own_ticks.wrapping_add(interval.own_ticks);
-            is_whole &= interval.set == 0;
+            account.add(&interval);
             for (at, count) in interval.counts.iter().enumerate() {
                 counts[at] = count;
-                match (interval.set, count) {
-                    // Where counters are read for units on record only, others have no counts.
-                    (0, NOT_COUNTED) if for_units && !interval.construct.is_xu() => {}
-                    (0, NOT_COUNTED) => gaps[at] += 1,
-                    (0, count) => own_counts[at] = own_counts[at].wrapping_add(count),
-                    _ => {} // of other events
-                }
             }
             // A thread can have fewer counters than its process: then it has none of that event.
             let len = interval.counts.iter().len();
@@ -150,38 +123,11 @@ impl Rows {
             }
         }
         (context.read)(read);
-        let ended = header.tsc_end != 0;
+        let first = context.counters.get(&0).unwrap_or(&nothing);
         ThreadAccount {
             process: context.process,
-            index: header.index,
-            tid: header.tid,
             root: context.is_root(surveyed),
-            lost: header.lost,
-            own_ticks,
-            unrecorded_ticks: header.unrecorded_ticks,
-            total_ticks: ended.then(|| header.tsc_end.wrapping_sub(header.tsc_start)),
-            total_ns: ended.then(|| {
-                context
-                    .clock
-                    .length(header.tsc_end.wrapping_sub(header.tsc_start))
-            }),
-            counts: events
-                .iter()
-                .zip(first)
-                .filter_map(|(event, c)| {
-                    let c = c.filter(|&c| c < header.counters as usize)?;
-                    let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
-                    let nobodys = header.unattributed[c];
-                    let is_known = ended && is_whole && gaps[c] == 0 && nobodys != NOT_COUNTED;
-                    Some(CountAccount {
-                        event: event.clone(),
-                        own: own_counts[c],
-                        unattributed: for_units.then_some(nobodys).filter(|&n| n != NOT_COUNTED),
-                        total: is_known.then_some(total),
-                        gaps: gaps[c],
-                    })
-                })
-                .collect(),
+            ..account.finish(header, &context.clock, events, first)
         }
     }
 
@@ -194,53 +140,25 @@ impl Rows {
         site: u32,
         values: impl Iterator<Item = Option<u64>>,
     ) {
-        let (t0, t1) = (context.clock.at(i.t0), context.clock.at(i.t1));
-        let xus = &mut self.xus;
         if node != NONE && self.row_of_node[node as usize] != NONE {
             let row = self.row_of_node[node as usize] as usize;
-            if t0 < xus.t0_ns[row] {
-                (xus.t0_ns[row], xus.thread[row], xus.cpu[row]) = (t0, thread, i.cpu);
-            }
-            xus.t1_ns[row] = xus.t1_ns[row].max(t1);
-            let ticks = &mut self.xu_ticks[row - xus.own_ns.len()];
-            *ticks = ticks.wrapping_add(i.own_ticks);
-            xus.parts[row] += 1;
+            self.units.merge(row, &context.clock, thread, i, values);
             if self.xu_set[row] != Some(i.set) {
                 self.xu_set[row] = None;
             }
-            for (column, value) in xus.events.iter_mut().zip(values) {
-                column.add(row, value);
-            }
             return;
         }
-        let row = xus.label.len();
+        let label = context.nodes.label.get(node as usize);
+        let whose = Whose {
+            label: label.copied().unwrap_or(LabelId::NONE),
+            site,
+            process: context.process,
+            thread,
+        };
+        let row = self.units.push(&context.clock, whose, i, values);
         if node != NONE {
             self.row_of_node[node as usize] = row as u32;
         }
-        xus.label.push(
-            context
-                .nodes
-                .label
-                .get(node as usize)
-                .copied()
-                .unwrap_or(LabelId::NONE),
-        );
-        xus.site.push(site);
-        xus.construct.push(Some(i.construct));
-        xus.process.push(context.process);
-        xus.thread.push(thread);
-        xus.cpu.push(i.cpu);
-        xus.first.push(i.index);
-        // A task has iterations if a taskloop made it.
-        let iterates = matches!(i.construct, Construct::Range | Construct::Task);
-        xus.iterations.push(if iterates { i.extent } else { 0 });
-        xus.t0_ns.push(t0);
-        xus.t1_ns.push(t1);
-        xus.parts.push(1);
-        for (column, value) in xus.events.iter_mut().zip(values) {
-            column.push(row, value);
-        }
-        self.xu_ticks.push(i.own_ticks);
         self.xu_node.push(node);
         self.xu_parent.push(context.node(i.parent));
         self.xu_set.push(Some(i.set));
@@ -276,13 +194,6 @@ impl Rows {
         for (column, value) in rows.events.iter_mut().zip(values) {
             column.push(row, value);
         }
-    }
-
-    /// Ticks of the XUs that came with this process become nanoseconds.
-    pub(super) fn finish_process(&mut self, clock: &Clock) {
-        self.xus
-            .own_ns
-            .extend(self.xu_ticks.drain(..).map(|ticks| clock.length(ticks)));
     }
 }
 

@@ -5,37 +5,41 @@ use super::health::{Health, Problem};
 use super::nodes::NodeSet;
 use super::parts::PartSums;
 use ompfuse_format::Construct;
-use ompfuse_format::record::{self, HEADER_LEN, Interval, Node, Record, RecordError, ThreadFile};
+use ompfuse_format::record::{
+    self, HEADER_LEN, Interval, Node, Record, RecordError, Records, ThreadFile,
+};
 use rayon::prelude::*;
 use std::collections::HashMap;
 
 /// A thread's file after the first pass.
 #[derive(Debug)]
-pub(super) struct Surveyed<'a> {
-    pub(super) file: ThreadFile<'a>,
+pub(crate) struct Surveyed<'a> {
+    /// The file's name, for messages.
+    pub(super) name: String,
+    pub(crate) file: ThreadFile<'a>,
     /// Those that are kept.
-    pub(super) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<Node>,
     /// Nodes that something happened in, if only those are to be kept.
-    pub(super) parents: NodeSet,
+    pub(crate) parents: NodeSet,
     /// Nodes in which the thread executed a construct that forks.
-    pub(super) forks_in: Vec<u64>,
+    pub(crate) forks_in: Vec<u64>,
     /// What the program calls regions of its own, by site.
-    pub(super) names: Vec<(u32, String)>,
-    pub(super) left_out: Vec<record::LeftOut>,
-    pub(super) parts: PartSums,
-    pub(super) last_tsc: u64,
+    pub(crate) names: Vec<(u32, String)>,
+    pub(crate) left_out: Vec<record::LeftOut>,
+    pub(crate) parts: PartSums,
+    pub(crate) last_tsc: u64,
     /// The sites of its nodes, and of its intervals, as they are met.
-    pub(super) node_sites: Sites,
-    pub(super) sites: Sites,
+    pub(crate) node_sites: Sites,
+    pub(crate) sites: Sites,
     /// Whether it has a part of a parallel region.
-    pub(super) in_team: bool,
-    pub(super) error: Option<RecordError>,
+    pub(crate) in_team: bool,
+    pub(crate) error: Option<RecordError>,
 }
 
 /// Sites of records in the order of their first, with the number of records: XUs, others.
 #[derive(Debug, Default)]
-pub(super) struct Sites {
-    pub(super) counts: Vec<(u32, [usize; 2])>,
+pub(crate) struct Sites {
+    pub(crate) counts: Vec<(u32, [usize; 2])>,
     at: HashMap<u32, usize>,
     /// Neighbouring records are often alike.
     last: Option<usize>,
@@ -43,7 +47,7 @@ pub(super) struct Sites {
 
 impl Sites {
     #[inline]
-    fn add(&mut self, site: u32, is_xu: bool) {
+    pub(crate) fn add(&mut self, site: u32, is_xu: bool) {
         let at = match self.last {
             Some(last) if self.counts[last].0 == site => last,
             _ => *self.at.entry(site).or_insert_with(|| {
@@ -71,7 +75,7 @@ pub(super) enum Keep {
     Inner,
 }
 
-pub(super) fn entry(i: &Interval<'_>) -> Node {
+pub(crate) fn entry(i: &Interval<'_>) -> Node {
     Node {
         construct: i.construct,
         step: i.step,
@@ -82,10 +86,29 @@ pub(super) fn entry(i: &Interval<'_>) -> Node {
     }
 }
 
+/// Records, with somebody told now and then of the bytes that were read, and at the end.
+fn told<'a, 't>(
+    mut records: Records<'a>,
+    read: &'t (dyn Fn(usize) + Sync),
+) -> impl Iterator<Item = Result<Record<'a>, RecordError>> + use<'a, 't> {
+    const OFTEN: usize = 1 << 17;
+    let (mut since, mut left) = (0, records.left());
+    std::iter::from_fn(move || {
+        let record = records.next();
+        since += 1;
+        if since == OFTEN || record.is_none() {
+            read(left - records.left());
+            (since, left) = (0, records.left());
+        }
+        record
+    })
+}
+
 /// The nodes in a file, those of repeated mention again.
 pub(super) fn nodes<'a>(
     file: &ThreadFile<'a>,
     is_wanted: impl Fn(u64, u32, Construct) -> bool,
+    read: &(dyn Fn(usize) + Sync),
 ) -> Vec<Node> {
     let of_record = |record| match record {
         Ok(Record::Node(n)) => Some(n),
@@ -93,57 +116,89 @@ pub(super) fn nodes<'a>(
         _ => None,
     };
     let is_wanted = |n: &Node| n.node != 0 && is_wanted(n.node, n.site, n.construct);
-    file.records()
+    told(file.records(), read)
         .filter_map(of_record)
         .filter(is_wanted)
         .collect()
 }
 
-fn survey(bytes: &[u8], keep: Keep) -> Result<Surveyed<'_>, RecordError> {
-    let file = ThreadFile::parse(bytes)?;
-    let mut found = Surveyed {
-        file,
-        nodes: vec![],
-        // A record has 24 bytes at least.
-        parents: NodeSet::new(bytes.len() / 24),
-        forks_in: vec![],
-        names: vec![],
-        left_out: vec![],
-        parts: PartSums::default(),
-        last_tsc: file.header.tsc_end,
-        node_sites: Sites::default(),
-        sites: Sites::default(),
-        in_team: false,
-        error: None,
-    };
-    for record in file.records() {
-        let node = match record {
-            Ok(Record::Node(n)) => n,
-            Ok(Record::LeftOut(l)) => {
-                found.left_out.push(l);
-                continue;
-            }
+impl<'a> Surveyed<'a> {
+    /// Of no record yet.
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Surveyed<'a>, RecordError> {
+        let file = ThreadFile::parse(bytes)?;
+        Ok(Surveyed {
+            name: String::new(),
+            file,
+            nodes: vec![],
+            // A record has 24 bytes at least.
+            parents: NodeSet::new(bytes.len() / 24),
+            forks_in: vec![],
+            names: vec![],
+            left_out: vec![],
+            parts: PartSums::default(),
+            last_tsc: file.header.tsc_end,
+            node_sites: Sites::default(),
+            sites: Sites::default(),
+            in_team: false,
+            error: None,
+        })
+    }
+
+    /// Forgets what was found.
+    pub(crate) fn begin(&mut self) {
+        self.names.clear();
+        self.left_out.clear();
+        self.parts = PartSums::default();
+        self.node_sites = Sites::default();
+        self.sites = Sites::default();
+        self.in_team = false;
+        self.error = None;
+    }
+
+    /// Takes in an interval, but for its node.
+    #[inline]
+    pub(crate) fn add(&mut self, i: &Interval<'_>) {
+        self.last_tsc = self.last_tsc.max(i.t1);
+        self.in_team |= i.construct.is_part();
+        self.sites.add(i.site, i.construct.is_xu());
+    }
+
+    /// Takes in what is neither node nor interval.
+    pub(crate) fn note(&mut self, record: Result<Record<'_>, RecordError>) {
+        match record {
+            Ok(Record::LeftOut(l)) => self.left_out.push(l),
             Ok(Record::Parts(p)) => {
-                found.last_tsc = found.last_tsc.max(p.t1);
-                found.parts.add(&p);
-                continue;
+                self.last_tsc = self.last_tsc.max(p.t1);
+                self.parts.add(&p);
             }
             Ok(Record::Name(n)) => {
                 let text = String::from_utf8_lossy(n.text).into_owned();
-                found.names.push((n.site, text));
-                continue;
+                self.names.push((n.site, text));
             }
+            Ok(Record::Node(_) | Record::Interval(_)) => {}
+            Err(error) => self.error = Some(error),
+        }
+    }
+}
+
+fn survey<'a>(
+    bytes: &'a [u8],
+    keep: Keep,
+    read: &(dyn Fn(usize) + Sync),
+) -> Result<Surveyed<'a>, RecordError> {
+    let mut found = Surveyed::new(bytes)?;
+    for record in told(found.file.records(), read) {
+        let node = match record {
+            Ok(Record::Node(n)) => n,
             Ok(Record::Interval(i)) => {
-                found.last_tsc = found.last_tsc.max(i.t1);
-                found.in_team |= i.construct.is_part();
-                found.sites.add(i.site, i.construct.is_xu());
+                found.add(&i);
                 if keep == Keep::Inner && i.node == 0 && i.parent != 0 {
                     found.parents.insert(i.parent);
                 }
                 entry(&i)
             }
-            Err(error) => {
-                found.error = Some(error);
+            other => {
+                found.note(other);
                 continue;
             }
         };
@@ -169,26 +224,16 @@ fn survey(bytes: &[u8], keep: Keep) -> Result<Surveyed<'_>, RecordError> {
     Ok(found)
 }
 
-/// First pass over a process's threads. `read`: told of bytes that were.
-pub(super) fn threads<'a>(
+/// The threads whose files can be read, in the order of their numbers, and what is wrong with the files.
+pub(super) fn usable<'a>(
     process: &ProcessFiles<'a>,
-    keep: Keep,
-    health: &mut Health,
-    read: &(dyn Fn(usize) + Sync),
-) -> Vec<Surveyed<'a>> {
-    let results: Vec<(&ThreadBytes<'a>, Result<Surveyed<'a>, RecordError>)> = process
-        .threads
-        .par_iter()
-        .map(|t| {
-            let found = survey(t.bytes, keep);
-            read(t.bytes.len());
-            (t, found)
-        })
-        .collect();
-    let mut threads = Vec::new();
+    results: Vec<(&ThreadBytes<'a>, Result<Surveyed<'a>, RecordError>)>,
+) -> (Vec<Surveyed<'a>>, Vec<Problem>) {
+    let (mut threads, mut problems) = (Vec::new(), Vec::new());
     for (thread, result) in results {
         let error = match result {
-            Ok(found) => {
+            Ok(mut found) => {
+                found.name.clone_from(&thread.name);
                 let error = found.error.clone();
                 threads.push(found);
                 error
@@ -202,21 +247,40 @@ pub(super) fn threads<'a>(
             }
             Err(error) => Some(error),
         };
-        if let Some(error) = error {
-            health.problems.push(Problem::Malformed {
-                file: thread.name.clone(),
-                error: error.to_string(),
-            });
-        }
+        problems.extend(error.map(|error| Problem::Malformed {
+            file: thread.name.clone(),
+            error: error.to_string(),
+        }));
     }
     threads.sort_by_key(|p| p.file.header.index);
+    (threads, problems)
+}
+
+/// First pass over a process's threads. `read`: told of bytes that were.
+pub(super) fn threads<'a>(
+    process: &ProcessFiles<'a>,
+    keep: Keep,
+    health: &mut Health,
+    read: &(dyn Fn(usize) + Sync),
+) -> Vec<Surveyed<'a>> {
+    let results: Vec<(&ThreadBytes<'a>, Result<Surveyed<'a>, RecordError>)> = process
+        .threads
+        .par_iter()
+        .map(|t| {
+            let found = survey(t.bytes, keep, read);
+            (t, found)
+        })
+        .collect();
+    let (mut threads, problems) = usable(process, results);
+    health.problems.extend(problems);
     if keep == Keep::Inner {
         let expected = process.threads.iter().map(|t| t.bytes.len() / 24).sum();
         let mut inner = NodeSet::new(expected);
         for thread in &mut threads {
             inner.absorb(std::mem::take(&mut thread.parents));
         }
-        let of_thread = |thread: &Surveyed<'a>| nodes(&thread.file, |n, _, _| inner.contains(n));
+        let of_thread =
+            |thread: &Surveyed<'a>| nodes(&thread.file, |n, _, _| inner.contains(n), &|_| read(0));
         let kept: Vec<Vec<Node>> = threads.par_iter().map(of_thread).collect();
         for (thread, nodes) in threads.iter_mut().zip(kept) {
             thread.nodes = nodes;

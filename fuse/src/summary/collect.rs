@@ -65,7 +65,7 @@ impl Summary {
     }
 
     /// But for the sums over regions.
-    fn without_sums(name: &str, run: &Run) -> Summary {
+    pub(super) fn without_sums(name: &str, run: &Run) -> Summary {
         let header = &run.header;
         let run_summary = RunSummary {
             name: name.to_owned(),
@@ -158,7 +158,7 @@ impl TableSums {
             program: name.to_owned(),
             threads: self.threads.len() as u32,
             sites: last.sites.to_vec(),
-            regions: self.groups.into_stats(&last.events, &[], &events),
+            regions: self.groups.into_stats(&names(&last.events), &[], &events),
             events,
             runs: vec![RunSummary {
                 name: name.to_owned(),
@@ -179,7 +179,7 @@ impl TableSums {
     }
 }
 
-fn origins(infos: &[EventInfo]) -> Vec<EventOrigin> {
+pub(super) fn origins(infos: &[EventInfo]) -> Vec<EventOrigin> {
     infos
         .iter()
         .map(|e| EventOrigin {
@@ -327,5 +327,9 @@ fn regions(run: &Run, events: &[EventOrigin], forks: &Instances) -> Vec<RegionSt
             None => group.single += 1,
         }
     }
-    groups.into_stats(&run.xus.events, &run.xu_scaled, events)
+    groups.into_stats(&names(&run.xus.events), &names(&run.xu_scaled), events)
+}
+
+fn names(columns: &[EventColumn]) -> Vec<String> {
+    columns.iter().map(|c| c.name.clone()).collect()
 }

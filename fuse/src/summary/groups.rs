@@ -28,8 +28,7 @@ pub(super) struct Group {
     pub(super) instances: HashSet<(u16, u32, u128)>,
     /// Intervals that can't be told to be one instance.
     pub(super) single: u64,
-    threads: BTreeMap<u32, usize>,
-    columns: ThreadColumns,
+    threads: BTreeMap<u32, Sums>,
     counts: Vec<Option<u64>>,
 }
 
@@ -65,7 +64,7 @@ impl Groups {
         };
         self.last = Some((key, at));
         let group = &mut self.groups[at].1;
-        group.add(thread, &numbers);
+        (group.threads.entry(thread).or_insert(Sums::NONE)).add(&numbers);
         for (total, column) in group.counts.iter_mut().zip(events.iter().chain(made_of)) {
             // What is not known of a part is not known of the whole.
             *total = total.and_then(|t| Some(t.wrapping_add(column.get(row)?)));
@@ -73,16 +72,40 @@ impl Groups {
         group
     }
 
-    /// `columns`: the events of the groups' counts; `made_of`: what scaled ones were made of (see [`Run::xu_scaled`]); `events`: those
-    /// of the summary, among which they are.
+    /// Takes over what was summed up elsewhere: a thread's intervals.
+    pub(super) fn merge(
+        &mut self,
+        key: Key,
+        instances: u64,
+        counts: &[Option<u64>],
+        threads: impl Iterator<Item = (u32, Sums)>,
+    ) {
+        let at = *self.index.entry(key).or_insert_with(|| {
+            let new = Group {
+                counts: vec![Some(0); counts.len()],
+                ..Group::default()
+            };
+            self.groups.push((key, new));
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[at].1;
+        group.single += instances;
+        for (total, count) in group.counts.iter_mut().zip(counts) {
+            *total = total.and_then(|t| Some(t.wrapping_add((*count)?)));
+        }
+        threads.for_each(|(thread, sums)| group.merge(thread, &sums));
+    }
+
+    /// `columns`: the events of the groups' counts; `made_of`: what scaled ones were made of (see [`crate::Run::xu_scaled`]);
+    /// `events`: those of the summary, among which they are.
     pub(super) fn into_stats(
         self,
-        columns: &[EventColumn],
-        made_of: &[EventColumn],
+        columns: &[String],
+        made_of: &[String],
         events: &[EventOrigin],
     ) -> Vec<RegionStat> {
         let count = |group: &Group, event: &EventOrigin| {
-            let is_it = |c: &EventColumn| c.name == event.name;
+            let is_it = |name: &String| *name == event.name;
             let Some(raw) = made_of.iter().position(is_it) else {
                 return columns.iter().position(is_it).and_then(|c| group.counts[c]);
             };
@@ -103,34 +126,75 @@ impl Groups {
                 parallel: (key.parallel != NONE).then_some(key.parallel),
                 instances: group.instances.len() as u64 + group.single,
                 counts: events.iter().map(|e| count(&group, e)).collect(),
-                threads: group.columns,
+                threads: group.in_order(),
             })
             .collect()
     }
 }
 
-impl Group {
-    fn add(&mut self, thread: u32, numbers: &Numbers) {
-        let columns = &mut self.columns;
-        let at = *self.threads.entry(thread).or_insert_with(|| {
-            columns.thread.push(thread);
-            for column in [
-                &mut columns.count,
-                &mut columns.own_ns,
-                &mut columns.wall_ns,
-                &mut columns.extent,
-            ] {
-                column.push(0);
-            }
-            columns.max_ns.push(0);
-            columns.min_ns.push(u64::MAX);
-            columns.thread.len() - 1
+/// Sums over intervals of one thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sums {
+    pub(super) count: u64,
+    pub(super) own_ns: u64,
+    pub(super) wall_ns: u64,
+    pub(super) extent: u64,
+    pub(super) min_ns: u64,
+    pub(super) max_ns: u64,
+}
+
+impl Sums {
+    /// Of no interval.
+    pub(super) const NONE: Sums = Sums {
+        count: 0,
+        own_ns: 0,
+        wall_ns: 0,
+        extent: 0,
+        min_ns: u64::MAX,
+        max_ns: 0,
+    };
+
+    /// One interval more.
+    #[inline]
+    pub(super) fn add(&mut self, numbers: &Numbers) {
+        self.merge(&Sums {
+            count: 1,
+            own_ns: numbers.own_ns,
+            wall_ns: numbers.wall_ns,
+            extent: numbers.extent,
+            min_ns: numbers.own_ns,
+            max_ns: numbers.own_ns,
         });
-        columns.count[at] += 1;
-        columns.own_ns[at] += numbers.own_ns;
-        columns.wall_ns[at] += numbers.wall_ns;
-        columns.extent[at] = columns.extent[at].saturating_add(numbers.extent);
-        columns.min_ns[at] = columns.min_ns[at].min(numbers.own_ns);
-        columns.max_ns[at] = columns.max_ns[at].max(numbers.own_ns);
+    }
+
+    /// Others of the same thread.
+    #[inline]
+    pub(super) fn merge(&mut self, other: &Sums) {
+        self.count += other.count;
+        self.own_ns += other.own_ns;
+        self.wall_ns += other.wall_ns;
+        self.extent = self.extent.saturating_add(other.extent);
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+impl Group {
+    fn merge(&mut self, thread: u32, sums: &Sums) {
+        self.threads.entry(thread).or_insert(Sums::NONE).merge(sums);
+    }
+
+    /// The threads' columns, in their order.
+    fn in_order(&self) -> ThreadColumns {
+        let column = |of: fn(&Sums) -> u64| self.threads.values().map(of).collect();
+        ThreadColumns {
+            thread: self.threads.keys().copied().collect(),
+            count: column(|s| s.count),
+            own_ns: column(|s| s.own_ns),
+            wall_ns: column(|s| s.wall_ns),
+            extent: column(|s| s.extent),
+            min_ns: column(|s| s.min_ns),
+            max_ns: column(|s| s.max_ns),
+        }
     }
 }

@@ -47,31 +47,33 @@ fn enclosing(run: &Run, node: u32) -> u32 {
 }
 
 /// One execution of a parallel region.
-struct Instance {
-    fork: i64,
-    join: i64,
-    team: u64,
-    nested: bool,
-    site: u32,
+#[derive(Debug, Default)]
+pub(super) struct Instance {
+    pub(super) fork: i64,
+    pub(super) join: i64,
+    pub(super) team: u64,
+    pub(super) nested: bool,
+    pub(super) site: u32,
     /// The encountering thread.
-    master: ThreadKey,
+    pub(super) master: ThreadKey,
     /// End of the last implicit task or of what was executed after it.
-    last: i64,
+    pub(super) last: i64,
     /// Parts that were recorded; a thread's are one in `parts`.
-    members: u64,
-    parts: Vec<Part>,
+    pub(super) members: u64,
+    pub(super) parts: Vec<Part>,
 }
 
 /// Process, and number of the thread in it.
-type ThreadKey = (u16, u32);
+pub(super) type ThreadKey = (u16, u32);
 
 /// One thread's part of an instance.
-struct Part {
-    thread: ThreadKey,
-    begin: i64,
-    end: i64,
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) thread: ThreadKey,
+    pub(super) begin: i64,
+    pub(super) end: i64,
     /// Exclusive time of what the thread executed for the region after its end (tasks in the last barrier).
-    tail_ns: u64,
+    pub(super) tail_ns: u64,
 }
 
 /// All executions of a run.
@@ -96,10 +98,9 @@ impl Instances {
             .map(|(at, t)| ((t.process, t.index), at))
             .collect();
         let outermost = outermost(run);
-        let mut stats: BTreeMap<u32, (ParallelStat, BTreeMap<u32, u64>)> = BTreeMap::new();
+        let mut stats: BTreeMap<u32, Executions> = BTreeMap::new();
         for instance in by_node.into_values().chain(without_node) {
             let (stat, workers) = stats.entry(instance.site).or_default();
-            stat.site = (instance.site != NONE).then_some(instance.site);
             stat.add(&instance);
             for part in instance
                 .parts
@@ -113,17 +114,24 @@ impl Instances {
                 }
             }
         }
-        stats
-            .into_values()
-            .map(|(stat, workers)| {
-                let (thread, ns) = workers.into_iter().unzip();
-                ParallelStat {
-                    workers: WorkerWaits { thread, ns },
-                    ..stat
-                }
-            })
-            .collect()
+        in_order(stats)
     }
+}
+
+/// Sums over the executions of a region, and by thread the time in which workers did nothing for it.
+pub(super) type Executions = (ParallelStat, BTreeMap<u32, u64>);
+
+/// The regions' sums, which are by position in the sites.
+pub(super) fn in_order(stats: BTreeMap<u32, Executions>) -> Vec<ParallelStat> {
+    let stat = |(site, (stat, workers)): (u32, Executions)| {
+        let (thread, ns) = workers.into_iter().unzip();
+        ParallelStat {
+            site: (site != NONE).then_some(site),
+            workers: WorkerWaits { thread, ns },
+            ..stat
+        }
+    };
+    stats.into_iter().map(stat).collect()
 }
 
 /// Begin and end of each thread's own code: where workers wait, as far as it was recorded.
@@ -264,7 +272,7 @@ impl Instances {
 impl Part {
     /// Nanoseconds from fork to join in which the thread, a worker, does nothing for the region. `span`: begin and end of
     /// its recording; what is outside is in no account.
-    fn waiting(&self, instance: &Instance, (first, last): (i64, i64)) -> u64 {
+    pub(super) fn waiting(&self, instance: &Instance, (first, last): (i64, i64)) -> u64 {
         let before = length(instance.fork.max(first), self.begin);
         let after = length(self.end, instance.join.min(last));
         before + after.saturating_sub(self.tail_ns)
@@ -272,7 +280,20 @@ impl Part {
 }
 
 impl ParallelStat {
-    fn add(&mut self, instance: &Instance) {
+    /// Takes over the sums of other executions.
+    pub(super) fn merge(&mut self, other: &ParallelStat) {
+        self.executions += other.executions;
+        self.nested += other.nested;
+        self.measured += other.measured;
+        self.wall_ns += other.wall_ns;
+        self.team_ns += other.team_ns;
+        self.team = self.team.max(other.team);
+        self.startup_ns += other.startup_ns;
+        self.shutdown_ns += other.shutdown_ns;
+        self.imbalance_ns += other.imbalance_ns;
+    }
+
+    pub(super) fn add(&mut self, instance: &Instance) {
         let wall = length(instance.fork, instance.join);
         self.executions += 1;
         self.nested += u64::from(instance.nested);

@@ -1,37 +1,69 @@
 //! What every made-up run is held to: read in parts it is the same run.
 
-use crate::run::{Run, RunFiles, RunReader};
-use crate::summary::Summary;
+use crate::run::{Chunks, InParts, Run, RunFiles, RunReader};
+use crate::summary::{Summary, Waiting};
+use crate::table::XuTable;
 
 /// Everything about each XU beside its position.
 fn rows(run: &Run) -> Vec<String> {
     let xus = &run.xus;
-    let row = |row: usize| {
-        let counts: Vec<_> = xus.events.iter().map(|e| (&e.name, e.get(row))).collect();
-        format!(
-            "{:?} {:?} {:?} {counts:?}",
-            (
-                xus.label_text(row, usize::MAX),
-                xus.label_hash(row),
-                xus.site[row]
-            ),
-            (
-                xus.t0_ns[row],
-                xus.t1_ns[row],
-                xus.own_ns[row],
-                xus.thread[row],
-                xus.cpu[row]
-            ),
-            (
-                xus.construct[row],
-                xus.process[row],
-                xus.parts[row],
-                xus.first[row],
-                run.xu_set[row]
-            ),
-        )
-    };
+    let row = |row: usize| format!("{} {:?}", unit(xus, row), run.xu_set[row]);
     (0..xus.len()).map(row).collect()
+}
+
+fn unit(xus: &XuTable, row: usize) -> String {
+    let counts: Vec<_> = xus.events.iter().map(|e| (&e.name, e.get(row))).collect();
+    format!(
+        "{:?} {:?} {:?} {counts:?}",
+        (
+            xus.label_text(row, usize::MAX),
+            xus.label_hash(row),
+            xus.site[row]
+        ),
+        (
+            xus.t0_ns[row],
+            xus.t1_ns[row],
+            xus.own_ns[row],
+            xus.thread[row],
+            xus.cpu[row]
+        ),
+        (
+            xus.construct[row],
+            xus.process[row],
+            xus.parts[row],
+            xus.first[row],
+            xus.iterations[row]
+        ),
+    )
+}
+
+const NOBODY: Waiting<'_> = Waiting {
+    told: &|_| (),
+    release: &|| (),
+};
+
+fn streamed(files: &RunFiles<'_>) -> Option<(Summary, InParts)> {
+    Summary::streamed("r", files, &NOBODY)
+}
+
+/// Pieces of any size have all units, once each.
+fn chunks_agree(files: &RunFiles<'_>, in_parts: &InParts, run: &Run) {
+    let in_order = |xus: &XuTable| {
+        let mut rows: Vec<String> = (0..xus.len()).map(|row| unit(xus, row)).collect();
+        rows.sort();
+        rows
+    };
+    let whole = in_order(&run.xus);
+    for size in [1, 3, 1 << 20] {
+        let mut chunks = Chunks::new(files, in_parts, &NOBODY);
+        let mut all = vec![];
+        while let Some(piece) = chunks.read(size) {
+            all.extend(in_order(&piece));
+        }
+        all.sort();
+        assert_eq!(all, whole, "pieces of {size}");
+        assert_eq!(chunks.left(), 0);
+    }
 }
 
 /// Reads a run in parts of several sizes, and place by place.
@@ -43,6 +75,7 @@ pub(super) fn read_all(files: &RunFiles<'_>) {
     for place in reader.places() {
         reader.read(&|site, construct| site == place.site && construct.is_xu());
     }
+    streamed(files);
 }
 
 /// # Panics
@@ -54,6 +87,9 @@ pub(super) fn agree(files: &RunFiles<'_>, run: &Run) {
         let parts = Summary::of_parts("r", &mut reader, memory, &|_| ());
         assert_eq!(parts, whole, "parts of {memory} bytes");
     }
+    let (summary, in_parts) = streamed(files).expect("in order of time");
+    assert_eq!(summary, whole);
+    chunks_agree(files, &in_parts, run);
     let mut all: Vec<(u32, String)> = vec![];
     for place in reader.places() {
         let part = reader.read(&|site, construct| site == place.site && construct.is_xu());

@@ -364,6 +364,9 @@ pub struct RunHeader {
     /// duration the longest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankEnd>,
+    /// Bytes of records at which recording was ended, while the program went on. `None`: it wasn't.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at_bytes: Option<u64>,
     /// The patched modules.
     pub modules: Vec<RunModule>,
 }

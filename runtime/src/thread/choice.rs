@@ -70,6 +70,8 @@ pub(super) struct Choices {
     plain: Cell<u64>,
     adopted: Cell<u64>,
     settings: Cell<Settings>,
+    /// When this thread has seen that recording has ended.
+    ended_at: Cell<u64>,
     /// What holds for every region, where nothing is special.
     usual: Cell<Choice>,
     /// The event set that is counted, plus 1.
@@ -154,6 +156,26 @@ impl Thread {
         self.is_off_specially(site)
     }
 
+    /// Whether recording has ended: no execution unit is on record, however it began. Who writes in the short way asks when the
+    /// next stage begins, and no more comes that way then.
+    #[inline]
+    pub(super) fn has_ended(&self) -> bool {
+        if control::generation() == self.choices.plain.get() {
+            return false;
+        }
+        self.adopt();
+        self.choices.settings.get().ended
+    }
+
+    /// Whether something that is told as a whole at its end began before recording ended: then it is told.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn began_before_end(&self, site: u32, t0: u64) -> bool {
+        let settings = self.choices.settings.get();
+        let is_off = settings.special && control::of_site(site).0;
+        settings.ended && !is_off && t0 < self.choices.ended_at.get()
+    }
+
     #[cold]
     #[inline(never)]
     fn is_off_specially(&self, site: u32) -> bool {
@@ -171,6 +193,9 @@ impl Thread {
         };
         self.be_special(special::SETS);
         let before = self.choices.settings.replace(settings);
+        if settings.ended && !before.ended {
+            self.choices.ended_at.set(self.last());
+        }
         self.choices.usual.set(Choice::new(settings.set, false));
         self.choices.adopted.set(generation);
         let plain = !settings.special && !settings.paused && settings.rotate == 0;

@@ -68,7 +68,7 @@ impl Thread {
     /// Writes an interval, if its region is recorded at its end.
     #[inline]
     pub(crate) fn write_interval(&self, head: &IntervalHead, cost: &Cost) {
-        let is_off = self.is_off(head.site);
+        let is_off = self.is_off(head.site) && !self.began_before_end(head.site, head.t0);
         if is_off || !self.write_plain(head, None) {
             self.write_any_interval(*head, cost, is_off);
         }
@@ -116,6 +116,9 @@ impl Thread {
             return self.write_nothing(choice, (head.construct, head.site), cost, fetched);
         }
         if head.construct.is_xu() {
+            if self.has_ended() {
+                return self.leave_out(cost);
+            }
             if !is_part && self.is_short(head.construct, head.site, cost) {
                 return;
             }

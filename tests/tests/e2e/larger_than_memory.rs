@@ -143,5 +143,6 @@ fn memory_follows_the_largest_region_and_not_the_run() {
     };
     let in_parts = report("2M", LIMITS[1]).ok("report in parts").stdout;
     assert!(in_parts == report("1T", 1 << 40).ok("report").stdout);
-    assert_eq!(report("1T", LIMITS[1]).status, 1, "the test is too small");
+    // One run's records are read once and not kept, whatever memory there is.
+    assert!(in_parts == report("1T", LIMITS[1]).ok("report in little memory").stdout);
 }

@@ -98,4 +98,5 @@ mod taskcalls;
 mod truth;
 mod undecoded;
 mod user;
+mod volume;
 mod waiting;

@@ -198,6 +198,11 @@ impl<'a> Records<'a> {
             more: [None; 2],
         }
     }
+
+    /// Bytes that were not read yet.
+    pub fn left(&self) -> usize {
+        self.bytes.len() - self.at + self.next.len()
+    }
 }
 
 impl<'a> Iterator for Records<'a> {

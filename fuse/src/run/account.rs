@@ -1,0 +1,88 @@
+//! What a thread's records add up to, beside what its counters showed at its begin and end.
+
+use super::clock::Clock;
+use super::{CountAccount, ThreadAccount};
+use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, ThreadHeader};
+
+/// Sums over a thread's intervals.
+#[derive(Debug)]
+pub(super) struct Account {
+    own_ticks: u64,
+    own_counts: [u64; MAX_COUNTERS],
+    gaps: [u64; MAX_COUNTERS],
+    /// Nothing was counted but by the first set's counters: sums can be compared with their readings.
+    is_whole: bool,
+    /// Counters are read for units on record only.
+    for_units: bool,
+}
+
+impl Account {
+    /// Of no interval yet.
+    pub(super) fn new(header: &ThreadHeader) -> Account {
+        Account {
+            own_ticks: 0,
+            own_counts: [0; MAX_COUNTERS],
+            gaps: [0; MAX_COUNTERS],
+            is_whole: header.unrecorded_ticks == 0 || header.reads_for_units != 0,
+            for_units: header.reads_for_units != 0,
+        }
+    }
+
+    /// The next interval.
+    #[inline]
+    pub(super) fn add(&mut self, interval: &Interval<'_>) {
+        self.own_ticks = self.own_ticks.wrapping_add(interval.own_ticks);
+        self.is_whole &= interval.set == 0;
+        if interval.set != 0 {
+            return; // of other events
+        }
+        for (at, count) in interval.counts.iter().enumerate() {
+            match count {
+                // Where counters are read for units on record only, others have no counts.
+                NOT_COUNTED if self.for_units && !interval.construct.is_xu() => {}
+                NOT_COUNTED => self.gaps[at] += 1,
+                count => self.own_counts[at] = self.own_counts[at].wrapping_add(count),
+            }
+        }
+    }
+
+    /// The account, but for the process and whether the thread is a root. `events`: those that have a column; `first`: their
+    /// counters in the first event set.
+    pub(super) fn finish(
+        &self,
+        header: &ThreadHeader,
+        clock: &Clock,
+        events: &[String],
+        first: &[Option<usize>],
+    ) -> ThreadAccount {
+        let ended = header.tsc_end != 0;
+        let ticks = header.tsc_end.wrapping_sub(header.tsc_start);
+        let counts = events.iter().zip(first).filter_map(|(event, c)| {
+            let c = c.filter(|&c| c < header.counters as usize)?;
+            let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
+            let nobodys = header.unattributed[c];
+            let is_known = ended && self.is_whole && self.gaps[c] == 0 && nobodys != NOT_COUNTED;
+            Some(CountAccount {
+                event: event.clone(),
+                own: self.own_counts[c],
+                unattributed: (self.for_units)
+                    .then_some(nobodys)
+                    .filter(|&n| n != NOT_COUNTED),
+                total: is_known.then_some(total),
+                gaps: self.gaps[c],
+            })
+        });
+        ThreadAccount {
+            process: 0,
+            index: header.index,
+            tid: header.tid,
+            root: false,
+            lost: header.lost,
+            own_ticks: self.own_ticks,
+            unrecorded_ticks: header.unrecorded_ticks,
+            total_ticks: ended.then_some(ticks),
+            total_ns: ended.then(|| clock.length(ticks)),
+            counts: counts.collect(),
+        }
+    }
+}

@@ -1,0 +1,532 @@
+//! One process's records become sums.
+
+use super::super::collect::length;
+use super::super::groups::Numbers;
+use super::super::parallel::Executions;
+use super::coverage::Coverage;
+use super::pending::{Pending, Waiting as Late};
+use super::regions::Regions;
+use super::sums::{At, Key, What, Whole};
+use crate::run::clock::Clock;
+use crate::run::merge::Merge;
+use crate::run::nodes::NodeSet;
+use crate::run::streaming::StreamingProcess;
+use crate::run::survey::entry;
+use crate::run::whereabouts::{Known, NodeMap, RegionId, Whereabouts};
+use ompfuse_format::Construct;
+use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Node, Record, Step};
+use std::collections::{BTreeMap, HashMap};
+
+/// Sums of a process.
+#[derive(Debug)]
+pub(super) struct Collected {
+    pub(super) sums: Vec<(Key, Whole)>,
+    pub(super) parallel: BTreeMap<u32, Executions>,
+    pub(super) coverage: Coverage,
+    pub(super) xus: u64,
+    pub(super) unlabelled: u64,
+    /// Nodes of the units that have several parts.
+    pub(super) in_parts: Vec<u64>,
+}
+
+/// Bytes that are read before somebody is told.
+const STRETCH: usize = 8 << 20;
+/// Intervals after which is asked how many bytes were read.
+const OFTEN: usize = 1 << 16;
+
+pub(super) struct Collector<'p, 'f, 'a> {
+    process: &'p mut StreamingProcess<'f, 'a>,
+    clock: Clock,
+    columns: usize,
+    nodes: NodeMap,
+    regions: Regions,
+    pending: Pending<'a>,
+    /// By thread where its last sums are, of some kinds.
+    recent: Vec<[Option<Recent>; RECENT]>,
+    units: Units,
+    unlabelled: u64,
+}
+
+/// Places of [`Collector::recent`].
+const RECENT: usize = 4;
+
+#[derive(Debug, Clone, Copy)]
+struct Recent {
+    region: RegionId,
+    what: What,
+    at: At,
+}
+
+/// What is known of a parent.
+enum Parent {
+    /// Where it is, if there is one.
+    Is(Option<Whereabouts>),
+    NotYet,
+    Gone,
+}
+
+/// Execution units: most are one interval.
+#[derive(Debug, Default)]
+struct Units {
+    count: u64,
+    met: NodeSet,
+    /// How many parts those have that have several, by node, as a reading before this one has found.
+    in_parts: HashMap<u64, u32>,
+    /// Of some of these, the parts so far.
+    parts: HashMap<u64, Unit>,
+    /// Those that this reading has found.
+    found: HashMap<u64, u32>,
+}
+
+/// A unit in parts.
+#[derive(Debug)]
+struct Unit {
+    /// Parts that are to come.
+    left: u32,
+    region: RegionId,
+    what: What,
+    thread: u32,
+    begin: i64,
+    end: i64,
+    ticks: u64,
+    extent: u64,
+    counts: Vec<Option<u64>>,
+}
+
+impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
+    /// Reads a process's records; `None`: they are in no order. `all`: bytes of all processes.
+    pub(super) fn collect(
+        process: &'p mut StreamingProcess<'f, 'a>,
+        columns: usize,
+        all: usize,
+        waiting: &super::Waiting<'_>,
+    ) -> Option<Collected> {
+        let mut in_parts = HashMap::new();
+        loop {
+            process.begin();
+            let mut collector = Collector::new(process, columns, std::mem::take(&mut in_parts));
+            collector.read(all, waiting);
+            collector.settle();
+            let found = std::mem::take(&mut collector.units.found);
+            if found.is_empty() {
+                return collector.finish();
+            }
+            if !collector.units.in_parts.is_empty() {
+                return None; // never: they were known
+            }
+            in_parts = found;
+        }
+    }
+
+    fn new(
+        process: &'p mut StreamingProcess<'f, 'a>,
+        columns: usize,
+        in_parts: HashMap<u64, u32>,
+    ) -> Collector<'p, 'f, 'a> {
+        let clock = process.clock;
+        let headers = || process.threads.iter().map(|t| &t.found.file.header);
+        let span = |h: &ompfuse_format::record::ThreadHeader| {
+            (h.tsc_end != 0).then(|| (clock.at(h.tsc_start), clock.at(h.tsc_end)))
+        };
+        let threads = headers().map(|h| h.index as usize + 2).max().unwrap_or(0);
+        let most = 2 * process.threads.len() + 1024;
+        Collector {
+            clock,
+            columns,
+            nodes: NodeMap::new(process.bytes, threads.min(most)),
+            regions: Regions::new(headers().map(span).collect()),
+            pending: Pending::default(),
+            recent: vec![[None; RECENT]; process.threads.len()],
+            units: Units {
+                met: NodeSet::new(process.bytes / 24),
+                in_parts,
+                ..Units::default()
+            },
+            unlabelled: 0,
+            process,
+        }
+    }
+
+    fn read(&mut self, all: usize, waiting: &super::Waiting<'_>) {
+        let records: Vec<_> = (self.process.threads.iter())
+            .map(|t| t.found.file.records())
+            .collect();
+        let mut merge = Merge::new(records.into_iter(), |thread, record| {
+            self.note(thread, record);
+        });
+        let (mut since, mut left) = (0, self.process.bytes);
+        while let Some((thread, interval)) = merge.next(|thread, record| self.note(thread, record))
+        {
+            self.take(thread, interval);
+            since += 1;
+            if since == OFTEN {
+                since = 0;
+                let now = merge.left();
+                if left - now >= STRETCH {
+                    (waiting.told)((left - now) as f64 / all as f64);
+                    (waiting.release)();
+                    left = now;
+                }
+            }
+            if self.regions.is_disordered {
+                break;
+            }
+        }
+        (waiting.told)(left as f64 / all.max(1) as f64);
+        (waiting.release)();
+    }
+
+    /// What waits for nodes that nobody has recorded belongs to nothing.
+    fn settle(&mut self) {
+        while let Some(missing) = self.pending.missing() {
+            for node in missing {
+                self.resolve(node, false);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Option<Collected> {
+        let coverage = self.regions.finish();
+        let is_whole = !self.regions.is_disordered && self.process.has_names();
+        is_whole.then_some(Collected {
+            sums: self.regions.sums.into_list(),
+            parallel: self.regions.stats,
+            coverage,
+            xus: self.units.count,
+            unlabelled: self.unlabelled,
+            in_parts: self.units.in_parts.into_keys().collect(),
+        })
+    }
+
+    /// A record that is no interval.
+    fn note(
+        &mut self,
+        thread: usize,
+        record: Result<Record<'a>, ompfuse_format::record::RecordError>,
+    ) {
+        match record {
+            Ok(Record::Node(node)) if node.node != 0 => self.node(thread, &node),
+            record => self.process.threads[thread].found.note(record),
+        }
+    }
+
+    /// A node's own record.
+    fn node(&mut self, thread: usize, node: &Node) {
+        let found = &mut self.process.threads[thread].found;
+        found.node_sites.add(node.site, false);
+        if self.nodes.is_met(node.node) {
+            return;
+        }
+        match self.parent(node.parent) {
+            Parent::Is(parent) => {
+                self.enter(thread, node, parent);
+                self.resolve(node.node, true);
+            }
+            Parent::NotYet => self.pending.push(Late::Node(thread, *node)),
+            Parent::Gone => self.regions.is_disordered = true,
+        }
+    }
+
+    /// Where a parent is.
+    #[inline]
+    fn parent(&mut self, node: u64) -> Parent {
+        if node == 0 {
+            return Parent::Is(None);
+        }
+        match self.find(node) {
+            Known::Here(is) => Parent::Is(Some(is)),
+            Known::Not => Parent::NotYet,
+            Known::Gone => Parent::Gone,
+        }
+    }
+
+    fn enter(&mut self, thread: usize, node: &Node, parent: Option<Whereabouts>) {
+        if self.nodes.is_met(node.node) {
+            return;
+        }
+        let region = self.process.sites.of(node.site);
+        let above = parent.unwrap_or(Whereabouts::NOWHERE);
+        let labelled = match node.step {
+            Step::Root => true,
+            Step::Ranked | Step::TidRanked => above.labelled && region.is_known,
+            Step::Range | Step::None => above.labelled,
+        };
+        let mut inside = above.region;
+        if node.construct.is_fork() {
+            self.process.threads[thread].forks_outermost |= inside == RegionId::OUTSIDE;
+            inside = (self.regions).begin(
+                node.construct,
+                region.site,
+                node.node,
+                thread as u32,
+                above.region,
+            );
+        }
+        let is = Whereabouts {
+            region: inside,
+            labelled,
+        };
+        let regions = &self.regions;
+        (self.nodes).enter(node.node, is, |region| regions.is_alive(region));
+    }
+
+    /// Sees to what waited for a node, and for what waited for that. `came`: otherwise the node won't come.
+    #[inline]
+    fn resolve(&mut self, node: u64, came: bool) {
+        if !self.pending.is_empty() {
+            self.resolve_all(node, came);
+        }
+    }
+
+    fn resolve_all(&mut self, node: u64, came: bool) {
+        let mut next = vec![(node, came)];
+        while let Some((node, came)) = next.pop() {
+            let (more, one) = self.pending.take(node);
+            for late in more.into_iter().chain(one) {
+                let parent = match came.then(|| self.parent(node)) {
+                    None => None,
+                    Some(Parent::Is(parent)) => parent,
+                    Some(_) => {
+                        self.regions.is_disordered = true;
+                        return;
+                    }
+                };
+                match late {
+                    Late::Node(thread, node) => {
+                        self.enter(thread, &node, parent);
+                        next.push((node.node, true));
+                    }
+                    Late::Interval(thread, interval) => {
+                        if interval.node != 0 {
+                            self.enter(thread, &entry(&interval), parent);
+                            next.push((interval.node, true));
+                        }
+                        self.sum_up(thread, &interval, parent);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&mut self, node: u64) -> Known {
+        let regions = &self.regions;
+        self.nodes.find(node, |region| regions.is_alive(region))
+    }
+
+    /// The next interval.
+    #[inline]
+    fn take(&mut self, thread: usize, interval: Interval<'a>) {
+        self.process.threads[thread].add(&interval);
+        self.regions.moved_on(thread);
+        if interval.node != 0 {
+            let found = &mut self.process.threads[thread].found;
+            found.node_sites.add(interval.site, false);
+        }
+        let parent = match self.parent(interval.parent) {
+            Parent::Is(parent) => parent,
+            Parent::NotYet => return self.pending.push(Late::Interval(thread, interval)),
+            Parent::Gone => {
+                self.regions.is_disordered = true;
+                return;
+            }
+        };
+        if interval.node != 0 && !self.nodes.is_met(interval.node) {
+            self.enter(thread, &entry(&interval), parent);
+            self.resolve(interval.node, true);
+        }
+        self.sum_up(thread, &interval, parent);
+    }
+
+    /// Adds up an interval. `parent`: where it happened; `None`: that isn't known.
+    fn sum_up(&mut self, thread: usize, i: &Interval<'a>, parent: Option<Whereabouts>) {
+        let around = parent.unwrap_or(Whereabouts::NOWHERE);
+        let what = (self.process.sites.of(i.site).site, i.construct);
+        let own = match i.node {
+            0 => None,
+            node => match self.find(node) {
+                Known::Here(is) => Some(is),
+                _ => {
+                    self.regions.is_disordered = true;
+                    return;
+                }
+            },
+        };
+        let (begin, end) = (self.clock.at(i.t0), self.clock.at(i.t1));
+        if i.construct.is_xu() {
+            let is_labelled = match own {
+                Some(own) => own.labelled,
+                None => around.labelled && i.construct != Construct::Task,
+            };
+            return self.unit(thread, i, what, around.region, (begin, end), is_labelled);
+        }
+        let numbers = Numbers {
+            own_ns: self.clock.length(i.own_ticks),
+            wall_ns: length(begin, end),
+            extent: match i.construct.is_exclusive() {
+                true => self.clock.length(i.extent),
+                false => i.extent,
+            },
+        };
+        let own_ns = numbers.own_ns;
+        let at = self.add(thread, i, what, around.region, &numbers);
+        let region = self.regions.get(around.region);
+        // What each thread of a team meets by itself is one instance, and so is the code outside of everything.
+        let is_shared = match i.parent {
+            0 => i.step == Step::Root,
+            parent => region.node == parent,
+        };
+        match is_shared && own.is_some_and(|own| own.labelled) {
+            true => region.sums.count_shared(at, i.step, i.index),
+            false => region.sums.count(at),
+        }
+        let of_thread = thread as u32;
+        match i.construct {
+            c if c.is_fork() => {
+                let id = own.map(|own| own.region);
+                (self.regions).join(id, (what.0, around.region), of_thread, i, (begin, end));
+            }
+            c if c.is_part() => self.regions.part(around.region, of_thread, begin, end),
+            Construct::Program => {
+                let header = &self.process.threads[thread].found.file.header;
+                // Workers' waits are made of these.
+                let is_whole = (i.t0, i.t1) == (header.tsc_start, header.tsc_end);
+                self.regions.is_disordered |= !is_whole;
+            }
+            _ => (self.regions).executed(around.region, of_thread, (begin, end), own_ns),
+        }
+    }
+
+    fn unit(
+        &mut self,
+        thread: usize,
+        i: &Interval<'a>,
+        what: What,
+        around: RegionId,
+        (begin, end): (i64, i64),
+        is_labelled: bool,
+    ) {
+        let is_first = i.node == 0 || self.units.met.insert(i.node);
+        self.units.count += u64::from(is_first);
+        self.unlabelled += u64::from(is_first && !is_labelled);
+        // A task has iterations if a taskloop made it.
+        let iterates = matches!(i.construct, Construct::Range | Construct::Task);
+        let extent = if iterates { i.extent } else { 0 };
+        let parts = match self.units.in_parts.is_empty() {
+            true => None,
+            false => self.units.in_parts.get(&i.node).copied(),
+        };
+        if let Some(parts) = parts {
+            let counts = self.counts(i);
+            let unit = self.units.parts.entry(i.node).or_insert_with(|| Unit {
+                left: parts,
+                region: around,
+                what,
+                thread: thread as u32,
+                begin,
+                end,
+                ticks: 0,
+                extent,
+                counts: vec![Some(0); counts.len()],
+            });
+            if begin < unit.begin {
+                (unit.begin, unit.thread) = (begin, thread as u32);
+            }
+            unit.end = unit.end.max(end);
+            unit.ticks = unit.ticks.wrapping_add(i.own_ticks);
+            for (total, count) in unit.counts.iter_mut().zip(counts) {
+                *total = total.and_then(|t| Some(t.wrapping_add(count?)));
+            }
+            unit.left = unit.left.saturating_sub(1);
+            if unit.left == 0
+                && let Some(unit) = self.units.parts.remove(&i.node)
+            {
+                self.add_unit(unit);
+            }
+            return;
+        }
+        if !is_first {
+            *self.units.found.entry(i.node).or_insert(1) += 1;
+        }
+        let numbers = Numbers {
+            own_ns: self.clock.length(i.own_ticks),
+            wall_ns: length(begin, end),
+            extent,
+        };
+        let at = self.add(thread, i, what, around, &numbers);
+        self.regions.get(around).sums.count(at);
+        if i.construct == Construct::Task {
+            (self.regions).executed(around, thread as u32, (begin, end), numbers.own_ns);
+        }
+    }
+
+    /// A unit whose parts have all come.
+    fn add_unit(&mut self, unit: Unit) {
+        if !self.regions.is_alive(unit.region) {
+            self.regions.is_disordered = true;
+            return;
+        }
+        let numbers = Numbers {
+            own_ns: self.clock.length(unit.ticks),
+            wall_ns: length(unit.begin, unit.end),
+            extent: unit.extent,
+        };
+        let sums = &mut self.regions.get(unit.region).sums;
+        let at = sums.find(unit.what, unit.thread, self.columns);
+        sums.add(at, &numbers, |column| unit.counts[column]);
+        sums.count(at);
+        if unit.what.1 == Construct::Task {
+            let span = (unit.begin, unit.end);
+            (self.regions).executed(unit.region, unit.thread, span, numbers.own_ns);
+        }
+    }
+
+    /// An interval's counts, by column.
+    fn counts(&self, i: &Interval<'_>) -> Vec<Option<u64>> {
+        let counts: Vec<u64> = i.counts.iter().collect();
+        let counters = self.process.counters(i.set);
+        let count = |column: usize| of_column(&counts, counters, column);
+        (0..self.columns).map(count).collect()
+    }
+
+    /// Adds an interval to the sums of a region.
+    #[inline]
+    fn add(
+        &mut self,
+        thread: usize,
+        i: &Interval<'_>,
+        what: What,
+        region: RegionId,
+        numbers: &Numbers,
+    ) -> At {
+        let sums = &mut self.regions.get(region).sums;
+        let recent = &mut self.recent[thread][(what.0 as usize ^ what.1 as usize) % RECENT];
+        let at = match recent {
+            Some(known) if known.region == region && known.what == what => known.at,
+            _ => {
+                let at = sums.find(what, thread as u32, self.columns);
+                *recent = Some(Recent { region, what, at });
+                at
+            }
+        };
+        if self.columns == 0 {
+            sums.add(at, numbers, |_| None);
+            return at;
+        }
+        let mut counts = [0; MAX_COUNTERS];
+        let len = i.counts.iter().len();
+        (counts.iter_mut().zip(i.counts.iter())).for_each(|(to, count)| *to = count);
+        let counters = self.process.counters(i.set);
+        sums.add(at, numbers, |column| {
+            of_column(&counts[..len], counters, column)
+        });
+        at
+    }
+}
+
+/// A column's count among those of an interval. A thread can have fewer counters than its process: then it has none of that event.
+#[inline]
+fn of_column(counts: &[u64], counters: Option<&[Option<usize>]>, column: usize) -> Option<u64> {
+    let counter = counters?.get(column).copied().flatten()?;
+    counts.get(counter).copied().filter(|&c| c != NOT_COUNTED)
+}

@@ -1,0 +1,322 @@
+//! Executions of parallel regions while they go on: each becomes sums soon after its end, so that memory is what goes on at a time
+//! needs, however many there are.
+
+use super::super::parallel::{Executions, Instance, Part, ThreadKey};
+use super::coverage::Coverage;
+use super::sums::{AllSums, InRegion};
+use crate::run::whereabouts::RegionId;
+use ompfuse_format::Construct;
+use ompfuse_format::record::Interval;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+/// Regions that have ended wait until so many others have: what threads record at the same moment may come in any order.
+const WAITING: usize = 16;
+
+/// Those that go on or have just ended; the first place is what is in no region.
+#[derive(Debug)]
+pub(super) struct Regions {
+    list: Vec<Region>,
+    /// Places that are free.
+    free: Vec<u32>,
+    /// Ended, in the order of their ends.
+    ended: VecDeque<u32>,
+    /// By thread: what it has forked and not joined, and what must have ended since it has forked another one.
+    forked: Vec<Forked>,
+    /// By site: sums that are empty, with all that they were made of.
+    spare: HashMap<u32, Vec<InRegion>>,
+    begun: u64,
+    /// By record's site: sums, and by thread the time in which workers had nothing to do.
+    pub(super) stats: BTreeMap<u32, Executions>,
+    pub(super) sums: AllSums,
+    /// By thread its begin and end, as far as they are known.
+    spans: Vec<Option<(i64, i64)>>,
+    /// Records came in an order that can't be.
+    pub(super) is_disordered: bool,
+}
+
+#[derive(Debug, Default)]
+struct Forked {
+    open: Vec<RegionId>,
+    over: Vec<RegionId>,
+}
+
+/// An execution.
+#[derive(Debug)]
+pub(super) struct Region {
+    generation: u32,
+    is_alive: bool,
+    /// In the order of their begins.
+    number: u64,
+    pub(super) node: u64,
+    construct: Construct,
+    site: u32,
+    around: RegionId,
+    thread: u32,
+    /// The fork and its join are on record.
+    is_recorded: bool,
+    instance: Instance,
+    /// The end of what was executed after a thread's part.
+    tail_until: i64,
+    pub(super) sums: InRegion,
+    /// Outermost regions on record that were executed in it.
+    inside: Coverage,
+}
+
+impl Region {
+    fn new(construct: Construct, site: u32, node: u64) -> Region {
+        Region {
+            generation: 0,
+            is_alive: true,
+            number: 0,
+            node,
+            construct,
+            site,
+            around: RegionId::OUTSIDE,
+            thread: 0,
+            is_recorded: false,
+            instance: Instance::default(),
+            tail_until: i64::MIN,
+            sums: InRegion::default(),
+            inside: Coverage::default(),
+        }
+    }
+}
+
+impl Regions {
+    /// `spans`: begin and end of each thread that has ended in an orderly way.
+    pub(super) fn new(spans: Vec<Option<(i64, i64)>>) -> Regions {
+        Regions {
+            list: vec![Region::new(Construct::Program, u32::MAX, 0)],
+            free: vec![],
+            ended: VecDeque::new(),
+            forked: spans.iter().map(|_| Forked::default()).collect(),
+            spare: HashMap::new(),
+            begun: 0,
+            stats: BTreeMap::new(),
+            sums: AllSums::default(),
+            spans,
+            is_disordered: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_alive(&self, id: RegionId) -> bool {
+        let region = &self.list[id.slot as usize];
+        region.generation == id.generation && region.is_alive
+    }
+
+    #[inline]
+    pub(super) fn get(&mut self, id: RegionId) -> &mut Region {
+        &mut self.list[id.slot as usize]
+    }
+
+    /// A construct that forks has been met by a thread.
+    pub(super) fn begin(
+        &mut self,
+        construct: Construct,
+        site: u32,
+        node: u64,
+        thread: u32,
+        around: RegionId,
+    ) -> RegionId {
+        let slot = self.free.pop().unwrap_or(self.list.len() as u32);
+        let generation = self.list.get(slot as usize).map_or(0, |r| r.generation + 1);
+        let id = RegionId { slot, generation };
+        self.begun += 1;
+        let region = Region {
+            generation,
+            number: self.begun,
+            around,
+            thread,
+            sums: self
+                .spare
+                .get_mut(&site)
+                .and_then(Vec::pop)
+                .unwrap_or_default(),
+            ..Region::new(construct, site, node)
+        };
+        match self.list.get_mut(slot as usize) {
+            Some(place) => *place = region,
+            None => self.list.push(region),
+        }
+        // A thread is in one of several regions at a time: those before have ended, on record or not.
+        let list = &self.list;
+        if let Some(forked) = self.forked.get_mut(thread as usize) {
+            let is_over = |r: &RegionId| list[r.slot as usize].around == around;
+            forked
+                .over
+                .extend(forked.open.iter().copied().filter(is_over));
+            forked.open.retain(|r| !is_over(r));
+            forked.open.push(id);
+        }
+        id
+    }
+
+    /// A thread has recorded another interval: what it has forked before has ended by then.
+    #[inline]
+    pub(super) fn moved_on(&mut self, thread: usize) {
+        if self.forked[thread].over.is_empty() {
+            return;
+        }
+        for id in std::mem::take(&mut self.forked[thread].over) {
+            if self.is_alive(id) && !self.list[id.slot as usize].is_recorded {
+                self.end(id);
+            }
+        }
+    }
+
+    fn end(&mut self, id: RegionId) {
+        self.ended.push_back(id.slot);
+        if self.ended.len() > WAITING
+            && let Some(slot) = self.ended.pop_front()
+        {
+            self.give_up(slot);
+        }
+    }
+
+    /// A fork and its join: of a region, if it has a node.
+    pub(super) fn join(
+        &mut self,
+        id: Option<RegionId>,
+        (site, around): (u32, RegionId),
+        thread: u32,
+        i: &Interval<'_>,
+        (fork, join): (i64, i64),
+    ) {
+        // A region in a team of a league is not nested in another one.
+        let nested = around != RegionId::OUTSIDE
+            && self.list[around.slot as usize].construct == Construct::Parallel;
+        let of = |instance: &mut Instance| {
+            (instance.fork, instance.join) = (fork, join);
+            (instance.team, instance.nested) = (i.extent, nested);
+            instance.site = site;
+            instance.master = (0, thread);
+        };
+        let Some(id) = id else {
+            let mut instance = Instance {
+                last: i64::MIN,
+                ..Instance::default()
+            };
+            of(&mut instance);
+            self.list[around.slot as usize].inside.add(fork, join);
+            return self.add(site, &instance);
+        };
+        if let Some(forked) = self.forked.get_mut(thread as usize) {
+            forked.open.retain(|r| *r != id);
+        }
+        let region = &mut self.list[id.slot as usize];
+        if region.is_recorded || region.tail_until > join {
+            self.is_disordered = true;
+            return;
+        }
+        region.is_recorded = true;
+        of(&mut region.instance);
+        self.end(id);
+    }
+
+    /// A thread's part of a region has ended.
+    pub(super) fn part(&mut self, id: RegionId, thread: u32, begin: i64, end: i64) {
+        if id == RegionId::OUTSIDE {
+            return;
+        }
+        let key: ThreadKey = (0, thread);
+        let region = self.get(id);
+        let instance = &mut region.instance;
+        let is_first = instance.members == 0;
+        instance.members += 1;
+        instance.last = if is_first {
+            end
+        } else {
+            instance.last.max(end)
+        };
+        match instance.parts.iter_mut().find(|p| p.thread == key) {
+            // One thread may execute several teams of a league, one after the other.
+            Some(part) => {
+                (part.begin, part.end) = (part.begin.min(begin), part.end.max(end));
+                part.tail_ns = 0; // it has begun before this end
+            }
+            None => instance.parts.push(Part {
+                thread: key,
+                begin,
+                end,
+                tail_ns: 0,
+            }),
+        }
+    }
+
+    /// Something that a thread has executed in a region: maybe after its part.
+    #[inline]
+    pub(super) fn executed(&mut self, id: RegionId, thread: u32, span: (i64, i64), own_ns: u64) {
+        let region = &mut self.list[id.slot as usize];
+        if region.instance.parts.is_empty() {
+            return;
+        }
+        let (begin, end) = span;
+        let is_late = region.is_recorded && end > region.instance.join;
+        let key: ThreadKey = (0, thread);
+        let parts = &mut region.instance.parts;
+        let part = parts.iter_mut().find(|p| p.thread == key);
+        if let Some(part) = part.filter(|p| begin >= p.end && !is_late) {
+            part.tail_ns += own_ns;
+            region.tail_until = region.tail_until.max(end);
+            region.instance.last = region.instance.last.max(end);
+        }
+    }
+
+    /// What goes on has ended with the process. Returns the time in outermost regions on record.
+    pub(super) fn finish(&mut self) -> Coverage {
+        let mut alive: Vec<u32> = (1..self.list.len() as u32).collect();
+        alive.retain(|&slot| self.list[slot as usize].is_alive);
+        alive.sort_by_key(|&slot| self.list[slot as usize].number);
+        // Inner ones first.
+        for slot in alive.into_iter().rev() {
+            self.give_up(slot);
+        }
+        let outside = &mut self.list[0];
+        outside.sums.give(&mut self.sums, None);
+        std::mem::take(&mut outside.inside)
+    }
+
+    /// An execution becomes sums.
+    fn give_up(&mut self, slot: u32) {
+        let region = &mut self.list[slot as usize];
+        if !region.is_alive {
+            return;
+        }
+        region.is_alive = false;
+        let (site, around, is_recorded) = (region.site, region.around, region.is_recorded);
+        let mut inside = std::mem::take(&mut region.inside);
+        let mut sums = std::mem::take(&mut region.sums);
+        let instance = std::mem::take(&mut region.instance);
+        let (thread, generation) = (region.thread, region.generation);
+        sums.give(&mut self.sums, is_recorded.then_some(site));
+        self.spare.entry(site).or_default().push(sums);
+        if is_recorded {
+            inside = Coverage::default();
+            inside.add(instance.fork, instance.join);
+            self.add(site, &instance);
+        }
+        match self.is_alive(around) {
+            true => self.list[around.slot as usize].inside.absorb(inside),
+            // It is in another one, or in what was in none.
+            false => self.is_disordered = true,
+        }
+        let id = RegionId { slot, generation };
+        if let Some(forked) = self.forked.get_mut(thread as usize) {
+            forked.open.retain(|r| *r != id);
+        }
+        self.free.push(slot);
+    }
+
+    fn add(&mut self, site: u32, instance: &Instance) {
+        let (stat, workers) = self.stats.entry(site).or_default();
+        stat.add(instance);
+        for part in &instance.parts {
+            if part.thread != instance.master
+                && let Some(&Some(span)) = self.spans.get(part.thread.1 as usize)
+            {
+                *workers.entry(part.thread.1).or_default() += part.waiting(instance, span);
+            }
+        }
+    }
+}

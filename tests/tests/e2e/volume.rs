@@ -1,0 +1,177 @@
+//! Very many units: what a report and a combination need for them, how they end, and how recording ends before it fills the disk.
+
+use ompfuse_tests::fixture::Fixture;
+use ompfuse_tests::{command, compile, process, repository, table};
+use serde_json::Value;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program of `tests/sources/volume.c`.
+fn program(folder: &Path) -> PathBuf {
+    let path = folder.join("volume");
+    let source = repository().join("tests/sources/volume.c");
+    assert!(
+        compile::files(&[source], &path, "gcc -O2 -g -fopenmp"),
+        "gcc is always there"
+    );
+    path
+}
+
+/// Records `kind` with so many of it by two threads; the run, and what was said.
+fn record(folder: &Path, kind: &str, number: &str, options: &[&str]) -> (PathBuf, process::Output) {
+    let out = folder.join(format!("{kind}-{number}"));
+    let mut record = command::with_threads(2);
+    record.args(["record", "--events", "none"]).args(options);
+    record.arg("-o").args([&out, Path::new("--")]);
+    record.arg(program(folder)).args([kind, number]);
+    let said = process::run(&mut record).ok("record");
+    (out.join("run-0001"), said)
+}
+
+/// The report of a run or profile as JSON, made in so much memory (of data, in bytes).
+fn report(of: &Path, limit: u64) -> Value {
+    let mut report = Command::new("prlimit");
+    report.arg(format!("--data={limit}")).arg(command::path());
+    process::clean(&mut report, 2).env("RAYON_NUM_THREADS", "2");
+    report.args(["report", "--format", "json"]).arg(of);
+    let said = process::run(&mut report).ok("report");
+    serde_json::from_slice(&said.stdout).expect("JSON")
+}
+
+/// Executions of a region's kind in a report.
+fn executions(report: &Value, construct: &str, key: &str) -> u64 {
+    let regions = report["regions"].as_array().expect("a list of regions");
+    let of = regions.iter().filter(|r| r["construct"] == construct);
+    of.map(|r| r[key].as_u64().expect("a number")).sum()
+}
+
+/// Four times as many units need no more memory: a table of the larger ones would be ten times as large.
+#[test]
+fn a_report_needs_no_memory_for_units() {
+    const LIMIT: u64 = 24 << 20;
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    for ranges in [250_000, 1_000_000] {
+        let (run, _) = record(folder.path(), "loop", &ranges.to_string(), &[]);
+        let report = report(&run, LIMIT);
+        assert_eq!(executions(&report, "loop", "xus"), ranges);
+        assert_eq!(executions(&report, "loop", "executions"), 1);
+    }
+    // fib(n) makes 2 (fib(n + 1) - 1) tasks.
+    for (levels, tasks) in [("22", 57_312), ("25", 242_784)] {
+        let (run, _) = record(folder.path(), "tasks", levels, &[]);
+        assert_eq!(executions(&report(&run, LIMIT), "task", "xus"), tasks);
+    }
+    for regions in [20_000, 80_000] {
+        let (run, _) = record(folder.path(), "regions", &regions.to_string(), &[]);
+        let report = report(&run, LIMIT);
+        assert_eq!(executions(&report, "parallel", "executions"), regions);
+        assert_eq!(executions(&report, "loop", "xus"), 2 * regions);
+    }
+}
+
+/// What is summed up while records are read is what a table of all of them adds up to, as the profile has it.
+#[test]
+fn a_report_of_a_run_is_that_of_its_profile() {
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    for name in [
+        "knapsack", "loops", "tasking", "teams", "taskloop", "ordered",
+    ] {
+        let fixture = Fixture::open(name);
+        for compiler in ["gcc", "clang"] {
+            let builds = fixture.ordinary_builds(compiler);
+            let Some(build) = builds.last() else { continue };
+            let at = folder.path().join(format!("{name}-{compiler}"));
+            std::fs::create_dir(&at).expect("a new folder");
+            let patched = table::patch(build, &at, &[]);
+            for options in [&["--events", "task-clock"][..], &["--events", "none"]] {
+                let out = at.join(options[1]);
+                table::record(&patched, &[], 3, &out, options).ok("record");
+                let run = table::runs(&out).pop().expect("a run was recorded");
+                let profile = at.join(format!("{}.parquet", options[1]));
+                let mut combine = command::with_threads(2);
+                combine.args(["combine", "--memory", "1T", "-o"]);
+                process::run(combine.args([&profile, &run])).ok("combine");
+                let (streamed, tables) = (report(&run, 1 << 40), report(&profile, 1 << 40));
+                assert!(streamed == tables, "{name}, {compiler}, {options:?}");
+            }
+        }
+    }
+}
+
+/// SIGINT ends what takes long at once, and leaves nothing.
+#[test]
+fn an_interrupt_ends_it_and_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    let (run, _) = record(folder.path(), "loop", "2000000", &[]);
+    let profile = folder.path().join("profile.parquet");
+    let (report, combine) = ([Path::new("report"), &run], [Path::new("combine"), &run]);
+    let output = [Path::new("-o"), &profile];
+    let all: [(&[&Path], &[&Path]); 2] = [(&report, &[]), (&combine, &output)];
+    let before = std::fs::read_dir(folder.path()).expect("a folder").count();
+    for (args, more) in all {
+        for memory in ["1T", "40M"] {
+            let mut command = command::with_threads(2);
+            command.args(args).args(more).args(["--memory", memory]);
+            let mut child = (command.stdout(Stdio::piped()).stderr(Stdio::null()))
+                .spawn()
+                .expect("the command starts");
+            std::thread::sleep(Duration::from_millis(60));
+            let id = child.id().to_string();
+            let begin = Instant::now();
+            process::run(Command::new("kill").args(["-INT", &id])).ok("kill");
+            let status = child.wait().expect("it ends");
+            let took = begin.elapsed();
+            assert!(!status.success(), "{args:?}: it was faster than the test");
+            assert!(took < Duration::from_secs(2), "{args:?}: {took:?}");
+            let mut said = String::new();
+            let stdout = child.stdout.as_mut().expect("a pipe");
+            stdout.read_to_string(&mut said).expect("text");
+            assert_eq!(said, "");
+        }
+    }
+    let after = std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(after, before, "nothing half-written");
+}
+
+/// Recording ends at a size, the program goes on, and the report says so first.
+#[test]
+fn recording_ends_before_the_program_at_a_size() {
+    const FIRST: u64 = 100_000;
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    let number = FIRST.to_string();
+    let (run, said) = record(folder.path(), "pause", &number, &["--max-size", "1M"]);
+    assert_eq!(
+        said.text(),
+        format!("{}\n", 31 * FIRST),
+        "the program's own"
+    );
+    let errors = said.errors();
+    assert!(
+        errors.contains("recording ends, the program goes on"),
+        "{errors}"
+    );
+    let header = std::fs::read(run.join("run.json")).expect("a header");
+    let header: Value = serde_json::from_slice(&header).expect("JSON");
+    let ended_at = header["ended_at_bytes"].as_u64().expect("the mark");
+    assert!(ended_at >= 1 << 20, "{ended_at}");
+    // A stage of each thread is written after that, at most: some thousand ranges of 3 million.
+    let json = report(&run, 1 << 40);
+    let ranges = executions(&json, "loop", "xus");
+    assert!((FIRST..FIRST + 10_000).contains(&ranges), "{ranges}");
+    assert_eq!(executions(&json, "loop", "executions"), 1);
+    assert_eq!(executions(&json, "parallel", "executions"), 1);
+    assert_eq!(json["runs"][0]["lost_records"], 0);
+    for account in json["accounting"].as_array().expect("a list of threads") {
+        assert_eq!(account["balanced"], true, "{account}");
+    }
+    let text = command::ok([Path::new("report"), &run]).text();
+    let first = text.find("recording ended").expect("it is said");
+    assert!(text.find("lost").is_none_or(|at| at > first), "{text}");
+    // Without that option nothing is said, since the disk has room.
+    let (run, said) = record(folder.path(), "loop", &number, &[]);
+    assert!(!said.errors().contains("--max-size"), "{said:?}");
+    let header = std::fs::read_to_string(run.join("run.json")).expect("a header");
+    assert!(!header.contains("ended_at_bytes"));
+}
