@@ -230,8 +230,37 @@ fn of_region(region: &Region, all: &BTreeSet<u32>) -> Option<RegionRanks> {
     })
 }
 
-/// What is said of a rank that did not end as it should.
-pub fn end(rank: &RankEnd) -> Option<String> {
+/// What is said of ranks that did not end as they should: a line each, and one for all that never came.
+pub fn ends(ranks: &[RankEnd]) -> Vec<String> {
+    let mut lines: Vec<String> = ranks.iter().filter_map(end).collect();
+    let missing = ranks.iter().filter(|r| r.state == RankState::Missing);
+    let missing: Vec<u32> = missing.map(|r| r.rank).collect();
+    if !missing.is_empty() {
+        let (word, it) = match missing.len() {
+            1 => ("rank", "it"),
+            _ => ("ranks", "them"),
+        };
+        lines.push(format!(
+            "not recorded: {word} {}, since the launcher has started no ompfuse for {it} in this folder",
+            listed(&missing)
+        ));
+    }
+    lines
+}
+
+/// Numbers in ascending order, with a dash for what follows each other.
+fn listed(numbers: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for run in numbers.chunk_by(|a, b| a + 1 == *b) {
+        match run {
+            [first, .., last] if run.len() > 2 => parts.push(format!("{first}-{last}")),
+            few => parts.extend(few.iter().map(u32::to_string)),
+        }
+    }
+    parts.join(", ")
+}
+
+fn end(rank: &RankEnd) -> Option<String> {
     let number = rank.rank;
     match rank.state {
         RankState::Ended(Exit::Code(0)) => None,
@@ -245,27 +274,24 @@ pub fn end(rank: &RankEnd) -> Option<String> {
             "rank {number}: the command that recorded it was killed"
         )),
         RankState::GoesOn => Some(format!("rank {number}: its end was not waited for")),
-        RankState::Missing => Some(format!(
-            "rank {number} was not recorded: its launcher has started no ompfuse for it in this folder"
-        )),
+        RankState::Missing => None,
     }
 }
 
 /// What is said of ranks beside their numbers.
 pub(crate) fn notes(summary: &Summary, mpi: &Mpi) -> Vec<String> {
     let told = summary.runs.first().map_or(&[][..], |run| &run.ranks);
-    let mut notes: Vec<String> = told.iter().filter_map(end).collect();
-    let is_told = |rank: &u32| told.iter().any(|t| t.rank == *rank && end(t).is_some());
-    let silent: Vec<String> = (mpi.missing.iter())
-        .filter(|rank| !is_told(rank))
-        .map(u32::to_string)
-        .collect();
+    let mut notes = ends(told);
+    let did_well = RankState::Ended(Exit::Code(0));
+    let is_told = |rank: &u32| told.iter().any(|t| t.rank == *rank && t.state != did_well);
+    let silent = mpi.missing.iter().filter(|rank| !is_told(rank));
+    let silent: Vec<u32> = silent.copied().collect();
     if let [_, rest @ ..] = &silent[..] {
         let word = if rest.is_empty() { "rank" } else { "ranks" };
         let size = mpi.size.unwrap_or(0);
         notes.push(format!(
             "of {word} {} of {size} nothing is on record",
-            silent.join(", ")
+            listed(&silent)
         ));
     }
     notes
@@ -310,12 +336,26 @@ mod tests {
                 "rank 3 ended with status 7",
             ),
             (RankState::Killed, "rank 3: the command"),
-            (RankState::Missing, "rank 3 was not recorded"),
         ] {
             assert!(
                 said(state).is_some_and(|s| s.starts_with(text)),
                 "{state:?}"
             );
         }
+    }
+
+    #[test]
+    fn ranks_that_never_came_share_a_line() {
+        let missing = |rank| RankEnd {
+            rank,
+            host: None,
+            state: RankState::Missing,
+            duration_s: None,
+        };
+        let lines = ends(&[1, 2, 3, 4, 7, 9, 10].map(missing));
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("not recorded: ranks 1-4, 7, 9, 10, "));
+        assert!(ends(&[missing(3)])[0].starts_with("not recorded: rank 3, "));
+        assert!(ends(&[]).is_empty());
     }
 }

@@ -349,7 +349,7 @@ impl Recorder<'_> {
             let run = run.display();
             format!("{what} in {run} (disk full, a limit, or out of reach)")
         });
-        let ranks = ranks.iter().filter_map(ompfuse_report::ranks::end);
+        let ranks = ompfuse_report::ranks::ends(ranks);
         for message in reasons.chain(stopped).chain(losses).chain(ranks) {
             if self.told.insert(message.clone()) {
                 note(message);

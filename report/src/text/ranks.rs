@@ -59,7 +59,7 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         _ => String::new(),
     };
     let title = format!("{}{of} MPI ranks", mpi.ranks.len());
-    let explanation = "time in regions; serial: outside, MPI included; imbal.: of its threads";
+    let explanation = "in regions; serial: outside, with MPI; imbal.: of its threads";
     let mut text = format!("{}  {}\n", paint.bold(&title), paint.dim(explanation));
     text.push_str(&table(&columns, rows, paint));
     if left_out > 0 {

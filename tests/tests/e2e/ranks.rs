@@ -295,7 +295,7 @@ fn ranks_of_slurm() {
     for note in [
         "rank 1 ended with status 5",
         "rank 2: the command that recorded it was killed",
-        "rank 3 was not recorded",
+        "not recorded: rank 3, since",
     ] {
         assert!(notes.contains(note), "{note}: {notes}");
         assert!(said.errors().contains(note), "{note}: {said:?}");
