@@ -91,7 +91,7 @@ pub(crate) struct Row {
     share: f64,
     /// Share of its own time that is waiting and runtime library.
     wait_share: f64,
-    /// By how much the busiest thread's work is above the average, as a share of the former.
+    /// `max / mean - 1` of the threads' work, as `report` has it.
     imbalance: f64,
     /// Threads that worked in it.
     threads: usize,

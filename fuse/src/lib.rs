@@ -16,6 +16,7 @@
 //! * [`evaluate`]: how good a combined profile is.
 //! * [`live`]: a run while it goes on.
 //! * [`names`]: functions' names as people know them.
+//! * [`spread`]: how evenly work is spread over threads.
 //! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
 //! * [`summary`]: what reports need beside the XUs.
 //! * [`profile`]: XUs and summary together; the Parquet file.
@@ -30,6 +31,7 @@ pub mod names;
 pub mod plan;
 pub mod profile;
 pub mod run;
+pub mod spread;
 pub mod summary;
 pub mod table;
 #[cfg(any(test, feature = "test-support"))]

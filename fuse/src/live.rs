@@ -3,7 +3,9 @@
 //! [`Live::read`] takes what has come in a thread's file since the last time ([`Live::offset`]), so that every record is
 //! looked at once.
 
+use crate::spread;
 use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
 use ompfuse_format::record::{
     Interval, NO_SITE, NOT_COUNTED, Record, RecordError, Records, ThreadHeader, USER_MODULE,
     split_site,
@@ -20,9 +22,9 @@ pub struct LiveRegion {
     pub entered: u64,
     /// Execution units (their parts, where they have several).
     pub xus: u64,
-    /// Ticks of its own, waiting excluded, by thread.
+    /// Ticks of work, by thread (see [`Charge`]).
     pub work: BTreeMap<usize, u64>,
-    /// Ticks of waiting and in the runtime library.
+    /// Ticks of waiting and in the OpenMP runtime.
     pub wait: u64,
     /// Own counts by event, of the intervals that have one.
     pub counts: BTreeMap<String, u64>,
@@ -30,24 +32,17 @@ pub struct LiveRegion {
 
 impl LiveRegion {
     fn add(&mut self, thread: usize, i: &Interval<'_>, events: &[Option<String>]) {
-        let own = i.own_ticks;
-        match i.construct {
-            c if c.is_wait() || matches!(c, Construct::Dispatch | Construct::TaskCreate) => {
-                self.wait += own;
-            }
-            c => {
-                let waited = if c.is_exclusive() {
-                    i.extent.min(own)
-                } else {
-                    0
-                };
-                self.wait += waited;
-                *self.work.entry(thread).or_default() += own - waited;
-                self.xus += u64::from(c.is_xu());
-                // A thread's part of a region is not another entry.
-                self.entered += u64::from(!c.is_xu() && !c.is_part());
-            }
+        let construct = i.construct;
+        let split = construct.split(i.own_ticks, i.extent);
+        self.wait += split.wait + split.runtime;
+        if construct.charges_to() == Charge::Work {
+            *self.work.entry(thread).or_default() += split.work;
         }
+        self.xus += u64::from(construct.is_xu());
+        // A thread's part of a region is not another entry, nor is what goes on inside of one.
+        let is_inside = matches!(construct, Construct::Dispatch | Construct::TaskCreate);
+        let is_entry = !(construct.is_xu() || construct.is_part());
+        self.entered += u64::from(is_entry && !is_inside && !construct.is_wait());
         for (name, count) in events.iter().zip(i.counts.iter()) {
             if let Some(name) = name
                 && count != NOT_COUNTED
@@ -62,14 +57,10 @@ impl LiveRegion {
         self.wait + self.work.values().sum::<u64>()
     }
 
-    /// By how much the thread with the most work has more than the average, as a share of the former.
+    /// See [`spread::imbalance`].
     pub fn imbalance(&self) -> f64 {
-        let most = self.work.values().copied().max().unwrap_or(0);
-        if most == 0 {
-            return 0.0;
-        }
-        let mean = self.work.values().sum::<u64>() as f64 / self.work.len() as f64;
-        1.0 - mean / most as f64
+        let work: Vec<u64> = self.work.values().copied().collect();
+        spread::imbalance(&work)
     }
 
     /// What came since an earlier state.
@@ -226,13 +217,13 @@ mod tests {
         read(&mut live, 0, &records);
         read(&mut live, 3, &interval(Construct::Range, 30, 0, 1));
         let all = &live.regions[&(0, 6)];
-        assert_eq!((all.xus, all.entered, all.wait), (2, 1, 9));
-        assert_eq!(all.work, BTreeMap::from([(0, 14), (1, 30)]));
+        assert_eq!((all.xus, all.entered, all.wait), (2, 1, 13));
+        assert_eq!(all.work, BTreeMap::from([(0, 10), (1, 30)]));
         assert_eq!(
             all.counts,
             BTreeMap::from([("a".into(), 10), ("b".into(), 10)])
         );
-        assert!((all.imbalance() - (1.0 - 22.0 / 30.0)).abs() < 1e-9);
+        assert!((all.imbalance() - 0.5).abs() < 1e-9);
         let since = all.since(&before);
         assert_eq!((since.xus, since.ticks(), live.threads()), (1, 43, 2));
         assert_eq!(LiveRegion::default().imbalance(), 0.0);

@@ -11,6 +11,8 @@ use ompfuse_format::site::{HexAddress, Source};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+pub use ompfuse_format::construct::OverheadClass as Class;
+
 /// A report. Times in seconds. What was not measured is absent or null, never 0.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -261,30 +263,6 @@ pub struct Serial {
     pub events: BTreeMap<String, u64>,
 }
 
-/// Class of overhead, after ompP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Class {
-    /// Barriers, taskwait, entering critical sections and locks, atomics, flush.
-    Synchronization,
-    /// Waiting at the end of parallel regions and work-sharing for slower threads.
-    Imbalance,
-    /// Waiting because there was not enough to do: single, too few sections.
-    LimitedParallelism,
-    /// Starting and ending threads' parts, creating tasks, fetching ranges.
-    Management,
-}
-
-impl Class {
-    /// Every class in the order of tables.
-    pub const ALL: [Class; 4] = [
-        Class::Synchronization,
-        Class::Imbalance,
-        Class::LimitedParallelism,
-        Class::Management,
-    ];
-}
-
 /// A parallel region's overheads. The basis is the time that its threads are bound to it: fork to join times team size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ParallelOverhead {
@@ -318,7 +296,7 @@ pub struct ParallelOverhead {
 
 /// Seconds per class, all threads together; null if nothing of the kind was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[expect(missing_docs, reason = "documented at Class")]
+#[expect(missing_docs, reason = "documented at OverheadClass")]
 pub struct Overhead {
     pub synchronization_s: Option<f64>,
     pub imbalance_s: Option<f64>,

@@ -8,6 +8,7 @@ use crate::build::parts;
 use crate::model::{Class, Overhead, OverheadPart, ParallelOverhead};
 use crate::units::seconds;
 use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,23 +100,20 @@ impl Parts {
         (construct, site, parallel): (Construct, Option<u32>, Option<u32>),
         Sums { count, own, extent }: Sums,
     ) {
+        // A fork's own time is told by the region's executions: startup, shutdown, waiting at the region's end.
+        let Some(class) = construct.overhead_class().filter(|_| !construct.is_fork()) else {
+            return;
+        };
         let name = construct.name();
+        if construct.charges_to() == Charge::Entry {
+            // How the time of those that were left out was divided is not known; most often it is waiting.
+            let split = construct.split(own, extent.unwrap_or(own));
+            self.add(class, name, split.wait, count);
+            let exits = if extent.is_some() { count } else { 0 };
+            let exit = format!("{name}-exit");
+            return self.add(Class::Management, exit, split.runtime, exits);
+        }
         match construct {
-            Construct::Barrier | Construct::Taskwait | Construct::Taskgroup | Construct::Flush => {
-                self.add(Class::Synchronization, name, own, count)
-            }
-            c if c.is_exclusive() => {
-                // How the time of those that were left out was divided is not known; most often it is waiting.
-                let enter = extent.unwrap_or(own).min(own);
-                self.add(Class::Synchronization, name, enter, count);
-                let exits = if extent.is_some() { count } else { 0 };
-                self.add(
-                    Class::Management,
-                    format!("{name}-exit"),
-                    own - enter,
-                    exits,
-                );
-            }
             Construct::ImplicitBarrier => {
                 let ends = site.and_then(|s| summary.sites[s as usize].construct);
                 let class = match ends {
@@ -123,7 +121,7 @@ impl Parts {
                     Some(Construct::Sections) if too_few_sections(summary, site, parallel) => {
                         Class::LimitedParallelism
                     }
-                    _ => Class::Imbalance,
+                    _ => class,
                 };
                 let what = match ends {
                     Some(Construct::ImplicitBarrier) | None => name.to_owned(),
@@ -131,12 +129,9 @@ impl Parts {
                 };
                 self.add(class, what, own, count);
             }
-            Construct::TaskCreate | Construct::Taskloop | Construct::Reduction => {
-                self.add(Class::Management, name, own, count)
-            }
             // One interval per loop and thread; its extent says how often.
-            Construct::Dispatch => self.add(Class::Management, name, own, extent.unwrap_or(count)),
-            _ => {}
+            Construct::Dispatch => self.add(class, name, own, extent.unwrap_or(count)),
+            _ => self.add(class, name, own, count),
         }
     }
 

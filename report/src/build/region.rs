@@ -4,56 +4,20 @@ use super::{NS, pid};
 use crate::model::{InPart, Region, RegionThread, Spread};
 use crate::mutex;
 use ompfuse_format::Construct;
+use ompfuse_format::construct::Split;
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::LeftOut;
+use ompfuse_fuse::spread::imbalance;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Own time in nanoseconds by what the thread does.
-#[derive(Debug, Clone, Copy, Default)]
-struct Split {
-    work: u64,
-    wait: u64,
-    runtime: u64,
-}
-
-/// Of one thread's sum: `own` and `extent` in nanoseconds. What is executed under a mutex belongs to the code around it,
-/// so beside waiting there is only the runtime library in a mutex's own time.
+/// Of one thread's sum: `own` and `extent` in nanoseconds. What a foreign table has is work.
 fn split(construct: Option<Construct>, own: u64, extent: u64) -> Split {
-    match construct {
-        Some(c) if c.is_wait() => Split {
-            wait: own,
-            ..Split::default()
-        },
-        Some(c) if c.is_exclusive() => {
-            let wait = extent.min(own);
-            Split {
-                wait,
-                runtime: own - wait,
-                ..Split::default()
-            }
-        }
-        Some(
-            Construct::Parallel
-            | Construct::Teams
-            | Construct::Scope
-            | Construct::Dispatch
-            | Construct::TaskCreate
-            | Construct::Taskloop
-            | Construct::Taskyield
-            | Construct::Reduction
-            | Construct::Flush
-            | Construct::Cancel
-            | Construct::Service,
-        ) => Split {
-            runtime: own,
-            ..Split::default()
-        },
-        _ => Split {
-            work: own,
-            ..Split::default()
-        },
-    }
+    let all_work = Split {
+        work: own,
+        ..Split::default()
+    };
+    construct.map_or(all_work, |c| c.split(own, extent))
 }
 
 /// File name of a module, if there are several.
@@ -83,11 +47,8 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         for (row, &thread) in columns.thread.iter().enumerate() {
             let part = split(stat.construct, columns.own_ns[row], columns.extent[row]);
             let of_thread = threads.entry(thread).or_default();
-            for (to, from) in [(&mut total, part), (&mut of_thread.1, part)] {
-                to.work += from.work;
-                to.wait += from.wait;
-                to.runtime += from.runtime;
-            }
+            total += part;
+            of_thread.1 += part;
             if is_xu {
                 of_thread.0 += columns.count[row];
                 xus.add(
@@ -296,11 +257,7 @@ fn spread(
         min_s: min as f64 * NS,
         mean_s: mean * NS,
         max_s: max as f64 * NS,
-        imbalance: if mean > 0.0 {
-            max as f64 / mean - 1.0
-        } else {
-            0.0
-        },
+        imbalance: imbalance(&work),
     }
 }
 

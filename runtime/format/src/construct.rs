@@ -106,6 +106,154 @@ constructs! {
     UserRegion = 31, "user-region";
 }
 
+/// What a thread does in a construct's own time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Charge {
+    /// It executes the program's code.
+    Work,
+    /// It waits for other threads.
+    Wait,
+    /// It is in the OpenMP runtime.
+    Runtime,
+    /// It waits to enter, as long as the interval's extent says; for the rest it is in the OpenMP runtime.
+    Entry,
+}
+
+impl Charge {
+    /// As tables print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Charge::Work => "work",
+            Charge::Wait => "wait",
+            Charge::Runtime => "runtime",
+            Charge::Entry => "wait to enter, then runtime",
+        }
+    }
+}
+
+/// Class of overhead, after ompP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OverheadClass {
+    /// Barriers, taskwait, entering critical sections and locks, atomics, flush.
+    Synchronization,
+    /// Waiting at the end of parallel regions and work-sharing for slower threads.
+    Imbalance,
+    /// Waiting because there was not enough to do: behind what one thread executes, too few sections.
+    LimitedParallelism,
+    /// Starting and ending threads' parts, creating tasks, fetching ranges.
+    Management,
+}
+
+impl OverheadClass {
+    /// Every class in the order of tables.
+    pub const ALL: [OverheadClass; 4] = [
+        OverheadClass::Synchronization,
+        OverheadClass::Imbalance,
+        OverheadClass::LimitedParallelism,
+        OverheadClass::Management,
+    ];
+
+    /// As tables print it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OverheadClass::Synchronization => "synchronization",
+            OverheadClass::Imbalance => "imbalance",
+            OverheadClass::LimitedParallelism => "limited parallelism",
+            OverheadClass::Management => "management",
+        }
+    }
+}
+
+/// Own time by what the thread does, in the unit that it was given in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Split {
+    /// The program's code.
+    pub work: u64,
+    /// Waiting.
+    pub wait: u64,
+    /// In the OpenMP runtime otherwise.
+    pub runtime: u64,
+}
+
+impl core::ops::AddAssign for Split {
+    fn add_assign(&mut self, other: Split) {
+        self.work += other.work;
+        self.wait += other.wait;
+        self.runtime += other.runtime;
+    }
+}
+
+/// What own time is spent on and which class of overhead it is: the one table, which `docs/classes.md` prints.
+impl Construct {
+    /// What a thread does in this construct's own time.
+    pub const fn charges_to(self) -> Charge {
+        match self {
+            Construct::Program
+            | Construct::ImplicitTask
+            | Construct::Loop
+            | Construct::Range
+            | Construct::Sections
+            | Construct::Section
+            | Construct::Single
+            | Construct::Master
+            | Construct::Task
+            | Construct::Team
+            | Construct::Distribute
+            | Construct::Target
+            | Construct::UserRegion => Charge::Work,
+            Construct::Barrier
+            | Construct::ImplicitBarrier
+            | Construct::Taskwait
+            | Construct::Taskgroup
+            | Construct::Flush => Charge::Wait,
+            Construct::Critical
+            | Construct::Atomic
+            | Construct::Ordered
+            | Construct::Lock
+            | Construct::Reduction => Charge::Entry,
+            Construct::Parallel
+            | Construct::Teams
+            | Construct::TaskCreate
+            | Construct::Taskyield
+            | Construct::Taskloop
+            | Construct::Cancel
+            | Construct::Scope
+            | Construct::Dispatch
+            | Construct::Service => Charge::Runtime,
+        }
+    }
+
+    /// The class of the time in which it doesn't work; `None`: it only works. What it is in the OpenMP runtime after entering
+    /// ([`Charge::Entry`]) is [`OverheadClass::Management`].
+    pub const fn overhead_class(self) -> Option<OverheadClass> {
+        match (self, self.charges_to()) {
+            (_, Charge::Work) => None,
+            (Construct::ImplicitBarrier, _) => Some(OverheadClass::Imbalance),
+            (_, Charge::Wait | Charge::Entry) => Some(OverheadClass::Synchronization),
+            (_, Charge::Runtime) => Some(OverheadClass::Management),
+        }
+    }
+
+    /// Divides own time. `extent`: that of the intervals, in the same unit.
+    pub fn split(self, own: u64, extent: u64) -> Split {
+        let none = Split::default();
+        match self.charges_to() {
+            Charge::Work => Split { work: own, ..none },
+            Charge::Wait => Split { wait: own, ..none },
+            Charge::Runtime => Split {
+                runtime: own,
+                ..none
+            },
+            Charge::Entry => Split {
+                wait: extent.min(own),
+                runtime: own - extent.min(own),
+                ..none
+            },
+        }
+    }
+}
+
 impl Construct {
     /// Whether an executed instance of it is an execution unit ([XU] section 4).
     #[inline]
@@ -171,5 +319,30 @@ mod tests {
         }
         assert_eq!(Construct::from_number(255), None);
         assert_eq!(Construct::or_service(255), Construct::Service);
+    }
+
+    /// The documentation's table, row by row.
+    #[test]
+    fn the_documentation_prints_the_table() {
+        let text = include_str!("../../../docs/classes.md");
+        let printed: Vec<&str> = text.lines().filter(|l| l.starts_with("| `")).collect();
+        let rows: Vec<String> = (Construct::ALL.iter())
+            .map(|c| {
+                let class = c.overhead_class().map_or("", OverheadClass::name);
+                format!("| `{}` | {} | {class} |", c.name(), c.charges_to().name())
+            })
+            .collect();
+        assert_eq!(printed, rows, "docs/classes.md should print these rows");
+    }
+
+    #[test]
+    fn own_time_is_divided_without_rest() {
+        for &c in Construct::ALL {
+            for (own, extent) in [(0, 0), (0, 7), (10, 3), (10, 30)] {
+                let split = c.split(own, extent);
+                assert_eq!(split.work + split.wait + split.runtime, own, "{c:?}");
+                assert_eq!(split.work > 0, own > 0 && c.overhead_class().is_none());
+            }
+        }
     }
 }
