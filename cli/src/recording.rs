@@ -3,6 +3,7 @@
 mod countable;
 mod job;
 mod meeting;
+pub(crate) mod probes;
 mod runs;
 mod volume;
 mod window;

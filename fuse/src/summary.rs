@@ -174,12 +174,29 @@ pub struct ThreadColumns {
     pub own_ns: Vec<u64>,
     /// Begin to end, in nanoseconds.
     pub wall_ns: Vec<u64>,
-    /// Waiting to enter (critical and the like), in nanoseconds; iterations of ranges.
+    /// Waiting to enter (critical and the like), in nanoseconds; iterations of ranges; of barriers how often the thread came to it
+    /// with next to nothing done since its last synchronisation.
     pub extent: Vec<u64>,
     /// Shortest interval's exclusive time in nanoseconds.
     pub min_ns: Vec<u64>,
     /// Longest interval's.
     pub max_ns: Vec<u64>,
+}
+
+impl RunSummary {
+    /// Time in which at least one of its processes was there, in nanoseconds; `None`: nothing is known of them.
+    pub fn lifetime_ns(&self) -> Option<u64> {
+        let lives = self.processes.iter().map(|p| (p.begin_ns, p.end_ns));
+        let mut lives: Vec<(i64, i64)> = lives.collect();
+        (!lives.is_empty()).then(|| parallel::union_ns(&mut lives))
+    }
+
+    /// The processes' wall times together, in nanoseconds; `None`: nothing is known of them.
+    pub fn processes_ns(&self) -> Option<u64> {
+        let lives = self.processes.iter();
+        let sum = lives.map(|p| collect::length(p.begin_ns, p.end_ns)).sum();
+        (!self.processes.is_empty()).then_some(sum)
+    }
 }
 
 impl RegionStat {
@@ -229,6 +246,13 @@ pub struct ParallelStat {
     /// End of the own implicit task to the end of the team's last work, less the tasks executed meanwhile, summed over
     /// threads: waiting in the region's last barrier.
     pub imbalance_ns: u64,
+    /// The part of `imbalance_ns` of threads that had next to nothing to do, while one other thread executed something.
+    #[serde(default)]
+    pub limited_ns: u64,
+    /// Own time of what was executed at the region's end, behind the threads' parts, and is not on record: part of
+    /// `imbalance_ns` and `shutdown_ns`.
+    #[serde(default)]
+    pub left_behind_ns: u64,
     /// Time from fork to join in which workers do nothing for the region. Their program's intervals hold it.
     pub workers: WorkerWaits,
 }

@@ -295,6 +295,7 @@ impl FakeRun {
                 threads_lost: threads.iter().map(|t| t.lost / 10).sum(),
                 stopped: None,
                 switches: None,
+                cpu_ns: None,
                 costs: ProcessCosts::default(),
             };
             self.files.push((

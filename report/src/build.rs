@@ -8,6 +8,7 @@ use crate::model::{
     EventState, Grain, ModuleInfo, Region, Report, RunInfo, Serial, ThreadCheck, UnmatchedXus,
 };
 use crate::overhead::overheads;
+use crate::probes;
 use crate::ranks;
 use crate::units::{count, seconds};
 use ompfuse_format::Construct;
@@ -17,7 +18,7 @@ use ompfuse_fuse::run::ThreadAccount;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
 use region::{event_totals, region};
 
-const NS: f64 = 1e-9;
+pub(crate) const NS: f64 = 1e-9;
 
 impl Report {
     /// The report of a run's or profile's summary.
@@ -31,11 +32,21 @@ impl Report {
         let mpi = ranks::mpi(summary, &mut regions);
         let known_parallel = summary.duration_s.is_some();
         let parallel_s = known_parallel.then_some(summary.parallel_ns as f64 * NS);
-        let coverage = summary
-            .duration_s
-            .filter(|&d| d > 0.0)
+        let first = summary.runs.first();
+        // A process was there before it recorded; the first one for as long as the command waited for it.
+        let at_least = |ns: Option<u64>| {
+            let recorded = ns.map(|ns| ns as f64 * NS);
+            summary.duration_s.map(|d| recorded.map_or(d, |r| r.max(d)))
+        };
+        let lifetime_s = at_least(first.and_then(RunSummary::lifetime_ns));
+        let processes_s = at_least(first.and_then(RunSummary::processes_ns));
+        let serial = serial(summary);
+        let probes = probes::probe_time(summary, thread_ns as f64 * NS - serial.idle_s);
+        let largest_team = summary.parallel.iter().map(|p| p.team).max().unwrap_or(1);
+        let coverage = lifetime_s
+            .filter(|&life| life > 0.0)
             .zip(parallel_s)
-            .map(|(d, p)| p / d);
+            .map(|(life, parallel)| (parallel / life).min(1.0));
         let matching = summary.matching.as_ref();
         let mut notes = notes(summary);
         notes.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
@@ -45,6 +56,8 @@ impl Report {
             host: summary.host.clone(),
             threads: summary.threads,
             duration_s: summary.duration_s,
+            lifetime_s,
+            available_s: processes_s.map(|s| s * largest_team.max(1) as f64),
             parallel_s,
             coverage,
             xus: matching.map_or_else(|| summary.runs.iter().map(|r| r.xus).sum(), |m| m.matched),
@@ -55,9 +68,10 @@ impl Report {
             regions,
             region_counts: parts::counts(summary, &ids),
             running: parts::running(summary),
-            serial: serial(summary),
             mpi,
-            overheads: overheads(summary, |site| ids[site as usize]),
+            serial,
+            probes,
+            overheads: overheads(summary, processes_s, |site| ids[site as usize]),
             accounting: accounting(summary),
             strategy: matching.map(|m| m.strategy.clone()),
             unmatched: matching
@@ -152,7 +166,7 @@ fn module_info(module: &ModuleSummary) -> ModuleInfo {
 
 fn events(summary: &Summary) -> Vec<EventState> {
     let state = |e: &EventOrigin| {
-        let probes = e.run.and_then(|run| probes(summary, run, &e.name));
+        let probes = e.run.and_then(|run| probe_count(summary, run, &e.name));
         EventState {
             name: e.name.clone(),
             grain: Grain::Unit,
@@ -168,7 +182,7 @@ fn events(summary: &Summary) -> Vec<EventState> {
 }
 
 /// What probes add to an event's counts in a run: as its first process that knows has measured it.
-fn probes<'a>(summary: &'a Summary, run: u16, event: &str) -> Option<&'a ProbeCount> {
+fn probe_count<'a>(summary: &'a Summary, run: u16, event: &str) -> Option<&'a ProbeCount> {
     let processes = &summary.runs.get(run as usize)?.processes;
     let mut measured = processes.iter().flat_map(|p| &p.probes);
     measured.find(|p| p.event == event)

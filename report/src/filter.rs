@@ -1,67 +1,62 @@
 //! A filter file that leaves out regions whose probes cost more than they tell.
 
+use crate::probes::{Price, has_probes, what, word};
 use crate::units;
 use ompfuse_format::Construct;
 use ompfuse_fuse::Summary;
-use ompfuse_fuse::names::readable;
+use ompfuse_fuse::summary::RegionStat;
 use ompfuse_fuse::table::Site;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-
-/// An interval begins and ends with a boundary.
-const BOUNDARIES: u64 = 2;
 
 /// A region that costs too much.
 struct Costly<'a> {
     site: &'a Site,
     intervals: u64,
-    wall_ns: u64,
+    time_ns: u64,
     cost_ns: u64,
 }
 
-/// What a boundary cost in the run that the times are from, in picoseconds; `None` if nobody measured it.
-fn boundary_ps(summary: &Summary) -> Option<u64> {
-    let processes = &summary.runs.first()?.processes;
-    processes.iter().filter_map(|p| p.boundary_ps).max()
-}
-
 /// Lines for `--filter`: a `skip` for every region whose probes took more than this share of its time, estimated from its
-/// intervals and what a boundary cost in that run.
+/// intervals and what the probes of one cost in that run.
 ///
 /// # Errors
-/// What a boundary costs was not measured; the text says what to do.
+/// What probes cost was not measured; the text says what to do.
 pub fn suggest(summary: &Summary, share: f64) -> Result<String, String> {
-    let Some(boundary_ps) = boundary_ps(summary) else {
+    let Some(price) = Price::of(summary) else {
         return Err(format!(
             "no filter for {}: what a probe costs was not measured in its first run (the program was killed, or the run is an \
              older version's); record it again",
             summary.program
         ));
     };
-    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for stat in &summary.regions {
-        // An implicit barrier's probe ends the constructs before it too.
-        if let Some(site) = stat
-            .site
-            .filter(|_| stat.construct != Some(Construct::ImplicitBarrier))
-        {
-            let sum = sums.entry(site).or_default();
-            sum.0 += stat.count();
-            sum.1 += stat.wall_ns();
+    let times = Times::of(summary);
+    // An implicit barrier's probe ends the constructs before it too.
+    let is_own = |c: Option<Construct>| has_probes(c) && c != Some(Construct::ImplicitBarrier);
+    let mut counts: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for stat in summary.regions.iter().filter(|s| is_own(s.construct)) {
+        if let Some(site) = stat.site {
+            counts.entry(site).or_default().0 += stat.count();
         }
     }
-    let mut costly: Vec<Costly<'_>> = sums
+    for left_out in &summary.left_out {
+        if is_own(Some(left_out.construct)) {
+            counts.entry(left_out.site).or_default().1 += left_out.count;
+        }
+    }
+    let mut costly: Vec<Costly<'_>> = counts
         .into_iter()
-        .filter_map(|(site, (intervals, wall_ns))| {
-            let cost_ns = intervals * BOUNDARIES * boundary_ps / 1000;
+        .filter_map(|(site, (recorded, left_out))| {
+            let cost_ns = price.ns(recorded, left_out);
+            let time_ns = times.of_region(summary, site).max(cost_ns);
             let site = summary
                 .sites
                 .get(site as usize)
                 .filter(|s| s.address.is_some())?;
-            (cost_ns as f64 > share * wall_ns as f64).then_some(Costly {
+            (cost_ns as f64 > share * time_ns as f64).then_some(Costly {
                 site,
-                intervals,
-                wall_ns,
+                intervals: recorded + left_out,
+                time_ns,
                 cost_ns,
             })
         })
@@ -79,18 +74,17 @@ pub fn suggest(summary: &Summary, share: f64) -> Result<String, String> {
         share * 100.0
     ));
     line(format_args!(
-        "# Estimated: an interval has {BOUNDARIES} boundaries, and one (reading clock and counters) took {:.1} ns as the first \
-         run measured it when it began.",
-        boundary_ps as f64 / 1000.0
+        "# Estimated: an interval's probes took {:.1} ns as the first run measured it when it began.",
+        price.recorded as f64 / 1000.0
     ));
     for c in &costly {
-        let part = 100.0 * c.cost_ns as f64 / c.wall_ns.max(1) as f64;
+        let part = 100.0 * c.cost_ns as f64 / c.time_ns.max(1) as f64;
         line(format_args!(
             "skip {} # {}: {} intervals, {part:.1} % of {}",
             word(summary, c.site),
             what(c.site),
             c.intervals,
-            units::seconds(c.wall_ns as f64 / 1e9),
+            units::seconds(c.time_ns as f64 / 1e9),
         ));
     }
     if costly.is_empty() {
@@ -99,30 +93,87 @@ pub fn suggest(summary: &Summary, share: f64) -> Result<String, String> {
     Ok(out)
 }
 
-/// The word that selects a region: with its module's name where there are several.
-fn word(summary: &Summary, site: &Site) -> String {
-    let address = site.address.map(|a| a.to_string()).unwrap_or_default();
-    let of_site = |m: &&ompfuse_fuse::summary::ModuleSummary| {
-        m.build_id.as_ref() == Some(&site.module) || m.path == site.module
-    };
-    match summary.modules.iter().find(of_site) {
-        Some(module) if summary.modules.len() > 1 => {
-            let name = module.path.rsplit('/').next().unwrap_or(&module.path);
-            format!("lib:{name}:{address}")
+/// How long threads were in regions, all of them together. The time of what is in each other's inside counts once.
+struct Times {
+    /// Own time in each parallel region and in those nested in it, by site; outside of all there is [`Times::all`].
+    within: BTreeMap<u32, u64>,
+    all: u64,
+}
+
+impl Times {
+    fn of(summary: &Summary) -> Times {
+        // A nested region's fork is charged to the one around it.
+        let mut inside: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let mut own: BTreeMap<u32, u64> = BTreeMap::new();
+        for stat in &summary.regions {
+            let Some(parallel) = stat.parallel else {
+                continue;
+            };
+            *own.entry(parallel).or_default() += stat.own_ns();
+            if let (Some(site), true) = (stat.site, stat.construct.is_some_and(Construct::is_fork))
+            {
+                inside.entry(parallel).or_default().insert(site);
+            }
         }
-        _ => address,
+        let with_nested = |&first: &u32| {
+            let (mut seen, mut next) = (BTreeSet::from([first]), vec![first]);
+            while let Some(site) = next.pop() {
+                let nested = inside.get(&site).into_iter().flatten();
+                next.extend(nested.filter(|&&site| seen.insert(site)));
+            }
+            let ns = seen.iter().filter_map(|site| own.get(site)).sum();
+            (first, ns)
+        };
+        Times {
+            within: own.keys().map(with_nested).collect(),
+            all: summary.regions.iter().map(RegionStat::own_ns).sum(),
+        }
+    }
+
+    /// Of one region: at most that of the parallel regions that it is in, however deep it is in itself.
+    fn of_region(&self, summary: &Summary, site: u32) -> u64 {
+        let stats = || summary.regions.iter().filter(|r| r.site == Some(site));
+        // The kinds of a combined construct are one in the other.
+        let mut nested: BTreeMap<Construct, u64> = BTreeMap::new();
+        let mut beside = 0;
+        for stat in stats() {
+            match stat.construct {
+                Some(c) if is_around(c) => *nested.entry(c).or_default() += stat.wall_ns(),
+                Some(Construct::Task) => beside += stat.wall_ns(),
+                _ => beside += stat.own_ns(),
+            }
+        }
+        let outermost = nested.values().copied().max().unwrap_or(0);
+        let around: BTreeSet<Option<u32>> = stats()
+            .map(|s| match s.construct {
+                Some(c) if c.is_fork() => Some(site),
+                _ => s.parallel,
+            })
+            .collect();
+        let limit: u64 = around
+            .iter()
+            .map(|parallel| match parallel {
+                Some(site) => self.within.get(site).copied().unwrap_or(self.all),
+                None => self.all,
+            })
+            .sum();
+        (outermost + beside).min(limit).min(self.all)
     }
 }
 
-/// What a region is, for people.
-fn what(site: &Site) -> String {
-    let mut text = site.construct.map_or("region", |c| c.name()).to_owned();
-    if let Some(function) = &site.function {
-        text += &format!(" in {}", readable(function));
-    }
-    if let Some(source) = &site.source {
-        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-        text += &format!(", {file}:{}", source.line);
-    }
-    text.replace('\n', " ")
+/// Whether other intervals of the same place are in those of this kind, in combined constructs.
+fn is_around(construct: Construct) -> bool {
+    construct.is_fork()
+        || construct.is_part()
+        || matches!(
+            construct,
+            Construct::Loop
+                | Construct::Distribute
+                | Construct::Sections
+                | Construct::Range
+                | Construct::Section
+                | Construct::Dispatch
+                | Construct::Single
+                | Construct::Master
+        )
 }

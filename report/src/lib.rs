@@ -12,6 +12,7 @@ mod model;
 mod mutex;
 mod overhead;
 pub mod pictures;
+pub mod probes;
 pub mod ranks;
 #[cfg(test)]
 mod tests;
@@ -19,9 +20,9 @@ pub mod text;
 pub mod units;
 
 pub use model::{
-    Class, EventState, Grain, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, Region,
-    RegionCount, RegionCounts, RegionThread, Report, RunInfo, Running, Serial, Spread, ThreadCheck,
-    UnmatchedXus,
+    Class, EventState, Grain, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, ProbeTime,
+    Region, RegionCount, RegionCounts, RegionThread, Report, RunInfo, Running, Serial, Spread,
+    ThreadCheck, UnmatchedXus,
 };
 pub use mutex::Mutex;
 pub use text::TextOptions;

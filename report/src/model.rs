@@ -26,9 +26,14 @@ pub struct Report {
     pub threads: u32,
     /// Wall-clock time of the program, if known.
     pub duration_s: Option<f64>,
-    /// Time inside outermost parallel regions (fork to join), if the duration is known.
+    /// Time in which at least one of the recorded processes was there, if known: from when recording began to its end, or the program's
+    /// duration if that is longer.
+    pub lifetime_s: Option<f64>,
+    /// The time that was available: the wall times of all recorded processes together, times the size of the largest team.
+    pub available_s: Option<f64>,
+    /// Time inside outermost parallel regions (fork to join), counted once where they overlap, if the duration is known.
     pub parallel_s: Option<f64>,
-    /// Parallel coverage: `parallel_s / duration_s`, from 0 to 1.
+    /// Parallel coverage: `parallel_s / lifetime_s`, from 0 to 1.
     pub coverage: Option<f64>,
     /// Execution units: of the combined profile, or of the only run.
     pub xus: u64,
@@ -40,6 +45,8 @@ pub struct Report {
     pub events: Vec<EventState>,
     /// Sum of all threads' recorded time: what the regions' and `serial`'s times add up to.
     pub thread_time_s: f64,
+    /// What the probes took of that, estimated; null if what one costs was not measured.
+    pub probes: Option<ProbeTime>,
     /// The regions, those with the most own time first.
     pub regions: Vec<Region>,
     /// Processor time, and counts of events with the grain `region`: per outermost parallel region and thread.
@@ -61,6 +68,22 @@ pub struct Report {
     pub unmatched: Vec<UnmatchedXus>,
     /// Everything that makes the numbers less than complete or exact, as sentences.
     pub notes: Vec<String>,
+}
+
+/// What probes took, estimated: the number of intervals, times what the probes of an empty task cost when the run began. The times
+/// of the regions hold it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProbeTime {
+    /// Seconds, all threads together.
+    pub estimated_s: f64,
+    /// As a share of the processes' processor time; of what the threads did, where that isn't known. From 0 to 1.
+    pub share: f64,
+    /// What the probes of one interval took.
+    pub interval_s: f64,
+    /// The region whose probes took most, where they all took more than a tenth.
+    pub most: Option<String>,
+    /// A command that records the program with fewer probes, likewise.
+    pub command: Option<String>,
 }
 
 /// One run.
@@ -162,6 +185,8 @@ pub struct Region {
     pub source: Option<Source>,
     /// More about it: schedule, a critical section's name.
     pub detail: Option<String>,
+    /// Why the region may be more than one: what `scan` says of it.
+    pub doubt: Option<&'static str>,
     /// Executions, by a team together; of a task construct the tasks.
     pub executions: u64,
     /// Execution units: ranges, sections or tasks. 0 for constructs that have none.
@@ -184,6 +209,10 @@ pub struct Region {
     pub wait_s: f64,
     /// Part of `time_s`: in the runtime library otherwise (fork and join, fetching ranges, creating tasks).
     pub runtime_s: f64,
+    /// What the region's probes took of the threads' time, estimated as [`Report::probes`].
+    pub probes_estimated_s: Option<f64>,
+    /// The same as a share of `time_s`, at most 1: probes lie in the code around the region too.
+    pub probes_share: Option<f64>,
     /// Mean own time of an XU; null without XUs.
     pub xu_mean_s: Option<f64>,
     /// Shortest XU.
@@ -263,7 +292,8 @@ pub struct Serial {
     pub events: BTreeMap<String, u64>,
 }
 
-/// A parallel region's overheads. The basis is the time that its threads are bound to it: fork to join times team size.
+/// A parallel region's overheads. The basis is the time that its threads are bound to it: fork to join times team size. What is not
+/// known is null, never 0 or less.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ParallelOverhead {
     /// [`Region::id`] of the parallel region.
@@ -278,10 +308,15 @@ pub struct ParallelOverhead {
     pub team: u64,
     /// Fork to join, all executions.
     pub wall_s: f64,
+    /// `wall_s` as a share of the processes' wall times, from 0 to 1; null if that isn't known, or executions overlap in a process.
+    pub of_run: Option<f64>,
     /// Fork to join times team size.
     pub total_s: f64,
     /// `total_s` less all overheads; null if some of those could not be measured.
     pub work_s: Option<f64>,
+    /// The part of `total_s` that is in no class, where `work_s` is null: work, and overheads that are not known. With it the
+    /// classes and work add up to `total_s`.
+    pub unknown_s: f64,
     /// The classes.
     #[serde(flatten)]
     pub overhead: Overhead,

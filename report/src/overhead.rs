@@ -9,13 +9,19 @@ use crate::model::{Class, Overhead, OverheadPart, ParallelOverhead};
 use crate::units::seconds;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
+use ompfuse_fuse::run::Within;
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 const NS: f64 = 1e-9;
 
-/// `id_of`: a site's number in the report.
-pub(crate) fn overheads(summary: &Summary, id_of: impl Fn(u32) -> u32) -> Vec<ParallelOverhead> {
+/// `processes_s`: the processes' wall times together. `id_of`: a site's number in the report.
+pub(crate) fn overheads(
+    summary: &Summary,
+    processes_s: Option<f64>,
+    id_of: impl Fn(u32) -> u32,
+) -> Vec<ParallelOverhead> {
+    let is_off = is_switched_off(summary);
     let mut list: Vec<ParallelOverhead> = summary
         .parallel
         .iter()
@@ -25,8 +31,13 @@ pub(crate) fn overheads(summary: &Summary, id_of: impl Fn(u32) -> u32) -> Vec<Pa
             for region in summary.regions.iter().filter(|r| r.parallel == Some(site)) {
                 parts.add_region(summary, region);
             }
-            let missing = parts.add_left_out(summary, site);
-            Some(parts.finish(summary, stat, &missing, id_of(site)))
+            let mut missing = parts.add_left_out(summary, site);
+            missing.is_off = is_off;
+            // Executions may overlap in a process: in other regions, or on several root threads.
+            let share = processes_s.map(|s| stat.wall_ns as f64 * NS / s);
+            let of_run = share.filter(|&share| stat.nested == 0 && share <= 1.0);
+            let overhead = parts.finish(summary, stat, missing, id_of(site));
+            Some(ParallelOverhead { of_run, ..overhead })
         })
         .collect();
     list.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s));
@@ -48,6 +59,9 @@ impl Parts {
         let Some(construct) = region.construct else {
             return;
         };
+        if construct == Construct::Barrier {
+            return self.add_barrier(summary, region);
+        }
         let sums = Sums {
             count: region.count(),
             own: region.own_ns(),
@@ -56,38 +70,45 @@ impl Parts {
         self.add_sums(summary, (construct, region.site, region.parallel), sums);
     }
 
-    /// Adds what was executed and not recorded, where that was in this parallel region only: its time is known.
-    fn add_left_out(&mut self, summary: &Summary, parallel: u32) -> Missing {
-        let mut missing = Missing {
-            is_off: is_switched_off(summary),
-            ..Missing::default()
-        };
-        for left_out in &summary.left_out {
-            let same = |r: &&RegionStat| {
-                (r.site, r.construct) == (Some(left_out.site), Some(left_out.construct))
-            };
-            let around: BTreeSet<Option<u32>> = (summary.regions.iter().filter(same))
-                .map(|r| r.parallel)
-                .collect();
-            // Without a recorded one it may have been anywhere.
-            let is_here = around.is_empty() || around.contains(&Some(parallel));
-            if is_here && left_out.construct == Construct::Task {
-                missing.tasks_ns += left_out.own_ns;
+    /// Adds the waits at a barrier: those of threads that had nothing to do while another one executed a block are no
+    /// synchronization.
+    fn add_barrier(&mut self, summary: &Summary, region: &RegionStat) {
+        let behind_one = is_behind_one(summary, region);
+        let columns = &region.threads;
+        for (row, (&own, &count)) in columns.own_ns.iter().zip(&columns.count).enumerate() {
+            match behind_one && 2 * columns.extent[row] > count {
+                true => self.add(Class::LimitedParallelism, BEHIND_ONE, own, count),
+                false => self.add(
+                    Class::Synchronization,
+                    Construct::Barrier.name(),
+                    own,
+                    count,
+                ),
             }
+        }
+    }
+
+    /// Adds what was executed in this parallel region and not recorded: its time is known.
+    fn add_left_out(&mut self, summary: &Summary, parallel: u32) -> Missing {
+        let mut missing = Missing::default();
+        // What a region without an end had left out is told as that of all others of its site.
+        let is_whole = is_whole(summary, parallel);
+        for left_out in &summary.left_out {
             let place = (left_out.construct, Some(left_out.site), Some(parallel));
             let sums = Sums {
                 count: left_out.count,
                 own: left_out.own_ns,
                 extent: None,
             };
-            match (is_here, around.len()) {
-                (true, 1) => self.add_sums(summary, place, sums),
-                (true, _) => {
-                    let mut parts = Parts::default();
-                    parts.add_sums(summary, place, sums);
-                    missing.elsewhere_ns += parts.0.values().map(|(ns, _)| ns).sum::<u64>();
+            match left_out.within {
+                Within::Part(p) | Within::Behind(p) if p != parallel => {}
+                Within::Part(_) | Within::Behind(_) if is_whole => {
+                    self.add_sums(summary, place, sums);
                 }
-                (false, _) => {}
+                Within::Outside => {}
+                Within::Part(_) | Within::Behind(_) | Within::Unknown => {
+                    missing.unplaced_ns += left_out.own_ns;
+                }
             }
         }
         missing
@@ -114,6 +135,21 @@ impl Parts {
             return self.add(Class::Management, exit, split.runtime, exits);
         }
         match construct {
+            // Only of those that are left out: most of those on record tell what they are.
+            Construct::Barrier => {
+                let same = |r: &&RegionStat| {
+                    (r.site, r.parallel, r.construct) == (site, parallel, Some(construct))
+                };
+                let idle = summary
+                    .regions
+                    .iter()
+                    .find(same)
+                    .is_some_and(|r| is_behind_one(summary, r) && 2 * r.extent() > r.count());
+                match idle {
+                    true => self.add(Class::LimitedParallelism, BEHIND_ONE, own, count),
+                    false => self.add(class, name, own, count),
+                }
+            }
             Construct::ImplicitBarrier => {
                 let ends = site.and_then(|s| summary.sites[s as usize].construct);
                 let class = match ends {
@@ -139,30 +175,22 @@ impl Parts {
         mut self,
         summary: &Summary,
         stat: &ParallelStat,
-        missing: &Missing,
+        mut missing: Missing,
         id: u32,
     ) -> ParallelOverhead {
-        let complete = stat.measured == stat.executions;
-        if complete {
-            self.add(
-                Class::Imbalance,
-                "region-end",
-                stat.imbalance_ns,
-                stat.executions,
-            );
-            self.add(
-                Class::Management,
-                "startup",
-                stat.startup_ns,
-                stat.executions,
-            );
-            self.add(
-                Class::Management,
-                "shutdown",
-                stat.shutdown_ns,
-                stat.executions,
-            );
+        missing.executions = stat.executions - stat.measured;
+        missing.is_behind = stat.left_behind_ns > 0;
+        if missing.region_end_is_known() {
+            self.add_region_end(summary, stat);
         }
+        let total_ns = stat.team_ns;
+        missing.is_too_much = !self.fit(total_ns);
+        if missing.is_too_much {
+            self.0.clear();
+        }
+        let overhead_ns: u64 = self.0.values().map(|(ns, _)| ns).sum();
+        let rest_s = (total_ns - overhead_ns) as f64 * NS;
+        let is_known = missing.work_is_known();
         let mut overhead = Overhead::default();
         let mut parts = Vec::new();
         for ((class, what), (ns, count)) in self.0 {
@@ -176,7 +204,6 @@ impl Parts {
             });
         }
         parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-        let total_s = stat.team_ns as f64 * NS;
         ParallelOverhead {
             region: id,
             address: stat.site.and_then(|s| summary.sites[s as usize].address),
@@ -184,13 +211,55 @@ impl Parts {
             nested: stat.nested,
             team: stat.team,
             wall_s: stat.wall_ns as f64 * NS,
-            total_s,
-            work_s: (complete && missing.all_is_known()).then(|| total_s - overhead.sum()),
+            of_run: None,
+            total_s: total_ns as f64 * NS,
+            work_s: is_known.then_some(rest_s),
+            unknown_s: if is_known { 0.0 } else { rest_s },
             overhead,
             parts,
             incomplete: missing.told(stat),
             starved: starved(summary, stat.site),
         }
+    }
+
+    /// Adds what threads wait and manage around their parts.
+    fn add_region_end(&mut self, summary: &Summary, stat: &ParallelStat) {
+        let count = stat.executions;
+        self.add(Class::Management, "startup", stat.startup_ns, count);
+        if stat.left_behind_ns == 0 {
+            let limited = match has_block(summary, stat.site) {
+                true => stat.limited_ns,
+                false => 0,
+            };
+            if limited > 0 {
+                let class = Class::LimitedParallelism;
+                self.add(class, "region-end", limited, count);
+            }
+            let waited = stat.imbalance_ns - limited;
+            self.add(Class::Imbalance, "region-end", waited, count);
+            self.add(Class::Management, "shutdown", stat.shutdown_ns, count);
+        } else {
+            // When the last task ended isn't known: it may have been left out.
+            let all = stat.imbalance_ns + stat.shutdown_ns;
+            let waited = all.saturating_sub(stat.left_behind_ns);
+            self.add(Class::Imbalance, "region-end", waited, count);
+        }
+    }
+
+    /// Whether all parts together are no more than the region's time. Where that is by rounding only, the largest is made smaller.
+    fn fit(&mut self, total_ns: u64) -> bool {
+        let sum: u64 = self.0.values().map(|(ns, _)| ns).sum();
+        let count: u64 = self.0.values().map(|(_, count)| count).sum();
+        let excess = sum.saturating_sub(total_ns);
+        // Intervals and spans are rounded to nanoseconds, each for itself.
+        if excess > ROUNDED + 2 * count {
+            return false;
+        }
+        match self.0.values_mut().max_by_key(|(ns, _)| *ns) {
+            Some((ns, _)) if *ns >= excess => *ns -= excess,
+            _ => return excess == 0,
+        }
+        true
     }
 }
 
@@ -199,6 +268,28 @@ fn starved(summary: &Summary, site: Option<u32>) -> Option<f64> {
     let running = parts::running_in(summary, |s| Some(s) == site)?;
     running.is_starved.then_some(running.not_running)
 }
+
+/// What waits at a barrier are called behind a block that one thread executes.
+const BEHIND_ONE: &str = "master-end";
+
+/// Whether one thread at a time executes a block in this parallel region.
+fn has_block(summary: &Summary, parallel: Option<u32>) -> bool {
+    let is_block =
+        |r: &&RegionStat| matches!(r.construct, Some(Construct::Master | Construct::Single));
+    let mut blocks = summary.regions.iter().filter(is_block);
+    parallel.is_some() && blocks.any(|r| r.parallel == parallel)
+}
+
+/// Whether one thread at most came to a barrier with something done, in a region that has such a block.
+fn is_behind_one(summary: &Summary, region: &RegionStat) -> bool {
+    let columns = &region.threads;
+    let threads = columns.extent.iter().zip(&columns.count);
+    let busy = threads.filter(|(extent, count)| 2 * **extent <= **count);
+    busy.count() <= 1 && has_block(summary, region.parallel)
+}
+
+/// Nanoseconds that rounding may make of a few intervals.
+const ROUNDED: u64 = 1000;
 
 /// Sums over intervals. `extent`: see [`ompfuse_fuse::summary::ThreadColumns::extent`]; `None`: not known.
 struct Sums {
@@ -210,28 +301,34 @@ struct Sums {
 /// What is not known of a parallel region, since it is not on record.
 #[derive(Default)]
 struct Missing {
+    /// Executions that lack a thread's part.
+    executions: u64,
     /// Regions were switched off for a time: which ones, and where, is not known.
     is_off: bool,
-    /// Nanoseconds of overhead that was left out here or in other parallel regions.
-    elsewhere_ns: u64,
-    /// Nanoseconds of tasks that were left out, here or elsewhere.
-    tasks_ns: u64,
+    /// Nanoseconds that were left out, here or elsewhere.
+    unplaced_ns: u64,
+    /// Something was left out at the region's end.
+    is_behind: bool,
+    /// The sums are larger than the region's time.
+    is_too_much: bool,
 }
 
 impl Missing {
-    fn all_is_known(&self) -> bool {
-        !self.is_off && self.elsewhere_ns == 0
+    fn region_end_is_known(&self) -> bool {
+        self.executions == 0 && self.unplaced_ns == 0
+    }
+
+    fn work_is_known(&self) -> bool {
+        self.region_end_is_known() && !self.is_off && !self.is_too_much
     }
 
     /// In words; `None` if nothing is missing.
     fn told(&self, stat: &ParallelStat) -> Option<String> {
         let mut words = Vec::new();
-        let ns = |ns: u64| seconds(ns as f64 * NS);
-        if stat.measured != stat.executions {
+        if self.executions > 0 {
             words.push(format!(
                 "{} of {} executions lack a thread's part: waiting at the region's end, startup and shutdown are not known",
-                stat.executions - stat.measured,
-                stat.executions
+                self.executions, stat.executions
             ));
         }
         if self.is_off {
@@ -239,20 +336,36 @@ impl Missing {
                 "regions were switched off meanwhile: what they waited is in no class, so work is not known".to_owned(),
             );
         }
-        if self.elsewhere_ns > 0 {
+        if self.unplaced_ns > 0 {
             words.push(format!(
-                "{} of waiting and management that were left out may have been here or elsewhere, so work is not known",
-                ns(self.elsewhere_ns)
+                "{} that were left out may have been here or elsewhere, so neither work nor waiting at the region's end is known",
+                seconds(self.unplaced_ns as f64 * NS)
             ));
         }
-        if self.tasks_ns > 0 {
-            words.push(format!(
-                "waiting at the region's end holds those of the tasks that were left out (in all {}) which were executed there",
-                ns(self.tasks_ns)
-            ));
+        if self.is_behind && self.region_end_is_known() {
+            words.push(
+                "waiting at the region's end includes its shutdown: tasks that were executed there were left out".to_owned(),
+            );
+        }
+        if self.is_too_much {
+            words.push(
+                "the intervals on record take longer than the region, so no class is known"
+                    .to_owned(),
+            );
         }
         (!words.is_empty()).then(|| words.join("; "))
     }
+}
+
+/// Whether every execution of a parallel region is on record: none was cut short by the program's end.
+fn is_whole(summary: &Summary, parallel: u32) -> bool {
+    let ended = (summary.runs.first()).is_some_and(|r| r.processes.iter().all(|p| p.ended));
+    let is_stray = |r: &RegionStat| {
+        r.construct.is_some_and(Construct::is_part)
+            && r.site == Some(parallel)
+            && r.parallel.is_none()
+    };
+    ended && !summary.regions.iter().any(is_stray)
 }
 
 /// Whether more is not on record than what is known to have been left out, beyond rounding.

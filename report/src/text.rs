@@ -4,6 +4,7 @@ mod events;
 mod mutexes;
 mod parts;
 mod place;
+mod probes;
 mod ranks;
 mod sections;
 mod table;
@@ -45,6 +46,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     let paint = Paint { on: options.colour };
     let mut sections = vec![sections::header(report, paint)];
     sections.extend(parts::starved(report, options));
+    sections.extend(probes::probes(report, options));
     sections.extend(sections::in_part(report, paint));
     sections.extend(sections::regions(report, options));
     sections.extend(ranks::ranks(report, options));

@@ -44,7 +44,7 @@ use core::arch::x86_64::_rdtsc;
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::short::Origin;
-use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, NOT_COUNTED, Step};
+use ompfuse_format::record::{MAX_COUNTERS, NO_SITE, NOT_COUNTED, Step, TeamPlace};
 
 /// Work-sharing constructs open at once on a thread, all frames together; deeper ones are not recorded.
 pub(crate) const MAX_WORK: usize = 128;
@@ -90,6 +90,10 @@ pub(crate) struct Thread {
     pub(crate) buffer: Buffer,
     choices: Choices,
     depth: Cell<usize>,
+    /// Where in which parallel region it is ([`TeamPlace::word`]).
+    team: Cell<u64>,
+    /// Clock at the end of the last synchronisation with the team: a barrier's end, or the begin of the thread's part.
+    synchronised: Cell<u64>,
     mutex_top: Cell<usize>,
     mutex_lost: Cell<usize>,
     lock_top: Cell<usize>,
@@ -163,6 +167,7 @@ impl Thread {
         thread.stack.find();
         thread.next_node.set(node + 1);
         thread.no_creation();
+        thread.team.set(TeamPlace::OUTSIDE.word());
         thread.floor.set(usize::MAX);
         thread.root.floor.set(usize::MAX);
         thread.frame.set(&raw const thread.root);

@@ -1,7 +1,7 @@
 //! `ompfuse record`.
 
 use crate::output;
-use crate::recording::{self, Recording, RecordingArgs};
+use crate::recording::{self, Recording, RecordingArgs, probes};
 use anyhow::Result;
 
 /// Run a program once per event set and keep what was recorded
@@ -39,5 +39,9 @@ fn tell(recording: &Recording, args: &Args) -> Result<()> {
         "{runs} {word} in {}",
         recording.folder.display()
     ));
+    let last = recording.runs.last();
+    if let Some(advice) = last.and_then(|run| probes::advice(&run.path, &args.recording)) {
+        output::note(advice);
+    }
     Ok(())
 }

@@ -71,6 +71,9 @@ pub struct ProcessInfo {
     /// What a boundary (reading clock and counters once) cost it, in picoseconds, where that was measured.
     #[serde(default)]
     pub boundary_ps: Option<u64>,
+    /// What the probes of an interval cost it, where that was measured.
+    #[serde(default)]
+    pub interval: Option<IntervalPs>,
     /// What the probes of an execution unit add to its counts, where that was measured.
     #[serde(default)]
     pub probes: Vec<ProbeCount>,
@@ -83,6 +86,18 @@ pub struct ProcessInfo {
     /// What reading a thread's part of a region cost it, in nanoseconds, where that was measured.
     #[serde(default)]
     pub part_ns: Option<u64>,
+    /// Its processor time in nanoseconds, likewise.
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
+}
+
+/// What the probes of an interval cost, in picoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntervalPs {
+    /// All of them, its record included.
+    pub all: u64,
+    /// One reading of the clock.
+    pub clock: u64,
 }
 
 /// A thread that recorded, with the check that nothing was counted twice or not at all: the exclusive values of all its
@@ -130,6 +145,39 @@ pub struct LeftOut {
     /// Because they were shorter than this, in nanoseconds.
     #[serde(default)]
     pub shorter_than_ns: Option<u64>,
+    /// Where they were executed.
+    #[serde(default)]
+    pub within: Within,
+}
+
+/// Where something that is not on record was executed.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Within {
+    /// Not known: the run is an older version's.
+    #[default]
+    Unknown,
+    /// Outside of all parallel regions.
+    Outside,
+    /// In threads' parts of the parallel region at this position in the sites.
+    Part(u32),
+    /// Behind the threads' parts of it: at the region's end.
+    Behind(u32),
+}
+
+/// Own time of what a thread executed behind its parts of a parallel region, and did not record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftBehind {
+    /// Position of its process.
+    pub process: u16,
+    /// Number of the thread in it.
+    pub thread: u32,
+    /// The region's position in the sites.
+    pub parallel: u32,
+    /// Nanoseconds.
+    pub own_ns: u64,
 }
 
 /// See [`ThreadAccount::counts`].
@@ -248,6 +296,8 @@ pub struct Run {
     pub region_events: Vec<EventInfo>,
     /// Processor time and such counts, by region and thread.
     pub region_parts: Vec<RegionParts>,
+    /// What of that was executed behind threads' parts of parallel regions, by thread.
+    pub left_behind: Vec<LeftBehind>,
     /// What was lost or broken.
     pub health: Health,
 }

@@ -4,7 +4,7 @@ use super::clock::Clock;
 use super::files::{ProcessFiles, RunFiles};
 use super::health::{Health, Problem};
 use super::read::Process;
-use super::{EventInfo, LeftOut, ProcessInfo, ThreadAccount};
+use super::{EventInfo, IntervalPs, LeftOut, ProcessInfo, ThreadAccount, Within};
 use crate::table::ProcessId;
 use ompfuse_format::record;
 use ompfuse_format::run::EventStatus;
@@ -62,6 +62,17 @@ pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> P
                 .length(b.ticks.saturating_mul(1000))
                 .checked_div(b.boundaries)
         }),
+        interval: process.costs.interval.and_then(|i| {
+            let each = |ticks: u64| {
+                clock
+                    .length(ticks.saturating_mul(1000))
+                    .checked_div(i.intervals)
+            };
+            Some(IntervalPs {
+                all: each(i.ticks)?,
+                clock: each(i.clock_ticks)?,
+            })
+        }),
         probes: process.costs.probes.clone(),
         switches: end.and_then(|e| e.switches),
         processors: process.header.processors,
@@ -69,6 +80,7 @@ pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> P
             .costs
             .part
             .and_then(|p| clock.length(p.ticks).checked_div(p.boundaries)),
+        cpu_ns: end.and_then(|e| e.cpu_ns),
     }
 }
 
@@ -77,12 +89,12 @@ pub(super) fn add_left_out(
     site: u32,
     of_thread: &record::LeftOut,
     own_ns: u64,
-    shorter_than_ns: Option<u64>,
+    (within, shorter_than_ns): (Within, Option<u64>),
 ) {
     let construct = of_thread.construct;
     let known = all
         .iter()
-        .position(|l| (l.site, l.construct) == (site, construct));
+        .position(|l| (l.site, l.construct, l.within) == (site, construct, within));
     let at = known.unwrap_or_else(|| {
         all.push(LeftOut {
             site,
@@ -92,6 +104,7 @@ pub(super) fn add_left_out(
             one_in: 1,
             throttled: false,
             shorter_than_ns: None,
+            within,
         });
         all.len() - 1
     });

@@ -19,14 +19,15 @@ use super::sites::{SiteBook, module_map};
 use super::survey::{self, Keep, Surveyed};
 use super::units::Units;
 use super::{
-    CountAccount, EventInfo, IntervalTable, LeftOut, ProcessInfo, Run, ThreadAccount, shared,
+    CountAccount, EventInfo, IntervalTable, LeftBehind, LeftOut, ProcessInfo, Run, ThreadAccount,
+    Within, shared,
 };
 use crate::Told;
 use crate::label::Labels;
 use crate::summary::Waiting;
 use crate::table::{ProcessId, Site, XuTable};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{NO_SITE, USER_MODULE, split_site};
+use ompfuse_format::record::{NO_SITE, TeamPlace, USER_MODULE, split_site};
 use ompfuse_format::run::{Exit, RunHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub struct RunReader<'a> {
     left_out: Vec<LeftOut>,
     region_events: Vec<EventInfo>,
     region_parts: Vec<RegionParts>,
+    left_behind: Vec<LeftBehind>,
     /// All but what only rows tell.
     health: Health,
 }
@@ -158,6 +160,7 @@ impl<'a> RunReader<'a> {
         let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
         let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
         let mut region_parts = Vec::new();
+        let mut left_behind = Vec::new();
         let mut last_ns = 0;
         let known = processes.iter().zip(surveyed).zip(clocks).zip(last);
         for (((process, mut threads), (clock, source)), last_tsc) in known {
@@ -201,7 +204,10 @@ impl<'a> RunReader<'a> {
             let node_sites = of_nodes.flat_map(|s| s.counts.iter().map(|(site, _)| *site));
             let left = threads
                 .iter()
-                .flat_map(|t| t.left_out.iter().map(|l| l.site));
+                .flat_map(|t| t.left_out.iter())
+                .flat_map(|l| [Some(l.site), l.team.map(|t| t.site)])
+                .flatten()
+                .filter(|&site| site != NO_SITE);
             let left = left.chain(threads.iter().flat_map(|t| t.parts.sites()));
             let of_rows = threads.iter().map(|t| &t.sites);
             let row_sites = of_rows.flat_map(|s| s.counts.iter().map(|(site, _)| *site));
@@ -236,12 +242,33 @@ impl<'a> RunReader<'a> {
                 place,
             );
             let counters = counters(process, &counted, &shared);
-            for of_thread in threads.iter().flat_map(|p| &p.left_out) {
-                if let Some(site) = place(of_thread.site) {
-                    let own_ns = clock.length(of_thread.ticks);
+            let told =
+                (threads.iter()).flat_map(|t| t.left_out.iter().map(|l| (t.file.header.index, l)));
+            for (thread, of_thread) in told {
+                let own_ns = clock.length(of_thread.ticks);
+                let within = match of_thread.team {
+                    None => Within::Unknown,
+                    Some(TeamPlace { site: NO_SITE, .. }) => Within::Outside,
+                    Some(TeamPlace { site, behind }) => match (place(site), behind) {
+                        (Some(parallel), false) => Within::Part(parallel.0),
+                        (Some(parallel), true) => Within::Behind(parallel.0),
+                        (None, _) => Within::Unknown,
+                    },
+                };
+                if let Within::Behind(parallel) = within {
+                    left_behind.push(LeftBehind {
+                        process: prepared.len() as u16,
+                        thread,
+                        parallel,
+                        own_ns,
+                    });
+                }
+                let is_off = of_thread.construct == Construct::Program;
+                if let Some(site) = place(of_thread.site).filter(|_| !is_off) {
                     let least_ns = process.header.min_duration_ns;
                     let shorter = least_ns.filter(|_| of_thread.short);
-                    add_left_out(&mut left_out, site.0, of_thread, own_ns, shorter);
+                    let more = (within, shorter);
+                    add_left_out(&mut left_out, site.0, of_thread, own_ns, more);
                 }
             }
             let column = |event: &EventInfo| {
@@ -288,6 +315,7 @@ impl<'a> RunReader<'a> {
             left_out,
             region_events,
             region_parts,
+            left_behind,
             health,
         }
     }
@@ -379,6 +407,7 @@ impl<'a> RunReader<'a> {
             region_parts: self.region_parts,
             intervals: IntervalTable::default(),
             nodes: self.nodes,
+            left_behind: self.left_behind,
             left_out: self.left_out,
             health,
         };
@@ -459,6 +488,7 @@ impl<'a> RunReader<'a> {
                 left_out: self.left_out.clone(),
                 region_events: self.region_events.clone(),
                 region_parts: self.region_parts.clone(),
+                left_behind: self.left_behind.clone(),
                 health,
             },
             positions,

@@ -25,9 +25,14 @@ pub(super) fn parallel_ns(run: &Run) -> u64 {
         .filter(is_outermost)
         .map(|row| (rows.t0_ns[row], rows.t1_ns[row]))
         .collect();
-    outermost.sort_unstable();
+    union_ns(&mut outermost)
+}
+
+/// Length of the union of spans.
+pub(super) fn union_ns(spans: &mut [(i64, i64)]) -> u64 {
+    spans.sort_unstable();
     let (mut covered, mut until) = (0, i64::MIN);
-    for (begin, end) in outermost {
+    for &(begin, end) in spans.iter() {
         covered += length(begin.max(until), end);
         until = until.max(end);
     }
@@ -114,15 +119,29 @@ impl Instances {
                 }
             }
         }
-        in_order(stats)
+        in_order(stats, run)
     }
 }
 
 /// Sums over the executions of a region, and by thread the time in which workers did nothing for it.
 pub(super) type Executions = (ParallelStat, BTreeMap<u32, u64>);
 
-/// The regions' sums, which are by position in the sites.
-pub(super) fn in_order(stats: BTreeMap<u32, Executions>) -> Vec<ParallelStat> {
+/// The regions' sums, which are by position in the sites, with what threads executed behind their parts and did not record.
+pub(super) fn in_order(mut stats: BTreeMap<u32, Executions>, run: &Run) -> Vec<ParallelStat> {
+    let number: HashMap<ThreadKey, u32> = (0..)
+        .zip(&run.threads)
+        .map(|(at, t)| ((t.process, t.index), at))
+        .collect();
+    for left in &run.left_behind {
+        let Some((stat, workers)) = stats.get_mut(&left.parallel) else {
+            continue;
+        };
+        stat.left_behind_ns += left.own_ns;
+        let at = number.get(&(left.process, left.thread));
+        if let Some(waited) = at.and_then(|at| workers.get_mut(at)) {
+            *waited = waited.saturating_sub(left.own_ns);
+        }
+    }
     let stat = |(site, (stat, workers)): (u32, Executions)| {
         let (thread, ns) = workers.into_iter().unzip();
         ParallelStat {
@@ -269,6 +288,9 @@ impl Instances {
     }
 }
 
+/// A thread that waits so many times as long as it has done something before has done nothing worth the name.
+const IDLE: u64 = 10;
+
 impl Part {
     /// Nanoseconds from fork to join in which the thread, a worker, does nothing for the region. `span`: begin and end of
     /// its recording; what is outside is in no account.
@@ -291,6 +313,7 @@ impl ParallelStat {
         self.startup_ns += other.startup_ns;
         self.shutdown_ns += other.shutdown_ns;
         self.imbalance_ns += other.imbalance_ns;
+        self.limited_ns += other.limited_ns;
     }
 
     pub(super) fn add(&mut self, instance: &Instance) {
@@ -312,10 +335,20 @@ impl ParallelStat {
         }
         self.measured += 1;
         let last = instance.last.min(instance.join);
+        let (mut limited, mut busy) = (0, 0);
         for part in &instance.parts {
+            let waited = length(part.end, last).saturating_sub(part.tail_ns);
+            let done = length(part.begin, part.end) + part.tail_ns;
+            match done.saturating_mul(IDLE) <= waited {
+                true => limited += waited,
+                false => busy += 1,
+            }
             self.startup_ns += length(instance.fork, part.begin);
-            self.imbalance_ns += length(part.end, last).saturating_sub(part.tail_ns);
+            self.imbalance_ns += waited;
             self.shutdown_ns += length(last, instance.join);
+        }
+        if busy == 1 {
+            self.limited_ns += limited;
         }
     }
 }

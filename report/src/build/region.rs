@@ -3,8 +3,10 @@
 use super::{NS, pid};
 use crate::model::{InPart, Region, RegionThread, Spread};
 use crate::mutex;
+use crate::probes::{Price, intervals};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Split;
+use ompfuse_format::site::SHARED_CODE;
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::LeftOut;
 use ompfuse_fuse::spread::imbalance;
@@ -71,6 +73,10 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
     let wall = |r: &&&RegionStat| r.construct.is_some_and(Construct::is_fork);
     let wall_ns: u64 = stats.iter().filter(wall).map(|r| r.wall_ns()).sum();
     let time = total.work + total.wait + total.runtime;
+    let probes_ns = Price::of(summary).map(|price| {
+        let (recorded, left_out) = intervals(summary, site);
+        price.ns(recorded, left_out)
+    });
     Some(Region {
         id,
         address: at.address,
@@ -83,10 +89,11 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         function_demangled: at.function.as_deref().map(|f| readable(f).into_owned()),
         source: at.source.clone(),
         detail: at.detail.clone(),
+        doubt: (at.detail.as_ref())
+            .is_some_and(|d| d.contains(SHARED_CODE))
+            .then_some(SHARED_CODE),
         executions: executed(construct, &stats, left_out(summary, site)),
-        in_part: left_out(summary, site)
-            .map(|l| in_part(l, &stats))
-            .collect(),
+        in_part: in_part(summary, site, &stats),
         xus: xus.count,
         wall_s: construct
             .is_some_and(Construct::is_fork)
@@ -100,6 +107,11 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         work_s: total.work as f64 * NS,
         wait_s: total.wait as f64 * NS,
         runtime_s: total.runtime as f64 * NS,
+        probes_estimated_s: probes_ns.map(|ns| ns as f64 * NS),
+        probes_share: probes_ns.map(|ns| match time {
+            0 => 0.0,
+            _ => (ns as f64 / time as f64).min(1.0),
+        }),
         xu_mean_s: (xus.count > 0).then(|| xus.own_ns as f64 / xus.count as f64 * NS),
         xu_min_s: (xus.count > 0).then_some(xus.min_ns as f64 * NS),
         xu_max_s: (xus.count > 0).then_some(xus.max_ns as f64 * NS),
@@ -171,20 +183,31 @@ fn left_out(summary: &Summary, site: u32) -> impl Iterator<Item = &LeftOut> {
     summary.left_out.iter().filter(move |l| l.site == site)
 }
 
-fn in_part(left_out: &LeftOut, stats: &[&RegionStat]) -> InPart {
-    let same = stats
-        .iter()
-        .filter(|s| s.construct == Some(left_out.construct));
-    let recorded = same.map(|s| s.count()).sum();
-    InPart {
-        construct: left_out.construct.name(),
-        recorded,
-        executed: recorded + left_out.count,
-        one_in: left_out.one_in,
-        throttled: left_out.throttled,
-        left_out_s: left_out.own_ns as f64 * NS,
-        shorter_than_s: left_out.shorter_than_ns.map(|ns| ns as f64 * NS),
+/// By construct, wherever they were executed.
+fn in_part(summary: &Summary, site: u32, stats: &[&RegionStat]) -> Vec<InPart> {
+    let mut parts: BTreeMap<Construct, InPart> = BTreeMap::new();
+    for l in left_out(summary, site) {
+        let same = stats.iter().filter(|s| s.construct == Some(l.construct));
+        let recorded: u64 = same.map(|s| s.count()).sum();
+        let part = parts.entry(l.construct).or_insert(InPart {
+            construct: l.construct.name(),
+            recorded,
+            executed: recorded,
+            one_in: 1,
+            throttled: false,
+            left_out_s: 0.0,
+            shorter_than_s: None,
+        });
+        part.executed += l.count;
+        part.one_in = part.one_in.max(l.one_in);
+        part.throttled |= l.throttled;
+        part.left_out_s += l.own_ns as f64 * NS;
+        let shorter = l.shorter_than_ns.map(|ns| ns as f64 * NS);
+        if shorter > part.shorter_than_s {
+            part.shorter_than_s = shorter;
+        }
     }
+    parts.into_values().collect()
 }
 
 /// As [`executions`], with what is not on record: then no other number stands for the construct's own.

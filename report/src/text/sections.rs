@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// Width of the bars that show shares.
 const BAR: usize = 8;
+/// Share of a region's time from which on it is shown what its probes took.
+const PROBES_SHOWN: f64 = 0.01;
 /// Widest picture of work per thread.
 const THREADS: usize = 16;
 
@@ -138,10 +140,14 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
                     String::new()
                 },
                 if many {
-                    percent(region.spread.imbalance)
+                    let doubt = if region.doubt.is_some() { "?" } else { "" };
+                    format!("{}{doubt}", percent(region.spread.imbalance))
                 } else {
                     String::new()
                 },
+                (region.probes_share)
+                    .filter(|&share| share >= PROBES_SHOWN)
+                    .map_or_else(String::new, |share| format!("~{}", percent(share))),
             ],
         ));
     }
@@ -164,7 +170,7 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
             kind.to_owned(),
             place.to_owned(),
         ];
-        row.resize(10, String::new());
+        row.resize(11, String::new());
         rows.push((time, row));
     }
     if rows.is_empty() {
@@ -182,7 +188,15 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         ("avg/XU", Align::Right),
         ("threads", Align::Left),
         ("imbal.", Align::Right),
+        ("probes", Align::Right),
     ];
+    // Where probes took next to nothing there is no such column.
+    let has_probes = rows
+        .iter()
+        .any(|(_, row)| !row[columns.len() - 1].is_empty());
+    let shown = columns.len() - usize::from(!has_probes);
+    let columns = &columns[..shown];
+    rows.iter_mut().for_each(|(_, row)| row.truncate(shown));
     let title = format!(
         "Where {} of thread time went",
         seconds(report.thread_time_s)
@@ -193,7 +207,16 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         paint.dim("own time, XUs included: █ work ░ waiting and runtime library")
     );
     let rows = rows.into_iter().map(|(_, row)| row).collect();
-    text.push_str(&fitted(&columns, rows, 4, options.width, paint));
+    text.push_str(&fitted(columns, rows, 4, options.width, paint));
+    for region in report.regions.iter().take(options.top) {
+        if let Some(doubt) = region.doubt {
+            let told = format!(
+                "#{}: {doubt}; if so, time and imbalance are those of both together",
+                region.id
+            );
+            text.push_str(&wrap(&told, options.width, "  "));
+        }
+    }
     let rest = report.regions.get(options.top..).unwrap_or_default();
     if !rest.is_empty() {
         let time: f64 = rest.iter().map(|r| r.time_s).sum();
@@ -232,10 +255,7 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
                 count(o.executions),
                 o.team.to_string(),
                 seconds(o.wall_s),
-                report
-                    .duration_s
-                    .filter(|&d| d > 0.0)
-                    .map_or_else(|| "-".to_owned(), |d| percent(o.wall_s / d)),
+                o.of_run.map_or_else(|| "-".to_owned(), percent),
                 part(o.work_s),
             ];
             row.extend(Class::ALL.iter().map(|&class| part(o.overhead.get(class))));

@@ -138,11 +138,11 @@ impl PartSum<'_> {
 /// Instances of a region that a thread has executed and not recorded, since it last said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeftOut {
-    /// What they are.
+    /// What they are; [`Construct::Program`]: anything that was switched off and executed at the end of the region `site`.
     pub construct: Construct,
     /// `module << 24 | site`.
     pub site: u32,
-    /// How many.
+    /// How many; 0: not known.
     pub count: u64,
     /// Their own time in ticks.
     pub ticks: u64,
@@ -152,11 +152,53 @@ pub struct LeftOut {
     pub throttled: bool,
     /// Some of them because they were shorter than is wanted on record.
     pub short: bool,
+    /// Where they were executed; `None`: a record of an older version, which doesn't tell.
+    pub team: Option<TeamPlace>,
 }
 
 impl LeftOut {
     /// Encoded length in bytes.
-    pub const LEN: usize = 32;
+    pub const LEN: usize = 40;
+    /// That of older versions, which have no [`LeftOut::team`].
+    pub const OLD_LEN: usize = 32;
+}
+
+/// Where in which parallel region (or league of teams) a thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TeamPlace {
+    /// Site of the innermost parallel region; [`NO_SITE`] outside of all.
+    pub site: u32,
+    /// The thread's own part of it has ended: it waits at the region's end, or executes tasks there.
+    pub behind: bool,
+}
+
+impl TeamPlace {
+    /// Outside of all parallel regions.
+    pub const OUTSIDE: TeamPlace = TeamPlace {
+        site: NO_SITE,
+        behind: false,
+    };
+
+    const BEHIND: u64 = 1 << 32;
+    const KNOWN: u64 = 1 << 33;
+
+    /// As a word, which is not 0.
+    #[inline(always)]
+    pub const fn word(self) -> u64 {
+        self.site as u64 | TeamPlace::KNOWN | if self.behind { TeamPlace::BEHIND } else { 0 }
+    }
+
+    /// From a word.
+    #[inline(always)]
+    pub const fn from_word(word: u64) -> Option<TeamPlace> {
+        if word & TeamPlace::KNOWN == 0 {
+            return None;
+        }
+        Some(TeamPlace {
+            site: word as u32,
+            behind: word & TeamPlace::BEHIND != 0,
+        })
+    }
 }
 
 /// The number that stands for a module in the sites of regions that the program names itself; their names are in

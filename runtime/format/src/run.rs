@@ -218,6 +218,17 @@ pub struct BoundaryCost {
     pub ticks: u64,
 }
 
+/// What an interval's probes take, from before its begin until behind its end, its record included: empty tasks have been executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IntervalCost {
+    /// So many intervals ...
+    pub intervals: u64,
+    /// ... took so many ticks.
+    pub ticks: u64,
+    /// Reading only the clock took so many ticks, as often as there are intervals.
+    pub clock_ticks: u64,
+}
+
 /// What probes add to the counts of an event: an empty task has been executed, and counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeCount {
@@ -239,6 +250,9 @@ pub struct ProcessCosts {
     /// What the two readings of a thread's part of a region cost (see [`PartSum`](crate::record::PartSum)); counted as boundaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<BoundaryCost>,
+    /// What an interval costs; `None`: nobody has measured it.
+    #[serde(default)]
+    pub interval: Option<IntervalCost>,
     /// What the probes of an execution unit add to the counts of the first event set.
     #[serde(default)]
     pub probes: Vec<ProbeCount>,
@@ -264,6 +278,9 @@ pub struct ProcessEnd {
     /// How often the process's threads have been switched away from a processor since recording began.
     #[serde(default)]
     pub switches: Option<u64>,
+    /// Processor time of the process, in nanoseconds.
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
     /// Runs of older versions have their costs here.
     #[serde(flatten, skip_serializing)]
     pub costs: ProcessCosts,

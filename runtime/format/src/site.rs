@@ -83,6 +83,9 @@ pub struct Source {
     pub line: u32,
 }
 
+/// What [`SiteInfo::detail`] says where it isn't certain that a loop is one.
+pub const SHARED_CODE: &str = "two loops may share this code";
+
 /// A text that many sites have.
 pub type Text = Arc<str>;
 

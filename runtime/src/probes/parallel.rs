@@ -23,6 +23,8 @@ pub(crate) struct Forked {
     place: Place,
     /// The outermost region around it, and the thread of its team that forks here; `None`: it is itself outermost.
     outermost: Option<Outermost>,
+    /// Where the encountering thread is around it ([`Thread::team_word`]).
+    around: u64,
     /// Size of the team (number of teams), as its first member finds it.
     pub(crate) team: AtomicI64,
 }
@@ -56,6 +58,7 @@ impl Forked {
             node: thread.new_node(),
             place: thread.place_task(),
             outermost: thread.outermost(),
+            around: thread.team_word(),
             team: AtomicI64::new(1),
         };
         thread.write_node_at_once(forked.node, construct, forked.site, forked.place);
@@ -74,6 +77,7 @@ impl Forked {
     /// Writes the region's interval, which ends at the last boundary.
     #[inline(always)]
     pub(crate) fn write(&self, thread: &Thread, t0: u64, cost: &Cost) {
+        thread.be_back_in_team(self.around);
         let Place {
             parent,
             step,
@@ -105,6 +109,7 @@ impl Forked {
         let frame = self.frame();
         thread.begin_part(self.outermost_of(&frame));
         thread.enter(&frame);
+        thread.be_in_team(&frame, false);
         body(Some(thread));
         thread.leave_as(&frame, frame.tid.get() as u64, true);
         thread.end_part(&frame);

@@ -70,7 +70,10 @@ pub(crate) fn wait(thread: &Thread, call: &Call, construct: Construct) -> u64 {
 pub(crate) fn wait_from_here(thread: &Thread, call: &Call, construct: Construct) -> u64 {
     let cost = Cost::new();
     let (result, t0) = timed_from_here(thread, &cost, || call.forward());
-    thread.write_wait(construct, entry::this(call.site()), t0, 0, &cost);
+    let is_barrier = matches!(construct, Construct::Barrier | Construct::ImplicitBarrier);
+    let is_idle = is_barrier && thread.was_idle(cost.ticks.get());
+    let extent = u64::from(is_idle && construct == Construct::Barrier);
+    thread.write_wait(construct, entry::this(call.site()), t0, extent, &cost);
     result
 }
 

@@ -171,6 +171,7 @@ fn totals(lost: u64) -> ProcessEnd {
             .map(|what| format!("{what} did not fit (disk full, a limit, or out of reach)")),
         costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
+        cpu_ns: measure::cpu_ns(),
     }
 }
 

@@ -4,7 +4,10 @@ use super::{Choice, Frame, Thread, special};
 use crate::probes::started::Detached;
 use crate::{host, syscall};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{IntervalHead, Step};
+use ompfuse_format::record::{IntervalHead, Step, TeamPlace};
+
+/// A thread that waits so many times as long as it has done something before has done nothing worth the name.
+const IDLE: u64 = 10;
 
 impl Thread {
     /// A boundary, at which a frame on the stack is entered: its account is charged from now on.
@@ -18,6 +21,43 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn enter_here(&self, frame: &Frame) {
         self.enter_above(frame, usize::MAX);
+        if frame.construct.is_part() {
+            self.be_in_team(frame, false);
+        }
+    }
+
+    /// The thread is in its part of a region, which it has entered, or behind it.
+    #[inline(always)]
+    pub(crate) fn be_in_team(&self, frame: &Frame, behind: bool) {
+        let site = frame.site;
+        // What is executed in a region that is off is compared with no region's time.
+        let place = match frame.choice.get().is_off() {
+            true => TeamPlace::OUTSIDE,
+            false => TeamPlace { site, behind },
+        };
+        self.team.set(place.word());
+        self.synchronised.set(self.last.get());
+    }
+
+    /// A barrier ends, at which the thread has waited so many ticks: whether it has done next to nothing else since the last one,
+    /// neither before nor by executing tasks meanwhile.
+    #[inline(always)]
+    pub(crate) fn was_idle(&self, waited: u64) -> bool {
+        let now = self.last.get();
+        let since = now.saturating_sub(self.synchronised.replace(now));
+        since.saturating_sub(waited).saturating_mul(IDLE) <= waited
+    }
+
+    /// Where in which parallel region the thread is ([`TeamPlace::word`]); who forks a region keeps it until the join.
+    #[inline(always)]
+    pub(crate) fn team_word(&self) -> u64 {
+        self.team.get()
+    }
+
+    /// Is again where it was.
+    #[inline(always)]
+    pub(crate) fn be_back_in_team(&self, word: u64) {
+        self.team.set(word);
     }
 
     #[inline(always)]
@@ -60,6 +100,9 @@ impl Thread {
             self.return_to(frame);
         }
         self.depth.set(self.depth.get().saturating_sub(1));
+        if is_part {
+            self.be_in_team(frame, true);
+        }
         if self.is_gone() {
             // Nothing is written, but the frame's memory goes.
             self.work_top.set(frame.work_base.get());

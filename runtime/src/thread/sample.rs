@@ -9,7 +9,7 @@ use crate::syscall;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{self, LeftOut};
+use ompfuse_format::record::{self, LeftOut, TeamPlace};
 
 /// One in so many is recorded everywhere; 1: all.
 static ONE_IN: AtomicU32 = AtomicU32::new(1);
@@ -58,10 +58,12 @@ pub(super) fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// A region on a thread.
+/// A region on a thread, inside another one.
 pub(super) struct Tally {
     /// Its construct's number plus 1, and its site; 0: the place is free.
     key: Cell<u64>,
+    /// Where it is executed ([`Thread::team_word`]): a region may be in several others.
+    team: Cell<u64>,
     one_in: Cell<u32>,
     /// Waits: how many are left out until the next one is recorded.
     next: Cell<u32>,
@@ -214,6 +216,17 @@ impl Thread {
         }
     }
 
+    /// Counts the time of something that is switched off, if it was executed at the end of a region that is on record: there it
+    /// would be taken for waiting.
+    #[inline(never)]
+    pub(super) fn add_off_behind(&self, cost: &Cost) {
+        let place = TeamPlace::from_word(self.team_word());
+        let behind = place.filter(|p| p.behind && p.site != record::NO_SITE);
+        if let Some(tally) = behind.and_then(|p| self.tally(Construct::Program, p.site)) {
+            tally.ticks.set(tally.ticks.get() + cost.ticks.get());
+        }
+    }
+
     /// Something is recorded: where its like is too short for its probes, fewer will be.
     #[inline]
     pub(super) fn judge(&self, construct: Construct, site: u32, ticks: u64) {
@@ -256,15 +269,17 @@ impl Thread {
             return None;
         }
         let key = (construct as u64 + 1) << 32 | u64::from(site);
-        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        let team = self.team_word();
+        let hash = (key ^ team.rotate_left(24)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         for nth in 0..TRIES {
             // SAFETY: inside the table, whose zeroed bytes are free places; only this thread has it.
             let place = unsafe { &*table.add((hash as usize + nth) % PLACES) };
-            if place.key.get() == key {
+            if place.key.get() == key && place.team.get() == team {
                 return Some(place);
             }
             if place.key.get() == 0 {
                 place.key.set(key);
+                place.team.set(team);
                 place.one_in.set(ONE_IN.load(Ordering::Relaxed));
                 return Some(place);
             }
@@ -312,6 +327,7 @@ impl Thread {
             one_in: tally.one_in.get(),
             throttled: tally.one_in.get() > ONE_IN.load(Ordering::Relaxed),
             short,
+            team: TeamPlace::from_word(tally.team.get()),
         };
         let Some(out) = self.buffer.room(LeftOut::LEN) else {
             return;

@@ -151,6 +151,7 @@ impl Thread {
     fn leave_out(&self, cost: &Cost) {
         if !self.is_gone() {
             self.buffer.leave_out(cost.ticks.get());
+            self.add_off_behind(cost);
         }
     }
 

@@ -99,7 +99,7 @@ fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collect
     }
     let mut summary = Summary::without_sums(name, &run);
     summary.regions = groups.into_stats(&columns, &made_of, &events);
-    summary.parallel = in_order(parallel);
+    summary.parallel = in_order(parallel, &run);
     summary.parallel_ns = coverage.ns();
     summary.runs[0].xus = xus;
     summary

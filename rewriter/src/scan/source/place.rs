@@ -3,6 +3,7 @@
 use super::Lines;
 use super::library::is_librarys;
 use crate::scan::draft::Draft;
+use ompfuse_format::site::SHARED_CODE;
 use ompfuse_format::site::{Frame, Source};
 use ompfuse_patterns::Runtime;
 use std::collections::{BTreeSet, HashMap};
@@ -61,7 +62,9 @@ pub(crate) fn find(lines: &Lines<'_>, drafts: &mut [Draft]) {
             && are_apart(lines, &cycles)
         {
             let detail = draft.detail.get_or_insert_default();
-            detail.to_mut().push_str("; two loops may share this code");
+            let detail = detail.to_mut();
+            detail.push_str("; ");
+            detail.push_str(SHARED_CODE);
         }
     }
 }

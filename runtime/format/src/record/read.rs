@@ -307,9 +307,10 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
             Some(Record::Name(Name { site, text }))
         }
         KIND_LEFT_OUT => {
-            if len < LeftOut::LEN {
+            if len < LeftOut::OLD_LEN {
                 return None;
             }
+            let team = body.get(LeftOut::OLD_LEN..LeftOut::LEN);
             Some(Record::LeftOut(LeftOut {
                 construct: Construct::from_number((head >> 8) as u8)?,
                 site,
@@ -318,6 +319,7 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
                 one_in: get(body, 24) as u32,
                 throttled: get(body, 24) >> 32 & 1 != 0,
                 short: get(body, 24) >> 33 & 1 != 0,
+                team: team.and_then(|word| TeamPlace::from_word(get(word, 0))),
             }))
         }
         KIND_PARTS => {

@@ -159,22 +159,45 @@ fn names_round_trip() {
 
 #[test]
 fn what_is_left_out_round_trips() {
-    let left_out = LeftOut {
-        construct: Construct::Task,
-        site: site_ref(2, 5),
-        count: 7 << 40,
-        ticks: 9,
-        one_in: 16,
-        throttled: true,
-        short: true,
+    let inside = TeamPlace {
+        site: 0,
+        behind: false,
     };
-    let mut bytes = vec![0; LeftOut::LEN];
-    encode_left_out(&left_out, |at, word| {
-        bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
-    });
-    let bytes = file(&bytes, 0);
-    let read: Vec<_> = ThreadFile::parse(&bytes).unwrap().records().collect();
-    assert_eq!(read, [Ok(Record::LeftOut(left_out))]);
+    let behind = TeamPlace {
+        site: u32::MAX,
+        behind: true,
+    };
+    let teams = [None, Some(inside), Some(behind), Some(TeamPlace::OUTSIDE)];
+    for team in teams {
+        let left_out = LeftOut {
+            construct: Construct::Task,
+            site: site_ref(2, 5),
+            count: 7 << 40,
+            ticks: 9,
+            one_in: 16,
+            throttled: true,
+            short: true,
+            team,
+        };
+        let mut bytes = vec![0; LeftOut::LEN];
+        encode_left_out(&left_out, |at, word| {
+            bytes[8 * at..8 * at + 8].copy_from_slice(&word.to_le_bytes());
+        });
+        let read = |bytes: &[u8]| -> Vec<_> {
+            let bytes = file(bytes, 0);
+            let file = ThreadFile::parse(&bytes).unwrap();
+            file.records()
+                .map(|r| matches!(r, Ok(Record::LeftOut(l)) if l == left_out))
+                .collect()
+        };
+        assert_eq!(read(&bytes), [true]);
+        if team.is_none() {
+            // Older versions have a word less.
+            bytes.truncate(LeftOut::OLD_LEN);
+            bytes[2] = LeftOut::OLD_LEN as u8;
+            assert_eq!(read(&bytes), [true]);
+        }
+    }
 }
 
 #[test]

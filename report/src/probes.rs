@@ -1,0 +1,198 @@
+//! What probes took, estimated: the number of intervals, times what the probes of one cost when the run began.
+
+use crate::build::NS;
+use crate::model::ProbeTime;
+use ompfuse_format::Construct;
+use ompfuse_fuse::names::readable;
+use ompfuse_fuse::run::ProcessInfo;
+use ompfuse_fuse::summary::RegionStat;
+use ompfuse_fuse::{Site, Summary};
+
+/// Share of the threads' time from which on a report begins with what the probes took.
+pub const WORTH_SAYING: f64 = 0.1;
+
+/// What the probes of one interval cost in the run that the times are from, in picoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Price {
+    /// Of one that is on record.
+    pub(crate) recorded: u64,
+    /// Of one that is left out: it reads the clock, and writes nothing.
+    left_out: u64,
+    /// Most of it is reading counters.
+    by_counters: bool,
+}
+
+/// An interval begins and ends with a boundary.
+const BOUNDARIES: u64 = 2;
+
+impl Price {
+    /// The lowest that a process of the first run has measured: whatever came between made others higher. `None`: nobody has.
+    pub(crate) fn of(summary: &Summary) -> Option<Price> {
+        let processes = &summary.runs.first()?.processes;
+        let of_process = |p: &ProcessInfo| {
+            let boundaries = BOUNDARIES * p.boundary_ps?;
+            let Some(interval) = p.interval else {
+                // An older version's: it has measured no more than that.
+                return Some(Price {
+                    recorded: boundaries,
+                    left_out: boundaries,
+                    by_counters: false,
+                });
+            };
+            let clock = BOUNDARIES * interval.clock;
+            let others = interval.all.saturating_sub(boundaries);
+            Some(Price {
+                recorded: interval.all,
+                left_out: others / 2 + clock,
+                by_counters: boundaries.saturating_sub(clock) > interval.all / 2,
+            })
+        };
+        processes
+            .iter()
+            .filter_map(of_process)
+            .min_by_key(|p| p.recorded)
+    }
+
+    /// Nanoseconds of so many intervals on record, and so many others.
+    pub(crate) fn ns(self, recorded: u64, left_out: u64) -> u64 {
+        let ps = u128::from(recorded) * u128::from(self.recorded)
+            + u128::from(left_out) * u128::from(self.left_out);
+        u64::try_from(ps / 1000).unwrap_or(u64::MAX)
+    }
+}
+
+/// Whether an interval of this kind has probes of its own.
+pub fn has_probes(construct: Option<Construct>) -> bool {
+    // Fetching ranges is what is between them, the program what is between everything.
+    !matches!(
+        construct,
+        None | Some(Construct::Dispatch | Construct::Program)
+    )
+}
+
+/// Intervals at a site: on record, and left out.
+pub(crate) fn intervals(summary: &Summary, site: u32) -> (u64, u64) {
+    let recorded = (summary.regions.iter())
+        .filter(|r| r.site == Some(site) && has_probes(r.construct))
+        .map(RegionStat::count);
+    let left_out = (summary.left_out.iter())
+        .filter(|l| l.site == site && has_probes(Some(l.construct)))
+        .map(|l| l.count);
+    (recorded.sum(), left_out.sum())
+}
+
+/// What all probes took, as a share of the processor time. `time_s` stands for it where it isn't known: what the threads did, but
+/// for waiting between regions.
+pub(crate) fn probe_time(summary: &Summary, time_s: f64) -> Option<ProbeTime> {
+    let price = Price::of(summary)?;
+    let mut costs: Vec<(u64, u32)> = (0..summary.sites.len() as u32)
+        .map(|site| {
+            let (recorded, left_out) = intervals(summary, site);
+            (price.ns(recorded, left_out), site)
+        })
+        .collect();
+    costs.sort_unstable_by_key(|&(ns, _)| std::cmp::Reverse(ns));
+    let seconds = costs.iter().map(|&(ns, _)| ns as f64 * NS).sum::<f64>();
+    let all = processor_s(summary).unwrap_or_else(|| {
+        let left_out_s = summary.left_out.iter().map(|l| l.own_ns as f64 * NS);
+        time_s + left_out_s.sum::<f64>()
+    });
+    let share = if all > 0.0 {
+        (seconds / all).min(1.0)
+    } else {
+        0.0
+    };
+    let most = costs.first().filter(|_| share > WORTH_SAYING);
+    Some(ProbeTime {
+        estimated_s: seconds,
+        share,
+        interval_s: price.recorded as f64 * 1e-12,
+        most: most.map(|&(_, site)| what(&summary.sites[site as usize])),
+        command: most.map(|&(_, site)| command(summary, price, site)),
+    })
+}
+
+/// The processor time of the first run, if all of its processes have told it.
+fn processor_s(summary: &Summary) -> Option<f64> {
+    let processes = summary.runs.first()?.processes.iter();
+    let ns = processes.map(|p| p.cpu_ns).sum::<Option<u64>>()?;
+    (ns > 0).then_some(ns as f64 * NS)
+}
+
+/// The command that records with fewer probes.
+fn command(summary: &Summary, price: Price, site: u32) -> String {
+    let at = &summary.sites[site as usize];
+    let is_throttled = summary.left_out.iter().any(|l| l.throttled);
+    let is_short = (summary.regions.iter())
+        .any(|r| r.site == Some(site) && r.construct.is_some_and(|c| c.is_xu() || c.is_wait()));
+    let is_fork = at.construct.is_some_and(Construct::is_fork);
+    let saves = 3 * price.left_out < 2 * price.recorded;
+    let option = match at.address {
+        _ if price.by_counters => "--events none".to_owned(),
+        // Without a combined region its parallel region would be gone.
+        Some(_) if !is_fork && (is_throttled || !is_short || !saves) => {
+            format!("--skip {}", word(summary, at))
+        }
+        _ => "--throttle 5".to_owned(),
+    };
+    let command = std::iter::once(&summary.program).chain(&summary.args);
+    let words = shell_words(command.map(String::as_str));
+    format!("ompfuse record {option} -- {words}")
+}
+
+/// A command as one types it.
+pub fn shell_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<String> = words.into_iter().map(quoted).collect();
+    words.join(" ")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    match word.is_empty() || !word.chars().all(is_plain) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => word.to_owned(),
+    }
+}
+
+/// The word that selects a region: with its module's name where there are several.
+pub(crate) fn word(summary: &Summary, site: &Site) -> String {
+    let address = site.address.map(|a| a.to_string()).unwrap_or_default();
+    let of_site = |m: &&ompfuse_fuse::summary::ModuleSummary| {
+        m.build_id.as_ref() == Some(&site.module) || m.path == site.module
+    };
+    match summary.modules.iter().find(of_site) {
+        Some(module) if summary.modules.len() > 1 => {
+            let name = module.path.rsplit('/').next().unwrap_or(&module.path);
+            format!("lib:{name}:{address}")
+        }
+        _ => address,
+    }
+}
+
+/// What a region is, for people.
+pub(crate) fn what(site: &Site) -> String {
+    let mut text = site.construct.map_or("region", |c| c.name()).to_owned();
+    if let Some(function) = &site.function {
+        text += &format!(" in {}", readable(function));
+    }
+    if let Some(source) = &site.source {
+        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+        text += &format!(", {file}:{}", source.line);
+    }
+    text.replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_more() {
+        let words = ["./fib", "25", "", "a b", "it's", "$HOME"].map(quoted);
+        assert_eq!(
+            words,
+            ["./fib", "25", "''", "'a b'", r"'it'\''s'", "'$HOME'"]
+        );
+    }
+}
