@@ -27,7 +27,7 @@ use crate::label::Labels;
 use crate::summary::Waiting;
 use crate::table::{ProcessId, Site, XuTable};
 use ompfuse_format::Construct;
-use ompfuse_format::record::{NO_SITE, TeamPlace, USER_MODULE, split_site};
+use ompfuse_format::record::{NO_SITE, TeamPlace, ThreadFile, USER_MODULE, split_site};
 use ompfuse_format::run::{Exit, RunHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -121,7 +121,8 @@ impl<'a> RunReader<'a> {
         let mut health = Health::default();
         let processes = in_order(files);
         let all = processes.iter().flat_map(|p| &p.threads);
-        let bytes: usize = all.map(|t| t.bytes.len()).sum();
+        let records = all.filter_map(|t| Some(ThreadFile::parse(t.bytes).ok()?.records().left()));
+        let bytes = records.sum::<usize>().max(1);
         let surveyed: Vec<Vec<Surveyed<'a>>> = processes
             .iter()
             .map(|p| {
