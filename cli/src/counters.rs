@@ -8,17 +8,17 @@ pub(crate) use together::{count_together, hardware_slots};
 
 use crate::input::quoted;
 use ompfuse_format::event::{self, EVENTS, Event, Kind};
+use ompfuse_format::refused::{
+    self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid,
+};
 use perf_event::{Builder, Counter};
 use serde::Serialize;
 use std::io;
 
 // errno values of perf_event_open(2).
-const EPERM: i32 = 1;
 const ENOENT: i32 = 2;
-const EACCES: i32 = 13;
 const ENODEV: i32 = 19;
 const EINVAL: i32 = 22;
-const ENOSYS: i32 = 38;
 const EOPNOTSUPP: i32 = 95;
 
 /// An event, and whether it can be counted.
@@ -78,13 +78,16 @@ const STAYS_0: &str =
 /// Why an event is not counted that may be 0.
 const NOT_BELIEVED: &str = "it was 0 in a short test, and events that can't be 0 were too: nothing tells whether it counts here";
 
+/// What decides whether this process may count.
+fn guard() -> Guard {
+    let read = |file: &str| std::fs::read_to_string(file).ok();
+    let (paranoid, status) = (read(PARANOID_FILE), read(STATUS_FILE));
+    Guard::parse(paranoid.as_deref(), status.as_deref())
+}
+
 /// The value of `kernel.perf_event_paranoid`.
 pub(crate) fn paranoid() -> Option<i32> {
-    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    guard().paranoid
 }
 
 /// Tries one event.
@@ -107,15 +110,16 @@ fn check(event: &Event) -> EventCheck {
         .or_else(|_| open(event, false).map(|c| (c, false)));
     match outcome {
         Err(error) => {
+            let guard = guard();
             result.forbidden = matches!(error.raw_os_error(), Some(EACCES | EPERM));
-            (result.reason, result.remedy) = explain(&error, is_hardware);
+            (result.reason, result.remedy) = explain(&error, is_hardware, &guard);
         }
         // The kernel switches and moves threads in kernel mode only: without it these stay 0.
         Ok((_, false)) if event.in_kernel => {
             result.forbidden = true;
             result.reason = Some(format!(
                 "it happens in the kernel, which may not be counted ({})",
-                setting()
+                guard().setting()
             ));
             result.remedy = Some(lower_paranoid(1));
         }
@@ -160,22 +164,16 @@ fn watch(mut counter: Counter) -> io::Result<bool> {
 }
 
 /// Reason and remedy for an error of `perf_event_open`.
-fn explain(error: &io::Error, is_hardware: bool) -> (Option<String>, Option<String>) {
-    let (reason, remedy) = match error.raw_os_error() {
-        Some(EACCES | EPERM) if paranoid().is_some_and(|p| p > 2) => (
-            format!("not allowed ({})", setting()),
-            Some(lower_paranoid(1)),
-        ),
-        Some(EACCES | EPERM) => (
-            format!(
-                "not allowed ({}); a container's seccomp filter may forbid perf_event_open",
-                setting()
-            ),
-            Some(
-                "run the container with --cap-add PERFMON --security-opt seccomp=unconfined"
-                    .to_owned(),
-            ),
-        ),
+fn explain(
+    error: &io::Error,
+    is_hardware: bool,
+    guard: &Guard,
+) -> (Option<String>, Option<String>) {
+    let errno = error.raw_os_error();
+    if let Some((reason, remedy)) = errno.and_then(|errno| refused::explain(errno, guard)) {
+        return (Some(reason), remedy);
+    }
+    let (reason, remedy) = match errno {
         Some(ENOENT | ENODEV | EOPNOTSUPP) if is_hardware && !has_pmu() => (
             "no hardware counters (PMU) in this machine".to_owned(),
             Some("give the virtual machine a virtual PMU, or record on bare metal".to_owned()),
@@ -184,25 +182,9 @@ fn explain(error: &io::Error, is_hardware: bool) -> (Option<String>, Option<Stri
         Some(ENOENT | ENODEV | EOPNOTSUPP | EINVAL) => {
             ("this processor or kernel does not have it".to_owned(), None)
         }
-        Some(ENOSYS) => (
-            "this kernel has no perf events (CONFIG_PERF_EVENTS)".to_owned(),
-            None,
-        ),
         _ => (error.to_string(), None),
     };
     (Some(reason), remedy)
-}
-
-/// The setting that decides what may be counted.
-fn setting() -> String {
-    match paranoid() {
-        Some(value) => format!("kernel.perf_event_paranoid is {value}"),
-        None => "kernel.perf_event_paranoid can't be read".to_owned(),
-    }
-}
-
-fn lower_paranoid(to: i32) -> String {
-    format!("sudo sysctl kernel.perf_event_paranoid={to}")
 }
 
 /// Whether cycles or instructions can be counted at all.
@@ -269,16 +251,5 @@ mod tests {
             format!("{}", parse_list("cycle").unwrap_err())
                 .starts_with("no event is called `cycle`; known are ")
         );
-    }
-
-    #[test]
-    fn missing_pmu_is_named() {
-        let (reason, _) = explain(&io::Error::from_raw_os_error(ENOSYS), true);
-        assert_eq!(
-            reason.unwrap(),
-            "this kernel has no perf events (CONFIG_PERF_EVENTS)"
-        );
-        let (reason, remedy) = explain(&io::Error::from_raw_os_error(EACCES), false);
-        assert!(reason.unwrap().contains("not allowed") && remedy.is_some());
     }
 }

@@ -8,7 +8,8 @@ mod runs;
 pub(crate) mod same;
 
 pub(crate) use arranged::arranged;
-use runs::{is_run, runs};
+pub(crate) use runs::is_run;
+use runs::runs;
 
 use crate::input::{self, Input};
 use crate::memory;

@@ -16,6 +16,7 @@ mod libraries;
 mod load;
 mod loader;
 mod memory;
+mod newest;
 mod output;
 mod privileges;
 mod processors;
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
 fn command() -> ExitCode {
     let cli = match commands::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return refused(&error),
+        Err(error) => return refused(error),
     };
     let run = || {
         memory::prepare()?;
@@ -61,7 +62,18 @@ fn command() -> ExitCode {
 }
 
 /// What is wrong with the arguments. A filter file's lines aren't among those: they are input like any other.
-fn refused(error: &clap::Error) -> ExitCode {
+fn refused(mut error: clap::Error) -> ExitCode {
+    // An option with a typo is no program, and nobody has one of that name.
+    error.remove(ContextKind::Suggested);
+    let invalid = error.get(ContextKind::InvalidSubcommand);
+    if let Some(program) = invalid.map(ToString::to_string)
+        && std::path::Path::new(&program).is_file()
+    {
+        output::note(format_args!(
+            "{program} is no command of this; to profile a program: ompfuse profile -- {program}"
+        ));
+        return ExitCode::from(2);
+    }
     let is_file = error
         .get(ContextKind::InvalidArg)
         .is_some_and(|arg| arg.to_string().starts_with("--filter"));
@@ -94,6 +106,9 @@ pub(crate) fn status_of(error: &anyhow::Error) -> u8 {
         return 1;
     }
     output::say(one_line(error));
+    if error.is::<output::Usage>() {
+        return 2;
+    }
     error
         .downcast_ref::<interrupt::Interrupted>()
         .map_or(1, |i| 128 + i.0 as u8)
@@ -129,6 +144,7 @@ mod tests {
     fn signals_and_lost_readers_have_their_status() {
         assert_eq!(status_of(&output::ReaderGone.into()), 0);
         assert_eq!(status_of(&interrupt::Interrupted(2).into()), 130);
+        assert_eq!(status_of(&output::Usage("x".to_owned()).into()), 2);
         assert_eq!(status_of(&anyhow!("x")), 1);
     }
 }

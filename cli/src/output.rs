@@ -1,8 +1,10 @@
 //! Standard output and error.
 
 use anyhow::{Context, Result};
+use ompfuse_report::table::{self, Column, Style};
 use serde::Serialize;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How results are printed.
@@ -28,6 +30,36 @@ impl FormatArg {
         self.format == Format::Json
     }
 }
+
+/// The `--quiet` option.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct QuietArg {
+    /// Print nothing but what goes wrong and what is lost: no report, no remarks
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Whether remarks are left out.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+impl QuietArg {
+    /// From now on remarks are left out, if that is wanted.
+    pub(crate) fn apply(&self) {
+        QUIET.store(self.quiet, Ordering::Relaxed);
+    }
+}
+
+/// Arguments that don't go together, or are missing: exit status 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
 
 /// Nobody reads standard output any more (`ompfuse scan ... | head`): no error worth a message.
 #[derive(Debug)]
@@ -74,6 +106,13 @@ pub(crate) fn print(text: &str) -> Result<()> {
         "\n"
     };
     print_bytes(format!("{text}{line_break}").as_bytes())
+}
+
+/// Prints text that ends with a line break on standard error: what is for people, while a program has standard output.
+pub(crate) fn print_aside(text: &str) {
+    // Nothing is left to be done where standard error is gone too.
+    let way = crate::progress::make_way();
+    let _ = std::io::stderr().write_all(format!("{way}{text}").as_bytes());
 }
 
 /// Prints a value as indented JSON, piece by piece: a large library's sites are as long as its code.
@@ -156,7 +195,7 @@ pub(crate) fn mute(is_mute: bool) {
     MUTE.store(is_mute, Ordering::Relaxed);
 }
 
-/// One line on standard error: progress, warnings.
+/// One line on standard error: what goes wrong, what is lost.
 pub(crate) fn note(message: impl std::fmt::Display) {
     if !MUTE.load(Ordering::Relaxed) {
         say(message);
@@ -177,36 +216,63 @@ pub(crate) fn say(message: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{way}ompfuse: {line}");
 }
 
-/// Whether standard output shows colour.
-pub(crate) fn colour() -> bool {
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-    std::io::stdout().is_terminal() && !no_colour && !dumb
+/// As [`note`], for what nobody needs to know: `--quiet` leaves it out.
+pub(crate) fn remark(message: impl std::fmt::Display) {
+    if !QUIET.load(Ordering::Relaxed) {
+        note(message);
+    }
 }
 
-/// Columns of the terminal that standard output is.
-pub(crate) fn width() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col))
+/// Where a text for people goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
 }
 
-/// A table without lines between its cells.
-pub(crate) fn table(header: &[&str]) -> comfy_table::Table {
-    let mut table = comfy_table::Table::new();
-    table.load_style(comfy_table::TableStyle::new());
-    table.set_header(header.iter().copied());
-    table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 2));
-    });
-    table
+impl Stream {
+    /// Whether it shows colour.
+    pub(crate) fn colour(self) -> bool {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        self.of(|file| file.is_terminal()) && !no_colour && !dumb
+    }
+
+    /// Characters in a line: what the variable COLUMNS says, else of the terminal that it is.
+    pub(crate) fn width(self) -> Option<usize> {
+        let told = std::env::var("COLUMNS").ok().and_then(|n| n.parse().ok());
+        let told = told.filter(|&n: &usize| n > 0);
+        let size = || self.of(|file| rustix::termios::tcgetwinsize(file).ok());
+        told.or_else(|| size().map(|s| usize::from(s.ws_col)).filter(|&n| n > 0))
+    }
+
+    fn of<T>(self, what: impl FnOnce(BorrowedFd<'_>) -> T) -> T {
+        match self {
+            Stream::Output => what(std::io::stdout().as_fd()),
+            Stream::Error => what(std::io::stderr().as_fd()),
+        }
+    }
 }
 
-/// A table's text, without blanks at the ends of lines.
-pub(crate) fn lines(table: &comfy_table::Table) -> String {
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
+/// A table for standard output: as wide as the terminal allows, whole where there is none.
+pub(crate) fn table(columns: &[Column<'_>], rows: Vec<Vec<String>>) -> String {
+    styled_table(columns, rows, &|_, cell| cell.to_owned())
+}
+
+/// As [`table`], with coloured cells.
+pub(crate) fn styled_table(
+    columns: &[Column<'_>],
+    rows: Vec<Vec<String>>,
+    style: Style<'_>,
+) -> String {
+    let width = Stream::Output.width();
+    let plain = |head: &str| head.to_owned();
+    let fitted = table::fitted(columns, rows, width, style, &plain);
+    let missing = fitted.missing("wider lines, a pipe, or --format json");
+    let missing = missing.map(|line| table::wrap(&line, width.unwrap_or(usize::MAX), "  "));
+    fitted.text + &missing.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -119,6 +119,6 @@ pub(crate) fn announce(run: usize, total: usize, events: &[String], left_s: Opti
             events.join(",")
         };
         let left = left_s.map_or(String::new(), |s| format!("; about {s:.0} s to go"));
-        crate::output::note(format_args!("run {run} of {total}: {events}{left}"));
+        crate::output::remark(format_args!("run {run} of {total}: {events}{left}"));
     }
 }

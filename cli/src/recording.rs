@@ -14,7 +14,7 @@ pub(crate) use meeting::ranks_in;
 use crate::commands::combine::Strategy;
 use crate::event_sets::SetArgs;
 use crate::launch;
-use crate::output::{self, note};
+use crate::output::{self, note, remark};
 use crate::program::Prepared;
 use crate::run_dir::{self, Output, OutputParser, Program};
 use crate::running::Reload;
@@ -97,12 +97,8 @@ pub(crate) struct RecordingArgs {
     #[arg(long)]
     dry_run: bool,
     /// The program and its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "CMD"
-    )]
+    // No values with hyphens: an option with a typo would be the program. Behind the program's name they are its own.
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -288,7 +284,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         } else {
             "--rotate"
         };
-        note(format_args!(
+        remark(format_args!(
             "one run counts all of these events at once: {option} changes nothing"
         ));
     }
@@ -345,7 +341,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     };
     let total = sets.len() * args.repeat as usize;
     if total > 1 {
-        note(forecast(total, known.seconds));
+        remark(forecast(total, known.seconds));
     }
     let mut stdin = launch::Input::remember(&recorder.recording.folder, total)?;
     for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {

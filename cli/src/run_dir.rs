@@ -27,7 +27,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the folder that is made where the user names none.
-const DEFAULT_NAME: &str = "ompfuse-out";
+pub(crate) const DEFAULT_NAME: &str = "ompfuse-out";
 
 /// The folder of the runs, made if it isn't there; absolute. Without a name it is always a new one.
 pub(crate) fn make_output(wanted: Option<&Path>) -> Result<PathBuf> {

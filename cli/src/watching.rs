@@ -149,8 +149,20 @@ impl Watching {
                 self.processes.len() - 1
             }
         };
-        let known = &mut self.processes[number];
-        known.learn(process)?;
+        self.processes[number].learn(process)?;
+        self.read_records(number)
+    }
+
+    /// Reads what processes that have ended had yet to record when they were looked at last; what can't be read any more is left
+    /// out.
+    pub(crate) fn look_back(&mut self) {
+        for number in 0..self.processes.len() {
+            let _ = self.read_records(number);
+        }
+    }
+
+    fn read_records(&mut self, number: usize) -> Result<()> {
+        let known = &self.processes[number];
         let (modules, sets) = (&known.modules, &known.sets);
         let region = |site: u32| {
             let (module, index) = split_site(site);

@@ -13,6 +13,7 @@ use crate::combine::Unmatched;
 use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::{Exit, RankEnd};
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,9 @@ pub struct ModuleSummary {
     pub patched: u32,
     /// Sites without one, and why: reason and number of sites.
     pub skipped: Vec<(String, u32)>,
+    /// The same by constructs, of which each has several sites; `None` in older profiles.
+    #[serde(default)]
+    pub coverage: Option<Coverage>,
 }
 
 /// An event and where its counts come from.

@@ -161,6 +161,7 @@ fn module_info(module: &ModuleSummary) -> ModuleInfo {
         build_id: module.build_id.clone(),
         patched: module.patched,
         skipped: module.skipped.iter().cloned().collect(),
+        constructs: module.coverage.clone(),
     }
 }
 

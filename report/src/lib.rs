@@ -14,6 +14,7 @@ mod overhead;
 pub mod pictures;
 pub mod probes;
 pub mod ranks;
+pub mod table;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -25,4 +26,4 @@ pub use model::{
     ThreadCheck, UnmatchedXus,
 };
 pub use mutex::Mutex;
-pub use text::TextOptions;
+pub use text::{By, TextOptions};

@@ -6,6 +6,7 @@ pub use parts::{Grain, RegionCount, RegionCounts, Running};
 
 use crate::mutex::Mutex;
 use crate::ranks::{Mpi, RegionRanks};
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::Exit;
 use ompfuse_format::site::{HexAddress, Source};
 use serde::Serialize;
@@ -120,6 +121,8 @@ pub struct ModuleInfo {
     pub patched: u32,
     /// Sites without one, by reason.
     pub skipped: BTreeMap<String, u32>,
+    /// The same by constructs, of which each has several sites; null in older profiles.
+    pub constructs: Option<Coverage>,
 }
 
 /// An event, and where its counts come from.

@@ -205,7 +205,7 @@ fn add_serial(
     }
 }
 
-fn of_region(region: &Region, all: &BTreeSet<u32>) -> Option<RegionRanks> {
+pub(crate) fn of_region(region: &Region, all: &BTreeSet<u32>) -> Option<RegionRanks> {
     let mut works: Works = all.iter().map(|&rank| (rank, Vec::new())).collect();
     let mut per_rank: BTreeMap<u32, RegionRank> = BTreeMap::new();
     for part in &region.per_thread {

@@ -1,15 +1,17 @@
 //! The report as text for a terminal.
 
+mod bars;
 mod events;
+mod lines;
 mod mutexes;
 mod parts;
 mod place;
 mod probes;
 mod ranks;
 mod sections;
-mod table;
 
 use crate::model::Report;
+use crate::table::{self, Column};
 
 /// How the text is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,17 @@ pub struct TextOptions {
     pub width: usize,
     /// Whether to use escape codes for colour. Without it there are none.
     pub colour: bool,
+    /// What a row stands for.
+    pub by: By,
+}
+
+/// What a row of the report stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// The construct of a source line, however often the compiler has copied it. Instances of a template are rows of their own.
+    Line,
+    /// A place in machine code.
+    Site,
 }
 
 impl Default for TextOptions {
@@ -28,12 +41,13 @@ impl Default for TextOptions {
             top: 20,
             width: 110,
             colour: false,
+            by: By::Line,
         }
     }
 }
 
 /// Lines narrower than this can't hold the tables.
-const MIN_WIDTH: usize = 80;
+const MIN_WIDTH: usize = 40;
 /// Wider lines are no easier to read.
 const MAX_WIDTH: usize = 140;
 
@@ -43,12 +57,19 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         width: options.width.clamp(MIN_WIDTH, MAX_WIDTH),
         ..options
     };
-    let paint = Paint { on: options.colour };
-    let mut sections = vec![sections::header(report, paint)];
+    let merged = match options.by {
+        By::Line => Some(lines::merged(report)),
+        By::Site => None,
+    };
+    let (report, several) = match &merged {
+        Some((merged, several)) => (merged, &several[..]),
+        None => (report, &[][..]),
+    };
+    let mut sections = vec![sections::header(report, options)];
     sections.extend(parts::starved(report, options));
     sections.extend(probes::probes(report, options));
-    sections.extend(sections::in_part(report, paint));
-    sections.extend(sections::regions(report, options));
+    sections.extend(sections::in_part(report, options));
+    sections.extend(sections::regions(report, several, options));
     sections.extend(ranks::ranks(report, options));
     sections.extend(events::events(report, options));
     sections.extend(parts::parts(report, options));
@@ -64,6 +85,28 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A table in the report's lines, and below it what had no room.
+fn laid_out(columns: &[Column<'_>], rows: Vec<Vec<String>>, options: TextOptions) -> String {
+    let paint = Paint { on: options.colour };
+    let bars = |_: usize, cell: &str| paint.bars(cell);
+    let head = |line: &str| paint.dim(line);
+    let fitted = table::fitted(columns, rows, Some(options.width), &bars, &head);
+    let missing = fitted.missing("wider lines, or --format json");
+    let missing = missing.map(|line| table::wrap(&line, options.width, "  "));
+    fitted.text + &missing.map_or(String::new(), |line| paint.dim(line.trim_end()) + "\n")
+}
+
+/// A section's title, with an explanation beside it, or below where there is no room.
+fn titled(title: &str, explanation: &str, options: TextOptions) -> String {
+    let paint = Paint { on: options.colour };
+    let both = title.chars().count() + 2 + explanation.chars().count();
+    if both <= options.width {
+        return format!("{}  {}\n", paint.bold(title), paint.dim(explanation));
+    }
+    let below = table::wrap(explanation, options.width, "");
+    format!("{}\n{}\n", paint.bold(title), paint.dim(below.trim_end()))
 }
 
 /// Escape codes, or none.
@@ -101,7 +144,7 @@ impl Paint {
         let mut out = String::new();
         let mut inside = false;
         for c in line.chars() {
-            let bar = table::is_bar(c);
+            let bar = bars::is_bar(c);
             if bar != inside {
                 out.push_str(if bar { "\x1b[36m" } else { "\x1b[0m" });
                 inside = bar;

@@ -1,6 +1,7 @@
 //! `ompfuse combine`.
 
 use crate::load::{self, Source, by_type, pieces};
+use crate::newest::or_newest;
 use crate::{atomic, memory, output, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -10,10 +11,14 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Combine runs into one profile in which every execution unit has a count for every event
+///
+/// An execution unit is a task, or a range of loop iterations that a thread executed. `ompfuse profile` combines its runs by
+/// itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run folders, folders of runs, profiles, or tables (CSV, Parquet) of another recorder; the first one gives the times
-    #[arg(required = true, value_name = "RUN|TABLE")]
+    /// (default: the newest ompfuse-out* in this folder)
+    #[arg(value_name = "RUN|TABLE")]
     inputs: Vec<PathBuf>,
     /// How execution units of different runs are matched
     #[arg(long, value_enum, default_value_t = Strategy::Default)]
@@ -26,9 +31,9 @@ pub(crate) struct Args {
     seed: u64,
     #[command(flatten)]
     memory: memory::Arg,
-    /// The profile
+    /// The profile (default: profile.parquet in the folder of runs, where that is the only input)
     #[arg(short, long, value_name = "PROFILE.parquet")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     #[command(flatten)]
     format: output::FormatArg,
 }
@@ -103,18 +108,39 @@ struct Answer<'a> {
     events: Vec<&'a str>,
 }
 
+impl Args {
+    /// Where the profile goes.
+    fn output(&self, inputs: &[PathBuf]) -> Result<PathBuf> {
+        match (&self.output, inputs) {
+            (Some(file), _) => Ok(file.clone()),
+            (None, [folder]) if folder.is_dir() && !load::is_run(folder) => {
+                Ok(folder.join(load::PROFILE_NAME))
+            }
+            (None, _) => Err(output::Usage(
+                "the profile has no name: give it with -o PROFILE.parquet".to_owned(),
+            )
+            .into()),
+        }
+    }
+}
+
 pub(super) fn run(args: &Args) -> Result<()> {
-    load::check_output(&args.output, &args.inputs)?;
+    let inputs = match &args.inputs[..] {
+        [] => vec![or_newest(None)?],
+        inputs => inputs.to_vec(),
+    };
+    let output = &args.output(&inputs)?;
+    load::check_output(output, &inputs)?;
     let strategy = args.strategy.with(args.relax, args.seed);
     let bar = progress::whole("combining");
     let progress = bar.progress();
-    let result = match (args.strategy, &args.inputs[..]) {
-        (Strategy::Instances, [run]) => instances(run, &args.output, progress)?,
+    let result = match (args.strategy, &inputs[..]) {
+        (Strategy::Instances, [run]) => instances(run, output, progress)?,
         (Strategy::Instances, _) => bail!("--strategy instances takes one run"),
         (_, inputs) => {
             let memory = args.memory.bytes();
             let inputs = load::inputs(inputs)?;
-            combine(inputs, strategy, memory, &args.output, progress)?
+            combine(inputs, strategy, memory, output, progress)?
         }
     };
     drop(bar);
@@ -127,7 +153,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     let matching = summary.matching.iter();
     let answer = Answer {
-        output: &args.output,
+        output,
         xus: result.xus,
         unmatched: matching.flat_map(|m| &m.unmatched).map(|u| u.count).sum(),
         events: result.events.iter().map(String::as_str).collect(),
@@ -147,7 +173,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     };
     output::print(&format!(
         "{}: {xus} execution units{unmatched}, {events}",
-        args.output.display()
+        output.display()
     ))
 }
 

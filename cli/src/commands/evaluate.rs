@@ -9,6 +9,7 @@ use ompfuse_fuse::evaluate::{Interval, Intervals, PairDistance, Progress, RESAMP
 use ompfuse_fuse::experiment::{EventError, TruthError, hem};
 use ompfuse_fuse::{Evaluation, Profile, References, XuTable};
 use ompfuse_report::pictures::{self, PairPicture};
+use ompfuse_report::table::Column;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -264,22 +265,22 @@ fn text(answer: &Answer<'_>, top: usize) -> String {
         );
     }
     let pairs = worst(answer.pairs);
-    let header = [
-        "event",
-        "event",
-        "distance (bins)",
-        "between references",
-        "TMD",
+    let columns = [
+        Column::left("event"),
+        Column::left("event"),
+        Column::left("distance (bins)").leaves(2),
+        Column::left("between references").leaves(1),
+        Column::left("TMD"),
     ];
-    let mut table = output::table(&header);
-    for pair in pairs.iter().take(top) {
-        table.add_row([
+    let row = |pair: &&PairDistance| {
+        vec![
             pair.x.clone(),
             pair.y.clone(),
             format!("{:.4}", pair.uncalibrated),
             format!("{:.4}", pair.calibration),
             format!("{:.2}", pair.tmd),
-        ]);
-    }
-    out + "\nThe event pairs that differ most\n" + &output::lines(&table)
+        ]
+    };
+    let rows = pairs.iter().take(top).map(row).collect();
+    out + "\nThe event pairs that differ most\n" + &output::table(&columns, rows)
 }

@@ -3,11 +3,11 @@
 use crate::counters::{self, EventCheck};
 use crate::{output, simulate};
 use anyhow::Result;
+use ompfuse_report::table::{Column, wrap};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
-/// Tell what can be counted here, and why not the rest
+/// List the events that can be counted here, and say why the others can't
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -36,32 +36,58 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
 }
 
+/// What is available is a table; what isn't is named with its reason, which most of it shares.
 fn text(answer: &Answer) -> String {
-    let mut table = output::table(&["event", "kind", "available", ""]);
-    for e in &answer.events {
-        let remark = match &e.reason {
-            Some(reason) => reason.clone(),
-            None if e.includes_kernel || e.kind == "simulated" => e.what.to_owned(),
-            None => format!("{}, without what the kernel does for the program", e.what),
+    let columns = [
+        Column::left("event"),
+        Column::left("kind").leaves(1),
+        Column::left("counts").keeps_front(20),
+    ];
+    let (available, missing): (Vec<&EventCheck>, Vec<_>) =
+        answer.events.iter().partition(|e| e.available);
+    let row = |e: &&EventCheck| {
+        let counts = match e.includes_kernel || e.kind == "simulated" {
+            true => e.what.to_owned(),
+            false => format!("{}, without what the kernel does for the program", e.what),
         };
-        table.add_row([
-            e.name,
-            e.kind,
-            if e.available { "yes" } else { "no" },
-            &remark,
-        ]);
+        vec![e.name.to_owned(), e.kind.to_owned(), counts]
+    };
+    let mut text = String::from("No event can be counted here.\n");
+    if !available.is_empty() {
+        let rows = available.iter().map(row).collect();
+        let title = match available.iter().all(|e| e.kind == "simulated") {
+            true => "Nothing can be counted here but what is simulated:",
+            false => "What can be counted here:",
+        };
+        text = format!("{title}\n\n{}", output::table(&columns, rows));
     }
-    let mut text = output::lines(&table);
-    let remedies: BTreeSet<&str> = answer
-        .events
-        .iter()
+    if available.iter().any(|e| e.kind == "simulated") {
+        text.push_str("\nSimulated events need `--simulate`.\n");
+    }
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for e in missing {
+        let reason = e.reason.as_deref().unwrap_or("no reason is known");
+        match reasons.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, names)) => names.push(e.name),
+            None => reasons.push((reason, vec![e.name])),
+        }
+    }
+    if !reasons.is_empty() {
+        text.push_str("\nWhat can't, and why:\n");
+    }
+    let width = output::Stream::Output.width().unwrap_or(100);
+    for (reason, names) in reasons {
+        let line = format!("- {reason}: {}", names.join(", "));
+        text.push_str(&wrap(&line, width, "  "));
+    }
+    let remedies: BTreeSet<&str> = (answer.events.iter())
         .filter_map(|e| e.remedy.as_deref())
         .collect();
     if !remedies.is_empty() {
         text.push_str("\nTo count more:\n");
-        remedies
-            .iter()
-            .for_each(|r| writeln!(text, "  {r}").expect("strings take everything"));
+    }
+    for remedy in remedies {
+        text.push_str(&wrap(&format!("- {remedy}"), width, "  "));
     }
     text
 }

@@ -5,7 +5,10 @@ use crate::input::Input;
 use crate::select::SelectArgs;
 use crate::{atomic, embedded, input, launch, memory, output, privileges, progress};
 use anyhow::{Context, Result, bail};
+use ompfuse_format::Construct;
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{Outcome, SiteInfo, without_addresses};
+use ompfuse_report::table::Column;
 use ompfuse_rewriter::plan::PatchPlan;
 use ompfuse_rewriter::progress::Progress;
 use serde::Serialize;
@@ -15,7 +18,10 @@ use std::fmt::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Write a patched copy of a program or library
+/// Write a patched copy of a program or library, which records its OpenMP constructs
+///
+/// `ompfuse profile` and `record` do this by themselves. A copy of one's own is for programs that run elsewhere, or that look for
+/// files beside themselves. The original isn't changed, and every copy is verified before it is kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The program or library
@@ -28,7 +34,7 @@ pub(crate) struct Args {
     /// Don't load the runtime library: the copy behaves as the original until `ompfuse record` runs it
     #[arg(long)]
     dormant: bool,
-    /// Only tell what would be patched, and what not and why
+    /// Write nothing, and list what would be patched, what not, and why
     #[arg(long)]
     dry_run: bool,
     /// For tests: as if there were room for short jumps only
@@ -47,16 +53,19 @@ struct Answer<'a> {
     /// In a dry run: every site.
     #[serde(skip_serializing_if = "Option::is_none")]
     sites: Option<&'a [SiteInfo]>,
-    coverage: Vec<Coverage>,
+    coverage: Vec<OfConstruct>,
     totals: Totals,
+    /// The same by constructs, of which each has several sites.
+    constructs: Coverage,
 }
 
 /// What became of a construct's sites.
 #[derive(Debug, Serialize, PartialEq, Eq)]
-struct Coverage {
+struct OfConstruct {
     construct: &'static str,
     #[serde(flatten)]
     totals: Totals,
+    constructs: Coverage,
     /// Why sites have no probe, and how many.
     reasons: BTreeMap<String, usize>,
 }
@@ -174,6 +183,7 @@ impl<'a> Answer<'a> {
             sites: dry_run.then_some(sites),
             coverage: coverage(sites),
             totals: Totals::count(sites),
+            constructs: Coverage::of(sites),
         }
     }
 
@@ -194,21 +204,22 @@ fn default_output(binary: &Path) -> PathBuf {
 }
 
 /// Sites by construct, and the reasons of those without probe.
-fn coverage(sites: &[SiteInfo]) -> Vec<Coverage> {
+fn coverage(sites: &[SiteInfo]) -> Vec<OfConstruct> {
     let mut by_construct: BTreeMap<_, Vec<&SiteInfo>> = BTreeMap::new();
     for site in sites.iter().filter(|s| s.outcome != Outcome::Service) {
         by_construct.entry(site.construct).or_default().push(site);
     }
-    let of_construct = |(construct, sites): (ompfuse_format::Construct, Vec<&SiteInfo>)| {
+    let of_construct = |(construct, of_it): (Construct, Vec<&SiteInfo>)| {
         let mut reasons = BTreeMap::new();
-        for site in sites.iter().filter(|s| s.outcome != Outcome::Patched) {
+        for site in of_it.iter().filter(|s| s.outcome != Outcome::Patched) {
             *reasons
                 .entry(without_addresses(binary::reason(site)))
                 .or_default() += 1;
         }
-        Coverage {
+        OfConstruct {
             construct: construct.name(),
-            totals: Totals::count(sites.iter().copied()),
+            totals: Totals::count(of_it.iter().copied()),
+            constructs: Coverage::of_those(sites, |c| c == construct),
             reasons,
         }
     };
@@ -218,32 +229,50 @@ fn coverage(sites: &[SiteInfo]) -> Vec<Coverage> {
 fn text(answer: &Answer<'_>) -> String {
     let mut text = String::new();
     if let Some(sites) = answer.sites {
-        let mut table = output::table(&["address", "construct", "function", "source", "outcome"]);
-        for site in sites {
-            table.add_row(super::scan::short_row(site));
-        }
-        text = output::lines(&table) + "\n";
-    }
-    let mut table = output::table(&["construct", "patched", "of", "without probe"]);
-    for c in &answer.coverage {
-        let reasons: Vec<_> = c
-            .reasons
+        let columns = [
+            Column::left("address"),
+            Column::left("construct"),
+            Column::left("function").leaves(1).keeps_end(12),
+            Column::left("source").keeps_end(12),
+            Column::left("outcome").keeps_front(20),
+        ];
+        let rows = sites
             .iter()
-            .map(|(reason, n)| format!("{n}: {reason}"))
-            .collect();
-        table.add_row([
-            c.construct.to_owned(),
-            c.totals.patched.to_string(),
-            c.totals.sites.to_string(),
-            reasons.join("; "),
-        ]);
+            .map(|site| super::scan::short_row(site).to_vec());
+        text = output::table(&columns, rows.collect()) + "\n";
     }
-    text += &output::lines(&table);
+    let columns = [
+        Column::left("construct"),
+        Column::right("patched"),
+        Column::right("of"),
+        Column::left("without probe").keeps_front(20),
+    ];
+    let row = |of: &OfConstruct| {
+        let constructs = &of.constructs;
+        let mut why: Vec<String> = Vec::new();
+        if constructs.patchable > 0 {
+            why.push(format!("not selected ({})", constructs.patchable));
+        }
+        why.extend(Some(constructs.reasons()).filter(|r| !r.is_empty()));
+        if constructs.trifles > 0 {
+            why.push(format!("too small, listed only ({})", constructs.trifles));
+        }
+        let all = constructs.constructs() + constructs.trifles;
+        let cells = [
+            of.construct.to_owned(),
+            constructs.with_probe.to_string(),
+            all.to_string(),
+            why.join("; "),
+        ];
+        (all > 0).then(|| cells.to_vec())
+    };
+    let rows = answer.coverage.iter().filter_map(row);
+    text += &output::table(&columns, rows.collect());
     writeln!(
         text,
-        "\n{} of {} sites {}patched",
-        answer.totals.patched,
-        answer.totals.sites - answer.totals.services,
+        "\n{} of {} constructs {}patched",
+        answer.constructs.with_probe,
+        answer.constructs.constructs(),
         if answer.dry_run { "would be " } else { "" }
     )
     .expect("strings take everything");

@@ -53,8 +53,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     };
     let sets = args.sets.planned(&events, &known.correlations);
     let (mut sets, left_out) = args.sets.limited(sets, &events);
-    if sets.is_empty() && !of_regions.is_empty() {
-        sets.push(vec![]); // one run, of which execution units have times only
+    if sets.is_empty() {
+        sets.push(Vec::new()); // one run, of which execution units have times only
     }
     let answer = Answer {
         runs: sets.len(),
@@ -66,9 +66,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.output.is_json() {
         return output::print_json(&answer);
     }
-    let line = |(n, set): (usize, &Vec<String>)| match &set[..] {
-        [] => format!("run {}: times\n", n + 1),
-        set => format!("run {}: {}\n", n + 1, set.join(",")),
+    let line = |(n, set): (usize, &Vec<String>)| match set.is_empty() {
+        true => format!("run {}: times\n", n + 1),
+        false => format!("run {}: {}\n", n + 1, set.join(",")),
     };
     let mut text: String = answer.sets.iter().enumerate().map(line).collect();
     if !answer.region_events.is_empty() {

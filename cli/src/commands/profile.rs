@@ -2,40 +2,65 @@
 
 use crate::load::{self, PROFILE_NAME};
 use crate::recording::{self, Recording, RecordingArgs};
-use crate::{memory, output, progress};
-use anyhow::{Result, bail};
+use crate::{atomic, memory, output, progress};
+use anyhow::{Result, bail, ensure};
 use std::path::PathBuf;
 
-/// Patch a program, record every event set, combine the runs and report
+/// Run a program, record its OpenMP constructs, and report where the time went
 ///
-/// The runs and the profile stay in the output folder. The program's exit status is handed on.
+/// The program runs once for each set of events that can be counted together; a patched copy of it runs, the file itself isn't
+/// changed. Runs and profile stay in the output folder: `ompfuse report` shows them again. The program's exit status is handed
+/// on. Its own output stays where it is; the report goes to the terminal, or to standard error where standard output
+/// is a file or a pipe. JSON goes to standard output, and the program's output to standard error then.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ompfuse profile -- ./solver input.dat
+  ompfuse profile --events none -- ./solver             # times only, which costs least
+  ompfuse profile --report report.txt -- ./solver > result")]
 pub(crate) struct Args {
     #[command(flatten)]
     recording: RecordingArgs,
     #[command(flatten)]
     memory: memory::Arg,
+    /// Write the report to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     #[command(flatten)]
-    report: super::report::ReportArgs,
+    how: super::report::ReportArgs,
+    #[command(flatten)]
+    quiet: output::QuietArg,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    args.quiet.apply();
     if let Some((command, selection)) = args.recording.dry_run() {
-        return super::patch::dry_run(command, selection, args.report.format()).map(|()| 0);
+        return super::patch::dry_run(command, selection, args.how.format()).map(|()| 0);
     }
     if args.recording.repeats_scaled() {
         bail!(
             "the runs of --multiplex can't be combined, their counts are scaled: leave --repeat out, or use record"
         );
     }
-    let recording = recording::record(&args.recording, args.report.is_json())?;
+    if let Some(file) = &args.report {
+        // Before the program runs.
+        atomic::check(file)?;
+        let folder = atomic::parent(file);
+        ensure!(
+            folder.is_dir(),
+            "cannot write {}: there is no folder {}",
+            file.display(),
+            folder.display()
+        );
+    }
+    let on_output = args.how.is_json() && args.report.is_none();
+    let recording = recording::record(&args.recording, on_output)?;
     if recording.runs.is_empty() {
         return Ok(recording.status());
     }
     recording.status_after(combine(&recording, args))
 }
 
-/// Combines the runs and prints the report.
+/// Combines the runs and gives the report.
 fn combine(recording: &Recording, args: &Args) -> Result<()> {
     let runs: Vec<PathBuf> = recording.runs.iter().map(|r| r.path.clone()).collect();
     let path = recording.folder.join(PROFILE_NAME);
@@ -50,8 +75,10 @@ fn combine(recording: &Recording, args: &Args) -> Result<()> {
         }
     };
     drop(bar);
-    super::report::print(&written.summary, &args.report)?;
-    output::note(format_args!(
+    if !args.quiet.quiet || args.report.is_some() || args.how.is_json() {
+        super::report::hand_over(&written.summary, &args.how, args.report.as_deref())?;
+    }
+    output::remark(format_args!(
         "runs and profile are in {}",
         recording.folder.display()
     ));

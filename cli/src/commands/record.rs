@@ -15,9 +15,12 @@ pub(crate) struct Args {
     recording: RecordingArgs,
     #[command(flatten)]
     output: output::FormatArg,
+    #[command(flatten)]
+    quiet: output::QuietArg,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    args.quiet.apply();
     if let Some((command, selection)) = args.recording.dry_run() {
         return super::patch::dry_run(command, selection, &args.output).map(|()| 0);
     }
@@ -35,7 +38,7 @@ fn tell(recording: &Recording, args: &Args) -> Result<()> {
     }
     let runs = recording.runs.len();
     let word = if runs == 1 { "run" } else { "runs" };
-    output::note(format_args!(
+    output::remark(format_args!(
         "{runs} {word} in {}",
         recording.folder.display()
     ));

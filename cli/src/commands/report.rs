@@ -1,19 +1,22 @@
 //! `ompfuse report`.
 
+use crate::newest::or_newest;
+use crate::output::Stream;
 use crate::{atomic, load, memory, output, progress};
 use anyhow::Result;
 use ompfuse_fuse::Summary;
-use ompfuse_report::{Report, TextOptions, filter, text};
-use std::path::PathBuf;
+use ompfuse_report::{By, Report, TextOptions, filter, text};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
 
-/// Show regions, overheads and events of a profile or run
+/// Show where a program's time went: its regions, their overheads and event counts
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A profile, a run folder, or a folder of runs
+    /// A profile, a run's folder, or a folder of runs (default: the newest ompfuse-out* in this folder)
     #[arg(value_name = "PROFILE|RUN")]
-    input: PathBuf,
-    /// Instead of the report: lines for --filter that leave out regions whose probes take more than SHARE percent of their
-    /// time
+    input: Option<PathBuf>,
+    /// Instead of the report, write lines for --filter that leave out the regions whose probes take more than SHARE percent of
+    /// their time
     #[arg(
         long,
         value_name = "SHARE",
@@ -39,12 +42,24 @@ fn parse_share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// See [`By`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Row {
+    /// A construct in a source line, with all copies that the compiler made of it; instances of a template have a row each
+    Line,
+    /// Each place in the machine code
+    Site,
+}
+
 /// The options of every command that reports.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArgs {
-    /// Regions to list; the others are summed up in one line (text only)
+    /// List this many regions, and sum up the others in one line (text only)
     #[arg(long, value_name = "N", default_value_t = TextOptions::default().top)]
     top: usize,
+    /// What a row stands for (text only; JSON has every site)
+    #[arg(long, value_enum, default_value_t = Row::Line)]
+    by: Row,
     #[command(flatten)]
     output: output::FormatArg,
 }
@@ -62,8 +77,9 @@ impl ReportArgs {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    let input = or_newest(args.input.as_deref())?;
     let bar = progress::whole("reading");
-    let summary = load::summary(&args.input, args.memory.bytes(), bar.progress())?;
+    let summary = load::summary(&input, args.memory.bytes(), bar.progress())?;
     drop(bar);
     if let Some(share) = args.suggest_filter {
         let lines = filter::suggest(&summary, share / 100.0);
@@ -76,19 +92,48 @@ pub(super) fn run(args: &Args) -> Result<()> {
     print(&summary, &args.report)
 }
 
-/// Prints the report of a profile.
-pub(super) fn print(summary: &Summary, args: &ReportArgs) -> Result<()> {
+/// Prints the report of a profile on standard output.
+fn print(summary: &Summary, args: &ReportArgs) -> Result<()> {
     let report = Report::new(summary);
     if args.is_json() {
         return output::print(&report.to_json());
     }
-    let width = output::width().unwrap_or(TextOptions::default().width);
-    output::print(&text::render(
-        &report,
-        TextOptions {
-            top: args.top,
-            width,
-            colour: output::colour(),
-        },
-    ))
+    output::print(&args.text(&report, Some(Stream::Output)))
+}
+
+/// Gives the report of a program that has just printed its own output. JSON, or what goes to a terminal, is printed on standard
+/// output; text otherwise on standard error, not to stand in the midst of what the program has printed there.
+pub(super) fn hand_over(summary: &Summary, args: &ReportArgs, file: Option<&Path>) -> Result<()> {
+    let report = Report::new(summary);
+    match file {
+        Some(file) => {
+            let text = match args.is_json() {
+                true => report.to_json() + "\n",
+                false => args.text(&report, None),
+            };
+            atomic::write(file, text.as_bytes(), 0o644)
+        }
+        None if args.is_json() || std::io::stdout().is_terminal() => print(summary, args),
+        None => {
+            output::print_aside(&args.text(&report, Some(Stream::Error)));
+            Ok(())
+        }
+    }
+}
+
+impl ReportArgs {
+    /// The text for a stream, or for a file.
+    fn text(&self, report: &Report, stream: Option<Stream>) -> String {
+        let default = TextOptions::default();
+        let options = TextOptions {
+            top: self.top,
+            width: stream.and_then(Stream::width).unwrap_or(default.width),
+            colour: stream.is_some_and(Stream::colour),
+            by: match self.by {
+                Row::Line => By::Line,
+                Row::Site => By::Site,
+            },
+        };
+        text::render(report, options)
+    }
 }

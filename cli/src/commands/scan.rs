@@ -4,14 +4,16 @@ use crate::binary::{self, Binary, Totals};
 use crate::debug::DebugArgs;
 use crate::{input, memory, output, progress};
 use anyhow::Result;
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use ompfuse_fuse::names::readable;
+use ompfuse_report::table::{Column, wrap};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Tell what OpenMP is in a program or library, and what of it can be patched
+/// List the OpenMP constructs of a program or library, and say which of them can be recorded
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The program or library
@@ -30,6 +32,8 @@ struct Answer<'a> {
     patched_by: Option<&'a str>,
     sites: Vec<Listed<'a>>,
     totals: Totals,
+    /// The same by constructs.
+    constructs: Coverage,
 }
 
 /// A site, and its function as the source has it.
@@ -68,6 +72,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             Binary::Patched(description) => Some(&description.version),
         },
         totals: Totals::count(sites.iter().copied()),
+        constructs: Coverage::of(&sites),
         sites: sites.into_iter().map(Listed::of).collect(),
     };
     if args.output.is_json() {
@@ -91,43 +96,67 @@ fn text(answer: &Answer<'_>) -> String {
         writeln!(text, "patched by ompfuse {version}").expect("strings take everything");
     }
     if !answer.sites.is_empty() {
-        let mut table = output::table(&[
-            "site",
-            "address",
-            "construct",
-            "",
-            "function",
-            "entry",
-            "source",
-            "outcome",
-        ]);
-        for listed in &answer.sites {
-            table.add_row(row(listed.site));
-        }
-        text = format!("{text}\n{}\n", output::lines(&table));
+        let columns = [
+            Column::right("site").leaves(3),
+            Column::left("address"),
+            Column::left("construct"),
+            Column::left("").leaves(2),
+            Column::left("function").leaves(1).keeps_end(12),
+            Column::left("entry").leaves(4),
+            Column::left("source").keeps_end(12),
+            Column::left("outcome").keeps_front(20),
+        ];
+        let rows = answer.sites.iter().map(|listed| row(listed.site).to_vec());
+        let paint = |column: usize, cell: &str| match column {
+            7 => painted(cell),
+            _ => cell.to_owned(),
+        };
+        let table = output::styled_table(&columns, rows.collect(), &paint);
+        text = format!("{text}\n{table}\n");
     }
-    let Totals {
-        sites,
-        patched,
-        patchable,
-        skipped,
-        services,
-        unknown,
-    } = totals;
-    write!(
-        text,
-        "{sites} sites: {patched} patched, {patchable} patchable, {skipped} skipped, {services} that need no probe"
-    )
-    .expect("strings take everything");
-    if unknown > 0 {
-        write!(
-            text,
-            "; {unknown} of the skipped ones call unknown entry points of an OpenMP runtime"
-        )
-        .expect("strings take everything");
+    text + &wrapped(&summed_up(totals, &answer.constructs))
+}
+
+/// What there is in all.
+fn summed_up(totals: Totals, constructs: &Coverage) -> String {
+    let what = match (constructs.with_probe, constructs.patchable) {
+        (0, can) => format!("{can} can be recorded"),
+        (have, 0) => format!("{have} have a probe"),
+        (have, can) => format!("{have} have a probe, {can} could have one"),
+    };
+    let mut text = format!(
+        "{} constructs in {} sites: {what}",
+        constructs.constructs(),
+        totals.sites - totals.services - constructs.trifles as usize
+    );
+    if constructs.lost() > 0 {
+        text += &format!(", {} can't ({})", constructs.lost(), constructs.reasons());
     }
-    text.push('\n');
+    if constructs.trifles > 0 {
+        text += &format!(
+            "; atomic instructions and fences, listed only: {}",
+            constructs.trifles
+        );
+    }
+    if totals.services > 0 {
+        text += &format!(
+            "; questions and settings, which need no probe: {}",
+            totals.services
+        );
+    }
+    if totals.unknown > 0 {
+        text += &format!(
+            "; calls of unknown entry points of an OpenMP runtime: {}",
+            totals.unknown
+        );
+    }
     text
+}
+
+/// A sentence in the lines of the terminal.
+pub(super) fn wrapped(text: &str) -> String {
+    let width = output::Stream::Output.width().unwrap_or(usize::MAX);
+    wrap(text, width, "  ")
 }
 
 /// Address, construct, function, source and outcome of a site, with the reason why it has no probe.
@@ -178,20 +207,37 @@ fn row(site: &SiteInfo) -> [String; 8] {
 }
 
 fn outcome(site: &SiteInfo) -> String {
-    let (colour, word) = match site.outcome {
-        Outcome::Patched => ("32", "patched"),
-        Outcome::Patchable => ("32", "patchable"),
-        Outcome::Skipped => ("33", "skipped"),
-        Outcome::Service => ("2", "service"),
-    };
-    let word = if output::colour() {
-        format!("\x1b[{colour}m{word}\x1b[0m")
-    } else {
-        word.to_owned()
-    };
-    site.reason
-        .as_ref()
-        .map_or(word.clone(), |reason| format!("{word}: {reason}"))
+    let word = word(site.outcome);
+    match &site.reason {
+        Some(reason) => format!("{word}: {reason}"),
+        None => word.to_owned(),
+    }
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Patched => "patched",
+        Outcome::Patchable => "patchable",
+        Outcome::Skipped => "skipped",
+        Outcome::Service => "service",
+    }
+}
+
+/// The text of an outcome with its word in colour, if there is any.
+fn painted(cell: &str) -> String {
+    let colours = [
+        (Outcome::Patched, "32"),
+        (Outcome::Patchable, "32"),
+        (Outcome::Skipped, "33"),
+        (Outcome::Service, "2"),
+    ];
+    let end = cell.find(':').unwrap_or(cell.len());
+    let (said, rest) = cell.split_at(end);
+    let colour = colours.iter().find(|(o, _)| word(*o) == said);
+    match colour.filter(|_| output::Stream::Output.colour()) {
+        Some((_, colour)) => format!("\x1b[{colour}m{said}\x1b[0m{rest}"),
+        None => cell.to_owned(),
+    }
 }
 
 fn base_name(path: &str) -> &str {

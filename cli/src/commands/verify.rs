@@ -4,6 +4,7 @@ use crate::binary::{self, Totals};
 use crate::debug::DebugArgs;
 use crate::{input, memory, output, progress};
 use anyhow::{Result, bail};
+use ompfuse_format::coverage::Coverage;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -59,12 +60,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.output.is_json() {
         return output::print_json(&answer);
     }
+    let coverage = Coverage::of(&description.sites);
     output::print(&format!(
-        "{} is {} with {} of {} sites patched; everything else is unchanged{}",
+        "{} is {} with {} of {} constructs patched; everything else is unchanged{}",
         args.patched.display(),
         args.original.display(),
-        totals.patched,
-        totals.sites,
+        coverage.with_probe,
+        coverage.constructs(),
         if reproduced {
             "; made again, it is the same"
         } else {

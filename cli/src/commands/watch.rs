@@ -1,5 +1,6 @@
 //! `ompfuse watch`.
 
+use crate::newest::or_newest;
 use crate::output;
 use crate::watching::{self, Watching};
 use anyhow::Result;
@@ -9,13 +10,15 @@ use std::time::Duration;
 
 /// Show what a program does while it is being recorded: rate, time, imbalance and events of its regions
 ///
-/// Read from what its threads have written; the program is not stopped. An execution unit is there when it has ended.
+/// This reads what the program's threads have written; the program isn't stopped. An execution unit counts when it has ended.
+/// The last picture stays on the terminal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A run's folder, the folder of `ompfuse record -o`, or the number of a process
+    /// A run's folder, the folder of `ompfuse record -o`, or the number of a process (default: the newest ompfuse-out* in this
+    /// folder)
     #[arg(value_name = "DIR|PID")]
-    target: PathBuf,
-    /// Print what has happened since the recording began, and end; so it is where there is no terminal, and for JSON
+    target: Option<PathBuf>,
+    /// Print what has happened since the recording began, and end; this is the default without a terminal, and for JSON
     #[arg(long)]
     once: bool,
     /// Seconds between two pictures
@@ -33,15 +36,15 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let watching = Watching::new(&args.target)?;
+    let watching = Watching::new(&or_newest(args.target.as_deref())?)?;
     if args.format.is_json() {
         return output::print_json(&watching.picture(None));
     }
     if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return output::print(&watching.picture(None).text());
     }
-    if let Some(ended) = watching::show(watching, Duration::from_secs_f64(args.interval))? {
-        output::note(ended);
-    }
-    Ok(())
+    let (last, ended) = watching::show(watching, Duration::from_secs_f64(args.interval))?;
+    let printed = output::print(&last.text());
+    ended.iter().for_each(output::note);
+    printed
 }

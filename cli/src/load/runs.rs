@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE};
 use std::path::{Path, PathBuf};
 
-pub(super) fn is_run(folder: &Path) -> bool {
+/// Whether a folder is a run.
+pub(crate) fn is_run(folder: &Path) -> bool {
     folder.join(RUN_FILE).is_file() || folder.join(BEGUN_FILE).is_file()
 }
 

@@ -53,16 +53,16 @@ pub(crate) fn countable(wanted: Option<&str>, of_regions: Option<&str>) -> Resul
 fn by_default() -> Countable {
     // Those of single caches would take many runs: they are counted where they are named.
     let of_cache = |e: &EventCheck| event::find(e.name).is_some_and(|e| e.kind == Kind::Cache);
-    let mut available = counters::check_all();
-    available.retain(|e| e.available && !of_cache(e));
-    let names = available.iter().map(|e| e.name);
-    let (units, regions): (Vec<_>, Vec<_>) =
-        names.partition(|name| is_hardware(name) && can_be_read_directly());
-    if !available.iter().any(|e| is_hardware(e.name)) && !regions.is_empty() {
-        note(
-            "no hardware event can be counted here (`ompfuse events` says why); software events are counted per parallel region and \
-             thread, --events NAMES counts them per execution unit, with a system call each time",
-        );
+    let all = counters::check_all();
+    let available = all.iter().filter(|e| e.available && !of_cache(e));
+    let names: Vec<&'static str> = available.map(|e| e.name).collect();
+    let has_hardware = names.iter().any(|name| is_hardware(name));
+    let (units, regions): (Vec<_>, Vec<_>) = names
+        .into_iter()
+        .partition(|name| is_hardware(name) && can_be_read_directly());
+    if !has_hardware {
+        let cycles = all.iter().find(|e| e.name == "cycles");
+        note(unavailable(cycles, !regions.is_empty()));
     }
     Countable { units, regions }
 }
@@ -74,6 +74,22 @@ fn can_be_read_directly() -> bool {
     });
     // Where nothing is said, the recorded process finds out.
     settings.iter().flatten().all(|s| s.trim() != "0")
+}
+
+/// A line that says what can't be counted here, with the reason that `cycles` can't, and what can.
+fn unavailable(cycles: Option<&EventCheck>, with_software: bool) -> String {
+    let why = cycles.and_then(|e| Some((e.reason.as_deref()?, e.remedy.as_deref())));
+    let (reason, remedy) = why.unwrap_or(("no reason is known", None));
+    match (with_software, remedy) {
+        (true, _) => format!(
+            "no hardware event can be counted here: {reason} (more: `ompfuse events`); software events are counted per parallel region \
+             and thread, --events NAMES counts them per execution unit, with a system call each time"
+        ),
+        (false, Some(remedy)) => {
+            format!("no event can be counted here, times only: {reason}; remedy: {remedy}")
+        }
+        (false, None) => format!("no event can be counted here, times only: {reason}"),
+    }
 }
 
 /// The wanted events that another process may be able to count. A line on standard error per reason says which can't be

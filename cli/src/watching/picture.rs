@@ -2,21 +2,9 @@
 
 use super::{Picture, Row};
 use crate::output;
+use ompfuse_report::table::Column;
 use ompfuse_report::units::{count, percent};
 use std::collections::BTreeMap;
-
-/// Heads of the columns that there always are: what tells a region stands in front, where every terminal has room for it.
-const FIXED: [&str; 9] = [
-    "share",
-    "wait",
-    "construct",
-    "location",
-    "per s",
-    "entered",
-    "XUs",
-    "imbal.",
-    "threads",
-];
 
 impl Picture {
     /// One line about the whole.
@@ -45,16 +33,30 @@ impl Picture {
         (names(some), names(never))
     }
 
-    /// Heads of the table's columns: what a region is and does, then its events.
-    pub(crate) fn heads(events: &[&str]) -> Vec<String> {
-        let heads = FIXED.iter().chain(events);
-        heads.map(|&head| head.to_owned()).collect()
+    /// The table's columns: what a region is and does, then its events, of which the last ones leave first where lines are short.
+    pub(crate) fn columns<'a>(events: &[&'a str]) -> Vec<Column<'a>> {
+        let fixed = [
+            Column::right("share"),
+            Column::right("wait").leaves(2),
+            Column::left("construct"),
+            Column::left("location").keeps_end(14),
+            Column::right("per s").leaves(3),
+            Column::right("entered").leaves(4),
+            Column::right("XUs").leaves(5),
+            Column::right("imbal.").leaves(1),
+            Column::right("threads").leaves(6),
+        ];
+        let event = |(rank, name)| Column::right(name).leaves(rank);
+        let events = (7..=u8::MAX)
+            .chain(std::iter::repeat(u8::MAX))
+            .zip(events.iter().copied());
+        fixed.into_iter().chain(events.map(event)).collect()
     }
 
     /// Cells of a region; `events` are those of all regions, which are looked through once, not for each row.
     pub(crate) fn cells(row: &Row, events: &[&str]) -> Vec<String> {
         let number = |n: u64| if n == 0 { String::new() } else { n.to_string() };
-        let fixed: [String; FIXED.len()] = [
+        let fixed = [
             percent(row.share),
             percent(row.wait_share),
             row.construct.unwrap_or("unknown").to_owned(),
@@ -77,22 +79,14 @@ impl Picture {
     /// As text.
     pub(crate) fn text(&self) -> String {
         let (events, never) = self.events();
-        let heads = Picture::heads(&events);
-        let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-        let mut table = output::table(&heads);
-        for row in &self.regions {
-            table.add_row(Picture::cells(row, &events));
-        }
+        let rows = self.regions.iter().map(|row| Picture::cells(row, &events));
+        let table = output::table(&Picture::columns(&events), rows.collect());
         let never = match never[..] {
             [] => String::new(),
             _ => format!("never: {}\n", never.join(", ")),
         };
         let damaged: String = self.damaged.iter().map(|d| format!("{d}\n")).collect();
-        format!(
-            "{}\n{}{never}{damaged}",
-            self.title(),
-            output::lines(&table)
-        )
+        format!("{}\n{table}{never}{damaged}", self.title())
     }
 }
 

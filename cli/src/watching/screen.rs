@@ -2,25 +2,26 @@
 
 use super::{Picture, Watching};
 use anyhow::{Context, Result};
+use ompfuse_report::table;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Cell, Row, Table};
+use ratatui::text::{Line, Text};
 use ratatui::{DefaultTerminal, Frame};
 use std::time::{Duration, Instant};
 
-/// What is longer is cut off: names of C++ functions may have thousands of letters.
-const WIDEST: usize = 40;
-/// Between columns.
-const SPACING: u16 = 2;
-
-/// Shows the table until the user has seen enough, or nothing is recorded any more; that is said then.
-pub(crate) fn show(mut watching: Watching, interval: Duration) -> Result<Option<String>> {
+/// Shows the table until the user has seen enough, or nothing is recorded any more. The last picture, since the begin, and
+/// why it is the last one, if the user didn't end it.
+pub(crate) fn show(
+    mut watching: Watching,
+    interval: Duration,
+) -> Result<(Picture, Option<String>)> {
     let mut terminal = ratatui::try_init().context("cannot prepare the terminal")?;
     let ended = run(&mut terminal, &mut watching, interval);
     ratatui::restore();
-    ended
+    let ended = ended?;
+    watching.look_back();
+    Ok((watching.picture(None), ended))
 }
 
 fn run(
@@ -85,37 +86,21 @@ fn draw(frame: &mut Frame<'_>, picture: &Picture, total: bool) {
         title,
     );
     let (events, never) = picture.events();
-    let heads = Picture::heads(&events);
     // One line is the heads'. Of thousands of regions only those are put into words that there is room for.
     let room = usize::from(table.height.saturating_sub(1));
     let shown = picture.regions.iter().take(room);
     let rows: Vec<Vec<String>> = shown.map(|r| Picture::cells(r, &events)).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|r| r.get(column));
-        let longest = cells
-            .chain(heads.get(column))
-            .map(|c| c.chars().count())
-            .max();
-        longest.unwrap_or(0).min(WIDEST) as u16
-    };
-    // Events at the end have no column where there is no room for all of it; what tells a region always has one.
-    let mut widths: Vec<u16> = (0..heads.len()).map(width).collect();
-    let needed = |widths: &[u16]| {
-        let widths = widths
-            .iter()
-            .map(|&w| usize::from(w) + usize::from(SPACING));
-        widths.sum::<usize>()
-    };
-    let most = usize::from(table.width) + usize::from(SPACING);
-    while widths.len() > heads.len() - events.len() && needed(&widths) > most {
-        widths.pop();
+    let width = Some(usize::from(table.width));
+    let plain = |_: usize, cell: &str| cell.to_owned();
+    let columns = Picture::columns(&events);
+    let fitted = table::fitted(&columns, rows, width, &plain, &|head| head.to_owned());
+    let mut lines: Vec<Line<'_>> = fitted.text.lines().map(Line::from).collect();
+    if let Some(heads) = lines.first_mut() {
+        *heads = std::mem::take(heads).style(bold);
     }
-    let left_out = heads.len() - widths.len() + never.len();
-    let row = |cells: Vec<String>| Row::new(cells.into_iter().map(Cell::from));
-    let drawn = Table::new(rows.into_iter().map(row), widths)
-        .header(row(heads).style(bold))
-        .column_spacing(SPACING);
-    frame.render_widget(drawn, table);
+    frame.render_widget(Text::from(lines), table);
+    let is_event = |name: &&String| events.contains(&name.as_str());
+    let left_out = fitted.left_out.iter().filter(is_event).count() + never.len();
     let keys = "q: end   t: since the begin, or the last picture";
     let regions = match picture.regions.len().saturating_sub(room) {
         0 => None,

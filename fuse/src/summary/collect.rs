@@ -6,6 +6,7 @@ use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
 use crate::run::{AtPlace, EventInfo, Health, NONE, Run, RunReader};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::{Mechanism, Outcome, without_addresses};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -226,6 +227,7 @@ fn module(module: &RunModule) -> ModuleSummary {
             .filter(|s| s.outcome == Outcome::Patched && s.mechanism != Mechanism::Implied)
             .count() as u32,
         skipped: skipped.into_iter().collect(),
+        coverage: Some(Coverage::of(&module.sites)),
     }
 }
 

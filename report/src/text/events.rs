@@ -1,9 +1,9 @@
 //! The tables of events.
 
 use super::place::{kind, location};
-use super::table::{Align, fitted, wrap};
-use super::{Paint, TextOptions};
+use super::{TextOptions, laid_out, titled};
 use crate::model::{EventState, Grain, Region, Report};
+use crate::table::{Column, wrap};
 use crate::units::count;
 use std::collections::BTreeMap;
 
@@ -13,7 +13,6 @@ const EVENT_ROWS: usize = 10;
 /// Totals of events per region, as many per table as fit; events that never happened are only named,
 /// and those whose sum is not known of any region.
 pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
-    let paint = Paint { on: options.colour };
     let serial = &report.serial.events;
     let total = |name: &str| -> u64 {
         let counts = report.regions.iter().map(|r| &r.events).chain([serial]);
@@ -49,11 +48,7 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         .filter(|r| !r.events.is_empty())
         .take(listed)
         .collect();
-    let mut text = format!(
-        "{}  {}\n",
-        paint.bold("Events"),
-        paint.dim("own counts, all threads")
-    );
+    let mut text = titled("Events", "own counts, all threads", options);
     let mut rest = &columns[..];
     while !rest.is_empty() {
         // Beside number, construct and place.
@@ -66,11 +61,11 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         let (now, later) = rest.split_at(fits);
         rest = later;
         let mut header = vec![
-            ("#", Align::Right),
-            ("construct", Align::Left),
-            ("location", Align::Left),
+            Column::right("#"),
+            Column::left("construct"),
+            Column::left("location").keeps_end(12),
         ];
-        header.extend(now.iter().map(|c| (c.name(), Align::Right)));
+        header.extend(now.iter().map(|c| Column::right(c.name())));
         let counts =
             |events: &BTreeMap<String, u64>| now.iter().map(|c| c.text(events)).collect::<Vec<_>>();
         let mut rows: Vec<Vec<String>> = regions
@@ -89,7 +84,7 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
                 .to_vec();
             rows.push([place, counts(serial)].concat());
         }
-        text.push_str(&fitted(&header, rows, 2, options.width, paint));
+        text.push_str(&laid_out(&header, rows, options));
     }
     let inside = |e: &&EventState| names.contains(&e.name.as_str()) && e.probe_inside > Some(0);
     let probes: Vec<String> = report

@@ -1,10 +1,10 @@
 //! Critical sections, locks and the like: how long threads wait for them, and how long they have them.
 
 use super::place::{kind, location};
-use super::table::{Align, fitted};
-use super::{Paint, TextOptions};
+use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Region, Report};
 use crate::mutex::Mutex;
+use crate::table::Column;
 use crate::units::{count, seconds};
 
 /// The section; nothing without such constructs.
@@ -37,23 +37,19 @@ pub(super) fn mutexes(report: &Report, options: TextOptions) -> Option<String> {
         return None;
     }
     let columns = [
-        ("#", Align::Right),
-        ("construct", Align::Left),
-        ("name", Align::Left),
-        ("location", Align::Left),
-        ("entries", Align::Right),
-        ("enter", Align::Right),
-        ("held", Align::Right),
-        ("exit", Align::Right),
+        Column::right("#"),
+        Column::left("construct"),
+        Column::left("name").keeps_front(8),
+        Column::left("location").keeps_end(14),
+        Column::right("entries"),
+        Column::right("enter"),
+        Column::right("held"),
+        Column::right("exit").leaves(1),
     ];
     let explanation =
         "all threads; enter: waiting for it, held: what is executed in it, exit: releasing it";
-    let mut text = format!(
-        "{}  {}\n",
-        paint.bold("One thread at a time"),
-        paint.dim(explanation)
-    );
-    text.push_str(&fitted(&columns, rows, 3, options.width, paint));
+    let mut text = titled("One thread at a time", explanation, options);
+    text.push_str(&laid_out(&columns, rows, options));
     if all.len() > options.top {
         text.push_str(&paint.dim(&format!("{} more", all.len() - options.top)));
         text.push('\n');

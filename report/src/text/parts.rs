@@ -1,15 +1,13 @@
 //! The table of counts per parallel region and thread.
 
 use super::place::location;
-use super::table::{Align, fitted, wrap};
-use super::{Paint, TextOptions};
+use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Grain, RegionCounts, Report};
+use crate::table::{Column, wrap};
 use crate::units::{count, seconds};
 
 /// Rows of the table; the JSON has all.
 const ROWS: usize = 16;
-/// Columns in front of the counts.
-const HEAD: usize = 56;
 
 /// Whether threads had no processors: then this comes before all numbers.
 pub(super) fn starved(report: &Report, options: TextOptions) -> Option<String> {
@@ -48,36 +46,26 @@ pub(super) fn parts(report: &Report, options: TextOptions) -> Option<String> {
         counts.iter().any(|c| *c != Some(0))
     };
     let (names, never): (Vec<&str>, Vec<&str>) = names.into_iter().partition(happened);
-    let mut text = format!(
-        "{}  {}\n",
-        paint.bold("Events per parallel region and thread"),
-        paint.dim("whole regions, all that they call; no execution unit has a share")
+    let mut text = titled(
+        "Events per parallel region and thread",
+        "whole regions, all that they call; no execution unit has a share",
+        options,
     );
-    let mut rest = &names[..];
-    loop {
-        let mut room = options.width.saturating_sub(HEAD);
-        let widths = rest.iter().map(|n| n.chars().count().max(6) + 2);
-        let fits = widths
-            .take_while(|&w| (room >= w).then(|| room -= w).is_some())
-            .count()
-            .max(1)
-            .min(rest.len());
-        let (now, later) = rest.split_at(fits);
-        let mut header = vec![
-            ("#", Align::Right),
-            ("location", Align::Left),
-            ("thread", Align::Right),
-            ("counted", Align::Right),
-            ("processor", Align::Right),
-        ];
-        header.extend(now.iter().map(|n| (*n, Align::Right)));
-        let rows = listed.iter().map(|c| row(report, c, now)).collect();
-        text.push_str(&fitted(&header, rows, 1, options.width, paint));
-        if later.is_empty() {
-            break;
-        }
-        rest = later;
-    }
+    let mut columns = vec![
+        Column::right("#"),
+        Column::left("location").keeps_end(12),
+        Column::right("thread"),
+        Column::right("counted").leaves(1),
+        Column::right("processor"),
+    ];
+    let ranks = (2..=u8::MAX).chain(std::iter::repeat(u8::MAX));
+    columns.extend(
+        ranks
+            .zip(&names)
+            .map(|(rank, n)| Column::right(n).leaves(rank)),
+    );
+    let rows = listed.iter().map(|c| row(report, c, &names)).collect();
+    text.push_str(&laid_out(&columns, rows, options));
     if more > 0 {
         text.push_str(&paint.dim(&format!("{more} more in --format json\n")));
     }

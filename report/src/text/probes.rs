@@ -1,9 +1,9 @@
 //! What probes took, if that is much.
 
-use super::table::wrap;
 use super::{Paint, TextOptions};
 use crate::model::Report;
 use crate::probes::WORTH_SAYING;
+use crate::table::wrap;
 use crate::units::{percent, seconds};
 
 /// What the probes took of the run, and how to record with fewer of them.

@@ -1,9 +1,10 @@
 //! The section about the ranks of an MPI program.
 
+use super::bars::bar;
 use super::place::{kind, location};
-use super::table::{Align, bar, fitted, table};
-use super::{Paint, TextOptions};
+use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Region, Report};
+use crate::table::{Column, wrap};
 use crate::units::{percent, seconds};
 
 /// Width of the bars that show work beside the rank with the most.
@@ -44,15 +45,15 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         })
         .collect();
     let columns = [
-        ("rank", Align::Right),
-        ("threads", Align::Right),
-        ("wall", Align::Right),
-        ("", Align::Left),
-        ("work", Align::Right),
-        ("wait", Align::Right),
-        ("runtime", Align::Right),
-        ("serial", Align::Right),
-        ("imbal.", Align::Right),
+        Column::right("rank"),
+        Column::right("threads").leaves(2),
+        Column::right("wall"),
+        Column::left("").leaves(3),
+        Column::right("work"),
+        Column::right("wait"),
+        Column::right("runtime"),
+        Column::right("serial"),
+        Column::right("imbal.").leaves(1),
     ];
     let of = match mpi.size {
         Some(size) if size as usize != mpi.ranks.len() => format!(" of {size}"),
@@ -60,23 +61,23 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
     };
     let title = format!("{}{of} MPI ranks", mpi.ranks.len());
     let explanation = "in regions; serial: outside, with MPI; imbal.: of its threads";
-    let mut text = format!("{}  {}\n", paint.bold(&title), paint.dim(explanation));
-    text.push_str(&table(&columns, rows, paint));
+    let mut text = titled(&title, explanation, options);
+    text.push_str(&laid_out(&columns, rows, options));
     if left_out > 0 {
         text.push_str(&paint.dim(&format!("{left_out} more ranks lie between the last two\n")));
     }
-    text.push_str(&format!(
-        "imbalance of work among ranks {}, among the threads of a rank {}\n",
+    let line = format!(
+        "imbalance of work among ranks {}, among the threads of a rank {}",
         percent(mpi.imbalance_among_ranks),
         percent(mpi.imbalance_among_threads)
-    ));
+    );
+    text.push_str(&wrap(&line, options.width, "  "));
     text.push_str(&regions(report, options));
     Some(text)
 }
 
 /// The regions with the most work.
 fn regions(report: &Report, options: TextOptions) -> String {
-    let paint = Paint { on: options.colour };
     let mut list: Vec<&Region> = report.regions.iter().filter(|r| r.work_s > 0.0).collect();
     list.sort_by(|a, b| b.work_s.total_cmp(&a.work_s));
     let row = |region: &&Region| {
@@ -94,11 +95,11 @@ fn regions(report: &Report, options: TextOptions) -> String {
         return String::new();
     }
     let columns = [
-        ("among ranks", Align::Right),
-        ("among threads", Align::Right),
-        ("#", Align::Right),
-        ("construct", Align::Left),
-        ("location", Align::Left),
+        Column::right("among ranks"),
+        Column::right("among threads"),
+        Column::right("#"),
+        Column::left("construct"),
+        Column::left("location").keeps_end(14),
     ];
-    fitted(&columns, rows, 4, options.width, paint)
+    laid_out(&columns, rows, options)
 }

@@ -1,9 +1,10 @@
 //! The sections of the text, each a string or nothing.
 
+use super::bars::{bar, columns};
 use super::place::{kind, location, place};
-use super::table::{Align, bar, columns, fitted, wrap};
-use super::{Paint, TextOptions};
+use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Class, EventState, Region, Report};
+use crate::table::{Column, front, wrap};
 use crate::units::{count, percent, seconds};
 use ompfuse_format::run::Exit;
 use std::collections::BTreeMap;
@@ -16,13 +17,14 @@ const PROBES_SHOWN: f64 = 0.01;
 const THREADS: usize = 16;
 
 /// Program, threads, duration, coverage, runs.
-pub(super) fn header(report: &Report, paint: Paint) -> String {
+pub(super) fn header(report: &Report, options: TextOptions) -> String {
+    let paint = Paint { on: options.colour };
     let mut command = report.program.clone();
     for arg in &report.args {
         command.push(' ');
         command.push_str(arg);
     }
-    let mut text = paint.bold(&command);
+    let mut text = paint.bold(&front(&command, options.width));
     text.push('\n');
     let mut facts = vec![format!("{} threads", report.threads)];
     facts.extend(report.duration_s.map(seconds));
@@ -32,14 +34,14 @@ pub(super) fn header(report: &Report, paint: Paint) -> String {
     });
     facts.push(format!("{} XUs", count(report.xus)));
     facts.extend((!report.host.is_empty()).then(|| format!("on {}", report.host)));
-    text.push_str(&facts.join(" · "));
-    text.push('\n');
+    text.push_str(&wrap(&facts.join(" · "), options.width, "  "));
     if let (Some(coverage), Some(parallel)) = (report.coverage, report.parallel_s) {
-        text.push_str(&format!(
-            "parallel coverage {} ({} inside parallel regions)\n",
+        let line = format!(
+            "parallel coverage {} ({} inside parallel regions)",
             percent(coverage),
             seconds(parallel)
-        ));
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
     }
     if let Some(strategy) = &report.strategy {
         let left: u64 = report.unmatched.iter().map(|u| u.count).sum();
@@ -48,10 +50,11 @@ pub(super) fn header(report: &Report, paint: Paint) -> String {
         } else {
             format!("{} left over", count(left))
         };
-        text.push_str(&format!(
-            "combined by {strategy}: {} XUs matched, {left}\n",
+        let line = format!(
+            "combined by {strategy}: {} XUs matched, {left}",
             count(report.xus)
-        ));
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
     }
     for (at, run) in report.runs.iter().enumerate() {
         let end = match run.exit {
@@ -62,7 +65,12 @@ pub(super) fn header(report: &Report, paint: Paint) -> String {
                 "still runs, or the command that recorded it was killed,".to_owned()
             }
         };
-        text.push_str(&paint.warn(&format!("the program {end} in run {}", at + 1)));
+        let line = wrap(
+            &format!("the program {end} in run {}", at + 1),
+            options.width,
+            "  ",
+        );
+        text.push_str(&paint.warn(line.trim_end()));
         text.push('\n');
     }
     text
@@ -72,7 +80,8 @@ pub(super) fn header(report: &Report, paint: Paint) -> String {
 const IN_PART: usize = 12;
 
 /// What is on record only in part, with the exact numbers.
-pub(super) fn in_part(report: &Report, paint: Paint) -> Option<String> {
+pub(super) fn in_part(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
     let parts: Vec<_> = report
         .regions
         .iter()
@@ -82,6 +91,7 @@ pub(super) fn in_part(report: &Report, paint: Paint) -> Option<String> {
         return None;
     }
     let mut text = paint.warn("recorded in part; times and counts below are of what is on record:");
+    text.push('\n');
     for (region, part) in parts.iter().take(IN_PART) {
         let mut why = Vec::new();
         if let Some(least) = part.shorter_than_s {
@@ -93,25 +103,29 @@ pub(super) fn in_part(report: &Report, paint: Paint) -> Option<String> {
         if part.throttled {
             why.push("since its probes would cost too much".to_owned());
         }
-        text.push_str(&format!(
-            "\n  {} {}: {} of {} on record ({}); the others took {}",
+        let line = format!(
+            "- {} {}: {} of {} on record ({}); the others took {}",
             part.construct,
             location(region),
             count(part.recorded),
             count(part.executed),
             why.join(", "),
             seconds(part.left_out_s),
-        ));
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
     }
     if parts.len() > IN_PART {
-        text.push_str(&format!("\n  and {} more", parts.len() - IN_PART));
+        text.push_str(&format!("- and {} more\n", parts.len() - IN_PART));
     }
-    text.push('\n');
     Some(text)
 }
 
-/// The regions by own time.
-pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
+/// The regions by own time. `several`: numbers of the rows that stand for several sites, and of how many.
+pub(super) fn regions(
+    report: &Report,
+    several: &[(u32, usize)],
+    options: TextOptions,
+) -> Option<String> {
     let paint = Paint { on: options.colour };
     let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
     for region in report.regions.iter().take(options.top) {
@@ -123,7 +137,8 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
             region.time_s,
             vec![
                 region.id.to_string(),
-                share_bar(region.share, lost_share(region)),
+                bar(region.share, lost_share(region), BAR),
+                percent(region.share),
                 seconds(region.time_s),
                 kind(region),
                 location(region),
@@ -157,6 +172,20 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         (serial.idle_s, "idle", "between regions"),
         (serial.unknown_s, "unknown", "unknown place"),
     ];
+    let columns = [
+        Column::right("#"),
+        Column::left("").leaves(6),
+        Column::right("share"),
+        Column::right("time"),
+        Column::left("construct"),
+        Column::left("location").keeps_end(14),
+        Column::right("execs").leaves(3),
+        Column::right("XUs").leaves(4),
+        Column::right("avg/XU").leaves(5),
+        Column::left("threads").leaves(7),
+        Column::right("imbal.").leaves(1),
+        Column::right("probes").leaves(2),
+    ];
     for (time, kind, place) in outside.into_iter().filter(|o| o.0 > 0.0) {
         let share = if report.thread_time_s > 0.0 {
             time / report.thread_time_s
@@ -165,35 +194,22 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         };
         let mut row = vec![
             String::new(),
-            share_bar(share, if kind == "serial" { 0.0 } else { share }),
+            bar(share, if kind == "serial" { 0.0 } else { share }, BAR),
+            percent(share),
             seconds(time),
             kind.to_owned(),
             place.to_owned(),
         ];
-        row.resize(11, String::new());
+        row.resize(columns.len(), String::new());
         rows.push((time, row));
     }
     if rows.is_empty() {
         return None;
     }
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let columns = [
-        ("#", Align::Right),
-        ("share", Align::Left),
-        ("time", Align::Right),
-        ("construct", Align::Left),
-        ("location", Align::Left),
-        ("execs", Align::Right),
-        ("XUs", Align::Right),
-        ("avg/XU", Align::Right),
-        ("threads", Align::Left),
-        ("imbal.", Align::Right),
-        ("probes", Align::Right),
-    ];
     // Where probes took next to nothing there is no such column.
-    let has_probes = rows
-        .iter()
-        .any(|(_, row)| !row[columns.len() - 1].is_empty());
+    let last = columns.len() - 1;
+    let has_probes = rows.iter().any(|(_, row)| !row[last].is_empty());
     let shown = columns.len() - usize::from(!has_probes);
     let columns = &columns[..shown];
     rows.iter_mut().for_each(|(_, row)| row.truncate(shown));
@@ -201,13 +217,13 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         "Where {} of thread time went",
         seconds(report.thread_time_s)
     );
-    let mut text = format!(
-        "{}  {}\n",
-        paint.bold(&title),
-        paint.dim("own time, XUs included: █ work ░ waiting and runtime library")
+    let mut text = titled(
+        &title,
+        "own time, XUs included: █ work ░ waiting and runtime library",
+        options,
     );
     let rows = rows.into_iter().map(|(_, row)| row).collect();
-    text.push_str(&fitted(columns, rows, 4, options.width, paint));
+    text.push_str(&laid_out(columns, rows, options));
     for region in report.regions.iter().take(options.top) {
         if let Some(doubt) = region.doubt {
             let told = format!(
@@ -230,12 +246,24 @@ pub(super) fn regions(report: &Report, options: TextOptions) -> Option<String> {
         text.push_str(&paint.dim(&line));
         text.push('\n');
     }
+    let shown = report.regions.iter().take(options.top);
+    let several: Vec<String> = shown
+        .filter_map(|r| several.iter().find(|(id, _)| *id == r.id))
+        .map(|(id, sites)| format!("#{id} ({sites})"))
+        .collect();
+    if !several.is_empty() {
+        let line = format!(
+            "rows for several sites of one source line: {}; --by site lists each",
+            several.join(", ")
+        );
+        text.push_str(&paint.dim(wrap(&line, options.width, "  ").trim_end()));
+        text.push('\n');
+    }
     Some(text)
 }
 
 /// Overheads per parallel region.
 pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String> {
-    let paint = Paint { on: options.colour };
     if report.overheads.is_empty() {
         return None;
     }
@@ -267,22 +295,22 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
         })
         .collect();
     let columns = [
-        ("#", Align::Right),
-        ("parallel region", Align::Left),
-        ("execs", Align::Right),
-        ("team", Align::Right),
-        ("wall", Align::Right),
-        ("of run", Align::Right),
-        ("work", Align::Right),
-        ("sync", Align::Right),
-        ("imbal", Align::Right),
-        ("limpar", Align::Right),
-        ("mgmt", Align::Right),
-        ("mostly", Align::Left),
+        Column::right("#"),
+        Column::left("parallel region").keeps_end(15),
+        Column::right("execs").leaves(2),
+        Column::right("team").leaves(1),
+        Column::right("wall"),
+        Column::right("of run").leaves(3),
+        Column::right("work"),
+        Column::right("sync"),
+        Column::right("imbal"),
+        Column::right("limpar"),
+        Column::right("mgmt"),
+        Column::left("mostly").leaves(4),
     ];
     let explanation = "shares of fork to join × team size";
-    let mut text = format!("{}  {}\n", paint.bold("Overheads"), paint.dim(explanation));
-    text.push_str(&fitted(&columns, rows, 1, options.width, paint));
+    let mut text = titled("Overheads", explanation, options);
+    text.push_str(&laid_out(&columns, rows, options));
     for overhead in report.overheads.iter().take(options.top) {
         if let Some(incomplete) = &overhead.incomplete {
             text.push_str(&wrap(
@@ -327,15 +355,15 @@ pub(super) fn unmatched(report: &Report, options: TextOptions) -> Option<String>
         })
         .collect();
     let columns = [
-        ("XUs", Align::Right),
-        ("kind", Align::Left),
-        ("location", Align::Left),
-        ("of", Align::Left),
-        ("why", Align::Left),
+        Column::right("XUs"),
+        Column::left("kind").leaves(1),
+        Column::left("location").keeps_end(14),
+        Column::left("of"),
+        Column::left("why").keeps_front(30),
     ];
     let mut text = paint.bold("Not matched");
     text.push('\n');
-    text.push_str(&fitted(&columns, rows, 2, options.width, paint));
+    text.push_str(&laid_out(&columns, rows, options));
     if list.len() > options.top {
         text.push_str(&paint.dim(&format!("{} more kinds", list.len() - options.top)));
         text.push('\n');
@@ -374,39 +402,32 @@ pub(super) fn missing_events(report: &Report, options: TextOptions) -> Option<St
     Some(text)
 }
 
-/// Sites without a probe: what happens there is in the numbers of the code around them.
+/// Constructs without a probe: what happens there is in the numbers of the code around them.
 pub(super) fn skipped(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };
-    // Reference counts of C++ and Cython have hundreds of them: no loss, and no reason to look for one.
-    let is_small = |reason: &str| reason.ends_with("; listed only");
-    let of_small = report.modules.iter().flat_map(|m| &m.skipped);
-    let small = of_small.filter(|(reason, _)| is_small(reason));
-    let small: u32 = small.map(|(_, n)| n).sum();
     let mut text = paint.bold("Not seen");
     text.push('\n');
     let empty = text.len();
-    for module in &report.modules {
-        let skipped = module.skipped.iter();
-        let skipped: Vec<_> = skipped.filter(|(reason, _)| !is_small(reason)).collect();
-        if skipped.is_empty() {
-            continue;
+    let modules = report.modules.iter();
+    let counted: Vec<_> = modules
+        .filter_map(|m| Some((&m.path, m.constructs.as_ref()?)))
+        .collect();
+    for (path, constructs) in &counted {
+        let lost = constructs.lost();
+        if lost > 0 {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            let line = format!(
+                "{file}: {lost} of {} constructs have no probe: {}",
+                constructs.constructs(),
+                constructs.reasons()
+            );
+            text.push_str(&wrap(&line, options.width, "  "));
         }
-        let left: u32 = skipped.iter().map(|(_, n)| **n).sum();
-        let file = module.path.rsplit('/').next().unwrap_or(&module.path);
-        let why: Vec<String> = skipped
-            .iter()
-            .map(|(reason, n)| format!("{reason} ({n})"))
-            .collect();
-        let all = left + module.patched;
-        let line = format!(
-            "{file}: {left} of {all} sites have no probe: {}",
-            why.join("; ")
-        );
-        text.push_str(&wrap(&line, options.width, "  "));
     }
-    if small > 0 {
+    let trifles: u32 = counted.iter().map(|(_, c)| c.trifles).sum();
+    if trifles > 0 {
         let line = format!(
-            "atomic instructions and fences: {small} have no probe, which would take longer than they do"
+            "atomic instructions and fences: {trifles} have no probe, which would take longer than they do"
         );
         text.push_str(&wrap(&line, options.width, "  "));
     }
@@ -434,9 +455,4 @@ fn lost_share(region: &Region) -> f64 {
     } else {
         0.0
     }
-}
-
-/// `light`: the part of the share that is no work.
-fn share_bar(share: f64, light: f64) -> String {
-    format!("{} {:>6}", bar(share, light, BAR), percent(share))
 }

@@ -4,9 +4,11 @@
 //! * [`record`]: the bytes of a thread's record file.
 //! * [`control`]: what is changed while the program runs.
 //! * [`construct`]: the OpenMP constructs, by their numbers and names.
+//! * [`coverage`]: what of a file's constructs is recorded.
 //! * [`description`]: what a patched file says of itself, as it is written.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
 //! * [`event`]: perf's events, and work that causes them.
+//! * [`refused`]: why the kernel lets nobody count.
 //! * [`run`]: the JSON headers of a run folder.
 //! * [`simulated`]: the events of the simulated PMU, and where their counts are.
 #![deny(unsafe_code)]
@@ -14,9 +16,11 @@
 pub mod abi;
 pub mod construct;
 pub mod control;
+pub mod coverage;
 pub mod description;
 pub mod event;
 pub mod record;
+pub mod refused;
 pub mod run;
 pub mod simulated;
 pub mod site;

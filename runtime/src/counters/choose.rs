@@ -5,6 +5,7 @@ use super::turns::Turns;
 use super::{Counters, simulated};
 use ompfuse_format::event::{self, Event, Kind, exercise};
 use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_format::refused;
 use ompfuse_format::run::{EventStatus, SharedCounter, TAKES_TURNS};
 use perf_event::{Builder, Counter, Group};
 use std::os::fd::AsRawFd;
@@ -205,11 +206,18 @@ fn open(group: &mut Group, event: &'static Event) -> Result<(Chosen, Counter), S
 }
 
 fn refusal(name: &str, e: &std::io::Error) -> String {
-    match e.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => format!(
-            "no permission to count {name} (perf_event_paranoid is {}); allow it with: sudo sysctl kernel.perf_event_paranoid=1",
-            paranoid()
-        ),
+    let errno = e.raw_os_error();
+    let read = |file: &str| std::fs::read_to_string(file).ok();
+    let explained = errno.and_then(|errno| {
+        let (paranoid, status) = (read(refused::PARANOID_FILE), read(refused::STATUS_FILE));
+        let guard = refused::Guard::parse(paranoid.as_deref(), status.as_deref());
+        refused::explain(errno, &guard)
+    });
+    if let Some((reason, remedy)) = explained {
+        let remedy = remedy.map_or(String::new(), |r| format!("; remedy: {r}"));
+        return format!("{name} can't be counted: {reason}{remedy}");
+    }
+    match errno {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => {
             format!(
                 "this machine has no counter for {name} (no PMU, or none visible in a virtual machine)"
@@ -217,12 +225,6 @@ fn refusal(name: &str, e: &std::io::Error) -> String {
         }
         _ => format!("cannot count {name}: {e}"),
     }
-}
-
-/// What `/proc/sys/kernel/perf_event_paranoid` says, for messages.
-fn paranoid() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
-        .map_or_else(|_| "unreadable".into(), |text| text.trim().to_owned())
 }
 
 /// Which of a group's hardware events don't count although they are on the processor. Where others have its counters nothing

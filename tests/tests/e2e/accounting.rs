@@ -151,7 +151,7 @@ fn profile_hands_on_the_programs_failure() {
             "{build}: {output:?}"
         );
         assert!(
-            output.text().contains("nqueens.c"),
+            output.errors().contains("nqueens.c"),
             "{build}: the report, {output:?}"
         );
     }

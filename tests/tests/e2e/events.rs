@@ -1,6 +1,7 @@
 //! What can't be counted is said once, with the remedy, and the run goes on.
 
 mod dead;
+mod forbidden;
 mod multiplexed;
 mod refused;
 mod stand_in;

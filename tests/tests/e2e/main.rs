@@ -87,6 +87,7 @@ mod prebuilt;
 mod probe_time;
 mod probes;
 mod ranks;
+mod reading;
 mod repeated_input;
 mod room;
 mod sampling;

@@ -6,6 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ompfuse_fuse::experiment::{self, Estimate, Experiment, Method, Setting};
 use ompfuse_fuse::{References, XuTable};
 use ompfuse_report::pictures;
+use ompfuse_report::table::Column;
 
 /// The options.
 #[derive(Debug, clap::Args)]
@@ -109,19 +110,19 @@ fn text(result: &Experiment, setting: &Setting) -> String {
     if result.reused {
         out += "There are fewer runs than event sets: some runs show several\n";
     }
-    let header = [
-        "method",
-        "runs",
-        "EPD",
-        "Correlation Error",
-        "hidden error",
-        "by event",
-        "all events",
-        "XUs",
+    let columns = [
+        Column::left("method"),
+        Column::left("runs"),
+        Column::left("EPD"),
+        Column::left("Correlation Error"),
+        Column::left("hidden error").leaves(1),
+        Column::left("by event").leaves(3),
+        Column::left("all events").leaves(2),
+        Column::left("XUs").leaves(4),
     ];
-    let mut table = output::table(&header);
+    let mut rows = Vec::new();
     for method in &result.methods {
-        table.add_row([
+        rows.push(vec![
             method.method.name().to_owned(),
             method.runs.to_string(),
             number(method.epd),
@@ -134,5 +135,5 @@ fn text(result: &Experiment, setting: &Setting) -> String {
                 .map_or("none".to_owned(), |m| format!("{:.1} %", 100.0 * m.mean)),
         ]);
     }
-    out + "\n" + &output::lines(&table)
+    out + "\n" + &output::table(&columns, rows)
 }

@@ -2,7 +2,7 @@
 
 use super::steady::{Steady, TASKS};
 use ompfuse_tests::fixture::Fixture;
-use ompfuse_tests::{command, process, table};
+use ompfuse_tests::{command, has, process, table};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -106,4 +106,57 @@ fn a_busy_program_is_watched() {
     recording.wait().expect("it ends");
     assert!(watch.text().contains("lifecycle.c:"), "{watch:?}");
     assert!(!is_over, "watching took until the program's end");
+}
+
+/// What was seen last stays on the terminal, whole lines of it.
+#[test]
+fn the_last_picture_stays() {
+    if !has("script") {
+        return;
+    }
+    let Some(steady) = Steady::all().next() else {
+        return;
+    };
+    let mut dialogue = steady.record(2, &["--events", "page-faults"], &[]);
+    dialogue.ask("20");
+    let ours = command::path().display();
+    let (out, columns) = (steady.out(), 120);
+    let line = format!(
+        "stty cols {columns} rows 30; exec {ours} watch {} --interval 0.1",
+        out.display()
+    );
+    let mut terminal = command::with_threads(2);
+    terminal.env_remove("COLUMNS").env("TERM", "xterm");
+    let mut script = Command::new("script");
+    for (key, value) in terminal.get_envs() {
+        match value {
+            Some(value) => script.env(key, value),
+            None => script.env_remove(key),
+        };
+    }
+    script.args(["-qec", &line, "/dev/null"]);
+    script.stdin(Stdio::null()).stdout(Stdio::piped());
+    let watch = script.spawn().expect("script starts");
+    std::thread::sleep(Duration::from_secs(1));
+    dialogue.ask("30");
+    steady.end(dialogue, 2, &["20", "30"]);
+    let shown = watch.wait_with_output().expect("it ends with the program");
+    assert!(shown.status.success(), "{shown:?}");
+    let shown = String::from_utf8_lossy(&shown.stdout).replace('\r', "");
+    // The code that gives the terminal back.
+    let (screens, last) = shown
+        .rsplit_once("\x1b[?1049l")
+        .expect("a screen was shown");
+    assert!(screens.contains("steady.c"), "{screens}");
+    let row = last.lines().find(|l| l.contains("steady.c:33"));
+    let row = row.unwrap_or_else(|| panic!("no row in {last}"));
+    let tasks = (50 * TASKS).to_string();
+    assert!(
+        row.split_whitespace().any(|word| word == tasks),
+        "all of them: {tasks} in {row}"
+    );
+    let table = last.lines().skip_while(|l| !l.contains("share"));
+    for line in table.take_while(|l| l.contains('%') || l.contains("share")) {
+        assert!(line.chars().count() <= columns, "{line}");
+    }
 }

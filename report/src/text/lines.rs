@@ -1,0 +1,298 @@
+//! Rows by source line: compilers copy constructs (they inline functions, and make versions of loops), people wrote them once.
+
+use crate::model::{
+    InPart, Overhead, OverheadPart, ParallelOverhead, Region, RegionCounts, RegionThread, Report,
+    Spread,
+};
+use crate::mutex::Mutex;
+use crate::ranks;
+use ompfuse_fuse::names::readable;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the sites of one row have in common. Instances of a template have one line as well, and are kept apart.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'a> {
+    module: Option<&'a str>,
+    file: &'a str,
+    line: u32,
+    construct: Option<&'static str>,
+    combined_with: Option<&'static str>,
+    detail: Option<&'a str>,
+    instance: Option<&'a str>,
+}
+
+/// `None`: the region has no source line, and stays for itself.
+fn key(region: &Region) -> Option<Key<'_>> {
+    let source = region.source.as_ref()?;
+    let function = region.function.as_deref();
+    Some(Key {
+        module: region.module.as_deref(),
+        file: &source.file,
+        line: source.line,
+        construct: region.construct,
+        combined_with: region.combined_with,
+        detail: region.detail.as_deref(),
+        instance: function
+            .filter(|f| readable(f).contains('<'))
+            .map(|f| &f[..f.find('.').unwrap_or(f.len())]),
+    })
+}
+
+/// The report with one region for all sites of a construct in a source line; besides the numbers of those that stand for
+/// several sites, and for how many.
+pub(super) fn merged(report: &Report) -> (Report, Vec<(u32, usize)>) {
+    let mut groups: Vec<Vec<&Region>> = Vec::new();
+    let mut known: BTreeMap<Key<'_>, usize> = BTreeMap::new();
+    for region in &report.regions {
+        match key(region) {
+            Some(key) => {
+                let at = *known.entry(key).or_insert_with(|| {
+                    groups.push(Vec::new());
+                    groups.len() - 1
+                });
+                groups[at].push(region);
+            }
+            None => groups.push(vec![region]),
+        }
+    }
+    let first = |group: &[&Region]| group.iter().map(|r| r.id).min().unwrap_or(0);
+    let several = groups.iter().filter(|g| g.len() > 1);
+    let several = several.map(|g| (first(g), g.len())).collect();
+    let number: BTreeMap<u32, u32> = (groups.iter())
+        .flat_map(|g| g.iter().map(|r| (r.id, first(g))))
+        .collect();
+    let mut regions: Vec<Region> = groups.iter().map(|g| sum(g)).collect();
+    let ranks = report.mpi.iter().flat_map(|m| &m.ranks);
+    let ranks: BTreeSet<u32> = ranks.map(|r| r.rank).collect();
+    for region in regions.iter_mut().filter(|r| r.ranks.is_some()) {
+        region.ranks = ranks::of_region(region, &ranks);
+    }
+    regions.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.id.cmp(&b.id)));
+    let merged = Report {
+        regions,
+        overheads: overheads(&report.overheads, &number),
+        region_counts: region_counts(&report.region_counts, &number),
+        ..report.clone()
+    };
+    (merged, several)
+}
+
+/// Regions as one.
+fn sum(regions: &[&Region]) -> Region {
+    let (first, others) = regions.split_first().expect("a group has a region");
+    let mut sum = Region::clone(first);
+    for other in others {
+        add(&mut sum, other);
+    }
+    if !others.is_empty() {
+        sum.id = regions.iter().map(|r| r.id).min().unwrap_or(sum.id);
+        sum.spread = spread(regions, &sum.per_thread);
+    }
+    sum
+}
+
+fn add(to: &mut Region, from: &Region) {
+    let total = |region: &Region| Some(region.xu_mean_s? * region.xus as f64);
+    let xu_s = both(total(to), total(from), |a, b| a + b);
+    to.executions += from.executions;
+    to.xus += from.xus;
+    to.xu_mean_s = xu_s.filter(|_| to.xus > 0).map(|s| s / to.xus as f64);
+    to.xu_min_s = both(to.xu_min_s, from.xu_min_s, f64::min);
+    to.xu_max_s = both(to.xu_max_s, from.xu_max_s, f64::max);
+    to.wall_s = both(to.wall_s, from.wall_s, |a, b| a + b);
+    to.time_s += from.time_s;
+    to.share += from.share;
+    to.work_s += from.work_s;
+    to.wait_s += from.wait_s;
+    to.runtime_s += from.runtime_s;
+    to.doubt = to.doubt.or(from.doubt);
+    to.probes_estimated_s = both(to.probes_estimated_s, from.probes_estimated_s, |a, b| a + b);
+    let share = |probes: f64| (probes / to.time_s).min(1.0);
+    to.probes_share = to.probes_estimated_s.filter(|_| to.time_s > 0.0).map(share);
+    for part in &from.in_part {
+        match to
+            .in_part
+            .iter_mut()
+            .find(|p| p.construct == part.construct)
+        {
+            Some(known) => add_part(known, part),
+            None => to.in_part.push(part.clone()),
+        }
+    }
+    for thread in &from.per_thread {
+        let name = |t: &RegionThread| (t.process, t.mpi_rank, t.thread);
+        let same = |t: &&mut RegionThread| name(t) == name(thread);
+        match to.per_thread.iter_mut().find(same) {
+            Some(known) => {
+                known.mutex = mutex(known.mutex, thread.mutex);
+                known.xus += thread.xus;
+                known.work_s += thread.work_s;
+                known.wait_s += thread.wait_s;
+                known.runtime_s += thread.runtime_s;
+            }
+            None => to.per_thread.push(thread.clone()),
+        }
+    }
+    to.per_thread
+        .sort_by_key(|t| (t.mpi_rank, t.process, t.thread));
+    to.ranks = to.ranks.take().or_else(|| from.ranks.clone());
+    to.mutex = mutex(to.mutex, from.mutex);
+    to.cancelled = match (to.cancelled, from.cancelled) {
+        (Some(a), Some(b)) => Some(a + b),
+        (one, other) => one.or(other),
+    };
+    // What is not known of a part is not known of the whole.
+    to.events.retain(|name, _| from.events.contains_key(name));
+    for (name, count) in &mut to.events {
+        *count += from.events.get(name).copied().unwrap_or(0);
+    }
+}
+
+fn mutex(a: Option<Mutex>, b: Option<Mutex>) -> Option<Mutex> {
+    let (Some(a), Some(b)) = (a, b) else {
+        return a.or(b);
+    };
+    // Where one of them has no release on record, that of all is not known.
+    let sum = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+    Some(Mutex {
+        entries: a.entries + b.entries,
+        enter_s: a.enter_s + b.enter_s,
+        held_s: sum(a.held_s, b.held_s),
+        exit_s: sum(a.exit_s, b.exit_s),
+    })
+}
+
+fn add_part(to: &mut InPart, from: &InPart) {
+    to.recorded += from.recorded;
+    to.executed += from.executed;
+    to.one_in = to.one_in.max(from.one_in);
+    to.throttled |= from.throttled;
+    to.left_out_s += from.left_out_s;
+    to.shorter_than_s = both(to.shorter_than_s, from.shorter_than_s, f64::max);
+}
+
+/// What both have, by `how`; else what one has.
+fn both(a: Option<f64>, b: Option<f64>, how: fn(f64, f64) -> f64) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(how(a, b)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// The spread of work over the threads of all. Who got nothing of any is in their number alone.
+fn spread(regions: &[&Region], per_thread: &[RegionThread]) -> Spread {
+    let most = regions.iter().map(|r| r.spread.threads).max().unwrap_or(0);
+    let threads = most.max(per_thread.len() as u32);
+    let works = per_thread.iter().map(|t| t.work_s);
+    let max_s = works.clone().fold(0.0, f64::max);
+    let least = works.clone().fold(f64::INFINITY, f64::min);
+    let mean_s = works.sum::<f64>() / f64::from(threads.max(1));
+    Spread {
+        threads,
+        min_s: if per_thread.len() as u32 == threads {
+            least
+        } else {
+            0.0
+        },
+        mean_s,
+        max_s,
+        imbalance: if mean_s > 0.0 {
+            max_s / mean_s - 1.0
+        } else {
+            0.0
+        },
+    }
+}
+
+/// The overheads of parallel regions that have one number now.
+fn overheads(all: &[ParallelOverhead], number: &BTreeMap<u32, u32>) -> Vec<ParallelOverhead> {
+    let mut sums: Vec<ParallelOverhead> = Vec::new();
+    for one in all {
+        let region = number.get(&one.region).copied().unwrap_or(one.region);
+        match sums.iter_mut().find(|s| s.region == region) {
+            Some(sum) => add_overhead(sum, one),
+            None => sums.push(ParallelOverhead {
+                region,
+                ..one.clone()
+            }),
+        }
+    }
+    sums.sort_by(|a, b| b.wall_s.total_cmp(&a.wall_s).then(a.region.cmp(&b.region)));
+    sums
+}
+
+/// The counts of parallel regions that have one number now.
+fn region_counts(all: &[RegionCounts], number: &BTreeMap<u32, u32>) -> Vec<RegionCounts> {
+    let mut sums: Vec<RegionCounts> = Vec::new();
+    for one in all {
+        let region = number.get(&one.region).copied().unwrap_or(one.region);
+        let place = |c: &RegionCounts| (c.process, c.team_thread);
+        let same = |s: &&mut RegionCounts| s.region == region && place(s) == place(one);
+        match sums.iter_mut().find(same) {
+            Some(sum) => add_counts(sum, one),
+            None => sums.push(RegionCounts {
+                region,
+                ..one.clone()
+            }),
+        }
+    }
+    sums
+}
+
+fn add_counts(to: &mut RegionCounts, from: &RegionCounts) {
+    to.thread = to.thread.filter(|_| to.thread == from.thread);
+    to.executed += from.executed;
+    to.covered += from.covered;
+    to.wall_s += from.wall_s;
+    to.covered_wall_s += from.covered_wall_s;
+    to.processor_s = to.processor_s.zip(from.processor_s).map(|(a, b)| a + b);
+    to.wait_s += from.wait_s;
+    to.events.retain(|name, _| from.events.contains_key(name));
+    for (name, count) in &mut to.events {
+        let other = from.events[name];
+        count.count += other.count;
+        count.covered += other.covered;
+    }
+}
+
+fn add_overhead(to: &mut ParallelOverhead, from: &ParallelOverhead) {
+    to.executions += from.executions;
+    to.nested += from.nested;
+    to.team = to.team.max(from.team);
+    to.wall_s += from.wall_s;
+    to.total_s += from.total_s;
+    to.of_run = to.of_run.zip(from.of_run).map(|(a, b)| a + b);
+    to.of_run = to.of_run.filter(|&share| share <= 1.0); // else they overlap
+    // Work that is known of one of them is a part of what is not known of both.
+    to.unknown_s += from.unknown_s;
+    match (to.work_s, from.work_s) {
+        (Some(a), Some(b)) => to.work_s = Some(a + b),
+        (one, other) => {
+            to.unknown_s += one.or(other).unwrap_or(0.0);
+            to.work_s = None;
+        }
+    }
+    let sum = |a, b| both(a, b, |a, b| a + b);
+    let (a, b) = (to.overhead, from.overhead);
+    to.overhead = Overhead {
+        synchronization_s: sum(a.synchronization_s, b.synchronization_s),
+        imbalance_s: sum(a.imbalance_s, b.imbalance_s),
+        limited_parallelism_s: sum(a.limited_parallelism_s, b.limited_parallelism_s),
+        management_s: sum(a.management_s, b.management_s),
+    };
+    for part in &from.parts {
+        let same = |p: &&mut OverheadPart| (&p.what, p.class) == (&part.what, part.class);
+        match to.parts.iter_mut().find(same) {
+            Some(known) => {
+                known.seconds += part.seconds;
+                known.count += part.count;
+            }
+            None => to.parts.push(part.clone()),
+        }
+    }
+    to.parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    to.starved = both(to.starved, from.starved, f64::max);
+    if to.incomplete.is_none() {
+        to.incomplete.clone_from(&from.incomplete);
+    }
+}
