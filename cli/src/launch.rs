@@ -33,10 +33,21 @@ pub(crate) struct Launch<'a> {
     /// Its standard input, if that isn't this command's.
     pub(crate) stdin: Option<&'a mut Feed>,
     /// Called now and then while the program runs.
-    pub(crate) meanwhile: Option<&'a dyn Fn()>,
+    pub(crate) meanwhile: Option<&'a dyn Fn(Moment)>,
 }
 
-/// How often that is, in nanoseconds.
+/// A moment while a program runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// The program's process.
+    pub(crate) process: u32,
+    /// One more near the begin, when a lot happens: for what has to be seen, not for what is due at intervals.
+    pub(crate) is_early: bool,
+}
+
+/// How soon the first moment is, in nanoseconds; the next ones take twice as long each.
+const FIRST_NS: i64 = 1_000_000;
+/// How often there is one later.
 const MEANWHILE_NS: i64 = 100_000_000;
 
 /// A run that is over.
@@ -107,22 +118,30 @@ fn wait(
     child: &mut Child,
     hold: &interrupt::Hold,
     relay: &mut Relay,
-    meanwhile: Option<&dyn Fn()>,
+    meanwhile: Option<&dyn Fn(Moment)>,
 ) -> std::io::Result<ExitStatus> {
     let pid = Pid::from_child(child);
     let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
         return child.wait(); // kernels before 5.3: signals are only noted
     };
     let mut told = false;
+    let (mut pause, mut passed) = (FIRST_NS, 0);
     loop {
         // A signal ends the poll at once, or, if it came just before it, is seen a second later.
         let second = Timespec {
             tv_sec: i64::from(meanwhile.is_none()),
-            tv_nsec: meanwhile.map_or(0, |_| MEANWHILE_NS),
+            tv_nsec: meanwhile.map_or(0, |_| pause),
         };
         let ended = poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&second));
         if let Some(meanwhile) = meanwhile {
-            meanwhile();
+            passed += pause;
+            let is_early = passed < MEANWHILE_NS && matches!(ended, Ok(0));
+            if !is_early {
+                passed = 0;
+            }
+            let process = child.id();
+            meanwhile(Moment { process, is_early });
+            pause = (2 * pause).min(MEANWHILE_NS);
         }
         relay.hand_on(pid);
         match ended {

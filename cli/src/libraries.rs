@@ -10,7 +10,7 @@ use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{ENV_LIBRARIES, library_key};
 use ompfuse_rewriter::progress::Progress;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, FileType};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -19,6 +19,8 @@ use tempfile::TempDir;
 pub(crate) const AUDIT: &str = "LD_AUDIT";
 /// File with the selection, one argument per line.
 const SELECTION: &str = "selection";
+/// Beginning of the names of files with the paths of those that use OpenMP and of which nothing is selected.
+const LEFT_OUT: &str = "left-out-";
 
 /// The folder of one recording.
 #[derive(Debug)]
@@ -86,24 +88,37 @@ impl Libraries {
 
     /// Whether any process has been given a patched copy.
     pub(crate) fn has_patched(&self) -> bool {
-        let listing = std::fs::read_dir(self.folder.path());
-        listing.into_iter().flatten().flatten().any(|entry| {
-            let is_decision = entry.file_name().to_string_lossy().contains('-');
-            is_decision && entry.file_type().is_ok_and(|t| t.is_symlink())
-        })
+        self.entries()
+            .any(|(name, kind, _)| name.contains('-') && kind.is_symlink())
     }
 
     /// Why files that use OpenMP have no patched copy: a line each.
     pub(crate) fn refusals(&self) -> Vec<String> {
+        self.texts(|name| name.contains('-') && !name.starts_with(LEFT_OUT))
+    }
+
+    /// Files that use OpenMP, and of which nothing is selected.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        self.texts(|name| name.starts_with(LEFT_OUT))
+    }
+
+    /// What stands in files with such names, unless that is nothing.
+    fn texts(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let files = self
+            .entries()
+            .filter(|(name, kind, _)| kind.is_file() && is_wanted(name));
+        let texts = files.filter_map(|(_, _, path)| std::fs::read_to_string(path).ok());
+        let mut texts: Vec<_> = texts.filter(|t| !t.is_empty()).collect();
+        texts.sort();
+        texts
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (String, FileType, PathBuf)> {
         let listing = std::fs::read_dir(self.folder.path());
-        let entries = listing.into_iter().flatten().flatten();
-        let decisions = entries
-            .filter(|e| e.file_name().to_string_lossy().contains('-'))
-            .filter(|e| e.file_type().is_ok_and(|t| t.is_file()));
-        let reasons = decisions.filter_map(|e| std::fs::read_to_string(e.path()).ok());
-        let mut reasons: Vec<_> = reasons.filter(|r| !r.is_empty()).collect();
-        reasons.sort();
-        reasons
+        listing.into_iter().flatten().flatten().filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            Some((name, entry.file_type().ok()?, entry.path()))
+        })
     }
 }
 
@@ -141,6 +156,7 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     let searched = loader::searched(bytes);
     let debug = selection.debug.find(&file, bytes);
     let options = selection.fingerprint() + &debug.key();
+    let left_out = folder.join(format!("{LEFT_OUT}{key}"));
     let key = Key {
         name: file.file_name().unwrap_or(OsStr::new("library")),
         original: bytes,
@@ -162,6 +178,10 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
             }
             _ => {
                 nothing = true;
+                if !scan.sites.is_empty() {
+                    let path = file.to_string_lossy();
+                    atomic::write(&left_out, path.as_bytes(), 0o600)?; // told at the end
+                }
                 bail!("nothing to patch")
             }
         }

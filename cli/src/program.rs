@@ -15,7 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Variable with libraries that the loader loads before all others.
-const PRELOAD: &str = "LD_PRELOAD";
+pub(crate) const PRELOAD: &str = "LD_PRELOAD";
 /// Variable with folders where the loader looks for libraries.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 /// Variable with the C library's settings.
@@ -31,6 +31,8 @@ pub(crate) struct Prepared {
     pub(crate) module: Option<RunModule>,
     /// Variables that it needs to run as the original does.
     pub(crate) env: Vec<(&'static str, OsString)>,
+    /// It uses OpenMP, and nothing of that is selected.
+    pub(crate) is_left_out: bool,
     /// For what it loads.
     pub(crate) libraries: Libraries,
     /// Keeps what was made for it, where that is temporary.
@@ -55,6 +57,7 @@ impl Prepared {
             env: libraries.env(std::env::var_os(libraries::AUDIT)).into(),
             file: found.clone(),
             module: None,
+            is_left_out: false,
             libraries,
             _made: None,
         };
@@ -106,15 +109,23 @@ impl Prepared {
             origin: None,
             is_whole: cache::is_patched,
         };
-        let mut nothing = false;
+        let (mut nothing, mut left_out) = (false, false);
         let made = cache::get_or_make(&key, || {
             let scan = binary::scan(file, bytes, &debug, progress.part(binary::OF_SCAN))
                 .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
-            nothing = scan.sites.is_empty() || selection.leaves_out(&scan.binary.path);
+            left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
+            nothing = scan.sites.is_empty() || left_out;
             let plan = binary::plan(bytes, scan, selection, false)?;
             Ok(move |file: &mut File| binary::write(bytes, &plan, file, progress))
         });
         if nothing && loader::is_dynamic(bytes) {
+            self.is_left_out = left_out;
+            if let Some(pattern) = selection.naming(&path_text(file)).filter(|_| !left_out) {
+                bail!(
+                    "nothing in {} matches {pattern}: it calls no OpenMP runtime itself, only what it loads or starts may",
+                    file.display()
+                );
+            }
             return Ok(());
         }
         let entry = made?;

@@ -5,6 +5,7 @@ mod job;
 mod meeting;
 pub(crate) mod probes;
 mod runs;
+mod strays;
 mod volume;
 mod window;
 
@@ -373,6 +374,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
              calls as without the option; --sample N or --throttle PERCENT spares those of units that it leaves out",
             by_call.join(", ")
         ));
+    }
+    if !recorder.recording.runs.is_empty() {
+        recorder.tell_unmatched(&args.selection);
     }
     Ok(recorder.recording)
 }

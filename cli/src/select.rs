@@ -125,6 +125,21 @@ fn needs(sites: &[impl AsRef<SiteInfo>]) -> Vec<(usize, usize)> {
 }
 
 impl SelectArgs {
+    /// What of it is about this module and no other one.
+    pub(crate) fn naming(&self, module: &str) -> Option<&Pattern> {
+        self.selects().chain(self.skips()).find(|p| p.names(module))
+    }
+
+    /// What selects something, if anything does, in none of these modules: paths and sites.
+    pub(crate) fn without_match<'a>(&'a self, modules: &[(&str, &[SiteInfo])]) -> Vec<&'a Pattern> {
+        let matches = |pattern: &&Pattern| {
+            let mut modules = modules.iter();
+            modules.any(|(module, sites)| meant(pattern, module, sites).contains(&true))
+        };
+        let of_files = self.selects().filter(|p| !p.is_about_user());
+        of_files.filter(|p| !matches(p)).collect()
+    }
+
     fn selects(&self) -> impl Iterator<Item = &Pattern> {
         let kept = self.filter.iter().flat_map(|f| &f.select);
         self.select.iter().chain(kept)

@@ -1,25 +1,43 @@
 //! The runs of a recording, one after the other.
 
 use super::meeting::{Meeting, Role};
+use super::strays::{self, Stray, Watcher};
 use super::volume::Volume;
 use super::window::{Window, WindowArgs};
 use super::{Recording, Run};
-use crate::binary::Totals;
 use crate::counters;
 use crate::interrupt::Interrupted;
-use crate::launch::{self, Ended, Feed, Launch};
-use crate::output::{self, note, say};
+use crate::launch::{self, Ended, Feed, Launch, Moment};
+use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
 use crate::run_dir::{self, About, Processes, Program};
 use crate::running::{Reload, held};
+use crate::select::SelectArgs;
 use crate::simulate::{Simulated, Simulator};
 use anyhow::{Result, bail};
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::{
     BEGUN_FILE, ENV_CHEAP, ENV_CONTROL, ENV_DIR, ENV_EVENTS, ENV_REGION_EVENTS, ENV_ROTATE, Exit,
     ModuleStatus, RankEnd, RankState, RunModule, TAKES_TURNS,
 };
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+/// A line about a patched file: what of its constructs is recorded, and what is lost.
+fn patched(module: &RunModule) -> String {
+    let coverage = Coverage::of(&module.sites);
+    let recorded = coverage.with_probe;
+    let all = recorded + coverage.lost();
+    let word = if all == 1 { "construct" } else { "constructs" };
+    match coverage.lost() {
+        0 => format!("patched {}: {all} {word}", module.binary.path),
+        lost => format!(
+            "patched {}: {recorded} of {all} {word}; {lost} can't be seen ({})",
+            module.binary.path,
+            coverage.reasons()
+        ),
+    }
+}
 
 /// Whether another run makes sense.
 #[derive(Debug, PartialEq, Eq)]
@@ -85,7 +103,8 @@ impl Recorder<'_> {
             let _ = run_dir::write_header(&path, &self.program, &about, None);
         }
         let volume = Volume::new(&path, self.max_size);
-        let launched = self.launch(&path, sets, stdin, &volume);
+        let watcher = Watcher::default();
+        let launched = self.launch(&path, sets, stdin, (&volume, &watcher));
         if launched.is_err() && self.meeting.is_none() {
             let _ = std::fs::remove_file(path.join(BEGUN_FILE));
             let _ = std::fs::remove_dir(&path); // nothing else is in it
@@ -117,6 +136,8 @@ impl Recorder<'_> {
         let damaged = processes.as_ref().err().map(crate::one_line);
         let processes = processes.unwrap_or_else(|_| run_dir::readable_processes(&path));
         self.learn(processes.modules());
+        let seen = processes.headers.iter().map(|h| h.pid).collect();
+        let strays = watcher.strays(&seen);
         about.recorded = recorded;
         about.ended_at_bytes = volume.ended_at();
         let headed = run_dir::write_header(&path, &self.program, &about, Some(&of_all));
@@ -140,7 +161,13 @@ impl Recorder<'_> {
         if let Some(damaged) = damaged {
             note(format_args!("a part of this run is lost: {damaged}"));
         } else if processes.headers.is_empty() {
-            return self.nothing(&path);
+            return self.nothing(&path, &strays);
+        }
+        for stray in strays {
+            let line = stray.told(&self.recording.folder);
+            if self.told.insert(line.clone()) {
+                note(format_args!("a part is not recorded: {line}"));
+            }
         }
         self.tell(&path, &processes, &about.ranks);
         self.recording.runs.push(Run {
@@ -202,11 +229,7 @@ impl Recorder<'_> {
             let Some(module) = program::loaded(Path::new(&status.path)) else {
                 continue; // whoever reads the run is told
             };
-            let totals = Totals::count(&module.sites);
-            note(format_args!(
-                "patched {}: {} of {} sites",
-                module.binary.path, totals.patched, totals.sites
-            ));
+            remark(patched(&module));
             self.program.modules.push(module);
         }
         for reason in self.prepared.libraries.refusals() {
@@ -222,7 +245,7 @@ impl Recorder<'_> {
         run: &Path,
         sets: &[Vec<String>],
         stdin: Option<&mut Feed>,
-        volume: &Volume,
+        (volume, watcher): (&Volume, &Watcher),
     ) -> Result<(Ended, Option<Vec<[f64; 2]>>)> {
         let sets: Vec<String> = sets.iter().map(|set| set.join(",")).collect();
         let between = if self.is_multiplexed {
@@ -246,14 +269,21 @@ impl Recorder<'_> {
         let control = self.reload.as_ref().map(|r| r.file.clone().into());
         env.extend(control.map(|file| (ENV_CONTROL, file)));
         let window = Window::open(self.window, run)?;
-        let look = || {
+        env.extend_from_slice(&self.prepared.env);
+        if self.simulator.is_none() {
+            watcher.expect(&env);
+        }
+        let look = |now: Moment| {
+            watcher.look(now.process);
+            if now.is_early {
+                return;
+            }
             self.reload.iter().for_each(|r| r.look(run));
             window.look();
             self.meeting.iter().for_each(|m| m.touch(run));
             volume.look();
         };
-        let meanwhile: Option<&dyn Fn()> = Some(&look);
-        env.extend_from_slice(&self.prepared.env);
+        let meanwhile: Option<&dyn Fn(Moment)> = Some(&look);
         let (file, name, args) = (
             self.prepared.file.as_path(),
             self.program.name,
@@ -297,30 +327,77 @@ impl Recorder<'_> {
     }
 
     /// After a run without any record: a program that failed has said why, otherwise it is this command that failed.
-    fn nothing(&self, run: &Path) -> Result<Then> {
-        if self.recording.status() == 0 {
-            let run = run.display();
-            match &self.prepared.module {
-                Some(_) => bail!(
-                    "nothing was recorded in {run}: the runtime library did not start in the program's process"
-                ),
-                // The reasons were said.
-                None if !self.prepared.libraries.refusals().is_empty() => {
-                    bail!("nothing was recorded in {run}")
-                }
-                None if self.prepared.libraries.has_patched() => bail!(
-                    "nothing was recorded in {run}: the runtime library did not start where {} has loaded or started a patched copy",
-                    Path::new(self.program.name).display()
-                ),
-                None => bail!(
-                    "nothing was recorded in {run}: neither {} nor a library or program that it has loaded or started \
-                     calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",
-                    Path::new(self.program.name).display()
-                ),
-            }
+    fn nothing(&self, run: &Path, strays: &[Stray]) -> Result<Then> {
+        let run = run.display();
+        if self.recording.status() != 0 {
+            note(format_args!("nothing was recorded in {run}"));
+            return Ok(Then::Stop);
         }
-        note(format_args!("nothing was recorded in {}", run.display()));
-        Ok(Then::Stop)
+        match self.why_nothing(strays) {
+            Some(why) => bail!("nothing was recorded in {run}: {why}"),
+            None => bail!("nothing was recorded in {run}"),
+        }
+    }
+
+    /// Why there is no record; `None`: that was said already.
+    fn why_nothing(&self, strays: &[Stray]) -> Option<String> {
+        let libraries = &self.prepared.libraries;
+        let name = Path::new(self.program.name);
+        if !libraries.refusals().is_empty() {
+            return None;
+        }
+        if let Some(stray) = strays.first() {
+            return Some(stray.told(&self.recording.folder));
+        }
+        let mut left_out = libraries.left_out();
+        if self.prepared.is_left_out && left_out.is_empty() {
+            left_out.push(name.display().to_string());
+        }
+        if let [first, ..] = &left_out[..] {
+            return Some(format!(
+                "--select, --skip or --filter leave out all that calls an OpenMP runtime: {} (`ompfuse scan {first}` lists what \
+                 there is)",
+                left_out.join(", ")
+            ));
+        }
+        if self.prepared.module.is_some() {
+            return Some("the runtime library did not start in the program's process".to_owned());
+        }
+        if libraries.has_patched() {
+            return Some(format!(
+                "the runtime library did not start where {} has loaded or started a patched copy",
+                name.display()
+            ));
+        }
+        // It may have been too short to be seen.
+        let named = self.program.args.iter().map(Path::new);
+        let mut programs = named.filter(|file| strays::calls_openmp(file));
+        if let Some(program) = programs.next() {
+            let program = program.display();
+            return Some(format!(
+                "{program} calls an OpenMP runtime, but {} has not started it, or without the variables that ompfuse sets (env -i, \
+                 sudo and setpriv drop them); record it by itself: ompfuse record -- {program}",
+                name.display()
+            ));
+        }
+        Some(format!(
+            "neither {} nor a library or program that it has loaded or started with the variables that ompfuse sets (LD_AUDIT and \
+             OMPFUSE_*) calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",
+            name.display()
+        ))
+    }
+
+    /// Says which parts of a selection matched nothing in all that was recorded.
+    pub(super) fn tell_unmatched(&self, selection: &SelectArgs) {
+        let modules = self.program.modules.iter();
+        let modules: Vec<_> = modules
+            .map(|m| (m.binary.path.as_str(), &m.sites[..]))
+            .collect();
+        for pattern in selection.without_match(&modules) {
+            note(format_args!(
+                "{pattern} matched nothing in what the program has loaded or started; `ompfuse scan FILE` lists what there is"
+            ));
+        }
     }
 
     /// Says, once each, what was not as wanted in a run.

@@ -144,6 +144,12 @@ impl Pattern {
         self.library.is_some()
     }
 
+    /// Whether it names this module and no other one.
+    pub(super) fn names(&self, module: &str) -> bool {
+        let is_glob = |name: &String| name.contains(['*', '?']);
+        self.is_about(module) && self.library.as_ref().is_some_and(|l| !is_glob(l))
+    }
+
     /// Whether a site of its module is meant.
     pub(super) fn matches(&self, site: &SiteInfo) -> bool {
         match &self.kind {

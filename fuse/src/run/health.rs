@@ -31,6 +31,7 @@ impl Health {
                     | Problem::NotCounted { .. }
                     | Problem::WithoutCounters { .. }
                     | Problem::OverlappingProcesses { .. }
+                    | Problem::Unfinished { .. }
             )
         })
     }
@@ -93,6 +94,15 @@ pub enum Problem {
         "process {pid} did not end in an orderly way (killed, or it became another program): what it recorded last may be missing"
     )]
     Killed {
+        /// The process.
+        pid: u32,
+    },
+    /// The process did not say that it ends, but no construct on record went on then.
+    #[error(
+        "process {pid} ended without the C library's exit (_exit, as workers of a pool do, a signal, or another program in its \
+         place), outside of all constructs on record: none of these is missing, only the code around them"
+    )]
+    Unfinished {
         /// The process.
         pid: u32,
     },
@@ -220,6 +230,7 @@ impl Problem {
         use Problem::*;
         match (self, other) {
             (Killed { .. }, Killed { .. })
+            | (Unfinished { .. }, Unfinished { .. })
             | (EstimatedClock { .. }, EstimatedClock { .. })
             | (NoClock { .. }, NoClock { .. })
             | (ThreadsLost { .. }, ThreadsLost { .. })
@@ -239,6 +250,10 @@ impl Problem {
             Problem::Killed { .. } => format!(
                 "{processes} processes did not end in an orderly way (killed, or they became other programs): what they recorded last \
                  may be missing"
+            ),
+            Problem::Unfinished { .. } => format!(
+                "{processes} processes ended without the C library's exit (_exit, as workers of a pool do, a signal, or another program \
+                 in their place), outside of all constructs on record: none of these is missing, only the code around them"
             ),
             Problem::EstimatedClock { .. } => format!(
                 "times of {processes} processes are estimates: they left no reading of the clock at their end"

@@ -10,6 +10,7 @@ mod files;
 mod health;
 pub(crate) mod merge;
 pub(crate) mod nodes;
+mod open;
 mod parts;
 mod processes;
 mod read;

@@ -9,6 +9,7 @@ use super::clock::{Clock, RateSource, rate, rate_at_start};
 use super::files::{ProcessFiles, RunFiles};
 use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
+use super::open::has_open;
 use super::parts::{OfProcess, RegionParts, add_parts};
 use super::processes::{
     add_left_out, event_infos, info, match_processes, not_counted, region_event_infos,
@@ -174,7 +175,14 @@ impl<'a> RunReader<'a> {
                 RateSource::Unknown => health.problems.push(Problem::NoClock { pid }),
             }
             match &process.end {
-                None => health.problems.push(Problem::Killed { pid }),
+                None => {
+                    let was_killed = matches!(header.exit, Exit::Signal(_) | Exit::Unknown);
+                    let is_open = || has_open(threads.iter().map(|t| &t.file));
+                    health.problems.push(match was_killed || is_open() {
+                        true => Problem::Killed { pid },
+                        false => Problem::Unfinished { pid },
+                    });
+                }
                 // What is lost has a number, and is said once for all processes.
                 Some(end) if end.lost > 0 || end.threads_lost > 0 => {}
                 Some(end) => {

@@ -5,7 +5,7 @@ mod processes;
 use super::*;
 use crate::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads, module};
 use ompfuse_format::record::{NO_SITE, Step, site_ref};
-use ompfuse_format::run::{ClockPair, ProcessHeader};
+use ompfuse_format::run::{ClockPair, Exit, ProcessHeader};
 use proptest::prelude::*;
 
 fn label_texts(run: &Run) -> Vec<String> {
@@ -115,6 +115,7 @@ fn an_event_without_a_column_is_not_counted() {
 fn a_killed_process_keeps_what_it_recorded() {
     let mut fake = FakeRun::new(LISTING_SITES, &[]);
     fake.header.duration_s = 1e-6;
+    fake.header.exit = Exit::Signal(9);
     let threads = listing_threads(0, false, BEGIN);
     fake.process(5, BEGIN, threads, false);
     // Threads that were just beginning: a file is there, its header isn't yet.
@@ -130,6 +131,19 @@ fn a_killed_process_keeps_what_it_recorded() {
         [Problem::EstimatedClock { pid: 5 }, killed]
     );
     assert_eq!(run.threads[0].balanced(), None);
+}
+
+/// A worker's `_exit`: nothing on record is without its end.
+#[test]
+fn a_process_that_ends_between_constructs_misses_none() {
+    let mut fake = FakeRun::new(LISTING_SITES, &[]);
+    fake.process(5, BEGIN, listing_threads(0, false, BEGIN), false);
+    let health = fake.read().health;
+    assert!(
+        health.problems.contains(&Problem::Unfinished { pid: 5 }),
+        "{health:?}"
+    );
+    assert!(health.losses().is_empty(), "{health:?}");
 }
 
 #[test]

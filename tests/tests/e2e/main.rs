@@ -100,6 +100,7 @@ mod stripped;
 mod taskcalls;
 mod truth;
 mod undecoded;
+mod unrecorded;
 mod user;
 mod volume;
 mod waiting;

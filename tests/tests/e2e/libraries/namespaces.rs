@@ -60,7 +60,7 @@ fn two_recordings() {
     let path = [("LD_LIBRARY_PATH", text(folder.path()))];
     let recorded = record(&at("runs"), &[text(&program), "work.so"], &path, 2);
     let said = recorded.errors();
-    assert!(said.contains("work.so: 3 of"), "{said}");
+    assert!(said.contains("work.so: 2 constructs"), "{said}");
     assert!(!said.contains("namespace"), "{said}");
     let xus = table::export(&table::runs(&at("runs"))[0]);
     let iterations: u64 = xus.iter().map(|x| x.number("iterations")).sum();
