@@ -34,9 +34,43 @@ pub(super) fn place(source: Option<&Source>, function: Option<&str>, name: &str)
     match (source, function) {
         (Some(source), _) => {
             let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-            format!("{file}:{}", source.line)
+            let line = format!("{file}:{}", source.line);
+            // Instances of a template have one line.
+            match function.and_then(instance) {
+                Some(instance) => format!("{line} {instance}"),
+                None => line,
+            }
         }
         (None, Some(function)) => format!("{} {name}", readable(function)),
         (None, None) => name.to_owned(),
+    }
+}
+
+/// The name of a template's instance, without what it is in and without what compilers append to it.
+fn instance(function: &str) -> Option<String> {
+    let name = readable(&function[..function.find('.').unwrap_or(function.len())]).into_owned();
+    let arguments = name.find('<')?;
+    let begin = name[..arguments].rfind("::").map_or(0, |at| at + 2);
+    Some(name[begin..].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_of_templates_are_told_apart() {
+        let source = Source {
+            file: "/src/a.cc".to_owned(),
+            line: 5,
+        };
+        for (function, wanted) in [
+            ("_ZN2ns5scaleIlEEvPT_i._omp_fn.0", "a.cc:5 scale<long>"),
+            ("_Z5scaleIdEvPT_i", "a.cc:5 scale<double>"),
+            ("_Z4workv._omp_fn.0", "a.cc:5"),
+            ("main", "a.cc:5"),
+        ] {
+            assert_eq!(place(Some(&source), Some(function), ""), wanted);
+        }
     }
 }

@@ -178,7 +178,7 @@ pub(super) fn regions(
         Column::right("share"),
         Column::right("time"),
         Column::left("construct"),
-        Column::left("location").keeps_end(14),
+        Column::left("location").keeps_end(18),
         Column::right("execs").leaves(3),
         Column::right("XUs").leaves(4),
         Column::right("avg/XU").leaves(5),

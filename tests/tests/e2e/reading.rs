@@ -270,6 +270,9 @@ fn a_row_is_a_construct_of_a_line() {
             + 1
     );
     assert_eq!(rows(&text, &instances, "parallel").len(), 2, "{text}");
+    for name in ["scaled<double>", "scaled<long>"] {
+        assert!(text.contains(&format!("{instances} {name}")), "{text}");
+    }
     // What all rows of one kind add up to is the same.
     let shares = |text: &str| -> f64 {
         let table = text.split("Overheads").next().expect("the first table");
