@@ -17,6 +17,9 @@ use std::process::Command;
 
 const THREADS: usize = 2;
 
+/// A round of [`options`]: seconds of the original, then wall-clock and processor seconds with each option.
+type Round = (f64, Vec<[f64; 2]>);
+
 fn main() {
     // Cargo passes `--bench`.
     let wanted: Vec<String> = std::env::args()
@@ -269,7 +272,7 @@ fn options(all: &[(&str, &[&str])], rounds: usize) {
                 )
             };
             with(all[0].1); // patches
-            let rounds: Vec<(f64, Vec<[f64; 2]>)> = (0..rounds)
+            let rounds: Vec<Round> = (0..rounds)
                 .map(|_| {
                     (
                         alone()[0],
@@ -277,8 +280,7 @@ fn options(all: &[(&str, &[&str])], rounds: usize) {
                     )
                 })
                 .collect();
-            let of =
-                |f: &dyn Fn(&(f64, Vec<[f64; 2]>)) -> f64| median(rounds.iter().map(f).collect());
+            let of = |f: &dyn Fn(&Round) -> f64| median(rounds.iter().map(f).collect());
             let cells: Vec<String> = (0..all.len())
                 .map(|at| {
                     let ms = of(&|r| r.1[at][0]);

@@ -121,7 +121,7 @@ impl<'a> Chunks<'a> {
         let mut records = (self.records.take()).unwrap_or_else(|| thread.file.records());
         let labels = Arc::make_mut(&mut self.labels);
         let mut is_over = true;
-        while let Some(record) = records.next() {
+        for record in records.by_ref() {
             let Ok(Record::Interval(i)) = record else {
                 continue;
             };
