@@ -14,7 +14,7 @@ use crate::units::{count, seconds};
 use ompfuse_format::Construct;
 use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine::{INSTANCES, Reason, Unmatched};
-use ompfuse_fuse::run::ThreadAccount;
+use ompfuse_fuse::run::{Problem, ThreadAccount};
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
 use region::{event_totals, region};
 
@@ -136,6 +136,10 @@ fn run_info(run: &ompfuse_fuse::summary::RunSummary) -> RunInfo {
         name: run.name.clone(),
         duration_s: run.duration_s,
         exit: run.exit,
+        recording_ended_bytes: run.health.problems.iter().find_map(|p| match p {
+            Problem::EndedAtSize { bytes } => Some(*bytes),
+            _ => None,
+        }),
         events: run
             .events
             .iter()

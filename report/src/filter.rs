@@ -93,7 +93,7 @@ pub fn suggest(summary: &Summary, share: f64) -> Result<String, String> {
     Ok(out)
 }
 
-/// How long threads were in regions, all of them together. The time of what is in each other's inside counts once.
+/// How long threads were busy in regions, all of them together. The time of what is in each other's inside counts once.
 struct Times {
     /// Own time in each parallel region and in those nested in it, by site; outside of all there is [`Times::all`].
     within: BTreeMap<u32, u64>,
@@ -109,7 +109,7 @@ impl Times {
             let Some(parallel) = stat.parallel else {
                 continue;
             };
-            *own.entry(parallel).or_default() += stat.own_ns();
+            *own.entry(parallel).or_default() += busy_ns(stat);
             if let (Some(site), true) = (stat.site, stat.construct.is_some_and(Construct::is_fork))
             {
                 inside.entry(parallel).or_default().insert(site);
@@ -126,7 +126,7 @@ impl Times {
         };
         Times {
             within: own.keys().map(with_nested).collect(),
-            all: summary.regions.iter().map(RegionStat::own_ns).sum(),
+            all: summary.regions.iter().map(busy_ns).sum(),
         }
     }
 
@@ -135,11 +135,12 @@ impl Times {
         let stats = || summary.regions.iter().filter(|r| r.site == Some(site));
         // The kinds of a combined construct are one in the other.
         let mut nested: BTreeMap<Construct, u64> = BTreeMap::new();
-        let mut beside = 0;
+        let (mut beside, mut waited) = (0, 0);
         for stat in stats() {
             match stat.construct {
                 Some(c) if is_around(c) => *nested.entry(c).or_default() += stat.wall_ns(),
                 Some(Construct::Task) => beside += stat.wall_ns(),
+                Some(c) if c.is_wait() => waited += stat.own_ns(),
                 _ => beside += stat.own_ns(),
             }
         }
@@ -157,8 +158,17 @@ impl Times {
                 None => self.all,
             })
             .sum();
-        (outermost + beside).min(limit).min(self.all)
+        (outermost + beside).min(limit).min(self.all) + waited
     }
+}
+
+/// Own time without waiting: how long others keep a thread waiting says nothing of what probes cost.
+fn busy_ns(stat: &RegionStat) -> u64 {
+    let own = stat.own_ns();
+    let waited = stat
+        .construct
+        .map_or(0, |c| c.split(own, stat.extent()).wait);
+    own - waited
 }
 
 /// Whether other intervals of the same place are in those of this kind, in combined constructs.

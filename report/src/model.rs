@@ -102,6 +102,8 @@ pub struct RunInfo {
     pub region_events: Vec<String>,
     /// Its XUs.
     pub xus: u64,
+    /// Bytes of records at which recording ended before the program did; null if it went on to the end.
+    pub recording_ended_bytes: Option<u64>,
     /// Records that could not be written.
     pub lost_records: u64,
     /// How often threads were switched away from a processor, if known.

@@ -7,6 +7,7 @@ use crate::model::{Class, EventState, Region, Report};
 use crate::table::{Column, front, wrap};
 use crate::units::{count, percent, seconds};
 use ompfuse_format::run::Exit;
+use ompfuse_fuse::Problem;
 use std::collections::BTreeMap;
 
 /// Width of the bars that show shares.
@@ -71,6 +72,12 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
             "  ",
         );
         text.push_str(&paint.warn(line.trim_end()));
+        text.push('\n');
+    }
+    let ended = report.runs.iter().filter_map(|r| r.recording_ended_bytes);
+    for bytes in ended.take(1) {
+        let line = Problem::EndedAtSize { bytes }.to_string();
+        text.push_str(&paint.warn(wrap(&line, options.width, "  ").trim_end()));
         text.push('\n');
     }
     text

@@ -184,6 +184,8 @@ impl Thread {
     }
 
     /// Takes over what has changed.
+    #[cold]
+    #[inline(never)]
     fn adopt(&self) {
         if control::generation() == self.choices.adopted.get() {
             return;

@@ -23,7 +23,7 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 19] = [
+const SLOW: [(&str, &str); 20] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
@@ -68,6 +68,10 @@ const SLOW: [(&str, &str); 19] = [
     (
         "recover::<impl ompfuse_runtime::thread::Thread>::forget",
         "the program has jumped out of a construct",
+    ),
+    (
+        "choice::<impl ompfuse_runtime::thread::Thread>::adopt",
+        "what is recorded was changed",
     ),
     (
         "choice::<impl ompfuse_runtime::thread::Thread>::choose_specially",

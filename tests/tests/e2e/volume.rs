@@ -168,7 +168,10 @@ fn recording_ends_before_the_program_at_a_size() {
     }
     let text = command::ok([Path::new("report"), &run]).text();
     let first = text.find("recording ended").expect("it is said");
-    assert!(text.find("lost").is_none_or(|at| at > first), "{text}");
+    let table = text.find("share").expect("a table of regions");
+    assert!(first < table, "said before all numbers: {text}");
+    let bytes = json["runs"][0]["recording_ended_bytes"].as_u64();
+    assert_eq!(bytes, Some(ended_at));
     // Without that option nothing is said, since the disk has room.
     let (run, said) = record(folder.path(), "loop", &number, &[]);
     assert!(!said.errors().contains("--max-size"), "{said:?}");
