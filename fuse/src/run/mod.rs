@@ -11,6 +11,7 @@ mod health;
 pub(crate) mod merge;
 pub(crate) mod nodes;
 mod open;
+mod order;
 mod parts;
 mod processes;
 mod read;

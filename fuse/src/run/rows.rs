@@ -3,7 +3,8 @@
 use super::account::Account;
 use super::clock::Clock;
 use super::nodes::{NONE, NodeIndex, NodeSet, NodeTable};
-use super::read::{Counters, Wanted};
+use super::order::Counters;
+use super::read::Wanted;
 use super::survey::Surveyed;
 use super::units::{Units, Whose, event_columns};
 use super::{IntervalTable, ThreadAccount};
