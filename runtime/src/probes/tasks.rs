@@ -64,9 +64,13 @@ impl Tag {
 /// Executes a task's body (or a part of it) in its frame. `extent`: iterations of a taskloop's task.
 #[inline(always)]
 pub(super) fn run(thread: &Thread, frame: &Frame, extent: u64, body: impl FnOnce()) {
+    let is_behind = thread.begin_behind();
     thread.enter(frame);
     body();
     thread.leave_as(frame, extent, false);
+    if is_behind {
+        thread.end_behind(frame.t0.get());
+    }
     thread.rest();
 }
 

@@ -4,6 +4,9 @@
 //! Where parts are short only some of them are read: a region's parts on a thread earn by their time what readings cost, so that
 //! reading takes a hundredth of it. Sums are kept in a table, and told as a record when some time has passed, and at the thread's end.
 //!
+//! Behind its part, in the barrier at the region's end, a thread executes tasks that are left. They belong to the region as well: counts
+//! go on until the last of them that was read. Reading at a task's end is paid for likewise.
+//!
 //! What a nested region executes belongs to the outermost one: its own threads are charged to the thread of the outermost team
 //! that has forked them.
 
@@ -67,8 +70,11 @@ pub(crate) struct Outermost {
 /// A thread's meter.
 #[derive(Debug)]
 pub(super) struct Meter {
-    /// Inside of a part, which is then read or not.
+    /// Inside of a part, or of a task behind it.
     is_open: Cell<bool>,
+    /// Behind a part: tasks that the thread executes are still the region's.
+    is_behind: Cell<bool>,
+    /// The last part is read.
     is_reading: Cell<bool>,
     at: Cell<Option<Outermost>>,
     /// Frames around the part.
@@ -77,7 +83,9 @@ pub(super) struct Meter {
     sums: Cell<*const Sums>,
     /// Ticks in which the thread waited for others.
     pub(super) waited: Cell<u64>,
-    begin: Reading,
+    /// Ticks of tasks behind the part since the last reading.
+    unread: Cell<u64>,
+    last: Reading,
     counters: Counters,
     table: Cell<*mut Sums>,
 }
@@ -110,6 +118,37 @@ struct Sums {
     counts: [Cell<u64>; MAX_COUNTERS],
 }
 
+impl Reading {
+    /// Keeps what was read; the processor's clock apart.
+    fn replace(&self, is_counted: bool, values: &[u64; MAX_COUNTERS], waited: u64) {
+        self.is_counted.set(is_counted);
+        self.waited.set(waited);
+        for (slot, &value) in self.counts.iter().zip(values) {
+            slot.set(value);
+        }
+    }
+}
+
+impl Sums {
+    /// Adds the time of a part, or of a task behind it. Returns its ticks.
+    fn take_up(&self, t0: u64, t1: u64) -> u64 {
+        if self.is_empty() {
+            self.t0.set(t0);
+        }
+        self.t1.set(t1);
+        let took = t1.saturating_sub(t0);
+        self.ticks.set(self.ticks.get() + took);
+        let most = SAVED * PRICE.load(Ordering::Relaxed);
+        self.earned.set((self.earned.get() + took).min(most));
+        took
+    }
+
+    /// Nothing was added since it was told.
+    fn is_empty(&self) -> bool {
+        self.parts.get() == 0 && self.ticks.get() == 0
+    }
+}
+
 impl Meter {
     /// Initialises the meter at this place, whose bytes are zero.
     ///
@@ -119,7 +158,7 @@ impl Meter {
         // SAFETY: the caller's promise. Zero bytes are valid for all other fields but the two options, which are written.
         unsafe {
             (&raw mut (*at).at).write(Cell::new(None));
-            (&raw mut (*at).begin.processor_ns).write(Cell::new(None));
+            (&raw mut (*at).last.processor_ns).write(Cell::new(None));
             (&raw mut (*at).counters).write(counters);
         }
     }
@@ -157,6 +196,7 @@ impl Thread {
         meter.at.set(Some(outermost));
         meter.depth.set(self.depth.get());
         meter.is_open.set(true);
+        meter.is_behind.set(false);
         meter.is_reading.set(false);
         // What is switched off when it begins is not told.
         let is_on = !self.is_off(outermost.site);
@@ -169,6 +209,7 @@ impl Thread {
         if let (Some(left), false) = (left, IS_OFF.load(Ordering::Relaxed)) {
             sums.earned.set(left);
             meter.is_reading.set(true);
+            meter.unread.set(0);
             self.read_at_begin();
         }
     }
@@ -192,18 +233,54 @@ impl Thread {
         if self.is_gone() {
             return;
         }
-        let took = self.last().saturating_sub(t0);
-        if sums.parts.get() == 0 {
-            sums.t0.set(t0);
-        }
-        sums.t1.set(self.last());
+        meter.is_behind.set(true);
+        let took = sums.take_up(t0, self.last());
         sums.parts.set(sums.parts.get() + 1);
-        sums.ticks.set(sums.ticks.get() + took);
-        let most = SAVED * PRICE.load(Ordering::Relaxed);
-        sums.earned.set((sums.earned.get() + took).min(most));
         if meter.is_reading.get() {
+            sums.read.set(sums.read.get() + 1);
             self.read_at_end(sums, took);
         }
+        self.tell_what_is_old(sums);
+    }
+
+    /// Before a task. Whether it is one behind the thread's part of a region: then [`Thread::end_behind`] comes after it.
+    #[inline(always)]
+    pub(crate) fn begin_behind(&self) -> bool {
+        let meter = &self.meter;
+        let is_behind = meter.is_behind.get() && self.depth.get() == meter.depth.get();
+        if is_behind {
+            meter.is_open.set(true);
+        }
+        is_behind
+    }
+
+    /// After a task behind a part, which began then.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_behind(&self, t0: u64) {
+        let meter = &self.meter;
+        meter.is_open.set(false);
+        // SAFETY: as in `end_outermost`.
+        let sums = unsafe { meter.sums.get().as_ref() };
+        let Some(sums) = sums.filter(|_| !self.is_gone()) else {
+            return;
+        };
+        let took = sums.take_up(t0, self.last());
+        if meter.is_reading.get() {
+            let unread = meter.unread.get() + took;
+            meter.unread.set(unread);
+            let price = PRICE.load(Ordering::Relaxed) / 2;
+            if let Some(left) = sums.earned.get().checked_sub(price) {
+                sums.earned.set(left);
+                meter.unread.set(0);
+                self.read_at_end(sums, unread);
+            }
+        }
+        self.tell_what_is_old(sums);
+    }
+
+    /// Tells the sums of a region if their oldest part is some milliseconds old.
+    fn tell_what_is_old(&self, sums: &Sums) {
         let is_old = sums.t1.get().saturating_sub(sums.t0.get()) > TOLD_TICKS;
         if is_old || sums.parts.get() >= TOLD {
             self.tell_parts(sums);
@@ -214,41 +291,34 @@ impl Thread {
     #[cold]
     #[inline(never)]
     fn read_at_begin(&self) {
-        let Meter {
-            begin, counters, ..
-        } = &self.meter;
+        let Meter { last, counters, .. } = &self.meter;
         let mut values = [0; MAX_COUNTERS];
-        begin.is_counted.set(counters.read(&mut values));
-        for (slot, value) in begin.counts.iter().zip(values) {
-            slot.set(value);
-        }
-        begin.waited.set(self.meter.waited.get());
-        begin.processor_ns.set(processor_ns());
+        let is_counted = counters.read(&mut values);
+        last.replace(is_counted, &values, self.meter.waited.get());
+        last.processor_ns.set(processor_ns());
     }
 
-    /// Reads the processor's clock first, then the counters.
+    /// Reads the processor's clock first, then the counters, and adds what came since the last reading. `took`: ticks of it.
     #[cold]
     #[inline(never)]
     fn read_at_end(&self, sums: &Sums, took: u64) {
-        let Meter {
-            begin, counters, ..
-        } = &self.meter;
-        let passed = |end: Option<u64>| end?.checked_sub(begin.processor_ns.get()?);
-        let processor_ns = passed(processor_ns()).unwrap_or(NOT_COUNTED);
+        let Meter { last, counters, .. } = &self.meter;
+        let now_ns = processor_ns();
+        let passed = |end: Option<u64>, begin: Option<u64>| end?.checked_sub(begin?);
+        let processor_ns = passed(now_ns, last.processor_ns.replace(now_ns)).unwrap_or(NOT_COUNTED);
         let mut values = [0; MAX_COUNTERS];
-        let is_counted = counters.read(&mut values) && begin.is_counted.get();
+        let is_read = counters.read(&mut values);
+        let is_counted = is_read && last.is_counted.get();
+        let waited = self.meter.waited.get();
         let add = |sum: &Cell<u64>, more: u64| sum.set(sum.get().saturating_add(more));
         add(&sums.processor_ns, processor_ns);
-        add(
-            &sums.wait_ticks,
-            self.meter.waited.get().wrapping_sub(begin.waited.get()),
-        );
-        add(&sums.read, 1);
+        add(&sums.wait_ticks, waited.wrapping_sub(last.waited.get()));
         add(&sums.read_ticks, took);
         for (at, sum) in sums.counts.iter().enumerate().take(counters.len()) {
-            let more = values[at].wrapping_sub(begin.counts[at].get());
+            let more = values[at].wrapping_sub(last.counts[at].get());
             add(sum, if is_counted { more } else { NOT_COUNTED });
         }
+        last.replace(is_read, &values, waited);
     }
 
     /// The place of a region's sums; a free one, if it has none yet.
@@ -308,7 +378,7 @@ impl Thread {
     #[cold]
     #[inline(never)]
     fn tell_parts(&self, sums: &Sums) {
-        if sums.parts.get() == 0 {
+        if sums.is_empty() {
             return;
         }
         let key = sums.key.get();

@@ -77,6 +77,38 @@ int main(void) {
 }
 "#;
 
+/// One thread makes tasks and waits, in its part of the region, until the other one has executed half of them: in the barrier at the
+/// region's end, behind its part. Prints the pages that each thread has touched.
+const BEHIND: &str = r#"
+#include <omp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/mman.h>
+enum { PAGE = 4096, PAGES = 500, TASKS = 40 };
+static int touched[2], done;
+static void touch(void) {
+    char *at = mmap(0, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(at, PAGES * PAGE, MADV_NOHUGEPAGE);
+    for (int i = 0; i < PAGES; i++)
+        at[i * PAGE] = 1;
+    munmap(at, PAGES * PAGE);
+    touched[omp_get_thread_num()] += PAGES;
+    __atomic_fetch_add(&done, 1, __ATOMIC_SEQ_CST);
+}
+int main(void) {
+    #pragma omp parallel num_threads(2)
+    #pragma omp single nowait
+    {
+        for (int i = 0; i < TASKS; i++)
+            #pragma omp task
+            touch();
+        while (__atomic_load_n(&done, __ATOMIC_SEQ_CST) < TASKS / 2)
+            sched_yield();
+    }
+    printf("%d %d\n", touched[0], touched[1]);
+}
+"#;
+
 /// Many short regions.
 const SHORT: &str = r#"
 #include <stdio.h>
@@ -229,6 +261,37 @@ fn check_faults(report: &Value, events: &[&str]) {
         assert_eq!(*thread, of, "{found:?}");
         for &count in counts {
             assert!((pages..pages + 300).contains(&count), "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn tasks_in_the_barrier_at_a_regions_end_are_the_regions() {
+    for (_, program) in each(COMPILERS, |how| compile::compile(BEHIND, how)) {
+        let out = program.folder.path().join("runs");
+        let flags = ["--region-events", "page-faults"];
+        let (text, report) = record(&program.path, &[], &out, &flags);
+        if counted(&report, "region").is_empty() {
+            ompfuse_tests::skip("perf events are refused here: no counts of regions");
+            continue;
+        }
+        let touched: Vec<u64> = text
+            .split_whitespace()
+            .map(|n| n.parse().expect("a number"))
+            .collect();
+        assert!(touched.iter().any(|&pages| pages >= 10_000), "{touched:?}");
+        let counts = list(&report, "region_counts");
+        assert_eq!(counts.len(), 2, "one region, two threads: {counts:?}");
+        for count in counts {
+            let member = count["team_thread"].as_u64().expect("a number") as usize;
+            let faults = count["events"]["page-faults"]["count"].as_u64();
+            let faults = faults.expect("a count");
+            // What one or two tasks at the very end did may not be read any more: reading takes a hundredth of the time.
+            let (least, most) = (touched[member] * 4 / 5, touched[member] + 300);
+            assert!(
+                (least.saturating_sub(1000)..most).contains(&faults),
+                "{member}: {faults} of {touched:?}"
+            );
         }
     }
 }
