@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod build;
+pub mod compare;
 pub mod filter;
 mod model;
 mod mutex;
@@ -20,6 +21,7 @@ mod tests;
 pub mod text;
 pub mod units;
 
+pub use model::key::RegionKey;
 pub use model::{
     Class, EventState, Grain, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, ProbeTime,
     Region, RegionCount, RegionCounts, RegionThread, Report, RunInfo, Running, Serial, Spread,

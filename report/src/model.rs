@@ -1,5 +1,6 @@
 //! The report as data: what `report --format json` prints. Names are relied on by scripts: add, don't rename.
 
+pub(crate) mod key;
 mod parts;
 
 pub use parts::{Grain, RegionCount, RegionCounts, Running};

@@ -1,0 +1,12 @@
+//! Two sides compared, region by region: two runs, two builds, two compilers.
+//!
+//! ```text
+//! Summary, units ──gather──> Measured (a run) ──Side::of──> Side ──matching──> pairs ──statistics──> Diff ──view::diff──> text
+//!                                                            ▲ the baseline file                  └──gate──> Outcome
+//! ```
+
+pub mod diff;
+pub mod side;
+
+pub use diff::{Basis, Change, Condition, Confidence, Diff, Finding, Interval, Pair, SideInfo};
+pub use side::{Quantity, Sample, Side, SideRegion};

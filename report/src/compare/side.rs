@@ -1,0 +1,291 @@
+//! One side of a comparison: what repeated runs of one build have in common. Serialised it is the baseline file.
+
+use crate::model::key::RegionKey;
+use ompfuse_format::Construct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// Version of the baseline file.
+pub const SIDE_VERSION: u32 = 1;
+
+/// What is measured of a region or of the whole program, once per run. Times are in seconds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Quantity {
+    /// Wall-clock time: of the program; of a parallel region fork to join, all executions.
+    Wall,
+    /// Own time of all threads: of the program what all regions' and the serial code's add up to.
+    Time,
+    /// The part of `Time` in the program's code.
+    Work,
+    /// Class of overhead, after ompP; of parallel regions and the program.
+    Synchronization,
+    /// Likewise: time that threads wait for slower ones.
+    ImbalanceTime,
+    /// Likewise.
+    LimitedParallelism,
+    /// Likewise.
+    Management,
+    /// Largest part of a thread over the mean, less 1; see `Spread::imbalance`.
+    Imbalance,
+    /// Executions of the construct.
+    Executions,
+    /// Execution units: ranges, sections, tasks.
+    Units,
+    /// Iterations of loops.
+    Iterations,
+    /// The longest unit.
+    MaxUnit,
+    /// Mean time of a unit.
+    MeanUnit,
+    /// An event's count in the program's own code: not while threads wait, nor in the OpenMP runtime.
+    Event(String),
+    /// The same, per unit.
+    EventPerUnit(String),
+}
+
+/// Names of the quantities that are no events.
+const NAMES: [(Quantity, &str); 13] = [
+    (Quantity::Wall, "wall"),
+    (Quantity::Time, "time"),
+    (Quantity::Work, "work"),
+    (Quantity::Synchronization, "synchronization"),
+    (Quantity::ImbalanceTime, "imbalance-time"),
+    (Quantity::LimitedParallelism, "limited-parallelism"),
+    (Quantity::Management, "management"),
+    (Quantity::Imbalance, "imbalance"),
+    (Quantity::Executions, "executions"),
+    (Quantity::Units, "units"),
+    (Quantity::Iterations, "iterations"),
+    (Quantity::MaxUnit, "max-unit"),
+    (Quantity::MeanUnit, "mean-unit"),
+];
+
+/// What a quantity's name ends with that is an event's count per unit.
+const PER_UNIT: &str = "/unit";
+
+/// How values of a quantity are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Seconds.
+    Seconds,
+    /// A whole number.
+    Count,
+    /// A share: 1 is 100 %.
+    Share,
+}
+
+impl Quantity {
+    /// What its values are in.
+    pub fn unit(&self) -> Unit {
+        match self {
+            Quantity::Imbalance => Unit::Share,
+            Quantity::Executions
+            | Quantity::Units
+            | Quantity::Iterations
+            | Quantity::Event(_)
+            | Quantity::EventPerUnit(_) => Unit::Count,
+            _ => Unit::Seconds,
+        }
+    }
+
+    /// Whether a model estimates it, as simulated caches do: of no use to tell that a build got slower.
+    pub fn is_modelled(&self, simulated: bool) -> bool {
+        match self {
+            Quantity::Event(name) | Quantity::EventPerUnit(name) => {
+                simulated && !EXACT.iter().any(|exact| name.starts_with(exact))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Events that a simulator counts as the processor would.
+const EXACT: [&str; 3] = ["instructions", "branches", "mem-"];
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Quantity::Event(name) => f.write_str(name),
+            Quantity::EventPerUnit(name) => write!(f, "{name}{PER_UNIT}"),
+            other => {
+                let known = NAMES.iter().find(|(q, _)| q == other);
+                f.write_str(known.map_or("", |(_, name)| name))
+            }
+        }
+    }
+}
+
+impl FromStr for Quantity {
+    type Err = std::convert::Infallible;
+
+    /// Any name that is none of the quantities' is an event's.
+    fn from_str(text: &str) -> Result<Quantity, Self::Err> {
+        let known = NAMES.iter().find(|(_, name)| *name == text);
+        Ok(match (known, text.strip_suffix(PER_UNIT)) {
+            (Some((quantity, _)), _) => quantity.clone(),
+            (None, Some(event)) => Quantity::EventPerUnit(event.to_owned()),
+            (None, None) => Quantity::Event(text.to_owned()),
+        })
+    }
+}
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Quantity, D::Error> {
+        let text = String::deserialize(d)?;
+        Ok(text.parse().unwrap_or(Quantity::Event(text)))
+    }
+}
+
+/// A quantity over the runs of a side.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Sample {
+    /// The same in all runs that measured it (of one run, too).
+    Same(u32, f64),
+    /// Positive and different: number of runs, mean and standard deviation (of a sample, n - 1) of the natural logarithms.
+    Log(u32, f64, f64),
+    /// With zeros or negative values: number of runs, mean, standard deviation, and 0 to tell it apart.
+    Linear(u32, f64, f64, u8),
+}
+
+impl Sample {
+    /// Of the values of the runs that measured it; `None` if none did.
+    pub fn of(values: &[f64]) -> Option<Sample> {
+        let n = values.len() as u32;
+        let first = *values.first()?;
+        if values.iter().all(|&v| v == first) {
+            return Some(Sample::Same(n, first));
+        }
+        let moments = |values: &[f64]| {
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            let squares: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+            (mean, (squares / (values.len() as f64 - 1.0)).sqrt())
+        };
+        if values.iter().all(|&v| v > 0.0) {
+            let logs: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+            let (mean, deviation) = moments(&logs);
+            return Some(Sample::Log(n, mean, deviation));
+        }
+        let (mean, deviation) = moments(values);
+        Some(Sample::Linear(n, mean, deviation, 0))
+    }
+
+    /// Runs that measured it.
+    pub fn runs(&self) -> u32 {
+        match *self {
+            Sample::Same(n, _) | Sample::Log(n, _, _) | Sample::Linear(n, _, _, _) => n,
+        }
+    }
+
+    /// What one run has: the geometric mean of positive values, else the mean.
+    pub fn typical(&self) -> f64 {
+        match *self {
+            Sample::Same(_, v) | Sample::Linear(_, v, _, _) => v,
+            Sample::Log(_, mean, _) => mean.exp(),
+        }
+    }
+}
+
+/// A region on one side.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SideRegion {
+    /// What it is.
+    pub key: RegionKey,
+    /// Position in [`Side::regions`] of the parallel region around it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u32>,
+    /// Where its units are among all others, whatever their addresses: a sum of hashes that two builds have in common if they execute
+    /// the same units. `None` where it has no units, or runs differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places: Option<String>,
+    /// Why it may be more than one construct.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+    /// Share of the side's thread time, waits of a parallel region included; from 0 to 1.
+    pub share: f64,
+    /// What was measured.
+    pub values: BTreeMap<Quantity, Sample>,
+    /// How long units take: seconds at equal steps of rank, the shortest first, the longest last. Empty without units.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quantiles: Vec<f32>,
+}
+
+/// Where a side's numbers come from: what makes two sides comparable.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// What the user calls it: paths.
+    pub name: String,
+    /// The program's file name.
+    pub program: String,
+    /// Its arguments; empty in a baseline, which is redacted.
+    pub args: Vec<String>,
+    /// A hash of the arguments.
+    pub args_hash: String,
+    /// A hash of the host's name.
+    pub host_hash: String,
+    /// The host's name; empty in a baseline.
+    pub host: String,
+    /// Threads that recorded.
+    pub threads: u32,
+    /// Largest team.
+    pub team: u32,
+    /// Processors that the program could use.
+    pub processors: Option<f64>,
+    /// Number of runs.
+    pub runs: u32,
+    /// Events that were counted per unit, and in how many runs.
+    pub events: BTreeMap<String, u32>,
+    /// Whether a simulator counted.
+    pub simulated: bool,
+    /// Whether some units are not on record (sampling, throttling, a filter).
+    pub in_part: bool,
+    /// Share of the wanted time in which threads were not running, if that is much.
+    pub starved: Option<f64>,
+    /// Share of the threads' time that probes took, estimated.
+    pub probes: Option<f64>,
+    /// Build ids of the modules (or hashes of their paths), with their file names.
+    pub modules: BTreeMap<String, String>,
+    /// What is lost or damaged: such a side passes no gate.
+    pub damage: Vec<String>,
+    /// Places that have no probe: link-time addresses, constructs and lines of what was not seen.
+    pub unseen: Vec<Unseen>,
+    /// Seconds since 1970 when the first run began, if known.
+    pub started: Option<f64>,
+}
+
+/// Constructs without a probe.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Unseen {
+    /// File name of the module.
+    pub module: String,
+    /// Constructs without a probe there.
+    pub lost: u32,
+}
+
+/// One side: one build, one or more runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// [`SIDE_VERSION`] of the writer.
+    pub version: u32,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The whole program.
+    pub total: BTreeMap<Quantity, Sample>,
+    /// Its regions, those with the most time first.
+    pub regions: Vec<SideRegion>,
+}
+
+impl Side {
+    /// Whether two regions' constructs can be the same source construct's.
+    pub fn is_same_kind(a: Construct, b: Construct) -> bool {
+        a == b
+    }
+}
