@@ -1,7 +1,7 @@
 //! One side of a comparison: what repeated runs of one build have in common. Serialised it is the baseline file.
 
 use crate::model::key::RegionKey;
-use ompfuse_format::Construct;
+use ompfuse_format::simulated::{EVENTS, Source};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -91,18 +91,19 @@ impl Quantity {
     }
 
     /// Whether a model estimates it, as simulated caches do: of no use to tell that a build got slower.
-    pub fn is_modelled(&self, simulated: bool) -> bool {
-        match self {
-            Quantity::Event(name) | Quantity::EventPerUnit(name) => {
-                simulated && !EXACT.iter().any(|exact| name.starts_with(exact))
-            }
-            _ => false,
-        }
+    pub fn is_modelled(&self) -> bool {
+        let (Quantity::Event(name) | Quantity::EventPerUnit(name)) = self else {
+            return false;
+        };
+        let event = EVENTS.iter().find(|e| e.name == name);
+        event.is_some_and(|e| e.source != Source::Code)
+    }
+
+    /// Whether it is a time that a processor took: meaningless where a simulator ran the program.
+    pub fn is_time(&self) -> bool {
+        matches!(self.unit(), Unit::Seconds | Unit::Share)
     }
 }
-
-/// Events that a simulator counts as the processor would.
-const EXACT: [&str; 3] = ["instructions", "branches", "mem-"];
 
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -281,11 +282,4 @@ pub struct Side {
     pub total: BTreeMap<Quantity, Sample>,
     /// Its regions, those with the most time first.
     pub regions: Vec<SideRegion>,
-}
-
-impl Side {
-    /// Whether two regions' constructs can be the same source construct's.
-    pub fn is_same_kind(a: Construct, b: Construct) -> bool {
-        a == b
-    }
 }
