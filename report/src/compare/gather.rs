@@ -1,0 +1,164 @@
+//! From one run to what is compared of it.
+
+mod places;
+mod rows;
+mod units;
+
+pub use units::{UnitMap, units};
+
+use super::side::{Origin, Quantity, Unseen};
+use crate::model::key::RegionKey;
+use crate::{Class, Report};
+use ompfuse_fuse::summary::Summary;
+use ompfuse_fuse::table::XuTable;
+use std::collections::BTreeMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+const NS: f64 = 1e-9;
+
+/// A run, or a profile that was combined of several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Where it comes from.
+    pub origin: Origin,
+    /// The whole program.
+    pub total: BTreeMap<Quantity, f64>,
+    /// Its regions.
+    pub regions: Vec<MeasuredRegion>,
+}
+
+/// A region in one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredRegion {
+    /// What it is.
+    pub key: RegionKey,
+    /// Position in [`Measured::regions`] of the parallel region around it.
+    pub parent: Option<usize>,
+    /// See `SideRegion::places`.
+    pub places: Option<u64>,
+    /// Why it may be more than one construct.
+    pub doubt: Option<String>,
+    /// Own time of all threads in seconds, waits in a parallel region included.
+    pub time_s: f64,
+    /// What was measured.
+    pub values: BTreeMap<Quantity, f64>,
+    /// See `SideRegion::quantiles`.
+    pub quantiles: Vec<f32>,
+}
+
+/// What is compared of a run. `name`: what the user calls it. `table`: its execution units, if they are at hand.
+pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measured {
+    let report = Report::new(summary);
+    let origin = origin(name, summary, &report);
+    let mut found = rows::rows(summary, &report);
+    if let Some(table) = table {
+        places::add(&mut found, summary, table);
+        units::add_quantiles(&mut found, summary, table);
+    }
+    let mut regions = rows::finished(found);
+    if origin.simulated {
+        for region in &mut regions {
+            region.values.retain(|quantity, _| !quantity.is_time());
+            region.quantiles.clear();
+        }
+    }
+    let mut total = BTreeMap::new();
+    let mut put = |quantity, value: Option<f64>| value.map(|v| total.insert(quantity, v));
+    put(Quantity::Wall, report.duration_s);
+    put(Quantity::Time, Some(report.thread_time_s));
+    let sum = |quantity: &Quantity| -> Option<f64> {
+        let of_regions = regions.iter().filter_map(|r| r.values.get(quantity));
+        of_regions.copied().reduce(|a, b| a + b)
+    };
+    put(Quantity::Work, sum(&Quantity::Work));
+    put(Quantity::Units, sum(&Quantity::Units));
+    put(Quantity::Iterations, sum(&Quantity::Iterations));
+    for (class, quantity) in CLASSES {
+        let known = report.overheads.iter().map(|o| o.overhead.get(class));
+        put(quantity, known.flatten().reduce(|a, b| a + b));
+    }
+    let longest = regions
+        .iter()
+        .filter_map(|r| r.values.get(&Quantity::MaxUnit));
+    put(Quantity::MaxUnit, longest.copied().reduce(f64::max));
+    for event in origin.events.keys() {
+        let quantity = Quantity::Event(event.clone());
+        put(quantity.clone(), sum(&quantity));
+    }
+    if origin.simulated {
+        total.retain(|quantity, _| !quantity.is_time());
+    }
+    Measured {
+        origin,
+        total,
+        regions,
+    }
+}
+
+/// The classes of overhead as quantities.
+const CLASSES: [(Class, Quantity); 4] = [
+    (Class::Synchronization, Quantity::Synchronization),
+    (Class::Imbalance, Quantity::ImbalanceTime),
+    (Class::LimitedParallelism, Quantity::LimitedParallelism),
+    (Class::Management, Quantity::Management),
+];
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn hash(text: &str) -> String {
+    format!("{:016x}", xxh3_64(text.as_bytes()))
+}
+
+fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
+    let counted = summary.events.iter().filter(|e| e.run.is_some());
+    let events: BTreeMap<String, u32> = counted.map(|e| (e.name.clone(), 1)).collect();
+    let runs = &summary.runs;
+    let damage = runs.iter().flat_map(|r| {
+        let losses = r.health.losses();
+        let killed = matches!(
+            r.exit,
+            Some(ompfuse_format::run::Exit::Signal(_) | ompfuse_format::run::Exit::Unknown)
+        );
+        let killed = killed.then(|| "the program did not end in an orderly way".to_owned());
+        losses.into_iter().chain(killed)
+    });
+    let module = |build: &Option<String>, path: &str| match build {
+        Some(id) => (id.clone(), file_name(path).to_owned()),
+        None => (hash(path), file_name(path).to_owned()),
+    };
+    let unseen = summary.modules.iter().filter_map(|m| {
+        let lost = m.coverage.as_ref()?.lost();
+        (lost > 0).then(|| Unseen {
+            module: file_name(&m.path).to_owned(),
+            lost,
+        })
+    });
+    Origin {
+        name: name.to_owned(),
+        program: file_name(&summary.program).to_owned(),
+        args: summary.args.clone(),
+        args_hash: hash(&summary.args.join("\0")),
+        host_hash: hash(&summary.host),
+        host: summary.host.clone(),
+        threads: summary.threads,
+        team: summary.parallel.iter().map(|p| p.team).max().unwrap_or(1) as u32,
+        processors: summary.processors,
+        runs: 1,
+        simulated: events.keys().any(|e| e.starts_with(SIMULATED)),
+        events,
+        in_part: !summary.left_out.is_empty() || runs.iter().any(|r| r.recorded.is_some()),
+        starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.not_running)),
+        probes: report.probes.as_ref().map(|p| p.share),
+        modules: (summary.modules.iter())
+            .map(|m| module(&m.build_id, &m.path))
+            .collect(),
+        damage: damage.collect(),
+        unseen: unseen.collect(),
+        started: runs.first().and_then(|r| r.started),
+    }
+}
+
+/// What the names of the simulator's events begin with.
+const SIMULATED: &str = "sim-";

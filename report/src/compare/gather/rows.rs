@@ -1,0 +1,400 @@
+//! The rows of a comparison: constructs of the source, without what a compiler adds.
+//!
+//! A combined construct has one call in gcc's code and two in clang's, so each place is taken apart by kind. Waits have no rows: where
+//! and by which call threads wait is the compiler's choice, so they belong to the parallel region, by class.
+
+use super::{CLASSES, MeasuredRegion, NS, Quantity, file_name};
+use crate::Report;
+use crate::model::key::RegionKey;
+use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
+use ompfuse_format::site::{HexAddress, SHARED_CODE};
+use ompfuse_fuse::names::{origin, readable};
+use ompfuse_fuse::spread::imbalance;
+use ompfuse_fuse::summary::{RegionStat, Summary};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Sums of one construct, at one place or at several that are copies of one another.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    pub(super) key: Option<RegionKey>,
+    /// Positions in [`Summary::sites`].
+    pub(super) sites: Vec<u32>,
+    /// Site of the parallel region around it.
+    parent: Option<u32>,
+    pub(super) places: Option<u64>,
+    doubt: Option<String>,
+    own_ns: u64,
+    work_ns: u64,
+    wall_ns: u64,
+    executions: u64,
+    units: u64,
+    units_ns: u64,
+    iterations: u64,
+    max_ns: u64,
+    /// Work by thread.
+    threads: BTreeMap<u32, u64>,
+    team: BTreeSet<u32>,
+    /// Per event of the summary; `None`: not known.
+    counts: Vec<Option<u64>>,
+    unit_counts: Vec<Option<u64>>,
+    /// Some of it is not on record.
+    in_part: bool,
+    classes: BTreeMap<Quantity, f64>,
+    pub(super) quantiles: Vec<f32>,
+}
+
+/// Rows by what they have in common, in the order of their first sites.
+pub(super) struct Rows {
+    pub(super) rows: Vec<Row>,
+    /// The row of a site's construct.
+    at: HashMap<(u32, Construct), usize>,
+    events: Vec<String>,
+}
+
+impl Rows {
+    /// The row of a construct at a site.
+    pub(super) fn at(&self, site: u32, kind: Construct) -> Option<usize> {
+        self.at.get(&(site, kind)).copied()
+    }
+}
+
+/// What a row is that an interval belongs to; `None`: it has none (waits, services, code outside of constructs). `at`: what begins
+/// at its site.
+pub(super) fn kind(construct: Construct, at: Option<Construct>) -> Option<Construct> {
+    use Construct as C;
+    Some(match construct {
+        C::Parallel | C::ImplicitTask => C::Parallel,
+        C::Teams | C::Team => C::Teams,
+        C::Loop | C::Range | C::Dispatch => match at {
+            Some(kind @ (C::Taskloop | C::Distribute)) => kind,
+            _ => C::Loop,
+        },
+        C::Sections | C::Section => C::Sections,
+        C::Task | C::TaskCreate => match at {
+            Some(C::Taskloop) => C::Taskloop,
+            _ => C::Task,
+        },
+        C::Program | C::Service => return None,
+        _ if construct.is_wait() => return None,
+        C::Reduction | C::Flush | C::Cancel | C::Taskyield | C::Taskgroup => return None,
+        other => other,
+    })
+}
+
+/// All that is told of places by kind, copies of one line together.
+pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
+    let mut rows = Rows {
+        rows: vec![],
+        at: HashMap::new(),
+        events: (summary.events.iter()).map(|e| e.name.clone()).collect(),
+    };
+    let mut known: HashMap<(RegionKey, Option<String>), usize> = HashMap::new();
+    for stat in &summary.regions {
+        let (Some(site), Some(construct)) = (stat.site, stat.construct) else {
+            continue;
+        };
+        let at = &summary.sites[site as usize];
+        let Some(kind) = kind(construct, at.construct) else {
+            continue;
+        };
+        let row = *rows.at.entry((site, kind)).or_insert_with(|| {
+            let (mut key, instance) = key(summary, site, kind);
+            let is_known = key.line.is_some();
+            let address = std::mem::take(&mut key.addresses);
+            let at = rows.rows.len();
+            // Without a line each place stays for itself.
+            let row = match is_known {
+                true => *known.entry((key.clone(), instance)).or_insert(at),
+                false => at,
+            };
+            if row == at {
+                rows.rows.push(Row {
+                    key: Some(key),
+                    ..Row::default()
+                });
+            }
+            let row_of = &mut rows.rows[row];
+            row_of.sites.push(site);
+            if let Some(key) = &mut row_of.key {
+                key.addresses.extend(address);
+            }
+            row
+        });
+        rows.rows[row].add(stat, construct, kind, summary);
+    }
+    waits(&mut rows, summary);
+    workers(&mut rows, summary);
+    overheads(&mut rows, summary, report);
+    for left_out in &summary.left_out {
+        let at = summary.sites.get(left_out.site as usize);
+        let kind = kind(left_out.construct, at.and_then(|s| s.construct));
+        if let Some(row) = kind.and_then(|k| rows.at(left_out.site, k)) {
+            rows.rows[row].in_part = true;
+        }
+    }
+    for row in &mut rows.rows {
+        if let Some(key) = &mut row.key {
+            key.addresses.sort_unstable();
+            key.addresses.dedup();
+        }
+        row.sites.sort_unstable();
+    }
+    rows
+}
+
+/// The identity of a construct at a site, and which instance of a template it is.
+fn key(summary: &Summary, site: u32, kind: Construct) -> (RegionKey, Option<String>) {
+    let at = &summary.sites[site as usize];
+    let is_it = |m: &&ompfuse_fuse::summary::ModuleSummary| {
+        m.build_id.as_deref().unwrap_or(&m.path) == at.module
+    };
+    let module = summary.modules.iter().find(is_it);
+    let name = at.function.as_deref().map(readable);
+    let function = name.as_deref().map(|n| origin(n).to_owned());
+    let is_user = kind == Construct::UserRegion;
+    let detail = at.detail.as_deref().unwrap_or_default();
+    let key = RegionKey {
+        module: module.map_or(String::new(), |m| file_name(&m.path).to_owned()),
+        build: at.module.clone(),
+        addresses: at.address.into_iter().collect::<Vec<HexAddress>>(),
+        construct: kind,
+        function: function.clone().filter(|f| is_name(f)),
+        file: at.source.as_ref().map(|s| s.file.clone()),
+        line: at.source.as_ref().map(|s| s.line),
+        name: match kind {
+            _ if is_user => Some(at.name.clone()),
+            Construct::Critical if !detail.is_empty() => Some(detail.to_owned()),
+            _ => None,
+        },
+        schedule: matches!(kind, Construct::Loop | Construct::Distribute)
+            .then(|| schedule(detail))
+            .flatten(),
+    };
+    (key, function)
+}
+
+/// Whether that is a function's name, and not what a compiler calls all of its outlined functions.
+fn is_name(function: &str) -> bool {
+    !function.is_empty() && !function.starts_with(".omp_outlined") && !function.starts_with("0x")
+}
+
+/// What a site's detail says of a schedule.
+fn schedule(detail: &str) -> Option<String> {
+    const KINDS: [&str; 5] = ["static", "dynamic", "guided", "auto", "runtime"];
+    let words = detail.split([' ', ';']);
+    let found = words.filter(|w| KINDS.iter().any(|k| w.starts_with(k)));
+    found.last().map(str::to_owned)
+}
+
+impl Row {
+    fn add(&mut self, stat: &RegionStat, construct: Construct, kind: Construct, summary: &Summary) {
+        let columns = &stat.threads;
+        for (row, &thread) in columns.thread.iter().enumerate() {
+            let split = construct.split(columns.own_ns[row], columns.extent[row]);
+            self.work_ns += split.work;
+            *self.threads.entry(thread).or_default() += split.work;
+        }
+        self.team.extend(&columns.thread);
+        self.own_ns += stat.own_ns();
+        if construct.is_fork() {
+            self.wall_ns += stat.wall_ns();
+        }
+        let is_own = construct == kind;
+        if is_own {
+            self.executions += stat.instances;
+        }
+        if construct.is_xu() {
+            self.units += stat.count();
+            self.units_ns += stat.own_ns();
+            self.max_ns = self
+                .max_ns
+                .max(columns.max_ns.iter().copied().max().unwrap_or(0));
+        }
+        if construct == Construct::Range {
+            self.iterations += stat.extent();
+        }
+        if self.parent.is_none() && (is_own || !construct.is_fork()) {
+            self.parent = stat
+                .parallel
+                .filter(|p| stat.site != Some(*p) || kind != Construct::Parallel);
+        }
+        let at = stat.site.map(|s| &summary.sites[s as usize]);
+        if at.is_some_and(|s| s.detail.as_ref().is_some_and(|d| d.contains(SHARED_CODE))) {
+            self.doubt = Some(SHARED_CODE.to_owned());
+        }
+        if construct.charges_to() == Charge::Work {
+            add_counts(&mut self.counts, &stat.counts);
+        }
+        if construct.is_xu() {
+            add_counts(&mut self.unit_counts, &stat.counts);
+        }
+    }
+}
+
+/// What is not known of a part is not known of the whole.
+fn add_counts(sums: &mut Vec<Option<u64>>, counts: &[Option<u64>]) {
+    if sums.is_empty() {
+        *sums = counts.to_vec();
+        return;
+    }
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum = sum.zip(*count).map(|(a, b)| a + b);
+    }
+}
+
+/// Adds the waits and services in a parallel region to its time.
+fn waits(rows: &mut Rows, summary: &Summary) {
+    for stat in &summary.regions {
+        let Some(construct) = stat.construct else {
+            continue;
+        };
+        let at = stat.site.and_then(|s| summary.sites[s as usize].construct);
+        if kind(construct, at).is_some() {
+            continue;
+        }
+        let row = stat.parallel.and_then(|p| {
+            let of = |kind| rows.at(p, kind);
+            of(Construct::Parallel).or_else(|| of(Construct::Teams))
+        });
+        if let Some(row) = row {
+            rows.rows[row].own_ns += stat.own_ns();
+        }
+    }
+}
+
+/// Adds what workers wait between fork and join.
+fn workers(rows: &mut Rows, summary: &Summary) {
+    for stat in &summary.parallel {
+        let row = stat.site.and_then(|s| rows.at(s, Construct::Parallel));
+        if let Some(row) = row {
+            rows.rows[row].own_ns += stat.workers.ns.iter().sum::<u64>();
+            rows.rows[row].team.extend(&stat.workers.thread);
+        }
+    }
+}
+
+/// Adds the classes of overhead of parallel regions.
+fn overheads(rows: &mut Rows, summary: &Summary, report: &Report) {
+    let known = |stat: &&ompfuse_fuse::summary::ParallelStat| stat.site;
+    let sites: HashMap<(Option<HexAddress>, u64, u64), u32> = (summary.parallel.iter())
+        .filter_map(|stat| {
+            let site = known(&stat)?;
+            let address = summary.sites[site as usize].address;
+            Some(((address, stat.executions, stat.team), site))
+        })
+        .collect();
+    for overhead in &report.overheads {
+        let key = (overhead.address, overhead.executions, overhead.team);
+        let row = sites
+            .get(&key)
+            .and_then(|&s| rows.at(s, Construct::Parallel));
+        let Some(row) = row else {
+            continue;
+        };
+        for (class, quantity) in CLASSES {
+            if let Some(seconds) = overhead.overhead.get(class) {
+                *rows.rows[row].classes.entry(quantity).or_default() += seconds;
+            }
+        }
+    }
+}
+
+/// The rows as values, each with its parent's position.
+pub(super) fn finished(rows: Rows) -> Vec<MeasuredRegion> {
+    let parents: Vec<Option<usize>> = (rows.rows.iter())
+        .map(|row| {
+            let of = |kind| row.parent.and_then(|p| rows.at(p, kind));
+            of(Construct::Parallel).or_else(|| of(Construct::Teams))
+        })
+        .collect();
+    let teams: Vec<BTreeSet<u32>> = rows.rows.iter().map(|r| r.team.clone()).collect();
+    let mut list = Vec::new();
+    for (at, (row, parent)) in rows.rows.into_iter().zip(parents).enumerate() {
+        let parent = parent.filter(|&p| p != at);
+        let team = parent.map(|p| &teams[p]);
+        list.push(row.finished(&rows.events, parent, team));
+    }
+    list
+}
+
+impl Row {
+    fn finished(
+        self,
+        events: &[String],
+        parent: Option<usize>,
+        team: Option<&BTreeSet<u32>>,
+    ) -> MeasuredRegion {
+        let key = self
+            .key
+            .unwrap_or_else(|| unreachable!("every row has one"));
+        let construct = key.construct;
+        let mut values = BTreeMap::new();
+        let mut put = |quantity, value: f64| values.insert(quantity, value);
+        put(Quantity::Time, self.own_ns as f64 * NS);
+        put(Quantity::Work, self.work_ns as f64 * NS);
+        if construct.is_fork() {
+            put(Quantity::Wall, self.wall_ns as f64 * NS);
+        }
+        for (quantity, seconds) in self.classes {
+            put(quantity, seconds);
+        }
+        // Where the construct itself has no record, its units stand for it.
+        let executions = match self.executions {
+            0 => self.units,
+            n => n,
+        };
+        if executions > 0 && !self.in_part {
+            put(Quantity::Executions, executions as f64);
+        }
+        let is_shared = matches!(
+            construct,
+            Construct::Parallel | Construct::Loop | Construct::Sections | Construct::Distribute
+        );
+        if is_shared && self.work_ns > 0 {
+            let all: BTreeSet<u32> = team
+                .into_iter()
+                .flatten()
+                .chain(&self.team)
+                .copied()
+                .collect();
+            let work: Vec<u64> = all
+                .iter()
+                .map(|t| self.threads.get(t).copied().unwrap_or(0))
+                .collect();
+            if work.len() > 1 {
+                put(Quantity::Imbalance, imbalance(&work));
+            }
+        }
+        if self.units > 0 && !self.in_part {
+            put(Quantity::Units, self.units as f64);
+            put(Quantity::MaxUnit, self.max_ns as f64 * NS);
+            put(
+                Quantity::MeanUnit,
+                self.units_ns as f64 * NS / self.units as f64,
+            );
+        }
+        if self.iterations > 0 && !self.in_part {
+            put(Quantity::Iterations, self.iterations as f64);
+        }
+        for (at, event) in events.iter().enumerate() {
+            if let Some(count) = self.counts.get(at).copied().flatten() {
+                put(Quantity::Event(event.clone()), count as f64);
+            }
+            let of_units = self.unit_counts.get(at).copied().flatten();
+            if let (Some(count), 1..) = (of_units, self.units) {
+                let each = count as f64 / self.units as f64;
+                put(Quantity::EventPerUnit(event.clone()), each);
+            }
+        }
+        MeasuredRegion {
+            key,
+            parent,
+            places: self.places,
+            doubt: self.doubt,
+            time_s: self.own_ns as f64 * NS,
+            values,
+            quantiles: self.quantiles,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! From the runs of one build to a side.
+
+use super::gather::{Measured, MeasuredRegion};
+use super::side::{Origin, Quantity, SIDE_VERSION, Sample, Side, SideRegion};
+use crate::model::key::RegionKey;
+use std::collections::{BTreeMap, HashMap};
+
+/// Runs that can't stand for one side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SideError {
+    /// There are none.
+    Empty,
+    /// Two of them are of different builds.
+    Builds {
+        /// A run.
+        one: String,
+        /// A run of another build.
+        other: String,
+        /// File name of the module that differs.
+        module: String,
+    },
+    /// Two of them had other teams.
+    Threads {
+        /// A run.
+        one: String,
+        /// A run with another number of threads.
+        other: String,
+    },
+}
+
+/// Runs of one build as a side. `name`: what the user calls it.
+///
+/// # Errors
+/// [`SideError`] if they aren't repetitions of one another.
+pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
+    let first = runs.first().ok_or(SideError::Empty)?;
+    for run in runs {
+        check(&first.origin, &run.origin)?;
+    }
+    // A region is known by its key: the build is the same one.
+    let mut found: HashMap<&RegionKey, Vec<&MeasuredRegion>> = HashMap::new();
+    for region in runs.iter().flat_map(|r| &r.regions) {
+        found.entry(&region.key).or_default().push(region);
+    }
+    let timed = timed(runs);
+    let mut order: Vec<(&RegionKey, f64)> = found
+        .keys()
+        .map(|&key| (key, timed.get(key).copied().unwrap_or(0.0)))
+        .collect();
+    order.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let position: HashMap<&RegionKey, u32> = order
+        .iter()
+        .zip(0..)
+        .map(|((key, _), at)| (*key, at))
+        .collect();
+    let mut parents: HashMap<&RegionKey, u32> = HashMap::new();
+    for run in runs {
+        for region in &run.regions {
+            if let Some(parent) = region.parent {
+                let at = position[&run.regions[parent].key];
+                parents.entry(&region.key).or_insert(at);
+            }
+        }
+    }
+    let all: f64 = order.iter().map(|(_, time)| time).sum();
+    let regions = order.iter().map(|&(key, time)| {
+        let same = &found[key];
+        let is_equal = same.iter().all(|r| r.places == same[0].places);
+        let places = same[0].places.filter(|_| is_equal);
+        SideRegion {
+            key: key.clone(),
+            parent: parents.get(key).copied(),
+            places: places.map(|p| format!("{p:016x}")),
+            doubt: same.iter().find_map(|r| r.doubt.clone()),
+            share: if all > 0.0 { time / all } else { 0.0 },
+            values: samples(same.iter().map(|r| &r.values)),
+            quantiles: mean_quantiles(same),
+        }
+    });
+    Ok(Side {
+        version: SIDE_VERSION,
+        regions: regions.collect(),
+        origin: origin(name, runs),
+        total: samples(runs.iter().map(|r| &r.total)),
+    })
+}
+
+/// Mean time of each region in the runs that processors executed; in all runs if a simulator did.
+fn timed(runs: &[Measured]) -> HashMap<&RegionKey, f64> {
+    let real = runs.iter().any(|r| !r.origin.simulated);
+    let mut times: HashMap<&RegionKey, f64> = HashMap::new();
+    for run in runs.iter().filter(|r| !(real && r.origin.simulated)) {
+        for region in &run.regions {
+            *times.entry(&region.key).or_default() += region.time_s;
+        }
+    }
+    times
+}
+
+/// Whether two runs are repetitions of one another.
+fn check(a: &Origin, b: &Origin) -> Result<(), SideError> {
+    let differs = |(build, file): (&String, &String)| {
+        let other = b.modules.iter().find(|(_, f)| *f == file);
+        other.is_some_and(|(other, _)| other != build && !b.modules.contains_key(build))
+    };
+    if let Some((_, file)) = a.modules.iter().find(|m| differs(*m)) {
+        return Err(SideError::Builds {
+            one: a.name.clone(),
+            other: b.name.clone(),
+            module: file.clone(),
+        });
+    }
+    let alone = |x: &Origin, y: &Origin| {
+        let mut own = x.modules.keys();
+        !x.modules.is_empty() && own.all(|build| !y.modules.contains_key(build))
+    };
+    if alone(a, b) && alone(b, a) {
+        return Err(SideError::Builds {
+            one: a.name.clone(),
+            other: b.name.clone(),
+            module: b.program.clone(),
+        });
+    }
+    if a.team != b.team {
+        return Err(SideError::Threads {
+            one: a.name.clone(),
+            other: b.name.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn samples<'a>(
+    runs: impl Iterator<Item = &'a BTreeMap<Quantity, f64>>,
+) -> BTreeMap<Quantity, Sample> {
+    let mut all: BTreeMap<&Quantity, Vec<f64>> = BTreeMap::new();
+    for (quantity, &value) in runs.flatten() {
+        all.entry(quantity).or_default().push(value);
+    }
+    all.into_iter()
+        .filter_map(|(quantity, values)| Some((quantity.clone(), Sample::of(&values)?)))
+        .collect()
+}
+
+/// The mean of each quantile: the distribution that is nearest to all of them on the line (their Wasserstein barycentre).
+fn mean_quantiles(same: &[&MeasuredRegion]) -> Vec<f32> {
+    let known = same.iter().map(|r| &r.quantiles).filter(|q| !q.is_empty());
+    let known: Vec<&Vec<f32>> = known.collect();
+    let steps = known.first().map_or(0, |q| q.len());
+    let mean = |step: usize| known.iter().map(|q| q[step]).sum::<f32>() / known.len() as f32;
+    (0..steps).map(mean).collect()
+}
+
+/// What the runs have in common, and what is wrong with any of them.
+fn origin(name: &str, runs: &[Measured]) -> Origin {
+    let mut all = runs[0].origin.clone();
+    name.clone_into(&mut all.name);
+    let most = |a: Option<f64>, b: Option<f64>| if b > a { b } else { a };
+    for run in &runs[1..] {
+        let other = &run.origin;
+        all.runs += other.runs;
+        for (event, n) in &other.events {
+            *all.events.entry(event.clone()).or_default() += n;
+        }
+        all.simulated |= other.simulated;
+        all.in_part |= other.in_part;
+        all.starved = most(all.starved, other.starved);
+        all.probes = most(all.probes, other.probes);
+        all.threads = all.threads.max(other.threads);
+        all.modules.extend(other.modules.clone());
+    }
+    all.damage = (runs.iter().filter(|r| !r.origin.damage.is_empty()))
+        .map(|r| format!("{}: {}", r.origin.name, r.origin.damage.join("; ")))
+        .collect();
+    all
+}
