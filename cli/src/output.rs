@@ -1,7 +1,7 @@
 //! Standard output and error.
 
 use anyhow::{Context, Result};
-use ompfuse_report::table::{self, Column, Style};
+use ompfuse_report::view::table::{self, Column, Style};
 use serde::Serialize;
 use std::io::{BufWriter, ErrorKind, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};

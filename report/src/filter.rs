@@ -1,7 +1,7 @@
 //! A filter file that leaves out regions whose probes cost more than they tell.
 
-use crate::probes::{Price, has_probes, what, word};
-use crate::units;
+use crate::from_summary::probes::{Price, has_probes, word};
+use crate::words::{units, what};
 use ompfuse_format::Construct;
 use ompfuse_fuse::Summary;
 use ompfuse_fuse::summary::RegionStat;
@@ -82,7 +82,11 @@ pub fn suggest(summary: &Summary, share: f64) -> Result<String, String> {
         line(format_args!(
             "skip {} # {}: {} intervals, {part:.1} % of {}",
             word(summary, c.site),
-            what(c.site),
+            what(
+                c.site.construct,
+                c.site.function.as_deref(),
+                c.site.source.as_ref()
+            ),
             c.intervals,
             units::seconds(c.time_ns as f64 / 1e9),
         ));

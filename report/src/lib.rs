@@ -2,30 +2,20 @@
 //! printed here.
 //!
 //! [`Report::new`] takes a [`Summary`](ompfuse_fuse::Summary), of one run (`Summary::of_run`) or of a profile
-//! (`Profile::summary`). A [`Report`] serialises to the JSON that `ompfuse report --format json` prints (DESIGN.md
-//! section 9: scripts rely on its names), and [`text::render`] makes the terminal's text of it.
+//! (`Profile::summary`). A [`Report`] is what is true ([`model`]); it has no sentence in it. [`words`] has the sentences,
+//! units and names, and [`view`] puts both together: [`view::text`] for a terminal, [`view::json`] for programs.
 #![forbid(unsafe_code)]
 
-mod build;
 pub mod compare;
 pub mod filter;
-mod model;
-mod mutex;
-mod overhead;
-pub mod pictures;
-pub mod probes;
-pub mod ranks;
-pub mod table;
+mod from_summary;
+pub mod model;
 #[cfg(test)]
 mod tests;
-pub mod text;
-pub mod units;
+pub mod view;
+pub mod words;
 
+pub use from_summary::probes;
 pub use model::key::RegionKey;
-pub use model::{
-    Class, EventState, Grain, ModuleInfo, Overhead, OverheadPart, ParallelOverhead, ProbeTime,
-    Region, RegionCount, RegionCounts, RegionThread, Report, RunInfo, Running, Serial, Spread,
-    ThreadCheck, UnmatchedXus,
-};
-pub use mutex::Mutex;
-pub use text::{By, TextOptions};
+pub use model::{Class, Mutex, Region, Report};
+pub use view::text::{By, TextOptions};

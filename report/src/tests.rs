@@ -1,7 +1,9 @@
 //! Reports of made-up runs (Listing 1.1 of [XU] on two threads; one tick is a nanosecond, the first counter advances by
 //! two per tick).
 
-use crate::text::{TextOptions, render};
+use crate::model::Incomplete;
+use crate::view::json;
+use crate::view::text::{TextOptions, render};
 use crate::{Class, Report};
 use ompfuse_format::Construct;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads};
@@ -61,7 +63,7 @@ fn regions_have_their_executions_and_xus() {
         .map(|r| {
             (
                 r.address.unwrap().0,
-                r.construct.unwrap(),
+                r.construct.unwrap().name(),
                 r.executions,
                 r.xus,
             )
@@ -96,8 +98,8 @@ fn overheads_follow_ompp() {
         panic!("{:?}", report.overheads)
     };
     assert_eq!(
-        (o.executions, o.team, o.nested, o.incomplete.as_ref()),
-        (1, 2, 0, None)
+        (o.executions, o.team, o.nested, &o.incomplete_because[..]),
+        (1, 2, 0, &[][..])
     );
     assert!(close(o.total_s, 2.0 * o.wall_s));
     assert_eq!(report.parallel_s, Some(o.wall_s));
@@ -176,17 +178,16 @@ fn what_was_not_recorded_is_not_zero() {
         (o.work_s, o.parts.iter().any(|p| p.what == "startup")),
         (None, false)
     );
-    assert!(
-        o.incomplete
-            .as_ref()
-            .unwrap()
-            .starts_with("1 of 1 executions lack a thread's part")
-    );
+    let lacks = Incomplete::MissingParts {
+        executions: 1,
+        of: 1,
+    };
+    assert_eq!(o.incomplete_because, [lacks]);
 }
 
 #[test]
 fn json_keeps_its_names() {
-    let json: serde_json::Value = serde_json::from_str(&combined().to_json()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json::to_string(&combined())).unwrap();
     for name in [
         "program",
         "threads",
@@ -216,6 +217,52 @@ fn json_keeps_its_names() {
 }
 
 #[test]
+fn a_report_that_is_read_back_is_the_same() {
+    let mut lossy = listing(&[], false);
+    lossy.files.retain(|f| f.0 != "77-1.rec");
+    for report in [combined(), report_of(&lossy), with_everything_wrong()] {
+        let written = json::to_string(&report);
+        let read: Report = serde_json::from_str(&written).unwrap();
+        assert_eq!(read, report);
+        assert_eq!(json::to_string(&read), written);
+    }
+}
+
+#[test]
+fn json_has_all_of_the_model_and_sentences_beside() {
+    /// All that `less` has is in `more`; what that has besides are texts or lists of them.
+    fn is_in(less: &serde_json::Value, more: &serde_json::Value) {
+        use serde_json::Value::{Array, Object};
+        match (less, more) {
+            (Object(less), Object(more)) => {
+                less.iter()
+                    .for_each(|(name, value)| is_in(value, &more[name]));
+                for (name, beside) in more.iter().filter(|(name, _)| !less.contains_key(*name)) {
+                    let is_words = |v: &serde_json::Value| v.is_string() || v.is_null();
+                    let all = beside
+                        .as_array()
+                        .is_some_and(|list| list.iter().all(is_words));
+                    assert!(all || is_words(beside), "{name}: {beside}");
+                }
+            }
+            (Array(less), Array(more)) => {
+                assert_eq!(less.len(), more.len());
+                less.iter().zip(more).for_each(|(a, b)| is_in(a, b));
+            }
+            _ => assert_eq!(less, more),
+        }
+    }
+    let report = with_everything_wrong();
+    let model = serde_json::to_value(&report).unwrap();
+    let printed: serde_json::Value = serde_json::from_str(&json::to_string(&report)).unwrap();
+    is_in(&model, &printed);
+    assert!(printed["unmatched"][0]["reason"].is_string());
+    assert_eq!(printed["unmatched"][0]["kind"], "range");
+    assert_eq!(printed["unmatched"][0]["region_construct"], "loop");
+    assert_eq!(printed["notes"].as_array().map(Vec::is_empty), Some(false));
+}
+
+#[test]
 fn text_of_one_run() {
     insta::assert_snapshot!(render(
         &report_of(&listing(&["cycles"], false)),
@@ -223,8 +270,7 @@ fn text_of_one_run() {
     ));
 }
 
-#[test]
-fn text_of_a_profile_with_everything_wrong() {
+fn with_everything_wrong() -> Report {
     let mut one = listing(&["cycles"], false);
     let sites = &mut one.header.modules[0].sites;
     sites[5].outcome = ompfuse_format::site::Outcome::Skipped;
@@ -267,9 +313,13 @@ fn text_of_a_profile_with_everything_wrong() {
     let mut combiner = Combiner::new(Strategy::Lgl);
     combiner.add(Profile::of_run("run-0001", one.read()));
     combiner.add(Profile::of_run("run-0002", two.read()));
-    let report = Report::new(&combiner.finish().unwrap().unwrap().summary);
+    Report::new(&combiner.finish().unwrap().unwrap().summary)
+}
+
+#[test]
+fn text_of_a_profile_with_everything_wrong() {
     insta::assert_snapshot!(render(
-        &report,
+        &with_everything_wrong(),
         TextOptions {
             top: 3,
             ..TextOptions::default()

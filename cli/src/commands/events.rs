@@ -3,7 +3,7 @@
 use crate::counters::{self, EventCheck};
 use crate::{output, simulate};
 use anyhow::Result;
-use ompfuse_report::table::{Column, wrap};
+use ompfuse_report::view::table::{Column, wrap};
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{Outcome, SiteInfo, without_addresses};
-use ompfuse_report::table::Column;
+use ompfuse_report::view::table::Column;
 use ompfuse_rewriter::plan::PatchPlan;
 use ompfuse_rewriter::progress::Progress;
 use serde::Serialize;

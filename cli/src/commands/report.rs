@@ -5,7 +5,8 @@ use crate::output::Stream;
 use crate::{atomic, load, memory, output, progress};
 use anyhow::Result;
 use ompfuse_fuse::Summary;
-use ompfuse_report::{By, Report, TextOptions, filter, text};
+use ompfuse_report::view::{json, text};
+use ompfuse_report::{By, Report, TextOptions, filter};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -96,7 +97,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
 fn print(summary: &Summary, args: &ReportArgs) -> Result<()> {
     let report = Report::new(summary);
     if args.is_json() {
-        return output::print(&report.to_json());
+        return output::print_json(&json::Json(&report));
     }
     output::print(&args.text(&report, Some(Stream::Output)))
 }
@@ -108,7 +109,7 @@ pub(super) fn hand_over(summary: &Summary, args: &ReportArgs, file: Option<&Path
     match file {
         Some(file) => {
             let text = match args.is_json() {
-                true => report.to_json() + "\n",
+                true => json::to_string(&report) + "\n",
                 false => args.text(&report, None),
             };
             atomic::write(file, text.as_bytes(), 0o644)

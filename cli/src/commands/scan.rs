@@ -7,7 +7,7 @@ use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{BinaryInfo, Outcome, SiteInfo};
 use ompfuse_fuse::names::readable;
-use ompfuse_report::table::{Column, wrap};
+use ompfuse_report::view::table::{Column, wrap};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -5,8 +5,9 @@ use super::RecordingArgs;
 use crate::{input, run_dir};
 use ompfuse_format::record::{HEADER_LEN, Record, Records, ThreadHeader};
 use ompfuse_format::run::{ProcessCosts, costs_file_process};
-use ompfuse_report::probes::{WORTH_SAYING, has_probes, shell_words};
-use ompfuse_report::units::percent;
+use ompfuse_report::probes::{WORTH_SAYING, has_probes};
+use ompfuse_report::words::shell_words;
+use ompfuse_report::words::units::percent;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 

@@ -426,7 +426,7 @@ impl Recorder<'_> {
             let run = run.display();
             format!("{what} in {run} (disk full, a limit, or out of reach)")
         });
-        let ranks = ompfuse_report::ranks::ends(ranks);
+        let ranks = ompfuse_report::words::rank_ends(ranks);
         for message in reasons.chain(stopped).chain(losses).chain(ranks) {
             if self.told.insert(message.clone()) {
                 note(message);

@@ -2,8 +2,8 @@
 
 use super::{Picture, Row};
 use crate::output;
-use ompfuse_report::table::Column;
-use ompfuse_report::units::{count, percent};
+use ompfuse_report::view::table::Column;
+use ompfuse_report::words::units::{count, percent};
 use std::collections::BTreeMap;
 
 impl Picture {

@@ -2,7 +2,7 @@
 
 use super::{Picture, Watching};
 use anyhow::{Context, Result};
-use ompfuse_report::table;
+use ompfuse_report::view::table;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};

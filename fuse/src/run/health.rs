@@ -68,6 +68,7 @@ impl Health {
 
 /// Something that makes a run less than complete or exact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Problem {

@@ -1,10 +1,11 @@
 //! What is known per outermost parallel region and thread, and no execution unit has a share of.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What counts belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
     /// Each interval of the program has its own: execution units, waits, and all else.
@@ -15,9 +16,9 @@ pub enum Grain {
 
 /// What one thread of a region's team executed. Processor time and counts are of the parts that were read: only some where
 /// parts are short. Nothing is extrapolated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionCounts {
-    /// [`Region::id`](super::Region::id) of the outermost parallel region.
+    /// `id` of the outermost parallel region.
     pub region: u32,
     /// Process (its number in the operating system).
     pub process: Option<u32>,
@@ -42,7 +43,7 @@ pub struct RegionCounts {
 }
 
 /// An event's count in a region on a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionCount {
     /// The count.
     pub count: u64,
@@ -51,7 +52,7 @@ pub struct RegionCount {
 }
 
 /// Whether threads had processors while they worked in parallel regions, from the parts that were read.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Running {
     /// Largest team, or what several processes and nested regions have together at least.
     pub threads: u64,
@@ -65,6 +66,4 @@ pub struct Running {
     pub not_running: f64,
     /// Whether that is so much that times tell more of the machine than of the program.
     pub is_starved: bool,
-    /// What that means, in words, if it is.
-    pub told: Option<String>,
 }

@@ -6,6 +6,7 @@ macro_rules! constructs {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
         /// Kind of an OpenMP thing. Numbers are never reused.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[repr(u8)]
         pub enum Construct {
             $($(#[$doc])* #[serde(rename = $text)] $name = $number,)*
@@ -133,6 +134,7 @@ impl Charge {
 
 /// Class of overhead, after ompP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OverheadClass {
     /// Barriers, taskwait, entering critical sections and locks, atomics, flush.

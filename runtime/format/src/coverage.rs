@@ -10,6 +10,7 @@ const TRIFLE: &str = "; listed only";
 
 /// The constructs of a file, by whether they have a probe. Questions to the runtime (`omp_get_thread_num`) and settings are none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Coverage {
     /// Those with a probe.
     pub with_probe: u32,

@@ -299,6 +299,7 @@ pub struct RunModule {
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Exit {
     /// It returned this status.
@@ -311,6 +312,7 @@ pub enum Exit {
 
 /// What has become of a rank that was recorded by a command of its own (`mpirun -n 2 ompfuse profile -- ./program`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RankState {
     /// Nobody has waited for its end.

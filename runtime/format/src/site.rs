@@ -30,6 +30,21 @@ impl<'de> Deserialize<'de> for HexAddress {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for HexAddress {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "HexAddress".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "An address, as a hexadecimal string.",
+            "type": "string",
+            "pattern": "^0x[0-9a-f]+$",
+        })
+    }
+}
+
 /// What a site does to its construct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -76,6 +91,7 @@ pub enum Outcome {
 
 /// A line of source text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
     /// Path as the debug information has it.
     pub file: String,

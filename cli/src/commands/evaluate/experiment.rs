@@ -5,8 +5,8 @@ use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ompfuse_fuse::experiment::{self, Estimate, Experiment, Method, Setting};
 use ompfuse_fuse::{References, XuTable};
-use ompfuse_report::pictures;
-use ompfuse_report::table::Column;
+use ompfuse_report::view::pictures;
+use ompfuse_report::view::table::Column;
 
 /// The options.
 #[derive(Debug, clap::Args)]

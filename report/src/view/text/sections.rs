@@ -1,11 +1,12 @@
 //! The sections of the text, each a string or nothing.
 
 use super::bars::{bar, columns};
-use super::place::{kind, location, place};
 use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Class, EventState, Region, Report};
-use crate::table::{Column, front, wrap};
-use crate::units::{count, percent, seconds};
+use crate::view::table::{Column, front, wrap};
+use crate::words::units::{count, percent, seconds};
+use crate::words::{self, kind, location, place};
+use ompfuse_format::Construct;
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Problem;
 use std::collections::BTreeMap;
@@ -100,25 +101,7 @@ pub(super) fn in_part(report: &Report, options: TextOptions) -> Option<String> {
     let mut text = paint.warn("recorded in part; times and counts below are of what is on record:");
     text.push('\n');
     for (region, part) in parts.iter().take(IN_PART) {
-        let mut why = Vec::new();
-        if let Some(least) = part.shorter_than_s {
-            why.push(format!("not what is shorter than {}", seconds(least)));
-        }
-        if part.one_in > 1 {
-            why.push(format!("one in {}", part.one_in));
-        }
-        if part.throttled {
-            why.push("since its probes would cost too much".to_owned());
-        }
-        let line = format!(
-            "- {} {}: {} of {} on record ({}); the others took {}",
-            part.construct,
-            location(region),
-            count(part.recorded),
-            count(part.executed),
-            why.join(", "),
-            seconds(part.left_out_s),
-        );
+        let line = format!("- {}", words::in_part(region, part));
         text.push_str(&wrap(&line, options.width, "  "));
     }
     if parts.len() > IN_PART {
@@ -138,7 +121,10 @@ pub(super) fn regions(
     for region in report.regions.iter().take(options.top) {
         let works: Vec<f64> = region.per_thread.iter().map(|t| t.work_s).collect();
         // What one thread executes by its nature is not uneven.
-        let one = matches!(region.construct, Some("single" | "master"));
+        let one = matches!(
+            region.construct,
+            Some(Construct::Single | Construct::Master)
+        );
         let many = region.spread.threads > 1 && region.work_s > 0.0 && !one;
         rows.push((
             region.time_s,
@@ -162,7 +148,7 @@ pub(super) fn regions(
                     String::new()
                 },
                 if many {
-                    let doubt = if region.doubt.is_some() { "?" } else { "" };
+                    let doubt = if region.doubt_kind.is_some() { "?" } else { "" };
                     format!("{}{doubt}", percent(region.spread.imbalance))
                 } else {
                     String::new()
@@ -232,11 +218,8 @@ pub(super) fn regions(
     let rows = rows.into_iter().map(|(_, row)| row).collect();
     text.push_str(&laid_out(columns, rows, options));
     for region in report.regions.iter().take(options.top) {
-        if let Some(doubt) = region.doubt {
-            let told = format!(
-                "#{}: {doubt}; if so, time and imbalance are those of both together",
-                region.id
-            );
+        if let Some(doubt) = region.doubt_kind {
+            let told = words::doubted(region, doubt);
             text.push_str(&wrap(&told, options.width, "  "));
         }
     }
@@ -319,7 +302,7 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
     let mut text = titled("Overheads", explanation, options);
     text.push_str(&laid_out(&columns, rows, options));
     for overhead in report.overheads.iter().take(options.top) {
-        if let Some(incomplete) = &overhead.incomplete {
+        if let Some(incomplete) = words::incomplete(&overhead.incomplete_because) {
             text.push_str(&wrap(
                 &format!("#{}: {incomplete}", overhead.region),
                 options.width,
@@ -327,12 +310,7 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
             ));
         }
         if let Some(share) = overhead.starved {
-            let told = format!(
-                "#{}: its threads were not running for at least {} of the time that they worked in it: what it lost, start-up \
-                 above all, is waiting for a processor too",
-                overhead.region,
-                percent(share)
-            );
+            let told = words::starved(overhead, share);
             text.push_str(&wrap(&told, options.width, "  "));
         }
     }
@@ -354,10 +332,10 @@ pub(super) fn unmatched(report: &Report, options: TextOptions) -> Option<String>
             let place = place(u.source.as_ref(), u.function.as_deref(), &u.name);
             vec![
                 count(u.count),
-                u.construct.unwrap_or("").to_owned(),
+                u.kind.map_or("", Construct::name).to_owned(),
                 place,
                 format!("run {}", u.run),
-                u.reason.clone(),
+                words::reason(u),
             ]
         })
         .collect();
@@ -444,12 +422,13 @@ pub(super) fn skipped(report: &Report, options: TextOptions) -> Option<String> {
 /// Losses and other shortcomings.
 pub(super) fn notes(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };
-    if report.notes.is_empty() {
+    let notes = words::notes(report);
+    if notes.is_empty() {
         return None;
     }
     let mut text = paint.warn("Mind");
     text.push('\n');
-    for note in &report.notes {
+    for note in notes {
         text.push_str(&wrap(&format!("- {note}"), options.width, "  "));
     }
     Some(text)

@@ -5,13 +5,12 @@ mod events;
 mod lines;
 mod mutexes;
 mod parts;
-mod place;
 mod probes;
 mod ranks;
 mod sections;
 
 use crate::model::Report;
-use crate::table::{self, Column};
+use crate::view::table::{self, Column};
 
 /// How the text is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

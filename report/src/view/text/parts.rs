@@ -1,10 +1,10 @@
 //! The table of counts per parallel region and thread.
 
-use super::place::location;
 use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Grain, RegionCounts, Report};
-use crate::table::{Column, wrap};
-use crate::units::{count, seconds};
+use crate::view::table::{Column, wrap};
+use crate::words::units::{count, seconds};
+use crate::words::{self, location};
 
 /// Rows of the table; the JSON has all.
 const ROWS: usize = 16;
@@ -12,8 +12,8 @@ const ROWS: usize = 16;
 /// Whether threads had no processors: then this comes before all numbers.
 pub(super) fn starved(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };
-    let told = report.running.as_ref()?.told.as_ref()?;
-    let told = wrap(told, options.width, "");
+    let told = words::told(report.running.as_ref()?)?;
+    let told = wrap(&told, options.width, "");
     Some(paint.warn(told.trim_end()) + "\n")
 }
 

@@ -1,11 +1,11 @@
 //! The section about the ranks of an MPI program.
 
 use super::bars::bar;
-use super::place::{kind, location};
 use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Region, Report};
-use crate::table::{Column, wrap};
-use crate::units::{percent, seconds};
+use crate::view::table::{Column, wrap};
+use crate::words::units::{percent, seconds};
+use crate::words::{kind, location};
 
 /// Width of the bars that show work beside the rank with the most.
 const BAR: usize = 10;

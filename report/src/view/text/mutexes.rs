@@ -1,11 +1,11 @@
 //! Critical sections, locks and the like: how long threads wait for them, and how long they have them.
 
-use super::place::{kind, location};
 use super::{Paint, TextOptions, laid_out, titled};
+use crate::model::Mutex;
 use crate::model::{Region, Report};
-use crate::mutex::Mutex;
-use crate::table::Column;
-use crate::units::{count, seconds};
+use crate::view::table::Column;
+use crate::words::units::{count, seconds};
+use crate::words::{kind, location};
 
 /// The section; nothing without such constructs.
 pub(super) fn mutexes(report: &Report, options: TextOptions) -> Option<String> {

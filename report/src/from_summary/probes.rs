@@ -1,9 +1,8 @@
 //! What probes took, estimated: the number of intervals, times what the probes of one cost when the run began.
 
-use crate::build::NS;
-use crate::model::ProbeTime;
+use super::NS;
+use crate::model::{FewerProbes, MostProbes, ProbeTime};
 use ompfuse_format::Construct;
-use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::ProcessInfo;
 use ompfuse_fuse::summary::RegionStat;
 use ompfuse_fuse::{Site, Summary};
@@ -82,8 +81,12 @@ pub(crate) fn intervals(summary: &Summary, site: u32) -> (u64, u64) {
 }
 
 /// What all probes took, as a share of the processor time. `time_s` stands for it where it isn't known: what the threads did, but
-/// for waiting between regions.
-pub(crate) fn probe_time(summary: &Summary, time_s: f64) -> Option<ProbeTime> {
+/// for waiting between regions. `id_of`: a site's number in the report.
+pub(super) fn probe_time(
+    summary: &Summary,
+    time_s: f64,
+    id_of: impl Fn(u32) -> u32,
+) -> Option<ProbeTime> {
     let price = Price::of(summary)?;
     let mut costs: Vec<(u64, u32)> = (0..summary.sites.len() as u32)
         .map(|site| {
@@ -107,8 +110,16 @@ pub(crate) fn probe_time(summary: &Summary, time_s: f64) -> Option<ProbeTime> {
         estimated_s: seconds,
         share,
         interval_s: price.recorded as f64 * 1e-12,
-        most: most.map(|&(_, site)| what(&summary.sites[site as usize])),
-        command: most.map(|&(_, site)| command(summary, price, site)),
+        most_at: most.map(|&(_, site)| {
+            let at = &summary.sites[site as usize];
+            MostProbes {
+                region: id_of(site),
+                construct: at.construct,
+                function: at.function.clone(),
+                source: at.source.clone(),
+            }
+        }),
+        remedy: most.map(|&(_, site)| fewer(summary, price, site)),
     })
 }
 
@@ -119,39 +130,21 @@ fn processor_s(summary: &Summary) -> Option<f64> {
     (ns > 0).then_some(ns as f64 * NS)
 }
 
-/// The command that records with fewer probes.
-fn command(summary: &Summary, price: Price, site: u32) -> String {
+/// How to record with fewer probes.
+fn fewer(summary: &Summary, price: Price, site: u32) -> FewerProbes {
     let at = &summary.sites[site as usize];
     let is_throttled = summary.left_out.iter().any(|l| l.throttled);
     let is_short = (summary.regions.iter())
         .any(|r| r.site == Some(site) && r.construct.is_some_and(|c| c.is_xu() || c.is_wait()));
     let is_fork = at.construct.is_some_and(Construct::is_fork);
     let saves = 3 * price.left_out < 2 * price.recorded;
-    let option = match at.address {
-        _ if price.by_counters => "--events none".to_owned(),
+    match at.address {
+        _ if price.by_counters => FewerProbes::NoEvents,
         // Without a combined region its parallel region would be gone.
-        Some(_) if !is_fork && (is_throttled || !is_short || !saves) => {
-            format!("--skip {}", word(summary, at))
-        }
-        _ => "--throttle 5".to_owned(),
-    };
-    let command = std::iter::once(&summary.program).chain(&summary.args);
-    let words = shell_words(command.map(String::as_str));
-    format!("ompfuse record {option} -- {words}")
-}
-
-/// A command as one types it.
-pub fn shell_words<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let words: Vec<String> = words.into_iter().map(quoted).collect();
-    words.join(" ")
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    match word.is_empty() || !word.chars().all(is_plain) {
-        true => format!("'{}'", word.replace('\'', r"'\''")),
-        false => word.to_owned(),
+        Some(_) if !is_fork && (is_throttled || !is_short || !saves) => FewerProbes::Skip {
+            region: word(summary, at),
+        },
+        _ => FewerProbes::Throttle { percent: 5 },
     }
 }
 
@@ -167,32 +160,5 @@ pub(crate) fn word(summary: &Summary, site: &Site) -> String {
             format!("lib:{name}:{address}")
         }
         _ => address,
-    }
-}
-
-/// What a region is, for people.
-pub(crate) fn what(site: &Site) -> String {
-    let mut text = site.construct.map_or("region", |c| c.name()).to_owned();
-    if let Some(function) = &site.function {
-        text += &format!(" in {}", readable(function));
-    }
-    if let Some(source) = &site.source {
-        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-        text += &format!(", {file}:{}", source.line);
-    }
-    text.replace('\n', " ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_read_more() {
-        let words = ["./fib", "25", "", "a b", "it's", "$HOME"].map(quoted);
-        assert_eq!(
-            words,
-            ["./fib", "25", "''", "'a b'", r"'it'\''s'", "'$HOME'"]
-        );
     }
 }

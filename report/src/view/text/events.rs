@@ -1,10 +1,10 @@
 //! The tables of events.
 
-use super::place::{kind, location};
 use super::{TextOptions, laid_out, titled};
 use crate::model::{EventState, Grain, Region, Report};
-use crate::table::{Column, wrap};
-use crate::units::count;
+use crate::view::table::{Column, wrap};
+use crate::words::units::count;
+use crate::words::{kind, location};
 use std::collections::BTreeMap;
 
 /// Regions in the tables of events; the JSON has all.

@@ -2,7 +2,6 @@
 
 use super::{NS, pid};
 use crate::model::{EventState, Grain, RegionCount, RegionCounts, Running};
-use crate::units::percent;
 use ompfuse_fuse::run::RegionParts;
 use ompfuse_fuse::summary::{EventOrigin, Summary};
 
@@ -83,74 +82,12 @@ pub(crate) fn running_in(summary: &Summary, is_wanted: impl Fn(u32) -> bool) -> 
     }
     let teams = summary.parallel.iter().map(|p| p.team).max();
     let share = not_running as f64 / wanted as f64;
-    let running = Running {
+    Some(Running {
         threads: teams.unwrap_or(1).max(1),
         processors: summary.processors,
         wanted_s: wanted as f64 * NS,
         not_running_s: not_running as f64 * NS,
         not_running: share,
         is_starved: share >= STARVED,
-        told: None,
-    };
-    Some(Running {
-        told: running.is_starved.then(|| told(&running)),
-        ..running
-    })
-}
-
-/// In words, of threads that had too few processors.
-fn told(running: &Running) -> String {
-    let threads = running.threads as f64;
-    let why = match running.processors {
-        Some(processors) if threads > processors => format!(
-            "teams have {threads} threads, and the program can use {} (affinity mask, control group's quota): set \
-             OMP_NUM_THREADS={}, or give it more processors",
-            said(processors),
-            (processors.floor() as u64).max(1)
-        ),
-        Some(processors) => format!(
-            "teams have {threads} threads and the program can use {}: other programs had them, or it waited itself (files, sleep)",
-            said(processors)
-        ),
-        None => {
-            format!("teams have {threads} threads; how many processors there were is not known")
-        }
-    };
-    format!(
-        "threads were not running for at least {} of the time that they worked in parallel regions: {why}; start-up, waiting and \
-         imbalance below hold waiting for a processor, which is not the OpenMP runtime's",
-        percent(running.not_running)
-    )
-}
-
-fn said(processors: f64) -> String {
-    match processors {
-        1.0 => "1 processor".to_owned(),
-        n => format!("{n} processors"),
-    }
-}
-
-/// What of the threads' counts is in no interval, since counters were read for units on record only.
-pub(super) fn nobodys(summary: &Summary) -> Option<String> {
-    let of = |event: &str| -> Option<(u64, u64)> {
-        let accounts = summary.accounts.iter().flat_map(|a| &a.counts);
-        let counts = accounts.filter(|c| c.event == event && c.unattributed.is_some());
-        counts
-            .map(|c| (c.unattributed.unwrap_or(0), c.own))
-            .reduce(|(a, b), (c, d)| (a + c, b + d))
-    };
-    let events: Vec<String> = (summary.events.iter())
-        .filter_map(|e| {
-            let (nobodys, own) = of(&e.name)?;
-            let share = nobodys as f64 / (nobodys + own).max(1) as f64;
-            Some(format!("{} of {}", percent(share), e.name))
-        })
-        .collect();
-    (!events.is_empty()).then(|| {
-        format!(
-            "{} were counted outside of the execution units on record, and are nobody's: where not everything is recorded, events that \
-             need a system call are read for units on record only, so nothing else has counts of them",
-            events.join(", ")
-        )
     })
 }

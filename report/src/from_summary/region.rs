@@ -1,9 +1,8 @@
 //! One region: everything that happened at one site.
 
-use super::{NS, pid};
-use crate::model::{InPart, Region, RegionThread, Spread};
-use crate::mutex;
-use crate::probes::{Price, intervals};
+use super::probes::{Price, intervals};
+use super::{NS, mutex, pid};
+use crate::model::{Doubt, InPart, Region, RegionThread, Spread};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Split;
 use ompfuse_format::site::SHARED_CODE;
@@ -30,8 +29,16 @@ fn file(summary: &Summary, module: &str) -> Option<String> {
     (summary.modules.len() > 1).then(|| name.to_owned())
 }
 
+/// A region, and who its threads are.
+pub(super) struct Built {
+    /// The region.
+    pub(super) region: Region,
+    /// For each of its threads the position in [`Summary::accounts`].
+    pub(super) accounts: Vec<Option<u32>>,
+}
+
 /// Everything that happened at one site, or is known not to be on record; `None` if nothing did.
-pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> Option<Region> {
+pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> Option<Built> {
     let stats: Vec<&RegionStat> = summary
         .regions
         .iter()
@@ -77,24 +84,25 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         let (recorded, left_out) = intervals(summary, site);
         price.ns(recorded, left_out)
     });
-    Some(Region {
+    let region = Region {
         id,
         address: at.address,
         name: at.name.clone(),
         module: Some(at.module.clone()).filter(|m| !m.is_empty()),
         file: file(summary, &at.module),
-        construct: construct.map(Construct::name),
+        construct,
         combined_with: combined_with(construct, &stats),
         function: at.function.clone(),
         function_demangled: at.function.as_deref().map(|f| readable(f).into_owned()),
         source: at.source.clone(),
         detail: at.detail.clone(),
-        doubt: (at.detail.as_ref())
+        doubt_kind: (at.detail.as_ref())
             .is_some_and(|d| d.contains(SHARED_CODE))
-            .then_some(SHARED_CODE),
+            .then_some(Doubt::SharedCode),
         executions: executed(construct, &stats, left_out(summary, site)),
         in_part: in_part(summary, site, &stats),
         xus: xus.count,
+        iterations: iterations(&stats),
         wall_s: construct
             .is_some_and(Construct::is_fork)
             .then_some(wall_ns as f64 * NS),
@@ -127,6 +135,11 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         events: event_totals(summary, &stats),
         mutex: mutex::of_region(&stats),
         cancelled: (construct == Some(Construct::Cancel)).then(|| cancelled(&stats)),
+    };
+    let account = |&thread: &u32| summary.accounts.get(thread as usize).map(|_| thread);
+    Some(Built {
+        region,
+        accounts: threads.keys().map(account).collect(),
     })
 }
 
@@ -170,13 +183,12 @@ fn main_construct(scanned: Option<Construct>, stats: &[&RegionStat]) -> Option<C
 }
 
 /// The work-sharing half of a combined construct, whose parts have one site.
-fn combined_with(construct: Option<Construct>, stats: &[&RegionStat]) -> Option<&'static str> {
+fn combined_with(construct: Option<Construct>, stats: &[&RegionStat]) -> Option<Construct> {
     let inner = [Construct::Loop, Construct::Sections];
     let recorded = |wanted: &Construct| stats.iter().any(|s| s.construct == Some(*wanted));
     (construct == Some(Construct::Parallel))
         .then(|| inner.into_iter().find(recorded))
         .flatten()
-        .map(Construct::name)
 }
 
 fn left_out(summary: &Summary, site: u32) -> impl Iterator<Item = &LeftOut> {
@@ -190,7 +202,8 @@ fn in_part(summary: &Summary, site: u32, stats: &[&RegionStat]) -> Vec<InPart> {
         let same = stats.iter().filter(|s| s.construct == Some(l.construct));
         let recorded: u64 = same.map(|s| s.count()).sum();
         let part = parts.entry(l.construct).or_insert(InPart {
-            construct: l.construct.name(),
+            kind: l.construct,
+            construct: l.construct,
             recorded,
             executed: recorded,
             one_in: 1,
@@ -289,7 +302,6 @@ fn region_thread(summary: &Summary, thread: u32, &(xus, part): &(u64, Split)) ->
     RegionThread {
         process: account.and_then(|a| pid(summary, a.process)),
         mpi_rank: account.and_then(|a| summary.processes.get(a.process as usize)?.mpi_rank),
-        account: account.map(|_| thread),
         thread: account.map_or(thread, |a| a.index),
         xus,
         work_s: part.work as f64 * NS,
@@ -297,6 +309,12 @@ fn region_thread(summary: &Summary, thread: u32, &(xus, part): &(u64, Split)) ->
         runtime_s: part.runtime as f64 * NS,
         mutex: None,
     }
+}
+
+/// The iterations of ranges on record; `None` if there are no ranges.
+fn iterations(stats: &[&RegionStat]) -> Option<u64> {
+    let ranges = (stats.iter()).filter(|s| s.construct == Some(Construct::Range));
+    ranges.map(|s| s.extent()).reduce(|a, b| a + b)
 }
 
 /// The extent of a `cancel` says that nothing was cancelled.

@@ -97,7 +97,7 @@ impl Fitted {
 /// `head` colours the line with the columns' names.
 ///
 /// ```
-/// # use ompfuse_report::table::{Column, fitted};
+/// # use ompfuse_report::view::table::{Column, fitted};
 /// let columns = [Column::left("place").keeps_end(6), Column::right("n"), Column::left("why").leaves(1)];
 /// let rows = vec![vec!["src/lu.c:12".to_owned(), "3".to_owned(), "since it is so".to_owned()]];
 /// let narrow = fitted(&columns, rows, Some(12), &|_, cell| cell.to_owned(), &|head| head.to_owned());

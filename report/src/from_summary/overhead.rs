@@ -4,19 +4,16 @@
 //! `taskgroup` is synchronization, creating tasks and fetching ranges is management; tasks executed while waiting are in
 //! no wait, since intervals are exclusive.
 
-use crate::build::parts;
-use crate::model::{Class, Overhead, OverheadPart, ParallelOverhead};
-use crate::units::seconds;
+use super::{NS, parts};
+use crate::model::{Class, Incomplete, Overhead, OverheadPart, ParallelOverhead};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
 use ompfuse_fuse::run::Within;
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
 use std::collections::BTreeMap;
 
-const NS: f64 = 1e-9;
-
 /// `processes_s`: the processes' wall times together. `id_of`: a site's number in the report.
-pub(crate) fn overheads(
+pub(super) fn overheads(
     summary: &Summary,
     processes_s: Option<f64>,
     id_of: impl Fn(u32) -> u32,
@@ -217,7 +214,7 @@ impl Parts {
             unknown_s: if is_known { 0.0 } else { rest_s },
             overhead,
             parts,
-            incomplete: missing.told(stat),
+            incomplete_because: missing.listed(stat),
             starved: starved(summary, stat.site),
         }
     }
@@ -322,38 +319,26 @@ impl Missing {
         self.region_end_is_known() && !self.is_off && !self.is_too_much
     }
 
-    /// In words; `None` if nothing is missing.
-    fn told(&self, stat: &ParallelStat) -> Option<String> {
-        let mut words = Vec::new();
-        if self.executions > 0 {
-            words.push(format!(
-                "{} of {} executions lack a thread's part: waiting at the region's end, startup and shutdown are not known",
-                self.executions, stat.executions
-            ));
-        }
-        if self.is_off {
-            words.push(
-                "regions were switched off meanwhile: what they waited is in no class, so work is not known".to_owned(),
-            );
-        }
-        if self.unplaced_ns > 0 {
-            words.push(format!(
-                "{} that were left out may have been here or elsewhere, so neither work nor waiting at the region's end is known",
-                seconds(self.unplaced_ns as f64 * NS)
-            ));
-        }
-        if self.is_behind && self.region_end_is_known() {
-            words.push(
-                "waiting at the region's end includes its shutdown: tasks that were executed there were left out".to_owned(),
-            );
-        }
-        if self.is_too_much {
-            words.push(
-                "the intervals on record take longer than the region, so no class is known"
-                    .to_owned(),
-            );
-        }
-        (!words.is_empty()).then(|| words.join("; "))
+    /// All that is missing.
+    fn listed(&self, stat: &ParallelStat) -> Vec<Incomplete> {
+        let parts = (self.executions > 0).then_some(Incomplete::MissingParts {
+            executions: self.executions,
+            of: stat.executions,
+        });
+        let unplaced = (self.unplaced_ns > 0).then_some(Incomplete::Unplaced {
+            seconds: self.unplaced_ns as f64 * NS,
+        });
+        let is_behind = self.is_behind && self.region_end_is_known();
+        [
+            parts,
+            self.is_off.then_some(Incomplete::SwitchedOff),
+            unplaced,
+            is_behind.then_some(Incomplete::ShutdownIncluded),
+            self.is_too_much.then_some(Incomplete::TooLong),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }
 

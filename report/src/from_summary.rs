@@ -1,22 +1,23 @@
 //! From a summary to a [`Report`].
 
-pub(crate) mod parts;
+mod mutex;
+mod notes;
+mod overhead;
+mod parts;
+pub mod probes;
+pub(crate) mod ranks;
 mod region;
-mod window;
 
 use crate::model::{
-    EventState, Grain, ModuleInfo, Region, Report, RunInfo, Serial, ThreadCheck, UnmatchedXus,
+    EventState, Grain, ModuleInfo, REPORT_VERSION, Region, Report, RunInfo, Serial, ThreadCheck,
+    Unmatched, UnmatchedXus,
 };
-use crate::overhead::overheads;
-use crate::probes;
-use crate::ranks;
-use crate::units::{count, seconds};
 use ompfuse_format::Construct;
 use ompfuse_format::run::ProbeCount;
-use ompfuse_fuse::combine::{INSTANCES, Reason, Unmatched};
-use ompfuse_fuse::run::{Problem, ThreadAccount};
+use ompfuse_fuse::combine;
+use ompfuse_fuse::run::Problem;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
-use region::{event_totals, region};
+use region::{Built, event_totals, region};
 
 pub(crate) const NS: f64 = 1e-9;
 
@@ -25,10 +26,14 @@ impl Report {
     pub fn new(summary: &Summary) -> Report {
         let ids = region_ids(summary);
         let thread_ns: u64 = summary.regions.iter().map(RegionStat::own_ns).sum();
-        let mut regions: Vec<Region> = (0..summary.sites.len() as u32)
+        let mut regions: Vec<Built> = (0..summary.sites.len() as u32)
             .filter_map(|site| region(summary, site, ids[site as usize], thread_ns))
             .collect();
-        regions.sort_by(|a, b| b.time_s.total_cmp(&a.time_s).then(a.id.cmp(&b.id)));
+        let order = |b: &Built| (b.region.time_s, b.region.id);
+        regions.sort_by(|a, b| {
+            let ((a_s, a_id), (b_s, b_id)) = (order(a), order(b));
+            b_s.total_cmp(&a_s).then(a_id.cmp(&b_id))
+        });
         let mpi = ranks::mpi(summary, &mut regions);
         let known_parallel = summary.duration_s.is_some();
         let parallel_s = known_parallel.then_some(summary.parallel_ns as f64 * NS);
@@ -41,16 +46,19 @@ impl Report {
         let lifetime_s = at_least(first.and_then(RunSummary::lifetime_ns));
         let processes_s = at_least(first.and_then(RunSummary::processes_ns));
         let serial = serial(summary);
-        let probes = probes::probe_time(summary, thread_ns as f64 * NS - serial.idle_s);
+        let busy_s = thread_ns as f64 * NS - serial.idle_s;
+        let probes = probes::probe_time(summary, busy_s, |site| ids[site as usize]);
         let largest_team = summary.parallel.iter().map(|p| p.team).max().unwrap_or(1);
         let coverage = lifetime_s
             .filter(|&life| life > 0.0)
             .zip(parallel_s)
             .map(|(life, parallel)| (parallel / life).min(1.0));
         let matching = summary.matching.as_ref();
-        let mut notes = notes(summary);
-        notes.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
+        let mut shortcomings = notes::notes(summary);
+        shortcomings.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
+        let regions: Vec<Region> = regions.into_iter().map(|b| b.region).collect();
         Report {
+            version: REPORT_VERSION,
             program: summary.program.clone(),
             args: summary.args.clone(),
             host: summary.host.clone(),
@@ -71,18 +79,13 @@ impl Report {
             mpi,
             serial,
             probes,
-            overheads: overheads(summary, processes_s, |site| ids[site as usize]),
+            overheads: overhead::overheads(summary, processes_s, |site| ids[site as usize]),
             accounting: accounting(summary),
             strategy: matching.map(|m| m.strategy.clone()),
             unmatched: matching
                 .map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
-            notes,
+            shortcomings,
         }
-    }
-
-    /// The report as JSON, with line breaks.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a report has only string keys and finite parts")
     }
 }
 
@@ -131,7 +134,7 @@ fn serial(summary: &Summary) -> Serial {
     }
 }
 
-fn run_info(run: &ompfuse_fuse::summary::RunSummary) -> RunInfo {
+fn run_info(run: &RunSummary) -> RunInfo {
     RunInfo {
         name: run.name.clone(),
         duration_s: run.duration_s,
@@ -219,52 +222,32 @@ fn accounting(summary: &Summary) -> Vec<ThreadCheck> {
         .collect()
 }
 
-fn unmatched(u: &Unmatched) -> UnmatchedXus {
+fn unmatched(u: &combine::Unmatched) -> UnmatchedXus {
     UnmatchedXus {
         run: u.run + 1,
         name: u.site.name.clone(),
-        construct: u.construct.map(Construct::name),
+        kind: u.construct,
+        construct: u.construct,
+        region_construct: u.site.construct,
         function: u.site.function.clone(),
         source: u.site.source.clone(),
+        detail: u.site.detail.clone(),
         count: u.count,
-        reason: reason(u),
+        because: because(u.reason),
         example: u.example.clone(),
     }
 }
 
-fn reason(u: &Unmatched) -> String {
-    match u.reason {
-        Reason::Absent { run } if u.construct == Some(Construct::Range) => {
-            let schedule = u
-                .site
-                .detail
-                .as_ref()
-                .map_or(String::new(), |d| format!(" ({d})"));
-            format!(
-                "run {} has other ranges: the schedule depends on timing{schedule}",
-                run + 1
-            )
-        }
-        Reason::Absent { run } => format!("run {} has none with the same label", run + 1),
-        Reason::Ambiguous { run } => {
-            format!(
-                "run {} has several with the same label (several root threads or processes)",
-                run + 1
-            )
-        }
-        // Tables of other recorders know types, not constructs.
-        Reason::Unlabelled if u.construct.is_none() => "it has no label".to_owned(),
-        Reason::Unlabelled => "the records of the constructs around it are missing".to_owned(),
-        Reason::Surplus { run } => format!("run {} has fewer of this type", run + 1),
-        Reason::Uncounted => {
-            "an event that it is matched by, or was to give, was not counted for it".to_owned()
-        }
-        _ => "not matched".to_owned(),
+fn because(reason: combine::Reason) -> Unmatched {
+    match reason.with_runs(|run| run + 1) {
+        combine::Reason::Absent { run } => Unmatched::Absent { run },
+        combine::Reason::Ambiguous { run } => Unmatched::Ambiguous { run },
+        combine::Reason::Unlabelled => Unmatched::Unlabelled,
+        combine::Reason::Surplus { run } => Unmatched::Surplus { run },
+        combine::Reason::Uncounted => Unmatched::Uncounted,
+        _ => Unmatched::Other,
     }
 }
-
-/// Share of the threads' time from which on it is said what counting costs at switches.
-const WORTH_SAYING: f64 = 0.01;
 
 /// How often a run's threads were switched; `None`: not all of it is known.
 fn switches(run: &RunSummary) -> Option<u64> {
@@ -272,81 +255,4 @@ fn switches(run: &RunSummary) -> Option<u64> {
     of_all
         .sum::<Option<u64>>()
         .filter(|_| !run.processes.is_empty())
-}
-
-/// What the processor's counters cost where threads were switched, if that is much of a run.
-fn switching(summary: &Summary, run: &RunSummary) -> Option<String> {
-    let each = run.switch_cost_ns? as f64 * NS;
-    let Some(switches) = switches(run) else {
-        let killed = run.processes.iter().filter(|p| p.switches.is_none());
-        let killed = killed.count();
-        return (killed > 0).then(|| {
-            format!(
-                "counting the processor's events costs at least {} at each switch of a thread here; how many there were is not \
-                 known of {killed} of {} processes, which did not end in an orderly way",
-                seconds(each),
-                run.processes.len()
-            )
-        });
-    };
-    let time = run.duration_s? * f64::from(summary.threads.max(1));
-    let cost = each * switches as f64;
-    (cost > WORTH_SAYING * time).then(|| {
-        format!(
-            "counting the processor's events costs at least {} at each switch of a thread here: for {} switches {} of the \
-             threads' {}, most of it in what waits",
-            seconds(each),
-            count(switches),
-            seconds(cost),
-            seconds(time)
-        )
-    })
-}
-
-fn notes(summary: &Summary) -> Vec<String> {
-    let mut notes = Vec::new();
-    for (at, run) in summary.runs.iter().enumerate() {
-        let which = if summary.runs.len() > 1 {
-            format!("run {}: ", at + 1)
-        } else {
-            String::new()
-        };
-        let health = run.health.notes().into_iter();
-        notes.extend(health.map(|note| format!("{which}{note}")));
-        notes.extend(window::note(run).map(|note| format!("{which}{note}")));
-        notes.extend(switching(summary, run).map(|note| format!("{which}{note}")));
-    }
-    let sum = |ticks: fn(&ThreadAccount) -> u64| summary.accounts.iter().map(ticks).sum::<u64>();
-    let (own, off) = (sum(|a| a.own_ticks), sum(|a| a.unrecorded_ticks));
-    if off > 0 {
-        let why = match summary.left_out.as_slice() {
-            [] => "regions were switched off meanwhile, or the program paused the recording",
-            _ => "of what is recorded in part, or was switched off meanwhile",
-        };
-        notes.push(format!(
-            "{:.1}% of the threads' time is in no region here: {why}; coverage and overheads are those of what is on record",
-            100.0 * off as f64 / (own + off) as f64
-        ));
-    }
-    notes.extend(parts::nobodys(summary));
-    let strategy = summary.matching.as_ref().map(|m| m.strategy.as_str());
-    if strategy == Some(INSTANCES) {
-        notes.push(
-            "event sets took turns in one run: the counts of one row are those of several executions of the same region, one \
-             for each set"
-                .to_owned(),
-        );
-    }
-    let unbalanced = summary
-        .accounts
-        .iter()
-        .filter(|a| a.balanced() == Some(false))
-        .count();
-    if unbalanced > 0 {
-        notes.push(format!(
-            "{unbalanced} of {} threads: the intervals' own times and counts don't add up to the thread's",
-            summary.accounts.len()
-        ));
-    }
-    notes
 }

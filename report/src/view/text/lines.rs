@@ -1,11 +1,12 @@
 //! Rows by source line: compilers copy constructs (they inline functions, and make versions of loops), people wrote them once.
 
+use crate::model::Mutex;
+use crate::model::ranks;
 use crate::model::{
     InPart, Overhead, OverheadPart, ParallelOverhead, Region, RegionCounts, RegionThread, Report,
     Spread,
 };
-use crate::mutex::Mutex;
-use crate::ranks;
+use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +16,8 @@ struct Key<'a> {
     module: Option<&'a str>,
     file: &'a str,
     line: u32,
-    construct: Option<&'static str>,
-    combined_with: Option<&'static str>,
+    construct: Option<Construct>,
+    combined_with: Option<Construct>,
     detail: Option<&'a str>,
     instance: Option<&'a str>,
 }
@@ -96,6 +97,10 @@ fn add(to: &mut Region, from: &Region) {
     let xu_s = both(total(to), total(from), |a, b| a + b);
     to.executions += from.executions;
     to.xus += from.xus;
+    to.iterations = match (to.iterations, from.iterations) {
+        (Some(a), Some(b)) => Some(a + b),
+        (one, other) => one.or(other),
+    };
     to.xu_mean_s = xu_s.filter(|_| to.xus > 0).map(|s| s / to.xus as f64);
     to.xu_min_s = both(to.xu_min_s, from.xu_min_s, f64::min);
     to.xu_max_s = both(to.xu_max_s, from.xu_max_s, f64::max);
@@ -105,16 +110,12 @@ fn add(to: &mut Region, from: &Region) {
     to.work_s += from.work_s;
     to.wait_s += from.wait_s;
     to.runtime_s += from.runtime_s;
-    to.doubt = to.doubt.or(from.doubt);
+    to.doubt_kind = to.doubt_kind.or(from.doubt_kind);
     to.probes_estimated_s = both(to.probes_estimated_s, from.probes_estimated_s, |a, b| a + b);
     let share = |probes: f64| (probes / to.time_s).min(1.0);
     to.probes_share = to.probes_estimated_s.filter(|_| to.time_s > 0.0).map(share);
     for part in &from.in_part {
-        match to
-            .in_part
-            .iter_mut()
-            .find(|p| p.construct == part.construct)
-        {
+        match to.in_part.iter_mut().find(|p| p.kind == part.kind) {
             Some(known) => add_part(known, part),
             None => to.in_part.push(part.clone()),
         }
@@ -292,7 +293,7 @@ fn add_overhead(to: &mut ParallelOverhead, from: &ParallelOverhead) {
     }
     to.parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     to.starved = both(to.starved, from.starved, f64::max);
-    if to.incomplete.is_none() {
-        to.incomplete.clone_from(&from.incomplete);
+    if to.incomplete_because.is_empty() {
+        to.incomplete_because.clone_from(&from.incomplete_because);
     }
 }

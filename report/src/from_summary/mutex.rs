@@ -3,26 +3,10 @@
 //! All three follow from what is recorded of each execution: when it began and ended, the own time of the probes' two calls
 //! into the runtime library, and the part of it that was spent entering. No further reading of the clock is needed.
 
+use super::NS;
+use crate::model::Mutex;
 use ompfuse_format::Construct;
 use ompfuse_fuse::summary::RegionStat;
-use serde::Serialize;
-
-const NS: f64 = 1e-9;
-
-/// Times of a critical section, lock, `ordered` block or locked atomic operation, all its threads together or one's. Held time
-/// is in no other time of this region: what is executed inside belongs to the code around it, and to constructs inside.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Mutex {
-    /// Times that it was entered.
-    pub entries: u64,
-    /// Seconds spent entering: waiting for it. A part of the region's `wait_s`.
-    pub enter_s: f64,
-    /// Seconds from having it to releasing it, whatever is executed meanwhile. Null if no release was seen: the runtime
-    /// library has the whole construct in one call, or other threads release the lock.
-    pub held_s: Option<f64>,
-    /// Seconds spent releasing it: a part of the region's `runtime_s`. Null likewise.
-    pub exit_s: Option<f64>,
-}
 
 /// In nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,12 +54,12 @@ fn is_mutex(stat: &RegionStat) -> bool {
 }
 
 /// The times of a region of which these are the sums; `None` if it is no such construct.
-pub(crate) fn of_region(stats: &[&RegionStat]) -> Option<Mutex> {
+pub(super) fn of_region(stats: &[&RegionStat]) -> Option<Mutex> {
     sum(stats, None)
 }
 
 /// The same of one thread.
-pub(crate) fn of_thread(stats: &[&RegionStat], thread: u32) -> Option<Mutex> {
+pub(super) fn of_thread(stats: &[&RegionStat], thread: u32) -> Option<Mutex> {
     sum(stats, Some(thread))
 }
 

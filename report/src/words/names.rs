@@ -1,24 +1,42 @@
 //! What a region is called, and where it is.
 
 use crate::model::Region;
+use ompfuse_format::Construct;
 use ompfuse_format::site::Source;
 use ompfuse_fuse::names::readable;
 
+/// What a place is.
+pub(crate) fn what(
+    construct: Option<Construct>,
+    function: Option<&str>,
+    source: Option<&Source>,
+) -> String {
+    let mut text = construct.map_or("region", Construct::name).to_owned();
+    if let Some(function) = function {
+        text += &format!(" in {}", readable(function));
+    }
+    if let Some(source) = source {
+        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+        text += &format!(", {file}:{}", source.line);
+    }
+    text.replace('\n', " ")
+}
+
 /// The construct, with the one that it is combined with.
-pub(super) fn kind(region: &Region) -> String {
-    let construct = region.construct.unwrap_or("xu");
+pub(crate) fn kind(region: &Region) -> String {
+    let construct = region.construct.map_or("xu", Construct::name);
     // Other source code gives the same instructions.
     if region.detail.as_deref() == Some("or equivalent") {
         return format!("{construct} or equivalent");
     }
     match region.combined_with {
-        Some(inner) => format!("{construct} {inner}"),
+        Some(inner) => format!("{construct} {}", inner.name()),
         None => construct.to_owned(),
     }
 }
 
 /// Source line, or function and address, behind the file where the profile has several.
-pub(super) fn location(region: &Region) -> String {
+pub(crate) fn location(region: &Region) -> String {
     let place = place(
         region.source.as_ref(),
         region.function.as_deref(),
@@ -30,7 +48,7 @@ pub(super) fn location(region: &Region) -> String {
     }
 }
 
-pub(super) fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
+pub(crate) fn place(source: Option<&Source>, function: Option<&str>, name: &str) -> String {
     match (source, function) {
         (Some(source), _) => {
             let file = source.file.rsplit('/').next().unwrap_or(&source.file);

@@ -1,0 +1,150 @@
+//! The ranks of an MPI program, and how unevenly they work, apart from how uneven the threads of a rank are.
+
+use super::region::Region;
+use ompfuse_format::run::Exit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The ranks of an MPI program, of the first run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Mpi {
+    /// How many ranks the launcher has started, if it told.
+    pub size: Option<u32>,
+    /// Ranks of which nothing is on record.
+    pub missing: Vec<u32>,
+    /// Over the ranks' work in regions: `max / mean - 1`.
+    pub imbalance_among_ranks: f64,
+    /// Within ranks: the sum of each rank's slowest thread's work, over the sum of each rank's mean, less 1.
+    pub imbalance_among_threads: f64,
+    /// The ranks by number.
+    pub ranks: Vec<Rank>,
+}
+
+/// One rank: its processes together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Rank {
+    /// Its number.
+    pub rank: u32,
+    /// Its host, if it was recorded by a command of its own.
+    pub host: Option<String>,
+    /// How its program ended, likewise.
+    pub exit: Option<Exit>,
+    /// Whether all of its processes ended in an orderly way.
+    pub ended: bool,
+    /// Its processes that recorded.
+    pub processes: u32,
+    /// Their threads that recorded.
+    pub threads: u32,
+    /// From the begin of its first process's recording to the last end, in seconds.
+    pub wall_s: f64,
+    /// Own time of regions on its threads: the program's code.
+    pub work_s: f64,
+    /// Waiting.
+    pub wait_s: f64,
+    /// In the OpenMP runtime otherwise.
+    pub runtime_s: f64,
+    /// Code outside every construct, calls of MPI included, of threads that start parallel regions.
+    pub serial_s: f64,
+    /// Over its threads' work: `max / mean - 1`.
+    pub imbalance: f64,
+}
+
+/// How a region's work is spread over ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegionRanks {
+    /// As `imbalance_among_ranks` of the program, of this region.
+    pub imbalance_among_ranks: f64,
+    /// As `imbalance_among_threads` of the program, of this region.
+    pub imbalance_among_threads: f64,
+    /// The ranks by number; those that never executed it are left out, and count as ranks without work.
+    pub per_rank: Vec<RegionRank>,
+}
+
+/// A region on one rank.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegionRank {
+    /// Its number.
+    pub rank: u32,
+    /// XUs that began on it.
+    pub xus: u64,
+    /// The program's code.
+    pub work_s: f64,
+    /// Waiting.
+    pub wait_s: f64,
+    /// In the OpenMP runtime otherwise.
+    pub runtime_s: f64,
+}
+
+/// The work of each thread of each rank.
+pub(crate) type Works = BTreeMap<u32, Vec<f64>>;
+
+/// `max / mean - 1`.
+pub(crate) fn imbalance(works: impl Iterator<Item = f64> + Clone) -> f64 {
+    let (count, sum) = works.clone().fold((0, 0.0), |(n, sum), w| (n + 1, sum + w));
+    match sum > 0.0 {
+        true => works.fold(0.0, f64::max) * f64::from(count) / sum - 1.0,
+        false => 0.0,
+    }
+}
+
+pub(crate) fn among_ranks(works: &Works) -> f64 {
+    imbalance(works.values().map(|threads| threads.iter().sum()))
+}
+
+pub(crate) fn among_threads(works: &Works) -> f64 {
+    let (mut slowest, mut mean) = (0.0, 0.0);
+    for threads in works.values().filter(|t| !t.is_empty()) {
+        slowest += threads.iter().copied().fold(0.0, f64::max);
+        mean += threads.iter().sum::<f64>() / threads.len() as f64;
+    }
+    match mean > 0.0 {
+        true => slowest / mean - 1.0,
+        false => 0.0,
+    }
+}
+
+/// Of a region's threads; `None` if no rank is known of any. `all`: every rank that recorded.
+pub(crate) fn of_region(region: &Region, all: &BTreeSet<u32>) -> Option<RegionRanks> {
+    let mut works: Works = all.iter().map(|&rank| (rank, Vec::new())).collect();
+    let mut per_rank: BTreeMap<u32, RegionRank> = BTreeMap::new();
+    for part in &region.per_thread {
+        let Some(rank) = part.mpi_rank else { continue };
+        works.entry(rank).or_default().push(part.work_s);
+        let sum = per_rank.entry(rank).or_insert(RegionRank {
+            rank,
+            xus: 0,
+            work_s: 0.0,
+            wait_s: 0.0,
+            runtime_s: 0.0,
+        });
+        sum.xus += part.xus;
+        sum.work_s += part.work_s;
+        sum.wait_s += part.wait_s;
+        sum.runtime_s += part.runtime_s;
+    }
+    (!per_rank.is_empty()).then(|| RegionRanks {
+        imbalance_among_ranks: among_ranks(&works),
+        imbalance_among_threads: among_threads(&works),
+        per_rank: per_rank.into_values().collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imbalance_of_ranks_is_apart_from_that_of_threads() {
+        // The ranks differ, their threads don't.
+        let works = Works::from([(0, vec![1.0, 1.0]), (1, vec![3.0, 3.0])]);
+        assert_eq!((among_ranks(&works), among_threads(&works)), (0.5, 0.0));
+        // And the other way round.
+        let works = Works::from([(0, vec![1.0, 3.0]), (1, vec![3.0, 1.0])]);
+        assert_eq!((among_ranks(&works), among_threads(&works)), (0.0, 0.5));
+        // A rank that never comes there has no work.
+        let works = Works::from([(0, vec![2.0]), (1, vec![])]);
+        assert_eq!((among_ranks(&works), among_threads(&works)), (1.0, 0.0));
+        assert_eq!(among_ranks(&Works::new()), 0.0);
+    }
+}

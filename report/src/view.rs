@@ -1,0 +1,7 @@
+//! How a report is shown: for people and for programs. Everything comes from the [`model`](crate::model), the words from
+//! [`words`](crate::words).
+
+pub mod json;
+pub mod pictures;
+pub mod table;
+pub mod text;

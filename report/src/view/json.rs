@@ -1,0 +1,175 @@
+//! The report as JSON: the model, and sentences made of it for people that read JSON.
+
+use crate::model::{ParallelOverhead, ProbeTime, Region, Report, Running, UnmatchedXus};
+use crate::words;
+use schemars::JsonSchema;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+/// A report with its sentences, to be serialised. What [`Report`] reads back of it are the values; sentences follow from these.
+#[derive(Debug, Clone, Copy)]
+pub struct Json<'a>(pub &'a Report);
+
+/// The report as JSON, with line breaks.
+pub fn to_string(report: &Report) -> String {
+    serde_json::to_string_pretty(&Json(report)).expect("a report has only string keys")
+}
+
+/// Sentences about all of a report.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ReportWords {
+    /// `shortcomings` as sentences.
+    notes: Vec<String>,
+}
+
+/// Sentences about what probes took.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ProbesWords {
+    /// `most_at` in words.
+    most: Option<String>,
+    /// `remedy` as a command that records the program so.
+    command: Option<String>,
+}
+
+/// Sentences about processors.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RunningWords {
+    /// What it means that threads were starved, in words; null if they weren't.
+    told: Option<String>,
+}
+
+/// Sentences about a region.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RegionWords {
+    /// `doubt_kind` in words.
+    doubt: Option<&'static str>,
+}
+
+/// Sentences about a parallel region's overheads.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct OverheadWords {
+    /// `incomplete_because` in words; null if nothing is missing.
+    incomplete: Option<String>,
+}
+
+/// Sentences about XUs that could not be matched.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct UnmatchedWords {
+    /// `because` in words.
+    reason: String,
+}
+
+/// Values, and words beside them.
+#[derive(Serialize)]
+struct With<'a, T: Serialize, W: Serialize> {
+    #[serde(flatten)]
+    values: &'a T,
+    #[serde(flatten)]
+    words: W,
+}
+
+/// A list whose elements get words.
+struct List<'a, T, F>(&'a [T], F);
+
+impl<T: Serialize, W: Serialize, F: Fn(&T) -> W> Serialize for List<'_, T, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|values| With {
+            values,
+            words: (self.1)(values),
+        }))
+    }
+}
+
+fn with<'a, T: Serialize, W: Serialize>(
+    values: &'a Option<T>,
+    words: impl Fn(&T) -> W,
+) -> Option<With<'a, T, W>> {
+    values.as_ref().map(|values| With {
+        values,
+        words: words(values),
+    })
+}
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Every field is named: one that is added to the model is missed here by the compiler.
+        let Report {
+            version,
+            program,
+            args,
+            host,
+            threads,
+            duration_s,
+            lifetime_s,
+            available_s,
+            parallel_s,
+            coverage,
+            xus,
+            runs,
+            modules,
+            events,
+            thread_time_s,
+            probes,
+            regions,
+            region_counts,
+            running,
+            serial,
+            mpi,
+            overheads,
+            accounting,
+            strategy,
+            unmatched,
+            shortcomings,
+        } = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        macro_rules! put {
+            ($($name:ident),*) => { $(map.serialize_entry(stringify!($name), $name)?;)* };
+        }
+        put!(
+            version, program, args, host, threads, duration_s, lifetime_s
+        );
+        put!(
+            available_s,
+            parallel_s,
+            coverage,
+            xus,
+            runs,
+            modules,
+            events
+        );
+        put!(thread_time_s);
+        let words = |p: &ProbeTime| ProbesWords {
+            most: p.most_at.as_ref().map(words::most),
+            command: (p.remedy.as_ref()).map(|remedy| words::command(self.0, remedy)),
+        };
+        map.serialize_entry("probes", &with(probes, words))?;
+        let words = |r: &Region| RegionWords {
+            doubt: r.doubt_kind.map(words::doubt),
+        };
+        map.serialize_entry("regions", &List(regions, words))?;
+        put!(region_counts);
+        let words = |r: &Running| RunningWords {
+            told: words::told(r),
+        };
+        map.serialize_entry("running", &with(running, words))?;
+        put!(serial);
+        if mpi.is_some() {
+            put!(mpi);
+        }
+        let words = |o: &ParallelOverhead| OverheadWords {
+            incomplete: words::incomplete(&o.incomplete_because),
+        };
+        map.serialize_entry("overheads", &List(overheads, words))?;
+        put!(accounting, strategy);
+        let words = |u: &UnmatchedXus| UnmatchedWords {
+            reason: words::reason(u),
+        };
+        map.serialize_entry("unmatched", &List(unmatched, words))?;
+        put!(shortcomings);
+        let ReportWords { notes } = ReportWords {
+            notes: words::notes(self.0),
+        };
+        map.serialize_entry("notes", &notes)?;
+        map.end()
+    }
+}

@@ -1,0 +1,27 @@
+//! Words and numbers as people read them: each sentence, name, unit and number format once.
+//!
+//! They are made of the values of a [`Report`](crate::Report); views put them where they belong.
+
+mod names;
+mod notes;
+mod overhead;
+mod probes;
+mod ranks;
+mod regions;
+mod running;
+mod shell;
+pub mod units;
+mod unmatched;
+
+pub(crate) use names::{kind, location, place, what};
+pub use notes::notes;
+pub use overhead::incomplete;
+pub(crate) use overhead::starved;
+pub(crate) use probes::took;
+pub use probes::{command, most};
+pub use ranks::rank_ends;
+pub use regions::doubt;
+pub(crate) use regions::{doubted, in_part};
+pub use running::told;
+pub use shell::shell_words;
+pub use unmatched::reason;

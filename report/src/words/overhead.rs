@@ -1,0 +1,41 @@
+//! What is not known of overheads.
+
+use super::units::{percent, seconds};
+use crate::model::{Incomplete, ParallelOverhead};
+
+/// Why overheads are not all known or not exact, in a line; `None` if they are.
+pub fn incomplete(because: &[Incomplete]) -> Option<String> {
+    let words: Vec<String> = because.iter().map(one).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+fn one(because: &Incomplete) -> String {
+    match because {
+        Incomplete::MissingParts { executions, of } => format!(
+            "{executions} of {of} executions lack a thread's part: waiting at the region's end, startup and shutdown are not known"
+        ),
+        Incomplete::SwitchedOff => {
+            "regions were switched off meanwhile: what they waited is in no class, so work is not known".to_owned()
+        }
+        Incomplete::Unplaced { seconds: s } => format!(
+            "{} that were left out may have been here or elsewhere, so neither work nor waiting at the region's end is known",
+            seconds(*s)
+        ),
+        Incomplete::ShutdownIncluded => {
+            "waiting at the region's end includes its shutdown: tasks that were executed there were left out".to_owned()
+        }
+        Incomplete::TooLong => {
+            "the intervals on record take longer than the region, so no class is known".to_owned()
+        }
+    }
+}
+
+/// What it means that a region's threads had no processors for a share of their time.
+pub(crate) fn starved(overhead: &ParallelOverhead, share: f64) -> String {
+    format!(
+        "#{}: its threads were not running for at least {} of the time that they worked in it: what it lost, start-up \
+         above all, is waiting for a processor too",
+        overhead.region,
+        percent(share)
+    )
+}

@@ -1,0 +1,33 @@
+//! What probes took, and how to record with fewer of them.
+
+use super::units::{percent, seconds};
+use super::{shell_words, what};
+use crate::model::{FewerProbes, MostProbes, ProbeTime, Report};
+
+/// The region whose probes took most.
+pub fn most(at: &MostProbes) -> String {
+    what(at.construct, at.function.as_deref(), at.source.as_ref())
+}
+
+/// The command that records the report's program with fewer probes.
+pub fn command(report: &Report, remedy: &FewerProbes) -> String {
+    let option = match remedy {
+        FewerProbes::NoEvents => "--events none".to_owned(),
+        FewerProbes::Skip { region } => format!("--skip {region}"),
+        FewerProbes::Throttle { percent } => format!("--throttle {percent}"),
+    };
+    let command = std::iter::once(&report.program).chain(&report.args);
+    let words = shell_words(command.map(String::as_str));
+    format!("ompfuse record {option} -- {words}")
+}
+
+/// What the probes took of the run; a command follows.
+pub(crate) fn took(probes: &ProbeTime, at: &MostProbes) -> String {
+    format!(
+        "the probes took about {} of the processor time ({}, estimated), most of it at: {}. The times below hold it. \
+         To record with fewer probes:",
+        percent(probes.share),
+        seconds(probes.estimated_s),
+        most(at),
+    )
+}

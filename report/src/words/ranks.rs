@@ -1,0 +1,101 @@
+//! Ranks of MPI programs that did not end as they should.
+
+use super::notes;
+use crate::from_summary::ranks::ends;
+use ompfuse_format::run::{Exit, RankEnd, RankState};
+
+/// What is said of ranks that did not end as they should: a line each, and one for all that never came.
+pub fn rank_ends(ranks: &[RankEnd]) -> Vec<String> {
+    ends(ranks).iter().filter_map(notes::one).collect()
+}
+
+/// Numbers in ascending order, with a dash for what follows each other.
+fn listed(numbers: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for run in numbers.chunk_by(|a, b| a + 1 == *b) {
+        match run {
+            [first, .., last] if run.len() > 2 => parts.push(format!("{first}-{last}")),
+            few => parts.extend(few.iter().map(u32::to_string)),
+        }
+    }
+    parts.join(", ")
+}
+
+/// How a rank ended; `None` if there is nothing to say.
+pub(super) fn end(number: u32, state: RankState) -> Option<String> {
+    match state {
+        RankState::Ended(Exit::Code(0)) | RankState::Missing => None,
+        RankState::Ended(Exit::Code(code)) => {
+            Some(format!("rank {number} ended with status {code}"))
+        }
+        RankState::Ended(Exit::Signal(signal)) => {
+            Some(format!("rank {number} was ended by signal {signal}"))
+        }
+        RankState::Ended(Exit::Unknown) | RankState::Killed => Some(format!(
+            "rank {number}: the command that recorded it was killed"
+        )),
+        RankState::GoesOn => Some(format!("rank {number}: its end was not waited for")),
+    }
+}
+
+/// Of ranks that never came.
+pub(super) fn missing(ranks: &[u32]) -> String {
+    let (word, it) = match ranks.len() {
+        1 => ("rank", "it"),
+        _ => ("ranks", "them"),
+    };
+    format!(
+        "not recorded: {word} {}, since the launcher has started no ompfuse for {it} in this folder",
+        listed(ranks)
+    )
+}
+
+/// Of ranks that left no records.
+pub(super) fn silent(ranks: &[u32], of: u32) -> String {
+    let word = match ranks.len() {
+        1 => "rank",
+        _ => "ranks",
+    };
+    format!("of {word} {} of {of} nothing is on record", listed(ranks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_that_did_not_end_well_are_named() {
+        assert_eq!(end(3, RankState::Ended(Exit::Code(0))), None);
+        for (state, text) in [
+            (
+                RankState::Ended(Exit::Signal(9)),
+                "rank 3 was ended by signal 9",
+            ),
+            (
+                RankState::Ended(Exit::Code(7)),
+                "rank 3 ended with status 7",
+            ),
+            (RankState::Killed, "rank 3: the command"),
+        ] {
+            assert!(
+                end(3, state).is_some_and(|s| s.starts_with(text)),
+                "{state:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn ranks_that_never_came_share_a_line() {
+        let missing = |rank| RankEnd {
+            rank,
+            host: None,
+            state: RankState::Missing,
+            duration_s: None,
+        };
+        let lines = rank_ends(&[1, 2, 3, 4, 7, 9, 10].map(missing));
+        assert_eq!(lines.len(), 1);
+        assert!(lines[0].starts_with("not recorded: ranks 1-4, 7, 9, 10, "));
+        assert!(rank_ends(&[missing(3)])[0].starts_with("not recorded: rank 3, "));
+        assert!(rank_ends(&[]).is_empty());
+    }
+}
