@@ -38,6 +38,8 @@ command -v gm >/dev/null || missing+=(graphicsmagick)
 [ -e /usr/include/fftw3.h ] || missing+=(libfftw3-dev)
 [ -e /usr/lib/x86_64-linux-gnu/openblas-openmp ] || missing+=(libopenblas0-openmp)
 [ -e /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
+# Compares JSON with its schema.
+[ -e /usr/lib/python3/dist-packages/jsonschema ] || missing+=(python3-jsonschema)
 
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null; then

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 /// Version of the report's JSON. It grows when a field is removed or changes its meaning, not when one is added.
 pub const REPORT_VERSION: u32 = 1;
 
-/// A report. Times in seconds. What was not measured is absent or null, never 0.
+/// What is true of a run or profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.

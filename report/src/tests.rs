@@ -222,10 +222,17 @@ fn a_report_that_is_read_back_is_the_same() {
     lossy.files.retain(|f| f.0 != "77-1.rec");
     for report in [combined(), report_of(&lossy), with_everything_wrong()] {
         let written = json::to_string(&report);
-        let read: Report = serde_json::from_str(&written).unwrap();
+        let read = json::read(&written).unwrap();
         assert_eq!(read, report);
         assert_eq!(json::to_string(&read), written);
     }
+    let newer = json::read("{\"version\": 99}").unwrap_err().to_string();
+    assert!(
+        newer.starts_with("it is version 99 of the report's JSON"),
+        "{newer}"
+    );
+    let other = json::read("{\"regions\": []}").unwrap_err().to_string();
+    assert!(other.contains("missing field `version`"), "{other}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! [`words`](crate::words).
 
 pub mod json;
+pub mod page;
 pub mod pictures;
+pub mod schema;
 pub mod table;
 pub mod text;

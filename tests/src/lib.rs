@@ -11,6 +11,7 @@ pub mod fixture;
 pub mod hostile;
 pub mod objdump;
 pub mod scan;
+pub mod schema;
 pub mod soak;
 pub mod table;
 

@@ -3,18 +3,20 @@
 use crate::newest::or_newest;
 use crate::output::Stream;
 use crate::{atomic, load, memory, output, progress};
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 use ompfuse_fuse::Summary;
-use ompfuse_report::view::{json, text};
+use ompfuse_report::view::{json, page, schema, text};
 use ompfuse_report::{By, Report, TextOptions, filter};
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 /// Show where a program's time went: its regions, their overheads and event counts
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A profile, a run's folder, or a folder of runs (default: the newest ompfuse-out* in this folder)
-    #[arg(value_name = "PROFILE|RUN")]
+    /// A profile, a run's folder, a folder of runs, or a report that --format json has printed (default: the newest ompfuse-out* in
+    /// this folder)
+    #[arg(value_name = "PROFILE|RUN|REPORT")]
     input: Option<PathBuf>,
     /// Instead of the report, write lines for --filter that leave out the regions whose probes take more than SHARE percent of
     /// their time
@@ -30,10 +32,30 @@ pub(crate) struct Args {
     /// File for these lines (default: standard output)
     #[arg(short, long, value_name = "FILE", requires = "suggest_filter")]
     output: Option<PathBuf>,
+    /// Instead of the report, print the JSON Schema of what --format json prints, or the page that describes it
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_enum,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "json",
+        conflicts_with_all = ["input", "suggest_filter"]
+    )]
+    schema: Option<SchemaForm>,
     #[command(flatten)]
     memory: memory::Arg,
     #[command(flatten)]
     report: ReportArgs,
+}
+
+/// How the report's JSON is described.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum SchemaForm {
+    /// JSON Schema, draft 2020-12
+    Json,
+    /// A page for people, field by field
+    Markdown,
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {
@@ -78,7 +100,21 @@ impl ReportArgs {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
+    match args.schema {
+        Some(SchemaForm::Json) => return output::print_json(&schema::schema()),
+        Some(SchemaForm::Markdown) => return output::print(&page::page()),
+        None => {}
+    }
     let input = or_newest(args.input.as_deref())?;
+    if let Some(report) = printed_before(&input)? {
+        if args.suggest_filter.is_some() {
+            bail!(
+                "no filter for {}: a report does not say what single probes cost; name its run",
+                input.display()
+            );
+        }
+        return print(&report, &args.report);
+    }
     let bar = progress::whole("reading");
     let summary = load::summary(&input, args.memory.bytes(), bar.progress())?;
     drop(bar);
@@ -90,16 +126,28 @@ pub(super) fn run(args: &Args) -> Result<()> {
             None => output::print(&lines),
         };
     }
-    print(&summary, &args.report)
+    print(&Report::new(&summary), &args.report)
 }
 
-/// Prints the report of a profile on standard output.
-fn print(summary: &Summary, args: &ReportArgs) -> Result<()> {
-    let report = Report::new(summary);
-    if args.is_json() {
-        return output::print_json(&json::Json(&report));
+/// The report, where a file is the JSON of one.
+fn printed_before(file: &Path) -> Result<Option<Report>> {
+    let mut first = [0];
+    let opened = File::open(file).and_then(|mut f| f.read_exact(&mut first));
+    // What can't be read is told by those who read runs and profiles.
+    if opened.is_err() || first != *b"{" {
+        return Ok(None);
     }
-    output::print(&args.text(&report, Some(Stream::Output)))
+    let cannot = || format!("cannot read {}", file.display());
+    let text = std::fs::read_to_string(file).with_context(cannot)?;
+    json::read(&text).with_context(cannot).map(Some)
+}
+
+/// Prints a report on standard output.
+fn print(report: &Report, args: &ReportArgs) -> Result<()> {
+    if args.is_json() {
+        return output::print_json(&json::Json(report));
+    }
+    output::print(&args.text(report, Some(Stream::Output)))
 }
 
 /// Gives the report of a program that has just printed its own output. JSON, or what goes to a terminal, is printed on standard
@@ -114,7 +162,7 @@ pub(super) fn hand_over(summary: &Summary, args: &ReportArgs, file: Option<&Path
             };
             atomic::write(file, text.as_bytes(), 0o644)
         }
-        None if args.is_json() || std::io::stdout().is_terminal() => print(summary, args),
+        None if args.is_json() || std::io::stdout().is_terminal() => print(&report, args),
         None => {
             output::print_aside(&args.text(&report, Some(Stream::Error)));
             Ok(())

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
-    /// What the user calls it.
+    /// The run folder, as the user named it.
     pub name: String,
     /// Wall-clock time in seconds, if known.
     pub duration_s: Option<f64>,
@@ -53,7 +53,7 @@ pub struct ModuleInfo {
 /// An event, and where its counts come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventState {
-    /// Name.
+    /// Its name.
     pub name: String,
     /// What its counts belong to: those of `region` are in `region_counts`, and in no region's own.
     pub grain: Grain,

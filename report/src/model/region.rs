@@ -20,13 +20,13 @@ pub struct InPart {
     pub recorded: u64,
     /// All instances.
     pub executed: u64,
-    /// At last one in so many was recorded, on some thread.
+    /// At the end one in so many was recorded, on some thread. 1: all.
     pub one_in: u32,
-    /// Because probes would have cost more than they were allowed to.
+    /// Whether that is because probes would have cost more than they were allowed to.
     pub throttled: bool,
     /// Own time of those that are not on record.
     pub left_out_s: f64,
-    /// Because they were shorter than this.
+    /// Instances that were shorter than this were left out, in seconds; null without such a limit.
     pub shorter_than_s: Option<f64>,
 }
 
@@ -63,8 +63,7 @@ pub struct Region {
     pub xus: u64,
     /// Iterations of its ranges that are on record; null where there are no ranges.
     pub iterations: Option<u64>,
-    /// Where one in so many was recorded: how many were executed, and how many of them are on record. All else that is told
-    /// of the region, but `executions`, is of those on record.
+    /// What of it is on record only in part. All other numbers but `executions` are then of what is on record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_part: Vec<InPart>,
     /// Parallel regions: fork to join, all executions.
@@ -87,13 +86,13 @@ pub struct Region {
     pub probes_share: Option<f64>,
     /// Mean own time of an XU; null without XUs.
     pub xu_mean_s: Option<f64>,
-    /// Shortest XU.
+    /// Own time of the shortest XU; null without XUs.
     pub xu_min_s: Option<f64>,
-    /// Longest XU.
+    /// Own time of the longest XU; null without XUs.
     pub xu_max_s: Option<f64>,
     /// How `work_s` is spread over the threads.
     pub spread: Spread,
-    /// Per thread.
+    /// The same times for each thread that took part.
     pub per_thread: Vec<RegionThread>,
     /// Per rank, of an MPI program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,7 +125,7 @@ pub struct RegionThread {
     pub wait_s: f64,
     /// In the runtime library otherwise.
     pub runtime_s: f64,
-    /// As [`Region::mutex`].
+    /// As `mutex` of the region, of this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutex: Option<Mutex>,
 }
@@ -139,9 +138,9 @@ pub struct Spread {
     pub threads: u32,
     /// Least work on a thread.
     pub min_s: f64,
-    /// Mean.
+    /// Mean work of a thread.
     pub mean_s: f64,
-    /// Most.
+    /// Most work on a thread.
     pub max_s: f64,
     /// `max_s / mean_s - 1`: 0 is even, 1 says that the slowest thread has twice the mean.
     pub imbalance: f64,

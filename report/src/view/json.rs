@@ -1,10 +1,12 @@
 //! The report as JSON: the model, and sentences made of it for people that read JSON.
 
-use crate::model::{ParallelOverhead, ProbeTime, Region, Report, Running, UnmatchedXus};
+use crate::model::{
+    ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running, UnmatchedXus,
+};
 use crate::words;
 use schemars::JsonSchema;
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A report with its sentences, to be serialised. What [`Report`] reads back of it are the values; sentences follow from these.
 #[derive(Debug, Clone, Copy)]
@@ -13,6 +15,37 @@ pub struct Json<'a>(pub &'a Report);
 /// The report as JSON, with line breaks.
 pub fn to_string(report: &Report) -> String {
     serde_json::to_string_pretty(&Json(report)).expect("a report has only string keys")
+}
+
+/// Why a text is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It is no JSON, or lacks fields of a report.
+    #[error("it is no JSON of `ompfuse report`: {0}")]
+    Malformed(#[from] serde_json::Error),
+    /// A newer version has written it.
+    #[error(
+        "it is version {0} of the report's JSON, this ompfuse knows {REPORT_VERSION}: use the ompfuse that wrote it"
+    )]
+    Newer(u64),
+}
+
+/// Reads a report back. Its sentences are left out: they follow from the values.
+///
+/// # Errors
+/// It is no report, or one of a newer version.
+pub fn read(text: &str) -> Result<Report, ReadError> {
+    // A newer one may lack fields: then its version is the reason to give.
+    #[derive(Deserialize)]
+    struct Version {
+        version: u64,
+    }
+    match serde_json::from_str(text)? {
+        Version { version } if version > u64::from(REPORT_VERSION) => {
+            Err(ReadError::Newer(version))
+        }
+        _ => Ok(serde_json::from_str(text)?),
+    }
 }
 
 /// Sentences about all of a report.

@@ -1,25 +1,19 @@
 //! Every tick and every count of a thread is in exactly one interval, and the report's JSON has what scripts rely on.
 
 use ompfuse_tests::fixture::{Build, Fixture};
-use ompfuse_tests::table;
-use ompfuse_tests::{command, process};
+use ompfuse_tests::{command, process, schema, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Records a build and reports the run.
 #[track_caller]
-fn report(build: &Build, threads: usize, folder: &Path) -> (PathBuf, Value) {
+fn report(build: &Build, threads: usize, folder: &Path) -> (PathBuf, String) {
     let patched = table::patch(build, folder, &[]);
     let out = folder.join("runs");
     table::record(&patched, &[], threads, &out, &table::ONE_EVENT).ok(&build.to_string());
     let run = table::runs(&out).pop().expect("a run was recorded");
-    let json = command::json([
-        Path::new("report"),
-        &run,
-        Path::new("--format"),
-        Path::new("json"),
-    ]);
+    let json = schema::report(&run);
     (run, json)
 }
 
@@ -31,10 +25,13 @@ fn number(value: &Value, key: &str) -> u64 {
 }
 
 fn adds_up(name: &str, compiler: &str) {
+    let mut reports = Vec::new();
     for build in Fixture::open(name).ordinary_builds(compiler) {
         for threads in [1, 4] {
             let folder = tempfile::tempdir().expect("there is room for a recording");
-            let (run, report) = report(&build, threads, folder.path());
+            let (run, printed) = report(&build, threads, folder.path());
+            let report: Value = serde_json::from_str(&printed).expect("JSON was asked for");
+            reports.push(printed);
             let accounts = report["accounting"].as_array().expect("a list of threads");
             assert!(!accounts.is_empty(), "{build}: no threads");
             let mut ticks: BTreeMap<u64, u64> = BTreeMap::new();
@@ -73,6 +70,7 @@ fn adds_up(name: &str, compiler: &str) {
             );
         }
     }
+    schema::check(name, &reports);
 }
 
 for_each_fixture!(super::adds_up);
@@ -84,7 +82,8 @@ fn the_report_has_what_scripts_rely_on() {
         .flat_map(|c| Fixture::open("knapsack").ordinary_builds(c))
     {
         let folder = tempfile::tempdir().expect("there is room for a recording");
-        let (_, report) = report(&build, 2, folder.path());
+        let (_, printed) = report(&build, 2, folder.path());
+        let report: Value = serde_json::from_str(&printed).expect("JSON was asked for");
         for key in [
             "program",
             "threads",

@@ -1,6 +1,6 @@
 //! Tables of other recorders, with the gaps that these have.
 
-use ompfuse_tests::command;
+use ompfuse_tests::{command, schema};
 use std::path::{Path, PathBuf};
 
 /// A table of so many execution units, with counts as a function of the row.
@@ -29,6 +29,43 @@ fn gaps_in_shared_events_lose_no_labelled_unit() {
         let said = command::ok(args.into_iter().chain(strategy.iter().map(|s| s.as_ref())));
         assert!(said.text().contains(": 100 execution units"), "{said:?}");
     }
+}
+
+/// A unit that only one table has is told with the reason, as a value and as a sentence.
+#[test]
+fn units_that_match_none_are_told_with_the_reason() {
+    let folder = tempfile::tempdir().expect("there is room");
+    let one = table(folder.path(), "one.csv", "A", |n| n.to_string());
+    let two = folder.path().join("two.csv");
+    let text = std::fs::read_to_string(table(folder.path(), "all.csv", "B", |n| n.to_string()));
+    let text = text
+        .expect("it was written")
+        .replace("7,0.99,", "7,0.1234,");
+    std::fs::write(&two, text).expect("there is room");
+    let out = folder.path().join("both.parquet");
+    command::ok([Path::new("combine"), &one, &two, Path::new("-o"), &out]);
+    let report = schema::checked(&out);
+    let unmatched = report["unmatched"].as_array().expect("a list");
+    let told: Vec<_> = unmatched
+        .iter()
+        .map(|u| (&u["run"], &u["because"], &u["reason"]))
+        .collect();
+    let absent = |run: u16| serde_json::json!({"kind": "absent", "run": run});
+    assert_eq!(
+        told,
+        [
+            (
+                &1.into(),
+                &absent(2),
+                &"run 2 has none with the same label".into()
+            ),
+            (
+                &2.into(),
+                &absent(1),
+                &"run 1 has none with the same label".into()
+            ),
+        ]
+    );
 }
 
 /// What is missing in a unit may have happened there.

@@ -1,7 +1,7 @@
 //! A program is killed at any moment: what was committed is there, readable, and complete but for what was going on.
 
 use ompfuse_tests::fixture::Fixture;
-use ompfuse_tests::{command, has, process, repository, table};
+use ompfuse_tests::{command, has, process, repository, schema, table};
 use std::path::Path;
 use std::process::Command;
 
@@ -76,9 +76,7 @@ fn what_recording_costs_is_known_of_a_killed_run() {
     let out = folder.path().join("runs");
     let ended = table::record(&patched, &["10", "kill"], 2, &out, &table::ONE_EVENT);
     assert_eq!(ended.status, 128 + 9, "{ended:?}");
-    let json = ["--format".into(), "json".into()];
-    let report = ["report".into(), table::runs(&out).remove(0)];
-    let report = command::json(report.into_iter().chain(json));
+    let report = schema::checked(&table::runs(&out)[0]);
     let event = &report["events"][0];
     assert!(event["probe_inside"].as_u64() > Some(0), "{event}");
     // A filter is made of what a boundary costs.

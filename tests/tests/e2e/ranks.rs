@@ -3,7 +3,7 @@
 use ompfuse_tests::compile;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, repository};
+use ompfuse_tests::{command, repository, schema};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -52,7 +52,7 @@ fn run(folder: &Path, line: &str) -> Output {
 }
 
 fn report(input: &Path) -> Value {
-    command::json([Path::new("report"), input, Path::new("--format=json")])
+    schema::checked(input)
 }
 
 /// The iterations on record, by rank.

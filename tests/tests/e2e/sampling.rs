@@ -1,7 +1,7 @@
 //! One in N is recorded: the same ones in every run, with the labels that they have when all are; the rest is counted.
 
 use ompfuse_tests::fixture::{Build, Fixture};
-use ompfuse_tests::{command, has, process, table};
+use ompfuse_tests::{command, has, process, schema, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,8 +17,7 @@ fn record(patched: &Path, threads: usize, out: &Path, options: &[&str]) -> (Path
 /// The last run of a recording, and what the report says of it.
 fn reported(out: &Path) -> (PathBuf, Value) {
     let run = table::runs(out).pop().expect("a run was recorded");
-    let json = [Path::new("--format"), Path::new("json")];
-    let report = command::json([Path::new("report"), &run].into_iter().chain(json));
+    let report = schema::checked(&run);
     (run, report)
 }
 

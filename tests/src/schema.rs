@@ -1,0 +1,65 @@
+//! What `report --format json` prints, against the schema that `report --schema` prints, by a validator that is not ours.
+
+use crate::{command, process, skip};
+use std::path::Path;
+use std::process::Command;
+use std::sync::LazyLock;
+
+/// The interpreter that the distribution's packages are for.
+const PYTHON: &str = "/usr/bin/python3";
+
+static HAS_VALIDATOR: LazyLock<bool> = LazyLock::new(|| {
+    let output = Command::new(PYTHON)
+        .args(["-c", "import jsonschema"])
+        .output();
+    output.is_ok_and(|output| output.status.success())
+});
+
+/// Compares reports with the schema. Each is the output of `report --format json`.
+///
+/// # Panics
+/// If one doesn't fit, or has a field that is not described; with `CI=true` without the validator.
+#[track_caller]
+pub fn check(what: &str, reports: &[String]) {
+    assert!(!reports.is_empty(), "{what}: no report");
+    if !*HAS_VALIDATOR {
+        return skip("python3-jsonschema is not installed");
+    }
+    let folder = tempfile::tempdir().expect("there is room for reports");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/validate.py");
+    let schema = folder.path().join("schema.json");
+    let printed = command::ok(["report", "--schema"]).stdout;
+    std::fs::write(&schema, printed).expect("there is room for a schema");
+    let mut validation = Command::new(PYTHON);
+    validation.arg(script).arg(&schema);
+    for (number, report) in reports.iter().enumerate() {
+        let file = folder.path().join(format!("{number}.json"));
+        std::fs::write(&file, report).expect("there is room for a report");
+        validation.arg(file);
+    }
+    process::run(&mut validation).ok(what);
+}
+
+/// The report of a run or profile, compared with the schema.
+#[track_caller]
+pub fn checked(input: &Path) -> serde_json::Value {
+    let printed = report(input);
+    let value = serde_json::from_str(&printed).expect("JSON was asked for");
+    check(&input.display().to_string(), &[printed]);
+    value
+}
+
+/// The JSON of a run's or profile's report, and that of the report that is read back from it, which has to be the same.
+#[track_caller]
+pub fn report(input: &Path) -> String {
+    let json = |input: &Path| {
+        let args = [Path::new("report"), input, Path::new("--format=json")];
+        command::ok(args).text()
+    };
+    let printed = json(input);
+    let folder = tempfile::tempdir().expect("there is room for a report");
+    let file = folder.path().join("report.json");
+    std::fs::write(&file, &printed).expect("there is room for a report");
+    assert_eq!(json(&file), printed, "{}: read back", input.display());
+    printed
+}
