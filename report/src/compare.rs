@@ -10,6 +10,8 @@ pub mod gather;
 mod repeated;
 pub mod side;
 
-pub use diff::{Basis, Change, Condition, Confidence, Diff, Finding, Interval, Pair, SideInfo};
+pub use diff::{
+    Basis, Change, Condition, Confidence, Diff, Finding, Interval, Matched, Pair, SideInfo,
+};
 pub use repeated::{SideError, side as side_of};
 pub use side::{Quantity, Sample, Side, SideRegion};

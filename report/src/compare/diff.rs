@@ -1,6 +1,6 @@
 //! What a comparison found: values only, no sentences.
 
-use super::side::Quantity;
+use super::side::{Quantity, SideRegion};
 use crate::model::key::RegionKey;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,21 @@ pub struct Pair {
     pub unit: Option<UnitChange>,
     /// Schedules, where they differ.
     pub schedules: Option<[Option<String>; 2]>,
+}
+
+/// Regions that belong together, before anything was compared: what the matching gives, and what statistics make a [`Pair`] of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matched<'a> {
+    /// Regions of A, at least one.
+    pub a: Vec<&'a SideRegion>,
+    /// Regions of B, at least one.
+    pub b: Vec<&'a SideRegion>,
+    /// By what they were matched.
+    pub basis: Basis,
+    /// How sure that is.
+    pub confidence: Confidence,
+    /// Whether these are compared as a sum, since they can't be told apart.
+    pub is_group: bool,
 }
 
 /// By what two regions were matched: the most certain first.
