@@ -7,7 +7,7 @@
 use super::{NS, parts};
 use crate::model::{Class, Incomplete, Overhead, OverheadPart, ParallelOverhead};
 use ompfuse_format::Construct;
-use ompfuse_format::construct::Charge;
+use ompfuse_format::construct::{AroundPart, Charge, WaitsFor};
 use ompfuse_fuse::run::Within;
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
 use std::collections::BTreeMap;
@@ -73,15 +73,19 @@ impl Parts {
         let behind_one = is_behind_one(summary, region);
         let columns = &region.threads;
         for (row, (&own, &count)) in columns.own_ns.iter().zip(&columns.count).enumerate() {
-            match behind_one && 2 * columns.extent[row] > count {
-                true => self.add(Class::LimitedParallelism, BEHIND_ONE, own, count),
-                false => self.add(
-                    Class::Synchronization,
-                    Construct::Barrier.name(),
-                    own,
-                    count,
-                ),
-            }
+            let is_idle = behind_one && 2 * columns.extent[row] > count;
+            self.add_wait_at_barrier(is_idle, own, count);
+        }
+    }
+
+    /// `is_idle`: the threads had nothing to do while another one executed a block.
+    fn add_wait_at_barrier(&mut self, is_idle: bool, own: u64, count: u64) {
+        let (waits_for, name) = match is_idle {
+            true => (WaitsFor::OneThread, BEHIND_ONE),
+            false => (WaitsFor::Others, Construct::Barrier.name()),
+        };
+        if let Some(class) = Construct::Barrier.overhead_class_for(waits_for) {
+            self.add(class, name, own, count);
         }
     }
 
@@ -129,7 +133,7 @@ impl Parts {
             self.add(class, name, split.wait, count);
             let exits = if extent.is_some() { count } else { 0 };
             let exit = format!("{name}-exit");
-            return self.add(Class::Management, exit, split.runtime, exits);
+            return self.add(Construct::AFTER_ENTRY, exit, split.runtime, exits);
         }
         match construct {
             // Only of those that are left out: most of those on record tell what they are.
@@ -142,20 +146,18 @@ impl Parts {
                     .iter()
                     .find(same)
                     .is_some_and(|r| is_behind_one(summary, r) && 2 * r.extent() > r.count());
-                match idle {
-                    true => self.add(Class::LimitedParallelism, BEHIND_ONE, own, count),
-                    false => self.add(class, name, own, count),
-                }
+                self.add_wait_at_barrier(idle, own, count);
             }
             Construct::ImplicitBarrier => {
                 let ends = site.and_then(|s| summary.sites[s as usize].construct);
-                let class = match ends {
-                    Some(Construct::Single) => Class::LimitedParallelism,
+                let waits_for = match ends {
+                    Some(Construct::Single) => WaitsFor::OneThread,
                     Some(Construct::Sections) if too_few_sections(summary, site, parallel) => {
-                        Class::LimitedParallelism
+                        WaitsFor::FewSections
                     }
-                    _ => class,
+                    _ => WaitsFor::Others,
                 };
+                let class = construct.overhead_class_for(waits_for).unwrap_or(class);
                 let what = match ends {
                     Some(Construct::ImplicitBarrier) | None => name.to_owned(),
                     Some(ends) => format!("{}-end", ends.name()),
@@ -222,24 +224,25 @@ impl Parts {
     /// Adds what threads wait and manage around their parts.
     fn add_region_end(&mut self, summary: &Summary, stat: &ParallelStat) {
         let count = stat.executions;
-        self.add(Class::Management, "startup", stat.startup_ns, count);
+        let mut add = |part: AroundPart, name: &str, ns: u64| {
+            self.add(part.overhead_class(), name, ns, count);
+        };
+        let end = AroundPart::End(WaitsFor::Others);
+        add(AroundPart::Startup, "startup", stat.startup_ns);
         if stat.left_behind_ns == 0 {
             let limited = match has_block(summary, stat.site) {
                 true => stat.limited_ns,
                 false => 0,
             };
             if limited > 0 {
-                let class = Class::LimitedParallelism;
-                self.add(class, "region-end", limited, count);
+                add(AroundPart::End(WaitsFor::OneThread), "region-end", limited);
             }
-            let waited = stat.imbalance_ns - limited;
-            self.add(Class::Imbalance, "region-end", waited, count);
-            self.add(Class::Management, "shutdown", stat.shutdown_ns, count);
+            add(end, "region-end", stat.imbalance_ns - limited);
+            add(AroundPart::Shutdown, "shutdown", stat.shutdown_ns);
         } else {
             // When the last task ended isn't known: it may have been left out.
             let all = stat.imbalance_ns + stat.shutdown_ns;
-            let waited = all.saturating_sub(stat.left_behind_ns);
-            self.add(Class::Imbalance, "region-end", waited, count);
+            add(end, "region-end", all.saturating_sub(stat.left_behind_ns));
         }
     }
 

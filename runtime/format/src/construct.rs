@@ -167,6 +167,48 @@ impl OverheadClass {
     }
 }
 
+/// Whom threads wait for at a barrier or a region's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WaitsFor {
+    /// Others, that work as they did themselves.
+    Others,
+    /// One thread, that executes a block alone (`single`, `master`) while the others have nothing to do.
+    OneThread,
+    /// Others that execute sections, of which there are fewer than threads.
+    FewSections,
+}
+
+impl WaitsFor {
+    /// Whether there was not enough to do for all threads.
+    const fn is_limited(self) -> bool {
+        matches!(self, WaitsFor::OneThread | WaitsFor::FewSections)
+    }
+}
+
+/// What a team's threads do between a parallel region's fork and join, before and after their parts of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AroundPart {
+    /// They are created and woken.
+    Startup,
+    /// They wait for the end of the team's last work.
+    End(WaitsFor),
+    /// They are sent to sleep.
+    Shutdown,
+}
+
+impl AroundPart {
+    /// Its class of overhead.
+    pub const fn overhead_class(self) -> OverheadClass {
+        match self {
+            AroundPart::Startup | AroundPart::Shutdown => OverheadClass::Management,
+            AroundPart::End(waits_for) if waits_for.is_limited() => {
+                OverheadClass::LimitedParallelism
+            }
+            AroundPart::End(_) => OverheadClass::Imbalance,
+        }
+    }
+}
+
 /// Own time by what the thread does, in the unit that it was given in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Split {
@@ -226,8 +268,8 @@ impl Construct {
         }
     }
 
-    /// The class of the time in which it doesn't work; `None`: it only works. What it is in the OpenMP runtime after entering
-    /// ([`Charge::Entry`]) is [`OverheadClass::Management`].
+    /// The class of the time in which it doesn't work; `None`: it only works. Of the time after entering ([`Charge::Entry`])
+    /// see [`Construct::AFTER_ENTRY`].
     pub const fn overhead_class(self) -> Option<OverheadClass> {
         match (self, self.charges_to()) {
             (_, Charge::Work) => None,
@@ -236,6 +278,19 @@ impl Construct {
             (_, Charge::Runtime) => Some(OverheadClass::Management),
         }
     }
+
+    /// The same where it is known whom the thread waits for.
+    pub const fn overhead_class_for(self, waits_for: WaitsFor) -> Option<OverheadClass> {
+        match self {
+            Construct::Barrier | Construct::ImplicitBarrier if waits_for.is_limited() => {
+                Some(OverheadClass::LimitedParallelism)
+            }
+            _ => self.overhead_class(),
+        }
+    }
+
+    /// The class of what is in the OpenMP runtime after entering ([`Charge::Entry`]).
+    pub const AFTER_ENTRY: OverheadClass = OverheadClass::Management;
 
     /// Divides own time. `extent`: that of the intervals, in the same unit.
     pub fn split(self, own: u64, extent: u64) -> Split {
@@ -335,6 +390,24 @@ mod tests {
             })
             .collect();
         assert_eq!(printed, rows, "docs/classes.md should print these rows");
+    }
+
+    /// What the documentation says of limited parallelism.
+    #[test]
+    fn who_waits_for_one_thread_or_few_sections_has_too_little_to_do() {
+        let limited = Some(OverheadClass::LimitedParallelism);
+        for &c in Construct::ALL {
+            let others = c.overhead_class_for(WaitsFor::Others);
+            assert_eq!(others, c.overhead_class(), "{c:?}");
+            for waits_for in [WaitsFor::OneThread, WaitsFor::FewSections] {
+                let is_barrier = matches!(c, Construct::Barrier | Construct::ImplicitBarrier);
+                let class = c.overhead_class_for(waits_for);
+                assert_eq!(class == limited, is_barrier, "{c:?}");
+            }
+        }
+        let end = |waits_for| Some(AroundPart::End(waits_for).overhead_class());
+        assert_eq!(end(WaitsFor::OneThread), limited);
+        assert_eq!(end(WaitsFor::Others), Some(OverheadClass::Imbalance));
     }
 
     #[test]
