@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{ENV_LIBRARIES, library_key};
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType};
 use std::os::unix::fs::{MetadataExt, symlink};

@@ -20,11 +20,10 @@ use bytes::Bytes;
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::run::InParts;
-use ompfuse_fuse::summary::Waiting;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 use std::path::{Path, PathBuf};
 
 /// Name of the profile in the output folder of `ompfuse profile`.
@@ -76,11 +75,11 @@ pub(crate) fn summary(path: &Path, memory: u64, progress: Progress<'_>) -> Resul
 /// the order of time.
 fn streamed(folder: &Path, progress: Progress<'_>) -> Result<Option<(Summary, InParts)>> {
     read_releasing(folder, &[".json", ".rec"], |files, release| {
-        let waiting = Waiting {
-            told: &|share| progress.advance(share),
-            release,
-        };
-        Ok(Summary::streamed(&name(folder), files, &waiting))
+        Ok(Summary::streamed(
+            &name(folder),
+            files,
+            progress.releasing(release),
+        ))
     })
 }
 
@@ -212,9 +211,8 @@ pub(crate) fn combine(
         });
         each.advance(1.0 - OF_READING);
     }
-    let progress = progress.part(finish);
-    let told = |share| progress.advance(share);
-    combiner.finish_told(&told)?.context("nothing to combine")
+    let finished = combiner.finish_watched(progress.part(finish))?;
+    finished.context("nothing to combine")
 }
 
 /// The event sets of one run, combined.
@@ -283,9 +281,7 @@ pub(crate) fn name(path: &Path) -> String {
 
 /// Reads a run.
 pub(crate) fn read(folder: &Path, progress: Progress<'_>) -> Result<Run> {
-    with_files(folder, |files| {
-        Ok(Run::read_told(files, &|share| progress.advance(share)))
-    })
+    with_files(folder, |files| Ok(Run::read_watched(files, progress)))
 }
 
 /// What a run folder holds.

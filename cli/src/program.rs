@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::SelfDescription;
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! there: no thread that a limit of memory could refuse.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,30 +18,6 @@ pub(crate) fn make_way() -> &'static str {
     }
 }
 
-/// A bar with the time that is left, if standard error is a terminal.
-pub(crate) fn bar(what: &'static str, steps: usize) -> Bar {
-    counted(
-        what,
-        steps as u64,
-        "{msg} {wide_bar} {pos} of {len}, {eta} left",
-    )
-}
-
-/// As [`bar`], in steps whose number says nothing to anybody.
-pub(crate) fn shares(what: &'static str, steps: u64) -> Bar {
-    counted(what, steps, "{msg} {wide_bar} {percent} %, {eta} left")
-}
-
-/// As [`bar`], for one piece of work.
-pub(crate) fn whole(what: &'static str) -> Whole {
-    let bar = shares(what, STEPS);
-    let tell = bar
-        .0
-        .clone()
-        .map(|bar| -> Box<Tell> { Box::new(move |share| bar.inc((share * STEPS as f64) as u64)) });
-    Whole { bar, tell }
-}
-
 /// In so many steps a piece of work is divided.
 const STEPS: u64 = 1 << 40;
 
@@ -49,8 +25,27 @@ type Tell = dyn Fn(f64) + Send + Sync;
 
 /// See [`whole`]. Removes its line when it is dropped.
 pub(crate) struct Whole {
-    bar: Bar,
+    bar: Option<ProgressBar>,
     tell: Option<Box<Tell>>,
+}
+
+/// A bar for one piece of work, with the time that is left, if standard error is a terminal.
+pub(crate) fn whole(what: &'static str) -> Whole {
+    let bar = std::io::stderr().is_terminal().then(|| {
+        SHOWN.fetch_add(1, Ordering::Relaxed);
+        let bar = ProgressBar::new(STEPS);
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {eta} left")
+        {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        bar.enable_steady_tick(Duration::from_millis(200));
+        bar
+    });
+    let tell = bar
+        .clone()
+        .map(|bar| -> Box<Tell> { Box::new(move |share| bar.inc((share * STEPS as f64) as u64)) });
+    Whole { bar, tell }
 }
 
 impl Whole {
@@ -64,47 +59,19 @@ impl Whole {
 
     /// Another thing goes on now.
     pub(crate) fn say(&self, what: &'static str) {
-        self.bar.0.iter().for_each(|bar| bar.set_message(what));
-    }
-}
-
-fn counted(what: &'static str, steps: u64, style: &str) -> Bar {
-    Bar(std::io::stderr().is_terminal().then(|| {
-        SHOWN.fetch_add(1, Ordering::Relaxed);
-        let bar = ProgressBar::new(steps);
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
-        }
-        bar.set_message(what);
-        bar.enable_steady_tick(Duration::from_millis(200));
-        bar
-    }))
-}
-
-/// See [`bar`]. Removes its line when it is dropped.
-pub(crate) struct Bar(Option<ProgressBar>);
-
-impl Bar {
-    /// A step is done.
-    pub(crate) fn step(&self) {
-        self.advance(1);
-    }
-
-    /// So many steps are done.
-    pub(crate) fn advance(&self, steps: u64) {
-        self.0.iter().for_each(|bar| bar.inc(steps));
+        self.bar.iter().for_each(|bar| bar.set_message(what));
     }
 
     /// Removes its line now.
     pub(crate) fn clear(&self) {
-        if let Some(bar) = self.0.iter().find(|bar| !bar.is_finished()) {
+        if let Some(bar) = self.bar.iter().find(|bar| !bar.is_finished()) {
             bar.finish_and_clear();
             SHOWN.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Drop for Bar {
+impl Drop for Whole {
     fn drop(&mut self) {
         self.clear();
     }

@@ -5,6 +5,7 @@
 use ompfuse_fuse::experiment::{Estimate, Method, Setting, experiment};
 use ompfuse_fuse::testing::programs::{Shape, execute};
 use ompfuse_fuse::{Profile, XuTable};
+use ompfuse_progress::Progress;
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -66,7 +67,7 @@ fn read(folder: &str) -> Vec<XuTable> {
 
 fn show(name: &str, runs: &[XuTable], setting: &Setting) {
     let runs: Vec<&XuTable> = runs.iter().collect();
-    let result = experiment(&runs, setting, &|| {}).expect("enough runs");
+    let result = experiment(&runs, setting, Progress::default()).expect("enough runs");
     let show = |e: Option<Estimate>| e.map_or("-".to_owned(), |e| format!("{:.4}", e.mean));
     println!("{name} ({} XUs; fresh {})", result.xus, show(result.fresh));
     for m in &result.methods {

@@ -15,7 +15,7 @@ mod tally;
 mod tests;
 
 pub use arranged::{Arrangement, arrangement, brought_to_front, combine_default};
-pub(crate) use bc::combine_bc_told;
+pub(crate) use bc::combine_bc_watched;
 pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
 pub use instances::{INSTANCES, combine_instances};

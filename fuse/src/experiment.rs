@@ -22,6 +22,7 @@ use crate::combine::{
 use crate::evaluate::{EvaluationError, References, scattered};
 use crate::plan::{Correlations, plan_bc, plan_joint, plan_lgl, with_first_again};
 use crate::table::XuTable;
+use ompfuse_progress::Progress;
 use serde::{Deserialize, Serialize};
 
 /// A way to counts of all events.
@@ -189,14 +190,14 @@ pub fn mask(complete: &XuTable, events: &[String]) -> XuTable {
     }
 }
 
-/// Does the experiment. `progress` is told after each method of each repetition.
+/// Does the experiment. `progress`: a step is a method of a repetition.
 ///
 /// # Errors
 /// [`ExperimentError`] says what is missing.
 pub fn experiment(
     complete: &[&XuTable],
     setting: &Setting,
-    progress: &dyn Fn(),
+    progress: Progress<'_>,
 ) -> Result<Experiment, ExperimentError> {
     let needed = setting.references + 2;
     if complete.len() < needed {
@@ -234,7 +235,7 @@ pub fn experiment(
             result.runs = sets.map_or(1, <[_]>::len);
             reused |= result.runs > shown.len();
             result.scores.push(score);
-            progress();
+            progress.steps(1, setting.repetitions * setting.methods.len());
         }
     }
     for result in &mut results {
@@ -338,7 +339,7 @@ fn score(
     shown: &[&XuTable],
     plans: &Plans,
     setting: &Setting,
-    references: &References,
+    references: &References<'_>,
 ) -> Result<Option<(Score, XuTable)>, ExperimentError> {
     let mut first = shown[0];
     let combined = match plans.of(method) {

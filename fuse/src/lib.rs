@@ -37,9 +37,6 @@ pub mod table;
 #[cfg(any(test, feature = "test-support"))]
 pub mod testing;
 
-/// Is told which further shares of a long piece of work are done.
-pub type Told<'t> = &'t (dyn Fn(f64) + Sync);
-
 pub use combine::{
     BcError, CellOrder, Combined, JointJoin, LglJoin, Reason, Relax, Unmatched, combine_bc,
     combine_ctc, combine_default, combine_instances, combine_joint, combine_lgl,

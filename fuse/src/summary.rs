@@ -7,7 +7,6 @@ mod parallel;
 mod stream;
 
 pub(crate) use collect::TableSums;
-pub use stream::Waiting;
 
 use crate::combine::Unmatched;
 use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};

@@ -12,7 +12,6 @@ pub mod model;
 pub mod patch;
 pub mod patch_error;
 pub mod plan;
-pub mod progress;
 mod relay;
 pub mod reproduce;
 pub mod scan;

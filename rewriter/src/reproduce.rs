@@ -6,11 +6,11 @@ use crate::image::Image;
 use crate::model::Scan;
 use crate::patch_error::PatchError;
 use crate::plan::{PatchPlan, PlanOptions, plan, plan_releasing};
-use crate::progress::Progress;
 use crate::scan::{ScanError, scan_debugged, scan_scarce_debugged};
 use crate::write::write_to;
 use object::elf::DT_NEEDED;
 use ompfuse_format::site::{Outcome, SelfDescription};
+use ompfuse_progress::Progress;
 use thiserror::Error;
 
 /// Why a file can't be made again, or is another one.

@@ -3,9 +3,9 @@
 
 mod patch_support;
 
+use ompfuse_progress::Progress;
 use ompfuse_rewriter::patch::patch;
 use ompfuse_rewriter::plan::PlanOptions;
-use ompfuse_rewriter::progress::Progress;
 use ompfuse_rewriter::reproduce::reproduce;
 use ompfuse_rewriter::verify::verify;
 use ompfuse_rewriter::{scan, scan_scarce, self_description};

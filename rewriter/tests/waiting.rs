@@ -2,9 +2,9 @@
 
 mod patch_support;
 
+use ompfuse_progress::Progress;
 use ompfuse_rewriter::patch::accept;
 use ompfuse_rewriter::plan::{PlanOptions, plan};
-use ompfuse_rewriter::progress::Progress;
 use ompfuse_rewriter::reproduce::reproduce;
 use ompfuse_rewriter::scan::scan_watched;
 use ompfuse_rewriter::self_description;

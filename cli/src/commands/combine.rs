@@ -6,7 +6,7 @@ use crate::{atomic, memory, output, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use ompfuse_fuse::{Profile, ProfileWriter, Reason, Summary};
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -244,7 +244,7 @@ pub(super) fn instances(run: &Path, output: &Path, progress: Progress<'_>) -> Re
 fn written(profile: Profile, path: &Path, progress: Progress<'_>) -> Result<Written> {
     let writing = progress.part(1.0 - OF_COMBINING);
     let bytes = profile
-        .to_parquet_told(&|share| writing.advance(share))
+        .to_parquet_watched(writing)
         .with_context(|| format!("cannot encode {}", path.display()))?;
     atomic::write(path, &bytes, 0o600)?;
     Ok(Written {

@@ -5,15 +5,15 @@ mod truth;
 
 use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result, ensure};
-use ompfuse_fuse::evaluate::{Interval, Intervals, PairDistance, Progress, RESAMPLES, distances};
+use ompfuse_fuse::evaluate::{Interval, Intervals, PairDistance, RESAMPLES};
 use ompfuse_fuse::experiment::{EventError, TruthError, hem};
 use ompfuse_fuse::{Evaluation, Profile, References, XuTable};
+use ompfuse_progress::Progress;
 use ompfuse_report::view::pictures::{self, PairPicture};
 use ompfuse_report::view::table::Column;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Say how good a combined profile is, against complete runs
 ///
@@ -102,16 +102,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     let Profile { xus, summary, .. } = profile_read;
     let is_scaled = |name: &str| summary.events.iter().any(|e| e.scaled && e.name == name);
     let (target, interpolated) = hem::interpolated(xus, &is_scaled);
-    let events = target.events.len();
-    let bar = Arc::new(progress::shares(
-        "evaluating",
-        distances(runs.len(), events, true),
-    ));
-    let advance = {
-        let bar = Arc::clone(&bar);
-        Progress::new(move |distances| bar.advance(distances))
-    };
-    let references = References::with_progress(&runs, &target, advance).with_context(cannot)?;
+    let bar = progress::whole("evaluating");
+    let references =
+        References::with_progress(&runs, &target, bar.progress()).with_context(cannot)?;
     let (evaluation, incomplete) = references.evaluate(&target).with_context(cannot)?;
     let spread = references.spread();
     bar.clear();
@@ -159,7 +152,7 @@ fn may_be_of_one_program(a: &XuTable, b: &XuTable) -> bool {
 }
 
 /// A run or table whose counts were counted as they stand.
-fn exact(path: &Path, progress: ompfuse_rewriter::progress::Progress<'_>) -> Result<Profile> {
+fn exact(path: &Path, progress: Progress<'_>) -> Result<Profile> {
     let profile = load::profile(path, progress)?;
     ensure!(
         !profile.summary.events.iter().any(|e| e.scaled),
@@ -180,7 +173,7 @@ fn worst(pairs: &[PairDistance]) -> Vec<&PairDistance> {
 fn pictures(
     name: &str,
     evaluation: &Evaluation,
-    references: &References,
+    references: &References<'_>,
     target: &XuTable,
     top: usize,
 ) -> Result<Vec<PairPicture>> {

@@ -4,7 +4,7 @@ use crate::{atomic, load, output, progress};
 use anyhow::{Context, Result};
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::{Profile, XuTable};
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -8,7 +8,7 @@ use ompfuse_fuse::Strategy;
 use ompfuse_fuse::combine::{arrangement, brought_to_front};
 use ompfuse_fuse::evaluate::{Sample, typical};
 use ompfuse_fuse::run::RunReader;
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 
 /// The inputs in their order, and the strategy. With `None` for `wanted`, the default: a typical run first, labels, and behaviour
 /// where runs share events. A run that needs more than about `memory` bytes is looked at in parts.

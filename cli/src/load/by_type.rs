@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ompfuse_fuse::profile::by_type::{Passes, Scanned, Selected, Selection, need, passes};
 use ompfuse_fuse::run::RunReader;
 use ompfuse_fuse::{Profile, Strategy, Summary};
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 use std::path::Path;
 
 /// Whether everything fits into so many bytes for sure.
@@ -72,8 +72,8 @@ fn scan(input: &Source, memory: u64, progress: Progress<'_>) -> Result<Scanned> 
             let name = super::name(folder);
             let mut reader = RunReader::new(files);
             progress.advance(0.5);
-            let told = |share| progress.advance(0.5 * share);
-            Ok(Scanned::of_run(&name, &mut reader, memory, &told))
+            let rest = progress.part(0.5);
+            Ok(Scanned::of_run(&name, &mut reader, memory, rest))
         })?,
         Source::File(path) => super::pieces(path)?
             .scan(&super::name(path))

@@ -4,9 +4,8 @@ use super::{Source, read_releasing, streamed};
 use anyhow::Result;
 use ompfuse_fuse::profile::piece_rows;
 use ompfuse_fuse::run::Chunks;
-use ompfuse_fuse::summary::Waiting;
 use ompfuse_fuse::{Profile, Summary};
-use ompfuse_rewriter::progress::Progress;
+use ompfuse_progress::Progress;
 
 /// What the sums take of the time, and what all pieces need.
 const OF_SUMS: f64 = 0.1;
@@ -29,11 +28,7 @@ pub(crate) fn combine(
     let rest = progress.part(1.0 - OF_SUMS - OF_PREPARING);
     let progress = progress.part(OF_PREPARING);
     read_releasing(folder, &[".json", ".rec"], |files, release| {
-        let waiting = Waiting {
-            told: &|share| progress.advance(share),
-            release,
-        };
-        let mut chunks = Chunks::new(files, &in_parts, &waiting);
+        let mut chunks = Chunks::new(files, &in_parts, progress.releasing(release));
         let rows = piece_rows(&summary, memory);
         let all = chunks.left();
         let mut left = all;

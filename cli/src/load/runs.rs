@@ -79,7 +79,7 @@ fn has_records(run: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::load::read;
-    use ompfuse_rewriter::progress::Progress;
+    use ompfuse_progress::Progress;
 
     #[test]
     fn a_folder_of_runs_means_all_of_them() {

@@ -13,10 +13,10 @@ pub use typical::{ENOUGH, Sample, typical};
 use crate::table::{EventColumn, XuTable};
 use histogram::{Histogram, Scaled};
 pub use interval::{Interval, Intervals, RESAMPLES};
+use ompfuse_progress::Progress;
 use rank::Ranked;
 use rayon::prelude::*;
 use serde::Serialize;
-use std::sync::Arc;
 use transport::Transport;
 
 /// Distances below this are taken for it, in bins: events that are equal in every run have a calibration of 0.
@@ -51,52 +51,26 @@ pub struct Evaluation {
     measured: Vec<Measured>,
 }
 
-/// Is told how many distances were computed since the last time; see [`References::with_progress`].
-#[derive(Clone, Default)]
-pub struct Progress(Option<Arc<dyn Fn(u64) + Send + Sync>>);
-
-impl Progress {
-    /// Calls this.
-    pub fn new(call: impl Fn(u64) + Send + Sync + 'static) -> Progress {
-        Progress(Some(Arc::new(call)))
-    }
-
-    fn tell(&self, distances: usize) {
-        if let Some(call) = &self.0 {
-            call(distances as u64);
-        }
-    }
-}
-
-impl std::fmt::Debug for Progress {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Progress")
-    }
-}
-
-/// Distances that evaluating a profile takes, with `references` of them and `events` events; `spread`: and [`References::spread`].
-pub fn distances(references: usize, events: usize, spread: bool) -> u64 {
+/// Distances that [`References::new`], [`References::evaluate`] and [`References::spread`] take together, with so many references
+/// and events.
+fn distances(references: usize, events: usize) -> usize {
     let between = |n: usize| n * n.saturating_sub(1) / 2;
     let own = between(references) + references;
     let of_spread = references * (between(references.max(1) - 1) + references.max(1) - 1);
-    let each = own
-        + if spread && references >= 3 {
-            of_spread
-        } else {
-            0
-        };
-    (between(events) * each) as u64
+    let each = own + if references >= 3 { of_spread } else { 0 };
+    between(events) * each
 }
 
 /// What the evaluation of a profile is compared with: complete runs, by the counts of the events that all have.
 #[derive(Debug)]
-pub struct References {
+pub struct References<'p> {
     names: Vec<String>,
     /// Per run, per event.
     counts: Vec<Counts>,
-    prepared: Prepared,
+    prepared: Prepared<'p>,
     incomplete: usize,
-    progress: Progress,
+    /// Of one distance.
+    progress: Progress<'p>,
 }
 
 /// What can't be evaluated.
@@ -151,24 +125,24 @@ fn bounds(runs: &[&Counts], events: usize) -> Vec<(u64, u64)> {
 /// The tables' counts: per table, per event.
 type Counts = Vec<Vec<u64>>;
 
-impl References {
+impl<'p> References<'p> {
     /// Complete runs of one program; the events that are evaluated are those that `target` has too.
     ///
     /// # Errors
     /// [`EvaluationError`] says what is missing.
-    pub fn new(runs: &[&XuTable], target: &XuTable) -> Result<References, EvaluationError> {
+    pub fn new(runs: &[&XuTable], target: &XuTable) -> Result<References<'p>, EvaluationError> {
         References::with_progress(runs, target, Progress::default())
     }
 
-    /// As [`References::new`], and tells what is done, also of what is asked later: of as many distances as [`distances`] says.
+    /// As [`References::new`], for somebody who waits: for this, one [`References::evaluate`] and one [`References::spread`].
     ///
     /// # Errors
     /// [`EvaluationError`] says what is missing.
     pub fn with_progress(
         runs: &[&XuTable],
         target: &XuTable,
-        progress: Progress,
-    ) -> Result<References, EvaluationError> {
+        progress: Progress<'p>,
+    ) -> Result<References<'p>, EvaluationError> {
         if runs.len() < 2 {
             return Err(EvaluationError::References(runs.len()));
         }
@@ -191,9 +165,11 @@ impl References {
             counts.push(values);
             incomplete += left_out;
         }
+        let all = distances(runs.len(), names.len());
+        let progress = progress.part(1.0 / all as f64);
         Ok(References {
             names: names.into_iter().map(str::to_owned).collect(),
-            prepared: Prepared::new(&counts.iter().collect::<Vec<_>>(), progress.clone()),
+            prepared: Prepared::new(&counts.iter().collect::<Vec<_>>(), progress),
             counts,
             incomplete,
             progress,
@@ -267,7 +243,7 @@ impl References {
             .map(|at| {
                 let mut others: Vec<&Counts> = self.counts.iter().collect();
                 let fresh = others.remove(at);
-                let prepared = Prepared::new(&others, self.progress.clone());
+                let prepared = Prepared::new(&others, self.progress);
                 prepared.evaluate(fresh, &names)
             })
             .collect()
@@ -276,10 +252,11 @@ impl References {
 
 /// References, prepared: bounds, positions, ranks, and per pair of events the histograms and the calibration.
 #[derive(Debug)]
-struct Prepared {
+struct Prepared<'p> {
     bounds: Vec<(u64, u64)>,
     pairs: Vec<PreparedPair>,
-    progress: Progress,
+    /// Of one distance.
+    progress: Progress<'p>,
 }
 
 #[derive(Debug)]
@@ -293,8 +270,8 @@ struct PreparedPair {
     rho: Vec<f64>,
 }
 
-impl Prepared {
-    fn new(references: &[&Counts], progress: Progress) -> Prepared {
+impl<'p> Prepared<'p> {
+    fn new(references: &[&Counts], progress: Progress<'p>) -> Prepared<'p> {
         let events = references.first().map_or(0, |r| r.len());
         let bounds = bounds(references, events);
         let scaled: Vec<_> = references.iter().map(|r| scale(r, &bounds)).collect();
@@ -310,7 +287,7 @@ impl Prepared {
                 let between: Vec<f64> = pairs_of(histograms.len())
                     .map(|(a, b)| histograms[a].distance(&histograms[b], transport))
                     .collect();
-                progress.tell(between.len());
+                progress.advance(between.len() as f64);
                 PreparedPair {
                     x,
                     y,
@@ -340,7 +317,7 @@ impl Prepared {
                     .iter()
                     .map(|r| of_target.distance(r, transport))
                     .collect();
-                self.progress.tell(to_references.len());
+                self.progress.advance(to_references.len() as f64);
                 Measured {
                     to_references,
                     rho: ranked[x].correlation(&ranked[y]),

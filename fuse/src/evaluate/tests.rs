@@ -66,6 +66,21 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
+fn who_waits_is_told_of_every_distance() {
+    let one = table(&["A", "B", "C"], &[&[1, 2], &[3, 5], &[7, 7]]);
+    let told = std::sync::Mutex::new(vec![]);
+    let tell = |share: f64| told.lock().unwrap().push(share);
+    for references in 2..5 {
+        let runs = vec![&one; references];
+        let references = References::with_progress(&runs, &one, Progress::new(&tell)).unwrap();
+        references.evaluate(&one).unwrap();
+        references.spread();
+        let sum: f64 = told.lock().unwrap().drain(..).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+    }
+}
+
+#[test]
 fn xus_without_all_counts_are_left_out() {
     let csv = "type,label,thread,t0_ns,t1_ns,A,B\n1,0,0,0,1,5,6\n1,0,0,0,1,5,\n1,0,0,0,1,7,8\n";
     let table = XuTable::from_csv(csv.as_bytes()).unwrap();

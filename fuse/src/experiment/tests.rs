@@ -39,9 +39,11 @@ fn the_hidden_truth_of_a_run_against_itself_is_no_error() {
 fn every_method_is_scored_in_every_repetition() {
     let runs = runs(Shape::Tiles, 9);
     let runs: Vec<&XuTable> = runs.iter().collect();
-    let told = std::cell::Cell::new(0);
-    let result = experiment(&runs, &setting(&Method::ALL), &|| told.set(told.get() + 1)).unwrap();
-    assert_eq!((result.runs, result.events, told.get()), (9, 33, 16));
+    let told = std::sync::Mutex::new(vec![]);
+    let tell = |share: f64| told.lock().unwrap().push(share);
+    let result = experiment(&runs, &setting(&Method::ALL), Progress::new(&tell)).unwrap();
+    assert_eq!((result.runs, result.events), (9, 33));
+    assert_eq!(*told.lock().unwrap(), [1.0 / 16.0; 16]);
     for method in &result.methods {
         assert_eq!(method.scores.iter().flatten().count(), 2, "{method:?}");
         assert!(method.epd.unwrap().mean > 0.5);
@@ -58,7 +60,7 @@ fn every_method_is_scored_in_every_repetition() {
             .mean
     };
     assert!(error(Method::Hem) > error(Method::Lgl));
-    let few = experiment(&runs[..4], &setting(&Method::ALL), &|| {});
+    let few = experiment(&runs[..4], &setting(&Method::ALL), Progress::default());
     assert!(
         few.unwrap_err()
             .to_string()
@@ -78,7 +80,7 @@ fn the_default_beats_labels_and_behaviour_alone() {
         references: 5,
         ..setting(&[Method::Lgl, Method::Bc, Method::Default])
     };
-    let result = experiment(&runs, &setting, &|| {}).unwrap();
+    let result = experiment(&runs, &setting, Progress::default()).unwrap();
     let means = |at: usize| {
         let method = &result.methods[at];
         [method.epd, method.hidden_error_by_event].map(|e| e.unwrap().mean)
@@ -93,7 +95,12 @@ fn the_default_beats_labels_and_behaviour_alone() {
 fn labels_that_no_two_runs_share_leave_lgl_nothing() {
     let runs = runs(Shape::Guided, 6);
     let runs: Vec<&XuTable> = runs.iter().collect();
-    let result = experiment(&runs, &setting(&[Method::Lgl, Method::Joint]), &|| {}).unwrap();
+    let result = experiment(
+        &runs,
+        &setting(&[Method::Lgl, Method::Joint]),
+        Progress::default(),
+    )
+    .unwrap();
     let matched = |at: usize| result.methods[at].matched.map_or(0.0, |m| m.mean);
     assert!(
         matched(0) < 0.7 && matched(1) > 0.7,

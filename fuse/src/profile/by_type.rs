@@ -10,11 +10,11 @@ mod pieces;
 pub use pieces::{PieceError, Pieces, need};
 
 use super::{Combiner, Profile, Strategy};
-use crate::Told;
 use crate::combine::{BcError, list_unmatched};
 use crate::run::{NONE, RunReader};
 use crate::summary::{Matching, Summary, TableSums};
 use crate::table::{COUNT, ROW, Site, XuTable};
+use ompfuse_progress::Progress;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -34,8 +34,13 @@ pub struct Scanned {
 
 impl Scanned {
     /// Of a run, which needs about `memory` bytes. `name`: what the user calls it.
-    pub fn of_run(name: &str, reader: &mut RunReader<'_>, memory: u64, told: Told<'_>) -> Scanned {
-        let summary = Summary::of_parts(name, reader, memory, told);
+    pub fn of_run(
+        name: &str,
+        reader: &mut RunReader<'_>,
+        memory: u64,
+        progress: Progress<'_>,
+    ) -> Scanned {
+        let summary = Summary::of_parts(name, reader, memory, progress);
         let empty = reader.read(&|_, _| false).run.xus;
         let mut types = BTreeMap::new();
         for place in reader.places().iter().filter(|p| p.xus > 0) {

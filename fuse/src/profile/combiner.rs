@@ -1,12 +1,12 @@
 //! Several profiles become one.
 
 use super::{Profile, Strategy};
-use crate::Told;
 use crate::combine::{
-    BcError, CellOrder, Combined, JointJoin, LglJoin, Unmatched, combine_bc_told, combine_ctc,
+    BcError, CellOrder, Combined, JointJoin, LglJoin, Unmatched, combine_bc_watched, combine_ctc,
 };
 use crate::summary::{Matching, Summary};
 use crate::table::XuTable;
+use ompfuse_progress::Progress;
 
 /// Combines profiles, one after the other.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Combiner {
     /// # Errors
     /// [`BcError`] if the strategy is BC and the runs don't share events as it needs.
     pub fn finish(self) -> Result<Option<Profile>, BcError> {
-        self.finish_told(&|_| ())
+        self.finish_watched(Progress::default())
     }
 
     /// Which share of its time a strategy takes when it has everything.
@@ -116,7 +116,7 @@ impl Combiner {
     ///
     /// # Errors
     /// As [`Combiner::finish`].
-    pub fn finish_told(self, told: Told<'_>) -> Result<Option<Profile>, BcError> {
+    pub fn finish_watched(self, progress: Progress<'_>) -> Result<Option<Profile>, BcError> {
         let Some(State {
             mut summary,
             run_base,
@@ -137,9 +137,11 @@ impl Combiner {
             Tables::All(tables) => {
                 let runs: Vec<&XuTable> = tables.iter().collect();
                 match self.strategy {
-                    Strategy::Bc(relax) => combine_bc_told(&runs, relax, CellOrder::Label, told)?,
+                    Strategy::Bc(relax) => {
+                        combine_bc_watched(&runs, relax, CellOrder::Label, progress)?
+                    }
                     Strategy::BcUnlabelled { relax, seed } => {
-                        combine_bc_told(&runs, relax, CellOrder::Shuffled(seed), told)?
+                        combine_bc_watched(&runs, relax, CellOrder::Shuffled(seed), progress)?
                     }
                     _ => combine_ctc(&runs),
                 }

@@ -31,7 +31,7 @@ pub(crate) use read::ProfileRows;
 pub use write::ProfileWriter;
 
 use super::Profile;
-use crate::Told;
+use ompfuse_progress::Progress;
 
 /// Longer labels are not written as text, only as hash: the label of the last task in a chain of a hundred thousand would
 /// be megabytes, in every row.
@@ -107,20 +107,20 @@ impl Profile {
     /// # Errors
     /// [`ProfileError`] if the columns don't have equal lengths.
     pub fn to_parquet(&self) -> Result<Vec<u8>, ProfileError> {
-        self.to_parquet_told(&|_| ())
+        self.to_parquet_watched(Progress::default())
     }
 
     /// As [`Profile::to_parquet`], for somebody who waits.
     ///
     /// # Errors
     /// As [`Profile::to_parquet`].
-    pub fn to_parquet_told(&self, told: Told<'_>) -> Result<Vec<u8>, ProfileError> {
+    pub fn to_parquet_watched(&self, progress: Progress<'_>) -> Result<Vec<u8>, ProfileError> {
         if self.is_in_label_order() {
-            write::to_parquet(self, told)
+            write::to_parquet(self, progress)
         } else {
             let ordered = self.in_label_order();
-            told(OF_ORDER);
-            write::to_parquet(&ordered, &|share| told((1.0 - OF_ORDER) * share))
+            progress.advance(OF_ORDER);
+            write::to_parquet(&ordered, progress.part(1.0 - OF_ORDER))
         }
     }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::summary::RegionStat;
 use crate::testing::{BEGIN, listing, listing_threads};
 use ompfuse_format::Construct;
+use ompfuse_progress::Progress;
 
 fn profile(name: &str, events: &[&str], swap: bool) -> Profile {
     Profile::of_run(name, listing(events, swap).read())
@@ -31,6 +32,7 @@ fn one_input_is_handed_back() {
 fn who_waits_is_told_of_everything() {
     let told = std::sync::Mutex::new(vec![]);
     let tell = |share: f64| told.lock().unwrap().push(share);
+    let progress = Progress::new(&tell);
     let assert_whole = |what: &str, whole: f64| {
         let shares = std::mem::take(&mut *told.lock().unwrap());
         let sum: f64 = shares.iter().sum();
@@ -38,22 +40,22 @@ fn who_waits_is_told_of_everything() {
         assert!((sum - whole).abs() < 1e-9, "{what}: {shares:?}");
     };
     let fake = listing(&["cycles"], false);
-    let run = fake.with_files(|files| Run::read_told(files, &tell));
+    let run = fake.with_files(|files| Run::read_watched(files, progress));
     assert_eq!(run.xus, fake.read().xus);
     assert_whole("read", 1.0);
-    let bytes = combined().to_parquet_told(&tell).unwrap();
+    let bytes = combined().to_parquet_watched(progress).unwrap();
     assert_eq!(bytes, combined().to_parquet().unwrap());
     assert_whole("in label order", 1.0);
     let (one, other) = (
         profile("a", &["cycles"], false),
         profile("b", &["cycles", "b"], false),
     );
-    one.to_parquet_told(&tell).unwrap();
+    one.to_parquet_watched(progress).unwrap();
     assert_whole("to be ordered", 1.0);
     let mut combiner = Combiner::new(Strategy::Bc(crate::Relax::Halve));
     let inputs = [&one, &other, &other];
     inputs.iter().for_each(|&input| combiner.add(input.clone()));
-    combiner.finish_told(&tell).unwrap();
+    combiner.finish_watched(progress).unwrap();
     // But for the result, which is put together then.
     assert_whole("bc", 2.0 / 3.0);
 }

@@ -8,10 +8,10 @@ use super::shared;
 use super::survey::{Surveyed, entry};
 use super::units::{Units, Whose};
 use crate::label::{LabelId, Labels};
-use crate::summary::Waiting;
 use crate::table::XuTable;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record, Records, Step};
+use ompfuse_progress::Progress;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ pub struct InParts(pub(crate) Vec<Vec<u64>>);
 
 impl<'a> Chunks<'a> {
     /// Reads what all pieces need. `in_parts`: as a first reading has found it ([`crate::Summary::streamed`]).
-    pub fn new(files: &RunFiles<'a>, in_parts: &InParts, waiting: &Waiting<'_>) -> Chunks<'a> {
-        let mut reader = RunReader::for_pieces(files, waiting);
+    pub fn new(files: &RunFiles<'a>, in_parts: &InParts, progress: Progress<'_>) -> Chunks<'a> {
+        let mut reader = RunReader::for_pieces(files, progress);
         let columns = shared::with_times(&reader.counted, &reader.shared);
         let labels = Arc::new(std::mem::take(&mut reader.labels));
         let of_process = |nodes: &Vec<u64>| nodes.iter().map(|&n| (n, None)).collect();

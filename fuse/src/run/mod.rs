@@ -36,6 +36,7 @@ use crate::label::LabelId;
 use crate::table::{EventColumn, Site, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::run::{ProbeCount, RunHeader};
+use ompfuse_progress::Progress;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -307,12 +308,12 @@ pub struct Run {
 impl Run {
     /// Makes the tables. Never fails: what can't be read is in [`Run::health`].
     pub fn read(files: &RunFiles<'_>) -> Run {
-        read::read(files, &|_| ())
+        read::read(files, Progress::default())
     }
 
     /// As [`Run::read`], for somebody who waits.
-    pub fn read_told(files: &RunFiles<'_>, told: crate::Told<'_>) -> Run {
-        read::read(files, told)
+    pub fn read_watched(files: &RunFiles<'_>, progress: Progress<'_>) -> Run {
+        read::read(files, progress)
     }
 
     /// The label of a node, if its chain of parents is whole.

@@ -23,13 +23,12 @@ use super::{
     CountAccount, EventInfo, IntervalTable, LeftBehind, LeftOut, ProcessInfo, Run, ThreadAccount,
     Within, shared,
 };
-use crate::Told;
 use crate::label::Labels;
-use crate::summary::Waiting;
 use crate::table::{ProcessId, Site, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{NO_SITE, TeamPlace, ThreadFile, USER_MODULE, split_site};
 use ompfuse_format::run::{Exit, RunHeader};
+use ompfuse_progress::Progress;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -104,21 +103,15 @@ pub struct RunPart {
 impl<'a> RunReader<'a> {
     /// Reads what is needed to read it in parts.
     pub fn new(files: &RunFiles<'a>) -> RunReader<'a> {
-        RunReader::keeping(files, Keep::Inner, &|_| (), &|| ())
+        RunReader::keeping(files, Keep::Inner, Progress::default())
     }
 
     /// The same, for somebody who waits.
-    pub(super) fn for_pieces(files: &RunFiles<'a>, waiting: &Waiting<'_>) -> RunReader<'a> {
-        let told = |share| (waiting.told)(share / OF_SURVEY);
-        RunReader::keeping(files, Keep::Inner, &told, waiting.release)
+    pub(super) fn for_pieces(files: &RunFiles<'a>, progress: Progress<'_>) -> RunReader<'a> {
+        RunReader::keeping(files, Keep::Inner, progress)
     }
 
-    fn keeping(
-        files: &RunFiles<'a>,
-        keep: Keep,
-        told: Told<'_>,
-        release: &(dyn Fn() + Sync),
-    ) -> RunReader<'a> {
+    fn keeping(files: &RunFiles<'a>, keep: Keep, progress: Progress<'_>) -> RunReader<'a> {
         let mut health = Health::default();
         let processes = in_order(files);
         let all = processes.iter().flat_map(|p| &p.threads);
@@ -128,8 +121,8 @@ impl<'a> RunReader<'a> {
             .iter()
             .map(|p| {
                 survey::threads(p, keep, &mut health, &|read| {
-                    told(OF_SURVEY * read as f64 / bytes as f64);
-                    release();
+                    progress.steps(read, bytes);
+                    progress.release();
                 })
             })
             .collect();
@@ -509,13 +502,13 @@ impl<'a> RunReader<'a> {
 const OF_SURVEY: f64 = 0.3;
 const OF_ROWS: f64 = 0.6;
 
-pub(super) fn read(files: &RunFiles<'_>, told: Told<'_>) -> Run {
-    let mut reader = RunReader::keeping(files, Keep::All, told, &|| ());
+pub(super) fn read(files: &RunFiles<'_>, progress: Progress<'_>) -> Run {
+    let mut reader = RunReader::keeping(files, Keep::All, progress.part(OF_SURVEY));
     let of_place = |p: AtPlace| p.xus + p.intervals;
     let records: usize = reader.places().into_iter().map(of_place).sum();
     let nodes = std::mem::take(&mut reader.nodes);
     let labels = std::mem::take(&mut reader.labels);
-    told(1.0 - OF_SURVEY - OF_ROWS);
-    let read = |n: usize| told(OF_ROWS * n as f64 / records.max(n) as f64);
+    progress.advance(1.0 - OF_SURVEY - OF_ROWS);
+    let read = |n: usize| progress.part(OF_ROWS).steps(n, records.max(n));
     reader.rows(nodes, labels, None, &read).run
 }

@@ -9,6 +9,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::{Mechanism, Outcome, without_addresses};
+use ompfuse_progress::Progress;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 impl Summary {
@@ -27,7 +28,7 @@ impl Summary {
         name: &str,
         reader: &mut RunReader<'_>,
         memory: u64,
-        told: crate::Told<'_>,
+        progress: Progress<'_>,
     ) -> Summary {
         let is_frame = |c: Construct| c.is_fork() || c.is_part() || c == Construct::Program;
         let mut frame = reader.read(&|_, construct| is_frame(construct)).run;
@@ -51,7 +52,7 @@ impl Summary {
             // Of other places than those before, and in order.
             let rows = |p: &AtPlace| p.xus + p.intervals;
             let share = |places: &[AtPlace]| places.iter().map(rows).sum::<usize>() as f64;
-            told(share(these) / share(&places).max(1.0));
+            progress.advance(share(these) / share(&places).max(1.0));
             stats.extend(regions(&part, &events, &instances));
             instances.add(&part);
             xus += part.xus.len() as u64;

@@ -1,8 +1,9 @@
 //! What every made-up run is held to: read in parts it is the same run.
 
 use crate::run::{Chunks, InParts, Run, RunFiles, RunReader};
-use crate::summary::{Summary, Waiting};
+use crate::summary::Summary;
 use crate::table::XuTable;
+use ompfuse_progress::Progress;
 
 /// Everything about each XU beside its position.
 fn rows(run: &Run) -> Vec<String> {
@@ -37,13 +38,8 @@ fn unit(xus: &XuTable, row: usize) -> String {
     )
 }
 
-const NOBODY: Waiting<'_> = Waiting {
-    told: &|_| (),
-    release: &|| (),
-};
-
 fn streamed(files: &RunFiles<'_>) -> Option<(Summary, InParts)> {
-    Summary::streamed("r", files, &NOBODY)
+    Summary::streamed("r", files, Progress::default())
 }
 
 /// Pieces of any size have all units, once each.
@@ -55,7 +51,7 @@ fn chunks_agree(files: &RunFiles<'_>, in_parts: &InParts, run: &Run) {
     };
     let whole = in_order(&run.xus);
     for size in [1, 3, 1 << 20] {
-        let mut chunks = Chunks::new(files, in_parts, &NOBODY);
+        let mut chunks = Chunks::new(files, in_parts, Progress::default());
         let mut all = vec![];
         while let Some(piece) = chunks.read(size) {
             all.extend(in_order(&piece));
@@ -70,7 +66,7 @@ fn chunks_agree(files: &RunFiles<'_>, in_parts: &InParts, run: &Run) {
 pub(super) fn read_all(files: &RunFiles<'_>) {
     let mut reader = RunReader::new(files);
     for memory in [0, 20_000, u64::MAX] {
-        Summary::of_parts("r", &mut reader, memory, &|_| ());
+        Summary::of_parts("r", &mut reader, memory, Progress::default());
     }
     for place in reader.places() {
         reader.read(&|site, construct| site == place.site && construct.is_xu());
@@ -84,7 +80,7 @@ pub(super) fn agree(files: &RunFiles<'_>, run: &Run) {
     let mut reader = RunReader::new(files);
     let whole = Summary::of_run("r", run);
     for memory in [0, 20_000, u64::MAX] {
-        let parts = Summary::of_parts("r", &mut reader, memory, &|_| ());
+        let parts = Summary::of_parts("r", &mut reader, memory, Progress::default());
         assert_eq!(parts, whole, "parts of {memory} bytes");
     }
     let (summary, in_parts) = streamed(files).expect("in order of time");

@@ -55,7 +55,6 @@ pub use error::ScanError;
 
 use crate::debug::DebugFiles;
 use crate::model::{LinkVa, Relay, Scan, Window};
-use crate::progress::Progress;
 use clock::Clock;
 use dynamic::{Dynamic, Symbol};
 use entries::Entries;
@@ -67,6 +66,7 @@ use object::elf;
 use ompfuse_format::abi::OWN_FUNCTIONS;
 use ompfuse_format::site::{BinaryInfo, SelfDescription};
 use ompfuse_patterns::{is_runtime_library, is_runtime_symbol};
+use ompfuse_progress::Progress;
 use release::Release;
 use rules::Rules;
 use rustc_hash::FxHashMap;

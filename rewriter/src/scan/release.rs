@@ -1,6 +1,6 @@
 //! Giving memory back while a file is read: the pages of a mapped file count as memory for as long as they are there.
 
-use crate::progress::Progress;
+use ompfuse_progress::Progress;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// So many bytes are read before memory is given back.

@@ -50,8 +50,8 @@ pub(super) fn run(args: &MaskArgs, runs: &[&XuTable], all: &super::Args) -> Resu
         methods,
     };
     let result = {
-        let bar = progress::bar("evaluating", setting.repetitions * setting.methods.len());
-        experiment::experiment(runs, &setting, &|| bar.step())
+        let bar = progress::whole("evaluating");
+        experiment::experiment(runs, &setting, bar.progress())
             .context("cannot compare the strategies")?
     };
     if let Some(path) = &all.html {

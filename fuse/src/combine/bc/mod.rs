@@ -11,10 +11,10 @@ mod tests;
 
 use super::tally::Tally;
 use super::{Combined, Reason};
-use crate::Told;
 use crate::label::{LabelId, Labels, PrefixOrder};
 use crate::table::{EventColumn, Site, XuTable, gather};
 use grid::{Columns, Level, match_type};
+use ompfuse_progress::Progress;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -69,17 +69,17 @@ pub(crate) struct StepTrace {
 /// # Errors
 /// [`BcError::NoOverlap`] if a run has no event in common with those before it.
 pub fn combine_bc(runs: &[&XuTable], relax: Relax, order: CellOrder) -> Result<Combined, BcError> {
-    combine_bc_told(runs, relax, order, &|_| ())
+    combine_bc_watched(runs, relax, order, Progress::default())
 }
 
 /// As [`combine_bc`], for somebody who waits.
-pub(crate) fn combine_bc_told(
+pub(crate) fn combine_bc_watched(
     runs: &[&XuTable],
     relax: Relax,
     order: CellOrder,
-    told: Told<'_>,
+    progress: Progress<'_>,
 ) -> Result<Combined, BcError> {
-    combine_traced(runs, relax, order, told).map(|(combined, _)| combined)
+    combine_traced(runs, relax, order, progress).map(|(combined, _)| combined)
 }
 
 /// As [`combine_bc`], with every step's levels.
@@ -87,7 +87,7 @@ pub(crate) fn combine_traced(
     runs: &[&XuTable],
     relax: Relax,
     order: CellOrder,
-    told: Told<'_>,
+    progress: Progress<'_>,
 ) -> Result<(Combined, Vec<StepTrace>), BcError> {
     let Some(&first) = runs.first() else {
         return Ok((super::combine_lgl(runs), vec![]));
@@ -96,7 +96,7 @@ pub(crate) fn combine_traced(
     let mut traces = vec![];
     for (at, cur) in runs.iter().enumerate().skip(1) {
         traces.push(chain.add(&runs[..at], cur, relax, order)?);
-        told(1.0 / runs.len() as f64);
+        progress.steps(1, runs.len());
     }
     Ok((chain.finish(runs), traces))
 }

@@ -106,7 +106,7 @@ fn fifteen_runs_give_the_golden_profiles() {
                 .build()
                 .unwrap();
             let (combined, traces) = pool
-                .install(|| combine_traced(&runs, relax, order, &|_| ()))
+                .install(|| combine_traced(&runs, relax, order, Progress::default()))
                 .unwrap();
             let found = text(&combined);
             assert_eq!(found.len(), expected.len(), "{name}");

@@ -4,7 +4,6 @@ use super::{
     LABEL_LIMIT, ORIGIN_PREFIX, Profile, ProfileError, SOURCE_PREFIX, SUMMARY_KEY, VERSION,
     VERSION_KEY, column_name,
 };
-use crate::Told;
 use crate::label::write_text;
 use crate::names::readable;
 use crate::table::Site;
@@ -17,6 +16,7 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{Field, Schema};
 use ompfuse_format::Construct;
+use ompfuse_progress::Progress;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -32,10 +32,13 @@ use std::sync::Arc;
 /// What making the columns takes of the time; they are encoded then.
 const OF_COLUMNS: f64 = 0.3;
 
-pub(super) fn to_parquet(profile: &Profile, told: Told<'_>) -> Result<Vec<u8>, ProfileError> {
+pub(super) fn to_parquet(
+    profile: &Profile,
+    progress: Progress<'_>,
+) -> Result<Vec<u8>, ProfileError> {
     let mut bytes = Vec::new();
     let mut writer = ProfileWriter::new(&mut bytes);
-    writer.write_told(profile, told)?;
+    writer.write_watched(profile, progress)?;
     writer.finish(&profile.summary)?;
     Ok(bytes)
 }
@@ -72,12 +75,16 @@ impl<W: Write + Send> ProfileWriter<W> {
     /// # Errors
     /// [`ProfileError`] if the columns don't have equal lengths or can't be written.
     pub fn write(&mut self, piece: &Profile) -> Result<(), ProfileError> {
-        self.write_told(piece, &|_| ())
+        self.write_watched(piece, Progress::default())
     }
 
-    fn write_told(&mut self, piece: &Profile, told: Told<'_>) -> Result<(), ProfileError> {
+    fn write_watched(
+        &mut self,
+        piece: &Profile,
+        progress: Progress<'_>,
+    ) -> Result<(), ProfileError> {
         let columns = columns(piece)?;
-        told(OF_COLUMNS);
+        progress.advance(OF_COLUMNS);
         let fields: Vec<Field> = columns
             .iter()
             .map(|(name, array, nullable)| Field::new(name, array.data_type().clone(), *nullable))
@@ -91,7 +98,7 @@ impl<W: Write + Send> ProfileWriter<W> {
             self.state = State::Open(Box::new(Open::new(into, &schema, piece)?));
         }
         match &mut self.state {
-            State::Open(open) if !piece.xus.is_empty() => open.write(arrays, told),
+            State::Open(open) if !piece.xus.is_empty() => open.write(arrays, progress),
             _ => Ok(()),
         }
     }
@@ -147,7 +154,7 @@ impl<W: Write + Send> Open<W> {
     }
 
     /// A row group, its columns encoded in parallel: each of ours is one leaf.
-    fn write(&mut self, arrays: Vec<ArrayRef>, told: Told<'_>) -> Result<(), ProfileError> {
+    fn write(&mut self, arrays: Vec<ArrayRef>, progress: Progress<'_>) -> Result<(), ProfileError> {
         let each = (1.0 - OF_COLUMNS) / arrays.len() as f64;
         let encoders = self.columns.create_column_writers(self.groups)?;
         let chunks: Vec<_> = encoders
@@ -157,7 +164,7 @@ impl<W: Write + Send> Open<W> {
                 for leaf in compute_leaves(field, &array)? {
                     encoder.write(&leaf)?;
                 }
-                told(each);
+                progress.advance(each);
                 encoder.close()
             })
             .collect::<Result<_, ParquetError>>()?;

@@ -18,16 +18,9 @@ use super::parallel::{Executions, in_order};
 use crate::run::streaming::Streaming;
 use crate::run::{InParts, NONE, RunFiles};
 use coverage::Coverage;
+use ompfuse_progress::Progress;
 use process::{Collected, Collector};
 use std::collections::BTreeMap;
-
-/// Who waits for a summary.
-pub struct Waiting<'w> {
-    /// Is told which further shares are done.
-    pub told: crate::Told<'w>,
-    /// Is called when much was read that isn't read again.
-    pub release: &'w (dyn Fn() + Sync),
-}
 
 impl Summary {
     /// As [`Summary::of_run`], of a run's files, and the units that have several parts. `None`: its records are in no order of time.
@@ -35,14 +28,14 @@ impl Summary {
     pub fn streamed(
         name: &str,
         files: &RunFiles<'_>,
-        waiting: &Waiting<'_>,
+        progress: Progress<'_>,
     ) -> Option<(Summary, InParts)> {
         let mut streaming = Streaming::new(files);
         let all: usize = streaming.processes.iter().map(|p| p.bytes).sum();
         let columns = streaming.columns();
         let mut collected: Vec<Collected> = vec![];
         for process in &mut streaming.processes {
-            collected.push(Collector::collect(process, columns, all, waiting)?);
+            collected.push(Collector::collect(process, columns, all, progress)?);
         }
         let in_parts = collected
             .iter_mut()

@@ -5,16 +5,16 @@ use std::collections::{HashMap, HashSet};
 
 /// A node or an interval of a thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Waiting<'a> {
+pub(super) enum Late<'a> {
     Node(usize, Node),
     Interval(usize, Interval<'a>),
 }
 
-impl Waiting<'_> {
+impl Late<'_> {
     fn parent(&self) -> u64 {
         match self {
-            Waiting::Node(_, node) => node.parent,
-            Waiting::Interval(_, interval) => interval.parent,
+            Late::Node(_, node) => node.parent,
+            Late::Interval(_, interval) => interval.parent,
         }
     }
 }
@@ -23,12 +23,12 @@ impl Waiting<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Pending<'a> {
     /// Most often it is one interval, whose node comes next.
-    one: Option<Waiting<'a>>,
-    more: HashMap<u64, Vec<Waiting<'a>>>,
+    one: Option<Late<'a>>,
+    more: HashMap<u64, Vec<Late<'a>>>,
 }
 
 impl<'a> Pending<'a> {
-    pub(super) fn push(&mut self, waiting: Waiting<'a>) {
+    pub(super) fn push(&mut self, waiting: Late<'a>) {
         if let Some(before) = self.one.replace(waiting) {
             self.more.entry(before.parent()).or_default().push(before);
         }
@@ -42,7 +42,7 @@ impl<'a> Pending<'a> {
 
     /// What waits for a node, in the order in which it came.
     #[inline]
-    pub(super) fn take(&mut self, node: u64) -> (Vec<Waiting<'a>>, Option<Waiting<'a>>) {
+    pub(super) fn take(&mut self, node: u64) -> (Vec<Late<'a>>, Option<Late<'a>>) {
         let more = match self.more.is_empty() {
             true => vec![],
             false => self.more.remove(&node).unwrap_or_default(),
@@ -56,9 +56,9 @@ impl<'a> Pending<'a> {
         if let Some(one) = self.one.take() {
             self.more.entry(one.parent()).or_default().push(one);
         }
-        let of = |w: &Waiting<'a>| match w {
-            Waiting::Node(_, node) => node.node,
-            Waiting::Interval(_, interval) => interval.node,
+        let of = |w: &Late<'a>| match w {
+            Late::Node(_, node) => node.node,
+            Late::Interval(_, interval) => interval.node,
         };
         let waits: HashSet<u64> = self.more.values().flatten().map(of).collect();
         let mut missing: Vec<u64> = self.more.keys().copied().collect();

@@ -4,7 +4,7 @@ use super::super::collect::length;
 use super::super::groups::Numbers;
 use super::super::parallel::Executions;
 use super::coverage::Coverage;
-use super::pending::{Pending, Waiting as Late};
+use super::pending::{Late, Pending};
 use super::regions::Regions;
 use super::sums::{At, Key, What, Whole};
 use crate::run::clock::Clock;
@@ -15,6 +15,7 @@ use crate::run::survey::entry;
 use crate::run::whereabouts::{Known, NodeMap, RegionId, Whereabouts};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Node, Record, Step};
+use ompfuse_progress::Progress;
 use std::collections::{BTreeMap, HashMap};
 
 /// Sums of a process.
@@ -99,13 +100,13 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         process: &'p mut StreamingProcess<'f, 'a>,
         columns: usize,
         all: usize,
-        waiting: &super::Waiting<'_>,
+        progress: Progress<'_>,
     ) -> Option<Collected> {
         let mut in_parts = HashMap::new();
         loop {
             process.begin();
             let mut collector = Collector::new(process, columns, std::mem::take(&mut in_parts));
-            collector.read(all, waiting);
+            collector.read(all, progress);
             collector.settle();
             let found = std::mem::take(&mut collector.units.found);
             if found.is_empty() {
@@ -147,7 +148,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         }
     }
 
-    fn read(&mut self, all: usize, waiting: &super::Waiting<'_>) {
+    fn read(&mut self, all: usize, progress: Progress<'_>) {
         let records: Vec<_> = (self.process.threads.iter())
             .map(|t| t.found.file.records())
             .collect();
@@ -163,8 +164,8 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
                 since = 0;
                 let now = merge.left();
                 if left - now >= STRETCH {
-                    (waiting.told)((left - now) as f64 / all as f64);
-                    (waiting.release)();
+                    progress.advance((left - now) as f64 / all as f64);
+                    progress.release();
                     left = now;
                 }
             }
@@ -172,8 +173,8 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
                 break;
             }
         }
-        (waiting.told)(left as f64 / all.max(1) as f64);
-        (waiting.release)();
+        progress.advance(left as f64 / all.max(1) as f64);
+        progress.release();
     }
 
     /// What waits for nodes that nobody has recorded belongs to nothing.

@@ -1,4 +1,8 @@
-//! How far a long piece of work is, for somebody who waits, and for who has the memory that it reads.
+//! How far a long piece of work is: for whoever waits for it, and for whoever holds the memory that it reads.
+//!
+//! A library takes a [`Progress`] and tells it of shares of its work. The command decides who sees them; the library knows no
+//! terminal and no clock.
+#![forbid(unsafe_code)]
 
 /// Is told which further shares of a piece of work are done. By default nobody asks, and nothing is counted.
 #[derive(Clone, Copy, Default)]
