@@ -1,7 +1,7 @@
 //! Which events are counted together, in how many runs.
 
-use crate::commands::combine::Strategy;
 use crate::progress::{self, Whole};
+use crate::strategy::Strategy;
 use crate::{counters, load};
 use anyhow::Result;
 use clap::ValueEnum;

@@ -27,6 +27,7 @@ mod run_dir;
 mod running;
 mod select;
 mod simulate;
+mod strategy;
 mod watching;
 
 use clap::Parser;

@@ -12,7 +12,6 @@ mod window;
 pub(crate) use countable::{Countable, countable, countable_elsewhere};
 pub(crate) use meeting::ranks_in;
 
-use crate::commands::combine::Strategy;
 use crate::event_sets::SetArgs;
 use crate::launch;
 use crate::output::{self, note, remark};
@@ -21,6 +20,7 @@ use crate::run_dir::{self, Output, OutputParser, Program};
 use crate::running::Reload;
 use crate::select::SelectArgs;
 use crate::simulate::{self, SimulateArgs};
+use crate::strategy::Strategy;
 use crate::{input, memory, progress};
 use anyhow::{Context, Result, bail};
 use job::Job;

@@ -2,9 +2,9 @@
 
 use crate::load::{self, Source, by_type, pieces};
 use crate::newest::or_newest;
+use crate::strategy::{RELAX, Relax, SEED, Strategy};
 use crate::{atomic, memory, output, progress};
 use anyhow::{Context, Result, bail};
-use clap::ValueEnum;
 use ompfuse_fuse::{Profile, ProfileWriter, Reason, Summary};
 use ompfuse_progress::Progress;
 use serde::Serialize;
@@ -36,68 +36,6 @@ pub(crate) struct Args {
     output: Option<PathBuf>,
     #[command(flatten)]
     format: output::FormatArg,
-}
-
-/// Defaults of `--relax` and `--seed`.
-const RELAX: Relax = Relax::Halve;
-const SEED: u64 = 1;
-
-/// The strategies of the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Strategy {
-    /// As lgl; as joint where some run counts new events beside some that runs before it have. Of three or more inputs with the
-    /// first one's events the most typical one gives the times and these counts
-    Default,
-    /// By label
-    Lgl,
-    /// By label and behaviour together: runs share events with the first
-    Joint,
-    /// By behaviour: runs in a chain, each shares events with those before it
-    Bc,
-    /// As bc, without labels
-    BcUnlabelled,
-    /// By type and time
-    Ctc,
-    /// One run whose event sets took turns (record --rotate): each set's k-th instance of a region with the k-th ones of the
-    /// other sets; the run of an event is its set
-    Instances,
-}
-
-/// See [`ompfuse_fuse::Relax`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Relax {
-    /// As published: by the distance of the nearest occupied cells; its time can grow with the square of a type's XUs
-    Paper,
-    /// By the smallest distance of any two execution units
-    Nn,
-    /// Half as many divisions; the fastest
-    Halve,
-}
-
-impl Strategy {
-    /// `None`: the inputs' events decide.
-    fn with(self, relax: Relax, seed: u64) -> Option<ompfuse_fuse::Strategy> {
-        let relax = match relax {
-            Relax::Paper => ompfuse_fuse::Relax::Paper,
-            Relax::Nn => ompfuse_fuse::Relax::Nn,
-            Relax::Halve => ompfuse_fuse::Relax::Halve,
-        };
-        Some(match self {
-            Strategy::Default => return None,
-            Strategy::Lgl | Strategy::Instances => ompfuse_fuse::Strategy::Lgl,
-            Strategy::Joint => ompfuse_fuse::Strategy::Joint,
-            Strategy::Ctc => ompfuse_fuse::Strategy::Ctc,
-            Strategy::Bc => ompfuse_fuse::Strategy::Bc(relax),
-            Strategy::BcUnlabelled => ompfuse_fuse::Strategy::BcUnlabelled { relax, seed },
-        })
-    }
-}
-
-impl Strategy {
-    /// With the other options' defaults.
-    pub(crate) fn plain(self) -> Option<ompfuse_fuse::Strategy> {
-        self.with(RELAX, SEED)
-    }
 }
 
 #[derive(Serialize)]

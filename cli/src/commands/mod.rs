@@ -1,6 +1,6 @@
-//! The commands, one module each.
+//! The commands, one module each. They are private: nothing below may use them.
 
-pub(crate) mod combine;
+mod combine;
 mod completions;
 mod ctl;
 mod evaluate;
