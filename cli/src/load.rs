@@ -104,7 +104,7 @@ pub(crate) fn single(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 /// Says what is missing or broken in the runs that a profile was made from.
 pub(crate) fn tell_damage(summary: &Summary) {
     for run in &summary.runs {
-        for problem in run.health.losses() {
+        for problem in ompfuse_report::words::losses(&run.health) {
             note(format_args!("{}: {problem}", run.name));
         }
     }

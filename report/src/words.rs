@@ -2,6 +2,7 @@
 //!
 //! They are made of the values of a [`Report`](crate::Report); views put them where they belong.
 
+mod health;
 mod names;
 mod notes;
 mod overhead;
@@ -13,12 +14,15 @@ mod shell;
 pub mod units;
 mod unmatched;
 
+pub use health::losses;
+pub(crate) use health::problem;
 pub(crate) use names::{kind, location, place, what};
 pub use notes::notes;
 pub use overhead::incomplete;
 pub(crate) use overhead::starved;
 pub(crate) use probes::took;
 pub use probes::{command, most};
+pub(crate) use ranks::ended;
 pub use ranks::rank_ends;
 pub use regions::doubt;
 pub(crate) use regions::{doubted, in_part};

@@ -143,7 +143,7 @@ fn a_process_that_ends_between_constructs_misses_none() {
         health.problems.contains(&Problem::Unfinished { pid: 5 }),
         "{health:?}"
     );
-    assert!(health.losses().is_empty(), "{health:?}");
+    assert!(!health.problems.iter().any(Problem::is_loss), "{health:?}");
 }
 
 #[test]
@@ -160,18 +160,23 @@ fn broken_files_are_named_and_the_rest_is_used() {
         .push(("process-79.json".to_owned(), b"{".to_vec()));
     fake.files.push(("notes.txt".to_owned(), b"mine".to_vec()));
     let run = fake.read();
-    let texts: Vec<String> = run
-        .health
-        .problems
-        .iter()
-        .map(ToString::to_string)
-        .collect();
+    let malformed = |file: &str, error: &str| Problem::Malformed {
+        file: file.to_owned(),
+        error: error.to_owned(),
+    };
+    let process = Problem::NoProcess {
+        file: "78-0.rec".to_owned(),
+        process: "78".to_owned(),
+    };
     assert_eq!(
-        texts,
+        run.health.problems,
         [
-            "process-79.json: EOF while parsing an object at line 1 column 1",
-            "78-0.rec: process 78 has no readable process-78.json, its records are left out",
-            "77-1.rec: not a record file of ompfuse",
+            malformed(
+                "process-79.json",
+                "EOF while parsing an object at line 1 column 1"
+            ),
+            process,
+            malformed("77-1.rec", "not a record file of ompfuse"),
         ]
     );
     assert_eq!(run.threads.len(), 1);
@@ -214,8 +219,8 @@ fn lost_records_are_counted() {
     fake.process(5, BEGIN, threads, true);
     let run = fake.read();
     assert_eq!((run.health.lost_records, run.threads[1].lost), (12, 12));
-    let threads = "process 5: a thread could not be recorded: what it executed is missing";
-    assert!(run.health.losses().contains(&threads.to_owned()));
+    let lost = Problem::ThreadsLost { pid: 5, threads: 1 };
+    assert!(run.health.problems.contains(&lost), "{:?}", run.health);
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
     let events: BTreeMap<String, u32> = counted.map(|e| (e.name.clone(), 1)).collect();
     let runs = &summary.runs;
     let damage = runs.iter().flat_map(|r| {
-        let losses = r.health.losses();
+        let losses = crate::words::losses(&r.health);
         let killed = matches!(
             r.exit,
             Some(ompfuse_format::run::Exit::Signal(_) | ompfuse_format::run::Exit::Unknown)

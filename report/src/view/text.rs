@@ -3,6 +3,7 @@
 mod bars;
 mod events;
 mod lines;
+mod missing;
 mod mutexes;
 mod parts;
 mod probes;
@@ -74,10 +75,10 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(parts::parts(report, options));
     sections.extend(sections::overheads(report, options));
     sections.extend(mutexes::mutexes(report, options));
-    sections.extend(sections::unmatched(report, options));
-    sections.extend(sections::missing_events(report, options));
-    sections.extend(sections::skipped(report, options));
-    sections.extend(sections::notes(report, options));
+    sections.extend(missing::unmatched(report, options));
+    sections.extend(missing::missing_events(report, options));
+    sections.extend(missing::skipped(report, options));
+    sections.extend(missing::notes(report, options));
     let mut text = sections.join("\n");
     debug_assert!(options.colour || !text.contains('\x1b'));
     if !text.ends_with('\n') {

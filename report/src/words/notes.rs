@@ -1,7 +1,7 @@
 //! What makes numbers less than complete or exact, as sentences.
 
-use super::ranks;
 use super::units::{count, percent, seconds};
+use super::{health, ranks};
 use crate::model::{Note, Report, UnattributedShare};
 use ompfuse_fuse::Health;
 
@@ -13,21 +13,19 @@ pub fn notes(report: &Report) -> Vec<String> {
         // What is told of several processes alike is one line, so all of a run's are looked at together.
         let same =
             |n: &&Note| run_of_health(n).is_some() && run_of_health(n) == run_of_health(first);
-        let health = rest.iter().take_while(same).count();
-        let (now, later) = rest.split_at(health.max(1));
+        let alike = rest.iter().take_while(same).count();
+        let (now, later) = rest.split_at(alike.max(1));
         rest = later;
         let run = match (report.runs.len() > 1, run(first)) {
             (true, Some(run)) => format!("run {run}: "),
             _ => String::new(),
         };
-        match health {
+        match alike {
             0 => lines.extend(one(first).map(|line| format!("{run}{line}"))),
-            _ => lines.extend(
-                of_health(now)
-                    .notes()
-                    .iter()
-                    .map(|line| format!("{run}{line}")),
-            ),
+            _ => {
+                let words = health::health(&of_health(now));
+                lines.extend(words.iter().map(|line| format!("{run}{line}")));
+            }
         }
     }
     lines

@@ -25,16 +25,25 @@ fn listed(numbers: &[u32]) -> String {
 pub(super) fn end(number: u32, state: RankState) -> Option<String> {
     match state {
         RankState::Ended(Exit::Code(0)) | RankState::Missing => None,
-        RankState::Ended(Exit::Code(code)) => {
-            Some(format!("rank {number} ended with status {code}"))
-        }
-        RankState::Ended(Exit::Signal(signal)) => {
-            Some(format!("rank {number} was ended by signal {signal}"))
-        }
-        RankState::Ended(Exit::Unknown) | RankState::Killed => Some(format!(
-            "rank {number}: the command that recorded it was killed"
-        )),
+        RankState::Ended(exit) => Some(match ended(exit) {
+            Some(ended) => format!("rank {number} {ended}"),
+            None => killed(number),
+        }),
+        RankState::Killed => Some(killed(number)),
         RankState::GoesOn => Some(format!("rank {number}: its end was not waited for")),
+    }
+}
+
+fn killed(number: u32) -> String {
+    format!("rank {number}: the command that recorded it was killed")
+}
+
+/// How a program ended, as what follows its name; `None` if nobody has seen it.
+pub(crate) fn ended(exit: Exit) -> Option<String> {
+    match exit {
+        Exit::Code(code) => Some(format!("ended with status {code}")),
+        Exit::Signal(signal) => Some(format!("was ended by signal {signal}")),
+        Exit::Unknown => None,
     }
 }
 

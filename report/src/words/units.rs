@@ -35,6 +35,16 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// A number of bytes with a fitting unit: `12 kB`, `3.4 GB`.
+pub fn bytes(bytes: u64) -> String {
+    let unit = |power: i32| bytes as f64 / 1e3f64.powi(power);
+    match bytes {
+        0..1_000_000 => format!("{:.0} kB", unit(1)),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", unit(2)),
+        _ => format!("{:.1} GB", unit(3)),
+    }
+}
+
 fn three_digits(value: f64) -> String {
     match value.abs() {
         a if a >= 99.95 => format!("{value:.0}"),
@@ -65,5 +75,7 @@ mod tests {
             .collect();
         assert_eq!(texts, ["0", "9999", "10.0 k", "123 k", "1.00 M", "1.10 T"]);
         assert_eq!(percent(0.12345), "12.3%");
+        let texts = [1_600, 1_250_000, 5_000_000_000].map(bytes);
+        assert_eq!(texts, ["2 kB", "1.2 MB", "5.0 GB"]);
     }
 }
