@@ -1,5 +1,6 @@
 //! The commands, one module each. They are private: nothing below may use them.
 
+mod baseline;
 mod combine;
 mod completions;
 mod ctl;
@@ -40,6 +41,7 @@ enum Command {
     Combine(combine::Args),
     Evaluate(evaluate::Args),
     Report(report::Args),
+    Baseline(baseline::Args),
     Export(export::Args),
     Watch(watch::Args),
     Ctl(ctl::Args),
@@ -63,6 +65,7 @@ impl Cli {
             Command::Record(args) => record::run(&args),
             Command::Combine(args) => combine::run(&args).map(done),
             Command::Evaluate(args) => evaluate::run(&args).map(done),
+            Command::Baseline(args) => baseline::run(&args).map(done),
             Command::Report(args) => report::run(&args).map(done),
             Command::Export(args) => export::run(&args).map(done),
             Command::Watch(args) => watch::run(&args).map(done),

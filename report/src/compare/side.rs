@@ -283,3 +283,69 @@ pub struct Side {
     /// Its regions, those with the most time first.
     pub regions: Vec<SideRegion>,
 }
+
+/// Parts of a path that a baseline keeps: enough to tell files of one name apart.
+const PATH_PARTS: usize = 3;
+
+impl Side {
+    /// Without what should not leave the house: host, arguments, the beginnings of absolute paths. Times have five digits.
+    #[must_use]
+    pub fn redacted(mut self) -> Side {
+        let end = |path: &str| -> String {
+            let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+            let kept = parts.len().saturating_sub(PATH_PARTS);
+            parts[kept..].join("/")
+        };
+        self.origin.host.clear();
+        self.origin.args.clear();
+        self.origin.name = self.origin.program.clone();
+        // Builds without an id are known by their paths.
+        let build = |build: &str| -> String {
+            match build.contains('/') {
+                true => super::gather::hash(build),
+                false => build.to_owned(),
+            }
+        };
+        for region in &mut self.regions {
+            let key = &mut region.key;
+            key.build = build(&key.build);
+            if let Some(file) = key.file.as_mut().filter(|f| f.starts_with('/')) {
+                *file = end(file);
+            }
+            region.share = rounded(region.share);
+            for quantile in &mut region.quantiles {
+                *quantile = rounded(f64::from(*quantile)) as f32;
+            }
+            region.values.values_mut().for_each(Sample::round);
+        }
+        self.total.values_mut().for_each(Sample::round);
+        self
+    }
+}
+
+/// To five significant digits.
+fn rounded(value: f64) -> f64 {
+    match value == 0.0 || !value.is_finite() {
+        true => value,
+        false => format!("{value:.4e}").parse().unwrap_or(value),
+    }
+}
+
+impl Sample {
+    /// Counts stay exact, measured times have five digits.
+    fn round(&mut self) {
+        match self {
+            Sample::Same(_, v) if v.fract() == 0.0 => {}
+            Sample::Same(_, v) => *v = rounded(*v),
+            // A mean logarithm's fifth decimal is a hundred thousandth of the value.
+            Sample::Log(_, mean, deviation) => {
+                *mean = (*mean * 1e6).round() / 1e6;
+                *deviation = rounded(*deviation);
+            }
+            Sample::Linear(_, mean, deviation, _) => {
+                *mean = rounded(*mean);
+                *deviation = rounded(*deviation);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The sides of a comparison: runs, folders of runs, profiles, baselines.
+
+use super::{PROFILE_NAME, name, read, runs};
+use crate::input;
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use flate2::read::GzDecoder;
+use ompfuse_fuse::{Profile, Summary, XuTable};
+use ompfuse_progress::Progress;
+use ompfuse_report::compare::gather::{Measured, measured};
+use ompfuse_report::compare::side::SIDE_VERSION;
+use ompfuse_report::compare::{Side, SideError, side_of};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// First bytes of a baseline.
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+
+/// The largest baseline that is read, unpacked: damaged files may claim anything.
+const LARGEST: u64 = 1 << 30;
+
+/// Is given each run of a side with its execution units.
+pub(crate) type EachRun<'a> = &'a mut dyn FnMut(&Summary, XuTable) -> Result<()>;
+
+/// What paths mean as one side: repetitions of one another, or one baseline. `what`: `A` or `B`, for messages.
+pub(crate) fn side(
+    what: &str,
+    paths: &[PathBuf],
+    each: EachRun<'_>,
+    progress: Progress<'_>,
+) -> Result<Side> {
+    if let [path] = paths
+        && let Some(side) = baseline(path)?
+    {
+        return Ok(side);
+    }
+    let sources = sources(paths)?;
+    let share = progress.part(1.0 / sources.len().max(1) as f64);
+    let mut found: Vec<Measured> = vec![];
+    for source in &sources {
+        found.push(source.measured(each, share)?);
+    }
+    let called: Vec<String> = paths.iter().map(|p| name(p)).collect();
+    side_of(&called.join(" "), &found).map_err(|error| told(what, &error))
+}
+
+/// One run, or a profile.
+enum Source {
+    Run(PathBuf),
+    Profile(PathBuf),
+}
+
+impl Source {
+    fn measured(&self, each: EachRun<'_>, progress: Progress<'_>) -> Result<Measured> {
+        let (path, summary, table) = match self {
+            Source::Run(path) => {
+                let run = read(path, progress)?;
+                let profile = Profile::of_run(&name(path), run);
+                (path, profile.summary, profile.xus)
+            }
+            Source::Profile(path) => {
+                let bytes = Bytes::from_owner(input::map(path)?);
+                let profile = Profile::from_parquet(bytes)
+                    .with_context(|| format!("cannot read {}", path.display()))?;
+                progress.advance(1.0);
+                (path, profile.summary, profile.xus)
+            }
+        };
+        let measured = measured(&name(path), &summary, Some(&table));
+        each(&summary, table)?;
+        Ok(measured)
+    }
+}
+
+fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
+    let mut sources = vec![];
+    for path in paths {
+        let profile = path.join(PROFILE_NAME);
+        if path.is_dir() {
+            match runs(path) {
+                Ok(runs) => sources.extend(runs.into_iter().map(Source::Run)),
+                // Its runs were removed, the profile was kept.
+                Err(_) if profile.is_file() => sources.push(Source::Profile(profile)),
+                Err(error) => return Err(error),
+            }
+            continue;
+        }
+        super::given::check(path)?;
+        ensure!(
+            baseline(path)?.is_none(),
+            "{} is a baseline, which is a side of its own; leave the other runs of this side out",
+            path.display()
+        );
+        sources.push(Source::Profile(path.clone()));
+    }
+    Ok(sources)
+}
+
+/// The baseline in a file; `None`: it is something else.
+fn baseline(path: &Path) -> Result<Option<Side>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let bytes = input::map(path)?;
+    if !bytes.starts_with(GZIP_MAGIC) {
+        return Ok(None);
+    }
+    let cannot = || format!("cannot read the baseline {}", path.display());
+    let mut text = vec![];
+    let mut unpacked = GzDecoder::new(&bytes[..]).take(LARGEST);
+    unpacked.read_to_end(&mut text).with_context(cannot)?;
+    let version = |text: &[u8]| -> Option<u64> {
+        let value: serde_json::Value = serde_json::from_slice(text).ok()?;
+        value.get("version")?.as_u64()
+    };
+    let side: Side = match serde_json::from_slice(&text) {
+        Ok(side) => side,
+        Err(error) => match version(&text) {
+            Some(version) if version > u64::from(SIDE_VERSION) => bail!(
+                "{}: it is of version {version}, this ompfuse reads versions up to {SIDE_VERSION}; make it again, or update",
+                cannot()
+            ),
+            _ => return Err(error).with_context(cannot),
+        },
+    };
+    Ok(Some(side))
+}
+
+fn told(what: &str, error: &SideError) -> anyhow::Error {
+    match error {
+        SideError::Empty => anyhow::anyhow!("side {what} has no run"),
+        SideError::Builds { one, other, module } => anyhow::anyhow!(
+            "the runs of side {what} are of different builds: {module} differs between {one} and {other}; compare these with \
+             `ompfuse diff {one} {other}`"
+        ),
+        SideError::Threads { one, other } => anyhow::anyhow!(
+            "the runs of side {what} had different numbers of threads: {one} and {other}; give each number as a side of its own"
+        ),
+    }
+}
