@@ -7,6 +7,7 @@
 
 pub mod diff;
 pub mod gather;
+pub mod matching;
 mod repeated;
 pub mod side;
 

@@ -1,0 +1,228 @@
+//! Which regions of two builds are the same construct of the source.
+//!
+//! From the most to the least certain sign: the address in the same build; file, line, construct and the order in the function
+//! (`source`); the units' places in the tree of regions, the parent, and behaviour (`tree`). What no sign tells apart is a group.
+//! Rather unmatched than wrong: where two answers are about as good there is none.
+
+mod align;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use super::diff::{Basis, Confidence, Matched};
+use super::side::{Quantity, Sample, Side, SideRegion};
+use std::collections::BTreeSet;
+
+/// What belongs together, and what doesn't.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matching<'a> {
+    /// Regions that belong together.
+    pub pairs: Vec<Matched<'a>>,
+    /// Regions of A without a partner.
+    pub only_a: Vec<&'a SideRegion>,
+    /// Regions of B without one.
+    pub only_b: Vec<&'a SideRegion>,
+}
+
+impl Matching<'_> {
+    /// Share of each side's time in regions that is matched; 1 where there is none.
+    pub fn share(&self) -> [f64; 2] {
+        let lost = |lone: &[&SideRegion]| lone.iter().map(|r| r.share).sum::<f64>();
+        [&self.only_a, &self.only_b].map(|lone| (1.0 - lost(lone)).clamp(0.0, 1.0))
+    }
+}
+
+/// Matches the regions of two sides.
+pub fn matched<'a>(a: &'a Side, b: &'a Side) -> Matching<'a> {
+    let mut work = Work::new(a, b);
+    work.same_build();
+    source::run(&mut work);
+    tree::run(&mut work);
+    work.finish()
+}
+
+/// Positions of regions that belong together.
+#[derive(Debug)]
+struct Found {
+    a: Vec<usize>,
+    b: Vec<usize>,
+    basis: Basis,
+    confidence: Confidence,
+    is_group: bool,
+}
+
+/// What is known so far.
+struct Work<'a> {
+    a: &'a Side,
+    b: &'a Side,
+    /// Position in `found` of each region's match.
+    of_a: Vec<Option<usize>>,
+    of_b: Vec<Option<usize>>,
+    found: Vec<Found>,
+    /// Whether both executed the same: then counts that differ tell regions apart.
+    is_same_input: bool,
+    /// File names of modules that both have.
+    shared_modules: BTreeSet<&'a str>,
+}
+
+impl<'a> Work<'a> {
+    fn new(a: &'a Side, b: &'a Side) -> Work<'a> {
+        let modules = |side: &'a Side| -> BTreeSet<&'a str> {
+            side.regions.iter().map(|r| r.key.module.as_str()).collect()
+        };
+        Work {
+            of_a: vec![None; a.regions.len()],
+            of_b: vec![None; b.regions.len()],
+            found: vec![],
+            is_same_input: a.origin.args_hash == b.origin.args_hash
+                && a.origin.team == b.origin.team,
+            shared_modules: modules(a).intersection(&modules(b)).copied().collect(),
+            a,
+            b,
+        }
+    }
+
+    fn pair(&mut self, a: usize, b: usize, basis: Basis, confidence: Confidence) {
+        self.many(vec![a], vec![b], basis, confidence, false);
+    }
+
+    fn many(
+        &mut self,
+        a: Vec<usize>,
+        b: Vec<usize>,
+        basis: Basis,
+        confidence: Confidence,
+        is_group: bool,
+    ) {
+        let at = Some(self.found.len());
+        a.iter().for_each(|&n| self.of_a[n] = at);
+        b.iter().for_each(|&n| self.of_b[n] = at);
+        self.found.push(Found {
+            a,
+            b,
+            basis,
+            confidence,
+            is_group,
+        });
+    }
+
+    fn free_a(&self) -> impl Iterator<Item = usize> {
+        (0..self.of_a.len()).filter(|&n| self.of_a[n].is_none())
+    }
+
+    fn free_b(&self) -> impl Iterator<Item = usize> {
+        (0..self.of_b.len()).filter(|&n| self.of_b[n].is_none())
+    }
+
+    /// The module where both sides have one of that name; builds of one program may be called differently.
+    fn module(&self, region: &'a SideRegion) -> Option<&'a str> {
+        let name = region.key.module.as_str();
+        self.shared_modules.contains(name).then_some(name)
+    }
+
+    /// Whether nothing that both regions' sources and behaviours tell speaks against them.
+    fn may_match(&self, a: &'a SideRegion, b: &'a SideRegion) -> bool {
+        a.key.construct == b.key.construct
+            && a.key.name == b.key.name
+            && self.module(a) == self.module(b)
+            && match (&a.key.function, &b.key.function) {
+                (Some(a), Some(b)) => a == b,
+                _ => true,
+            }
+    }
+
+    /// The same build has its regions where they were. What is not there on one side was not executed.
+    fn same_build(&mut self) {
+        let builds = |side: &'a Side| -> BTreeSet<&'a str> {
+            side.regions.iter().map(|r| r.key.build.as_str()).collect()
+        };
+        let shared: BTreeSet<&str> = builds(self.a)
+            .intersection(&builds(self.b))
+            .copied()
+            .collect();
+        let key =
+            |r: &'a SideRegion| (r.key.build.as_str(), r.key.construct, r.key.name.as_deref());
+        let mut known = std::collections::HashMap::new();
+        for (at, region) in self.b.regions.iter().enumerate() {
+            for address in &region.key.addresses {
+                known.insert((key(region), *address), at);
+            }
+            if region.key.addresses.is_empty() {
+                known.insert((key(region), ompfuse_format::site::HexAddress(0)), at);
+            }
+        }
+        for (at, region) in self.a.regions.iter().enumerate() {
+            let build = region.key.build.as_str();
+            // Regions that the user names have no build, and are known by that name.
+            let is_named = build.is_empty() && region.key.name.is_some();
+            if !shared.contains(build) || (build.is_empty() && !is_named) {
+                continue;
+            }
+            let none = [ompfuse_format::site::HexAddress(0)];
+            let addresses = match region.key.addresses.is_empty() {
+                true => &none[..],
+                false => &region.key.addresses,
+            };
+            let same = addresses.iter().find_map(|a| known.get(&(key(region), *a)));
+            if let Some(&other) = same.filter(|&&n| self.of_b[n].is_none()) {
+                self.pair(at, other, Basis::Address, Confidence::Certain);
+            }
+        }
+    }
+
+    /// Whether a region's build is on the other side too: then its address would have told.
+    fn is_settled(&self, a: &SideRegion, b: &SideRegion) -> bool {
+        let has =
+            |side: &Side, build: &str| !build.is_empty() && side.origin.modules.contains_key(build);
+        has(self.b, &a.key.build) || has(self.a, &b.key.build)
+    }
+
+    fn finish(self) -> Matching<'a> {
+        let (a, b) = (self.a, self.b);
+        let of = |side: &'a Side, list: &[usize]| -> Vec<&'a SideRegion> {
+            list.iter().map(|&n| &side.regions[n]).collect()
+        };
+        let pairs = self.found.iter().map(|found| Matched {
+            a: of(a, &found.a),
+            b: of(b, &found.b),
+            basis: found.basis,
+            confidence: found.confidence,
+            is_group: found.is_group,
+        });
+        let free_a: Vec<usize> = self.free_a().collect();
+        let free_b: Vec<usize> = self.free_b().collect();
+        Matching {
+            pairs: pairs.collect(),
+            only_a: of(a, &free_a),
+            only_b: of(b, &free_b),
+        }
+    }
+}
+
+/// A count that is the same in all runs of a side.
+fn constant(region: &SideRegion, quantity: &Quantity) -> Option<f64> {
+    match region.values.get(quantity) {
+        Some(Sample::Same(_, value)) => Some(*value),
+        _ => None,
+    }
+}
+
+/// How two regions' counts agree: `Some(true)` if they do, `None` if nothing is known.
+fn agree(a: &SideRegion, b: &SideRegion) -> Option<bool> {
+    let mut known = None;
+    for quantity in [Quantity::Executions, Quantity::Iterations] {
+        if let (Some(x), Some(y)) = (constant(a, &quantity), constant(b, &quantity)) {
+            if x != y {
+                return Some(false);
+            }
+            known = Some(true);
+        }
+    }
+    known
+}
+
+/// Whether the places of the units agree; `None` if they aren't known.
+fn places_agree(a: &SideRegion, b: &SideRegion) -> Option<bool> {
+    Some(a.places.as_ref()? == b.places.as_ref()?)
+}

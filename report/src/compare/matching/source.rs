@@ -1,0 +1,224 @@
+//! Matches by what the source says: file, function, construct, and the order of lines.
+//!
+//! Lines themselves are weak signs: compilers place a construct at its directive or at its statement, and a commit moves all that
+//! stands below it. So regions of one function and kind are aligned in their order, by behaviour; lines decide only where the source
+//! is unchanged.
+
+use super::align::align;
+use super::{SideRegion, Work, agree, places_agree};
+use crate::compare::diff::{Basis, Confidence};
+use ompfuse_format::Construct;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Lines between what two compilers say of one construct.
+const TOLERANCE: u32 = 3;
+/// The best alignment must be better than all others by this much.
+const MARGIN: f64 = 0.45;
+
+/// Regions of one file, kind, and function on each side.
+type Lists = BTreeMap<(usize, Construct, Option<String>, Option<String>), [Vec<usize>; 2]>;
+
+pub(super) fn run(work: &mut Work<'_>) {
+    let files = Files::of(work);
+    // With the function, where its name is on both sides; then whatever is left, by file and kind.
+    for with_function in [true, false] {
+        let functions = functions_of_both(work);
+        let mut lists: Lists = BTreeMap::new();
+        for (side, free) in [
+            (0, work.free_a().collect::<Vec<_>>()),
+            (1, work.free_b().collect()),
+        ] {
+            let regions = [&work.a.regions, &work.b.regions][side];
+            for at in free {
+                let region = &regions[at];
+                let (Some(file), Some(_)) = (files.id(side, region), region.key.line) else {
+                    continue;
+                };
+                let function = region.key.function.as_ref().filter(|_| with_function);
+                let function = function.filter(|f| functions.contains(*f)).cloned();
+                if with_function && function.is_none() {
+                    continue;
+                }
+                let key = (
+                    file,
+                    region.key.construct,
+                    function,
+                    region.key.name.clone(),
+                );
+                lists.entry(key).or_default()[side].push(at);
+            }
+        }
+        for ((file, ..), [a, b]) in lists {
+            if !a.is_empty() && !b.is_empty() {
+                align_lists(work, files.unchanged.contains(&file), a, b);
+            }
+        }
+    }
+}
+
+/// Functions that both sides name.
+fn functions_of_both(work: &Work<'_>) -> BTreeSet<String> {
+    let of = |regions: &[SideRegion]| -> BTreeSet<String> {
+        regions
+            .iter()
+            .filter_map(|r| r.key.function.clone())
+            .collect()
+    };
+    let (a, b) = (of(&work.a.regions), of(&work.b.regions));
+    a.intersection(&b).cloned().collect()
+}
+
+fn align_lists(work: &mut Work<'_>, is_unchanged: bool, mut a: Vec<usize>, mut b: Vec<usize>) {
+    let (of_a, of_b) = (&work.a.regions, &work.b.regions);
+    let order = |r: &SideRegion| (r.key.line, r.key.addresses.first().copied());
+    a.sort_by_key(|&n| order(&of_a[n]));
+    b.sort_by_key(|&n| order(&of_b[n]));
+    let longest = a.len().max(b.len()) as f64;
+    let is_same_input = work.is_same_input;
+    let score = |i: usize, j: usize| {
+        let (a, b) = (&of_a[a[i]], &of_b[b[j]]);
+        if work.is_settled(a, b) || work.module(a) != work.module(b) {
+            return -1.0;
+        }
+        let lines = line_distance(a, b);
+        // All lines together never outweigh a gap if the source has changed.
+        let by_line = match (is_unchanged, lines) {
+            (true, 0) => 1.0,
+            (true, 1..=TOLERANCE) => 0.7,
+            (true, _) => return -1.0,
+            (false, 0) => 0.4 / longest,
+            (false, 1..=TOLERANCE) => 0.2 / longest,
+            (false, _) => 0.0,
+        };
+        // Other input, other counts: then only equal ones tell.
+        let against = if is_same_input { 1.0 } else { 0.1 };
+        let by_counts = match agree(a, b) {
+            Some(true) => 1.0,
+            Some(false) => -against,
+            None => 0.0,
+        };
+        let by_places = match places_agree(a, b) {
+            Some(true) => 1.0,
+            Some(false) => -against / 2.0,
+            None => 0.0,
+        };
+        2.0 + by_line + by_counts + by_places
+    };
+    let pairs = align(a.len(), b.len(), score);
+    let sure = pairs.iter().filter(|p| p.margin >= MARGIN);
+    let sure: Vec<(usize, usize)> = sure.map(|p| (a[p.a], b[p.b])).collect();
+    for (at, other) in sure {
+        let (x, y) = (&of_a[at], &of_b[other]);
+        let lines = line_distance(x, y);
+        let behaves = agree(x, y) != Some(false);
+        let basis = match lines {
+            0 => Basis::Line,
+            1..=TOLERANCE if is_unchanged => Basis::Line,
+            _ => Basis::Order,
+        };
+        let confidence = match (basis, places_agree(x, y)) {
+            (_, Some(true)) if behaves => Confidence::Certain,
+            (Basis::Line, _) if behaves => Confidence::High,
+            _ => Confidence::Fair,
+        };
+        work.pair(at, other, basis, confidence);
+    }
+}
+
+fn line_distance(a: &SideRegion, b: &SideRegion) -> u32 {
+    match (a.key.line, b.key.line) {
+        (Some(a), Some(b)) => a.abs_diff(b),
+        _ => u32::MAX,
+    }
+}
+
+/// The source files of both sides, by number.
+struct Files {
+    /// By side and path.
+    known: [BTreeMap<String, usize>; 2],
+    /// Those whose lines are the same on both sides.
+    unchanged: BTreeSet<usize>,
+}
+
+impl Files {
+    fn of(work: &Work<'_>) -> Files {
+        let paths = |regions: &[SideRegion]| -> Vec<String> {
+            let all: BTreeSet<&String> =
+                regions.iter().filter_map(|r| r.key.file.as_ref()).collect();
+            all.into_iter().cloned().collect()
+        };
+        let (a, b) = (paths(&work.a.regions), paths(&work.b.regions));
+        let mut known = [BTreeMap::new(), BTreeMap::new()];
+        // The pairs with the longest common end first; a path that has two equally good partners has none.
+        let mut pairs: Vec<(usize, &String, &String)> = (a.iter())
+            .flat_map(|x| b.iter().map(move |y| (common_end(x, y), x, y)))
+            .filter(|p| p.0 > 0)
+            .collect();
+        pairs.sort_by(|x, y| y.0.cmp(&x.0).then_with(|| (x.1, x.2).cmp(&(y.1, y.2))));
+        for at in 0..pairs.len() {
+            let (end, x, y) = pairs[at];
+            if known[0].contains_key(x) || known[1].contains_key(y) {
+                continue;
+            }
+            let is_rival = |p: &&(usize, &String, &String)| {
+                p.0 == end
+                    && ((p.1 == x) != (p.2 == y))
+                    && !known[0].contains_key(p.1)
+                    && !known[1].contains_key(p.2)
+            };
+            if !pairs.iter().any(|p| is_rival(&p)) {
+                known[0].insert(x.clone(), at);
+                known[1].insert(y.clone(), at);
+            }
+        }
+        let mut files = Files {
+            known,
+            unchanged: BTreeSet::new(),
+        };
+        files.unchanged = files.unchanged(work);
+        files
+    }
+
+    fn id(&self, side: usize, region: &SideRegion) -> Option<usize> {
+        self.known[side].get(region.key.file.as_ref()?).copied()
+    }
+
+    /// Calls of the runtime have the directive's line with every compiler: where those of parallel regions are equal, or all lines
+    /// are, nothing has moved.
+    fn unchanged(&self, work: &Work<'_>) -> BTreeSet<usize> {
+        let lines = |side: usize, is_fork: bool| -> BTreeMap<usize, BTreeSet<(Construct, u32)>> {
+            let regions = [&work.a.regions, &work.b.regions][side];
+            let mut lines: BTreeMap<usize, BTreeSet<(Construct, u32)>> = BTreeMap::new();
+            for region in regions {
+                let is_wanted = !is_fork || region.key.construct == Construct::Parallel;
+                if let (Some(file), Some(line), true) =
+                    (self.id(side, region), region.key.line, is_wanted)
+                {
+                    lines
+                        .entry(file)
+                        .or_default()
+                        .insert((region.key.construct, line));
+                }
+            }
+            lines
+        };
+        let mut same = BTreeSet::new();
+        for is_fork in [true, false] {
+            let (a, b) = (lines(0, is_fork), lines(1, is_fork));
+            same.extend(
+                a.iter()
+                    .filter(|(file, l)| b.get(file) == Some(l))
+                    .map(|(file, _)| *file),
+            );
+        }
+        same
+    }
+}
+
+/// How many parts two paths have in common at their ends.
+fn common_end(a: &str, b: &str) -> usize {
+    let parts =
+        |path: &'_ str| -> Vec<String> { path.split('/').rev().map(str::to_owned).collect() };
+    let (a, b) = (parts(a), parts(b));
+    a.iter().zip(&b).take_while(|(x, y)| x == y).count()
+}
