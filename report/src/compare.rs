@@ -10,6 +10,7 @@ pub mod gather;
 pub mod matching;
 mod repeated;
 pub mod side;
+pub mod statistics;
 
 pub use diff::{
     Basis, Change, Condition, Confidence, Diff, Finding, Interval, Matched, Pair, SideInfo,

@@ -99,6 +99,58 @@ pub struct Matched<'a> {
     pub is_group: bool,
 }
 
+impl Pair {
+    /// The change of a quantity, if a side has it.
+    pub fn get(&self, quantity: &Quantity) -> Option<&Change> {
+        self.changes.iter().find(|c| c.quantity == *quantity)
+    }
+
+    /// The change that stands for the region: of the wall time where both sides have it, else of the threads' time, else of the
+    /// instructions.
+    pub fn headline(&self) -> Option<&Change> {
+        headline(&self.changes)
+    }
+
+    /// By how many seconds all threads' time is more on B.
+    pub fn time_change(&self) -> Option<f64> {
+        self.get(&Quantity::Time)?.difference()
+    }
+
+    /// Whether something is certain to have changed.
+    pub fn is_changed(&self) -> bool {
+        self.changes.iter().any(|c| c.finding == Finding::Changed)
+    }
+}
+
+impl Diff {
+    /// The change of a quantity of the whole program, if a side has it.
+    pub fn get(&self, quantity: &Quantity) -> Option<&Change> {
+        self.total.iter().find(|c| c.quantity == *quantity)
+    }
+
+    /// The change that stands for the program: of the wall time where both sides have it, else of the threads' time, else of the
+    /// instructions.
+    pub fn headline(&self) -> Option<&Change> {
+        headline(&self.total)
+    }
+}
+
+/// The change that stands for all.
+pub(super) fn headline(changes: &[Change]) -> Option<&Change> {
+    let known = || changes.iter().filter(|c| c.a.is_some() && c.b.is_some());
+    let of = |wanted: Quantity| known().find(|c| c.quantity == wanted);
+    of(Quantity::Wall)
+        .or_else(|| of(Quantity::Time))
+        .or_else(|| known().find(|c| c.quantity.is_instructions()))
+}
+
+impl Change {
+    /// `b - a`.
+    pub fn difference(&self) -> Option<f64> {
+        Some(self.b? - self.a?)
+    }
+}
+
 /// By what two regions were matched: the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -173,11 +225,13 @@ pub enum Finding {
     Equal,
     /// It changed: constant on both sides and different, or certain after correction for the number of tests.
     Changed,
-    /// No difference was seen; one of this size (as a share of A) would have been.
+    /// No difference was seen; one of this size would have been, four times in five.
     NotSeen {
-        /// The size.
-        could_see: f64,
+        /// The size: a share of A, or points. `None` if A is 0.
+        could_see: Option<f64>,
     },
+    /// It varies, and was not tested: it is a detail of what has not changed, or of a region with little time.
+    NotTested,
     /// With one run on a side noise is unknown.
     NoiseUnknown,
     /// It was not measured on a side.

@@ -99,6 +99,20 @@ impl Quantity {
         event.is_some_and(|e| e.source != Source::Code)
     }
 
+    /// Whether it counts instructions, by a processor or a simulator.
+    pub fn is_instructions(&self) -> bool {
+        matches!(self, Quantity::Event(name) if name == "instructions" || name == "sim-instructions")
+    }
+
+    /// Whether it tells by itself, as the time does, that a region changed. Other quantities are details.
+    pub fn is_headline(&self) -> bool {
+        let is_count = matches!(
+            self,
+            Quantity::Executions | Quantity::Units | Quantity::Iterations
+        );
+        is_count || self.is_instructions()
+    }
+
     /// Whether it is a time that a processor took: meaningless where a simulator ran the program.
     pub fn is_time(&self) -> bool {
         matches!(self.unit(), Unit::Seconds | Unit::Share)
