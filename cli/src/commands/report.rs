@@ -131,6 +131,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
 
 /// The report, where a file is the JSON of one.
 fn printed_before(file: &Path) -> Result<Option<Report>> {
+    if !file.is_file() {
+        return Ok(None); // opening a pipe waits for its writer
+    }
     let mut first = [0];
     let opened = File::open(file).and_then(|mut f| f.read_exact(&mut first));
     // What can't be read is told by those who read runs and profiles.
