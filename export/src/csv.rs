@@ -1,6 +1,7 @@
 //! A table as text, one row per execution unit.
 
 use csv::Writer;
+use ompfuse_format::Construct;
 use ompfuse_fuse::XuTable;
 use ompfuse_fuse::names::readable;
 use ompfuse_progress::Progress;
@@ -12,8 +13,9 @@ const LABEL_LIMIT: usize = 1024;
 /// So many rows are written before somebody is told.
 const STRETCH: usize = 1 << 12;
 
-/// The columns that every table has.
-const FIXED: [&str; 12] = [
+/// The columns that every table has. `construct` and `duration_ns` are old names of `kind` and `own_ns`; `docs/columns.md` says what
+/// all of them mean.
+const FIXED: [&str; 15] = [
     "label",
     "type",
     "construct",
@@ -26,20 +28,36 @@ const FIXED: [&str; 12] = [
     "iterations",
     "start_ns",
     "duration_ns",
+    "own_ns",
+    "kind",
+    "region_construct",
 ];
+
+/// What can be had beside that.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// A column `label_hex`: labels with their numbers in hexadecimal, as addresses are written.
+    pub hex_labels: bool,
+}
 
 /// Writes the table. An event that was not counted for a unit is left empty: that is not 0.
 ///
 /// # Errors
 /// Those of `out`.
-pub fn write(out: &mut dyn Write, xus: &XuTable, progress: Progress<'_>) -> io::Result<()> {
+pub fn write(
+    out: &mut dyn Write,
+    xus: &XuTable,
+    options: Options,
+    progress: Progress<'_>,
+) -> io::Result<()> {
     let mut writer = Writer::from_writer(out);
     // Of MPI programs only.
     let has_ranks = xus.processes.iter().any(|p| p.mpi_rank.is_some());
     // Of combined profiles only.
     let confidence = xus.confidence.as_ref().map(|_| "confidence");
     let events = xus.events.iter().map(|e| e.name.as_str());
-    let head = FIXED.into_iter();
+    let hex = options.hex_labels.then_some("label_hex");
+    let head = FIXED.into_iter().chain(hex);
     let head = head.chain(has_ranks.then_some("mpi_rank"));
     writer
         .write_record(head.chain(confidence).chain(events))
@@ -54,7 +72,8 @@ pub fn write(out: &mut dyn Write, xus: &XuTable, progress: Progress<'_>) -> io::
         let percent = xus.confidence.as_ref().map(|c| c[row]);
         let confidence = percent.map(|p| (f64::from(p) / 100.0).to_string());
         let counts = xus.events.iter().map(|e| text(e.get(row)));
-        let cells = fixed(xus, row).into_iter().chain(rank);
+        let hex = options.hex_labels.then(|| text(hex_label(xus, row)));
+        let cells = fixed(xus, row).into_iter().chain(hex).chain(rank);
         writer
             .write_record(cells.chain(confidence).chain(counts))
             .map_err(io_error)?;
@@ -67,10 +86,12 @@ fn fixed(xus: &XuTable, row: usize) -> [String; FIXED.len()] {
     let site = xus.sites.get(xus.site[row] as usize);
     let function = site.and_then(|s| s.function.as_deref());
     let source = site.and_then(|s| s.source.as_ref());
+    let kind = text(xus.construct[row].map(Construct::name));
+    let own_ns = xus.own_ns[row].to_string();
     [
         xus.label_text(row, LABEL_LIMIT).unwrap_or_default(),
         text(site.map(|s| &s.name)),
-        text(xus.construct[row].map(|c| c.name())),
+        kind.clone(),
         text(function),
         text(function.map(readable)),
         text(source.map(|s| &s.file)),
@@ -79,8 +100,18 @@ fn fixed(xus: &XuTable, row: usize) -> [String; FIXED.len()] {
         text(Some(xus.cpu[row]).filter(|&cpu| cpu != u16::MAX)),
         xus.iterations[row].to_string(),
         xus.t0_ns[row].to_string(),
-        xus.own_ns[row].to_string(),
+        own_ns.clone(),
+        own_ns,
+        kind,
+        text(xus.region_construct(row).map(Construct::name)),
     ]
+}
+
+fn hex_label(xus: &XuTable, row: usize) -> Option<String> {
+    let id = Some(xus.label[row]).filter(|id| id.is_some())?;
+    let label = xus.labels.get(id, LABEL_LIMIT)?;
+    let numbers = label.0.iter().map(|n| format!("{n:#x}"));
+    Some(numbers.collect::<Vec<_>>().join("."))
 }
 
 /// Nothing where nothing is known.
@@ -106,11 +137,27 @@ mod tests {
         let input = "type,label,thread,t0_ns,t1_ns,INS,\"a,b\"\n0x40,0.1,3,10,25,7,\n0x41,0.2,0,11,12,8,9\n";
         let xus = XuTable::from_csv(input.as_bytes()).unwrap();
         let mut out = Vec::new();
-        write(&mut out, &xus, Progress::default()).unwrap();
+        write(&mut out, &xus, Options::default(), Progress::default()).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "label,type,construct,function,function_demangled,source_file,source_line,thread,cpu,iterations,start_ns,duration_ns,INS,\"a,b\"\n\
-             0.1,0x40,,,,,,3,,0,10,15,7,\n0.2,0x41,,,,,,0,,0,11,1,8,9\n"
+            "label,type,construct,function,function_demangled,source_file,source_line,thread,cpu,iterations,start_ns,duration_ns,own_ns,kind,region_construct,INS,\"a,b\"\n\
+             0.1,0x40,,,,,,3,,0,10,15,15,,,7,\n0.2,0x41,,,,,,0,,0,11,1,1,,,8,9\n"
+        );
+    }
+
+    #[test]
+    fn labels_can_be_hexadecimal() {
+        let input = "type,label,thread,t0_ns,t1_ns\n0x12bc,0.1.4796.10,3,10,25\n";
+        let xus = XuTable::from_csv(input.as_bytes()).unwrap();
+        let mut out = Vec::new();
+        let options = Options { hex_labels: true };
+        write(&mut out, &xus, options, Progress::default()).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let (head, row) = text.trim().split_once('\n').unwrap();
+        assert!(head.ends_with(",region_construct,label_hex"), "{head}");
+        assert!(
+            row.starts_with("0.1.4796.10,0x12bc,") && row.ends_with(",0x0.0x1.0x12bc.0xa"),
+            "{row}"
         );
     }
 
@@ -126,7 +173,7 @@ mod tests {
             }
         }
         let xus = XuTable::from_csv(b"type,label,thread,t0_ns,t1_ns\n0x40,0.1,3,10,25\n").unwrap();
-        let error = write(&mut Full, &xus, Progress::default()).unwrap_err();
+        let error = write(&mut Full, &xus, Options::default(), Progress::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-FIXED = {"label", "label_hash", "type", "module", "construct", "function", "source", "process", "process_number",
-         "thread", "cpu", "rank", "mpi_rank", "iterations", "start_ns", "end_ns", "duration_ns", "parts", "confidence"}
+FIXED = {"label", "label_hash", "type", "module", "kind", "region_construct", "construct", "function", "source", "process", "process_number",
+         "thread", "cpu", "first_iteration", "ordinal", "rank", "mpi_rank", "iterations", "start_ns", "end_ns", "own_ns", "duration_ns", "parts", "confidence"}
 
 
 def read(path):

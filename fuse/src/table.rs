@@ -240,6 +240,21 @@ impl XuTable {
         })
     }
 
+    /// The construct that the unit is a part of, as a report calls it: its region's, or the work-sharing half of a combined one.
+    /// `None` in foreign tables.
+    pub fn region_construct(&self, row: usize) -> Option<Construct> {
+        let kind = self.construct[row]?;
+        let site = self.sites.get(self.site[row] as usize);
+        let scanned = site.and_then(|s| s.construct);
+        Some(match (kind, scanned) {
+            (Construct::Range, Some(c @ (Construct::Distribute | Construct::Taskloop))) => c,
+            (Construct::Range, _) => Construct::Loop,
+            (Construct::Section, _) => Construct::Sections,
+            (Construct::Task, Some(Construct::Taskloop)) => Construct::Taskloop,
+            (kind, _) => kind,
+        })
+    }
+
     /// The label's hash; `None` without a label.
     pub fn label_hash(&self, row: usize) -> Option<LabelHash> {
         self.label[row]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Xu {
     /// Its identity.
     pub label: String,
-    /// Its construct: `task`, `range` or `section`.
+    /// What it is: `task`, `range` or `section`.
     pub construct: String,
     /// All columns by name.
     pub columns: BTreeMap<String, String>,
@@ -103,6 +103,12 @@ pub fn record(
 /// The table of a run or profile.
 #[track_caller]
 pub fn export(source: &Path) -> Vec<Xu> {
+    export_with(source, &[])
+}
+
+/// The same, with more options.
+#[track_caller]
+pub fn export_with(source: &Path, flags: &[&str]) -> Vec<Xu> {
     let out = tempfile::Builder::new()
         .suffix(".csv")
         .tempfile()
@@ -112,7 +118,8 @@ pub fn export(source: &Path) -> Vec<Xu> {
             .arg("export")
             .arg(source)
             .args(["--to", "csv", "-o"])
-            .arg(out.path()),
+            .arg(out.path())
+            .args(flags),
     )
     .ok("export");
     let text = std::fs::read_to_string(out.path()).expect("an exported table is text");
@@ -132,7 +139,7 @@ fn parse(text: &str) -> Vec<Xu> {
         };
         Xu {
             label: column("label"),
-            construct: column("construct"),
+            construct: column("kind"),
             columns,
         }
     })
@@ -178,7 +185,7 @@ mod tests {
 
     #[test]
     fn tables_are_read_and_addresses_replaced() {
-        let xus = parse("label,type,construct,iterations\n0.1.4660.1.7,0x1234,task,0\n");
+        let xus = parse("label,type,kind,iterations\n0.1.4660.1.7,0x1234,task,0\n");
         assert_eq!(xus.len(), 1);
         assert_eq!(
             (xus[0].construct.as_str(), xus[0].number("iterations")),

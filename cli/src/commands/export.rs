@@ -19,6 +19,9 @@ pub(crate) struct Args {
     /// The format
     #[arg(long, value_enum)]
     to: Target,
+    /// Add a column `label_hex`: labels with their numbers in hexadecimal, as addresses are written
+    #[arg(long)]
+    hex_labels: bool,
     /// The file to write (default: standard output)
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -32,6 +35,9 @@ enum Target {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let Target::Csv = args.to;
+    let options = csv::Options {
+        hex_labels: args.hex_labels,
+    };
     let bar = progress::whole("exporting");
     let reading = bar.progress().part(OF_READING);
     let writing = bar.progress().part(1.0 - OF_READING);
@@ -43,12 +49,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
     match &args.output {
         Some(path) => atomic::write_with(path, 0o644, |file| {
             let mut buffered = std::io::BufWriter::new(file);
-            csv::write(&mut buffered, &xus, writing)?;
+            csv::write(&mut buffered, &xus, options, writing)?;
             Ok(buffered.flush()?)
         }),
         None => {
             let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            match csv::write(&mut out, &xus, writing).and_then(|()| out.flush()) {
+            match csv::write(&mut out, &xus, options, writing).and_then(|()| out.flush()) {
                 Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {
                     Err(output::ReaderGone.into())
                 }

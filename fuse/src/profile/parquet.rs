@@ -1,29 +1,11 @@
 //! The Parquet form of a profile: one row per XU, readable by any engine.
 //!
-//! | column | type | |
-//! |---|---|---|
-//! | `label` | string, null if longer than [`LABEL_LIMIT`] components or unknown | identity of the XU |
-//! | `label_hash` | 16 bytes, big-endian | XXH3_128 chain over the label (see [`crate::label`]) |
-//! | `type` | string | address of the construct (`0x4011a6`) or a foreign table's type |
-//! | `module` | string, null if unknown | build id (or path) of the module that the address is in |
-//! | `construct` | string | `range`, `section`, `task` |
-//! | `function`, `source` | string | where the construct is; `file:line` |
-//! | `function_demangled` | string | the function as the source has it: C++ and Fortran names demangled, without parameters |
-//! | `process`, `thread`, `cpu` | integer | pid, number of the thread in it, logical processor at the end |
-//! | `process_number` | integer | position of the process among those of the run, by their begin (pids can come again) |
-//! | `rank` | integer | rank among the siblings; a range's first iteration |
-//! | `iterations` | integer | of a range |
-//! | `start_ns`, `end_ns` | integer | since the run's begin |
-//! | `duration_ns` | integer | exclusive: the XU's own code |
-//! | `parts` | integer | stretches that it was executed in |
-//! | `confidence` | number from 0 to 1; there after lgl and joint | how sure the counts of further runs are this XU's own, the least of all runs. Of runs that share events with those before: the share of the variance that label and behaviour explain, at most. Of others: the share of its type's labels that both runs have, times the share of its iterations that both did |
-//! | *event* | unsigned integer, null if not counted | exclusive count |
-//! | `run:`*event* | integer | run that the counts come from, from 0 |
-//! | `xu:`*event* | integer, missing where it is the XU of the same label (lgl) | row of the XU that the count comes from, from 0, in that input as `ompfuse export` lists it |
-//!
-//! An event with the name of another column is called `event:`*name*. The file's metadata has the summary as JSON under
-//! the key `ompfuse`, and the version of this layout under `ompfuse.version`.
+//! `docs/columns.md` lists the columns, [`columns`] those that are no events. Names that mislead are there beside better ones for one
+//! version of the layout. The file's metadata has the summary as JSON under the key `ompfuse`, and the layout's version under
+//! `ompfuse.version`.
 
+mod arrays;
+mod columns;
 mod read;
 mod write;
 
@@ -41,40 +23,8 @@ pub const LABEL_LIMIT: usize = 1024;
 const SUMMARY_KEY: &str = "ompfuse";
 /// Key of the layout's version in the file's metadata.
 const VERSION_KEY: &str = "ompfuse.version";
-/// Version of the layout.
-const VERSION: &str = "1";
-/// Prefix of the columns that say which run an event comes from.
-const ORIGIN_PREFIX: &str = "run:";
-/// Prefix of the columns that say which XU of it.
-const SOURCE_PREFIX: &str = "xu:";
-/// Prefix of events that are called as another column is.
-const EVENT_PREFIX: &str = "event:";
 /// What the order of the rows takes of the time.
 const OF_ORDER: f64 = 0.2;
-/// Columns that are no events.
-const FIXED: &[&str] = &[
-    "label",
-    "label_hash",
-    "type",
-    "module",
-    "construct",
-    "function",
-    "function_demangled",
-    "source",
-    "process",
-    "process_number",
-    "mpi_rank",
-    "thread",
-    "cpu",
-    "rank",
-    "iterations",
-    "start_ns",
-    "end_ns",
-    "duration_ns",
-    "parts",
-    "confidence",
-];
-
 /// What is wrong with a profile's bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -90,7 +40,8 @@ pub enum ProfileError {
     NoSummary,
     /// Written by another version.
     #[error(
-        "profile layout {0:?} is not supported (this is {VERSION:?}): read it with the ompfuse that wrote it"
+        "profile layout {0:?} is not supported (this one reads {versions}): read it with the ompfuse that wrote it",
+        versions = columns::VERSIONS.join(" and ")
     )]
     Version(String),
     /// The summary can't be read.
@@ -140,16 +91,5 @@ impl Profile {
         bytes: impl Into<bytes::Bytes>,
     ) -> Result<crate::Summary, ProfileError> {
         read::summary_from_parquet(bytes.into())
-    }
-}
-
-/// Name of an event's column.
-fn column_name(event: &str) -> String {
-    let is_prefixed = |prefix: &&str| event.starts_with(*prefix);
-    let prefixes = [ORIGIN_PREFIX, SOURCE_PREFIX, EVENT_PREFIX];
-    if FIXED.contains(&event) || prefixes.iter().any(is_prefixed) {
-        format!("{EVENT_PREFIX}{event}")
-    } else {
-        event.to_owned()
     }
 }

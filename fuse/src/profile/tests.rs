@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::summary::RegionStat;
-use crate::testing::{BEGIN, listing, listing_threads};
+use crate::testing::{BEGIN, golden, listing, listing_threads};
 use ompfuse_format::Construct;
 use ompfuse_progress::Progress;
 
@@ -103,9 +103,9 @@ fn combining_a_combined_profile_keeps_the_runs_apart() {
     assert_eq!(profile.origins, [0, 1, 3]);
 }
 
-#[test]
-fn parquet_round_trips() {
-    let mut fake = listing(&["cycles", "thread", "run:x"], false);
+/// A run of two processes with an event that is not counted for every third unit, in label order.
+fn two_processes(events: &[&str]) -> Profile {
+    let mut fake = listing(events, false);
     fake.process(
         78,
         BEGIN + 10_000,
@@ -117,6 +117,12 @@ fn parquet_round_trips() {
     for row in (0..32).filter(|row| row % 3 == 0) {
         profile.xus.events[0].values[row] = 0;
     }
+    profile
+}
+
+#[test]
+fn parquet_round_trips() {
+    let profile = two_processes(&["cycles", "thread", "run:x"]);
     let bytes = profile.to_parquet().unwrap();
     assert_eq!(bytes, profile.to_parquet().unwrap());
     let again = Profile::from_parquet(bytes.clone()).unwrap();
@@ -208,4 +214,67 @@ fn every_count_keeps_its_xu() {
             );
         }
     }
+}
+
+#[test]
+fn version_1_is_read() {
+    // Of version 1: `own_ns` is no column of its own there, but an event's.
+    let old = Profile::from_parquet(golden("profile-1.parquet")).unwrap();
+    let new = two_processes(&["cycles", "thread", "run:x", "own_ns"]);
+    let bytes = new.to_parquet().unwrap();
+    let again = Profile::from_parquet(bytes).unwrap();
+    assert_eq!(old.xus, again.xus);
+    let names: Vec<&str> = old.xus.events.iter().map(|e| e.name.as_str()).collect();
+    assert_eq!(names, ["cycles", "thread", "run:x", "own_ns"]);
+    assert_eq!(old.xus.own_ns, new.xus.own_ns);
+    assert_eq!(old.xus.first, new.xus.first);
+    assert_eq!(old.xus.construct, new.xus.construct);
+}
+
+#[test]
+fn every_column_is_described_in_the_file_and_in_the_documents() {
+    let mut combiner = Combiner::new(Strategy::Joint).with_sources();
+    combiner.add(profile("a", &["cycles"], false));
+    combiner.add(profile("b", &["cycles", "branches"], true));
+    let bytes = combiner.finish().unwrap().unwrap().to_parquet().unwrap();
+    let file = bytes::Bytes::from(bytes);
+    let reader = ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
+    let documented = include_str!("../../../docs/columns.md");
+    let (mut described, mut missing) = (0, vec![]);
+    for field in reader.unwrap().schema().fields() {
+        let name = field.name();
+        let Some(meaning) = field.metadata().get("description") else {
+            let event = name.rsplit(':').next();
+            assert!(
+                event.is_some_and(|e| e == "cycles" || e == "branches"),
+                "{name}"
+            );
+            continue;
+        };
+        let line = format!("| `{name}` | {} | {meaning} |", type_of(field));
+        missing.extend((!documented.contains(&line)).then_some(line));
+        described += 1;
+    }
+    assert!(
+        missing.is_empty(),
+        "docs/columns.md lacks\n{}",
+        missing.join("\n")
+    );
+    let rows = documented.lines().filter(|l| l.starts_with("| `"));
+    let of_profile = rows.filter(|l| !l.contains("*event*"));
+    assert_eq!(of_profile.count(), described);
+}
+
+/// A column's type as the documents have it.
+fn type_of(field: &arrow_schema::Field) -> String {
+    use arrow_schema::DataType;
+    let what = match field.data_type() {
+        DataType::Utf8 | DataType::Dictionary(..) => "text",
+        DataType::FixedSizeBinary(16) => "16 bytes",
+        DataType::Float32 => "number",
+        other if other.is_integer() => "integer",
+        other => panic!("{field}: {other}"),
+    };
+    let or_null = if field.is_nullable() { " or null" } else { "" };
+    format!("{what}{or_null}")
 }

@@ -55,6 +55,7 @@ mod accounting;
 mod behaviour;
 mod by_default;
 mod cancel;
+mod columns;
 mod combine;
 mod control;
 mod cost;

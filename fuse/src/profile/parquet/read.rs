@@ -1,9 +1,7 @@
 //! From Parquet bytes back to a profile.
 
-use super::{
-    EVENT_PREFIX, FIXED, ORIGIN_PREFIX, Profile, ProfileError, SOURCE_PREFIX, SUMMARY_KEY, VERSION,
-    VERSION_KEY, column_name,
-};
+use super::columns::{ORIGIN_PREFIX, SOURCE_PREFIX, VERSIONS, event_of, is_fixed};
+use super::{Profile, ProfileError, SUMMARY_KEY, VERSION_KEY};
 use crate::label::{LabelHash, LabelId, Labels, parse_into};
 use crate::summary::Summary;
 use crate::table::{EventColumn, ProcessId, XuTable};
@@ -24,10 +22,11 @@ use std::sync::Arc;
 
 pub(super) fn summary_from_parquet(bytes: bytes::Bytes) -> Result<Summary, ProfileError> {
     let metadata = ArrowReaderMetadata::load(&bytes, ArrowReaderOptions::new())?;
-    summary(metadata.metadata().file_metadata())
+    Ok(summary(metadata.metadata().file_metadata())?.0)
 }
 
-fn summary(metadata: &FileMetaData) -> Result<Summary, ProfileError> {
+/// The summary, and the layout's version.
+fn summary(metadata: &FileMetaData) -> Result<(Summary, u8), ProfileError> {
     let entries = metadata.key_value_metadata().map_or(&[][..], Vec::as_slice);
     let get = |key: &str| {
         entries
@@ -36,22 +35,23 @@ fn summary(metadata: &FileMetaData) -> Result<Summary, ProfileError> {
             .and_then(|e| e.value.as_deref())
     };
     let json = get(SUMMARY_KEY).ok_or(ProfileError::NoSummary)?;
-    match get(VERSION_KEY) {
-        Some(VERSION) => Ok(serde_json::from_str(json)?),
-        other => Err(ProfileError::Version(other.unwrap_or("none").to_owned())),
+    let version = get(VERSION_KEY).unwrap_or("none");
+    match (1..).zip(VERSIONS).find(|(_, known)| *known == version) {
+        Some((number, _)) => Ok((serde_json::from_str(json)?, number)),
+        None => Err(ProfileError::Version(version.to_owned())),
     }
 }
 
 pub(super) fn from_parquet(bytes: bytes::Bytes) -> Result<Profile, ProfileError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
-    let summary = summary(builder.metadata().file_metadata())?;
+    let (summary, version) = summary(builder.metadata().file_metadata())?;
     let schema = Arc::clone(builder.schema());
     let batches = builder
         .with_batch_size(1 << 20)
         .build()?
         .collect::<Result<Vec<_>, _>>()?;
     let batch = concat_batches(&schema, &batches)?;
-    let (xus, origins) = table(&batch, &summary)?;
+    let (xus, origins) = table(&batch, &summary, version)?;
     Ok(Profile {
         sources: sources(&batch, &xus)?,
         xus,
@@ -65,14 +65,17 @@ pub(crate) struct ProfileRows {
     reader: ParquetRecordBatchReader,
     schema: SchemaRef,
     summary: Summary,
+    version: u8,
 }
 
 impl ProfileRows {
     /// `limit`: rows in a piece.
     pub(crate) fn new(bytes: bytes::Bytes, limit: usize) -> Result<ProfileRows, ProfileError> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes)?;
+        let (summary, version) = summary(builder.metadata().file_metadata())?;
         Ok(ProfileRows {
-            summary: summary(builder.metadata().file_metadata())?,
+            summary,
+            version,
             schema: Arc::clone(builder.schema()),
             reader: builder.with_batch_size(limit).build()?,
         })
@@ -84,7 +87,7 @@ impl ProfileRows {
             Some(batch) => batch?,
             None => RecordBatch::new_empty(Arc::clone(&self.schema)),
         };
-        table(&batch, &self.summary)
+        table(&batch, &self.summary, self.version)
     }
 
     pub(crate) fn into_summary(self) -> Summary {
@@ -127,7 +130,26 @@ fn sources(batch: &RecordBatch, xus: &XuTable) -> Result<Option<Vec<Vec<u32>>>, 
         .map(Some)
 }
 
-fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), ProfileError> {
+/// What ranges, sections and tasks are numbered by.
+fn first(batch: &RecordBatch, version: u8) -> Result<Vec<i64>, ProfileError> {
+    let read = |name| get(batch, name, &DataType::Int64);
+    if version == 1 {
+        let both = read("rank")?;
+        let both = both.as_primitive::<Int64Type>().iter();
+        return Ok(both.map(Option::unwrap_or_default).collect());
+    }
+    let (ranges, others) = (read("first_iteration")?, read("ordinal")?);
+    let ranges = ranges.as_primitive::<Int64Type>().iter();
+    let both = ranges.zip(others.as_primitive::<Int64Type>());
+    Ok(both.map(|(a, b)| a.or(b).unwrap_or_default()).collect())
+}
+
+fn table(
+    batch: &RecordBatch,
+    summary: &Summary,
+    version: u8,
+) -> Result<(XuTable, Vec<u16>), ProfileError> {
+    let by_version = |names: [&'static str; 2]| names[usize::from(version > 1)];
     let rows = batch.num_rows();
     let u32s = |name: &str| get(batch, name, &DataType::UInt32);
     let u64s = |name: &str| get(batch, name, &DataType::UInt64);
@@ -146,7 +168,7 @@ fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), 
         .as_primitive::<UInt32Type>()
         .values()
         .to_vec();
-    xus.own_ns = u64s("duration_ns")?
+    xus.own_ns = u64s(by_version(["duration_ns", "own_ns"]))?
         .as_primitive::<UInt64Type>()
         .values()
         .to_vec();
@@ -170,21 +192,16 @@ fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), 
         .iter()
         .map(Option::unwrap_or_default)
         .collect();
-    let rank = i64s("rank")?;
-    xus.first = rank
-        .as_primitive::<Int64Type>()
-        .iter()
-        .map(Option::unwrap_or_default)
-        .collect();
+    xus.first = first(batch, version)?;
     let cpu = get(batch, "cpu", &DataType::UInt16)?;
     xus.cpu = cpu
         .as_primitive::<UInt16Type>()
         .iter()
         .map(|c| c.unwrap_or(u16::MAX))
         .collect();
-    let construct = utf8("construct")?;
+    let kind = utf8(by_version(["construct", "kind"]))?;
     let by_name = |name: &str| Construct::ALL.iter().copied().find(|c| c.name() == name);
-    xus.construct = construct
+    xus.construct = kind
         .as_string::<i32>()
         .iter()
         .map(|c| c.and_then(by_name))
@@ -260,14 +277,10 @@ fn table(batch: &RecordBatch, summary: &Summary) -> Result<(XuTable, Vec<u16>), 
     let mut origins = Vec::new();
     for field in batch.schema().fields() {
         let column = field.name();
-        let is_origin = column.starts_with(ORIGIN_PREFIX) || column.starts_with(SOURCE_PREFIX);
-        if FIXED.contains(&column.as_str()) || is_origin {
+        if is_fixed(column, version) {
             continue;
         }
-        let event = column
-            .strip_prefix(EVENT_PREFIX)
-            .filter(|e| column_name(e) == *column)
-            .unwrap_or(column);
+        let event = event_of(column, version);
         let values = u64s(column)?;
         let values = values.as_primitive::<UInt64Type>();
         xus.events.push(EventColumn {

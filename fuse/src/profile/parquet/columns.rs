@@ -1,0 +1,165 @@
+//! The columns of a profile that are no events.
+
+/// A column, of one value a unit.
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    /// The version of the layout that it came with.
+    since: u8,
+    /// What it says. In `docs/columns.md` and in the file, as the field's metadata.
+    pub(super) meaning: &'static str,
+}
+
+/// Key of a column's meaning in its field's metadata.
+pub(super) const MEANING_KEY: &str = "description";
+
+/// Versions of the layout that can be read, the one that is written last. In version 2 old names stand beside new ones.
+pub(super) const VERSIONS: [&str; 2] = ["1", "2"];
+
+/// The version that is written.
+pub(super) const WRITTEN: u8 = VERSIONS.len() as u8;
+
+/// Prefix of the columns that say which run an event comes from.
+pub(super) const ORIGIN_PREFIX: &str = "run:";
+/// Prefix of the columns that say which XU of it.
+pub(super) const SOURCE_PREFIX: &str = "xu:";
+/// Prefix of events that are called as another column is.
+const EVENT_PREFIX: &str = "event:";
+
+const fn column(name: &'static str, since: u8, meaning: &'static str) -> Column {
+    Column {
+        name,
+        since,
+        meaning,
+    }
+}
+
+/// All of them.
+pub(super) const COLUMNS: &[Column] = &[
+    column(
+        "label",
+        1,
+        "Identity of the unit: numbers joined by dots, all of them decimal. Null if unknown or longer than 1024 numbers.",
+    ),
+    column(
+        "label_hash",
+        1,
+        "XXH3_128 chain over the label, big-endian. Null if the label is unknown.",
+    ),
+    column(
+        "type",
+        1,
+        "Address of the construct (`0x4011a6`), or the type of another recorder's table.",
+    ),
+    column(
+        "module",
+        1,
+        "Build id of the module that the address is in, or its path where it has none. Null if unknown.",
+    ),
+    column(
+        "kind",
+        2,
+        "What the unit is: `range`, `section` or `task`. Null in another recorder's table.",
+    ),
+    column(
+        "region_construct",
+        2,
+        "The construct that the unit is a part of, as the report calls it: `loop`, `sections`, `task`, `taskloop`, `distribute`.",
+    ),
+    column("construct", 1, "Old name of `kind`."),
+    column(
+        "function",
+        1,
+        "The function that the construct is in: its linkage name.",
+    ),
+    column(
+        "function_demangled",
+        1,
+        "The function as the source has it: C++ and Fortran names demangled, without parameters.",
+    ),
+    column("source", 1, "Where the construct is: `file:line`."),
+    column("process", 1, "Process id."),
+    column(
+        "process_number",
+        1,
+        "Position of the process among those of the run, by their begin: process ids can come again.",
+    ),
+    column(
+        "mpi_rank",
+        1,
+        "Rank of the process in an MPI program; else null.",
+    ),
+    column("thread", 1, "Number of the thread in its process."),
+    column(
+        "cpu",
+        1,
+        "Logical processor at the unit's end. Null if unknown.",
+    ),
+    column(
+        "first_iteration",
+        2,
+        "Of a range: its first iteration, counted from 0. Else null.",
+    ),
+    column(
+        "ordinal",
+        2,
+        "Of a section: its number, from 0. Of a task: the last number but one of its label, which tells it from its siblings. Else null.",
+    ),
+    column(
+        "rank",
+        1,
+        "Old name of `first_iteration` and `ordinal`, both in one column.",
+    ),
+    column(
+        "iterations",
+        1,
+        "How many iterations a range has, or a task that a taskloop made. Else null.",
+    ),
+    column(
+        "start_ns",
+        1,
+        "Begin, in nanoseconds since the run's begin.",
+    ),
+    column("end_ns", 1, "End, in nanoseconds since the run's begin."),
+    column(
+        "own_ns",
+        2,
+        "Nanoseconds in the unit's own code. What the constructs inside it take is theirs.",
+    ),
+    column("duration_ns", 1, "Old name of `own_ns`."),
+    column("parts", 1, "Stretches that the unit was executed in."),
+    column(
+        "confidence",
+        1,
+        "How sure the counts of further runs are this unit's own, from 0 to 1. Only in profiles that were combined by lgl or joint.",
+    ),
+];
+
+/// Whether a file of this version has such a column that is no event.
+pub(super) fn is_fixed(name: &str, version: u8) -> bool {
+    let is_it = |column: &Column| column.name == name && column.since <= version;
+    name.starts_with(ORIGIN_PREFIX) || name.starts_with(SOURCE_PREFIX) || COLUMNS.iter().any(is_it)
+}
+
+/// What a column of this name says; `None` for those of events.
+pub(super) fn meaning(name: &str) -> Option<&'static str> {
+    let column = COLUMNS.iter().find(|c| c.name == name);
+    column.map(|c| c.meaning)
+}
+
+/// Name of an event's column.
+pub(super) fn of_event(event: &str, version: u8) -> String {
+    if is_fixed(event, version) || event.starts_with(EVENT_PREFIX) {
+        format!("{EVENT_PREFIX}{event}")
+    } else {
+        event.to_owned()
+    }
+}
+
+/// The event whose column has this name.
+pub(super) fn event_of(column: &str, version: u8) -> &str {
+    column
+        .strip_prefix(EVENT_PREFIX)
+        .filter(|event| of_event(event, version) == column)
+        .unwrap_or(column)
+}
