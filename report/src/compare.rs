@@ -5,15 +5,54 @@
 //!                                                            ▲ the baseline file                  └──gate──> Outcome
 //! ```
 
+pub mod conditions;
 pub mod diff;
 pub mod gather;
 pub mod matching;
 mod repeated;
 pub mod side;
 pub mod statistics;
+pub mod units;
 
 pub use diff::{
     Basis, Change, Condition, Confidence, Diff, Finding, Interval, Matched, Pair, SideInfo,
 };
 pub use repeated::{SideError, side as side_of};
 pub use side::{Quantity, Sample, Side, SideRegion};
+
+/// Compares two sides. The pairs' slowest units are left open: baselines have none (see [`units::add_slowest`]).
+pub fn compare(a: &Side, b: &Side) -> Diff {
+    let found = matching::matched(a, b);
+    let (total, mut pairs) = statistics::changes(a, b, &found.pairs);
+    for pair in &mut pairs {
+        let schedule = |keys: &[crate::RegionKey]| keys.first().and_then(|k| k.schedule.clone());
+        let both = [schedule(&pair.a), schedule(&pair.b)];
+        pair.schedules = (both[0] != both[1] && both.iter().all(Option::is_some)).then_some(both);
+    }
+    let info = |side: &Side| SideInfo {
+        name: side.origin.name.clone(),
+        program: side.origin.program.clone(),
+        runs: side.origin.runs,
+        threads: side.origin.threads,
+    };
+    let lone = |regions: &[&SideRegion], other: &Side| {
+        let lone = |r: &&SideRegion| diff::Lone {
+            key: r.key.clone(),
+            share: r.share,
+            time_s: r.values.get(&Quantity::Time).map_or(0.0, Sample::typical),
+            may_be_unseen: other.origin.unseen.iter().any(|u| u.lost > 0),
+        };
+        regions.iter().map(lone).collect()
+    };
+    Diff {
+        version: diff::DIFF_VERSION,
+        a: info(a),
+        b: info(b),
+        conditions: conditions::conditions(a, b),
+        matched: found.share(),
+        total,
+        pairs,
+        only_a: lone(&found.only_a, b),
+        only_b: lone(&found.only_b, a),
+    }
+}

@@ -4,6 +4,7 @@ mod baseline;
 mod combine;
 mod completions;
 mod ctl;
+mod diff;
 mod evaluate;
 mod events;
 mod export;
@@ -41,6 +42,7 @@ enum Command {
     Combine(combine::Args),
     Evaluate(evaluate::Args),
     Report(report::Args),
+    Diff(diff::Args),
     Baseline(baseline::Args),
     Export(export::Args),
     Watch(watch::Args),
@@ -65,6 +67,7 @@ impl Cli {
             Command::Record(args) => record::run(&args),
             Command::Combine(args) => combine::run(&args).map(done),
             Command::Evaluate(args) => evaluate::run(&args).map(done),
+            Command::Diff(args) => diff::run(&args),
             Command::Baseline(args) => baseline::run(&args).map(done),
             Command::Report(args) => report::run(&args).map(done),
             Command::Export(args) => export::run(&args).map(done),

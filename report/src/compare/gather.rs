@@ -4,7 +4,7 @@ mod places;
 mod rows;
 mod units;
 
-pub use units::{UnitMap, units};
+pub use units::{UnitSum, units};
 
 use super::side::{Origin, Quantity, Unseen};
 use crate::model::key::RegionKey;

@@ -182,9 +182,9 @@ fn is_name(function: &str) -> bool {
 /// What a site's detail says of a schedule.
 fn schedule(detail: &str) -> Option<String> {
     const KINDS: [&str; 5] = ["static", "dynamic", "guided", "auto", "runtime"];
-    let words = detail.split([' ', ';']);
-    let found = words.filter(|w| KINDS.iter().any(|k| w.starts_with(k)));
-    found.last().map(str::to_owned)
+    let mut words = detail.rsplit([' ', ';']);
+    let found = words.find(|w| KINDS.iter().any(|k| w.starts_with(k)));
+    found.map(str::to_owned)
 }
 
 impl Row {

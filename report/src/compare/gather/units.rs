@@ -46,24 +46,14 @@ fn sites_in(summary: &Summary, table: &XuTable) -> Vec<Option<u32>> {
     table.sites.iter().map(at).collect()
 }
 
-/// Units by place: a hash of their labels' ranks and their region's position among [`Measured`](super::Measured)'s regions, to the sum
-/// of their times in nanoseconds, how often they were met, and a row where the label is.
-#[derive(Debug, Clone, Default)]
-pub struct UnitMap {
-    /// The units.
-    pub units: FxHashMap<(u64, u32), UnitSum>,
-    /// Texts of labels are looked up here.
-    pub table: XuTable,
-}
-
-/// See [`UnitMap`].
+/// A unit's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnitSum {
     /// Own time in nanoseconds, of all runs.
     pub own_ns: u64,
     /// Runs that have it.
     pub runs: u32,
-    /// Row in [`UnitMap::table`] of the first run.
+    /// Row in the first run's table.
     pub row: u32,
 }
 

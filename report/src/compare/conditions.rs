@@ -1,0 +1,80 @@
+//! What makes two sides less comparable.
+
+use super::diff::Condition;
+use super::side::Side;
+
+/// Share of the threads' time from which on probes matter.
+const PROBES: f64 = 0.1;
+
+/// All that speaks against a comparison, what matters most first.
+pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
+    let (x, y) = (&a.origin, &b.origin);
+    let mut found = vec![];
+    if !x.damage.is_empty() || !y.damage.is_empty() {
+        found.push(Condition::Damaged {
+            a: x.damage.clone(),
+            b: y.damage.clone(),
+        });
+    }
+    if x.team != y.team {
+        found.push(Condition::Threads {
+            a: x.team,
+            b: y.team,
+        });
+    }
+    if x.args_hash != y.args_hash {
+        found.push(Condition::Arguments);
+    }
+    let sampled = x.in_part || y.in_part;
+    if sampled {
+        found.push(Condition::InPart {
+            a: x.in_part,
+            b: y.in_part,
+        });
+    }
+    if x.simulated != y.simulated {
+        found.push(Condition::Simulated {
+            a: x.simulated,
+            b: y.simulated,
+        });
+    }
+    // Of a simulator's instructions it does not matter where it ran.
+    let timed = !(x.simulated && y.simulated);
+    if timed && x.host_hash != y.host_hash {
+        found.push(Condition::Hosts);
+    }
+    if let (Some(p), Some(q), true) = (x.processors, y.processors, timed)
+        && p != q
+    {
+        found.push(Condition::Processors { a: p, b: q });
+    }
+    if timed && (x.starved.is_some() || y.starved.is_some()) {
+        found.push(Condition::Starved {
+            a: x.starved,
+            b: y.starved,
+        });
+    }
+    let much = |share: Option<f64>| share.filter(|&s| s >= PROBES);
+    if timed && (much(x.probes).is_some() || much(y.probes).is_some()) {
+        found.push(Condition::Probes {
+            a: much(x.probes),
+            b: much(y.probes),
+        });
+    }
+    let only = |these: &Side, those: &Side| -> Vec<String> {
+        let events = these.origin.events.keys();
+        let only = events.filter(|e| !those.origin.events.contains_key(*e));
+        only.cloned().collect()
+    };
+    let (only_a, only_b) = (only(a, b), only(b, a));
+    if !only_a.is_empty() || !only_b.is_empty() {
+        found.push(Condition::Events { only_a, only_b });
+    }
+    if x.runs == 1 || y.runs == 1 {
+        found.push(Condition::OneRun {
+            a: x.runs == 1,
+            b: y.runs == 1,
+        });
+    }
+    found
+}
