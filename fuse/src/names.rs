@@ -1,5 +1,9 @@
 //! Names of functions as people know them.
 
+mod glob;
+
+pub use glob::{is_called, is_path_end, matches_glob};
+
 use cpp_demangle::{DemangleOptions, Symbol};
 use std::borrow::Cow;
 

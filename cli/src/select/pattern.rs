@@ -3,7 +3,7 @@
 use crate::input::quoted;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{SiteInfo, Source};
-use ompfuse_fuse::names::{origin, readable, without_arguments};
+use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -158,7 +158,7 @@ impl Pattern {
             Kind::Address(a) => site.address.0 == *a,
             Kind::Source { file, line } => sources(site)
                 .any(|s| line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)),
-            Kind::Function(glob) => functions(site).any(|f| is_named(glob, f)),
+            Kind::Function(glob) => functions(site).any(|f| is_called(glob, f)),
             Kind::User(_) => false, // it has no place in a file
         }
     }
@@ -201,50 +201,6 @@ fn functions(site: &SiteInfo) -> impl Iterator<Item = &str> {
     let frames = site.frames.iter().flat_map(|f| f.iter());
     let inlined = frames.filter_map(|f| f.function.as_deref());
     site.function.as_deref().into_iter().chain(inlined)
-}
-
-/// Whether a glob is a function's name: its linkage name, or that of the source, with or without template arguments. A part of
-/// a function (`solve._omp_fn.0`) has the function's name too.
-fn is_named(glob: &str, function: &str) -> bool {
-    let readable = readable(function);
-    let brief = without_arguments(&readable);
-    let names = [function, &*readable, &*brief];
-    names
-        .iter()
-        .any(|name| matches_glob(glob, name) || matches_glob(glob, origin(name)))
-}
-
-/// Whether a path ends with another one, which may be a glob: whole components only.
-fn is_path_end(glob: &str, path: &str) -> bool {
-    let ends = path.match_indices('/').map(|(at, _)| &path[at + 1..]);
-    matches_glob(glob, path) || ends.into_iter().any(|end| matches_glob(glob, end))
-}
-
-/// Shell-like matching of a whole name: `*` is any text, `?` any character.
-fn matches_glob(glob: &str, text: &str) -> bool {
-    let (glob, text) = (glob.as_bytes(), text.as_bytes());
-    let (mut g, mut t) = (0, 0);
-    let mut star = None; // the last star, and the text position up to which it has eaten
-    while t < text.len() {
-        match glob.get(g) {
-            Some(b'*') => {
-                star = Some((g, t));
-                g += 1;
-            }
-            Some(&c) if c == b'?' || c == text[t] => {
-                g += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((at, eaten)) = star else {
-                    return false;
-                };
-                star = Some((at, eaten + 1));
-                (g, t) = (at + 1, eaten + 1);
-            }
-        }
-    }
-    glob[g..].iter().all(|&c| c == b'*')
 }
 
 #[cfg(test)]
@@ -290,46 +246,5 @@ mod tests {
         assert!(means("user:st*", "step") && !means("user:st*", "rest"));
         assert!(means("user-region", "step") && !means("task", "task"));
         assert!(!means("step", "step") && !means("lib:x:user-region", "step"));
-    }
-
-    #[test]
-    fn paths() {
-        for (glob, path) in [
-            ("lu.c", "/src/lu.c"),
-            ("src/*.c", "/src/lu.c"),
-            ("/src/lu.c", "/src/lu.c"),
-        ] {
-            assert!(is_path_end(glob, path), "{glob} {path}");
-        }
-        for (glob, path) in [
-            ("u.c", "/src/lu.c"),
-            ("src/lu", "/src/lu.c"),
-            ("/lu.c", "/src/lu.c"),
-        ] {
-            assert!(!is_path_end(glob, path), "{glob} {path}");
-        }
-    }
-
-    #[test]
-    fn globs() {
-        for (glob, text) in [
-            ("a", "a"),
-            ("*", ""),
-            ("a*c", "abbc"),
-            ("a*b*", "aab"),
-            ("?b", "ab"),
-            ("a**", "a"),
-        ] {
-            assert!(matches_glob(glob, text), "{glob} {text}");
-        }
-        for (glob, text) in [
-            ("a", "b"),
-            ("", "a"),
-            ("a*c", "abcd"),
-            ("?", ""),
-            ("a", "ab"),
-        ] {
-            assert!(!matches_glob(glob, text), "{glob} {text}");
-        }
     }
 }
