@@ -2,13 +2,14 @@
 
 use super::side::{Quantity, SideRegion};
 use crate::model::key::RegionKey;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the comparison's JSON.
 pub const DIFF_VERSION: u32 = 1;
 
 /// A comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diff {
     /// [`DIFF_VERSION`] of the writer.
     pub version: u32,
@@ -31,7 +32,7 @@ pub struct Diff {
 }
 
 /// A side in a few words.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideInfo {
     /// What the user calls it.
     pub name: String,
@@ -44,7 +45,7 @@ pub struct SideInfo {
 }
 
 /// A region without a partner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lone {
     /// What it is.
     pub key: RegionKey,
@@ -57,7 +58,7 @@ pub struct Lone {
 }
 
 /// Regions that belong together: one on each side; several where compilers made copies, or where they can't be told apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// Regions of A.
     pub a: Vec<RegionKey>,
@@ -152,7 +153,9 @@ impl Change {
 }
 
 /// By what two regions were matched: the most certain first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The same build and address.
@@ -172,7 +175,9 @@ pub enum Basis {
 }
 
 /// How sure a match is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Nothing else is possible.
@@ -184,7 +189,7 @@ pub enum Confidence {
 }
 
 /// An interval with its level.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -195,7 +200,7 @@ pub struct Interval {
 }
 
 /// One quantity on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// What.
     pub quantity: Quantity,
@@ -218,7 +223,7 @@ pub struct Change {
 }
 
 /// What a comparison of two samples says.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
     /// Both are constant and equal.
@@ -239,7 +244,7 @@ pub enum Finding {
 }
 
 /// A unit on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnitChange {
     /// Its label on A, then on B.
     pub labels: [String; 2],
@@ -250,7 +255,7 @@ pub struct UnitChange {
 }
 
 /// What makes two sides less comparable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Condition {
     /// Teams of other sizes.

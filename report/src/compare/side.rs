@@ -2,7 +2,9 @@
 
 use crate::model::key::RegionKey;
 use ompfuse_format::simulated::{EVENTS, Source};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -116,6 +118,21 @@ impl Quantity {
     /// Whether it is a time that a processor took: meaningless where a simulator ran the program.
     pub fn is_time(&self) -> bool {
         matches!(self.unit(), Unit::Seconds | Unit::Share)
+    }
+}
+
+impl JsonSchema for Quantity {
+    fn schema_name() -> Cow<'static, str> {
+        "Quantity".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = NAMES.iter().map(|(_, name)| *name).collect();
+        let description = format!(
+            "What was compared: {}; else an event's name, followed by `{PER_UNIT}` where it is the count per execution unit.",
+            names.join(", ")
+        );
+        json_schema!({"type": "string", "description": description})
     }
 }
 

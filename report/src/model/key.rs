@@ -2,11 +2,14 @@
 
 use ompfuse_format::Construct;
 use ompfuse_format::site::HexAddress;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is told of a region in whatever build it is. Two builds' keys are seldom equal in all fields: `compare::matching` says which
 /// of them belong together, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct RegionKey {
     /// File name of the module; empty if not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
