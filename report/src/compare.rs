@@ -7,6 +7,7 @@
 
 pub mod conditions;
 pub mod diff;
+pub mod gate;
 pub mod gather;
 pub mod matching;
 mod repeated;

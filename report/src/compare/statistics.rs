@@ -27,7 +27,7 @@ mod distribution;
 mod student;
 mod sums;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use compared::LEAST;
 pub(crate) use compared::{Compared, Noisy, compared};

@@ -141,7 +141,7 @@ impl Noisy {
     }
 
     /// What a run of A (0) or B (1) has.
-    pub(super) fn value(&self, side: usize) -> f64 {
+    pub(crate) fn value(&self, side: usize) -> f64 {
         match self.is_log {
             true => self.means[side].exp(),
             false => self.means[side],

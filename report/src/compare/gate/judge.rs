@@ -1,0 +1,346 @@
+//! Judging one expression.
+
+use super::outcome::{Hit, Problem};
+use super::{Comparison, Gate, Subject, select};
+use crate::compare::diff::{Diff, Lone, Pair};
+use crate::compare::side::{Quantity, Sample, Side, SideRegion};
+use crate::compare::statistics::{
+    Compared, Noisy, Quantiles, TESTED_SHARE, compared, difference, values,
+};
+use crate::model::key::RegionKey;
+use std::collections::{BTreeMap, HashMap};
+
+/// Level of the test whether something changed at all.
+const LEVEL: f64 = 0.01;
+
+type Values = BTreeMap<Quantity, Sample>;
+
+/// Something that an expression is about.
+struct Place<'d> {
+    region: Option<&'d RegionKey>,
+    /// Whether a missing value is an error.
+    is_needed: bool,
+    a: Values,
+    b: Values,
+}
+
+pub(super) struct Judge<'d> {
+    diff: &'d Diff,
+    a: &'d Side,
+    b: &'d Side,
+    regions: [HashMap<&'d RegionKey, &'d SideRegion>; 2],
+    strict: bool,
+    quantiles: Quantiles,
+}
+
+impl<'d> Judge<'d> {
+    pub(super) fn new(diff: &'d Diff, a: &'d Side, b: &'d Side, strict: bool) -> Judge<'d> {
+        let by_key = |side: &'d Side| side.regions.iter().map(|r| (&r.key, r)).collect();
+        Judge {
+            diff,
+            a,
+            b,
+            regions: [by_key(a), by_key(b)],
+            strict,
+            quantiles: Quantiles::default(),
+        }
+    }
+
+    pub(super) fn verdict(&mut self, gate: &Gate) -> Result<Vec<Hit>, Problem> {
+        for side in [self.a, self.b] {
+            if !side.origin.damage.is_empty() {
+                return Err(Problem::Damaged {
+                    side: side.origin.name.clone(),
+                    what: side.origin.damage.clone(),
+                });
+            }
+        }
+        let quantity = match &gate.subject {
+            Subject::NewRegions => return self.new_regions(gate),
+            Subject::Change(quantity) | Subject::Value(quantity) => quantity,
+        };
+        let places = self.places(gate, quantity)?;
+        let hits = match &gate.subject {
+            Subject::Value(_) => self.by_value(gate, quantity, &places)?,
+            _ => self.by_change(gate, quantity, &places)?,
+        };
+        // What holds, holds with more regions, too.
+        match hits.is_empty() {
+            true => self.none_is_gone(gate).map(|()| hits),
+            false => Ok(hits),
+        }
+    }
+
+    /// An error if a region with much time is gone that the expression is about, or that may have lost its probe.
+    fn none_is_gone(&self, gate: &Gate) -> Result<(), Problem> {
+        let gone = self.diff.only_a.iter().filter(|l| l.share >= TESTED_SHARE);
+        for lone in gone {
+            if lone.may_be_unseen {
+                return Err(Problem::LostProbe {
+                    region: Box::new(lone.key.clone()),
+                    share: lone.share,
+                });
+            }
+            let selector = gate.selector.as_ref();
+            if let Some(selector) = selector.filter(|s| select::matches(s, &lone.key)) {
+                return Err(Problem::NoPartner {
+                    selector: selector.clone(),
+                    side: self.a.origin.name.clone(),
+                    region: Box::new(lone.key.clone()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn new_regions(&self, gate: &Gate) -> Result<Vec<Hit>, Problem> {
+        let (unsure, new): (Vec<&Lone>, Vec<&Lone>) =
+            self.diff.only_b.iter().partition(|lone| lone.may_be_unseen);
+        let holds = |n: usize| gate.comparison.holds(n as f64, gate.limit);
+        match (holds(new.len()), holds(new.len() + unsure.len())) {
+            (true, true) => {
+                let hit = |lone: &&Lone| Hit {
+                    region: Some(lone.key.clone()),
+                    quantity: None,
+                    a: None,
+                    b: Some(new.len() as f64),
+                    change: None,
+                    p: None,
+                };
+                let mut hits: Vec<Hit> = new.iter().map(hit).collect();
+                if hits.is_empty() {
+                    hits.push(Hit {
+                        region: None,
+                        quantity: None,
+                        a: None,
+                        b: Some(0.0),
+                        change: None,
+                        p: None,
+                    });
+                }
+                Ok(hits)
+            }
+            (false, false) => self.none_is_gone(gate).map(|()| vec![]),
+            _ => Err(Problem::MayBeOld {
+                region: Box::new(unsure[0].key.clone()),
+            }),
+        }
+    }
+
+    /// What an expression is about.
+    fn places(&self, gate: &Gate, quantity: &Quantity) -> Result<Vec<Place<'d>>, Problem> {
+        let Some(selector) = &gate.selector else {
+            if select::is_of_program(quantity) {
+                return Ok(vec![Place {
+                    region: None,
+                    is_needed: true,
+                    a: self.a.total.clone(),
+                    b: self.b.total.clone(),
+                }]);
+            }
+            let place = |pair| self.place(pair, |p| p.is_tested);
+            return Ok(self.diff.pairs.iter().map(place).collect());
+        };
+        let matched = self.diff.pairs.iter().filter(|pair| {
+            let mut keys = pair.a.iter().chain(&pair.b);
+            keys.any(|key| select::matches(selector, key))
+        });
+        let matched: Vec<Place<'d>> = matched.map(|pair| self.place(pair, |_| true)).collect();
+        if !matched.is_empty() {
+            return Ok(matched);
+        }
+        let lone = |list: &[Lone], side: &Side| {
+            let lone = list
+                .iter()
+                .find(|lone| select::matches(selector, &lone.key))?;
+            Some(Problem::NoPartner {
+                selector: selector.clone(),
+                side: side.origin.name.clone(),
+                region: Box::new(lone.key.clone()),
+            })
+        };
+        let lone = lone(&self.diff.only_b, self.b).or_else(|| lone(&self.diff.only_a, self.a));
+        Err(lone.unwrap_or_else(|| Problem::NoRegion {
+            selector: selector.clone(),
+        }))
+    }
+
+    fn place(&self, pair: &'d Pair, is_needed: impl Fn(&Pair) -> bool) -> Place<'d> {
+        let of = |keys: &[RegionKey], side: usize| {
+            let regions = keys.iter().filter_map(|key| self.regions[side].get(key));
+            values(&regions.copied().collect::<Vec<_>>()).into_owned()
+        };
+        Place {
+            region: pair.b.first(),
+            is_needed: is_needed(pair),
+            a: of(&pair.a, 0),
+            b: of(&pair.b, 1),
+        }
+    }
+
+    fn not_measured(&self, side: &Side, quantity: &Quantity, place: Option<&Place<'_>>) -> Problem {
+        Problem::NotMeasured {
+            side: side.origin.name.clone(),
+            quantity: quantity.clone(),
+            region: place.and_then(|p| p.region.cloned().map(Box::new)),
+            events: side.origin.events.keys().cloned().collect(),
+        }
+    }
+
+    fn by_value(
+        &self,
+        gate: &Gate,
+        quantity: &Quantity,
+        places: &[Place<'d>],
+    ) -> Result<Vec<Hit>, Problem> {
+        let mut hits = vec![];
+        let mut is_known = false;
+        for place in places {
+            let quantity = select::meant(quantity, place.region.is_none(), [&place.b, &place.b]);
+            let Some(sample) = place.b.get(&quantity) else {
+                continue;
+            };
+            is_known = true;
+            let value = sample.typical();
+            if gate.comparison.holds(value, gate.limit) {
+                hits.push(Hit {
+                    region: place.region.cloned(),
+                    quantity: Some(quantity),
+                    a: None,
+                    b: Some(value),
+                    change: None,
+                    p: None,
+                });
+            }
+        }
+        if !is_known {
+            return Err(self.not_measured(self.b, quantity, None));
+        }
+        hits.sort_by(|x, y| y.b.unwrap_or(0.0).total_cmp(&x.b.unwrap_or(0.0)));
+        if matches!(gate.comparison, Comparison::Below | Comparison::AtMost) {
+            hits.reverse();
+        }
+        Ok(hits)
+    }
+
+    fn by_change(
+        &mut self,
+        gate: &Gate,
+        wanted: &Quantity,
+        places: &[Place<'d>],
+    ) -> Result<Vec<Hit>, Problem> {
+        let mut drafts: Vec<(Hit, Compared)> = vec![];
+        let mut one_run = None;
+        for place in places {
+            let quantity = select::meant(wanted, place.region.is_none(), [&place.a, &place.b]);
+            let (a, b) = match (place.a.get(&quantity), place.b.get(&quantity)) {
+                (Some(a), Some(b)) => (a, b),
+                (None, None) => continue,
+                _ if !place.is_needed => continue,
+                (None, _) => return Err(self.not_measured(self.a, &quantity, Some(place))),
+                (_, None) => return Err(self.not_measured(self.b, &quantity, Some(place))),
+            };
+            let compared = compared(&quantity, a, b);
+            let (mut is_unknown, mut is_noisy) = (false, false);
+            match compared {
+                Compared::Unknown => is_unknown = !self.strict && !select::is_exact(&quantity),
+                Compared::Noisy(_) => is_noisy = true,
+                _ => (),
+            }
+            if (is_unknown || is_noisy) && !place.is_needed {
+                continue;
+            }
+            if is_unknown {
+                let side = if a.runs() < 2 { self.a } else { self.b };
+                one_run.get_or_insert_with(|| Problem::OneRun {
+                    side: side.origin.name.clone(),
+                    quantity: quantity.clone(),
+                });
+            }
+            let typical = match compared {
+                Compared::Noisy(noisy) => [noisy.value(0), noisy.value(1)],
+                _ => [a.typical(), b.typical()],
+            };
+            let hit = Hit {
+                region: place.region.cloned(),
+                a: Some(typical[0]),
+                b: Some(typical[1]),
+                change: difference(&quantity, Some(typical[0]), Some(typical[1])),
+                quantity: Some(quantity),
+                p: None,
+            };
+            drafts.push((hit, compared));
+        }
+        if let Some(problem) = one_run {
+            return Err(problem);
+        }
+        if drafts.is_empty() {
+            let has = |values: &Values| {
+                let meant = select::meant(wanted, false, [values, values]);
+                values.contains_key(&meant)
+            };
+            let side = if places.iter().any(|p| has(&p.a)) {
+                self.b
+            } else {
+                self.a
+            };
+            return Err(self.not_measured(
+                side,
+                wanted,
+                places.first().filter(|_| places.len() == 1),
+            ));
+        }
+        let tests = drafts
+            .iter()
+            .filter(|(_, c)| matches!(c, Compared::Noisy(_)));
+        let level = LEVEL / tests.count().max(1) as f64;
+        let mut hits = vec![];
+        for (mut hit, compared) in drafts {
+            if !gate.comparison.holds(size(&hit), gate.limit) {
+                continue;
+            }
+            if let Compared::Noisy(noisy) = compared {
+                hit.p = Some(noisy.p());
+                if !self.strict && !self.is_certain(gate, &noisy, level) {
+                    continue;
+                }
+            }
+            hits.push(hit);
+        }
+        hits.sort_by(|x, y| size(y).abs().total_cmp(&size(x).abs()));
+        Ok(hits)
+    }
+
+    /// Whether there is a change in the direction of the comparison, at a level.
+    fn is_certain(&mut self, gate: &Gate, noisy: &Noisy, level: f64) -> bool {
+        let is_growth = match gate.comparison {
+            Comparison::Above | Comparison::AtLeast => true,
+            Comparison::Below | Comparison::AtMost => false,
+            Comparison::Differs => return noisy.p() <= level,
+        };
+        // Where the limit lies on the other side of no change (`time>-5%`: it must get faster), it is the limit that counts.
+        let is_beyond = if is_growth {
+            gate.limit < 0.0
+        } else {
+            gate.limit > 0.0
+        };
+        if !is_beyond {
+            return noisy.p() <= level;
+        }
+        let interval = noisy.interval(1.0 - level, &mut self.quantiles);
+        interval.is_some_and(|i| match is_growth {
+            true => i.low > gate.limit,
+            false => i.high < gate.limit,
+        })
+    }
+}
+
+/// A hit's change; from 0 to anything it is without bounds.
+fn size(hit: &Hit) -> f64 {
+    let growth = || match (hit.a, hit.b) {
+        (Some(a), Some(b)) if b > a => f64::INFINITY,
+        (Some(a), Some(b)) if b < a => f64::NEG_INFINITY,
+        _ => 0.0,
+    };
+    hit.change.unwrap_or_else(growth)
+}

@@ -1,0 +1,69 @@
+//! Which regions and which quantity are meant.
+
+use crate::compare::side::{Quantity, Sample};
+use crate::model::key::RegionKey;
+use ompfuse_format::simulated::{EVENTS, Source};
+use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
+use std::collections::BTreeMap;
+
+/// Whether a pattern is a region's function, `FILE:LINE`, `FILE`, its module, or the name that the source gives it.
+pub(super) fn matches(pattern: &str, key: &RegionKey) -> bool {
+    let of_line = || {
+        let (file, line) = pattern.rsplit_once(':')?;
+        let is_line = matches_glob(line, &key.line?.to_string());
+        Some(is_line && is_path_end(file, key.file.as_deref()?))
+    };
+    let is_named =
+        |name: &Option<String>| name.as_deref().is_some_and(|n| matches_glob(pattern, n));
+    key.function
+        .as_deref()
+        .is_some_and(|f| is_called(pattern, f))
+        || is_named(&key.name)
+        || key.file.as_deref().is_some_and(|f| is_path_end(pattern, f))
+        || matches_glob(pattern, &key.module)
+        || of_line() == Some(true)
+}
+
+/// Whether a quantity without a selector is the program's.
+pub(super) fn is_of_program(quantity: &Quantity) -> bool {
+    !matches!(
+        quantity,
+        Quantity::Executions
+            | Quantity::Imbalance
+            | Quantity::MaxUnit
+            | Quantity::MeanUnit
+            | Quantity::EventPerUnit(_)
+    )
+}
+
+/// The simulator's event, where it was counted in all of these and is exact; of the program the wall time for its time.
+pub(super) fn meant(
+    quantity: &Quantity,
+    is_program: bool,
+    values: [&BTreeMap<Quantity, Sample>; 2],
+) -> Quantity {
+    let simulated = match quantity {
+        Quantity::Time if is_program => return Quantity::Wall,
+        Quantity::Event(name) => Quantity::Event(format!("sim-{name}")),
+        Quantity::EventPerUnit(name) => Quantity::EventPerUnit(format!("sim-{name}")),
+        _ => return quantity.clone(),
+    };
+    let is_counted = values.iter().all(|v| v.contains_key(&simulated));
+    match is_counted && is_exact(&simulated) {
+        true => simulated,
+        false => quantity.clone(),
+    }
+}
+
+/// Whether it depends on the executed code alone, so that one run tells it.
+pub(super) fn is_exact(quantity: &Quantity) -> bool {
+    match quantity {
+        Quantity::Executions | Quantity::Units | Quantity::Iterations => true,
+        Quantity::Event(name) | Quantity::EventPerUnit(name) => {
+            let is_it =
+                |e: &ompfuse_format::simulated::Event| e.name == name && e.source == Source::Code;
+            EVENTS.iter().any(is_it)
+        }
+        _ => false,
+    }
+}

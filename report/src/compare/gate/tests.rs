@@ -1,0 +1,243 @@
+use super::*;
+use crate::compare::compare;
+use crate::compare::side::{SideRegion, Unseen};
+use crate::compare::statistics::tests::{region, side};
+
+const STEADY: [f64; 5] = [1.00, 1.01, 1.00, 0.99, 1.00];
+
+fn event(name: &str) -> Quantity {
+    Quantity::Event(name.to_owned())
+}
+
+/// Two loops, `solve` with 90 % of the time and `init` with the rest; `solve` takes `factor` times as long.
+fn build(factor: f64, noise: &[f64]) -> Side {
+    let slow: Vec<f64> = noise.iter().map(|n| n * factor).collect();
+    let more: Vec<f64> = noise.iter().map(|_| (1000.0 * factor).round()).collect();
+    let same: Vec<f64> = noise.iter().map(|_| 100.0).collect();
+    let values = |time: &[f64], instructions: &[f64]| {
+        [
+            (Quantity::Time, time),
+            (Quantity::Imbalance, time),
+            (Quantity::Executions, &same),
+            (event("sim-instructions"), instructions),
+        ]
+        .map(|(quantity, values)| (quantity, values.to_vec()))
+    };
+    let named = |name: &str, share, values: &[(Quantity, Vec<f64>); 4]| {
+        let values: Vec<(Quantity, &[f64])> =
+            values.iter().map(|(q, v)| (q.clone(), &v[..])).collect();
+        let mut region = region(name, share, &values);
+        region.key.file = Some(format!("/src/{name}.c"));
+        region.key.line = Some(61);
+        region
+    };
+    let total = [
+        (Quantity::Wall, &slow[..]),
+        (event("sim-instructions"), &more),
+        (event("cycles"), &slow),
+    ];
+    let regions = vec![
+        named("solve", 0.9, &values(&slow, &more)),
+        named("init", 0.1, &values(noise, &same)),
+    ];
+    let mut side = side(noise.len() as u32, &total, regions);
+    side.origin.name = if factor == 1.0 { "A" } else { "B" }.to_owned();
+    side
+}
+
+fn verdict_of(expression: &str, a: &Side, b: &Side, strict: bool) -> Verdict {
+    let gate = parse(expression).unwrap();
+    judge(&[gate], &compare(a, b), a, b, strict)
+        .remove(0)
+        .verdict
+}
+
+fn verdict(expression: &str, a: &Side, b: &Side) -> Verdict {
+    verdict_of(expression, a, b, false)
+}
+
+/// The functions of the regions where it holds; empty if it passes, `program` for the whole.
+fn where_it_holds(expression: &str, a: &Side, b: &Side) -> Vec<String> {
+    match verdict(expression, a, b) {
+        Verdict::Holds { hits } => {
+            let name = |hit: &Hit| match &hit.region {
+                Some(key) => key.function.clone().unwrap(),
+                None => "program".to_owned(),
+            };
+            hits.iter().map(name).collect()
+        }
+        Verdict::Passes => vec![],
+        Verdict::Error { problem } => panic!("{expression}: {problem:?}"),
+    }
+}
+
+fn problem(expression: &str, a: &Side, b: &Side) -> Problem {
+    match verdict(expression, a, b) {
+        Verdict::Error { problem } => problem,
+        other => panic!("{expression}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_beyond_its_limit_holds() {
+    let (a, b) = (build(1.0, &STEADY), build(1.1, &STEADY));
+    for (expression, places) in [
+        ("time>5%", &["program"][..]),
+        ("wall>5%", &["program"]),
+        ("time>15%", &[]),
+        ("time<-5%", &[]),
+        ("time>-20%", &["program"]),
+        ("instructions>9.9%", &["program"]),
+        ("instructions>10%", &[]),
+        ("instructions!=", &["program"]),
+        ("region(\"solve\").time>3%", &["solve"]),
+        ("region(\"s*e.c:61\").time>3%", &["solve"]),
+        ("region(\"solve.c\").instructions>=10%", &["solve"]),
+        ("region(\"*\").time>3%", &["solve"]),
+        ("region(\"init\").time>3%", &[]),
+        ("imbalance>5%", &["solve"]),
+        ("imbalance>15%", &[]),
+        ("b.imbalance>105%", &["solve"]),
+        ("b.imbalance>90%", &["solve", "init"]),
+        ("b.region(\"init\").time>2s", &[]),
+        ("executions!=", &[]),
+        ("new-regions>0", &[]),
+    ] {
+        assert_eq!(where_it_holds(expression, &a, &b), places, "{expression}");
+    }
+    assert_eq!(where_it_holds("time<-5%", &b, &a), ["program"]);
+    assert_eq!(where_it_holds("executions!=", &a, &a), [""; 0]);
+}
+
+#[test]
+fn noise_alone_does_not_hold_unless_strict() {
+    let noisy = [1.0, 1.3, 0.8, 1.1, 0.9];
+    let (a, b) = (build(1.0, &noisy), build(1.1, &noisy));
+    assert_eq!(verdict("time>5%", &a, &b), Verdict::Passes);
+    assert!(matches!(
+        verdict_of("time>5%", &a, &b, true),
+        Verdict::Holds { .. }
+    ));
+    assert_eq!(verdict_of("time>15%", &a, &b, true), Verdict::Passes);
+    // Counts that are constant on each side need no test.
+    assert_eq!(where_it_holds("instructions>5%", &a, &b), ["program"]);
+}
+
+#[test]
+fn one_run_tells_only_what_does_not_vary() {
+    let (a, b) = (build(1.0, &STEADY), build(1.1, &[1.0]));
+    let Problem::OneRun { side, quantity } = problem("time>50%", &a, &b) else {
+        panic!();
+    };
+    assert_eq!((&*side, quantity), ("B", Quantity::Wall));
+    assert!(matches!(
+        problem("cycles>50%", &a, &b),
+        Problem::OneRun { .. }
+    ));
+    assert!(matches!(
+        verdict_of("time>5%", &a, &b, true),
+        Verdict::Holds { .. }
+    ));
+    assert_eq!(where_it_holds("instructions>5%", &a, &b), ["program"]);
+    assert_eq!(where_it_holds("executions!=", &a, &b), [""; 0]);
+}
+
+#[test]
+fn what_was_not_measured_is_an_error() {
+    let (a, mut b) = (build(1.0, &STEADY), build(1.1, &STEADY));
+    b.origin.events.insert("sim-loads".to_owned(), 5);
+    b.total.remove(&event("cycles"));
+    let Problem::NotMeasured { side, quantity, .. } = problem("cycles>1%", &a, &b) else {
+        panic!();
+    };
+    assert_eq!((&*side, quantity), ("B", event("cycles")));
+    // A slip of the pen is an event that nobody counted.
+    assert!(matches!(
+        problem("tiem>5%", &a, &b),
+        Problem::NotMeasured { .. }
+    ));
+    assert!(matches!(
+        problem("max-unit>5%", &a, &b),
+        Problem::NotMeasured { .. }
+    ));
+    b.regions[0].values.remove(&Quantity::Imbalance);
+    let Problem::NotMeasured { region, .. } = problem("imbalance>50%", &a, &b) else {
+        panic!();
+    };
+    assert_eq!(region.unwrap().function.as_deref(), Some("solve"));
+}
+
+#[test]
+fn what_is_damaged_or_gone_is_an_error() {
+    let (a, b) = (build(1.0, &STEADY), build(1.1, &STEADY));
+    assert!(matches!(
+        problem("region(\"nothing*\").time>1%", &a, &b),
+        Problem::NoRegion { .. }
+    ));
+    let mut damaged = b.clone();
+    damaged.origin.damage.push("records lost".to_owned());
+    assert!(matches!(
+        problem("time>50%", &a, &damaged),
+        Problem::Damaged { .. }
+    ));
+    assert!(matches!(
+        problem("time>50%", &damaged, &a),
+        Problem::Damaged { .. }
+    ));
+
+    let mut gone = b.clone();
+    gone.regions.remove(1);
+    let about_it = "region(\"init\").time>1%";
+    assert!(matches!(
+        problem(about_it, &a, &gone),
+        Problem::NoPartner { .. }
+    ));
+    assert!(matches!(
+        problem("region(\"*\").time>50%", &a, &gone),
+        Problem::NoPartner { .. }
+    ));
+    assert_eq!(where_it_holds("time>50%", &a, &gone), [""; 0]);
+    gone.origin.unseen.push(Unseen {
+        module: "solve".to_owned(),
+        lost: 1,
+    });
+    assert!(matches!(
+        problem("time>50%", &a, &gone),
+        Problem::LostProbe { .. }
+    ));
+    // More of what is known already would not change it.
+    assert_eq!(where_it_holds("time>5%", &a, &gone), ["program"]);
+}
+
+#[test]
+fn new_regions_are_counted() {
+    let (mut a, b) = (build(1.0, &STEADY), build(1.1, &STEADY));
+    a.regions.remove(1);
+    assert_eq!(where_it_holds("new-regions>0", &a, &b), ["init"]);
+    assert_eq!(where_it_holds("new-regions>1", &a, &b), [""; 0]);
+    a.origin.unseen.push(Unseen {
+        module: "solve".to_owned(),
+        lost: 1,
+    });
+    assert!(matches!(
+        problem("new-regions>0", &a, &b),
+        Problem::MayBeOld { .. }
+    ));
+}
+
+#[test]
+fn estimates_of_a_model_are_not_taken_for_an_event() {
+    let with = |misses: f64| {
+        let counts: Vec<f64> = STEADY.iter().map(|_| misses).collect();
+        let mut side = build(1.0, &STEADY);
+        let added: SideRegion = region("", 1.0, &[(event("sim-branch-misses"), &counts)]);
+        side.total.extend(added.values);
+        side
+    };
+    let (a, b) = (with(10.0), with(20.0));
+    assert!(matches!(
+        problem("branch-misses>5%", &a, &b),
+        Problem::NotMeasured { .. }
+    ));
+    assert_eq!(where_it_holds("sim-branch-misses>5%", &a, &b), ["program"]);
+}
