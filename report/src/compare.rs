@@ -25,10 +25,10 @@ pub use side::{Quantity, Sample, Side, SideRegion};
 pub fn compare(a: &Side, b: &Side) -> Diff {
     let found = matching::matched(a, b);
     let (total, mut pairs) = statistics::changes(a, b, &found.pairs);
+    // What a side doesn't tell is no difference.
     for pair in &mut pairs {
-        let schedule = |keys: &[crate::RegionKey]| keys.first().and_then(|k| k.schedule.clone());
-        let both = [schedule(&pair.a), schedule(&pair.b)];
-        pair.schedules = (both[0] != both[1] && both.iter().all(Option::is_some)).then_some(both);
+        let told = |s: &[Option<String>; 2]| s.iter().all(Option::is_some);
+        pair.schedules = pair.schedules.take().filter(told);
     }
     let info = |side: &Side| SideInfo {
         name: side.origin.name.clone(),

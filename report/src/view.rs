@@ -1,6 +1,7 @@
 //! How a report is shown: for people and for programs. Everything comes from the [`model`](crate::model), the words from
 //! [`words`](crate::words).
 
+pub mod diff;
 pub mod json;
 pub mod page;
 pub mod pictures;

@@ -2,6 +2,8 @@
 //!
 //! They are made of the values of a [`Report`](crate::Report); views put them where they belong.
 
+mod compare;
+mod gates;
 mod health;
 mod names;
 mod notes;
@@ -14,6 +16,12 @@ mod shell;
 pub mod units;
 mod unmatched;
 
+pub use compare::verdict;
+pub(crate) use compare::{
+    basis, both, causes, certainty, changed, condition, is_told, pair_place,
+    place as compare_place, quantity, value,
+};
+pub use gates::outcome;
 pub use health::losses;
 pub(crate) use health::problem;
 pub(crate) use names::{kind, location, place, what};
@@ -29,3 +37,8 @@ pub(crate) use regions::{doubted, in_part};
 pub use running::told;
 pub use shell::shell_words;
 pub use unmatched::reason;
+
+/// The kind of a pair of regions.
+pub(crate) fn compare_kind(pair: &crate::compare::Pair) -> &'static str {
+    compare::kind(&pair.b)
+}

@@ -1,11 +1,20 @@
 //! `ompfuse diff`.
 
 use crate::load::sides;
-use crate::{output, progress};
-use anyhow::{Result, bail};
+use crate::output::{Stream, Usage};
+use crate::{atomic, output, progress};
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use ompfuse_report::compare::gate::{self, Gate, Outcome};
+
 use ompfuse_report::compare::units::SideUnits;
 use ompfuse_report::compare::{self, Diff, Side, units};
+use ompfuse_report::view::diff as view;
+use ompfuse_report::words;
 use std::path::PathBuf;
+
+/// Exit status where a `--fail-on` holds.
+const FAILED: u8 = 3;
 
 /// Matched share of the regions' time below which two sides are no builds of one program.
 const LEAST_MATCHED: f64 = 0.5;
@@ -23,12 +32,11 @@ const LEAST_MATCHED: f64 = 0.5;
 
 Exit status: 0 done, 1 it could not be compared, 2 wrong usage, 3 a --fail-on holds.")]
 pub(crate) struct Args {
+    /// Print the JSON Schema of --format json
+    #[arg(long, exclusive = true)]
+    schema: bool,
     /// What is compared with
-    #[arg(
-        value_name = "A",
-        required_unless_present = "side_a",
-        requires = "second"
-    )]
+    #[arg(value_name = "A", required_unless_present_any = ["side_a", "schema"], requires = "second")]
     first: Option<PathBuf>,
     /// What is judged
     #[arg(value_name = "B")]
@@ -45,12 +53,63 @@ pub(crate) struct Args {
     /// Several runs of B
     #[arg(long = "b", value_name = "RUN", num_args = 1.., requires = "side_a")]
     side_b: Vec<PathBuf>,
+    /// Exit with status 3 if this holds, as time>5%, instructions>1%, region("solve*").time>3%, imbalance>10%, executions!=,
+    /// new-regions>0, max-unit>20% (may be repeated)
+    #[arg(long, value_name = "EXPR")]
+    fail_on: Vec<String>,
+    /// A --fail-on holds by the estimate alone, however uncertain it is
+    #[arg(long)]
+    strict: bool,
     /// Compare even if less than half of the regions' time can be matched
     #[arg(long)]
     anyway: bool,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// Also write Markdown to this file, as for the summary of a pull request
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Also write JUnit XML to this file: a test case for each --fail-on
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Also write a report for GitLab's Code Quality to this file
+    #[arg(long, value_name = "FILE")]
+    gitlab: Option<PathBuf>,
+    /// Folder that paths in annotations are relative to (default: the current one)
+    #[arg(long, value_name = "DIR")]
+    source_root: Option<PathBuf>,
+    /// List this many regions (text and Markdown)
+    #[arg(long, value_name = "N", default_value_t = view::Options::default().top)]
+    top: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// For the summary of a pull request
+    Markdown,
+    /// JUnit XML
+    Junit,
+    /// GitHub's annotations: `::warning file=...`
+    Github,
+    /// GitLab's Code Quality
+    Gitlab,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
+    if args.schema {
+        return output::print_json(&view::schema()).map(|()| 0);
+    }
+    let gates = gates(&args.fail_on)?;
+    for file in [&args.markdown, &args.junit, &args.gitlab]
+        .into_iter()
+        .flatten()
+    {
+        atomic::check(file)?;
+    }
     let bar = progress::whole("comparing");
     let (half, rest) = (bar.progress().part(0.5), bar.progress().part(0.5));
     let (first, second) = args.sides();
@@ -61,8 +120,27 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     units::add_slowest(&mut diff.pairs, &units_a, &units_b);
     drop(bar);
     args.check(&diff, &a, &b)?;
-    output::print_json(&diff)?;
-    Ok(0)
+    let outcomes = gate::judge(&gates, &diff, &a, &b, args.strict);
+    args.hand_over(&diff, &outcomes)?;
+    status(&outcomes)
+}
+
+/// What the expressions mean.
+fn gates(expressions: &[String]) -> Result<Vec<Gate>> {
+    let parsed = expressions.iter().map(|text| gate::parse(text));
+    parsed
+        .collect::<Result<_, _>>()
+        .map_err(|error| Usage(format!("--fail-on: {error}")).into())
+}
+
+fn status(outcomes: &[Outcome]) -> Result<u8> {
+    if let Some(error) = outcomes.iter().find(|o| o.is_error()) {
+        bail!("--fail-on {}: {}", error.expression, words::outcome(error));
+    }
+    match outcomes.iter().any(Outcome::holds) {
+        true => Ok(FAILED),
+        false => Ok(0),
+    }
 }
 
 impl Args {
@@ -94,5 +172,38 @@ impl Args {
             );
         }
         Ok(())
+    }
+
+    fn hand_over(&self, diff: &Diff, outcomes: &[Outcome]) -> Result<()> {
+        let stream = Stream::Output;
+        let default = view::Options::default();
+        let current = std::env::current_dir().ok();
+        let root = self.source_root.clone().or(current);
+        let options = view::Options {
+            top: self.top,
+            width: stream.width().unwrap_or(default.width),
+            colour: stream.colour(),
+            source_root: root.map(|r| r.to_string_lossy().into_owned()),
+        };
+        let write = |file: &Option<PathBuf>, text: &dyn Fn() -> Result<String>| match file {
+            Some(file) => atomic::write(file, text()?.as_bytes(), 0o644),
+            None => Ok(()),
+        };
+        let junit = || view::junit(diff, outcomes).context("cannot encode JUnit XML");
+        let gitlab = || Ok(view::gitlab(diff, outcomes, &options));
+        write(&self.markdown, &|| {
+            Ok(view::markdown(diff, outcomes, &options))
+        })?;
+        write(&self.junit, &junit)?;
+        write(&self.gitlab, &gitlab)?;
+        let text = match self.format {
+            Format::Text => view::text(diff, outcomes, &options),
+            Format::Json => view::json(diff, outcomes),
+            Format::Markdown => view::markdown(diff, outcomes, &options),
+            Format::Junit => junit()?,
+            Format::Github => view::github(diff, outcomes, &options),
+            Format::Gitlab => gitlab()?,
+        };
+        output::print(&text)
     }
 }

@@ -24,6 +24,13 @@ pub fn schema() -> Value {
     schema
 }
 
+/// Of any type that is printed.
+pub(super) fn of_type<T: JsonSchema>() -> Value {
+    let mut schema = generator().into_root_schema_for::<T>().to_value();
+    tidy(&mut schema);
+    schema
+}
+
 /// Makes descriptions of doc comments: one line, and names instead of links.
 fn tidy(value: &mut Value) {
     if let Some(Value::String(text)) = value.get_mut("description") {

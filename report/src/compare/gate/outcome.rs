@@ -2,10 +2,11 @@
 
 use crate::compare::side::Quantity;
 use crate::model::key::RegionKey;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What became of an expression.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// As the user wrote it.
     pub expression: String,
@@ -20,8 +21,23 @@ impl Outcome {
     }
 }
 
+impl Outcome {
+    /// Whether it can't be told.
+    pub fn is_error(&self) -> bool {
+        matches!(self.verdict, Verdict::Error { .. })
+    }
+
+    /// The region that it is about: the one that fails most.
+    pub fn region(&self) -> Option<&RegionKey> {
+        match &self.verdict {
+            Verdict::Holds { hits } => hits.first()?.region.as_ref(),
+            _ => None,
+        }
+    }
+}
+
 /// What an expression says.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Verdict {
     /// What it warns of is there.
@@ -39,7 +55,7 @@ pub enum Verdict {
 }
 
 /// Something that an expression warns of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
     /// The region as B has it; `None`: the whole program.
     pub region: Option<RegionKey>,
@@ -56,7 +72,7 @@ pub struct Hit {
 }
 
 /// Why an expression can't be told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "why")]
 pub enum Problem {
     /// Something is lost or damaged on a side.

@@ -1,0 +1,122 @@
+//! Annotations of source lines: GitHub's workflow commands, GitLab's Code Quality.
+
+use super::{Options, listed, source_path};
+use crate::compare::gate::Outcome;
+use crate::compare::{Diff, Pair};
+use crate::model::key::RegionKey;
+use crate::words;
+use serde_json::{Value, json};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// One thing to say about the source, or about the program.
+struct Remark {
+    is_failure: bool,
+    path: Option<String>,
+    line: Option<u32>,
+    title: String,
+    text: String,
+}
+
+/// Failed expressions first, then regions that are certain to have changed.
+fn remarks(diff: &Diff, outcomes: &[Outcome], options: &Options) -> Vec<Remark> {
+    let at = |key: Option<&RegionKey>| {
+        let path = key.and_then(|k| source_path(k, options));
+        let line = path.as_ref().and(key).and_then(|k| k.line);
+        (path, line)
+    };
+    let failed = outcomes.iter().filter(|o| o.holds() || o.is_error());
+    let failed = failed.map(|outcome| {
+        let (path, line) = at(outcome.region());
+        Remark {
+            is_failure: true,
+            path,
+            line,
+            title: format!("ompfuse: {}", outcome.expression.as_str()),
+            text: words::outcome(outcome),
+        }
+    });
+    let (pairs, _) = listed(diff, options);
+    let changed = pairs.into_iter().filter(|p| p.is_changed()).map(|pair| {
+        let (path, line) = at(pair.b.first());
+        Remark {
+            is_failure: false,
+            path,
+            line,
+            title: "ompfuse: a region changed".to_owned(),
+            text: told(pair),
+        }
+    });
+    failed.chain(changed).collect()
+}
+
+fn told(pair: &Pair) -> String {
+    let mut text = format!(
+        "{} at {}",
+        words::compare_kind(pair),
+        words::pair_place(pair)
+    );
+    if let Some(change) = pair.headline().filter(|c| c.change.is_some()) {
+        let what = words::quantity(&change.quantity);
+        text += &format!(
+            ": {} of {what} ({})",
+            words::changed(change),
+            words::both(change)
+        );
+    }
+    for cause in words::causes(pair) {
+        text += "; ";
+        text += &cause;
+    }
+    text
+}
+
+/// Lines that GitHub makes annotations of: failed expressions are errors, changed regions warnings.
+pub fn github(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
+    let mut out = String::new();
+    let property = |text: &str| data(text).replace(':', "%3A").replace(',', "%2C");
+    for remark in remarks(diff, outcomes, options) {
+        let kind = if remark.is_failure {
+            "error"
+        } else {
+            "warning"
+        };
+        let mut place = String::new();
+        if let Some(path) = &remark.path {
+            place += &format!("file={},", property(path));
+        }
+        if let Some(line) = remark.line {
+            place += &format!("line={line},");
+        }
+        let title = property(&remark.title);
+        out += &format!("::{kind} {place}title={title}::{}\n", data(&remark.text));
+    }
+    out += &format!("::notice title=ompfuse::{}\n", data(&words::verdict(diff)));
+    out
+}
+
+/// Text as workflow commands need it.
+fn data(text: &str) -> String {
+    text.replace('%', "%25")
+        .replace('\r', "%0D")
+        .replace('\n', "%0A")
+}
+
+/// GitLab's Code Quality report. What has no source line is left out: the format needs one.
+pub fn gitlab(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
+    let entry = |remark: Remark| -> Option<Value> {
+        let (path, line) = (remark.path?, remark.line?);
+        let identity = format!("{path}:{line}:{}", remark.title);
+        Some(json!({
+            "description": remark.text,
+            "check_name": remark.title,
+            "fingerprint": format!("{:016x}", xxh3_64(identity.as_bytes())),
+            "severity": if remark.is_failure { "major" } else { "minor" },
+            "location": {"path": path, "lines": {"begin": line}},
+        }))
+    };
+    let entries = remarks(diff, outcomes, options)
+        .into_iter()
+        .filter_map(entry);
+    let entries: Vec<Value> = entries.collect();
+    serde_json::to_string_pretty(&entries).expect("strings and numbers")
+}

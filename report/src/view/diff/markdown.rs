@@ -1,0 +1,119 @@
+//! Markdown for the summary of a pull request.
+
+use super::{Options, listed};
+use crate::compare::gate::Outcome;
+use crate::compare::{Diff, Pair};
+use crate::words;
+use crate::words::units::percent;
+use std::fmt::Write;
+
+/// The comparison in Markdown.
+pub fn markdown(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
+    let mut out = format!("## ompfuse: {}\n\n", escaped(&words::verdict(diff)));
+    let mut put =
+        |text: std::fmt::Arguments<'_>| out.write_fmt(text).expect("writing into a string");
+    for outcome in outcomes {
+        let mark = match (outcome.is_error(), outcome.holds()) {
+            (true, _) => "**error**",
+            (false, true) => "**failed**",
+            (false, false) => "passed",
+        };
+        let text = words::outcome(outcome);
+        put(format_args!(
+            "- {mark} `{}`: {}\n",
+            outcome.expression.as_str(),
+            escaped(&text)
+        ));
+    }
+    if !outcomes.is_empty() {
+        put(format_args!("\n"));
+    }
+    for condition in &diff.conditions {
+        put(format_args!(
+            "> {}\n",
+            escaped(&words::condition(condition))
+        ));
+    }
+    if !diff.conditions.is_empty() {
+        put(format_args!("\n"));
+    }
+    let (pairs, more) = listed(diff, options);
+    if !pairs.is_empty() {
+        put(format_args!(
+            "| region | location | change | A | B | share of B | why |\n|---|---|--:|--:|--:|--:|---|\n"
+        ));
+    }
+    for pair in &pairs {
+        put(format_args!("{}\n", row(pair)));
+    }
+    if more > 0 {
+        put(format_args!("\n{more} more regions changed.\n"));
+    }
+    if !pairs.is_empty() {
+        put(format_args!("\n<details><summary>Details</summary>\n\n"));
+        for pair in &pairs {
+            let place = escaped(&words::pair_place(pair));
+            put(format_args!(
+                "- {} {place}: {}\n",
+                words::compare_kind(pair),
+                words::basis(pair)
+            ));
+            for change in pair.changes.iter().filter(|c| words::is_told(c)) {
+                let quantity = words::quantity(&change.quantity);
+                let (both, by) = (words::both(change), words::changed(change));
+                put(format_args!(
+                    "  - {quantity}: {both} ({by}, {})\n",
+                    words::certainty(change)
+                ));
+            }
+        }
+        put(format_args!("\n</details>\n"));
+    }
+    for (side, lone) in [("A", &diff.only_a), ("B", &diff.only_b)] {
+        if !lone.is_empty() {
+            let share: f64 = lone.iter().map(|l| l.share).sum();
+            put(format_args!(
+                "\nOnly in {side}: {} regions, {} of its time.\n",
+                lone.len(),
+                percent(share)
+            ));
+        }
+    }
+    out
+}
+
+fn row(pair: &Pair) -> String {
+    let headline = pair.headline();
+    let cell = |text: Option<String>| text.unwrap_or_default();
+    let side = |v: Option<f64>| {
+        let change = headline?;
+        v.map(|v| words::value(&change.quantity, v))
+    };
+    format!(
+        "| {} | `{}` | {} | {} | {} | {} | {} |",
+        words::compare_kind(pair),
+        words::pair_place(pair)
+            .replace('|', "\\|")
+            .replace('`', "'"),
+        cell(headline.map(words::changed)),
+        cell(side(headline.and_then(|c| c.a))),
+        cell(side(headline.and_then(|c| c.b))),
+        percent(pair.share[1]),
+        escaped(&words::causes(pair).join("; "))
+    )
+}
+
+/// Text that is no markup.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(
+            c,
+            '*' | '_' | '`' | '|' | '<' | '>' | '[' | ']' | '\\' | '#'
+        ) {
+            out.push('\\');
+        }
+        out.push(if c == '\n' { ' ' } else { c });
+    }
+    out
+}

@@ -1,0 +1,263 @@
+//! A comparison for a terminal: what failed, the verdict, conditions, what changed most, what has no partner.
+
+use super::{Options, listed};
+use crate::compare::gate::Outcome;
+use crate::compare::{Diff, Finding, Pair, Quantity};
+use crate::view::table::{self, Column, wrap};
+use crate::words;
+use crate::words::units::{percent, seconds};
+
+/// Lines narrower than this can't hold the tables.
+const MIN_WIDTH: usize = 40;
+/// Wider lines are no easier to read.
+const MAX_WIDTH: usize = 140;
+/// Regions without a partner that are listed on each side.
+const LONE: usize = 8;
+
+/// The comparison as text, lines ending in a line feed.
+pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
+    let view = View {
+        width: options.width.clamp(MIN_WIDTH, MAX_WIDTH),
+        colour: options.colour,
+    };
+    let mut sections = vec![];
+    sections.extend(view.outcomes(outcomes, true));
+    sections.push(view.verdict(diff));
+    sections.extend(view.conditions(diff));
+    sections.extend(view.program(diff));
+    let (pairs, more) = listed(diff, options);
+    sections.extend(view.regions(&pairs, more));
+    sections.extend(view.details(&pairs));
+    sections.extend(view.lone(diff));
+    sections.extend(view.outcomes(outcomes, false));
+    sections.join("\n")
+}
+
+/// Whether one unit's change is worth telling: of all units some are slower by chance.
+fn is_much(unit: &crate::compare::diff::UnitChange, pair: &Pair) -> bool {
+    let more = unit.time_s[1] - unit.time_s[0];
+    let all = pair.time_change().map_or(0.0, f64::abs);
+    pair.is_changed() && more >= 0.1 * unit.time_s[0] && more >= 0.05 * all
+}
+
+struct View {
+    width: usize,
+    colour: bool,
+}
+
+impl View {
+    fn with(&self, code: &str, text: &str) -> String {
+        match self.colour {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_owned(),
+        }
+    }
+
+    fn wrapped(&self, text: &str) -> String {
+        wrap(text, self.width, "  ")
+    }
+
+    /// Expressions that hold and errors, or those that passed.
+    fn outcomes(&self, outcomes: &[Outcome], failed: bool) -> Option<String> {
+        let mut text = String::new();
+        for outcome in outcomes {
+            let is_failed = outcome.holds() || outcome.is_error();
+            if is_failed != failed {
+                continue;
+            }
+            let (mark, code) = match (outcome.is_error(), outcome.holds()) {
+                (true, _) => ("error", "33"),
+                (false, true) => ("FAILED", "31"),
+                (false, false) => ("passed", "32"),
+            };
+            let said = words::outcome(outcome);
+            let line = self.wrapped(&format!("{mark} {}: {said}", outcome.expression.as_str()));
+            text += &line.replacen(mark, &self.with(code, mark), 1);
+        }
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn verdict(&self, diff: &Diff) -> String {
+        let side = |name: &str, info: &crate::compare::SideInfo| {
+            let runs = if info.runs == 1 { "run" } else { "runs" };
+            let line = format!(
+                "{name}  {} · {} {runs} · {} threads",
+                info.name, info.runs, info.threads
+            );
+            self.with("2", table::front(&line, self.width).trim_end()) + "\n"
+        };
+        let verdict = wrap(&words::verdict(diff), self.width, "");
+        let bold = verdict.lines().map(|line| self.with("1", line) + "\n");
+        bold.collect::<String>() + &side("A", &diff.a) + &side("B", &diff.b)
+    }
+
+    fn conditions(&self, diff: &Diff) -> Option<String> {
+        if diff.conditions.is_empty() {
+            return None;
+        }
+        let lines = diff.conditions.iter().map(words::condition);
+        let lines = lines.map(|line| self.wrapped(&format!("- {line}")));
+        Some(self.with("33", "Mind") + "\n" + &lines.collect::<String>())
+    }
+
+    /// The whole program's quantities that changed, beside the one of the verdict.
+    fn program(&self, diff: &Diff) -> Option<String> {
+        let told = |c: &&crate::compare::Change| {
+            words::is_told(c) && c.quantity != Quantity::Wall && c.a.is_some() && c.b.is_some()
+        };
+        let rows = diff.total.iter().filter(told).map(|c| {
+            let side =
+                |v: Option<f64>| v.map_or_else(String::new, |v| words::value(&c.quantity, v));
+            let doubt = if c.finding == Finding::NoiseUnknown {
+                "?"
+            } else {
+                ""
+            };
+            vec![
+                words::quantity(&c.quantity),
+                side(c.a),
+                side(c.b),
+                format!("{}{doubt}", words::changed(c)),
+                match c.finding {
+                    Finding::NoiseUnknown => String::new(),
+                    _ => words::certainty(c),
+                },
+            ]
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
+        let columns = [
+            Column::left("program").keeps_front(14),
+            Column::right("A"),
+            Column::right("B"),
+            Column::right("change"),
+            Column::left("").leaves(1),
+        ];
+        (!rows.is_empty()).then(|| self.table(&columns, rows))
+    }
+
+    fn table(&self, columns: &[Column<'_>], rows: Vec<Vec<String>>) -> String {
+        let plain = |_: usize, cell: &str| cell.to_owned();
+        let head = |line: &str| self.with("2", line);
+        let fitted = table::fitted(columns, rows, Some(self.width), &plain, &head);
+        let missing = fitted.missing("wider lines, or --format json");
+        let missing = missing.map_or(String::new(), |line| self.wrapped(&line));
+        fitted.text + &missing
+    }
+
+    fn regions(&self, pairs: &[&Pair], more: usize) -> Option<String> {
+        if pairs.is_empty() {
+            return None;
+        }
+        let row = |(n, pair): (usize, &&Pair)| {
+            let headline = pair.headline();
+            let side = |v: Option<f64>| match (headline, v) {
+                (Some(c), Some(v)) => words::value(&c.quantity, v),
+                _ => String::new(),
+            };
+            let doubt = match headline.map(|c| c.finding) {
+                Some(Finding::Changed | Finding::Equal) => "",
+                _ => "?",
+            };
+            vec![
+                (n + 1).to_string(),
+                headline.map_or_else(String::new, |c| words::changed(c) + doubt),
+                side(headline.and_then(|c| c.a)),
+                side(headline.and_then(|c| c.b)),
+                percent(pair.share[1]),
+                words::compare_kind(pair).to_owned(),
+                words::pair_place(pair),
+                words::causes(pair).into_iter().next().unwrap_or_default(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = pairs.iter().enumerate().map(row).collect();
+        let columns = [
+            Column::right("#"),
+            Column::right("change"),
+            Column::right("A"),
+            Column::right("B"),
+            Column::right("of B").leaves(2),
+            Column::left("region"),
+            Column::left("location").keeps_end(14),
+            Column::left("why").leaves(1).keeps_front(24),
+        ];
+        let certain = pairs.iter().any(|p| p.is_changed());
+        let title = match certain {
+            true => "What changed",
+            false => "Largest differences",
+        };
+        let about = "wall time of parallel regions, thread time of others; ? is not certain";
+        let both = title.len() + 2 + about.len() <= self.width;
+        let between = if both { "  " } else { "\n" };
+        let about = wrap(about, self.width, "");
+        let mut text = format!(
+            "{}{between}{}\n",
+            self.with("1", title),
+            self.with("2", about.trim_end())
+        );
+        text += &self.table(&columns, rows);
+        if more > 0 {
+            text += &self.wrapped(&format!("{more} more; --top lists them"));
+        }
+        Some(text)
+    }
+
+    /// All that is to be said of each listed region.
+    fn details(&self, pairs: &[&Pair]) -> Option<String> {
+        let mut text = String::new();
+        for (n, pair) in pairs.iter().enumerate() {
+            let mut said = words::causes(pair);
+            if let Some(change) = pair.headline() {
+                let certainty = words::certainty(change);
+                if !certainty.is_empty() && change.finding == Finding::Changed {
+                    said.insert(0, certainty);
+                }
+            }
+            if let Some(unit) = pair.unit.as_ref().filter(|u| is_much(u, pair)) {
+                said.push(format!(
+                    "slowest unit against A: {}, {} -> {}",
+                    unit.what,
+                    seconds(unit.time_s[0]),
+                    seconds(unit.time_s[1])
+                ));
+            }
+            said.push(words::basis(pair));
+            text += &self.wrapped(&format!("#{} {}", n + 1, said.join("; ")));
+        }
+        (!text.is_empty()).then_some(text)
+    }
+
+    fn lone(&self, diff: &Diff) -> Option<String> {
+        let mut text = String::new();
+        for (side, lone) in [("A", &diff.only_a), ("B", &diff.only_b)] {
+            if lone.is_empty() {
+                continue;
+            }
+            let share: f64 = lone.iter().map(|l| l.share).sum();
+            let regions = if lone.len() == 1 { "region" } else { "regions" };
+            let title = format!(
+                "Only in {side}: {} {regions}, {} of its time",
+                lone.len(),
+                percent(share)
+            );
+            text += &(self.with("1", &title) + "\n");
+            for one in lone.iter().take(LONE) {
+                let unseen = match one.may_be_unseen {
+                    true => "; the other side has constructs without a probe",
+                    false => "",
+                };
+                let key = &one.key;
+                text += &self.wrapped(&format!(
+                    "{} {} {} ({}{unseen})",
+                    percent(one.share),
+                    key.construct.name(),
+                    words::compare_place(key),
+                    seconds(one.time_s),
+                ));
+            }
+            if lone.len() > LONE {
+                text += &self.wrapped(&format!("{} more", lone.len() - LONE));
+            }
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}

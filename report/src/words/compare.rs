@@ -1,0 +1,384 @@
+//! What is said of a comparison.
+
+use super::units::{count, percent, seconds};
+use crate::compare::side::Unit;
+use crate::compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
+use crate::model::key::RegionKey;
+
+/// A change in words: `+12.0%`; of shares in percentage points.
+pub(crate) fn signed(change: f64, unit: Unit) -> String {
+    let sign = if change < 0.0 { "-" } else { "+" };
+    let digits = |value: f64| match value.abs() {
+        v if v >= 99.95 => format!("{v:.0}"),
+        v if v > 0.0 && v < 0.0995 => format!("{v:.2}"),
+        v => format!("{v:.1}"),
+    };
+    match unit {
+        Unit::Share => format!("{sign}{} points", digits(100.0 * change)),
+        // "+45600 %" tells less than "457 times as much".
+        _ if change >= 9.995 => format!("{} times", digits(change + 1.0)),
+        _ => format!("{sign}{}%", digits(100.0 * change)),
+    }
+}
+
+/// A value of a quantity.
+pub(crate) fn value(quantity: &Quantity, value: f64) -> String {
+    match quantity.unit() {
+        Unit::Seconds => seconds(value),
+        Unit::Share => percent(value),
+        Unit::Count if value.fract() == 0.0 && value >= 0.0 => count(value as u64),
+        Unit::Count => format!("{value:.1}"),
+    }
+}
+
+/// `1.00 s -> 1.12 s`.
+pub(crate) fn both(change: &Change) -> String {
+    let side = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| value(&change.quantity, v));
+    format!("{} -> {}", side(change.a), side(change.b))
+}
+
+/// The change of a quantity, `-` where there is none.
+pub(crate) fn changed(change: &Change) -> String {
+    let unit = change.quantity.unit();
+    change
+        .change
+        .map_or_else(|| "-".to_owned(), |c| signed(c, unit))
+}
+
+/// How sure a change is.
+pub(crate) fn certainty(change: &Change) -> String {
+    let unit = change.quantity.unit();
+    match (change.finding, change.interval) {
+        (_, Some(i)) => format!(
+            "{:.0}% interval {} to {}",
+            100.0 * i.level,
+            signed(i.low, unit),
+            signed(i.high, unit)
+        ),
+        (Finding::Changed, None) => "the same in every run".to_owned(),
+        (Finding::NoiseUnknown, None) => "one run on a side: noise is unknown".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// A quantity as sentences name it.
+pub(crate) fn quantity(quantity: &Quantity) -> String {
+    match quantity {
+        Quantity::Wall => "wall time".to_owned(),
+        Quantity::Time => "thread time".to_owned(),
+        Quantity::Work => "time in the program's code".to_owned(),
+        Quantity::ImbalanceTime => "waiting for slower threads".to_owned(),
+        Quantity::LimitedParallelism => "limited parallelism".to_owned(),
+        Quantity::MaxUnit => "the longest unit".to_owned(),
+        Quantity::MeanUnit => "the mean unit".to_owned(),
+        Quantity::Event(name) => name.strip_prefix("sim-").unwrap_or(name).to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// A region's kind: `loop`.
+pub(crate) fn kind(keys: &[RegionKey]) -> &'static str {
+    keys.first().map_or("", |k| k.construct.name())
+}
+
+/// A region's place: `solve.c:61`, the function, or an address.
+pub(crate) fn place(key: &RegionKey) -> String {
+    if let Some(place) = key.place() {
+        return place;
+    }
+    if let Some(name) = &key.name {
+        return name.clone();
+    }
+    let address = key.addresses.first().map(ToString::to_string);
+    match (&key.function, address) {
+        (Some(function), Some(address)) => format!("{function} ({address})"),
+        (Some(function), None) => function.clone(),
+        (None, Some(address)) if key.module.is_empty() => address,
+        (None, Some(address)) => format!("{address} in {}", key.module),
+        (None, None) => "unknown place".to_owned(),
+    }
+}
+
+/// Where a pair is: of B, and of A where that is elsewhere.
+pub(crate) fn pair_place(pair: &Pair) -> String {
+    let first = |keys: &[RegionKey]| keys.first().map_or_else(String::new, place);
+    let (a, b) = (first(&pair.a), first(&pair.b));
+    let copies = match (pair.is_group, pair.a.len(), pair.b.len()) {
+        (true, n, _) => format!(" and {} like it", n - 1),
+        (false, 1, 1) => String::new(),
+        (false, n, m) => format!(" ({n} copies in A, {m} in B)"),
+    };
+    match a == b || pair.b.iter().any(|k| k.line.is_some()) {
+        true => format!("{b}{copies}"),
+        false => format!("{b} (A: {a}){copies}"),
+    }
+}
+
+/// By what two regions were matched.
+pub(crate) fn basis(pair: &Pair) -> String {
+    let by = match pair.basis {
+        Basis::Address => "address in the same build",
+        Basis::Line => "source line",
+        Basis::Order => "order in the function",
+        Basis::Function => "function",
+        Basis::Units => "the places of its units",
+        Basis::Tree => "its parallel region",
+        Basis::Behaviour => "behaviour",
+    };
+    let sure = match pair.confidence {
+        Confidence::Certain => "certain",
+        Confidence::High => "high confidence",
+        Confidence::Fair => "fair confidence",
+    };
+    let lines = |keys: &[RegionKey]| keys.first().and_then(|k| k.line);
+    let moved = match (lines(&pair.a), lines(&pair.b)) {
+        (Some(a), Some(b)) if a != b => format!(", line {a} in A"),
+        _ => String::new(),
+    };
+    format!("matched by {by} ({sure}{moved})")
+}
+
+/// The instructions' change, whoever has counted them.
+pub(crate) fn instructions(changes: &[Change]) -> Option<&Change> {
+    let is_it = |c: &&Change| matches!(&c.quantity, Quantity::Event(name) if name == "instructions" || name == "sim-instructions");
+    changes.iter().find(is_it)
+}
+
+/// Whether a change is one to tell of: certain, or one of which nothing better can be known.
+pub(crate) fn is_told(change: &Change) -> bool {
+    matches!(change.finding, Finding::Changed | Finding::NoiseUnknown)
+        && change.change.is_none_or(|c| c.abs() >= LEAST)
+}
+
+/// Relative changes below this are no cause.
+const LEAST: f64 = 0.001;
+
+/// Why a region changed, from what was compared: the nearest causes first. Parts of a sentence.
+pub(crate) fn causes(pair: &Pair) -> Vec<String> {
+    let mut causes = vec![];
+    let get = |quantity: &Quantity| pair.get(quantity).filter(|c| is_told(c));
+    let counts = |change: &Change| {
+        let side = |v: Option<f64>| v.map_or_else(|| "none".to_owned(), |v| count(v as u64));
+        (side(change.a), side(change.b))
+    };
+    if let Some([a, b]) = &pair.schedules {
+        let named = |s: &Option<String>| s.clone().unwrap_or_else(|| "unknown".to_owned());
+        causes.push(format!("its schedule is {}, was {}", named(b), named(a)));
+    }
+    if let Some(change) = get(&Quantity::Executions) {
+        let (a, b) = counts(change);
+        causes.push(format!("it is executed {b} times, was {a}"));
+    }
+    if let Some(change) = get(&Quantity::Iterations) {
+        let (a, b) = counts(change);
+        causes.push(format!("it has {b} iterations, had {a}"));
+    }
+    if let Some(change) = get(&Quantity::Units) {
+        let (a, b) = counts(change);
+        causes.push(format!("its work is in {b} units, was in {a}"));
+    }
+    let all = pair.time_change().map_or(0.0, f64::abs);
+    let size = |c: &Change| c.difference().map_or(0.0, f64::abs);
+    let mut timed: Vec<(f64, String)> = CLASSES
+        .iter()
+        .filter_map(&get)
+        .map(|c| (size(c), format!("{} {}", quantity(&c.quantity), both(c))))
+        .collect();
+    timed.extend(of_code(pair));
+    timed.sort_by(|x, y| y.0.total_cmp(&x.0));
+    let timed = timed.into_iter().filter(|(s, _)| *s >= PART * all);
+    causes.extend(timed.map(|(_, text)| text));
+    if let Some(change) = get(&Quantity::Imbalance) {
+        causes.push(format!("imbalance {}", both(change)));
+    }
+    causes
+}
+
+/// Parts of a region's change below this share of it are no cause.
+const PART: f64 = 0.1;
+
+/// Classes of overhead.
+const CLASSES: [Quantity; 4] = [
+    Quantity::Synchronization,
+    Quantity::ImbalanceTime,
+    Quantity::LimitedParallelism,
+    Quantity::Management,
+];
+
+/// What is said of the program's own code in a region, and how many seconds that is about.
+fn of_code(pair: &Pair) -> Option<(f64, String)> {
+    let work = pair.get(&Quantity::Work).filter(|c| is_told(c));
+    let seconds = work.and_then(Change::difference).map(f64::abs);
+    let counted = instructions(&pair.changes);
+    match counted.filter(|c| is_told(c)) {
+        Some(change) => {
+            let by = change.change.unwrap_or(0.0);
+            let more = if by < 0.0 { "fewer" } else { "more" };
+            let by = signed(by.abs(), Unit::Count);
+            let by = by.trim_start_matches('+');
+            // Where no time was compared it is all that there is.
+            let size = seconds.unwrap_or(f64::INFINITY);
+            Some((size, format!("its code executes {by} {more} instructions")))
+        }
+        None => {
+            let work = work?;
+            let text = match counted {
+                Some(_) => format!("the same instructions take {} time", changed(work)),
+                None => format!("its own code takes {} time", changed(work)),
+            };
+            Some((seconds?, text))
+        }
+    }
+}
+
+/// The verdict: one or two sentences.
+pub fn verdict(diff: &Diff) -> String {
+    let headline = diff.get(&Quantity::Wall).filter(|c| c.change.is_some());
+    let headline = headline.or_else(|| instructions(&diff.total));
+    let first = headline.map_or_else(
+        || "Neither side has a time or instructions to compare.".to_owned(),
+        of_program,
+    );
+    let told: Vec<&Pair> = diff.pairs.iter().filter(|p| p.is_changed()).collect();
+    let second = match told.first() {
+        Some(pair) => most(pair, headline, told.len()),
+        None if headline.is_some_and(|c| c.finding == Finding::NoiseUnknown) => {
+            "Record each side several times (record --repeat 5) to tell noise from change."
+                .to_owned()
+        }
+        None => "No region is certain to have changed.".to_owned(),
+    };
+    format!("{first} {second}")
+}
+
+fn of_program(change: &Change) -> String {
+    let by = change.change.unwrap_or(0.0);
+    let size = signed(by.abs(), change.quantity.unit());
+    let size = size.trim_start_matches('+');
+    let is_time = change.quantity == Quantity::Wall;
+    let word = match (is_time, by < 0.0) {
+        (true, true) => "faster",
+        (true, false) => "slower",
+        (false, true) => "less",
+        (false, false) => "more",
+    };
+    let compared = match is_time {
+        true => format!("B is {size} {word} ({}", both(change)),
+        false => format!(
+            "B executes {size} {word} instructions in its regions ({}",
+            both(change)
+        ),
+    };
+    match change.finding {
+        Finding::Changed => {
+            let certainty = certainty(change);
+            format!("{compared}, {certainty}).")
+        }
+        Finding::Equal => format!("{} equal on both sides.", was(&change.quantity)),
+        Finding::NotSeen { could_see } => {
+            let what = quantity(&change.quantity);
+            let size = could_see.map(|size| signed(size, Unit::Count));
+            match size.as_deref().map(|s| s.trim_start_matches('+')) {
+                Some(size) => {
+                    format!("No difference of {what} was seen; one of {size} would have been.")
+                }
+                None => format!("No difference of {what} was seen, and few would have been."),
+            }
+        }
+        _ => format!("{compared}), but with one run on a side that may be noise."),
+    }
+}
+
+fn was(quantity: &Quantity) -> &'static str {
+    match quantity {
+        Quantity::Wall => "Wall time is",
+        _ => "Instructions are",
+    }
+}
+
+/// The region that changed most.
+fn most(pair: &Pair, program: Option<&Change>, changed_regions: usize) -> String {
+    let what = format!("the {} at {}", kind(&pair.b), pair_place(pair));
+    let by = match pair.headline().filter(|c| c.change.is_some()) {
+        Some(change) => format!("{} of {}", changed(change), quantity(&change.quantity)),
+        None => "changed".to_owned(),
+    };
+    let causes = causes(pair);
+    let because = match causes.first() {
+        Some(cause) => format!("; {cause}"),
+        None => String::new(),
+    };
+    let is_changed = program.is_some_and(|c| c.finding == Finding::Changed);
+    let others = match changed_regions {
+        1 => "One region changed:".to_owned(),
+        _ if is_changed => "Most of it is in".to_owned(),
+        n => format!("{n} regions changed, most of all"),
+    };
+    format!("{others} {what} ({by}{because}).")
+}
+
+/// What makes sides less comparable.
+pub(crate) fn condition(condition: &Condition) -> String {
+    let sides = |a: bool, b: bool| match (a, b) {
+        (true, true) => "both sides",
+        (true, false) => "A",
+        _ => "B",
+    };
+    match condition {
+        Condition::Threads { a, b } => {
+            format!(
+                "teams have {a} threads in A and {b} in B: times and units differ for that alone"
+            )
+        }
+        Condition::Arguments => "the program was given other arguments".to_owned(),
+        Condition::Hosts => "the sides were recorded on different hosts".to_owned(),
+        Condition::Processors { a, b } => {
+            format!("the program could use {a} processors in A and {b} in B")
+        }
+        Condition::Events { only_a, only_b } => {
+            let only = |side: &str, names: &[String]| match names {
+                [] => None,
+                names => Some(format!("only {side} has {}", names.join(", "))),
+            };
+            let both = [only("A", only_a), only("B", only_b)];
+            let both: Vec<String> = both.into_iter().flatten().collect();
+            format!("events differ: {}", both.join("; "))
+        }
+        Condition::InPart { a, b } => format!(
+            "not all units of {} are on record (sampling, a filter, a part of the run): their numbers are not compared",
+            sides(*a, *b)
+        ),
+        Condition::Simulated { a, b } => format!(
+            "a simulator ran {}: its times mean nothing and are not compared",
+            sides(*a, *b)
+        ),
+        Condition::Starved { a, b } => {
+            let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
+            format!(
+                "threads of {} had no processor for at least {} of the time that they worked: times are those of the machine's load",
+                sides(a.is_some(), b.is_some()),
+                percent(share)
+            )
+        }
+        Condition::Probes { a, b } => {
+            let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
+            format!(
+                "probes took about {} of the time of {}: record with --sample or --filter to compare times",
+                percent(share),
+                sides(a.is_some(), b.is_some())
+            )
+        }
+        Condition::Damaged { a, b } => {
+            let all: Vec<&str> = a.iter().chain(b).map(String::as_str).collect();
+            format!("something is missing: {}", all.join("; "))
+        }
+        Condition::OneRun { a, b } => format!(
+            "{} has one run, so noise is unknown; record it again with --repeat 5",
+            match (a, b) {
+                (true, true) => "each side",
+                (true, false) => "A",
+                _ => "B",
+            }
+        ),
+    }
+}

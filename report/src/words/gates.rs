@@ -1,0 +1,106 @@
+//! What is said of `--fail-on` expressions.
+
+use super::compare::{changed, place, quantity, value};
+use crate::compare::gate::{Hit, Outcome, Problem, Verdict};
+use crate::compare::{Change, Finding, Quantity};
+
+/// What became of an expression, in a sentence without a full stop.
+pub fn outcome(outcome: &Outcome) -> String {
+    match &outcome.verdict {
+        Verdict::Passes => "it does not hold".to_owned(),
+        Verdict::Error { problem } => self::problem(problem),
+        Verdict::Holds { hits } => {
+            let first = hits.first().map_or_else(String::new, hit);
+            match hits.len() {
+                0 | 1 => first,
+                n => format!("{first}; and {} more", n - 1),
+            }
+        }
+    }
+}
+
+fn hit(hit: &Hit) -> String {
+    let at = hit.region.as_ref().map_or_else(
+        || "the program".to_owned(),
+        |key| format!("the {} at {}", key.construct.name(), place(key)),
+    );
+    let Some(quantity) = &hit.quantity else {
+        return format!("{at} is new");
+    };
+    let side = |v: Option<f64>| v.map_or_else(|| "none".to_owned(), |v| value(quantity, v));
+    let by = hit.change.map_or_else(String::new, |by| {
+        let change = Change {
+            quantity: quantity.clone(),
+            a: hit.a,
+            b: hit.b,
+            change: Some(by),
+            interval: None,
+            p: None,
+            finding: Finding::Changed,
+            runs_needed: None,
+            is_modelled: false,
+        };
+        format!("{} ", changed(&change))
+    });
+    format!(
+        "{at}: {by}{} ({} -> {})",
+        self::quantity(quantity),
+        side(hit.a),
+        side(hit.b)
+    )
+}
+
+fn problem(problem: &Problem) -> String {
+    match problem {
+        Problem::Damaged { side, what } => {
+            format!("{side} is damaged ({}); record it again", what.join("; "))
+        }
+        Problem::NoRegion { selector } => format!(
+            "no region matches {selector:?}; `ompfuse diff` without --fail-on lists the regions"
+        ),
+        Problem::NoPartner {
+            selector,
+            side,
+            region,
+        } => format!(
+            "{selector:?} matches the {} at {}, which only {side} has",
+            region.construct.name(),
+            place(region)
+        ),
+        Problem::LostProbe { region, share } => format!(
+            "the {} at {} had {:.1}% of A's time and has no partner in B, where some constructs have no probe; `ompfuse scan` says why",
+            region.construct.name(),
+            place(region),
+            100.0 * share
+        ),
+        Problem::MayBeOld { region } => format!(
+            "the {} at {} may not be new: A has constructs without a probe; `ompfuse scan` says why",
+            region.construct.name(),
+            place(region)
+        ),
+        Problem::NotMeasured {
+            side,
+            quantity,
+            region,
+            events,
+        } => {
+            let at = region.as_ref().map_or_else(String::new, |key| {
+                format!(" of the {} at {}", key.construct.name(), place(key))
+            });
+            let known = match (quantity, events.as_slice()) {
+                (Quantity::Event(_) | Quantity::EventPerUnit(_), []) => {
+                    "; it has no events, record with --events or --simulate".to_owned()
+                }
+                (Quantity::Event(_) | Quantity::EventPerUnit(_), events) => {
+                    format!("; it has {}", events.join(", "))
+                }
+                _ => String::new(),
+            };
+            format!("{side} has no {quantity}{at}{known}")
+        }
+        Problem::OneRun { side, quantity } => format!(
+            "{} varies from run to run and {side} has one run; record with --repeat 5, or go by the estimate with --strict",
+            self::quantity(quantity)
+        ),
+    }
+}
