@@ -30,7 +30,7 @@ pub(crate) struct Args {
 pub(super) fn run(args: &Args) -> Result<()> {
     load::check_output(&args.output, &args.inputs)?;
     let bar = progress::whole("reading");
-    let side = sides::side("A", &args.inputs, &mut |_, _| Ok(()), bar.progress())?;
+    let side = sides::side("A", &args.inputs, &mut |_, _| (), bar.progress())?;
     drop(bar);
     if !side.origin.damage.is_empty() {
         bail!(

@@ -114,8 +114,8 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let (half, rest) = (bar.progress().part(0.5), bar.progress().part(0.5));
     let (first, second) = args.sides();
     let (mut units_a, mut units_b) = (SideUnits::default(), SideUnits::default());
-    let a = sides::side("A", &first, &mut |s, t| Ok(units_a.add(s, t)), half)?;
-    let b = sides::side("B", &second, &mut |s, t| Ok(units_b.add(s, t)), rest)?;
+    let a = sides::side("A", &first, &mut |s, t| units_a.add(s, t), half)?;
+    let b = sides::side("B", &second, &mut |s, t| units_b.add(s, t), rest)?;
     let mut diff = compare::compare(&a, &b);
     units::add_slowest(&mut diff.pairs, &units_a, &units_b);
     drop(bar);

@@ -1,6 +1,7 @@
 //! What a file is that isn't what was expected.
 
 use super::runs::is_run;
+use super::sides::GZIP_MAGIC;
 use crate::input;
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -17,6 +18,11 @@ pub(super) fn check(path: &Path) -> Result<()> {
         bail!(
             "{shown} is a program or library, not a profile or run; `ompfuse profile -- {}` records it",
             runnable(path)
+        );
+    }
+    if bytes.starts_with(GZIP_MAGIC) {
+        bail!(
+            "{shown} is a baseline, not a profile or run; compare runs with it: `ompfuse diff {shown} RUNS`"
         );
     }
     if bytes.starts_with(b"#!") {

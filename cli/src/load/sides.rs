@@ -14,13 +14,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// First bytes of a baseline.
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
+pub(super) const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 
 /// The largest baseline that is read, unpacked: damaged files may claim anything.
 const LARGEST: u64 = 1 << 30;
 
 /// Is given each run of a side with its execution units.
-pub(crate) type EachRun<'a> = &'a mut dyn FnMut(&Summary, XuTable) -> Result<()>;
+pub(crate) type EachRun<'a> = &'a mut dyn FnMut(&Summary, XuTable);
 
 /// What paths mean as one side: repetitions of one another, or one baseline. `what`: `A` or `B`, for messages.
 pub(crate) fn side(
@@ -67,7 +67,7 @@ impl Source {
             }
         };
         let measured = measured(&name(path), &summary, Some(&table));
-        each(&summary, table)?;
+        each(&summary, table);
         Ok(measured)
     }
 }
@@ -85,12 +85,12 @@ fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
             }
             continue;
         }
-        super::given::check(path)?;
         ensure!(
             baseline(path)?.is_none(),
             "{} is a baseline, which is a side of its own; leave the other runs of this side out",
             path.display()
         );
+        super::given::check(path)?;
         sources.push(Source::Profile(path.clone()));
     }
     Ok(sources)
