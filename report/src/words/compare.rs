@@ -257,13 +257,12 @@ fn of_program(change: &Change) -> String {
     let size = size.trim_start_matches('+');
     let is_time = change.quantity == Quantity::Wall;
     let word = match (is_time, by < 0.0) {
-        (true, true) => "faster",
-        (true, false) => "slower",
-        (false, true) => "less",
-        (false, false) => "more",
+        (true, true) => "less",
+        (false, true) => "fewer",
+        (_, false) => "more",
     };
     let compared = match is_time {
-        true => format!("B is {size} {word} ({}", both(change)),
+        true => format!("B takes {size} {word} wall time ({}", both(change)),
         false => format!(
             "B executes {size} {word} instructions in its regions ({}",
             both(change)
@@ -298,7 +297,11 @@ fn was(quantity: &Quantity) -> &'static str {
 
 /// The region that changed most.
 fn most(pair: &Pair, program: Option<&Change>, changed_regions: usize) -> String {
-    let what = format!("the {} at {}", kind(&pair.b), pair_place(pair));
+    let region = match kind(&pair.b) {
+        "parallel" => "parallel region",
+        kind => kind,
+    };
+    let what = format!("the {region} at {}", pair_place(pair));
     let by = match pair.headline().filter(|c| c.change.is_some()) {
         Some(change) => format!("{} of {}", changed(change), quantity(&change.quantity)),
         None => "changed".to_owned(),
