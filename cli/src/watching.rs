@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site};
 use ompfuse_format::run::EventStatus;
 use ompfuse_format::site::{HexAddress, SiteInfo, Source};
-use ompfuse_fuse::live::{Live, LiveRegion, RegionKey};
+use ompfuse_fuse::summary::live::{Live, LiveRegion, LiveSite};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ struct Known {
 #[derive(Clone, Default)]
 pub(crate) struct Sample {
     ns: u64,
-    regions: BTreeMap<RegionKey, LiveRegion>,
+    regions: BTreeMap<LiveSite, LiveRegion>,
 }
 
 /// What is shown.
@@ -195,7 +195,7 @@ impl Watching {
         let from = before.map_or(begin.unwrap_or(now), |b| b.ns);
         let seconds = now.saturating_sub(from) as f64 / 1e9;
         let nothing = LiveRegion::default();
-        let since = |key: &RegionKey, region: &LiveRegion| {
+        let since = |key: &LiveSite, region: &LiveRegion| {
             let before = before.and_then(|b| b.regions.get(key));
             region.since(before.unwrap_or(&nothing))
         };
@@ -204,7 +204,7 @@ impl Watching {
         let all: u64 = regions.iter().map(|(_, r)| r.ticks()).sum();
         let mut rows: Vec<Row> = regions
             .iter()
-            .filter(|(_, r)| r.entered + r.xus > 0 || r.ticks() > 0)
+            .filter(|(_, r)| r.entered() + r.xus() > 0 || r.ticks() > 0)
             .map(|(key, region)| self.row(*key, region, all, seconds))
             .collect();
         rows.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -224,7 +224,7 @@ impl Watching {
         }
     }
 
-    fn row(&self, key: RegionKey, region: &LiveRegion, all: u64, seconds: f64) -> Row {
+    fn row(&self, key: LiveSite, region: &LiveRegion, all: u64, seconds: f64) -> Row {
         let process = &self.processes[key.0];
         let (module, index) = split_site(key.1);
         let known = process.modules.get(&module);
@@ -237,7 +237,9 @@ impl Watching {
                 part as f64 / of as f64
             }
         };
-        let per_s = region.entered.max(region.xus) as f64;
+        let (entered, xus) = (region.entered(), region.xus());
+        let per_s = entered.max(xus) as f64;
+        let split = region.split();
         Row {
             pid: process.pid,
             module: known.map(|(path, _)| path.clone()),
@@ -251,14 +253,14 @@ impl Watching {
                 .cloned()
                 .or_else(|| info?.function.as_deref().map(str::to_owned)),
             source: info.and_then(|i| i.source.clone()),
-            entered: region.entered,
-            xus: region.xus,
+            entered,
+            xus,
             rate_per_s: if seconds > 0.0 { per_s / seconds } else { 0.0 },
             share: ratio(region.ticks(), all),
-            wait_share: ratio(region.wait, region.ticks()),
-            imbalance: region.imbalance(),
-            threads: region.work.len(),
-            events: region.counts.clone(),
+            wait_share: ratio(split.wait + split.runtime, region.ticks()),
+            imbalance: self.live.imbalance(key, region),
+            threads: region.workers(),
+            events: self.live.counts(region),
         }
     }
 }

@@ -14,11 +14,10 @@
 //! * [`label`], [`table`]: XUs and their identity.
 //! * [`combine`]: strategies on tables, and which of them is the default one's.
 //! * [`evaluate`]: how good a combined profile is.
-//! * [`live`]: a run while it goes on.
 //! * [`names`]: functions' names as people know them.
 //! * [`spread`]: how evenly work is spread over threads.
 //! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
-//! * [`summary`]: what reports need beside the XUs.
+//! * [`summary`]: what reports need beside the XUs; the same sums of a run while it goes on.
 //! * [`profile`]: XUs and summary together; the Parquet file.
 #![forbid(unsafe_code)]
 
@@ -26,7 +25,6 @@ pub mod combine;
 pub mod evaluate;
 pub mod experiment;
 pub mod label;
-pub mod live;
 pub mod names;
 pub mod plan;
 pub mod profile;

@@ -3,8 +3,10 @@
 
 mod collect;
 mod groups;
+pub mod live;
 mod parallel;
 mod stream;
+mod sums;
 
 pub(crate) use collect::TableSums;
 

@@ -5,6 +5,8 @@
 
 mod listing;
 #[cfg(test)]
+mod live;
+#[cfg(test)]
 mod parts;
 pub mod programs;
 

@@ -7,13 +7,13 @@ use ompfuse_format::Construct;
 use std::collections::{HashMap, HashSet};
 
 /// What identifies a region's sums in every run.
-type RegionKey = (
+type StatKey = (
     Option<(String, String)>,
     Option<Construct>,
     Option<(String, String)>,
 );
 
-fn region_key(sites: &[Site], stat: &RegionStat) -> RegionKey {
+fn stat_key(sites: &[Site], stat: &RegionStat) -> StatKey {
     let key = |site: Option<u32>| {
         let (module, name) = sites.get(site? as usize)?.key();
         Some((module.to_owned(), name.to_owned()))
@@ -54,14 +54,14 @@ impl Summary {
         for stat in &mut self.regions {
             stat.counts.resize(self.events.len(), None);
         }
-        let theirs: HashMap<RegionKey, &RegionStat> = other
+        let theirs: HashMap<StatKey, &RegionStat> = other
             .regions
             .iter()
-            .map(|stat| (region_key(&other.sites, stat), stat))
+            .map(|stat| (stat_key(&other.sites, stat), stat))
             .collect();
         let executed: HashSet<_> = theirs.keys().map(|(site, ..)| site.clone()).collect();
         for stat in &mut self.regions {
-            let key = region_key(&self.sites, stat);
+            let key = stat_key(&self.sites, stat);
             let their = theirs.get(&key);
             // Where the region was executed without an interval of this kind, there is nothing that the kind would have added.
             if their.is_none() && !executed.contains(&key.0) {

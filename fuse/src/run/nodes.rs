@@ -118,6 +118,11 @@ impl NodeSet {
         }
     }
 
+    /// For so many more.
+    pub(crate) fn expect(&mut self, more: usize) {
+        self.room += more / 8;
+    }
+
     pub(crate) fn contains(&self, node: u64) -> bool {
         let (thread, sequence) = split(node);
         let word = self.dense.get(thread).and_then(|v| v.get(sequence / 64));

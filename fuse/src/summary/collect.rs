@@ -1,7 +1,8 @@
 //! From a run's or a foreign table's intervals to a [`Summary`].
 
-use super::groups::{Groups, Key, Numbers};
+use super::groups::{Groups, Key};
 use super::parallel::Instances;
+use super::sums::Numbers;
 use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
 use crate::run::{AtPlace, EventInfo, Health, NONE, Run, RunReader};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
@@ -234,8 +235,8 @@ fn module(module: &RunModule) -> ModuleSummary {
 
 fn xu_numbers(table: &XuTable, row: usize) -> Numbers {
     Numbers {
-        own_ns: table.own_ns[row],
-        wall_ns: length(table.t0_ns[row], table.t1_ns[row]),
+        own: table.own_ns[row],
+        wall: length(table.t0_ns[row], table.t1_ns[row]),
         extent: table.iterations[row],
     }
 }
@@ -307,8 +308,8 @@ fn regions(run: &Run, events: &[EventOrigin], forks: &Instances) -> Vec<RegionSt
             parallel: parallel_site(intervals.parent[row]),
         };
         let numbers = Numbers {
-            own_ns: intervals.own_ns[row],
-            wall_ns: length(intervals.t0_ns[row], intervals.t1_ns[row]),
+            own: intervals.own_ns[row],
+            wall: length(intervals.t0_ns[row], intervals.t1_ns[row]),
             extent: intervals.extent[row],
         };
         let thread = thread(intervals.process[row], intervals.thread[row]);

@@ -1,5 +1,6 @@
 //! Sums over intervals of one kind, at one place, inside one parallel region.
 
+use super::sums::{Numbers, Sums};
 use super::{EventOrigin, RegionStat, ThreadColumns};
 use crate::run::NONE;
 use crate::run::shared::{COLUMNS, scaled};
@@ -14,13 +15,6 @@ pub(super) struct Key {
     pub(super) construct: Option<Construct>,
     /// Site of the innermost enclosing parallel region.
     pub(super) parallel: u32,
-}
-
-/// One interval's numbers.
-pub(super) struct Numbers {
-    pub(super) own_ns: u64,
-    pub(super) wall_ns: u64,
-    pub(super) extent: u64,
 }
 
 #[derive(Debug, Default)]
@@ -132,53 +126,6 @@ impl Groups {
     }
 }
 
-/// Sums over intervals of one thread.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sums {
-    pub(super) count: u64,
-    pub(super) own_ns: u64,
-    pub(super) wall_ns: u64,
-    pub(super) extent: u64,
-    pub(super) min_ns: u64,
-    pub(super) max_ns: u64,
-}
-
-impl Sums {
-    /// Of no interval.
-    pub(super) const NONE: Sums = Sums {
-        count: 0,
-        own_ns: 0,
-        wall_ns: 0,
-        extent: 0,
-        min_ns: u64::MAX,
-        max_ns: 0,
-    };
-
-    /// One interval more.
-    #[inline]
-    pub(super) fn add(&mut self, numbers: &Numbers) {
-        self.merge(&Sums {
-            count: 1,
-            own_ns: numbers.own_ns,
-            wall_ns: numbers.wall_ns,
-            extent: numbers.extent,
-            min_ns: numbers.own_ns,
-            max_ns: numbers.own_ns,
-        });
-    }
-
-    /// Others of the same thread.
-    #[inline]
-    pub(super) fn merge(&mut self, other: &Sums) {
-        self.count += other.count;
-        self.own_ns += other.own_ns;
-        self.wall_ns += other.wall_ns;
-        self.extent = self.extent.saturating_add(other.extent);
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-    }
-}
-
 impl Group {
     fn merge(&mut self, thread: u32, sums: &Sums) {
         self.threads.entry(thread).or_insert(Sums::NONE).merge(sums);
@@ -189,12 +136,12 @@ impl Group {
         let column = |of: fn(&Sums) -> u64| self.threads.values().map(of).collect();
         ThreadColumns {
             thread: self.threads.keys().copied().collect(),
-            count: column(|s| s.count),
-            own_ns: column(|s| s.own_ns),
-            wall_ns: column(|s| s.wall_ns),
-            extent: column(|s| s.extent),
-            min_ns: column(|s| s.min_ns),
-            max_ns: column(|s| s.max_ns),
+            count: column(|s| s.totals.count),
+            own_ns: column(|s| s.totals.own),
+            wall_ns: column(|s| s.totals.wall),
+            extent: column(|s| s.totals.extent),
+            min_ns: column(|s| s.min),
+            max_ns: column(|s| s.max),
         }
     }
 }

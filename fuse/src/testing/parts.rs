@@ -79,6 +79,7 @@ pub(super) fn read_all(files: &RunFiles<'_>) {
 pub(super) fn agree(files: &RunFiles<'_>, run: &Run) {
     let mut reader = RunReader::new(files);
     let whole = Summary::of_run("r", run);
+    super::live::agrees(files, run, &whole);
     for memory in [0, 20_000, u64::MAX] {
         let parts = Summary::of_parts("r", &mut reader, memory, Progress::default());
         assert_eq!(parts, whole, "parts of {memory} bytes");

@@ -6,10 +6,10 @@
 //! is guessed: the run is summed up from tables.
 
 mod coverage;
+mod in_region;
 mod pending;
 mod process;
 mod regions;
-mod sums;
 
 use super::Summary;
 use super::collect::origins;
@@ -75,7 +75,7 @@ fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collect
                 parallel: region.map_or(NONE, place),
             };
             let threads = (first_thread..).zip(sums.threads);
-            let threads = threads.filter(|(_, s)| s.count > 0);
+            let threads = threads.filter(|(_, s)| s.totals.count > 0);
             groups.merge(key, sums.instances, &counts, threads);
         }
         for (site, (stat, workers)) in process.parallel {

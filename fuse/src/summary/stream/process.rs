@@ -1,12 +1,12 @@
 //! One process's records become sums.
 
 use super::super::collect::length;
-use super::super::groups::Numbers;
 use super::super::parallel::Executions;
+use super::super::sums::{Numbers, is_first_part};
 use super::coverage::Coverage;
+use super::in_region::{At, Key, What, Whole};
 use super::pending::{Late, Pending};
 use super::regions::Regions;
-use super::sums::{At, Key, What, Whole};
 use crate::run::clock::Clock;
 use crate::run::merge::Merge;
 use crate::run::nodes::NodeSet;
@@ -361,15 +361,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             };
             return self.unit(thread, i, what, around.region, (begin, end), is_labelled);
         }
-        let numbers = Numbers {
-            own_ns: self.clock.length(i.own_ticks),
-            wall_ns: length(begin, end),
-            extent: match i.construct.is_exclusive() {
-                true => self.clock.length(i.extent),
-                false => i.extent,
-            },
-        };
-        let own_ns = numbers.own_ns;
+        let numbers = Numbers::of(i, length(begin, end), |ticks| self.clock.length(ticks));
         let at = self.add(thread, i, what, around.region, &numbers);
         let region = self.regions.get(around.region);
         // What each thread of a team meets by itself is one instance, and so is the code outside of everything.
@@ -394,7 +386,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
                 let is_whole = (i.t0, i.t1) == (header.tsc_start, header.tsc_end);
                 self.regions.is_disordered |= !is_whole;
             }
-            _ => (self.regions).executed(around.region, of_thread, (begin, end), own_ns),
+            _ => (self.regions).executed(around.region, of_thread, (begin, end), numbers.own),
         }
     }
 
@@ -407,12 +399,10 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         (begin, end): (i64, i64),
         is_labelled: bool,
     ) {
-        let is_first = i.node == 0 || self.units.met.insert(i.node);
+        let is_first = is_first_part(&mut self.units.met, i.node);
         self.units.count += u64::from(is_first);
         self.unlabelled += u64::from(is_first && !is_labelled);
-        // A task has iterations if a taskloop made it.
-        let iterates = matches!(i.construct, Construct::Range | Construct::Task);
-        let extent = if iterates { i.extent } else { 0 };
+        let numbers = Numbers::of(i, length(begin, end), |ticks| self.clock.length(ticks));
         let parts = match self.units.in_parts.is_empty() {
             true => None,
             false => self.units.in_parts.get(&i.node).copied(),
@@ -427,7 +417,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
                 begin,
                 end,
                 ticks: 0,
-                extent,
+                extent: numbers.extent,
                 counts: vec![Some(0); counts.len()],
             });
             if begin < unit.begin {
@@ -449,15 +439,10 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         if !is_first {
             *self.units.found.entry(i.node).or_insert(1) += 1;
         }
-        let numbers = Numbers {
-            own_ns: self.clock.length(i.own_ticks),
-            wall_ns: length(begin, end),
-            extent,
-        };
         let at = self.add(thread, i, what, around, &numbers);
         self.regions.get(around).sums.count(at);
         if i.construct == Construct::Task {
-            (self.regions).executed(around, thread as u32, (begin, end), numbers.own_ns);
+            (self.regions).executed(around, thread as u32, (begin, end), numbers.own);
         }
     }
 
@@ -468,8 +453,8 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             return;
         }
         let numbers = Numbers {
-            own_ns: self.clock.length(unit.ticks),
-            wall_ns: length(unit.begin, unit.end),
+            own: self.clock.length(unit.ticks),
+            wall: length(unit.begin, unit.end),
             extent: unit.extent,
         };
         let sums = &mut self.regions.get(unit.region).sums;
@@ -478,7 +463,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         sums.count(at);
         if unit.what.1 == Construct::Task {
             let span = (unit.begin, unit.end);
-            (self.regions).executed(unit.region, unit.thread, span, numbers.own_ns);
+            (self.regions).executed(unit.region, unit.thread, span, numbers.own);
         }
     }
 

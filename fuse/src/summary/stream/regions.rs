@@ -3,7 +3,7 @@
 
 use super::super::parallel::{Executions, Instance, Part, ThreadKey};
 use super::coverage::Coverage;
-use super::sums::{AllSums, InRegion};
+use super::in_region::{AllSums, InRegion};
 use crate::run::whereabouts::RegionId;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Interval;

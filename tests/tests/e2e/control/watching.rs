@@ -80,6 +80,51 @@ fn a_running_program_is_watched() {
     }
 }
 
+/// `report` has the same numbers: a program that ends does nothing more in its regions.
+#[test]
+fn a_picture_agrees_with_the_report() {
+    for steady in Steady::all() {
+        let mut dialogue = steady.record(2, &["--events", "page-faults"], &[]);
+        dialogue.ask("60");
+        let out = steady.out();
+        let ask = |command: &str| {
+            command::json([
+                command.as_ref(),
+                out.as_os_str(),
+                "--format".as_ref(),
+                "json".as_ref(),
+            ])
+        };
+        let watch = ask("watch");
+        steady.end(dialogue, 2, &["60"]);
+        let report = ask("report");
+        let list = |of: &Value| of["regions"].as_array().cloned().expect("a list");
+        let mut compared = 0;
+        for region in list(&report) {
+            let rows = list(&watch).into_iter();
+            let mut rows = rows.filter(|row| row["address"] == region["address"]);
+            let row = rows
+                .next()
+                .unwrap_or_else(|| panic!("{region} isn't in {watch}"));
+            assert_eq!(row["xus"], region["xus"], "{row} {region}");
+            assert_eq!(row["events"], region["events"], "{row} {region}");
+            let number = |of: &Value, field: &str| of[field].as_f64().expect("a number");
+            // What workers wait for around their parts is the parallel region's in the report only.
+            if region["construct"] != "parallel" {
+                let waits = number(&region, "wait_s") + number(&region, "runtime_s");
+                let share = waits / number(&region, "time_s");
+                let shown = number(&row, "wait_share");
+                assert!((shown - share).abs() < 0.01, "{row} {region}");
+            }
+            let imbalance = number(&region["spread"], "imbalance");
+            let shown = number(&row, "imbalance");
+            assert!((shown - imbalance).abs() < 0.02, "{row} {region}");
+            compared += 1;
+        }
+        assert!(compared > 4, "{report}");
+    }
+}
+
 /// A program that writes all the time is caught up with.
 #[test]
 fn a_busy_program_is_watched() {

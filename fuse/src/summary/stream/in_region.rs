@@ -1,6 +1,6 @@
 //! Sums of what happened in one execution of a parallel region, before it is known whether that is on record, and those of all.
 
-use super::super::groups::{Numbers, Sums};
+use super::super::sums::{Numbers, Sums};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use std::collections::{HashMap, HashSet};

@@ -1,0 +1,121 @@
+//! What sums are made of: those of a finished run, from tables or streaming, and those of one that goes on.
+
+use crate::run::nodes::NodeSet;
+use ompfuse_format::Construct;
+use ompfuse_format::record::Interval;
+
+/// One interval's numbers. Times are nanoseconds, or ticks while the run goes on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Numbers {
+    /// Exclusive time.
+    pub(super) own: u64,
+    /// Begin to end.
+    pub(super) wall: u64,
+    /// See [`super::ThreadColumns::extent`].
+    pub(super) extent: u64,
+}
+
+impl Numbers {
+    /// Of an interval. `length`: what ticks are in the unit of the sums.
+    #[inline]
+    pub(super) fn of(i: &Interval<'_>, wall: u64, length: impl Fn(u64) -> u64) -> Numbers {
+        Numbers {
+            own: length(i.own_ticks),
+            wall,
+            extent: match i.construct {
+                c if c.is_exclusive() => length(i.extent),
+                // A task has iterations if a taskloop made it.
+                Construct::Section => 0,
+                _ => i.extent,
+            },
+        }
+    }
+}
+
+/// Whether an interval of an execution unit counts as one: of a unit in several parts only the first that is met.
+#[inline]
+pub(super) fn is_first_part(met: &mut NodeSet, node: u64) -> bool {
+    node == 0 || met.insert(node)
+}
+
+/// Sums over intervals of one kind and thread, of which a part can be taken away again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Totals {
+    /// Intervals; units with several parts count once.
+    pub(super) count: u64,
+    pub(super) own: u64,
+    pub(super) wall: u64,
+    pub(super) extent: u64,
+}
+
+impl Totals {
+    /// One interval more, or a further part of a unit.
+    #[inline]
+    pub(super) fn add(&mut self, numbers: &Numbers, is_first: bool) {
+        self.merge(&Totals {
+            count: u64::from(is_first),
+            own: numbers.own,
+            wall: numbers.wall,
+            // All parts of a unit have that of the whole.
+            extent: if is_first { numbers.extent } else { 0 },
+        });
+    }
+
+    #[inline]
+    fn merge(&mut self, other: &Totals) {
+        self.count += other.count;
+        self.own += other.own;
+        self.wall += other.wall;
+        self.extent = self.extent.saturating_add(other.extent);
+    }
+
+    /// What came since an earlier state.
+    pub(super) fn since(&self, before: &Totals) -> Totals {
+        Totals {
+            count: self.count.saturating_sub(before.count),
+            own: self.own.saturating_sub(before.own),
+            wall: self.wall.saturating_sub(before.wall),
+            extent: self.extent.saturating_sub(before.extent),
+        }
+    }
+}
+
+/// The same, with the extremes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sums {
+    pub(super) totals: Totals,
+    /// The shortest interval's own time.
+    pub(super) min: u64,
+    /// The longest one's.
+    pub(super) max: u64,
+}
+
+impl Sums {
+    /// Of no interval.
+    pub(super) const NONE: Sums = Sums {
+        totals: Totals {
+            count: 0,
+            own: 0,
+            wall: 0,
+            extent: 0,
+        },
+        min: u64::MAX,
+        max: 0,
+    };
+
+    /// One interval more.
+    #[inline]
+    pub(super) fn add(&mut self, numbers: &Numbers) {
+        self.totals.add(numbers, true);
+        self.min = self.min.min(numbers.own);
+        self.max = self.max.max(numbers.own);
+    }
+
+    /// Others of the same thread.
+    #[inline]
+    pub(super) fn merge(&mut self, other: &Sums) {
+        self.totals.merge(&other.totals);
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
