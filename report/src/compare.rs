@@ -5,6 +5,7 @@
 //!                                                            ▲ the baseline file                  └──gate──> Outcome
 //! ```
 
+pub mod cause;
 pub mod conditions;
 pub mod diff;
 pub mod gate;

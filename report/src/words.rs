@@ -21,6 +21,7 @@ pub(crate) use compare::{
     basis, both, causes, certainty, changed, condition, is_told, pair_place,
     place as compare_place, quantity, value,
 };
+pub(crate) use gates::explained;
 pub use gates::outcome;
 pub use health::losses;
 pub(crate) use health::problem;

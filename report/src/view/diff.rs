@@ -4,6 +4,8 @@ mod annotations;
 mod json;
 mod junit;
 mod markdown;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub use annotations::{github, gitlab};

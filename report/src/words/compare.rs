@@ -1,6 +1,8 @@
 //! What is said of a comparison.
 
 use super::units::{count, percent, seconds};
+use crate::compare::cause::{Main, main_change};
+use crate::compare::diff::Lone;
 use crate::compare::side::Unit;
 use crate::compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
 use crate::model::key::RegionKey;
@@ -239,15 +241,13 @@ pub fn verdict(diff: &Diff) -> String {
         || "Neither side has a time or instructions to compare.".to_owned(),
         of_program,
     );
-    let told: Vec<&Pair> = diff.pairs.iter().filter(|p| p.is_changed()).collect();
-    let second = match told.first() {
-        Some(pair) => most(pair, headline, told.len()),
-        None if headline.is_some_and(|c| c.finding == Finding::NoiseUnknown) => {
-            "Record each side several times (record --repeat 5) to tell noise from change."
-                .to_owned()
-        }
-        None => "No region is certain to have changed.".to_owned(),
-    };
+    let second = most(diff).unwrap_or_else(|| "No region is certain to have changed.".to_owned());
+    let is_unknown = headline.is_some_and(|c| c.finding == Finding::NoiseUnknown);
+    if is_unknown && !diff.pairs.iter().any(Pair::is_changed) {
+        let advice =
+            "Record each side several times (record --repeat 5) to tell noise from change.";
+        return format!("{first} {advice}");
+    }
     format!("{first} {second}")
 }
 
@@ -295,29 +295,60 @@ fn was(quantity: &Quantity) -> &'static str {
     }
 }
 
-/// The region that changed most.
-fn most(pair: &Pair, program: Option<&Change>, changed_regions: usize) -> String {
-    let region = match kind(&pair.b) {
-        "parallel" => "parallel region",
-        kind => kind,
+/// The region that makes most of the program's change, else the one that changed most; `None` if none did.
+pub(crate) fn most(diff: &Diff) -> Option<String> {
+    let only = |lone: &Lone, side: &str, sign: &str| {
+        let (region, time) = (region(&lone.key), seconds(lone.time_s));
+        format!("Most of it is {region}, which only {side} has ({sign}{time} of thread time).")
     };
-    let what = format!("the {region} at {}", pair_place(pair));
+    let (pair, is_most) = match main_change(diff)? {
+        Main::OnlyA(lone) => return Some(only(lone, "A", "-")),
+        Main::OnlyB(lone) => return Some(only(lone, "B", "+")),
+        Main::Most(pair) => (pair, true),
+        Main::Largest(pair) => (pair, false),
+    };
+    let what = format!(
+        "the {} at {}",
+        kind_in_sentence(kind(&pair.b)),
+        pair_place(pair)
+    );
     let by = match pair.headline().filter(|c| c.change.is_some()) {
-        Some(change) => format!("{} of {}", changed(change), quantity(&change.quantity)),
+        Some(change) if is_told(change) => {
+            format!("{} of {}", changed(change), quantity(&change.quantity))
+        }
+        Some(change) => format!("no difference of {} was seen", quantity(&change.quantity)),
         None => "changed".to_owned(),
     };
-    let causes = causes(pair);
-    let because = match causes.first() {
-        Some(cause) => format!("; {cause}"),
-        None => String::new(),
+    // Two reasons are enough for a sentence.
+    let because: String = causes(pair)
+        .iter()
+        .take(2)
+        .map(|cause| format!("; {cause}"))
+        .collect();
+    let count = diff.pairs.iter().filter(|p| p.is_changed()).count();
+    let others = match (is_most, count) {
+        (true, _) => "Most of it is in".to_owned(),
+        (false, 0) => "What differs most is".to_owned(),
+        (false, 1) => "One region changed:".to_owned(),
+        (false, n) => format!("{n} regions changed, most of all"),
     };
-    let is_changed = program.is_some_and(|c| c.finding == Finding::Changed);
-    let others = match changed_regions {
-        1 => "One region changed:".to_owned(),
-        _ if is_changed => "Most of it is in".to_owned(),
-        n => format!("{n} regions changed, most of all"),
-    };
-    format!("{others} {what} ({by}{because}).")
+    Some(format!("{others} {what} ({by}{because})."))
+}
+
+/// A region as sentences name it: `the loop at solve.c:61`.
+fn region(key: &RegionKey) -> String {
+    format!(
+        "the {} at {}",
+        kind_in_sentence(key.construct.name()),
+        place(key)
+    )
+}
+
+fn kind_in_sentence(kind: &str) -> &str {
+    match kind {
+        "parallel" => "parallel region",
+        kind => kind,
+    }
 }
 
 /// What makes sides less comparable.

@@ -1,8 +1,8 @@
 //! What is said of `--fail-on` expressions.
 
-use super::compare::{changed, place, quantity, value};
+use super::compare::{changed, most, place, quantity, value};
 use crate::compare::gate::{Hit, Outcome, Problem, Verdict};
-use crate::compare::{Change, Finding, Quantity};
+use crate::compare::{Change, Diff, Finding, Quantity};
 
 /// What became of an expression, in a sentence without a full stop.
 pub fn outcome(outcome: &Outcome) -> String {
@@ -19,13 +19,24 @@ pub fn outcome(outcome: &Outcome) -> String {
     }
 }
 
+/// What an expression warns of, with the region that makes most of it where that is the program's.
+pub(crate) fn explained(found: &Hit, diff: &Diff) -> String {
+    match (&found.region, &found.quantity, most(diff)) {
+        (None, Some(_), Some(most)) => format!("{}. {most}", hit(found)),
+        _ => hit(found),
+    }
+}
+
 fn hit(hit: &Hit) -> String {
     let at = hit.region.as_ref().map_or_else(
         || "the program".to_owned(),
         |key| format!("the {} at {}", key.construct.name(), place(key)),
     );
     let Some(quantity) = &hit.quantity else {
-        return format!("{at} is new");
+        return match &hit.region {
+            Some(_) => format!("{at} is new"),
+            None => "no region is new".to_owned(),
+        };
     };
     let side = |v: Option<f64>| v.map_or_else(|| "none".to_owned(), |v| value(quantity, v));
     let by = hit.change.map_or_else(String::new, |by| {

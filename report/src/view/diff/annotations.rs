@@ -1,7 +1,8 @@
 //! Annotations of source lines: GitHub's workflow commands, GitLab's Code Quality.
 
 use super::{Options, listed, source_path};
-use crate::compare::gate::Outcome;
+use crate::compare::cause::{Main, main_change};
+use crate::compare::gate::{Hit, Outcome, Verdict};
 use crate::compare::{Diff, Pair};
 use crate::model::key::RegionKey;
 use crate::words;
@@ -15,6 +16,23 @@ struct Remark {
     line: Option<u32>,
     title: String,
     text: String,
+    /// What tells it from others, whatever the numbers in it: a combined construct is two regions at one line.
+    identity: String,
+}
+
+fn hit_region(hit: &Hit) -> Option<&RegionKey> {
+    hit.region.as_ref()
+}
+
+fn name(key: Option<&RegionKey>) -> String {
+    key.map_or_else(String::new, |key| {
+        let function = key.function.as_deref().unwrap_or_default();
+        format!(
+            "{} {function} {}",
+            key.construct.name(),
+            words::compare_place(key)
+        )
+    })
 }
 
 /// Failed expressions first, then regions that are certain to have changed.
@@ -24,15 +42,28 @@ fn remarks(diff: &Diff, outcomes: &[Outcome], options: &Options) -> Vec<Remark> 
         let line = path.as_ref().and(key).and_then(|k| k.line);
         (path, line)
     };
-    let failed = outcomes.iter().filter(|o| o.holds() || o.is_error());
-    let failed = failed.map(|outcome| {
-        let (path, line) = at(outcome.region());
-        Remark {
-            is_failure: true,
-            path,
-            line,
-            title: format!("ompfuse: {}", outcome.expression.as_str()),
-            text: words::outcome(outcome),
+    let failed = outcomes.iter().flat_map(|outcome| {
+        let remark = |region: Option<&RegionKey>, text| {
+            let (path, line) = at(region);
+            Remark {
+                is_failure: true,
+                path,
+                line,
+                title: format!("ompfuse: {}", outcome.expression.as_str()),
+                identity: format!("{} {}", outcome.expression, name(region)),
+                text,
+            }
+        };
+        // What the whole program does is said where most of it comes from.
+        let main = main_change(diff).and_then(Main::key);
+        match &outcome.verdict {
+            Verdict::Passes => vec![],
+            Verdict::Error { .. } => vec![remark(None, words::outcome(outcome))],
+            Verdict::Holds { hits } => {
+                let hits = hits.iter().take(options.top);
+                let one = |hit| remark(hit_region(hit).or(main), words::explained(hit, diff));
+                hits.map(one).collect()
+            }
         }
     });
     let (pairs, _) = listed(diff, options);
@@ -43,6 +74,7 @@ fn remarks(diff: &Diff, outcomes: &[Outcome], options: &Options) -> Vec<Remark> 
             path,
             line,
             title: "ompfuse: a region changed".to_owned(),
+            identity: name(pair.b.first()),
             text: told(pair),
         }
     });
@@ -57,11 +89,14 @@ fn told(pair: &Pair) -> String {
     );
     if let Some(change) = pair.headline().filter(|c| c.change.is_some()) {
         let what = words::quantity(&change.quantity);
-        text += &format!(
-            ": {} of {what} ({})",
-            words::changed(change),
-            words::both(change)
-        );
+        text += &match words::is_told(change) {
+            true => format!(
+                ": {} of {what} ({})",
+                words::changed(change),
+                words::both(change)
+            ),
+            false => format!(": no difference of {what} was seen"),
+        };
     }
     for cause in words::causes(pair) {
         text += "; ";
@@ -101,22 +136,22 @@ fn data(text: &str) -> String {
         .replace('\n', "%0A")
 }
 
-/// GitLab's Code Quality report. What has no source line is left out: the format needs one.
+/// GitLab's Code Quality report. The format needs a line, so what has none is told of the first one of the program's file.
 pub fn gitlab(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
-    let entry = |remark: Remark| -> Option<Value> {
-        let (path, line) = (remark.path?, remark.line?);
-        let identity = format!("{path}:{line}:{}", remark.title);
-        Some(json!({
+    let entry = |remark: Remark| -> Value {
+        // What is about no line is told of the program.
+        let path = remark.path.unwrap_or_else(|| diff.b.program.clone());
+        let line = remark.line.unwrap_or(1);
+        let identity = format!("{path}:{}:{}", remark.title, remark.identity);
+        json!({
             "description": remark.text,
             "check_name": remark.title,
             "fingerprint": format!("{:016x}", xxh3_64(identity.as_bytes())),
             "severity": if remark.is_failure { "major" } else { "minor" },
             "location": {"path": path, "lines": {"begin": line}},
-        }))
+        })
     };
-    let entries = remarks(diff, outcomes, options)
-        .into_iter()
-        .filter_map(entry);
+    let entries = remarks(diff, outcomes, options).into_iter().map(entry);
     let entries: Vec<Value> = entries.collect();
     serde_json::to_string_pretty(&entries).expect("strings and numbers")
 }

@@ -1,7 +1,7 @@
 //! JUnit XML: a test case for each `--fail-on`; without any, one for the verdict.
 
 use crate::compare::Diff;
-use crate::compare::gate::Outcome;
+use crate::compare::gate::{Outcome, Verdict};
 use crate::words;
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
@@ -21,6 +21,11 @@ pub fn junit(diff: &Diff, outcomes: &[Outcome]) -> Result<String, SerializeError
             (false, true) => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_message(words::outcome(outcome));
+                if let Verdict::Holds { hits } = &outcome.verdict {
+                    let all: Vec<String> =
+                        hits.iter().map(|hit| words::explained(hit, diff)).collect();
+                    status.set_description(all.join("\n"));
+                }
                 status
             }
             (false, false) => TestCaseStatus::success(),

@@ -56,10 +56,10 @@ pub fn markdown(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String 
             put(format_args!(
                 "- {} {place}: {}\n",
                 words::compare_kind(pair),
-                words::basis(pair)
+                escaped(&words::basis(pair))
             ));
             for change in pair.changes.iter().filter(|c| words::is_told(c)) {
-                let quantity = words::quantity(&change.quantity);
+                let quantity = escaped(&words::quantity(&change.quantity));
                 let (both, by) = (words::both(change), words::changed(change));
                 put(format_args!(
                     "  - {quantity}: {both} ({by}, {})\n",
@@ -109,7 +109,7 @@ fn escaped(text: &str) -> String {
     for c in text.chars() {
         if matches!(
             c,
-            '*' | '_' | '`' | '|' | '<' | '>' | '[' | ']' | '\\' | '#'
+            '*' | '_' | '`' | '|' | '<' | '>' | '[' | ']' | '\\' | '#' | '@' | '~'
         ) {
             out.push('\\');
         }
