@@ -29,8 +29,17 @@ pub(crate) fn patch(command: &CStr, folder: &CStr, key: &CStr, path: &CStr) {
     };
     // A child that sends no signal at its end is noticed neither by a handler nor by a `wait` of the program. But who executes
     // another program sends one from then on, so the child leaves that to a child of its own.
-    if let Some(middle) = fork(0) {
+    let is_sent = signal_is_pending();
+    let middle = match fork(0) {
+        // qemu-user has no children but those that send SIGCHLD.
+        Some(..0) => fork(libc::SIGCHLD),
+        other => other,
+    };
+    if let Some(middle) = middle {
         wait(middle);
+        if !is_sent {
+            take_signal();
+        }
     } else {
         match fork(libc::SIGCHLD) {
             Some(patching) => wait(patching),
@@ -59,6 +68,24 @@ fn fork(signal: i32) -> Option<libc::c_long> {
     // SAFETY: as fork; the child makes system calls only.
     let pid = unsafe { libc::syscall(libc::SYS_clone, signal as libc::c_ulong, 0, 0, 0, 0) };
     (pid != 0).then_some(pid)
+}
+
+/// The mask of SIGCHLD alone.
+const CHILDREN: u64 = 1 << (libc::SIGCHLD - 1);
+
+/// Whether a child of the program has ended and the program has not taken notice.
+fn signal_is_pending() -> bool {
+    let mut pending = 0u64;
+    // SAFETY: a mask of the kernel's size.
+    unsafe { libc::syscall(libc::SYS_rt_sigpending, &mut pending, 8) };
+    pending & CHILDREN != 0
+}
+
+/// Takes a SIGCHLD that our child has sent, so that no handler of the program sees it.
+fn take_signal() {
+    let now = [0u64; 2];
+    // SAFETY: a mask of the kernel's size and a time; no details are wanted.
+    unsafe { libc::syscall(libc::SYS_rt_sigtimedwait, &CHILDREN, null::<u8>(), &now, 8) };
 }
 
 /// Waits for a child; __WALL includes those that send no signal.
