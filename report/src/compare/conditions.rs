@@ -1,7 +1,7 @@
 //! What makes two sides less comparable.
 
 use super::diff::Condition;
-use super::side::Side;
+use super::side::{Quantity, Side};
 
 /// Share of the threads' time from which on probes matter.
 const PROBES: f64 = 0.1;
@@ -32,14 +32,17 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
             b: y.in_part,
         });
     }
-    if x.simulated != y.simulated {
+    // A side may have both: runs under a simulator, which have no times, and others.
+    let is_timed = |side: &Side| side.total.keys().any(Quantity::is_time);
+    let only_simulated = |side: &Side| side.origin.simulated && !is_timed(side);
+    if only_simulated(a) != only_simulated(b) {
         found.push(Condition::Simulated {
-            a: x.simulated,
-            b: y.simulated,
+            a: only_simulated(a),
+            b: only_simulated(b),
         });
     }
     // Of a simulator's instructions it does not matter where it ran.
-    let timed = !(x.simulated && y.simulated);
+    let timed = is_timed(a) || is_timed(b);
     if timed && x.host_hash != y.host_hash {
         found.push(Condition::Hosts);
     }
@@ -70,7 +73,8 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
     if !only_a.is_empty() || !only_b.is_empty() {
         found.push(Condition::Events { only_a, only_b });
     }
-    if x.runs == 1 || y.runs == 1 {
+    let is_noisy = |side: &Side| side.total.keys().any(|quantity| !quantity.is_exact());
+    if (x.runs == 1 || y.runs == 1) && (is_noisy(a) || is_noisy(b)) {
         found.push(Condition::OneRun {
             a: x.runs == 1,
             b: y.runs == 1,

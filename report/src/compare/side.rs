@@ -101,6 +101,18 @@ impl Quantity {
         event.is_some_and(|e| e.source != Source::Code)
     }
 
+    /// Whether it depends on the executed code alone, so that one run tells it.
+    pub fn is_exact(&self) -> bool {
+        match self {
+            Quantity::Executions | Quantity::Units | Quantity::Iterations => true,
+            Quantity::Event(name) | Quantity::EventPerUnit(name) => {
+                let event = EVENTS.iter().find(|e| e.name == name);
+                event.is_some_and(|e| e.source == Source::Code)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether it counts instructions, by a processor or a simulator.
     pub fn is_instructions(&self) -> bool {
         matches!(self, Quantity::Event(name) if name == "instructions" || name == "sim-instructions")

@@ -243,7 +243,7 @@ impl<'d> Judge<'d> {
             let compared = compared(&quantity, a, b);
             let (mut is_unknown, mut is_noisy) = (false, false);
             match compared {
-                Compared::Unknown => is_unknown = !self.strict && !select::is_exact(&quantity),
+                Compared::Unknown => is_unknown = !self.strict && !quantity.is_exact(),
                 Compared::Noisy(_) => is_noisy = true,
                 _ => (),
             }

@@ -2,7 +2,6 @@
 
 use crate::compare::side::{Quantity, Sample};
 use crate::model::key::RegionKey;
-use ompfuse_format::simulated::{EVENTS, Source};
 use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
 use std::collections::BTreeMap;
 
@@ -49,21 +48,8 @@ pub(super) fn meant(
         _ => return quantity.clone(),
     };
     let is_counted = values.iter().all(|v| v.contains_key(&simulated));
-    match is_counted && is_exact(&simulated) {
+    match is_counted && simulated.is_exact() {
         true => simulated,
         false => quantity.clone(),
-    }
-}
-
-/// Whether it depends on the executed code alone, so that one run tells it.
-pub(super) fn is_exact(quantity: &Quantity) -> bool {
-    match quantity {
-        Quantity::Executions | Quantity::Units | Quantity::Iterations => true,
-        Quantity::Event(name) | Quantity::EventPerUnit(name) => {
-            let is_it =
-                |e: &ompfuse_format::simulated::Event| e.name == name && e.source == Source::Code;
-            EVENTS.iter().any(is_it)
-        }
-        _ => false,
     }
 }
