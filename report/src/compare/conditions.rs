@@ -73,8 +73,7 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
     if !only_a.is_empty() || !only_b.is_empty() {
         found.push(Condition::Events { only_a, only_b });
     }
-    let is_noisy = |side: &Side| side.total.keys().any(|quantity| !quantity.is_exact());
-    if (x.runs == 1 || y.runs == 1) && (is_noisy(a) || is_noisy(b)) {
+    if x.runs == 1 || y.runs == 1 {
         found.push(Condition::OneRun {
             a: x.runs == 1,
             b: y.runs == 1,

@@ -74,8 +74,11 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
     put(Quantity::Units, sum(&Quantity::Units));
     put(Quantity::Iterations, sum(&Quantity::Iterations));
     for (class, quantity) in CLASSES {
-        let known = report.overheads.iter().map(|o| o.overhead.get(class));
-        put(quantity, known.flatten().reduce(|a, b| a + b));
+        let known = report
+            .overheads
+            .iter()
+            .map(|o| o.overhead.get(class).unwrap_or(0.0));
+        put(quantity, known.reduce(|a, b| a + b));
     }
     let longest = regions
         .iter()

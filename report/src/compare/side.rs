@@ -359,9 +359,9 @@ impl Side {
             for quantile in &mut region.quantiles {
                 *quantile = rounded(f64::from(*quantile)) as f32;
             }
-            region.values.values_mut().for_each(Sample::round);
+            region.values.iter_mut().for_each(round);
         }
-        self.total.values_mut().for_each(Sample::round);
+        self.total.iter_mut().for_each(round);
         self
     }
 }
@@ -374,21 +374,19 @@ fn rounded(value: f64) -> f64 {
     }
 }
 
-impl Sample {
-    /// Counts stay exact, measured times have five digits.
-    fn round(&mut self) {
-        match self {
-            Sample::Same(_, v) if v.fract() == 0.0 => {}
-            Sample::Same(_, v) => *v = rounded(*v),
-            // A mean logarithm's fifth decimal is a hundred thousandth of the value.
-            Sample::Log(_, mean, deviation) => {
-                *mean = (*mean * 1e6).round() / 1e6;
-                *deviation = rounded(*deviation);
-            }
-            Sample::Linear(_, mean, deviation, _) => {
-                *mean = rounded(*mean);
-                *deviation = rounded(*deviation);
-            }
+/// Measured times get five digits. Counts that are the same in all runs stay exact, also per unit: they are compared without tolerance.
+fn round((quantity, sample): (&Quantity, &mut Sample)) {
+    match sample {
+        Sample::Same(..) if !quantity.is_time() => {}
+        Sample::Same(_, v) => *v = rounded(*v),
+        // A mean logarithm's fifth decimal is a hundred thousandth of the value.
+        Sample::Log(_, mean, deviation) => {
+            *mean = (*mean * 1e6).round() / 1e6;
+            *deviation = rounded(*deviation);
+        }
+        Sample::Linear(_, mean, deviation, _) => {
+            *mean = rounded(*mean);
+            *deviation = rounded(*deviation);
         }
     }
 }

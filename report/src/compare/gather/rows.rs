@@ -293,9 +293,9 @@ fn overheads(rows: &mut Rows, summary: &Summary, report: &Report) {
             continue;
         };
         for (class, quantity) in CLASSES {
-            if let Some(seconds) = overhead.overhead.get(class) {
-                *rows.rows[row].classes.entry(quantity).or_default() += seconds;
-            }
+            // A region without a construct of a class loses nothing to it. Unknown it is not: what has no probe is listed.
+            let seconds = overhead.overhead.get(class).unwrap_or(0.0);
+            *rows.rows[row].classes.entry(quantity).or_default() += seconds;
         }
     }
 }
