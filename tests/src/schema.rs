@@ -1,4 +1,4 @@
-//! What `report --format json` prints, against the schema that `report --schema` prints, by a validator that is not ours.
+//! What `report --format json` and others print, against the schema that `report --schema` prints, by a validator that is not ours.
 
 use crate::{command, process, skip};
 use std::path::Path;
@@ -21,6 +21,12 @@ static HAS_VALIDATOR: LazyLock<bool> = LazyLock::new(|| {
 /// If one doesn't fit, or has a field that is not described; with `CI=true` without the validator.
 #[track_caller]
 pub fn check(what: &str, reports: &[String]) {
+    check_of("report", what, reports);
+}
+
+/// As [`check`], of the command that prints such JSON, and its schema with `--schema`.
+#[track_caller]
+pub fn check_of(command: &str, what: &str, reports: &[String]) {
     assert!(!reports.is_empty(), "{what}: no report");
     if !*HAS_VALIDATOR {
         return skip("python3-jsonschema is not installed");
@@ -28,7 +34,7 @@ pub fn check(what: &str, reports: &[String]) {
     let folder = tempfile::tempdir().expect("there is room for reports");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/src/validate.py");
     let schema = folder.path().join("schema.json");
-    let printed = command::ok(["report", "--schema"]).stdout;
+    let printed = command::ok([command, "--schema"]).stdout;
     std::fs::write(&schema, printed).expect("there is room for a schema");
     let mut validation = Command::new(PYTHON);
     validation.arg(script).arg(&schema);

@@ -63,6 +63,7 @@ mod counting;
 mod counts;
 mod creation;
 mod damage;
+mod diff;
 mod errors;
 mod events;
 mod executions;
