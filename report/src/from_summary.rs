@@ -1,5 +1,6 @@
 //! From a summary to a [`Report`].
 
+pub(crate) mod indexed;
 mod mutex;
 mod notes;
 mod overhead;
@@ -12,6 +13,7 @@ use crate::model::{
     EventState, Grain, ModuleInfo, REPORT_VERSION, Region, Report, RunInfo, Serial, ThreadCheck,
     Unmatched, UnmatchedXus,
 };
+use indexed::Indexed;
 use ompfuse_format::Construct;
 use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine;
@@ -24,6 +26,7 @@ pub(crate) const NS: f64 = 1e-9;
 impl Report {
     /// The report of a run's or profile's summary.
     pub fn new(summary: &Summary) -> Report {
+        let summary = &Indexed::new(summary);
         let ids = region_ids(summary);
         let thread_ns: u64 = summary.regions.iter().map(RegionStat::own_ns).sum();
         let mut regions: Vec<Built> = (0..summary.sites.len() as u32)
@@ -90,7 +93,7 @@ impl Report {
 }
 
 /// Numbers of the sites in the report: from 1, in the order of modules and addresses.
-fn region_ids(summary: &Summary) -> Vec<u32> {
+pub(crate) fn region_ids(summary: &Summary) -> Vec<u32> {
     let mut order: Vec<usize> = (0..summary.sites.len()).collect();
     order.sort_by_key(|&site| summary.sites[site].sort_key());
     let mut ids = vec![0; order.len()];

@@ -5,6 +5,7 @@
 //! no wait, since intervals are exclusive.
 
 use super::{NS, parts};
+use crate::from_summary::indexed::Indexed;
 use crate::model::{Class, Incomplete, Overhead, OverheadPart, ParallelOverhead};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::{AroundPart, Charge, WaitsFor};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// `processes_s`: the processes' wall times together. `id_of`: a site's number in the report.
 pub(super) fn overheads(
-    summary: &Summary,
+    summary: &Indexed<'_>,
     processes_s: Option<f64>,
     id_of: impl Fn(u32) -> u32,
 ) -> Vec<ParallelOverhead> {
@@ -25,7 +26,7 @@ pub(super) fn overheads(
         .filter_map(|stat| {
             let site = stat.site?;
             let mut parts = Parts::default();
-            for region in summary.regions.iter().filter(|r| r.parallel == Some(site)) {
+            for region in summary.in_parallel(site) {
                 parts.add_region(summary, region);
             }
             let mut missing = parts.add_left_out(summary, site);
@@ -52,7 +53,7 @@ impl Parts {
         part.1 += count;
     }
 
-    fn add_region(&mut self, summary: &Summary, region: &RegionStat) {
+    fn add_region(&mut self, summary: &Indexed<'_>, region: &RegionStat) {
         let Some(construct) = region.construct else {
             return;
         };
@@ -69,7 +70,7 @@ impl Parts {
 
     /// Adds the waits at a barrier: those of threads that had nothing to do while another one executed a block are no
     /// synchronization.
-    fn add_barrier(&mut self, summary: &Summary, region: &RegionStat) {
+    fn add_barrier(&mut self, summary: &Indexed<'_>, region: &RegionStat) {
         let behind_one = is_behind_one(summary, region);
         let columns = &region.threads;
         for (row, (&own, &count)) in columns.own_ns.iter().zip(&columns.count).enumerate() {
@@ -90,7 +91,7 @@ impl Parts {
     }
 
     /// Adds what was executed in this parallel region and not recorded: its time is known.
-    fn add_left_out(&mut self, summary: &Summary, parallel: u32) -> Missing {
+    fn add_left_out(&mut self, summary: &Indexed<'_>, parallel: u32) -> Missing {
         let mut missing = Missing::default();
         // What a region without an end had left out is told as that of all others of its site.
         let is_whole = is_whole(summary, parallel);
@@ -118,7 +119,7 @@ impl Parts {
     /// Adds intervals of a kind, at a site, in a parallel region.
     fn add_sums(
         &mut self,
-        summary: &Summary,
+        summary: &Indexed<'_>,
         (construct, site, parallel): (Construct, Option<u32>, Option<u32>),
         Sums { count, own, extent }: Sums,
     ) {
@@ -172,7 +173,7 @@ impl Parts {
 
     fn finish(
         mut self,
-        summary: &Summary,
+        summary: &Indexed<'_>,
         stat: &ParallelStat,
         mut missing: Missing,
         id: u32,
@@ -222,7 +223,7 @@ impl Parts {
     }
 
     /// Adds what threads wait and manage around their parts.
-    fn add_region_end(&mut self, summary: &Summary, stat: &ParallelStat) {
+    fn add_region_end(&mut self, summary: &Indexed<'_>, stat: &ParallelStat) {
         let count = stat.executions;
         let mut add = |part: AroundPart, name: &str, ns: u64| {
             self.add(part.overhead_class(), name, ns, count);
@@ -264,8 +265,8 @@ impl Parts {
 }
 
 /// The share of its work for which an outermost region's threads were not running, if it is much.
-fn starved(summary: &Summary, site: Option<u32>) -> Option<f64> {
-    let running = parts::running_in(summary, |s| Some(s) == site)?;
+fn starved(summary: &Indexed<'_>, site: Option<u32>) -> Option<f64> {
+    let running = parts::running_in(summary, summary.parts_at(site?))?;
     running.is_starved.then_some(running.not_running)
 }
 
@@ -273,15 +274,14 @@ fn starved(summary: &Summary, site: Option<u32>) -> Option<f64> {
 const BEHIND_ONE: &str = "master-end";
 
 /// Whether one thread at a time executes a block in this parallel region.
-fn has_block(summary: &Summary, parallel: Option<u32>) -> bool {
+fn has_block(summary: &Indexed<'_>, parallel: Option<u32>) -> bool {
     let is_block =
         |r: &&RegionStat| matches!(r.construct, Some(Construct::Master | Construct::Single));
-    let mut blocks = summary.regions.iter().filter(is_block);
-    parallel.is_some() && blocks.any(|r| r.parallel == parallel)
+    parallel.is_some_and(|site| summary.in_parallel(site).iter().any(is_block))
 }
 
 /// Whether one thread at most came to a barrier with something done, in a region that has such a block.
-fn is_behind_one(summary: &Summary, region: &RegionStat) -> bool {
+fn is_behind_one(summary: &Indexed<'_>, region: &RegionStat) -> bool {
     let columns = &region.threads;
     let threads = columns.extent.iter().zip(&columns.count);
     let busy = threads.filter(|(extent, count)| 2 * **extent <= **count);
@@ -346,14 +346,11 @@ impl Missing {
 }
 
 /// Whether every execution of a parallel region is on record: none was cut short by the program's end.
-fn is_whole(summary: &Summary, parallel: u32) -> bool {
+fn is_whole(summary: &Indexed<'_>, parallel: u32) -> bool {
     let ended = (summary.runs.first()).is_some_and(|r| r.processes.iter().all(|p| p.ended));
-    let is_stray = |r: &RegionStat| {
-        r.construct.is_some_and(Construct::is_part)
-            && r.site == Some(parallel)
-            && r.parallel.is_none()
-    };
-    ended && !summary.regions.iter().any(is_stray)
+    let is_stray =
+        |r: &RegionStat| r.construct.is_some_and(Construct::is_part) && r.parallel.is_none();
+    ended && !summary.at_site(parallel).iter().any(|r| is_stray(r))
 }
 
 /// Whether more is not on record than what is known to have been left out, beyond rounding.
@@ -370,12 +367,15 @@ fn is_switched_off(summary: &Summary) -> bool {
 }
 
 /// ompP's rule: fewer sections were executed than threads came by.
-fn too_few_sections(summary: &Summary, site: Option<u32>, parallel: Option<u32>) -> bool {
+fn too_few_sections(summary: &Indexed<'_>, site: Option<u32>, parallel: Option<u32>) -> bool {
+    let Some(site) = site else {
+        return false;
+    };
     let count = |construct: Construct| -> u64 {
-        let recorded = (summary.regions.iter())
-            .filter(|r| (r.site, r.parallel, r.construct) == (site, parallel, Some(construct)));
-        let left_out =
-            (summary.left_out.iter()).filter(|l| (Some(l.site), l.construct) == (site, construct));
+        let recorded = (summary.at_site(site).iter())
+            .filter(|r| (r.parallel, r.construct) == (parallel, Some(construct)))
+            .copied();
+        let left_out = (summary.left_out_at(site).iter()).filter(|l| l.construct == construct);
         recorded.map(RegionStat::count).sum::<u64>() + left_out.map(|l| l.count).sum::<u64>()
     };
     count(Construct::Section) < count(Construct::ImplicitBarrier)

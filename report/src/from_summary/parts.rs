@@ -62,13 +62,14 @@ const TOO_SHORT_NS: u64 = 1_000_000;
 
 /// Whether threads had processors; `None`: nothing is known, or too little.
 pub(super) fn running(summary: &Summary) -> Option<Running> {
-    running_in(summary, |_| true)
+    let all: Vec<&RegionParts> = summary.region_parts.iter().collect();
+    running_in(summary, &all)
 }
 
-/// The same in the outermost region at one site.
-pub(crate) fn running_in(summary: &Summary, is_wanted: impl Fn(u32) -> bool) -> Option<Running> {
+/// The same of some parts: those of the outermost region at one site.
+pub(crate) fn running_in(summary: &Summary, parts: &[&RegionParts]) -> Option<Running> {
     let (mut wanted, mut not_running) = (0u64, 0u64);
-    for parts in summary.region_parts.iter().filter(|p| is_wanted(p.site)) {
+    for parts in parts {
         let Some(processor_ns) = parts.processor_ns else {
             continue;
         };

@@ -1,10 +1,10 @@
 //! What probes took, estimated: the number of intervals, times what the probes of one cost when the run began.
 
 use super::NS;
+use crate::from_summary::indexed::Indexed;
 use crate::model::{FewerProbes, MostProbes, ProbeTime};
 use ompfuse_format::Construct;
 use ompfuse_fuse::run::ProcessInfo;
-use ompfuse_fuse::summary::RegionStat;
 use ompfuse_fuse::{Site, Summary};
 
 /// Share of the threads' time from which on a report begins with what the probes took.
@@ -70,12 +70,12 @@ pub fn has_probes(construct: Option<Construct>) -> bool {
 }
 
 /// Intervals at a site: on record, and left out.
-pub(crate) fn intervals(summary: &Summary, site: u32) -> (u64, u64) {
-    let recorded = (summary.regions.iter())
-        .filter(|r| r.site == Some(site) && has_probes(r.construct))
-        .map(RegionStat::count);
-    let left_out = (summary.left_out.iter())
-        .filter(|l| l.site == site && has_probes(Some(l.construct)))
+pub(crate) fn intervals(summary: &Indexed<'_>, site: u32) -> (u64, u64) {
+    let recorded = (summary.at_site(site).iter())
+        .filter(|r| has_probes(r.construct))
+        .map(|r| r.count());
+    let left_out = (summary.left_out_at(site).iter())
+        .filter(|l| has_probes(Some(l.construct)))
         .map(|l| l.count);
     (recorded.sum(), left_out.sum())
 }
@@ -83,7 +83,7 @@ pub(crate) fn intervals(summary: &Summary, site: u32) -> (u64, u64) {
 /// What all probes took, as a share of the processor time. `time_s` stands for it where it isn't known: what the threads did, but
 /// for waiting between regions. `id_of`: a site's number in the report.
 pub(super) fn probe_time(
-    summary: &Summary,
+    summary: &Indexed<'_>,
     time_s: f64,
     id_of: impl Fn(u32) -> u32,
 ) -> Option<ProbeTime> {

@@ -2,6 +2,7 @@
 
 use super::probes::{Price, intervals};
 use super::{NS, mutex, pid};
+use crate::from_summary::indexed::Indexed;
 use crate::model::{Doubt, InPart, Region, RegionThread, Spread};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Split;
@@ -22,7 +23,7 @@ fn split(construct: Option<Construct>, own: u64, extent: u64) -> Split {
 }
 
 /// File name of a module, if there are several.
-fn file(summary: &Summary, module: &str) -> Option<String> {
+fn file(summary: &Indexed<'_>, module: &str) -> Option<String> {
     let is_it = |m: &&ModuleSummary| m.build_id.as_deref().unwrap_or(&m.path) == module;
     let found = summary.modules.iter().find(is_it)?;
     let name = found.path.rsplit('/').next().unwrap_or(&found.path);
@@ -38,19 +39,15 @@ pub(super) struct Built {
 }
 
 /// Everything that happened at one site, or is known not to be on record; `None` if nothing did.
-pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> Option<Built> {
-    let stats: Vec<&RegionStat> = summary
-        .regions
-        .iter()
-        .filter(|r| r.site == Some(site))
-        .collect();
+pub(super) fn region(summary: &Indexed<'_>, site: u32, id: u32, thread_ns: u64) -> Option<Built> {
+    let stats = summary.at_site(site);
     if stats.is_empty() && left_out(summary, site).next().is_none() {
         return None;
     }
     let at = &summary.sites[site as usize];
     let (mut total, mut xus) = (Split::default(), Xus::default());
     let mut threads: BTreeMap<u32, (u64, Split)> = BTreeMap::new();
-    for stat in &stats {
+    for stat in stats {
         let columns = &stat.threads;
         let is_xu = stat.construct.is_none_or(Construct::is_xu);
         for (row, &thread) in columns.thread.iter().enumerate() {
@@ -70,13 +67,13 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         }
     }
     // What workers wait between fork and join is in their outermost intervals, but belongs here.
-    for stat in summary.parallel.iter().filter(|p| p.site == Some(site)) {
+    for stat in summary.parallel_at(site) {
         for (&thread, &ns) in stat.workers.thread.iter().zip(&stat.workers.ns) {
             total.wait += ns;
             threads.entry(thread).or_default().1.wait += ns;
         }
     }
-    let construct = main_construct(at.construct, &stats);
+    let construct = main_construct(at.construct, stats);
     let wall = |r: &&&RegionStat| r.construct.is_some_and(Construct::is_fork);
     let wall_ns: u64 = stats.iter().filter(wall).map(|r| r.wall_ns()).sum();
     let time = total.work + total.wait + total.runtime;
@@ -91,7 +88,7 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         module: Some(at.module.clone()).filter(|m| !m.is_empty()),
         file: file(summary, &at.module),
         construct,
-        combined_with: combined_with(construct, &stats),
+        combined_with: combined_with(construct, stats),
         function: at.function.clone(),
         function_demangled: at.function.as_deref().map(|f| readable(f).into_owned()),
         source: at.source.clone(),
@@ -99,10 +96,10 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         doubt_kind: (at.detail.as_ref())
             .is_some_and(|d| d.contains(SHARED_CODE))
             .then_some(Doubt::SharedCode),
-        executions: executed(construct, &stats, left_out(summary, site)),
-        in_part: in_part(summary, site, &stats),
+        executions: executed(construct, stats, left_out(summary, site)),
+        in_part: in_part(summary, site, stats),
         xus: xus.count,
-        iterations: iterations(&stats),
+        iterations: iterations(stats),
         wall_s: construct
             .is_some_and(Construct::is_fork)
             .then_some(wall_ns as f64 * NS),
@@ -123,18 +120,18 @@ pub(super) fn region(summary: &Summary, site: u32, id: u32, thread_ns: u64) -> O
         xu_mean_s: (xus.count > 0).then(|| xus.own_ns as f64 / xus.count as f64 * NS),
         xu_min_s: (xus.count > 0).then_some(xus.min_ns as f64 * NS),
         xu_max_s: (xus.count > 0).then_some(xus.max_ns as f64 * NS),
-        spread: spread(summary, site, &stats, &threads),
+        spread: spread(summary, site, stats, &threads),
         per_thread: threads
             .iter()
             .map(|(&thread, part)| RegionThread {
-                mutex: mutex::of_thread(&stats, thread),
+                mutex: mutex::of_thread(stats, thread),
                 ..region_thread(summary, thread, part)
             })
             .collect(),
         ranks: None,
-        events: event_totals(summary, &stats),
-        mutex: mutex::of_region(&stats),
-        cancelled: (construct == Some(Construct::Cancel)).then(|| cancelled(&stats)),
+        events: event_totals(summary, stats),
+        mutex: mutex::of_region(stats),
+        cancelled: (construct == Some(Construct::Cancel)).then(|| cancelled(stats)),
     };
     let account = |&thread: &u32| summary.accounts.get(thread as usize).map(|_| thread);
     Some(Built {
@@ -191,12 +188,12 @@ fn combined_with(construct: Option<Construct>, stats: &[&RegionStat]) -> Option<
         .flatten()
 }
 
-fn left_out(summary: &Summary, site: u32) -> impl Iterator<Item = &LeftOut> {
-    summary.left_out.iter().filter(move |l| l.site == site)
+fn left_out<'s>(summary: &Indexed<'s>, site: u32) -> impl Iterator<Item = &'s LeftOut> {
+    summary.left_out_at(site).to_vec().into_iter()
 }
 
 /// By construct, wherever they were executed.
-fn in_part(summary: &Summary, site: u32, stats: &[&RegionStat]) -> Vec<InPart> {
+fn in_part(summary: &Indexed<'_>, site: u32, stats: &[&RegionStat]) -> Vec<InPart> {
     let mut parts: BTreeMap<Construct, InPart> = BTreeMap::new();
     for l in left_out(summary, site) {
         let same = stats.iter().filter(|s| s.construct == Some(l.construct));
@@ -259,7 +256,7 @@ fn executions(construct: Option<Construct>, stats: &[&RegionStat]) -> u64 {
 
 /// Spread over the threads that took part in the parallel regions around (or in this one, if it is one).
 fn spread(
-    summary: &Summary,
+    summary: &Indexed<'_>,
     site: u32,
     stats: &[&RegionStat],
     threads: &BTreeMap<u32, (u64, Split)>,
@@ -270,13 +267,9 @@ fn spread(
         .filter_map(|s| s.parallel)
         .chain([site])
         .collect();
-    let team = summary
-        .regions
-        .iter()
-        .filter(|r| {
-            r.construct.is_some_and(Construct::is_part)
-                && r.site.is_some_and(|s| around.contains(&s))
-        })
+    let team = (around.iter())
+        .flat_map(|&site| summary.at_site(site))
+        .filter(|r| r.construct.is_some_and(Construct::is_part))
         .flat_map(|r| r.threads.thread.iter().copied());
     let all: BTreeSet<u32> = team.chain(threads.keys().copied()).collect();
     let work: Vec<u64> = all
@@ -297,7 +290,7 @@ fn spread(
     }
 }
 
-fn region_thread(summary: &Summary, thread: u32, &(xus, part): &(u64, Split)) -> RegionThread {
+fn region_thread(summary: &Indexed<'_>, thread: u32, &(xus, part): &(u64, Split)) -> RegionThread {
     let account = summary.accounts.get(thread as usize);
     RegionThread {
         process: account.and_then(|a| pid(summary, a.process)),

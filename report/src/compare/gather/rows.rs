@@ -5,6 +5,7 @@
 
 use super::{CLASSES, MeasuredRegion, NS, Quantity, file_name};
 use crate::Report;
+use crate::from_summary::region_ids;
 use crate::model::key::RegionKey;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
@@ -276,20 +277,11 @@ fn workers(rows: &mut Rows, summary: &Summary) {
 
 /// Adds the classes of overhead of parallel regions.
 fn overheads(rows: &mut Rows, summary: &Summary, report: &Report) {
-    let known = |stat: &&ompfuse_fuse::summary::ParallelStat| stat.site;
-    let sites: HashMap<(Option<HexAddress>, u64, u64), u32> = (summary.parallel.iter())
-        .filter_map(|stat| {
-            let site = known(&stat)?;
-            let address = summary.sites[site as usize].address;
-            Some(((address, stat.executions, stat.team), site))
-        })
-        .collect();
+    let ids = region_ids(summary);
+    let sites: HashMap<u32, u32> = ids.into_iter().zip(0..).collect();
     for overhead in &report.overheads {
-        let key = (overhead.address, overhead.executions, overhead.team);
-        let row = sites
-            .get(&key)
-            .and_then(|&s| rows.at(s, Construct::Parallel));
-        let Some(row) = row else {
+        let site = sites.get(&overhead.region);
+        let Some(row) = site.and_then(|&s| rows.at(s, Construct::Parallel)) else {
             continue;
         };
         for (class, quantity) in CLASSES {
