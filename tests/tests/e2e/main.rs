@@ -85,6 +85,7 @@ mod mutexes;
 mod ompt;
 mod one_program;
 mod patch;
+mod pipeline;
 mod prebuilt;
 mod probe_time;
 mod probes;

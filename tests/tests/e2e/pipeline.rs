@@ -1,0 +1,291 @@
+//! The example project's pipeline, run as its CI files run it, in a clean repository.
+
+use ompfuse_tests::process::{self, Output};
+use ompfuse_tests::{command, has, repository};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The files of the example that `docs/ci.md` shows.
+const SHOWN: [&str; 3] = [
+    "ci/perf.sh",
+    ".github/workflows/performance.yml",
+    ".gitlab-ci.yml",
+];
+
+fn example() -> PathBuf {
+    repository().join("examples/pipeline")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+#[test]
+fn the_documentation_shows_the_files() {
+    let page = read(&repository().join("docs/ci.md"));
+    for file in SHOWN {
+        let (_, block) = page
+            .split_once(&format!("`{file}`:\n\n```"))
+            .unwrap_or_else(|| panic!("docs/ci.md shows no {file}"));
+        let (_, block) = block.split_once('\n').expect("a block has lines");
+        let (block, _) = block.split_once("```\n").expect("a block ends");
+        assert_eq!(block, read(&example().join(file)), "docs/ci.md: {file}");
+    }
+}
+
+/// What a CI file runs of the script.
+fn steps(file: &str) -> Vec<String> {
+    let text = read(&example().join(file));
+    let step = |line: &str| {
+        let line = line.trim().trim_start_matches("- ");
+        let line = line.trim_start_matches("run: ");
+        line.starts_with("ci/perf.sh").then(|| line.to_owned())
+    };
+    text.lines().filter_map(step).collect()
+}
+
+/// The commands of both CI files: one for counts, one for times.
+fn commands() -> [String; 2] {
+    let steps = SHOWN[1..].iter().map(|file| steps(file));
+    let [github, gitlab]: [Vec<String>; 2] = steps.collect::<Vec<_>>().try_into().expect("two");
+    assert_eq!(github, gitlab);
+    github.try_into().expect("two commands")
+}
+
+/// A clean repository with the example, and `ompfuse` on the PATH.
+struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    /// `None`: this machine lacks a tool.
+    fn begin() -> Option<Project> {
+        if !(has("gcc") && has("make") && has("git") && has("qemu-x86_64")) {
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("there is room for a project");
+        let project = Project { folder };
+        let bin = project.folder.path().join("bin");
+        std::fs::create_dir(&bin).expect("the folder is ours");
+        std::os::unix::fs::symlink(command::path(), bin.join("ompfuse")).expect("a link");
+        let files = "Makefile waves.c kernels.c waves.h ci .github .gitlab-ci.yml .gitignore";
+        let copy = format!(
+            "mkdir ../project && cd ../project && git init -q -b main && cp -r $(printf '{}/%s ' {files}) .",
+            example().display()
+        );
+        let mut copying = project.shell(&copy);
+        process::run(copying.current_dir(&bin)).ok("a copy");
+        project.commit("Begin");
+        Some(project)
+    }
+
+    /// With a committed baseline.
+    fn with_baseline() -> Option<Project> {
+        let project = Project::begin()?;
+        let [counts, _] = commands();
+        let output = project.run(&counts, false).ok("no baseline");
+        assert!(
+            output.text().contains("no perf/baseline.json.gz yet"),
+            "{output:?}"
+        );
+        project.run("ci/perf.sh accept", false).ok("accept");
+        project.commit("Accept");
+        let clean = project.run("git status --porcelain", false).ok("git");
+        assert_eq!(clean.text(), "", "what a run leaves behind is ignored");
+        Some(project)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    fn shell(&self, script: &str) -> Command {
+        let mut shell = Command::new("sh");
+        process::clean(&mut shell, 2);
+        let path = std::env::var("PATH").unwrap_or_default();
+        let bin = self.folder.path().join("bin");
+        shell
+            .args(["-c", script])
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
+            .env("BASE", "HEAD~1")
+            .env_remove("GITHUB_ACTIONS");
+        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+            shell.env_remove(name);
+        }
+        shell
+    }
+
+    fn run(&self, script: &str, on_github: bool) -> Output {
+        let mut shell = self.shell(script);
+        if on_github {
+            shell.env("GITHUB_ACTIONS", "true");
+        }
+        process::run(shell.current_dir(self.root()))
+    }
+
+    fn commit(&self, subject: &str) {
+        let script = format!(
+            "git add -A && git -c user.name=test -c user.email=test@localhost commit -q -m '{subject}'"
+        );
+        self.run(&script, false).ok(subject);
+    }
+
+    /// A commit on top of the accepted one that replaces text of the kernels. Gives the line of `shown` after that.
+    fn change(&self, old: &str, new: &str, shown: &str) -> usize {
+        self.run("git checkout -q -B change main", false)
+            .ok("checkout");
+        let path = self.root().join("kernels.c");
+        let text = read(&path);
+        assert!(text.contains(old), "kernels.c has no {old:?}");
+        let text = text.replacen(old, new, 1);
+        std::fs::write(&path, &text).expect("the file is ours");
+        self.commit("Change");
+        let line = text.lines().position(|l| l.contains(shown));
+        line.unwrap_or_else(|| panic!("kernels.c has no {shown:?}")) + 1
+    }
+
+    fn report(&self, name: &str) -> String {
+        read(&self.root().join("perf/out").join(name))
+    }
+}
+
+/// The expressions that the script judges counts by.
+fn gates_of_counts() -> Vec<String> {
+    let script = read(&example().join(SHOWN[0]));
+    let (counts, _) = script
+        .split_once("compare_times() {")
+        .expect("the script compares times, too");
+    let gates = counts.split("--fail-on '").skip(1);
+    let gates = gates.filter_map(|rest| Some(rest.split_once('\'')?.0.to_owned()));
+    let gates: Vec<String> = gates.collect();
+    assert!(!gates.is_empty());
+    gates
+}
+
+#[test]
+fn counts_name_what_got_worse_and_nothing_else() {
+    let Some(project) = Project::with_baseline() else {
+        return;
+    };
+    let [counts, _] = commands();
+
+    // Lines move, nothing else changes.
+    project.change("/* Terms", "/* A remark. */\n\n/* Terms", "TERMS 100");
+    let output = project.run(&counts, false).ok("without a change");
+    assert!(output.text().contains("passed"), "{output:?}");
+    assert!(!output.errors().contains("not patched"), "{output:?}");
+
+    // 3 % more in one loop.
+    let loop_of_step = "#pragma omp parallel for schedule(static) reduction";
+    let line = project.change("TERMS 100", "TERMS 103", loop_of_step);
+    let output = project.run(&counts, true);
+    assert_eq!(output.status, 3, "{output:?}");
+    let errors: Vec<String> = output
+        .text()
+        .lines()
+        .filter(|l| l.starts_with("::error"))
+        .map(str::to_owned)
+        .collect();
+    let [error] = &errors[..] else {
+        panic!("one error: {output:?}");
+    };
+    assert!(
+        error.starts_with(&format!("::error file=kernels.c,line={line},")),
+        "{error}"
+    );
+    assert!(
+        error.contains("+2.9%25 instructions") || error.contains("+3.0%25 instructions"),
+        "{error}"
+    );
+    let place = format!("kernels.c:{line}");
+    let junit = project.report("counts.xml");
+    assert!(
+        junit.contains("failures=\"1\"") && junit.contains(&place),
+        "{junit}"
+    );
+    let quality = project.report("counts.json");
+    assert!(quality.contains("\"kernels.c\""), "{quality}");
+
+    // Another schedule.
+    project.change(
+        "schedule(static) reduction",
+        "schedule(dynamic) reduction",
+        "reduction",
+    );
+    let output = project.run(&counts, false);
+    assert_eq!(output.status, 3, "{output:?}");
+    let markdown = project.report("counts.md");
+    assert!(
+        markdown.contains("its schedule is dynamic, was static"),
+        "{markdown}"
+    );
+
+    // Half of the chunk.
+    project.change("dynamic, 128", "dynamic, 64", "dynamic, 64");
+    let output = project.run(&counts, false);
+    assert_eq!(output.status, 3, "{output:?}");
+    assert!(output.text().starts_with("FAILED"), "{output:?}");
+    let markdown = project.report("counts.md");
+    assert!(
+        markdown.contains("its work is in 128 units, was in 64"),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn twenty_runs_without_a_change_raise_no_alarm() {
+    let Some(project) = Project::with_baseline() else {
+        return;
+    };
+    let record = "ompfuse record --quiet --simulate --repeat 20 --model libraries=no --events sim-instructions -o runs \
+                  -- ./waves.rel 1";
+    project.run(record, false).ok(record);
+    let baseline = "ompfuse baseline runs/run-0001 -o one.json.gz";
+    project.run(baseline, false).ok(baseline);
+    let gates = gates_of_counts();
+    let gates: String = gates.iter().map(|g| format!(" --fail-on '{g}'")).collect();
+    let instructions = |diff: &serde_json::Value| {
+        let total = diff["total"].as_array().expect("changes").iter();
+        let of = total
+            .filter(|c| c["quantity"] == "sim-instructions")
+            .map(|c| c["finding"].clone());
+        of.collect::<Vec<_>>()
+    };
+    for run in 1..=20 {
+        let diff = format!("ompfuse diff one.json.gz runs/run-{run:04} --format json{gates}");
+        let output = project.run(&diff, false).ok(&diff);
+        let json = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(instructions(&json), ["equal"], "run {run}: {output:?}");
+    }
+}
+
+/// How often times are compared: each comparison has a level of 1 % for each expression.
+const ATTEMPTS: usize = 2;
+
+#[test]
+fn times_show_a_barrier() {
+    let Some(project) = Project::begin() else {
+        return;
+    };
+    let [_, times] = commands();
+    project.change("/* Terms", "/* A remark. */\n/* Terms", "TERMS");
+    let alarms = (0..ATTEMPTS).map(|_| project.run(&times, false));
+    let calm = alarms.into_iter().find(|output| output.status != 3);
+    calm.expect("no alarm twice").ok("without a change");
+
+    let remark = "        /* Each thread has its own cells";
+    let barrier = format!("#pragma omp barrier\n{remark}");
+    project.change(remark, &barrier, remark);
+    let expected = "FAILED region(\"*\").synchronization>50%: the parallel at kernels.c:";
+    let mut outputs = vec![];
+    let is_found = (0..ATTEMPTS).any(|_| {
+        let output = project.run(&times, false);
+        let is_named = output.text().lines().any(|l| l.starts_with(expected));
+        let is_found = output.status == 3 && is_named;
+        outputs.push(output);
+        is_found
+    });
+    assert!(is_found, "{outputs:?}");
+}
