@@ -57,7 +57,7 @@ pub(crate) fn certainty(change: &Change) -> String {
             signed(i.low, unit),
             signed(i.high, unit)
         ),
-        (Finding::Changed, None) => "the same in every run".to_owned(),
+        (Finding::Changed, None) => "exact".to_owned(),
         (Finding::NoiseUnknown, None) => "one run on a side: noise is unknown".to_owned(),
         _ => String::new(),
     }

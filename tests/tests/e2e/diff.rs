@@ -181,19 +181,13 @@ fn a_side_that_is_no_other_build_is_refused_and_the_same_build_is_equal() {
     let unknown = diff([a, b], &["--fail-on", "time>5%"]);
     assert_eq!(unknown.status, 1, "{unknown:?}");
     let nothing = diff(
-        [&a, &b],
+        [a, b],
         &["--fail-on", "region(\"nowhere\").instructions>1%"],
     );
     assert_eq!(nothing.status, 1, "{nothing:?}");
-    let named = diff(
-        [&a, &b],
-        &["--fail-on", "region(\"heavy\").instructions>90%"],
-    );
+    let named = diff([a, b], &["--fail-on", "region(\"heavy\").instructions>90%"]);
     assert_eq!(named.status, 3, "{named:?}");
-    let steady = diff(
-        [&a, &b],
-        &["--fail-on", "region(\"steady\").instructions!="],
-    );
+    let steady = diff([a, b], &["--fail-on", "region(\"steady\").instructions!="]);
     assert_eq!(steady.status, 0, "{steady:?}");
 }
 
