@@ -403,7 +403,7 @@ fn a_simulator_counts_instructions_instead_of_time() {
     let diff = made_up(&a, &b);
     assert_eq!(
         crate::words::verdict(&diff),
-        "B executes 13.2% more instructions in its regions (9.10 G -> 10.3 G, the same in every run). Most of it is in the loop at \
+        "B executes 13.2% more instructions in its regions (9.10 G -> 10.3 G, exact). Most of it is in the loop at \
          solve.c:64 (+15.0% of instructions; its schedule is dynamic,8, was static; its code executes 15.0% more instructions)."
     );
     let found = outcomes(&["instructions>1%"], &diff, &a, &b);
