@@ -52,6 +52,7 @@ macro_rules! for_each_fixture {
 }
 
 mod accounting;
+mod baselines;
 mod behaviour;
 mod by_default;
 mod cancel;
