@@ -344,7 +344,7 @@ fn region(key: &RegionKey) -> String {
     )
 }
 
-fn kind_in_sentence(kind: &str) -> &str {
+pub(super) fn kind_in_sentence(kind: &str) -> &str {
     match kind {
         "parallel" => "parallel region",
         kind => kind,

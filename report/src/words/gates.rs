@@ -1,6 +1,6 @@
 //! What is said of `--fail-on` expressions.
 
-use super::compare::{changed, most, place, quantity, value};
+use super::compare::{changed, kind_in_sentence, most, place, quantity, value};
 use crate::compare::gate::{Hit, Outcome, Problem, Verdict};
 use crate::compare::{Change, Diff, Finding, Quantity};
 
@@ -30,7 +30,13 @@ pub(crate) fn explained(found: &Hit, diff: &Diff) -> String {
 fn hit(hit: &Hit) -> String {
     let at = hit.region.as_ref().map_or_else(
         || "the program".to_owned(),
-        |key| format!("the {} at {}", key.construct.name(), place(key)),
+        |key| {
+            format!(
+                "the {} at {}",
+                kind_in_sentence(key.construct.name()),
+                place(key)
+            )
+        },
     );
     let Some(quantity) = &hit.quantity else {
         return match &hit.region {
@@ -53,6 +59,9 @@ fn hit(hit: &Hit) -> String {
         };
         format!("{} ", changed(&change))
     });
+    if hit.a.is_none() && hit.change.is_none() {
+        return format!("{at}: {} of {}", self::quantity(quantity), side(hit.b));
+    }
     format!(
         "{at}: {by}{} ({} -> {})",
         self::quantity(quantity),
@@ -75,18 +84,18 @@ fn problem(problem: &Problem) -> String {
             region,
         } => format!(
             "{selector:?} matches the {} at {}, which only {side} has",
-            region.construct.name(),
+            kind_in_sentence(region.construct.name()),
             place(region)
         ),
         Problem::LostProbe { region, share } => format!(
             "the {} at {} had {:.1}% of A's time and has no partner in B, where some constructs have no probe; `ompfuse scan` says why",
-            region.construct.name(),
+            kind_in_sentence(region.construct.name()),
             place(region),
             100.0 * share
         ),
         Problem::MayBeOld { region } => format!(
             "the {} at {} may not be new: A has constructs without a probe; `ompfuse scan` says why",
-            region.construct.name(),
+            kind_in_sentence(region.construct.name()),
             place(region)
         ),
         Problem::NotMeasured {
@@ -96,7 +105,11 @@ fn problem(problem: &Problem) -> String {
             events,
         } => {
             let at = region.as_ref().map_or_else(String::new, |key| {
-                format!(" of the {} at {}", key.construct.name(), place(key))
+                format!(
+                    " of the {} at {}",
+                    kind_in_sentence(key.construct.name()),
+                    place(key)
+                )
             });
             let known = match (quantity, events.as_slice()) {
                 (Quantity::Event(_) | Quantity::EventPerUnit(_), []) => {
