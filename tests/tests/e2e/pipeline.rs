@@ -278,7 +278,7 @@ fn times_show_a_barrier() {
     let remark = "        /* Each thread has its own cells";
     let barrier = format!("#pragma omp barrier\n{remark}");
     project.change(remark, &barrier, remark);
-    let expected = "FAILED region(\"*\").synchronization>50%: the parallel at kernels.c:";
+    let expected = "FAILED region(\"*\").synchronization>50%: the parallel region at kernels.c:";
     let mut outputs = vec![];
     let is_found = (0..ATTEMPTS).any(|_| {
         let output = project.run(&times, false);
