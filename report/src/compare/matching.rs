@@ -222,6 +222,20 @@ fn agree(a: &SideRegion, b: &SideRegion) -> Option<bool> {
     known
 }
 
+/// Whether regions of both sides together do the same: executions, which must be known, and iterations.
+fn sums_agree(work: &Work<'_>, a: &[usize], b: &[usize]) -> bool {
+    let sum = |regions: &[SideRegion], list: &[usize], quantity: &Quantity| -> Option<f64> {
+        list.iter().map(|&n| constant(&regions[n], quantity)).sum()
+    };
+    let both = |quantity: &Quantity| {
+        let of_a = sum(&work.a.regions, a, quantity);
+        (of_a, sum(&work.b.regions, b, quantity))
+    };
+    let (x, y) = both(&Quantity::Executions);
+    let (p, q) = both(&Quantity::Iterations);
+    x.is_some() && x == y && p == q
+}
+
 /// Whether the places of the units agree; `None` if they aren't known.
 fn places_agree(a: &SideRegion, b: &SideRegion) -> Option<bool> {
     Some(a.places.as_ref()? == b.places.as_ref()?)

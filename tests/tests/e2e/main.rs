@@ -81,6 +81,7 @@ mod libomp;
 mod libraries;
 mod lifecycle;
 mod lines;
+mod matching;
 mod matrix;
 mod mutexes;
 mod ompt;

@@ -68,7 +68,7 @@ pub(super) fn kind(construct: Construct, at: Option<Construct>) -> Option<Constr
         C::Parallel | C::ImplicitTask => C::Parallel,
         C::Teams | C::Team => C::Teams,
         C::Loop | C::Range | C::Dispatch => match at {
-            Some(kind @ (C::Taskloop | C::Distribute)) => kind,
+            Some(kind @ (C::Taskloop | C::Distribute | C::Sections)) => kind,
             _ => C::Loop,
         },
         C::Sections | C::Section => C::Sections,

@@ -5,7 +5,7 @@
 //! is unchanged.
 
 use super::align::align;
-use super::{SideRegion, Work, agree, places_agree};
+use super::{SideRegion, Work, agree, places_agree, sums_agree};
 use crate::compare::diff::{Basis, Confidence};
 use ompfuse_format::Construct;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,10 +81,11 @@ fn align_lists(work: &mut Work<'_>, is_unchanged: bool, mut a: Vec<usize>, mut b
             return -1.0;
         }
         let lines = line_distance(a, b);
+        let is_other = is_same_input && agree(a, b) == Some(false);
         // All lines together never outweigh a gap if the source has changed.
         let by_line = match (is_unchanged, lines) {
             (true, 0) => 1.0,
-            (true, 1..=TOLERANCE) => 0.7,
+            (true, 1..=TOLERANCE) if !is_other => 0.7,
             (true, _) => return -1.0,
             (false, 0) => 0.4 / longest,
             (false, 1..=TOLERANCE) => 0.2 / longest,
@@ -106,7 +107,18 @@ fn align_lists(work: &mut Work<'_>, is_unchanged: bool, mut a: Vec<usize>, mut b
     };
     let pairs = align(a.len(), b.len(), score);
     let sure = pairs.iter().filter(|p| p.margin >= MARGIN);
-    let sure: Vec<(usize, usize)> = sure.map(|p| (a[p.a], b[p.b])).collect();
+    let mut sure: Vec<(usize, usize)> = sure.map(|p| (a[p.a], b[p.b])).collect();
+    if is_unchanged && is_same_input {
+        // Each region has a partner. Where some have none, lines are of other constructs than they seem to be: gcc's calls of the
+        // runtime have that of whatever comes before.
+        let (more_a, more_b) = (a.len() > sure.len(), b.len() > sure.len());
+        sure.retain(|&(at, other)| {
+            let (x, y) = (&of_a[at], &of_b[other]);
+            let is_near = more_a && more_b && line_distance(x, y) > 0;
+            let is_other = (more_a || more_b) && agree(x, y) == Some(false);
+            places_agree(x, y) == Some(true) || !(is_near || is_other)
+        });
+    }
     for (at, other) in sure {
         let (x, y) = (&of_a[at], &of_b[other]);
         let lines = line_distance(x, y);
@@ -122,6 +134,29 @@ fn align_lists(work: &mut Work<'_>, is_unchanged: bool, mut a: Vec<usize>, mut b
             _ => Confidence::Fair,
         };
         work.pair(at, other, basis, confidence);
+    }
+    if is_unchanged && is_same_input {
+        rest(work, &a, &b);
+    }
+}
+
+/// What lines could not tell apart in one function is compared as a sum, if both sides' together do the same.
+fn rest(work: &mut Work<'_>, a: &[usize], b: &[usize]) {
+    let free = |list: &[usize], of: &[Option<usize>]| -> Vec<usize> {
+        let free = list.iter().filter(|&&n| of[n].is_none());
+        free.copied().collect()
+    };
+    let (a, b) = (free(a, &work.of_a), free(b, &work.of_b));
+    let possible = a.iter().all(|&x| {
+        let x = &work.a.regions[x];
+        let fits = |&y: &usize| {
+            let y = &work.b.regions[y];
+            work.module(x) == work.module(y) && !work.is_settled(x, y)
+        };
+        b.iter().all(fits)
+    });
+    if !a.is_empty() && !b.is_empty() && possible && sums_agree(work, &a, &b) {
+        work.many(a, b, Basis::Behaviour, Confidence::Fair, true);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Matches without names: by the units' places in the tree of regions, by the parent, by behaviour.
 
-use super::{Quantity, SideRegion, Work, agree, constant, places_agree};
+use super::{Quantity, SideRegion, Work, agree, constant, places_agree, sums_agree};
 use crate::compare::diff::{Basis, Confidence};
 use ompfuse_format::Construct;
 use std::collections::BTreeMap;
@@ -201,22 +201,11 @@ fn copies(work: &mut Work<'_>, a: &[usize], b: &[usize]) {
     if a.is_empty() || b.is_empty() || (a.len() > 1) == (b.len() > 1) || !work.is_same_input {
         return;
     }
-    let sum = |regions: &[SideRegion], list: &[usize], quantity: &Quantity| -> Option<f64> {
-        list.iter().map(|&n| constant(&regions[n], quantity)).sum()
-    };
-    let same = |quantity: &Quantity| {
-        let (x, y) = (
-            sum(&work.a.regions, &a, quantity),
-            sum(&work.b.regions, &b, quantity),
-        );
-        x == y
-    };
-    let known = sum(&work.a.regions, &a, &Quantity::Executions).is_some();
     let possible = a.iter().all(|&x| {
         b.iter()
             .all(|&y| is_possible(work, &work.a.regions[x], &work.b.regions[y]))
     });
-    if known && possible && same(&Quantity::Executions) && same(&Quantity::Iterations) {
+    if possible && sums_agree(work, &a, &b) {
         work.many(a, b, Basis::Behaviour, Confidence::Fair, false);
     }
 }
