@@ -58,11 +58,12 @@ pub fn without_arguments(name: &str) -> Cow<'_, str> {
 }
 
 /// What compilers append to the names of the functions that they make of parts of others, and of copies.
-const PARTS: [&str; 8] = [
+const PARTS: [&str; 9] = [
     "._omp_fn",
     ".omp_outlined",
     "..omp_par",
     ".extracted",
+    ".DIR.OMP.",
     ".cold",
     ".part.",
     ".isra.",
@@ -74,15 +75,27 @@ const PARTS: [&str; 8] = [
 /// ```
 /// # use ompfuse_fuse::names::origin;
 /// assert_eq!(origin("heat._omp_fn.0"), "heat");
+/// assert_eq!(origin("L_heat_61__par_region0_2_0"), "heat"); // Intel's classic compiler
 /// assert_eq!(origin("main"), "main");
 /// ```
 #[must_use]
 pub fn origin(name: &str) -> &str {
+    if let Some(function) = of_icc(name) {
+        return function;
+    }
     let begins = PARTS.iter().filter_map(|part| name.find(part));
     match begins.min() {
         Some(at) if at > 0 => &name[..at],
         _ => name,
     }
+}
+
+/// `L_function_line__par_kind...`, as Intel's classic compiler calls what it outlines.
+fn of_icc(name: &str) -> Option<&str> {
+    let (place, _) = name.strip_prefix("L_")?.split_once("__par_")?;
+    let (function, line) = place.rsplit_once('_')?;
+    let is_line = !line.is_empty() && line.bytes().all(|b| b.is_ascii_digit());
+    (is_line && !function.is_empty()).then_some(function)
 }
 
 fn cpp(name: &str) -> Option<String> {
@@ -136,6 +149,9 @@ mod tests {
         assert_eq!(origin("a<b.c>._omp_fn.0.cold"), "a<b.c>");
         assert_eq!(origin(".omp_outlined."), ".omp_outlined.");
         assert_eq!(origin("_QQmain..omp_par.4"), "_QQmain");
+        assert_eq!(origin("main.DIR.OMP.PARALLEL.2.split"), "main");
+        assert_eq!(origin("L__Z5solvev_61__par_loop0_2_0"), "_Z5solvev");
+        assert_eq!(origin("L_x__par_y"), "L_x__par_y");
         assert_eq!(without_arguments("a<b<c> >::d<e>"), "a<>::d<>");
         assert_eq!(without_arguments("operator<"), "operator<");
         assert_eq!(without_arguments("a>b"), "a>b");

@@ -152,7 +152,8 @@ fn key(summary: &Summary, site: u32, kind: Construct) -> (RegionKey, Option<Stri
     };
     let module = summary.modules.iter().find(is_it);
     let name = at.function.as_deref().map(readable);
-    let function = name.as_deref().map(|n| origin(n).to_owned());
+    // What Intel's compiler outlines has the whole name inside its own.
+    let function = name.as_deref().map(|n| readable(origin(n)).into_owned());
     let is_user = kind == Construct::UserRegion;
     let detail = at.detail.as_deref().unwrap_or_default();
     let key = RegionKey {
