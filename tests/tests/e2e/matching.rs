@@ -3,6 +3,7 @@
 //! All builds: `cargo test --profile tests -p ompfuse-tests --test e2e matching::all -- --ignored --nocapture`, some minutes on two
 //! cores. It prints the table of `docs/measurements/matching.md`.
 
+mod cases;
 mod constructs;
 mod directives;
 mod tally;

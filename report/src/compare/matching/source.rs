@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Lines between what two compilers say of one construct.
 const TOLERANCE: u32 = 3;
+/// Pairs of a list's regions that are looked at; of longer lists only lines tell.
+const LARGEST: usize = 4_000_000;
 /// The best alignment must be better than all others by this much.
 const MARGIN: f64 = 0.45;
 
@@ -98,16 +100,23 @@ fn align_lists(work: &mut Work<'_>, is_unchanged: bool, mut a: Vec<usize>, mut b
             Some(false) => -against,
             None => 0.0,
         };
+        // A region more shifts the places of all behind it.
         let by_places = match places_agree(a, b) {
-            Some(true) => 1.0,
-            Some(false) => -against / 2.0,
-            None => 0.0,
+            Some(true) if is_unchanged => 1.0,
+            Some(false) if is_unchanged => -against / 2.0,
+            _ => 0.0,
         };
         2.0 + by_line + by_counts + by_places
     };
-    let pairs = align(a.len(), b.len(), score);
-    let sure = pairs.iter().filter(|p| p.margin >= MARGIN);
-    let mut sure: Vec<(usize, usize)> = sure.map(|p| (a[p.a], b[p.b])).collect();
+    let mut sure: Vec<(usize, usize)> = if a.len() * b.len() <= LARGEST {
+        let pairs = align(a.len(), b.len(), score).into_iter();
+        let sure = pairs.filter(|p| p.margin >= MARGIN);
+        sure.map(|p| (a[p.a], b[p.b])).collect()
+    } else if is_unchanged {
+        same_lines(work, &a, &b)
+    } else {
+        vec![]
+    };
     if is_unchanged && is_same_input {
         // Each region has a partner. Where some have none, lines are of other constructs than they seem to be: gcc's calls of the
         // runtime have that of whatever comes before.
@@ -129,7 +138,7 @@ fn align_lists(work: &mut Work<'_>, is_unchanged: bool, mut a: Vec<usize>, mut b
             _ => Basis::Order,
         };
         let confidence = match (basis, places_agree(x, y)) {
-            (_, Some(true)) if behaves => Confidence::Certain,
+            (_, Some(true)) if behaves && is_unchanged => Confidence::Certain,
             (Basis::Line, _) if behaves => Confidence::High,
             _ => Confidence::Fair,
         };
@@ -138,6 +147,30 @@ fn align_lists(work: &mut Work<'_>, is_unchanged: bool, mut a: Vec<usize>, mut b
     if is_unchanged && is_same_input {
         rest(work, &a, &b);
     }
+}
+
+/// Regions that are the only ones on their line on both sides.
+fn same_lines(work: &Work<'_>, a: &[usize], b: &[usize]) -> Vec<(usize, usize)> {
+    let mut lines: BTreeMap<Option<u32>, [Vec<usize>; 2]> = BTreeMap::new();
+    let (of_a, of_b) = (&work.a.regions, &work.b.regions);
+    for &n in a {
+        lines.entry(of_a[n].key.line).or_default()[0].push(n);
+    }
+    for &n in b {
+        lines.entry(of_b[n].key.line).or_default()[1].push(n);
+    }
+    let alone = lines
+        .into_values()
+        .filter_map(|[a, b]| match (&a[..], &b[..]) {
+            (&[a], &[b]) => Some((a, b)),
+            _ => None,
+        });
+    alone
+        .filter(|&(a, b)| {
+            let (a, b) = (&of_a[a], &of_b[b]);
+            work.module(a) == work.module(b) && !work.is_settled(a, b)
+        })
+        .collect()
 }
 
 /// What lines could not tell apart in one function is compared as a sum, if both sides' together do the same.

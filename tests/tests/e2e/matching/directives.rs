@@ -124,7 +124,7 @@ impl Directives {
     }
 
     /// Lines of the directives of a kind.
-    fn lines(&self, file: &str, kind: &str) -> BTreeSet<u64> {
+    pub(super) fn lines(&self, file: &str, kind: &str) -> BTreeSet<u64> {
         let key = (file.to_owned(), kind.to_owned());
         let extents = self.extents.get(&key);
         extents.into_iter().flatten().map(|e| e.0).collect()
