@@ -136,3 +136,44 @@ fn the_same_build_is_matched_by_address_only() {
     assert_eq!(found.pairs[0].confidence, Confidence::Certain);
     assert_eq!((found.only_a.len(), found.only_b.len()), (1, 1));
 }
+
+#[test]
+fn thousands_of_regions_are_matched_soon() {
+    const REGIONS: u64 = 5_000;
+    // Half of them are in parallel regions; counts tell many apart, or none.
+    let of = |build, distinct: u64, line: fn(u64) -> Option<u32>| {
+        let regions = (0..REGIONS).map(|n| {
+            let mut region = region(n, line(n), (n % distinct) as f64 + 1.0);
+            if n % 2 == 0 {
+                region.key.construct = Construct::Parallel;
+            } else {
+                region.parent = Some(n as u32 - 1);
+            }
+            region
+        });
+        side(build, regions.collect())
+    };
+    let cases: [(u64, fn(u64) -> Option<u32>, bool); 4] = [
+        (REGIONS, |_| None, true),
+        (10, |_| None, false),
+        (1, |_| None, false),
+        (REGIONS, |n| Some(n as u32 * 5 + 1), true),
+    ];
+    for (distinct, line, is_told) in cases {
+        let (a, b) = (of("a", distinct, line), of("b", distinct, line));
+        let start = std::time::Instant::now();
+        let found = matched(&a, &b);
+        let pairs = found.pairs.iter().filter(|p| !p.is_group).count() as u64;
+        assert_eq!(pairs == REGIONS, is_told, "{distinct}: {pairs}");
+        println!(
+            "{distinct} kinds of counts: {:.2} s",
+            start.elapsed().as_secs_f64()
+        );
+        // Not optimised, on a busy machine. What looks at all pairs for each region takes minutes.
+        assert!(
+            start.elapsed().as_secs() < 20,
+            "{distinct}: {:?}",
+            start.elapsed()
+        );
+    }
+}
