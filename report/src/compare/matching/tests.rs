@@ -140,8 +140,9 @@ fn the_same_build_is_matched_by_address_only() {
 #[test]
 fn thousands_of_regions_are_matched_soon() {
     const REGIONS: u64 = 5_000;
+    type Line = fn(u64) -> Option<u32>;
     // Half of them are in parallel regions; counts tell many apart, or none.
-    let of = |build, distinct: u64, line: fn(u64) -> Option<u32>| {
+    let of = |build, distinct: u64, line: Line| {
         let regions = (0..REGIONS).map(|n| {
             let mut region = region(n, line(n), (n % distinct) as f64 + 1.0);
             if n % 2 == 0 {
@@ -153,7 +154,7 @@ fn thousands_of_regions_are_matched_soon() {
         });
         side(build, regions.collect())
     };
-    let cases: [(u64, fn(u64) -> Option<u32>, bool); 4] = [
+    let cases: [(u64, Line, bool); 4] = [
         (REGIONS, |_| None, true),
         (10, |_| None, false),
         (1, |_| None, false),
