@@ -134,6 +134,9 @@ fn printed_before(file: &Path) -> Result<Option<Report>> {
     if !file.is_file() {
         return Ok(None); // opening a pipe waits for its writer
     }
+    if file.parent().is_some_and(load::is_run) {
+        return Ok(None); // a run's own file, of which readers of runs tell what to give instead
+    }
     let mut first = [0];
     let opened = File::open(file).and_then(|mut f| f.read_exact(&mut first));
     // What can't be read is told by those who read runs and profiles.
