@@ -119,7 +119,8 @@ impl Pair {
 
     /// Whether something is certain to have changed.
     pub fn is_changed(&self) -> bool {
-        self.changes.iter().any(|c| c.finding == Finding::Changed)
+        let has_slow_unit = self.unit.as_ref().is_some_and(|u| u.is_certain);
+        has_slow_unit || self.changes.iter().any(|c| c.finding == Finding::Changed)
     }
 }
 
@@ -250,8 +251,11 @@ pub struct UnitChange {
     pub labels: [String; 2],
     /// What it is, in words that scripts can rely on: `iterations 10..20`, `task 3`, `section 1`.
     pub what: String,
-    /// Its time on A and on B in seconds.
+    /// Its time on A and on B in seconds, the mean over runs.
     pub time_s: [f64; 2],
+    /// It took longer in every run of B than in any of A, too often for chance (see `units::add_slowest`), and by half at least.
+    #[serde(default)]
+    pub is_certain: bool,
 }
 
 /// What makes two sides less comparable.

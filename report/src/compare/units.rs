@@ -2,6 +2,7 @@
 
 use super::diff::{Pair, UnitChange};
 use super::gather::{UnitSum, units};
+use super::side::Quantity;
 use ompfuse_format::Construct;
 use ompfuse_fuse::label::Label;
 use ompfuse_fuse::summary::Summary;
@@ -45,6 +46,8 @@ impl SideUnits {
             let other = found.get(key);
             if let Some(other) = other {
                 sum.own_ns += other.own_ns;
+                sum.least_ns = sum.least_ns.min(other.own_ns);
+                sum.most_ns = sum.most_ns.max(other.own_ns);
                 sum.runs += 1;
             }
             other.is_some()
@@ -98,7 +101,29 @@ impl SideUnits {
     }
 }
 
-/// Names in each pair the unit that got slower most: the mean of its times on B less that on A.
+/// Level of the test of single units, beside that of regions.
+const LEVEL: f64 = 0.01;
+
+/// A single unit is told of where it takes half as long again at least, ...
+const LEAST_OF_UNIT: f64 = 0.5;
+/// ... and where that is this share of its region's time.
+const LEAST_OF_REGION: f64 = 1e-3;
+
+/// A unit on both sides.
+#[derive(Clone, Copy)]
+struct Both<'u> {
+    a: &'u UnitSum,
+    b: &'u UnitSum,
+    /// By how many seconds its mean is more on B.
+    more_s: f64,
+    is_certain: bool,
+}
+
+/// Names in each pair the unit that got slower most: the mean of its times on B less that on A. One that is certain to have got
+/// slower goes before all others.
+///
+/// The test is exact, whatever noise is like: if A and B were the same, all runs of B would be above all of A in one of
+/// `(a + b)! / (a! b!)` orders. That times the number of units is the probability that any unit shows it by chance (Bonferroni).
 pub fn add_slowest(pairs: &mut [Pair], a: &SideUnits, b: &SideUnits) {
     let of_a = a.pairs(|p| &p.a, pairs);
     let of_b = b.pairs(|p| &p.b, pairs);
@@ -108,7 +133,11 @@ pub fn add_slowest(pairs: &mut [Pair], a: &SideUnits, b: &SideUnits) {
             theirs.insert((*hash, pair), sum);
         }
     }
-    let mut slowest: Vec<Option<(f64, &UnitSum, &UnitSum)>> = vec![None; pairs.len()];
+    let p = theirs.len() as f64 / orders(a.runs, b.runs);
+    let region_s: Vec<f64> = (pairs.iter())
+        .map(|p| p.get(&Quantity::Time).and_then(|c| c.a).unwrap_or(0.0))
+        .collect();
+    let mut slowest: Vec<Option<Both<'_>>> = vec![None; pairs.len()];
     for ((hash, region), sum) in &b.sums {
         let Some(pair) = of_b[*region as usize] else {
             continue;
@@ -116,20 +145,51 @@ pub fn add_slowest(pairs: &mut [Pair], a: &SideUnits, b: &SideUnits) {
         let Some(other) = theirs.get(&(*hash, pair)) else {
             continue;
         };
-        let more = b.seconds(sum) - a.seconds(other);
+        let before = a.seconds(other);
+        let more_s = b.seconds(sum) - before;
+        let found = Both {
+            a: other,
+            b: sum,
+            more_s,
+            is_certain: p <= LEVEL
+                && sum.least_ns > other.most_ns
+                && more_s >= LEAST_OF_UNIT * before
+                && more_s >= LEAST_OF_REGION * region_s[pair as usize],
+        };
         let best = &mut slowest[pair as usize];
         // Equal ones in the order of records, which does not depend on how maps are filled.
-        let is_more = best
-            .is_none_or(|(known, _, of_b)| more > known || (more == known && sum.row < of_b.row));
-        if more > 0.0 && is_more {
-            *best = Some((more, other, sum));
+        let order = |u: &Both<'_>| (u.is_certain, u.more_s);
+        let is_more = best.as_ref().is_none_or(|known| {
+            order(&found) > order(known) || (order(&found) == order(known) && sum.row < known.b.row)
+        });
+        if more_s > 0.0 && is_more {
+            *best = Some(found);
         }
     }
     for (pair, found) in pairs.iter_mut().zip(slowest) {
-        pair.unit = found.map(|(_, of_a, of_b)| UnitChange {
-            labels: [a.label(of_a), b.label(of_b)],
-            what: b.what(of_b),
-            time_s: [a.seconds(of_a), b.seconds(of_b)],
+        pair.unit = found.map(|found| UnitChange {
+            labels: [a.label(found.a), b.label(found.b)],
+            what: b.what(found.b),
+            time_s: [a.seconds(found.a), b.seconds(found.b)],
+            is_certain: found.is_certain,
         });
+    }
+}
+
+/// In how many ways so many runs of two kinds can be ordered.
+fn orders(a: u32, b: u32) -> f64 {
+    (1..=a).map(|n| f64::from(b + n) / f64::from(n)).product()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::orders;
+
+    #[test]
+    fn orders_are_binomial_coefficients() {
+        for (a, b, n) in [(1, 1, 2.0), (5, 5, 252.0), (10, 10, 184_756.0), (0, 3, 1.0)] {
+            assert!((orders(a, b) - n).abs() < 1e-6 * n, "{a} {b}");
+            assert!((orders(b, a) - n).abs() < 1e-6 * n, "{a} {b}");
+        }
     }
 }

@@ -193,8 +193,26 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
     if let Some(change) = get(&Quantity::Imbalance) {
         causes.push(format!("imbalance {}", both(change)));
     }
+    if let Some(unit) = pair.unit.as_ref().filter(|u| u.is_certain) {
+        let [a, b] = unit.time_s;
+        let told = format!(
+            "its unit ({}) takes {}, was {} (slower in every run)",
+            unit.what,
+            seconds(b),
+            seconds(a)
+        );
+        // Where all units are slower one of them is no cause.
+        let region = pair.get(&Quantity::Time).and_then(|c| c.change);
+        match b > STANDS_OUT * a * (1.0 + region.unwrap_or(0.0).max(0.0)) {
+            true => causes.insert(0, told),
+            false => causes.push(told),
+        }
+    }
     causes
 }
+
+/// A unit that grew by this much more than its region stands out.
+const STANDS_OUT: f64 = 2.0;
 
 /// Parts of a region's change below this share of it are no cause.
 const PART: f64 = 0.1;

@@ -55,6 +55,7 @@ mod accounting;
 mod baselines;
 mod behaviour;
 mod by_default;
+mod by_time;
 mod cancel;
 mod columns;
 mod combine;

@@ -51,6 +51,10 @@ fn sites_in(summary: &Summary, table: &XuTable) -> Vec<Option<u32>> {
 pub struct UnitSum {
     /// Own time in nanoseconds, of all runs.
     pub own_ns: u64,
+    /// The shortest that it took in a run, in nanoseconds.
+    pub least_ns: u64,
+    /// The longest.
+    pub most_ns: u64,
     /// Runs that have it.
     pub runs: u32,
     /// Row in the first run's table.
@@ -100,6 +104,8 @@ pub fn units(
         let key = (hashes.last().copied().unwrap_or(0), region);
         let unit = UnitSum {
             own_ns: table.own_ns[row],
+            least_ns: table.own_ns[row],
+            most_ns: table.own_ns[row],
             runs: 1,
             row: row as u32,
         };

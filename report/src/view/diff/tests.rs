@@ -146,6 +146,7 @@ fn made_up(a: &Side, b: &Side) -> Diff {
         labels: ["[1 0x4011d6 0]".to_owned(), "[1 0x4012e0 0]".to_owned()],
         what: "iterations 10..20".to_owned(),
         time_s: [0.0032, 0.0049],
+        is_certain: false,
     });
     let init = pairs
         .iter_mut()
@@ -436,4 +437,29 @@ fn a_build_compared_with_itself_has_no_table() {
             .any(|c| c.finding == crate::compare::Finding::Changed)
     };
     assert!(!diff.pairs.iter().any(Pair::is_changed) && !is_changed(&diff.total));
+}
+
+#[test]
+fn a_unit_that_is_slower_in_every_run_is_told_first_where_it_stands_out() {
+    let (a, b) = sides();
+    let mut diff = made_up(&a, &b);
+    let pair = &mut diff.pairs[0];
+    let unit = |time_s| UnitChange {
+        labels: [String::new(), String::new()],
+        what: "iterations 417..418".to_owned(),
+        time_s,
+        is_certain: true,
+    };
+    pair.unit = Some(unit([3.26e-6, 103e-6]));
+    let causes = crate::words::causes(pair);
+    let told = "its unit (iterations 417..418) takes 103 µs, was 3.26 µs (slower in every run)";
+    assert_eq!(causes.first().map(String::as_str), Some(told));
+    // Where its whole region is slower it is one of many.
+    pair.unit = Some(unit([3.26e-6, 5e-6]));
+    let causes = crate::words::causes(pair);
+    assert!(!causes[0].starts_with("its unit"), "{causes:?}");
+    assert!(
+        causes.iter().any(|c| c.starts_with("its unit")),
+        "{causes:?}"
+    );
 }

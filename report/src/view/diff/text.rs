@@ -37,7 +37,8 @@ pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
 fn is_much(unit: &crate::compare::diff::UnitChange, pair: &Pair) -> bool {
     let more = unit.time_s[1] - unit.time_s[0];
     let all = pair.time_change().map_or(0.0, f64::abs);
-    pair.is_changed() && more >= 0.1 * unit.time_s[0] && more >= 0.05 * all
+    // What is certain is among the causes.
+    !unit.is_certain && pair.is_changed() && more >= 0.1 * unit.time_s[0] && more >= 0.05 * all
 }
 
 struct View {
