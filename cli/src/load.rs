@@ -6,6 +6,7 @@ mod given;
 pub(crate) mod pieces;
 mod runs;
 pub(crate) mod same;
+pub(crate) mod series;
 pub(crate) mod sides;
 
 pub(crate) use arranged::arranged;

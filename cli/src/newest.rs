@@ -1,7 +1,7 @@
 //! What a command looks at that is given nothing: the newest folder of `ompfuse profile` or `record`.
 
 use crate::output::{Usage, remark};
-use crate::run_dir::DEFAULT_NAME;
+use crate::run_dir::{self, DEFAULT_NAME};
 use anyhow::{Context, Result};
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE};
 use std::path::{Path, PathBuf};
@@ -41,8 +41,12 @@ fn newest_in(folder: &Path) -> Result<Option<PathBuf>> {
 
 /// When the last run in a folder ended, or began if it goes on.
 fn last_run(folder: &Path) -> Option<SystemTime> {
-    let listing = std::fs::read_dir(folder).ok()?;
-    let runs = listing.filter_map(|entry| Some(entry.ok()?.path()));
+    let list = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten();
+    let of_threads = run_dir::of_threads(folder);
+    let folders = of_threads.iter().map(PathBuf::as_path).chain([folder]);
+    let runs = folders
+        .flat_map(list)
+        .filter_map(|entry| Some(entry.ok()?.path()));
     let headers = runs.flat_map(|run| [run.join(RUN_FILE), run.join(BEGUN_FILE)]);
     let times = headers.filter_map(|file| file.metadata().ok()?.modified().ok());
     times.max()

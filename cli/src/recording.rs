@@ -6,6 +6,7 @@ mod meeting;
 pub(crate) mod probes;
 mod runs;
 mod strays;
+mod threads;
 mod volume;
 mod window;
 
@@ -21,7 +22,7 @@ use crate::running::Reload;
 use crate::select::SelectArgs;
 use crate::simulate::{self, SimulateArgs};
 use crate::strategy::Strategy;
-use crate::{input, memory, progress};
+use crate::{input, memory, processors, progress};
 use anyhow::{Context, Result, bail};
 use job::Job;
 use meeting::{Meeting, Role};
@@ -31,9 +32,11 @@ use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{ENV_MIN_DURATION, ENV_SAMPLE, ENV_THROTTLE, Exit};
 use runs::{Recorder, Then};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+pub(crate) use threads::ThreadList;
 use window::WindowArgs;
 
 /// The options of every command that records.
@@ -52,6 +55,10 @@ pub(crate) struct RecordingArgs {
     /// Record every event set this many times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
+    /// Record with these numbers of threads (OMP_NUM_THREADS), as 1,2,4,8 or 1-8, each into a folder of its own in the output folder.
+    /// In the program's arguments {threads} stands for the number. Without --events a number of threads is one run
+    #[arg(long, value_name = "LIST", value_parser = threads::parse, conflicts_with_all = ["simulate", "control"])]
+    threads: Option<ThreadList>,
     /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N); in its name %q{VARIABLE} stands for a variable
     /// of the environment, %p for the number of this process, %h for the host, %% for a percent sign
     #[arg(short, long, value_name = "DIR", value_parser = OutputParser)]
@@ -135,6 +142,11 @@ impl RecordingArgs {
         Job::of_this().filter(|_| !self.output.as_ref().is_some_and(own))
     }
 
+    /// The numbers of threads to record with, if several were named.
+    pub(crate) fn threads(&self) -> Option<&[u32]> {
+        self.threads.as_ref().map(|list| &list.0[..])
+    }
+
     /// Whether the event sets take turns in each run.
     pub(crate) fn takes_turns(&self) -> bool {
         self.rotate.is_some()
@@ -168,6 +180,9 @@ fn nanoseconds(text: &str) -> Result<u64, String> {
 pub(crate) struct Run {
     /// Its folder.
     pub(crate) path: PathBuf,
+    /// The number of threads, where `--threads` has set it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<u32>,
     events: Vec<String>,
     /// Those that were counted per parallel region and thread.
     region_events: Vec<String>,
@@ -220,6 +235,13 @@ impl Recording {
 /// Records a program. `quiet`: standard output is wanted for something else than the program's.
 pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let (name, arguments) = args.command.split_first().expect("clap requires a command");
+    // `None`: as the environment has it.
+    let numbers: Vec<(Option<u32>, Cow<'_, [OsString]>)> = match args.threads() {
+        None => vec![(None, arguments.into())],
+        Some(list) => (list.iter())
+            .map(|&n| (Some(n), threads::with_threads(arguments, n).into()))
+            .collect(),
+    };
     let job = args.job();
     output::mute(job.as_ref().is_some_and(|job| job.rank > 0));
     let wanted = args.events.as_deref();
@@ -279,6 +301,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     if sets.is_empty() {
         sets.push(Vec::new()); // times can always be recorded
     }
+    if args.threads.is_some() && wanted.is_none() && !in_one_run {
+        sets.truncate(1); // a series is about times
+    }
     if in_one_run && sets.len() == 1 {
         let option = if args.multiplex {
             "--multiplex"
@@ -303,6 +328,14 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     };
     if let Some(job) = &job {
         check_once(job, args, &mut sets)?;
+        if numbers.len() > 1 {
+            bail!(
+                "{} numbers of threads can't be recorded in one launch of {} ranks, since MPI_Init works once; have the launcher \
+                 started for each number: `ompfuse record --threads LIST -- mpirun ...`",
+                numbers.len(),
+                job.size
+            );
+        }
     }
     let reload = args.control.as_deref().map(Reload::new).transpose()?;
     let wanted = args.output.as_ref().map(|o| o.folder.as_path());
@@ -313,7 +346,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         None => (run_dir::make_output(wanted)?, None),
         Some(job) => meet(job, wanted)?,
     };
+    tell_processors(args.threads().unwrap_or_default());
     let mut recorder = Recorder {
+        threads: None,
         rotate: args.rotate,
         is_multiplexed: args.multiplex,
         of_regions: of_regions.iter().map(|&e| e.to_owned()).collect(),
@@ -324,7 +359,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         max_size: args.max_size,
         program: Program {
             name,
-            args: arguments,
+            args: &numbers[0].1,
             modules: prepared.module.iter().cloned().collect(),
         },
         prepared,
@@ -340,12 +375,20 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         },
         meeting,
     };
-    let total = sets.len() * args.repeat as usize;
+    let total = sets.len() * args.repeat as usize * numbers.len();
     if total > 1 {
         remark(forecast(total, known.seconds));
     }
     let mut stdin = launch::Input::remember(&recorder.recording.folder, total)?;
-    for (at, set) in (0..args.repeat).flat_map(|_| &sets).enumerate() {
+    // All numbers of threads take turns: what slows a machine down for a while slows all of them down.
+    let once = || {
+        numbers
+            .iter()
+            .flat_map(|n| sets.iter().map(move |set| (n, set)))
+    };
+    let all = (0..args.repeat).flat_map(|_| once());
+    for (at, ((threads, arguments), set)) in all.enumerate() {
+        (recorder.threads, recorder.program.args) = (*threads, arguments);
         let mut feed = match stdin.next(at) {
             // Earlier runs are there.
             Err(error) => {
@@ -408,6 +451,16 @@ fn check_once(job: &Job, args: &RecordingArgs, sets: &mut Vec<Vec<Vec<String>>>)
         left_out.join(", ")
     ));
     Ok(())
+}
+
+/// Says that more threads than processors are no test of how a program scales.
+fn tell_processors(threads: &[u32]) {
+    let most = threads.iter().copied().max().unwrap_or(0);
+    if let Some(processors) = processors::available().filter(|&p| f64::from(most) > p) {
+        note(format_args!(
+            "{most} threads on {processors} processors: with more threads than processors they take turns, and nothing gets faster"
+        ));
+    }
 }
 
 /// As long one rank speaks for the others.

@@ -69,6 +69,34 @@ pub(crate) fn make_run(output: &Path) -> Result<PathBuf> {
     make_numbered(|n| output.join(format!("run-{n:04}")))
 }
 
+/// What the name of a folder begins with that holds the runs with one number of threads.
+const OF_THREADS: &str = "threads-";
+
+/// The folder in an output folder for the runs with this number of threads, made if it isn't there.
+pub(crate) fn make_of_threads(output: &Path, threads: u32) -> Result<PathBuf> {
+    let folder = output.join(format!("{OF_THREADS}{threads}"));
+    let made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder);
+    made.with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// The folders in an output folder that hold the runs with one number of threads each, in the order of the numbers.
+pub(crate) fn of_threads(output: &Path) -> Vec<PathBuf> {
+    let listing = std::fs::read_dir(output).into_iter().flatten();
+    let found = listing.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        let threads: u32 = name.strip_prefix(OF_THREADS)?.parse().ok()?;
+        entry.path().is_dir().then(|| (threads, entry.path()))
+    });
+    let mut found: Vec<(u32, PathBuf)> = found.collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
 /// Makes the first of these folders that doesn't exist.
 fn make_numbered(name: impl Fn(u32) -> PathBuf) -> Result<PathBuf> {
     for n in 1.. {
@@ -104,6 +132,8 @@ pub(crate) struct About {
     pub(crate) recorded: Option<Vec<[f64; 2]>>,
     pub(crate) ranks: Vec<RankEnd>,
     pub(crate) ended_at_bytes: Option<u64>,
+    /// The number of threads that was set for it.
+    pub(crate) threads: Option<u32>,
 }
 
 /// Writes `run.json`, or, as long as the program has not ended, `begun.json`.
@@ -125,7 +155,7 @@ pub(crate) fn write_header(
         host: uname.nodename().to_string_lossy().into_owned(),
         cpus: cpus(),
         kernel: uname.release().to_string_lossy().into_owned(),
-        environment: openmp_environment(std::env::vars_os()),
+        environment: openmp_environment(std::env::vars_os(), about.threads),
         events: about.events.clone(),
         region_events: about.region_events.clone(),
         processors: processors::available(),
@@ -159,8 +189,14 @@ fn cpus() -> u32 {
         .unwrap_or_else(available)
 }
 
-/// The variables that decide how OpenMP behaves.
-fn openmp_environment(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(String, String)> {
+/// Variable with the number of threads of a parallel region.
+pub(crate) const NUM_THREADS: &str = "OMP_NUM_THREADS";
+
+/// The variables that decide how OpenMP behaves. `threads`: what is set for the program instead of what is in the environment.
+fn openmp_environment(
+    all: impl Iterator<Item = (OsString, OsString)>,
+    threads: Option<u32>,
+) -> Vec<(String, String)> {
     let text = |s: OsString| s.to_string_lossy().into_owned();
     let is_openmp = |name: &str| {
         ["OMP_", "KMP_", "GOMP_"]
@@ -169,7 +205,8 @@ fn openmp_environment(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(S
     };
     let mut found: Vec<_> = all
         .map(|(k, v)| (text(k), text(v)))
-        .filter(|(k, _)| is_openmp(k))
+        .filter(|(k, _)| is_openmp(k) && (threads.is_none() || k != NUM_THREADS))
+        .chain(threads.map(|n| (NUM_THREADS.to_owned(), n.to_string())))
         .collect();
     found.sort();
     found
@@ -388,7 +425,8 @@ mod tests {
             ("HOME", "/"),
             ("GOMP_SPINCOUNT", "0"),
         ];
-        let found = openmp_environment(variables.into_iter().map(|(k, v)| (k.into(), v.into())));
+        let all = || variables.into_iter().map(|(k, v)| (k.into(), v.into()));
+        let found = openmp_environment(all(), None);
         assert_eq!(
             found,
             [
@@ -396,5 +434,7 @@ mod tests {
                 ("OMP_NUM_THREADS".to_owned(), "2".to_owned())
             ]
         );
+        let set = openmp_environment(all(), Some(8));
+        assert_eq!(set[1], (NUM_THREADS.to_owned(), "8".to_owned()));
     }
 }

@@ -12,6 +12,7 @@ pub mod gate;
 pub mod gather;
 pub mod matching;
 mod repeated;
+pub mod series;
 pub mod side;
 pub mod statistics;
 pub mod units;

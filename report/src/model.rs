@@ -11,6 +11,7 @@ pub(crate) mod parts;
 pub(crate) mod probes;
 pub(crate) mod ranks;
 pub(crate) mod region;
+pub mod series;
 
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
 pub use mutex::Mutex;

@@ -6,5 +6,6 @@ pub mod json;
 pub mod page;
 pub mod pictures;
 pub mod schema;
+pub mod series;
 pub mod table;
 pub mod text;

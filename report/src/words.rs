@@ -12,6 +12,7 @@ mod probes;
 mod ranks;
 mod regions;
 mod running;
+mod series;
 mod shell;
 pub mod units;
 mod unmatched;
@@ -36,6 +37,8 @@ pub use ranks::rank_ends;
 pub use regions::doubt;
 pub(crate) use regions::{doubted, in_part};
 pub use running::told;
+pub(crate) use series::{series_cause, series_location};
+pub use series::{series_notes, series_verdict};
 pub use shell::shell_words;
 pub use unmatched::reason;
 

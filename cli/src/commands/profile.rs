@@ -1,6 +1,7 @@
 //! `ompfuse profile`.
 
 use crate::load::{self, PROFILE_NAME};
+use crate::output::Usage;
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::{atomic, memory, output, progress};
 use anyhow::{Result, bail, ensure};
@@ -16,12 +17,17 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   ompfuse profile -- ./solver input.dat
   ompfuse profile --events none -- ./solver             # times only, which costs least
-  ompfuse profile --report report.txt -- ./solver > result")]
+  ompfuse profile --report report.txt -- ./solver > result
+  ompfuse profile --threads 1,2,4,8 -- ./solver        # how it scales, and what limits it
+  ompfuse profile --threads 1-8 --weak -- ./solver {threads}000")]
 pub(crate) struct Args {
     #[command(flatten)]
     recording: RecordingArgs,
     #[command(flatten)]
     memory: memory::Arg,
+    /// With --threads: the amount of work grows with the number of threads, so the program should always take the same time
+    #[arg(long, requires = "threads")]
+    weak: bool,
     /// Write the report to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -41,6 +47,12 @@ pub(super) fn run(args: &Args) -> Result<u8> {
             "the runs of --multiplex can't be combined, their counts are scaled: leave --repeat out, or use record"
         );
     }
+    if let Some([threads]) = args.recording.threads() {
+        return Err(Usage(format!(
+            "--threads {threads} is one number of threads, two are needed to compare; to record one: OMP_NUM_THREADS={threads}"
+        ))
+        .into());
+    }
     if let Some(file) = &args.report {
         // Before the program runs.
         atomic::check(file)?;
@@ -57,7 +69,20 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     if recording.runs.is_empty() {
         return Ok(recording.status());
     }
-    recording.status_after(combine(&recording, args))
+    recording.status_after(match args.recording.threads() {
+        Some(_) => compare(&recording, args),
+        None => combine(&recording, args),
+    })
+}
+
+/// Reports over the numbers of threads.
+fn compare(recording: &Recording, args: &Args) -> Result<()> {
+    let (folder, file) = (&recording.folder, args.report.as_deref());
+    if !args.quiet.quiet || file.is_some() || args.how.is_json() {
+        super::report::hand_over_series(folder, args.weak, &args.memory, &args.how, file)?;
+    }
+    output::remark(format_args!("runs are in {}", folder.display()));
+    Ok(())
 }
 
 /// Combines the runs and gives the report.

@@ -1,11 +1,13 @@
 //! `ompfuse report`.
 
 use crate::newest::or_newest;
-use crate::output::Stream;
+use crate::output::{Stream, Usage};
 use crate::{atomic, load, memory, output, progress};
 use anyhow::{Context, Result, bail};
 use ompfuse_fuse::Summary;
-use ompfuse_report::view::{json, page, schema, text};
+use ompfuse_report::model::series::{Scaling, Series};
+use ompfuse_report::view::series::SeriesJson;
+use ompfuse_report::view::{self, json, page, schema, text};
 use ompfuse_report::{By, Report, TextOptions, filter};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -14,10 +16,17 @@ use std::path::{Path, PathBuf};
 /// Show where a program's time went: its regions, their overheads and event counts
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A profile, a run's folder, a folder of runs, or a report that --format json has printed (default: the newest ompfuse-out* in
-    /// this folder)
+    /// A profile, a run's folder, a folder of runs, or a report that --format json has printed; with --over several (default: the
+    /// newest ompfuse-out* in this folder)
     #[arg(value_name = "PROFILE|RUN|REPORT")]
-    input: Option<PathBuf>,
+    inputs: Vec<PathBuf>,
+    /// Report how runs with several numbers of threads compare: speed-up, efficiency, where thread time goes, what limits. Runs with
+    /// the same number are repetitions. What `profile --threads` has recorded is reported so by itself
+    #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["suggest_filter", "output"])]
+    over: Option<Over>,
+    /// The amount of work grows with the number of threads: the program should always take the same time
+    #[arg(long, conflicts_with = "suggest_filter")]
+    weak: bool,
     /// Instead of the report, write lines for --filter that leave out the regions whose probes take more than SHARE percent of
     /// their time
     #[arg(
@@ -40,13 +49,20 @@ pub(crate) struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "json",
-        conflicts_with_all = ["input", "suggest_filter"]
+        conflicts_with_all = ["inputs", "suggest_filter"]
     )]
     schema: Option<SchemaForm>,
     #[command(flatten)]
     memory: memory::Arg,
     #[command(flatten)]
     report: ReportArgs,
+}
+
+/// What several runs are compared over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Over {
+    /// The largest team of threads
+    Threads,
 }
 
 /// How the report's JSON is described.
@@ -101,12 +117,31 @@ impl ReportArgs {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     match args.schema {
+        Some(_) if args.over.is_some() => return output::print_json(&view::series::schema()),
         Some(SchemaForm::Json) => return output::print_json(&schema::schema()),
         Some(SchemaForm::Markdown) => return output::print(&page::page()),
         None => {}
     }
-    let input = or_newest(args.input.as_deref())?;
-    if let Some(report) = printed_before(&input)? {
+    let first = or_newest(args.inputs.first().map(PathBuf::as_path))?;
+    let inputs = match &args.inputs[..] {
+        [] => std::slice::from_ref(&first),
+        inputs => inputs,
+    };
+    let is_series = inputs.iter().any(|p| load::series::is_series(p));
+    if args.over.is_some() || (is_series && args.suggest_filter.is_none()) {
+        return series(inputs, args.weak, &args.memory, &args.report);
+    }
+    let [input] = inputs else {
+        return Err(Usage(format!(
+            "{} inputs are given, a report is of one; to compare numbers of threads: --over threads",
+            inputs.len()
+        ))
+        .into());
+    };
+    if args.weak {
+        return Err(Usage("--weak is of use with --over threads only".to_owned()).into());
+    }
+    if let Some(report) = printed_before(input)? {
         if args.suggest_filter.is_some() {
             bail!(
                 "no filter for {}: a report does not say what single probes cost; name its run",
@@ -116,7 +151,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return print(&report, &args.report);
     }
     let bar = progress::whole("reading");
-    let summary = load::summary(&input, args.memory.bytes(), bar.progress())?;
+    let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
     drop(bar);
     if let Some(share) = args.suggest_filter {
         let lines = filter::suggest(&summary, share / 100.0);
@@ -127,6 +162,49 @@ pub(super) fn run(args: &Args) -> Result<()> {
         };
     }
     print(&Report::new(&summary), &args.report)
+}
+
+/// Reports over numbers of threads.
+fn series(inputs: &[PathBuf], weak: bool, memory: &memory::Arg, args: &ReportArgs) -> Result<()> {
+    let series = read_series(inputs, weak, memory)?;
+    if args.is_json() {
+        return output::print_json(&SeriesJson::new(&series));
+    }
+    let options = args.options(Some(Stream::Output));
+    output::print(&view::series::text(&series, options))
+}
+
+fn read_series(inputs: &[PathBuf], weak: bool, memory: &memory::Arg) -> Result<Series> {
+    let scaling = if weak { Scaling::Weak } else { Scaling::Strong };
+    let bar = progress::whole("reading");
+    load::series::series(inputs, scaling, memory.bytes(), bar.progress())
+}
+
+/// As [`hand_over`], of what `--threads` has recorded in a folder.
+pub(super) fn hand_over_series(
+    folder: &Path,
+    weak: bool,
+    memory: &memory::Arg,
+    args: &ReportArgs,
+    file: Option<&Path>,
+) -> Result<()> {
+    let series = read_series(&[folder.to_owned()], weak, memory)?;
+    let text = |stream| view::series::text(&series, args.options(stream));
+    let json = SeriesJson::new(&series);
+    match file {
+        Some(file) if args.is_json() => {
+            let mut text = serde_json::to_vec_pretty(&json)?;
+            text.push(b'\n');
+            atomic::write(file, &text, 0o644)
+        }
+        Some(file) => atomic::write(file, text(None).as_bytes(), 0o644),
+        None if args.is_json() => output::print_json(&json),
+        None if std::io::stdout().is_terminal() => output::print(&text(Some(Stream::Output))),
+        None => {
+            output::print_aside(&text(Some(Stream::Error)));
+            Ok(())
+        }
+    }
 }
 
 /// The report, where a file is the JSON of one.
@@ -179,8 +257,13 @@ pub(super) fn hand_over(summary: &Summary, args: &ReportArgs, file: Option<&Path
 impl ReportArgs {
     /// The text for a stream, or for a file.
     fn text(&self, report: &Report, stream: Option<Stream>) -> String {
+        text::render(report, self.options(stream))
+    }
+
+    /// How text for a stream, or for a file, is made.
+    fn options(&self, stream: Option<Stream>) -> TextOptions {
         let default = TextOptions::default();
-        let options = TextOptions {
+        TextOptions {
             top: self.top,
             width: stream.and_then(Stream::width).unwrap_or(default.width),
             colour: stream.is_some_and(Stream::colour),
@@ -188,7 +271,6 @@ impl ReportArgs {
                 Row::Line => By::Line,
                 Row::Site => By::Site,
             },
-        };
-        text::render(report, options)
+        }
     }
 }

@@ -127,6 +127,11 @@ pub(crate) fn short(id: &str) -> &str {
 
 /// Refuses inputs that are not of one program.
 pub(super) fn check(inputs: &[Source]) -> Result<()> {
+    check_for(inputs, "combine")
+}
+
+/// The same. `what`: what can't be done with them, for messages.
+pub(super) fn check_for(inputs: &[Source], what: &str) -> Result<()> {
     let mut first: Option<(&Path, Origin)> = None;
     for input in inputs {
         let (Source::Run(path) | Source::File(path)) = input;
@@ -144,17 +149,17 @@ pub(super) fn check(inputs: &[Source]) -> Result<()> {
         let (one, two) = (name(first_path), name(path));
         match difference {
             Difference::Programs => bail!(
-                "cannot combine {one} and {two}: they are of different programs, {} and {}; combine runs of one program",
+                "cannot {what} {one} and {two}: they are of different programs, {} and {}; give runs of one program",
                 known.describe(),
                 origin.describe()
             ),
             Difference::Builds(path, [id, other]) => bail!(
-                "cannot combine {one} and {two}: {path} was built anew between them (builds {} and {}); combine runs of one build",
+                "cannot {what} {one} and {two}: {path} was built anew between them (builds {} and {}); give runs of one build",
                 short(&id),
                 short(&other)
             ),
             Difference::Ranks([rank, other]) => bail!(
-                "cannot combine {one} and {two}: they hold different ranks of an MPI program (rank {rank}, and rank {other}), \
+                "cannot {what} {one} and {two}: they hold different ranks of an MPI program (rank {rank}, and rank {other}), \
                  which are no repetitions; record all ranks into one folder, as `ompfuse profile -- mpirun ...` does"
             ),
         }

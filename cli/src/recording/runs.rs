@@ -10,7 +10,7 @@ use crate::interrupt::Interrupted;
 use crate::launch::{self, Ended, Feed, Launch, Moment};
 use crate::output::{self, note, remark, say};
 use crate::program::{self, Prepared};
-use crate::run_dir::{self, About, Processes, Program};
+use crate::run_dir::{self, About, NUM_THREADS, Processes, Program};
 use crate::running::{Reload, held};
 use crate::select::SelectArgs;
 use crate::simulate::{Simulated, Simulator};
@@ -48,6 +48,8 @@ pub(super) enum Then {
 
 /// A recording in progress.
 pub(super) struct Recorder<'a> {
+    /// The number of threads of the next run; `None`: as the environment has it.
+    pub(super) threads: Option<u32>,
     pub(super) rotate: Option<u32>,
     /// The kernel shares the processor's counters among a run's sets.
     pub(super) is_multiplexed: bool,
@@ -97,6 +99,7 @@ impl Recorder<'_> {
             events: set.clone(),
             region_events: self.of_regions.clone(),
             switch_cost_ns,
+            threads: self.threads,
             ..About::default()
         };
         if !self.recording.is_told_by_another {
@@ -173,6 +176,7 @@ impl Recorder<'_> {
         self.recording.runs.push(Run {
             lost: processes.lost,
             threads_lost: processes.threads_lost,
+            threads: self.threads,
             path,
             events: set.to_vec(),
             region_events: self.of_regions.clone(),
@@ -186,15 +190,23 @@ impl Recorder<'_> {
     /// The next run's folder.
     fn folder(&self) -> Result<PathBuf> {
         match &self.meeting {
-            None => run_dir::make_run(&self.recording.folder),
+            None => self.next_run(),
             Some(meeting) => match &meeting.role {
                 Role::Leader => {
-                    let run = run_dir::make_run(&self.recording.folder)?;
+                    let run = self.next_run()?;
                     meeting.tell(&run)?;
                     Ok(run)
                 }
                 Role::Member(run) => Ok(run.clone()),
             },
+        }
+    }
+
+    fn next_run(&self) -> Result<PathBuf> {
+        let folder = &self.recording.folder;
+        match self.threads {
+            None => run_dir::make_run(folder),
+            Some(threads) => run_dir::make_run(&run_dir::make_of_threads(folder, threads)?),
         }
     }
 
@@ -269,6 +281,7 @@ impl Recorder<'_> {
         let control = self.reload.as_ref().map(|r| r.file.clone().into());
         env.extend(control.map(|file| (ENV_CONTROL, file)));
         let window = Window::open(self.window, run)?;
+        env.extend((self.threads).map(|n| (NUM_THREADS, n.to_string().into())));
         env.extend_from_slice(&self.prepared.env);
         if self.simulator.is_none() {
             watcher.expect(&env);

@@ -42,6 +42,49 @@ pub(super) fn overheads(
     list
 }
 
+/// Part of a parallel region's thread time at a place in it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AtPlace {
+    /// `id` of the place's region.
+    pub(crate) region: u32,
+    /// `None`: work.
+    pub(crate) class: Option<Class>,
+    /// Own time of all threads.
+    pub(crate) seconds: f64,
+}
+
+/// What of each parallel region's thread time is known by place, by the region's `id`. What is left out, and what threads wait and
+/// manage around their parts, is not in it.
+pub(crate) fn by_place(summary: &Summary) -> BTreeMap<u32, Vec<AtPlace>> {
+    let ids = super::region_ids(summary);
+    let summary = &Indexed::new(summary);
+    let mut found = BTreeMap::new();
+    for parallel in summary.parallel.iter().filter_map(|p| p.site) {
+        let mut sums: BTreeMap<(u32, Option<Class>), u64> = BTreeMap::new();
+        for region in summary.in_parallel(parallel) {
+            let at = ids[region.site.unwrap_or(parallel) as usize];
+            let mut parts = Parts::default();
+            parts.add_region(summary, region);
+            for ((class, _), (ns, _)) in parts.0 {
+                *sums.entry((at, Some(class))).or_default() += ns;
+            }
+            let is_work = region
+                .construct
+                .is_some_and(|c| c.charges_to() == Charge::Work);
+            if is_work {
+                *sums.entry((at, None)).or_default() += region.own_ns();
+            }
+        }
+        let list = sums.into_iter().map(|((region, class), ns)| AtPlace {
+            region,
+            class,
+            seconds: ns as f64 * NS,
+        });
+        found.insert(ids[parallel as usize], list.collect());
+    }
+    found
+}
+
 /// Sources of overhead: nanoseconds and number by name and class.
 #[derive(Default)]
 struct Parts(BTreeMap<(Class, String), (u64, u64)>);

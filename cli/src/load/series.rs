@@ -1,0 +1,43 @@
+//! The runs of a series over numbers of threads.
+
+use super::{Source, name, same, summary};
+use crate::run_dir;
+use anyhow::{Context, Result};
+use ompfuse_progress::Progress;
+use ompfuse_report::compare::series::{Measured, measured, over_threads};
+use ompfuse_report::model::series::{Scaling, Series};
+use std::path::{Path, PathBuf};
+
+/// Whether a folder holds the runs of `--threads`.
+pub(crate) fn is_series(folder: &Path) -> bool {
+    !super::is_run(folder) && !run_dir::of_threads(folder).is_empty()
+}
+
+/// The series that paths mean: run folders, folders of runs, what `--threads` has recorded, profiles. Each run is read and
+/// summed up before the next. Needs about `memory` bytes.
+pub(crate) fn series(
+    paths: &[PathBuf],
+    scaling: Scaling,
+    memory: u64,
+    progress: Progress<'_>,
+) -> Result<Series> {
+    let mut folders = vec![];
+    for path in paths {
+        match path.is_dir() && is_series(path) {
+            true => folders.extend(run_dir::of_threads(path)),
+            false => folders.push(path.clone()),
+        }
+    }
+    let sources = super::sources(&folders)?;
+    same::check_for(&sources, "make a series of")?;
+    let each = progress.part(1.0 / sources.len().max(1) as f64);
+    let mut runs: Vec<Measured> = vec![];
+    for source in &sources {
+        let (Source::Run(path) | Source::File(path)) = source;
+        let summary = summary(path, memory, each)?;
+        runs.push(measured(&name(path), &summary));
+    }
+    let called: Vec<String> = paths.iter().map(|p| name(p)).collect();
+    over_threads(&runs, scaling)
+        .with_context(|| format!("cannot make a series of {}", called.join(" ")))
+}

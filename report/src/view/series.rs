@@ -1,0 +1,8 @@
+//! How a series over numbers of threads is shown.
+
+mod bars;
+mod json;
+mod text;
+
+pub use json::{SeriesJson, schema};
+pub use text::text;
