@@ -7,8 +7,10 @@ pub mod live;
 mod parallel;
 mod stream;
 mod sums;
+pub(crate) mod tree;
 
 pub(crate) use collect::TableSums;
+pub use tree::{MOST_PATHS, PathKind, PathStat};
 
 use crate::combine::Unmatched;
 use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};
@@ -51,6 +53,13 @@ pub struct Summary {
     pub regions: Vec<RegionStat>,
     /// Parallel regions, instance by instance summed up.
     pub parallel: Vec<ParallelStat>,
+    /// The same sums by path of enclosing regions: the program's own code first, each path behind the one around it. Empty in older
+    /// profiles and for foreign tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathStat>,
+    /// There were more paths than [`MOST_PATHS`]: further ones are summed up by place and parallel region.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub paths_folded: bool,
     /// How the first run's processes are told apart.
     pub processes: Vec<ProcessId>,
     /// The threads of the first run.
@@ -260,6 +269,38 @@ pub struct ParallelStat {
     pub left_behind_ns: u64,
     /// Time from fork to join in which workers do nothing for the region. Their program's intervals hold it.
     pub workers: WorkerWaits,
+    /// What each thread did from fork to join.
+    #[serde(default, skip_serializing_if = "TeamColumns::is_empty")]
+    pub team_parts: TeamColumns,
+}
+
+/// See [`ParallelStat::team_parts`]: per thread, in equal lengths. All columns of nanoseconds of a thread together are the time from fork to
+/// join of the executions that it had a part of, where all of these are measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TeamColumns {
+    /// Position in [`Summary::accounts`].
+    pub thread: Vec<u32>,
+    /// Executions that it had a part of.
+    pub count: Vec<u64>,
+    /// Those of them whose parts were all recorded: `barrier_ns`, `task_ns` and `shutdown_ns` are of these only.
+    pub measured: Vec<u64>,
+    /// Fork to the begin of its part.
+    pub startup_ns: Vec<u64>,
+    /// Its part, whatever is executed in it.
+    pub body_ns: Vec<u64>,
+    /// End of its part to the end of the team's last work, less `task_ns`.
+    pub barrier_ns: Vec<u64>,
+    /// What it executed for the region after its part: tasks.
+    pub task_ns: Vec<u64>,
+    /// End of the team's last work to the join.
+    pub shutdown_ns: Vec<u64>,
+}
+
+impl TeamColumns {
+    /// Whether nothing is known of any thread.
+    pub fn is_empty(&self) -> bool {
+        self.thread.is_empty()
+    }
 }
 
 /// See [`ParallelStat::workers`]: per thread, in equal lengths.

@@ -55,7 +55,7 @@ pub(crate) struct NodeMap {
     /// By thread, as node numbers have it.
     threads: Vec<Stretches>,
     /// Those of other numbers, as damaged files have them.
-    strange: HashMap<u64, Whereabouts>,
+    strange: HashMap<u64, (Whereabouts, u32)>,
 }
 
 /// Numbers of one thread's nodes, in order.
@@ -66,6 +66,69 @@ struct Stretches {
     last: usize,
     /// At so many those of regions that have ended are given up.
     most: usize,
+    paths: Blocks,
+}
+
+/// Paths of a thread's nodes, by blocks of their numbers.
+#[derive(Debug, Default)]
+struct Blocks {
+    blocks: HashMap<u64, Block>,
+    /// What was asked for last.
+    last: Option<(u64, u32)>,
+}
+
+/// Paths of nodes with neighbouring numbers.
+#[derive(Debug)]
+enum Block {
+    All(u32),
+    Each(Box<[u32; BLOCK as usize]>),
+}
+
+/// Numbers in a block.
+const BLOCK: u64 = 1024;
+
+impl Blocks {
+    fn enter(&mut self, number: u64, path: u32) {
+        self.last = None;
+        match self
+            .blocks
+            .entry(number / BLOCK)
+            .or_insert(Block::All(path))
+        {
+            Block::All(all) if *all == path => {}
+            Block::Each(each) => each[(number % BLOCK) as usize] = path,
+            block => {
+                let Block::All(all) = *block else { return };
+                let mut each = Box::new([all; BLOCK as usize]);
+                each[(number % BLOCK) as usize] = path;
+                *block = Block::Each(each);
+            }
+        }
+    }
+
+    #[inline]
+    fn get(&mut self, number: u64) -> u32 {
+        match self.last {
+            Some((asked, path)) if asked == number => path,
+            _ => {
+                let path = match self.blocks.get(&(number / BLOCK)) {
+                    Some(Block::All(path)) => *path,
+                    Some(Block::Each(each)) => each[(number % BLOCK) as usize],
+                    None => 0,
+                };
+                self.last = Some((number, path));
+                path
+            }
+        }
+    }
+
+    /// Gives up what is in none of these stretches, which are in order.
+    fn retain(&mut self, stretches: &[Stretch]) {
+        self.blocks.retain(|&block, _| {
+            let at = stretches.partition_point(|s| s.last < block * BLOCK);
+            (stretches.get(at)).is_some_and(|s| s.first / BLOCK <= block)
+        });
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +167,7 @@ impl NodeMap {
         let (thread, number) = split(node);
         let found = match self.threads.get_mut(thread) {
             Some(stretches) => stretches.find(number),
-            None => self.strange.get(&node).copied(),
+            None => self.strange.get(&node).map(|known| known.0),
         };
         match found {
             Some(is) if is_alive(is.region) => Known::Here(is),
@@ -112,18 +175,31 @@ impl NodeMap {
         }
     }
 
-    /// Enters a node that was not met yet.
+    /// The path of a node whose region goes on.
+    #[inline]
+    pub(crate) fn path(&mut self, node: u64) -> u32 {
+        let (thread, number) = split(node);
+        match self.threads.get_mut(thread) {
+            Some(stretches) => stretches.paths.get(number),
+            None => self.strange.get(&node).map_or(0, |known| known.1),
+        }
+    }
+
+    /// Enters a node that was not met yet, and its path.
     pub(crate) fn enter(
         &mut self,
         node: u64,
-        is: Whereabouts,
+        (is, path): (Whereabouts, u32),
         is_alive: impl Fn(RegionId) -> bool,
     ) {
         self.met.insert(node);
         let (thread, number) = split(node);
         match self.threads.get_mut(thread) {
-            Some(stretches) => stretches.enter(number, is, is_alive),
-            None => drop(self.strange.insert(node, is)),
+            Some(stretches) => {
+                stretches.enter(number, is, is_alive);
+                stretches.paths.enter(number, path);
+            }
+            None => drop(self.strange.insert(node, (is, path))),
         }
     }
 }
@@ -143,6 +219,7 @@ impl Stretches {
     fn enter(&mut self, number: u64, is: Whereabouts, is_alive: impl Fn(RegionId) -> bool) {
         if self.list.len() >= self.most.max(FEW) {
             self.list.retain(|s| is_alive(s.is.region));
+            self.paths.retain(&self.list);
             self.most = 2 * self.list.len();
         }
         let at = self.list.partition_point(|s| s.last < number);
@@ -221,17 +298,20 @@ mod tests {
             let mut map = NodeMap::new(0, 1);
             let mut plain = HashMap::new();
             for (thread, number, slot) in nodes {
-                let node = thread << 40 | number;
+                let (node, path) = (thread << 40 | number, slot + 7);
                 let is_new = !map.is_met(node);
                 prop_assert_eq!(is_new, !plain.contains_key(&node));
                 if is_new {
-                    map.enter(node, of(slot), |_| true);
+                    map.enter(node, (of(slot), path), |_| true);
                     plain.insert(node, slot);
                 }
             }
             for node in (0..4u64).flat_map(|t| (0..300).map(move |n| t << 40 | n)) {
                 let expected = plain.get(&node).map_or(Known::Not, |&slot| Known::Here(of(slot)));
                 prop_assert_eq!(map.find(node, |_| true), expected);
+                if let Some(slot) = plain.get(&node) {
+                    prop_assert_eq!(map.path(node), slot + 7);
+                }
             }
         }
     }
@@ -242,9 +322,10 @@ mod tests {
         for slot in 0..10_000 {
             let is_alive = |r: RegionId| r.slot + 3 > slot;
             for node in 3 * u64::from(slot)..3 * u64::from(slot) + 3 {
-                map.enter(1 << 40 | node, of(slot), is_alive);
+                map.enter(1 << 40 | node, (of(slot), node as u32), is_alive);
             }
             assert!(map.threads[1].list.len() <= FEW + 1);
+            assert!(map.threads[1].paths.blocks.len() <= 3);
         }
         let last = 1 << 40 | 29_999;
         assert_eq!(map.find(last, |_| true), Known::Here(of(9999)));

@@ -1,10 +1,11 @@
 //! From a run's or a foreign table's intervals to a [`Summary`].
 
 use super::groups::{Groups, Key};
-use super::parallel::Instances;
+use super::parallel::{Instances, in_order};
 use super::sums::Numbers;
+use super::tree::{PathKind, Paths, Step, Tree};
 use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
-use crate::run::{AtPlace, EventInfo, Health, NONE, Run, RunReader};
+use crate::run::{AtPlace, EventInfo, Health, NONE, NodeTable, Run, RunReader};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
@@ -16,12 +17,35 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 impl Summary {
     /// Of a run. `name`: what the user calls it.
     pub fn of_run(name: &str, run: &Run) -> Summary {
-        let mut instances = Instances::of(run);
+        let mut tree = NodePaths::new(&run.nodes);
+        let mut instances = tree.instances(run);
         instances.add(run);
         let mut summary = Summary::without_sums(name, run);
-        summary.regions = regions(run, &summary.events, &instances);
-        summary.parallel = instances.into_stats(run);
+        let (regions, kinds) = regions(run, &summary.events, &instances, &mut tree);
+        summary.regions = regions;
+        summary.add_paths(tree, kinds, instances, run);
         summary
+    }
+
+    /// Sums by path, and those over parallel regions.
+    fn add_paths(
+        &mut self,
+        tree: NodePaths,
+        kinds: HashMap<u32, Vec<PathKind>>,
+        instances: Instances,
+        run: &Run,
+    ) {
+        let paths = tree.paths;
+        let site_of = |path: u32| paths.list()[path as usize].step.site;
+        let (flat, executions) = in_order(instances.into_stats(run), site_of, run);
+        self.parallel = flat;
+        self.paths_folded = paths.folded > 0;
+        let tree = Tree {
+            paths,
+            kinds,
+            executions,
+        };
+        self.paths = tree.into_stats();
     }
 
     /// As [`Summary::of_run`], of a run that is read in parts of about `memory` bytes each, or what is needed for one place.
@@ -33,8 +57,10 @@ impl Summary {
     ) -> Summary {
         let is_frame = |c: Construct| c.is_fork() || c.is_part() || c == Construct::Program;
         let mut frame = reader.read(&|_, construct| is_frame(construct)).run;
-        let mut instances = Instances::of(&frame);
+        let mut tree = NodePaths::new(&frame.nodes);
+        let mut instances = tree.instances(&frame);
         let (mut stats, mut xus, mut unlabelled) = (vec![], 0, 0);
+        let mut kinds: HashMap<u32, Vec<PathKind>> = HashMap::new();
         let events = origins(&frame.events);
         let counted = events.iter().filter(|e| e.run.is_some()).count() as u64;
         let row = ROW + COUNT * counted;
@@ -54,7 +80,11 @@ impl Summary {
             let rows = |p: &AtPlace| p.xus + p.intervals;
             let share = |places: &[AtPlace]| places.iter().map(rows).sum::<usize>() as f64;
             progress.advance(share(these) / share(&places).max(1.0));
-            stats.extend(regions(&part, &events, &instances));
+            let (of_part, on_paths) = regions(&part, &events, &instances, &mut tree);
+            stats.extend(of_part);
+            for (path, more) in on_paths {
+                kinds.entry(path).or_default().extend(more);
+            }
             instances.add(&part);
             xus += part.xus.len() as u64;
             unlabelled += part.health.unlabelled_xus;
@@ -62,7 +92,7 @@ impl Summary {
         frame.health.unlabelled_xus = unlabelled;
         let mut summary = Summary::without_sums(name, &frame);
         summary.regions = stats;
-        summary.parallel = instances.into_stats(&frame);
+        summary.add_paths(tree, kinds, instances, &frame);
         summary.runs[0].xus = xus;
         summary
     }
@@ -101,6 +131,8 @@ impl Summary {
             events,
             runs: vec![run_summary],
             parallel: vec![],
+            paths: vec![],
+            paths_folded: false,
             processes: run.xus.processes.clone(),
             accounts: run.threads.clone(),
             left_out: run.left_out.clone(),
@@ -135,6 +167,7 @@ impl TableSums {
                 site: table.site[row],
                 construct: table.construct[row],
                 parallel: NONE,
+                path: Paths::ROOT,
             };
             let numbers = xu_numbers(table, row);
             let thread = table.thread[row];
@@ -161,7 +194,7 @@ impl TableSums {
             program: name.to_owned(),
             threads: self.threads.len() as u32,
             sites: last.sites.to_vec(),
-            regions: self.groups.into_stats(&names(&last.events), &[], &events),
+            regions: (self.groups.into_stats(&names(&last.events), &[], &events)).0,
             events,
             runs: vec![RunSummary {
                 name: name.to_owned(),
@@ -246,8 +279,69 @@ pub(super) fn length(begin: i64, end: i64) -> u64 {
     end.checked_sub(begin).unwrap_or(0).max(0) as u64
 }
 
-/// `forks`: of the whole run, if this is a part of it.
-fn regions(run: &Run, events: &[EventOrigin], forks: &Instances) -> Vec<RegionStat> {
+/// Paths of a run's nodes, and of what happens in them.
+struct NodePaths {
+    paths: Paths,
+    of_node: Vec<u32>,
+}
+
+impl NodePaths {
+    fn new(nodes: &NodeTable) -> NodePaths {
+        let mut paths = Paths::default();
+        let mut of_node = vec![NONE; nodes.len()];
+        let mut climbed = vec![];
+        for node in 0..nodes.len() {
+            // Climb to the first whose path is known; a node that is met on the way again is its own parent, in damaged files.
+            let mut at = node;
+            while of_node.get(at) == Some(&NONE) {
+                of_node[at] = Paths::ROOT;
+                climbed.push(at);
+                at = nodes.parent[at] as usize;
+            }
+            let mut path = of_node.get(at).copied().unwrap_or(Paths::ROOT);
+            while let Some(at) = climbed.pop() {
+                path = step(&mut paths, path, nodes.construct[at], nodes.site[at]);
+                of_node[at] = path;
+            }
+        }
+        NodePaths { paths, of_node }
+    }
+
+    /// The path of what happens in a node.
+    fn around(&self, node: u32) -> u32 {
+        let path = self.of_node.get(node as usize);
+        path.copied().unwrap_or(Paths::ROOT)
+    }
+
+    fn instances(&mut self, run: &Run) -> Instances {
+        let NodePaths { paths, of_node } = self;
+        let around = |node: u32| of_node.get(node as usize).copied().unwrap_or(Paths::ROOT);
+        Instances::of(run, around, paths)
+    }
+
+    /// The path of something that happens in a node.
+    fn of(&mut self, parent: u32, construct: Construct, site: u32) -> u32 {
+        let around = self.around(parent);
+        step(&mut self.paths, around, construct, site)
+    }
+}
+
+/// The path of something on another one.
+#[inline]
+pub(super) fn step(paths: &mut Paths, around: u32, construct: Construct, site: u32) -> u32 {
+    match construct {
+        Construct::Program => Paths::ROOT,
+        construct => paths.step(around, Step::of(construct, site)),
+    }
+}
+
+/// Sums by place, and by path. `forks`: of the whole run, if this is a part of it.
+fn regions(
+    run: &Run,
+    events: &[EventOrigin],
+    forks: &Instances,
+    tree: &mut NodePaths,
+) -> (Vec<RegionStat>, HashMap<u32, Vec<PathKind>>) {
     // Threads by process and number to positions in `Run::threads`.
     let position: HashMap<(u16, u32), u32> = run
         .threads
@@ -288,6 +382,10 @@ fn regions(run: &Run, events: &[EventOrigin], forks: &Instances) -> Vec<RegionSt
             site: xus.site[row],
             construct: xus.construct[row],
             parallel,
+            path: match xus.construct[row] {
+                Some(construct) => tree.of(run.xu_parent[row], construct, xus.site[row]),
+                None => Paths::ROOT,
+            },
         };
         let thread = thread(xus.process[row], xus.thread[row]);
         groups
@@ -306,6 +404,11 @@ fn regions(run: &Run, events: &[EventOrigin], forks: &Instances) -> Vec<RegionSt
             site: intervals.site[row],
             construct: Some(intervals.construct[row]),
             parallel: parallel_site(intervals.parent[row]),
+            path: tree.of(
+                intervals.parent[row],
+                intervals.construct[row],
+                intervals.site[row],
+            ),
         };
         let numbers = Numbers {
             own: intervals.own_ns[row],

@@ -1,7 +1,8 @@
 //! Parallel regions instance by instance: fork, implicit tasks, join (ompP's sub-regions; reference/ompp_report.md).
 
 use super::collect::length;
-use super::{ParallelStat, WorkerWaits};
+use super::tree::{Paths, Step};
+use super::{ParallelStat, TeamColumns, WorkerWaits};
 use crate::run::{NONE, Run};
 use ompfuse_format::Construct;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -59,6 +60,8 @@ pub(super) struct Instance {
     pub(super) team: u64,
     pub(super) nested: bool,
     pub(super) site: u32,
+    /// See [`Paths`].
+    pub(super) path: u32,
     /// The encountering thread.
     pub(super) master: ThreadKey,
     /// End of the last implicit task or of what was executed after it.
@@ -91,66 +94,179 @@ pub(super) struct Instances {
 }
 
 impl Instances {
-    /// Sums per parallel region. `run`: it, or the part of it that they were made of.
-    pub(super) fn into_stats(self, run: &Run) -> Vec<ParallelStat> {
+    /// Sums by path. `run`: it, or the part of it that they were made of.
+    pub(super) fn into_stats(self, run: &Run) -> BTreeMap<u32, Executions> {
         let Instances {
             by_node,
             without_node,
             ..
         } = self;
-        let number: HashMap<ThreadKey, u32> = (0..)
-            .zip(&run.threads)
-            .map(|(at, t)| ((t.process, t.index), at))
-            .collect();
+        let number = numbers(run);
         let outermost = outermost(run);
         let mut stats: BTreeMap<u32, Executions> = BTreeMap::new();
         for instance in by_node.into_values().chain(without_node) {
-            let (stat, workers) = stats.entry(instance.site).or_default();
-            stat.add(&instance);
-            for part in instance
-                .parts
-                .iter()
-                .filter(|p| p.thread != instance.master)
-            {
-                if let (Some(&span), Some(&at)) =
-                    (outermost.get(&part.thread), number.get(&part.thread))
-                {
-                    *workers.entry(at).or_default() += part.waiting(&instance, span);
-                }
-            }
+            let of_path = stats.entry(instance.path).or_default();
+            of_path.add(&instance, |thread| {
+                let at = number.get(&thread)?;
+                Some((*at, outermost.get(&thread).copied()))
+            });
         }
-        in_order(stats, run)
+        stats
     }
 }
 
-/// Sums over the executions of a region, and by thread the time in which workers did nothing for it.
-pub(super) type Executions = (ParallelStat, BTreeMap<u32, u64>);
+/// By process and number of a thread its position in the run's threads.
+fn numbers(run: &Run) -> HashMap<ThreadKey, u32> {
+    let threads = (0..).zip(&run.threads);
+    threads.map(|(at, t)| ((t.process, t.index), at)).collect()
+}
 
-/// The regions' sums, which are by position in the sites, with what threads executed behind their parts and did not record.
-pub(super) fn in_order(mut stats: BTreeMap<u32, Executions>, run: &Run) -> Vec<ParallelStat> {
-    let number: HashMap<ThreadKey, u32> = (0..)
-        .zip(&run.threads)
-        .map(|(at, t)| ((t.process, t.index), at))
-        .collect();
-    for left in &run.left_behind {
-        let Some((stat, workers)) = stats.get_mut(&left.parallel) else {
-            continue;
-        };
-        stat.left_behind_ns += left.own_ns;
-        let at = number.get(&(left.process, left.thread));
-        if let Some(waited) = at.and_then(|at| workers.get_mut(at)) {
-            *waited = waited.saturating_sub(left.own_ns);
+/// Sums over executions of a region.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Executions {
+    stat: ParallelStat,
+    threads: BTreeMap<u32, OfThread>,
+}
+
+/// What a thread did in them.
+#[derive(Debug, Clone, Default)]
+struct OfThread {
+    /// Time in which it did nothing for them, if it was a worker and its begin and end are known.
+    waited: Option<u64>,
+    count: u64,
+    measured: u64,
+    startup: u64,
+    body: u64,
+    barrier: u64,
+    task: u64,
+    shutdown: u64,
+}
+
+impl Executions {
+    /// One more. `known`: of a thread its number, and its begin and end as far as they are known.
+    pub(super) fn add(
+        &mut self,
+        instance: &Instance,
+        known: impl Fn(ThreadKey) -> Option<(u32, Option<(i64, i64)>)>,
+    ) {
+        let is_complete = self.stat.add(instance);
+        for part in &instance.parts {
+            let Some((thread, span)) = known(part.thread) else {
+                continue;
+            };
+            let of_thread = self.threads.entry(thread).or_default();
+            of_thread.add(instance, part, is_complete);
+            if let Some(span) = span.filter(|_| part.thread != instance.master) {
+                *of_thread.waited.get_or_insert(0) += part.waiting(instance, span);
+            }
         }
     }
-    let stat = |(site, (stat, workers)): (u32, Executions)| {
-        let (thread, ns) = workers.into_iter().unzip();
+
+    /// Takes over those of a process whose threads begin with `first`.
+    pub(super) fn merge(&mut self, other: &Executions, first: u32) {
+        self.stat.merge(&other.stat);
+        for (thread, theirs) in &other.threads {
+            let ours = self.threads.entry(first + thread).or_default();
+            if let Some(waited) = theirs.waited {
+                *ours.waited.get_or_insert(0) += waited;
+            }
+            ours.count += theirs.count;
+            ours.measured += theirs.measured;
+            ours.startup += theirs.startup;
+            ours.body += theirs.body;
+            ours.barrier += theirs.barrier;
+            ours.task += theirs.task;
+            ours.shutdown += theirs.shutdown;
+        }
+    }
+
+    /// The sums. `site`: a position, or [`NONE`].
+    fn into_stat(self, site: u32) -> ParallelStat {
+        let waits = self.threads.iter();
+        let waits = waits.filter_map(|(&thread, t)| Some((thread, t.waited?)));
+        let (thread, ns) = waits.unzip();
+        let column = |of: fn(&OfThread) -> u64| self.threads.values().map(of).collect();
         ParallelStat {
             site: (site != NONE).then_some(site),
             workers: WorkerWaits { thread, ns },
-            ..stat
+            team_parts: TeamColumns {
+                thread: self.threads.keys().copied().collect(),
+                count: column(|t| t.count),
+                measured: column(|t| t.measured),
+                startup_ns: column(|t| t.startup),
+                body_ns: column(|t| t.body),
+                barrier_ns: column(|t| t.barrier),
+                task_ns: column(|t| t.task),
+                shutdown_ns: column(|t| t.shutdown),
+            },
+            ..self.stat
         }
+    }
+}
+
+impl OfThread {
+    /// A part of an execution. Between fork and join no moment is counted twice or not at all.
+    fn add(&mut self, instance: &Instance, part: &Part, is_complete: bool) {
+        let (fork, join) = (instance.fork, instance.join.max(instance.fork));
+        let begin = part.begin.clamp(fork, join);
+        let end = part.end.clamp(begin, join);
+        self.count += 1;
+        self.startup += length(fork, begin);
+        self.body += length(begin, end);
+        if is_complete {
+            let last = instance.last.clamp(end, join);
+            let task = part.tail_ns.min(length(end, last));
+            self.measured += 1;
+            self.task += task;
+            self.barrier += length(end, last) - task;
+            self.shutdown += length(last, join);
+        }
+    }
+}
+
+/// Sums by position in the sites, in order, and by path, with what threads executed behind their parts and did not record.
+/// `site_of`: of a path.
+pub(super) fn in_order(
+    mut stats: BTreeMap<u32, Executions>,
+    site_of: impl Fn(u32) -> u32,
+    run: &Run,
+) -> (Vec<ParallelStat>, HashMap<u32, ParallelStat>) {
+    let number = numbers(run);
+    let mut paths: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for &path in stats.keys() {
+        paths.entry(site_of(path)).or_default().push(path);
+    }
+    for left in &run.left_behind {
+        let Some(paths) = paths.get(&left.parallel) else {
+            continue;
+        };
+        // On which of several paths it was is not known.
+        let mut rest = left.own_ns;
+        for (at, path) in paths.iter().enumerate() {
+            let Some(of_path) = stats.get_mut(path) else {
+                continue;
+            };
+            of_path.stat.left_behind_ns += if at == 0 { left.own_ns } else { 0 };
+            let thread = number.get(&(left.process, left.thread));
+            let of_thread = thread.and_then(|at| of_path.threads.get_mut(at));
+            if let Some(waited) = of_thread.and_then(|t| t.waited.as_mut()) {
+                let taken = rest.min(*waited);
+                *waited -= taken;
+                rest -= taken;
+            }
+        }
+    }
+    let flat = |(site, paths): (u32, Vec<u32>)| {
+        let mut all = Executions::default();
+        for path in paths {
+            all.merge(&stats[&path], 0);
+        }
+        all.into_stat(site)
     };
-    stats.into_iter().map(stat).collect()
+    let flat = paths.into_iter().map(flat).collect();
+    let by_path = stats.into_iter();
+    let by_path = by_path.map(|(path, stat)| (path, stat.into_stat(site_of(path))));
+    (flat, by_path.collect())
 }
 
 /// Begin and end of each thread's own code: where workers wait, as far as it was recorded.
@@ -168,8 +284,8 @@ fn outermost(run: &Run) -> HashMap<ThreadKey, (i64, i64)> {
 }
 
 impl Instances {
-    /// From a run's forks, and their parts.
-    pub(super) fn of(run: &Run) -> Instances {
+    /// From a run's forks, and their parts. `path_of`: of a node that there may be.
+    pub(super) fn of(run: &Run, path_of: impl Fn(u32) -> u32, paths: &mut Paths) -> Instances {
         let rows = &run.intervals;
         let of =
             |is: fn(Construct) -> bool| (0..rows.len()).filter(move |&row| is(rows.construct[row]));
@@ -186,6 +302,10 @@ impl Instances {
                     && run.nodes.construct[around as usize] == Construct::Parallel,
                 members: 0,
                 site: rows.site[row],
+                path: paths.step(
+                    path_of(rows.parent[row]),
+                    Step::of(rows.construct[row], rows.site[row]),
+                ),
                 master: (rows.process[row], rows.thread[row]),
                 last: i64::MIN,
                 parts: vec![],
@@ -303,7 +423,7 @@ impl Part {
 
 impl ParallelStat {
     /// Takes over the sums of other executions.
-    pub(super) fn merge(&mut self, other: &ParallelStat) {
+    fn merge(&mut self, other: &ParallelStat) {
         self.executions += other.executions;
         self.nested += other.nested;
         self.measured += other.measured;
@@ -314,9 +434,11 @@ impl ParallelStat {
         self.shutdown_ns += other.shutdown_ns;
         self.imbalance_ns += other.imbalance_ns;
         self.limited_ns += other.limited_ns;
+        self.left_behind_ns += other.left_behind_ns;
     }
 
-    pub(super) fn add(&mut self, instance: &Instance) {
+    /// One more execution; whether all of its parts are on record.
+    fn add(&mut self, instance: &Instance) -> bool {
         let wall = length(instance.fork, instance.join);
         self.executions += 1;
         self.nested += u64::from(instance.nested);
@@ -331,7 +453,7 @@ impl ParallelStat {
         self.team_ns += wall * threads.clamp(1, 1 << 20);
         self.team = self.team.max(instance.team);
         if !is_complete {
-            return;
+            return false;
         }
         self.measured += 1;
         let last = instance.last.min(instance.join);
@@ -350,5 +472,6 @@ impl ParallelStat {
         if busy == 1 {
             self.limited_ns += limited;
         }
+        true
     }
 }

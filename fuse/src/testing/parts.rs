@@ -1,9 +1,11 @@
 //! What every made-up run is held to: read in parts it is the same run.
 
 use crate::run::{Chunks, InParts, Run, RunFiles, RunReader};
-use crate::summary::Summary;
+use crate::summary::{ParallelStat, Summary, ThreadColumns};
 use crate::table::XuTable;
+use ompfuse_format::Construct;
 use ompfuse_progress::Progress;
+use std::collections::BTreeMap;
 
 /// Everything about each XU beside its position.
 fn rows(run: &Run) -> Vec<String> {
@@ -74,12 +76,59 @@ pub(super) fn read_all(files: &RunFiles<'_>) {
     streamed(files);
 }
 
+/// By place, kind and thread: intervals, own time, wall time and extent.
+type Flat = BTreeMap<(Option<u32>, Construct, u32), [u64; 4]>;
+
+fn add(flat: &mut Flat, site: Option<u32>, construct: Construct, threads: &ThreadColumns) {
+    for (row, &thread) in threads.thread.iter().enumerate() {
+        let columns = [
+            &threads.count,
+            &threads.own_ns,
+            &threads.wall_ns,
+            &threads.extent,
+        ];
+        let sums = flat.entry((site, construct, thread)).or_default();
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            *sum = sum.wrapping_add(column[row]);
+        }
+    }
+}
+
+/// Over all paths there is as much as over all places.
+fn paths_agree(summary: &Summary) {
+    let (mut by_place, mut by_path) = (Flat::new(), Flat::new());
+    let mut instances: BTreeMap<_, i64> = BTreeMap::new();
+    for stat in &summary.regions {
+        let construct = stat.construct.expect("of a run");
+        add(&mut by_place, stat.site, construct, &stat.threads);
+        *instances.entry((stat.site, construct)).or_default() += stat.instances as i64;
+    }
+    for (at, path) in summary.paths.iter().enumerate() {
+        assert!(path.parent.is_none_or(|parent| (parent as usize) < at));
+        for kind in &path.kinds {
+            add(&mut by_path, path.site, kind.construct, &kind.threads);
+            *instances.entry((path.site, kind.construct)).or_default() -= kind.instances as i64;
+        }
+    }
+    assert_eq!(by_path, by_place);
+    assert!(instances.values().all(|&n| n == 0), "{instances:?}");
+    let wall = |stats: &mut dyn Iterator<Item = &ParallelStat>| -> (u64, u64, u64) {
+        stats.fold((0, 0, 0), |(wall, waits, count), s| {
+            let waited: u64 = s.workers.ns.iter().sum();
+            (wall + s.wall_ns, waits + waited, count + s.executions)
+        })
+    };
+    let on_paths = wall(&mut summary.paths.iter().filter_map(|p| p.executions.as_ref()));
+    assert_eq!(on_paths, wall(&mut summary.parallel.iter()));
+}
+
 /// # Panics
 /// If `run`, which is all of it, isn't what its parts make.
 pub(super) fn agree(files: &RunFiles<'_>, run: &Run) {
     let mut reader = RunReader::new(files);
     let whole = Summary::of_run("r", run);
     super::live::agrees(files, run, &whole);
+    paths_agree(&whole);
     for memory in [0, 20_000, u64::MAX] {
         let parts = Summary::of_parts("r", &mut reader, memory, Progress::default());
         assert_eq!(parts, whole, "parts of {memory} bytes");

@@ -5,8 +5,16 @@ use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use std::collections::{HashMap, HashSet};
 
-/// What is summed up together: record's site of a region, and kind.
-pub(super) type What = (u32, Construct);
+/// What is summed up together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct What {
+    /// Record's site of a region.
+    pub(super) site: u32,
+    /// Kind.
+    pub(super) construct: Construct,
+    /// The region's path.
+    pub(super) path: u32,
+}
 
 /// Sums of one execution of a region.
 #[derive(Debug, Default)]
@@ -22,8 +30,9 @@ struct Entry {
     what: What,
     instances: u64,
     ranks: Ranks,
-    counts: Vec<Option<u64>>,
     threads: Vec<(u32, Sums)>,
+    /// By thread, in the order of `threads`, and column.
+    counts: Vec<Option<u64>>,
     /// Where its sums go: where the region is on record, and where it isn't.
     whole: [Option<usize>; 2],
 }
@@ -52,16 +61,19 @@ impl InRegion {
                 what,
                 instances: 0,
                 ranks: Ranks::default(),
-                counts: vec![Some(0); columns],
                 threads: vec![],
+                counts: vec![],
                 whole: [None; 2],
             });
             self.entries.len() - 1
         });
-        let threads = &mut self.entries[entry].threads;
+        let Entry {
+            threads, counts, ..
+        } = &mut self.entries[entry];
         let at = threads.iter().position(|(t, _)| *t == thread);
         let at = at.unwrap_or_else(|| {
             threads.push((thread, Sums::NONE));
+            counts.resize(threads.len() * columns, Some(0));
             threads.len() - 1
         });
         At {
@@ -74,8 +86,11 @@ impl InRegion {
     #[inline]
     pub(super) fn add(&mut self, at: At, numbers: &Numbers, count: impl Fn(usize) -> Option<u64>) {
         let entry = &mut self.entries[at.entry as usize];
-        entry.threads[at.thread as usize].1.add(numbers);
-        for (column, total) in entry.counts.iter_mut().enumerate() {
+        let thread = at.thread as usize;
+        entry.threads[thread].1.add(numbers);
+        let columns = entry.counts.len() / entry.threads.len();
+        let counts = &mut entry.counts[thread * columns..][..columns];
+        for (column, total) in counts.iter_mut().enumerate() {
             // What is not known of a part is not known of the whole.
             *total = total.and_then(|t| Some(t.wrapping_add(count(column)?)));
         }
@@ -105,18 +120,21 @@ impl InRegion {
             let whole = *entry.whole[is_recorded].get_or_insert_with(|| all.at(key));
             let whole = &mut all.list[whole].1;
             whole.instances += entry.instances;
-            whole.counts.resize(entry.counts.len(), Some(0));
-            for (total, count) in whole.counts.iter_mut().zip(&mut entry.counts) {
-                *total = total.and_then(|t| Some(t.wrapping_add((*count)?)));
-                *count = Some(0);
-            }
-            for (thread, sums) in entry.threads.drain(..) {
+            let columns = entry.counts.len() / entry.threads.len();
+            for (at, (thread, sums)) in entry.threads.drain(..).enumerate() {
                 let thread = thread as usize;
                 if whole.threads.len() <= thread {
                     whole.threads.resize(thread + 1, Sums::NONE);
+                    whole.counts.resize((thread + 1) * columns, Some(0));
                 }
                 whole.threads[thread].merge(&sums);
+                let totals = &mut whole.counts[thread * columns..][..columns];
+                let counts = &entry.counts[at * columns..][..columns];
+                for (total, count) in totals.iter_mut().zip(counts) {
+                    *total = total.and_then(|t| Some(t.wrapping_add((*count)?)));
+                }
             }
+            entry.counts.clear();
             entry.instances = 0;
             entry.ranks.clear();
         }
@@ -179,9 +197,10 @@ pub(super) type Key = (What, Option<u32>);
 #[derive(Debug, Default)]
 pub(super) struct Whole {
     pub(super) instances: u64,
-    pub(super) counts: Vec<Option<u64>>,
     /// By thread.
     pub(super) threads: Vec<Sums>,
+    /// By thread and column.
+    pub(super) counts: Vec<Option<u64>>,
 }
 
 impl AllSums {

@@ -15,9 +15,11 @@ use super::Summary;
 use super::collect::origins;
 use super::groups::{Groups, Key};
 use super::parallel::{Executions, in_order};
+use super::tree::{Paths, Step, Tree};
 use crate::run::streaming::Streaming;
 use crate::run::{InParts, NONE, RunFiles};
 use coverage::Coverage;
+use in_region::Whole;
 use ompfuse_progress::Progress;
 use process::{Collected, Collector};
 use std::collections::BTreeMap;
@@ -48,13 +50,17 @@ impl Summary {
 fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collected>) -> Summary {
     let unlabelled = collected.iter().map(|c| c.unlabelled).sum();
     let (columns, made_of) = streaming.names();
-    let parted: Vec<Vec<Vec<Option<u64>>>> = collected
+    let width = streaming.columns();
+    let parted: Vec<Vec<Vec<Vec<Option<u64>>>>> = collected
         .iter()
         .map(|c| {
-            c.sums
-                .iter()
-                .map(|(_, s)| streaming.parted(&s.counts))
-                .collect()
+            let by_thread =
+                |at: usize, sums: &Whole| streaming.parted(&sums.counts[at * width..][..width]);
+            let of = |(_, sums): &(_, Whole)| {
+                let threads = 0..sums.threads.len();
+                threads.map(|at| by_thread(at, sums)).collect()
+            };
+            c.sums.iter().map(of).collect()
         })
         .collect();
     let (run, places) = streaming.finish(unlabelled);
@@ -62,38 +68,59 @@ fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collect
     let mut groups = Groups::default();
     let mut coverage = Coverage::default();
     let mut parallel: BTreeMap<u32, Executions> = BTreeMap::new();
+    let mut tree = Tree::default();
     let mut first_thread = 0;
     let mut xus = 0;
     for (number, ((process, places), parted)) in
         (0u16..).zip(collected.into_iter().zip(&places).zip(parted))
     {
         let place = |site: u32| places.get(&site).copied().flatten().map_or(NONE, |p| p.0);
+        let paths = in_all(&mut tree.paths, &process.paths, place);
+        tree.paths.folded += process.paths.folded;
         for (((what, region), sums), counts) in process.sums.into_iter().zip(parted) {
             let key = Key {
-                site: place(what.0),
-                construct: Some(what.1),
+                site: place(what.site),
+                construct: Some(what.construct),
                 parallel: region.map_or(NONE, place),
+                path: paths[what.path as usize],
             };
-            let threads = (first_thread..).zip(sums.threads);
-            let threads = threads.filter(|(_, s)| s.totals.count > 0);
-            groups.merge(key, sums.instances, &counts, threads);
+            let threads = (first_thread..).zip(sums.threads).zip(counts);
+            let threads = threads.filter(|((_, s), _)| s.totals.count > 0);
+            let threads = threads.map(|((thread, sums), counts)| (thread, sums, counts));
+            groups.merge(key, sums.instances, threads);
         }
-        for (site, (stat, workers)) in process.parallel {
-            let site = place(site);
-            let (whole, waits) = parallel.entry(site).or_default();
-            whole.merge(&stat);
-            for (thread, ns) in workers {
-                *waits.entry(first_thread + thread).or_default() += ns;
-            }
+        for (path, executions) in &process.parallel {
+            let whole = parallel.entry(paths[*path as usize]).or_default();
+            whole.merge(executions, first_thread);
         }
         coverage.absorb(process.coverage);
         xus += process.xus;
         first_thread += run.threads.iter().filter(|t| t.process == number).count() as u32;
     }
     let mut summary = Summary::without_sums(name, &run);
-    summary.regions = groups.into_stats(&columns, &made_of, &events);
-    summary.parallel = in_order(parallel, &run);
+    (summary.regions, tree.kinds) = groups.into_stats(&columns, &made_of, &events);
+    let paths = &tree.paths;
+    let site_of = |path: u32| paths.list()[path as usize].step.site;
+    (summary.parallel, tree.executions) = in_order(parallel, site_of, &run);
+    summary.paths_folded = paths.folded > 0;
+    summary.paths = tree.into_stats();
     summary.parallel_ns = coverage.ns();
     summary.runs[0].xus = xus;
     summary
+}
+
+/// Of a process's paths those among all of the run's. `place`: of a record's site, its position in the run's.
+fn in_all(all: &mut Paths, process: &Paths, place: impl Fn(u32) -> u32) -> Vec<u32> {
+    let mut numbers: Vec<u32> = vec![];
+    for path in process.list() {
+        let number = match path.parent {
+            NONE => Paths::ROOT,
+            parent => {
+                let site = place(path.step.site);
+                all.step(numbers[parent as usize], Step { site, ..path.step })
+            }
+        };
+        numbers.push(number);
+    }
+    numbers
 }

@@ -1,8 +1,9 @@
 //! One process's records become sums.
 
-use super::super::collect::length;
+use super::super::collect::{length, step};
 use super::super::parallel::Executions;
 use super::super::sums::{Numbers, is_first_part};
+use super::super::tree::Paths;
 use super::coverage::Coverage;
 use super::in_region::{At, Key, What, Whole};
 use super::pending::{Late, Pending};
@@ -22,7 +23,10 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Debug)]
 pub(super) struct Collected {
     pub(super) sums: Vec<(Key, Whole)>,
+    /// By path, likewise.
     pub(super) parallel: BTreeMap<u32, Executions>,
+    /// The paths, of records' sites.
+    pub(super) paths: Paths,
     pub(super) coverage: Coverage,
     pub(super) xus: u64,
     pub(super) unlabelled: u64,
@@ -41,6 +45,7 @@ pub(super) struct Collector<'p, 'f, 'a> {
     columns: usize,
     nodes: NodeMap,
     regions: Regions,
+    paths: Paths,
     pending: Pending<'a>,
     /// By thread where its last sums are, of some kinds.
     recent: Vec<[Option<Recent>; RECENT]>,
@@ -136,6 +141,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             columns,
             nodes: NodeMap::new(process.bytes, threads.min(most)),
             regions: Regions::new(headers().map(span).collect()),
+            paths: Paths::default(),
             pending: Pending::default(),
             recent: vec![[None; RECENT]; process.threads.len()],
             units: Units {
@@ -192,6 +198,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         is_whole.then_some(Collected {
             sums: self.regions.sums.into_list(),
             parallel: self.regions.stats,
+            paths: self.paths,
             coverage,
             xus: self.units.count,
             unlabelled: self.unlabelled,
@@ -247,6 +254,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         }
         let region = self.process.sites.of(node.site);
         let above = parent.unwrap_or(Whereabouts::NOWHERE);
+        let path = self.path(node.parent, parent, (region.site, node.construct));
         let labelled = match node.step {
             Step::Root => true,
             Step::Ranked | Step::TidRanked => above.labelled && region.is_known,
@@ -257,7 +265,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             self.process.threads[thread].forks_outermost |= inside == RegionId::OUTSIDE;
             inside = (self.regions).begin(
                 node.construct,
-                region.site,
+                (region.site, path),
                 node.node,
                 thread as u32,
                 above.region,
@@ -268,7 +276,22 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             labelled,
         };
         let regions = &self.regions;
-        (self.nodes).enter(node.node, is, |region| regions.is_alive(region));
+        (self.nodes).enter(node.node, (is, path), |region| regions.is_alive(region));
+    }
+
+    /// The path of something, a site and a kind, that happened in a node. `parent`: what is known of that.
+    #[inline]
+    fn path(
+        &mut self,
+        node: u64,
+        parent: Option<Whereabouts>,
+        (site, construct): (u32, Construct),
+    ) -> u32 {
+        let around = match parent {
+            Some(_) => self.nodes.path(node),
+            None => Paths::ROOT,
+        };
+        step(&mut self.paths, around, construct, site)
     }
 
     /// Sees to what waited for a node, and for what waited for that. `came`: otherwise the node won't come.
@@ -342,7 +365,12 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
     /// Adds up an interval. `parent`: where it happened; `None`: that isn't known.
     fn sum_up(&mut self, thread: usize, i: &Interval<'a>, parent: Option<Whereabouts>) {
         let around = parent.unwrap_or(Whereabouts::NOWHERE);
-        let what = (self.process.sites.of(i.site).site, i.construct);
+        let site = self.process.sites.of(i.site).site;
+        let what = What {
+            site,
+            construct: i.construct,
+            path: self.path(i.parent, parent, (site, i.construct)),
+        };
         let own = match i.node {
             0 => None,
             node => match self.find(node) {
@@ -377,7 +405,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         match i.construct {
             c if c.is_fork() => {
                 let id = own.map(|own| own.region);
-                (self.regions).join(id, (what.0, around.region), of_thread, i, (begin, end));
+                (self.regions).join(id, (what, around.region), of_thread, i, (begin, end));
             }
             c if c.is_part() => self.regions.part(around.region, of_thread, begin, end),
             Construct::Program => {
@@ -461,7 +489,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         let at = sums.find(unit.what, unit.thread, self.columns);
         sums.add(at, &numbers, |column| unit.counts[column]);
         sums.count(at);
-        if unit.what.1 == Construct::Task {
+        if unit.what.construct == Construct::Task {
             let span = (unit.begin, unit.end);
             (self.regions).executed(unit.region, unit.thread, span, numbers.own);
         }
@@ -486,7 +514,8 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         numbers: &Numbers,
     ) -> At {
         let sums = &mut self.regions.get(region).sums;
-        let recent = &mut self.recent[thread][(what.0 as usize ^ what.1 as usize) % RECENT];
+        let place = what.site as usize ^ what.construct as usize;
+        let recent = &mut self.recent[thread][place % RECENT];
         let at = match recent {
             Some(known) if known.region == region && known.what == what => known.at,
             _ => {

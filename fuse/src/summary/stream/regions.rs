@@ -2,8 +2,9 @@
 //! needs, however many there are.
 
 use super::super::parallel::{Executions, Instance, Part, ThreadKey};
+use super::super::tree::Paths;
 use super::coverage::Coverage;
-use super::in_region::{AllSums, InRegion};
+use super::in_region::{AllSums, InRegion, What};
 use crate::run::whereabouts::RegionId;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Interval;
@@ -22,10 +23,10 @@ pub(super) struct Regions {
     ended: VecDeque<u32>,
     /// By thread: what it has forked and not joined, and what must have ended since it has forked another one.
     forked: Vec<Forked>,
-    /// By site: sums that are empty, with all that they were made of.
+    /// By path: sums that are empty, with all that they were made of.
     spare: HashMap<u32, Vec<InRegion>>,
     begun: u64,
-    /// By record's site: sums, and by thread the time in which workers had nothing to do.
+    /// By path.
     pub(super) stats: BTreeMap<u32, Executions>,
     pub(super) sums: AllSums,
     /// By thread its begin and end, as far as they are known.
@@ -50,6 +51,7 @@ pub(super) struct Region {
     pub(super) node: u64,
     construct: Construct,
     site: u32,
+    path: u32,
     around: RegionId,
     thread: u32,
     /// The fork and its join are on record.
@@ -63,7 +65,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    fn new(construct: Construct, site: u32, node: u64) -> Region {
+    fn new(construct: Construct, (site, path): (u32, u32), node: u64) -> Region {
         Region {
             generation: 0,
             is_alive: true,
@@ -71,6 +73,7 @@ impl Region {
             node,
             construct,
             site,
+            path,
             around: RegionId::OUTSIDE,
             thread: 0,
             is_recorded: false,
@@ -86,7 +89,7 @@ impl Regions {
     /// `spans`: begin and end of each thread that has ended in an orderly way.
     pub(super) fn new(spans: Vec<Option<(i64, i64)>>) -> Regions {
         Regions {
-            list: vec![Region::new(Construct::Program, u32::MAX, 0)],
+            list: vec![Region::new(Construct::Program, (u32::MAX, Paths::ROOT), 0)],
             free: vec![],
             ended: VecDeque::new(),
             forked: spans.iter().map(|_| Forked::default()).collect(),
@@ -110,11 +113,11 @@ impl Regions {
         &mut self.list[id.slot as usize]
     }
 
-    /// A construct that forks has been met by a thread.
+    /// A construct that forks has been met by a thread. `place`: its site and path.
     pub(super) fn begin(
         &mut self,
         construct: Construct,
-        site: u32,
+        place: (u32, u32),
         node: u64,
         thread: u32,
         around: RegionId,
@@ -130,10 +133,10 @@ impl Regions {
             thread,
             sums: self
                 .spare
-                .get_mut(&site)
+                .get_mut(&place.1)
                 .and_then(Vec::pop)
                 .unwrap_or_default(),
-            ..Region::new(construct, site, node)
+            ..Region::new(construct, place, node)
         };
         match self.list.get_mut(slot as usize) {
             Some(place) => *place = region,
@@ -178,7 +181,7 @@ impl Regions {
     pub(super) fn join(
         &mut self,
         id: Option<RegionId>,
-        (site, around): (u32, RegionId),
+        (what, around): (What, RegionId),
         thread: u32,
         i: &Interval<'_>,
         (fork, join): (i64, i64),
@@ -189,7 +192,7 @@ impl Regions {
         let of = |instance: &mut Instance| {
             (instance.fork, instance.join) = (fork, join);
             (instance.team, instance.nested) = (i.extent, nested);
-            instance.site = site;
+            (instance.site, instance.path) = (what.site, what.path);
             instance.master = (0, thread);
         };
         let Some(id) = id else {
@@ -199,7 +202,7 @@ impl Regions {
             };
             of(&mut instance);
             self.list[around.slot as usize].inside.add(fork, join);
-            return self.add(site, &instance);
+            return self.add(&instance);
         };
         if let Some(forked) = self.forked.get_mut(thread as usize) {
             forked.open.retain(|r| *r != id);
@@ -284,17 +287,18 @@ impl Regions {
             return;
         }
         region.is_alive = false;
-        let (site, around, is_recorded) = (region.site, region.around, region.is_recorded);
+        let (site, path) = (region.site, region.path);
+        let (around, is_recorded) = (region.around, region.is_recorded);
         let mut inside = std::mem::take(&mut region.inside);
         let mut sums = std::mem::take(&mut region.sums);
         let instance = std::mem::take(&mut region.instance);
         let (thread, generation) = (region.thread, region.generation);
         sums.give(&mut self.sums, is_recorded.then_some(site));
-        self.spare.entry(site).or_default().push(sums);
+        self.spare.entry(path).or_default().push(sums);
         if is_recorded {
             inside = Coverage::default();
             inside.add(instance.fork, instance.join);
-            self.add(site, &instance);
+            self.add(&instance);
         }
         match self.is_alive(around) {
             true => self.list[around.slot as usize].inside.absorb(inside),
@@ -308,15 +312,11 @@ impl Regions {
         self.free.push(slot);
     }
 
-    fn add(&mut self, site: u32, instance: &Instance) {
-        let (stat, workers) = self.stats.entry(site).or_default();
-        stat.add(instance);
-        for part in &instance.parts {
-            if part.thread != instance.master
-                && let Some(&Some(span)) = self.spans.get(part.thread.1 as usize)
-            {
-                *workers.entry(part.thread.1).or_default() += part.waiting(instance, span);
-            }
-        }
+    fn add(&mut self, instance: &Instance) {
+        let executions = self.stats.entry(instance.path).or_default();
+        let spans = &self.spans;
+        executions.add(instance, |(_, thread)| {
+            Some((thread, spans.get(thread as usize).copied().flatten()))
+        });
     }
 }
