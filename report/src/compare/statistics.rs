@@ -19,11 +19,12 @@
 //! quarter of the tested time are, and with less than [`FEW_RUNS`] runs as those with three quarters of it. The tests below simulate
 //! all these. Drift is not covered: a machine that gets warm while first all of A runs, then all of B. Runs of both should alternate.
 //!
-//! Where runs vary, changes of less than [`LEAST`] are not told, however certain: no reader would act on them. Constant counts, as
-//! instructions under the simulator are, count to the last one.
+//! Where runs vary, changes of less than [`LEAST`] are not told, however certain: no reader would act on them. Constant counts count to
+//! the last one, but for a few instructions (see `retried`).
 
 mod compared;
 mod distribution;
+mod retried;
 mod student;
 mod sums;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub(crate) mod tests;
 
 pub use compared::LEAST;
 pub(crate) use compared::{Compared, Noisy, compared};
+pub(crate) use retried::is_retried;
 pub(crate) use student::Quantiles;
 pub(crate) use sums::values;
 
@@ -62,6 +64,9 @@ pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec
     for pair in matched {
         let (a, b) = (values(&pair.a), values(&pair.b));
         drafts.push(self::drafts(&a, &b, &mut quantiles));
+    }
+    for list in &mut drafts {
+        retried::forgive(list, &a.total);
     }
     let shares = |regions: &[&SideRegion]| regions.iter().map(|r| r.share).sum::<f64>();
     let largest = |pair: &Matched<'_>| shares(&pair.a).max(shares(&pair.b));

@@ -5,7 +5,7 @@ use super::{Comparison, Gate, Subject, select};
 use crate::compare::diff::{Diff, Lone, Pair};
 use crate::compare::side::{Quantity, Sample, Side, SideRegion};
 use crate::compare::statistics::{
-    Compared, Noisy, Quantiles, TESTED_SHARE, compared, difference, values,
+    Compared, Noisy, Quantiles, TESTED_SHARE, compared, difference, is_retried, values,
 };
 use crate::model::key::RegionKey;
 use std::collections::{BTreeMap, HashMap};
@@ -261,11 +261,17 @@ impl<'d> Judge<'d> {
                 Compared::Noisy(noisy) => [noisy.value(0), noisy.value(1)],
                 _ => [a.typical(), b.typical()],
             };
+            // `!=` means what it says; other limits are for growth that somebody could act on.
+            let is_nothing = gate.comparison != Comparison::Differs
+                && is_retried(&quantity, typical, &self.a.total);
             let hit = Hit {
                 region: place.region.cloned(),
                 a: Some(typical[0]),
                 b: Some(typical[1]),
-                change: difference(&quantity, Some(typical[0]), Some(typical[1])),
+                change: match is_nothing {
+                    true => Some(0.0),
+                    false => difference(&quantity, Some(typical[0]), Some(typical[1])),
+                },
                 quantity: Some(quantity),
                 p: None,
             };
