@@ -99,6 +99,7 @@ mod room;
 mod sampling;
 mod scan;
 mod select;
+mod series;
 mod shares;
 mod simulated;
 mod soak;
