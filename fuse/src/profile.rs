@@ -1,6 +1,7 @@
 //! A profile: the XUs with their counts, and the summary. One run's, a foreign table's, or several combined.
 
 mod absorb;
+mod absorb_paths;
 pub mod by_type;
 mod combiner;
 mod parquet;

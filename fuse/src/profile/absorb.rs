@@ -26,11 +26,11 @@ impl Summary {
     /// which get numbers from `base`.
     pub(super) fn absorb(&mut self, other: Summary, base: u16) {
         self.absorb_region_parts(&other, base);
-        for module in other.modules {
+        for module in &other.modules {
             let name = |m: &ModuleSummary| m.build_id.clone().unwrap_or_else(|| m.path.clone());
-            let known = |m: &ModuleSummary| name(m) == name(&module);
+            let known = |m: &ModuleSummary| name(m) == name(module);
             if !self.modules.iter().any(known) {
-                self.modules.push(module);
+                self.modules.push(module.clone());
             }
         }
         let mut new_events = vec![];
@@ -80,6 +80,12 @@ impl Summary {
                 };
             }
         }
+        let place = |event: &str| self.events.iter().position(|e| e.name == event);
+        let new = new_events.iter();
+        let new: Vec<(usize, usize)> = new
+            .filter_map(|&at| Some((at, place(&other.events[at].name)?)))
+            .collect();
+        self.absorb_paths(&other, &new);
         self.runs.extend(other.runs);
     }
 
