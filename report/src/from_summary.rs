@@ -5,9 +5,11 @@ mod mutex;
 mod notes;
 mod overhead;
 mod parts;
+mod paths;
 pub mod probes;
 pub(crate) mod ranks;
 mod region;
+mod times;
 
 use crate::model::{
     EventState, Grain, ModuleInfo, REPORT_VERSION, Region, Report, RunInfo, Serial, ThreadCheck,
@@ -30,8 +32,13 @@ impl Report {
         let summary = &Indexed::new(summary);
         let ids = region_ids(summary);
         let thread_ns: u64 = summary.regions.iter().map(RegionStat::own_ns).sum();
+        let on_paths = paths::sums(summary);
+        let inclusive = paths::by_region(summary, &on_paths);
         let mut regions: Vec<Built> = (0..summary.sites.len() as u32)
-            .filter_map(|site| region(summary, site, ids[site as usize], thread_ns))
+            .filter_map(|site| {
+                let inclusive = inclusive.get(&site);
+                region(summary, site, ids[site as usize], thread_ns, inclusive)
+            })
             .collect();
         let order = |b: &Built| (b.region.time_s, b.region.id);
         regions.sort_by(|a, b| {
@@ -78,6 +85,7 @@ impl Report {
             events: events(summary),
             thread_time_s: thread_ns as f64 * NS,
             regions,
+            call_paths: paths::call_paths(summary, &on_paths, &ids),
             region_counts: parts::counts(summary, &ids),
             running: parts::running(summary),
             mpi,

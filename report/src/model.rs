@@ -8,19 +8,23 @@ pub(crate) mod mutex;
 pub(crate) mod note;
 pub(crate) mod overhead;
 pub(crate) mod parts;
+pub(crate) mod paths;
 pub(crate) mod probes;
 pub(crate) mod ranks;
 pub(crate) mod region;
 pub mod series;
+pub(crate) mod times;
 
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
 pub use mutex::Mutex;
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
 pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead};
 pub use parts::{Grain, RegionCount, RegionCounts, Running};
+pub use paths::{CallPath, CallPathThread, PathCount};
 pub use probes::{FewerProbes, MostProbes, ProbeTime};
 pub use ranks::{Mpi, Rank, RegionRank, RegionRanks};
 pub use region::{InPart, Region, RegionThread, Spread};
+pub use times::Times;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,6 +70,10 @@ pub struct Report {
     pub probes: Option<ProbeTime>,
     /// The regions, those with the most own time first.
     pub regions: Vec<Region>,
+    /// The regions by path of enclosing regions: the program first, each behind the one around it. Empty for foreign tables and
+    /// for runs that an older version has summed up.
+    #[serde(default)]
+    pub call_paths: Vec<CallPath>,
     /// Processor time, and counts of events with the grain `region`: per outermost parallel region and thread.
     pub region_counts: Vec<RegionCounts>,
     /// Whether threads had processors while they worked in parallel regions; null if too little of that is known.

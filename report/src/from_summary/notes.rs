@@ -28,6 +28,10 @@ pub(super) fn notes(summary: &Summary) -> Vec<Note> {
     notes.extend(unattributed(summary));
     let strategy = summary.matching.as_ref().map(|m| m.strategy.as_str());
     notes.extend((strategy == Some(INSTANCES)).then_some(Note::Instances));
+    let folded = Note::PathsFolded {
+        most: ompfuse_fuse::summary::MOST_PATHS as u64,
+    };
+    notes.extend(summary.paths_folded.then_some(folded));
     let accounts = summary.accounts.iter();
     let unbalanced = accounts.filter(|a| a.balanced() == Some(false)).count() as u32;
     if unbalanced > 0 {

@@ -1,7 +1,8 @@
 //! One region: everything that happened at one site.
 
+use super::paths::{self, ByThread};
 use super::probes::{Price, intervals};
-use super::{NS, mutex, pid};
+use super::{NS, mutex, pid, times};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Doubt, InPart, Region, RegionThread, Spread};
 use ompfuse_format::Construct;
@@ -38,8 +39,14 @@ pub(super) struct Built {
     pub(super) accounts: Vec<Option<u32>>,
 }
 
-/// Everything that happened at one site, or is known not to be on record; `None` if nothing did.
-pub(super) fn region(summary: &Indexed<'_>, site: u32, id: u32, thread_ns: u64) -> Option<Built> {
+/// Everything that happened at one site, or is known not to be on record; `None` if nothing did. `inclusive`: sums over its paths.
+pub(super) fn region(
+    summary: &Indexed<'_>,
+    site: u32,
+    id: u32,
+    thread_ns: u64,
+    inclusive: Option<&ByThread>,
+) -> Option<Built> {
     let stats = summary.at_site(site);
     if stats.is_empty() && left_out(summary, site).next().is_none() {
         return None;
@@ -81,6 +88,8 @@ pub(super) fn region(summary: &Indexed<'_>, site: u32, id: u32, thread_ns: u64) 
         let (recorded, left_out) = intervals(summary, site);
         price.ns(recorded, left_out)
     });
+    let times = times::by_thread(summary, site, construct);
+    let of_thread = |thread: u32| inclusive.and_then(|i| i.get(&thread));
     let region = Region {
         id,
         address: at.address,
@@ -121,10 +130,15 @@ pub(super) fn region(summary: &Indexed<'_>, site: u32, id: u32, thread_ns: u64) 
         xu_min_s: (xus.count > 0).then_some(xus.min_ns as f64 * NS),
         xu_max_s: (xus.count > 0).then_some(xus.max_ns as f64 * NS),
         spread: spread(summary, site, stats, &threads),
+        inclusive_s: inclusive.map(|i| i.values().map(|s| s.all).sum::<u64>() as f64 * NS),
+        times: times::sum(&times),
         per_thread: threads
             .iter()
             .map(|(&thread, part)| RegionThread {
                 mutex: mutex::of_thread(stats, thread),
+                inclusive_s: of_thread(thread).map(|s| s.all as f64 * NS),
+                times: times.get(&thread).copied(),
+                events: of_thread(thread).map_or_else(BTreeMap::new, |s| paths::counts(summary, s)),
                 ..region_thread(summary, thread, part)
             })
             .collect(),
@@ -300,6 +314,9 @@ fn region_thread(summary: &Indexed<'_>, thread: u32, &(xus, part): &(u64, Split)
         work_s: part.work as f64 * NS,
         wait_s: part.wait as f64 * NS,
         runtime_s: part.runtime as f64 * NS,
+        inclusive_s: None,
+        times: None,
+        events: BTreeMap::new(),
         mutex: None,
     }
 }

@@ -84,6 +84,11 @@ pub enum Note {
         /// The events.
         events: Vec<UnattributedShare>,
     },
+    /// There were too many paths of enclosing regions: what came on further ones stands below its parallel region.
+    PathsFolded {
+        /// Paths that are kept apart.
+        most: u64,
+    },
     /// Event sets took turns in one run: the counts of one row are those of several executions of the same region.
     Instances,
     /// Threads whose intervals' times and counts don't add up to the thread's.

@@ -2,7 +2,9 @@
 
 use super::mutex::Mutex;
 use super::note::Doubt;
+use super::paths::PathCount;
 use super::ranks::RegionRanks;
+use super::times::Times;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
 use schemars::JsonSchema;
@@ -92,6 +94,13 @@ pub struct Region {
     pub xu_max_s: Option<f64>,
     /// How `work_s` is spread over the threads.
     pub spread: Spread,
+    /// `time_s` with all that was executed inside: constructs in it, and tasks that it created, wherever they were executed. Null where paths
+    /// are not known.
+    #[serde(default)]
+    pub inclusive_s: Option<f64>,
+    /// What its time consists of, all threads together: the columns of ompP. Null in foreign tables.
+    #[serde(default)]
+    pub times: Option<Times>,
     /// The same times for each thread that took part.
     pub per_thread: Vec<RegionThread>,
     /// Per rank, of an MPI program.
@@ -125,6 +134,15 @@ pub struct RegionThread {
     pub wait_s: f64,
     /// In the runtime library otherwise.
     pub runtime_s: f64,
+    /// As `inclusive_s` of the region, of this thread.
+    #[serde(default)]
+    pub inclusive_s: Option<f64>,
+    /// As `times` of the region, of this thread; null if it only worked for tasks or waits that have no such columns.
+    #[serde(default)]
+    pub times: Option<Times>,
+    /// Counts per event, of this thread, exclusive and inclusive.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub events: BTreeMap<String, PathCount>,
     /// As `mutex` of the region, of this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutex: Option<Mutex>,

@@ -144,6 +144,7 @@ impl Serialize for Json<'_> {
             thread_time_s,
             probes,
             regions,
+            call_paths,
             region_counts,
             running,
             serial,
@@ -180,7 +181,7 @@ impl Serialize for Json<'_> {
             doubt: r.doubt_kind.map(words::doubt),
         };
         map.serialize_entry("regions", &List(regions, words))?;
-        put!(region_counts);
+        put!(call_paths, region_counts);
         let words = |r: &Running| RunningWords {
             told: words::told(r),
         };

@@ -105,6 +105,11 @@ pub(super) fn one(note: &Note) -> Option<String> {
         ),
         Note::Unrecorded { share, in_part } => unrecorded(*share, *in_part),
         Note::Unattributed { events } => unattributed(events),
+        Note::PathsFolded { most } => format!(
+            "regions are nested in more than {} ways: in call paths, what came in further ones stands directly below its \
+             parallel region",
+            count(*most)
+        ),
         Note::Instances => {
             "event sets took turns in one run: the counts of one row are those of several executions of the same region, one \
              for each set"

@@ -4,7 +4,7 @@ use crate::model::Mutex;
 use crate::model::ranks;
 use crate::model::{
     InPart, Overhead, OverheadPart, ParallelOverhead, Region, RegionCounts, RegionThread, Report,
-    Spread,
+    Spread, Times,
 };
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
@@ -126,6 +126,17 @@ fn add(to: &mut Region, from: &Region) {
         match to.per_thread.iter_mut().find(same) {
             Some(known) => {
                 known.mutex = mutex(known.mutex, thread.mutex);
+                known.times = sum_of(known.times, thread.times);
+                known.inclusive_s = both(known.inclusive_s, thread.inclusive_s, |a, b| a + b);
+                known
+                    .events
+                    .retain(|name, _| thread.events.contains_key(name));
+                for (name, count) in &mut known.events {
+                    let other = thread.events[name];
+                    let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
+                    count.exclusive = sum(count.exclusive, other.exclusive);
+                    count.inclusive = sum(count.inclusive, other.inclusive);
+                }
                 known.xus += thread.xus;
                 known.work_s += thread.work_s;
                 known.wait_s += thread.wait_s;
@@ -138,6 +149,8 @@ fn add(to: &mut Region, from: &Region) {
         .sort_by_key(|t| (t.mpi_rank, t.process, t.thread));
     to.ranks = to.ranks.take().or_else(|| from.ranks.clone());
     to.mutex = mutex(to.mutex, from.mutex);
+    to.times = sum_of(to.times, from.times);
+    to.inclusive_s = both(to.inclusive_s, from.inclusive_s, |a, b| a + b);
     to.cancelled = match (to.cancelled, from.cancelled) {
         (Some(a), Some(b)) => Some(a + b),
         (one, other) => one.or(other),
@@ -146,6 +159,13 @@ fn add(to: &mut Region, from: &Region) {
     to.events.retain(|name, _| from.events.contains_key(name));
     for (name, count) in &mut to.events {
         *count += from.events.get(name).copied().unwrap_or(0);
+    }
+}
+
+fn sum_of(a: Option<Times>, b: Option<Times>) -> Option<Times> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.plus(&b)),
+        (one, other) => one.or(other),
     }
 }
 

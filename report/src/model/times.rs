@@ -1,0 +1,106 @@
+//! ompP's columns: what a region's time consists of, for each thread.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a region's time consists of, all its threads together or one's: the columns that ompP prints for the region's kind. Times are
+/// from begin to end, whatever is executed meanwhile. `exec_s` is the sum of all other times here. A field is absent where
+/// the kind has no such column, or where that was not measured: then `exec_s` may be more than the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Times {
+    /// How often threads came to it.
+    pub exec_count: u64,
+    /// All of the construct, its end included. A worker's time in a parallel region counts from the fork to the join.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_s: Option<f64>,
+    /// Parallel regions: from the fork to the begin of the thread's part. A worker is woken meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_s: Option<f64>,
+    /// Constructs that one thread at a time is in: waiting to get in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enter_s: Option<f64>,
+    /// What the construct encloses: a parallel region's part, a loop's ranges with what is between them, what is executed in a critical
+    /// section, a taskloop's tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_s: Option<f64>,
+    /// Sections: the executed ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section_s: Option<f64>,
+    /// How many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub section_count: Option<u64>,
+    /// Single: the block, on the thread that executes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_s: Option<f64>,
+    /// How often the thread did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub single_count: Option<u64>,
+    /// Sections: distributing them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub management_s: Option<f64>,
+    /// Waiting at the construct's end, less `task_s`. Absent where no barrier is at its end, or where that is told of the barrier alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_barrier_s: Option<f64>,
+    /// Barriers, `taskwait` and `taskgroup`: waiting, less `task_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_s: Option<f64>,
+    /// Tasks that the thread executed while it waited in this construct.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_s: Option<f64>,
+    /// Constructs that one thread at a time is in: leaving.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_s: Option<f64>,
+    /// Parallel regions: from the end of the team's last work to the join.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shutdown_s: Option<f64>,
+    /// Tasks: creating them, on the thread that does. It is no part of `exec_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create_s: Option<f64>,
+    /// How many the thread created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub create_count: Option<u64>,
+}
+
+impl Times {
+    /// The times that `exec_s` consists of.
+    pub fn parts(&self) -> [Option<f64>; 10] {
+        [
+            self.startup_s,
+            self.enter_s,
+            self.body_s,
+            self.section_s,
+            self.single_s,
+            self.management_s,
+            self.exit_barrier_s,
+            self.waiting_s,
+            self.task_s,
+            self.exit_s.or(self.shutdown_s),
+        ]
+    }
+
+    /// Both together: a time that is not known of one of them is not known of both.
+    pub(crate) fn plus(&self, other: &Times) -> Times {
+        let s = |a: Option<f64>, b: Option<f64>| a.zip(b).map(|(a, b)| a + b);
+        let n = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
+        let (a, b) = (self, other);
+        Times {
+            exec_count: a.exec_count + b.exec_count,
+            exec_s: s(a.exec_s, b.exec_s),
+            startup_s: s(a.startup_s, b.startup_s),
+            enter_s: s(a.enter_s, b.enter_s),
+            body_s: s(a.body_s, b.body_s),
+            section_s: s(a.section_s, b.section_s),
+            section_count: n(a.section_count, b.section_count),
+            single_s: s(a.single_s, b.single_s),
+            single_count: n(a.single_count, b.single_count),
+            management_s: s(a.management_s, b.management_s),
+            exit_barrier_s: s(a.exit_barrier_s, b.exit_barrier_s),
+            waiting_s: s(a.waiting_s, b.waiting_s),
+            task_s: s(a.task_s, b.task_s),
+            exit_s: s(a.exit_s, b.exit_s),
+            shutdown_s: s(a.shutdown_s, b.shutdown_s),
+            create_s: s(a.create_s, b.create_s),
+            create_count: n(a.create_count, b.create_count),
+        }
+    }
+}
