@@ -22,6 +22,7 @@ use bytes::Bytes;
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::run::InParts;
+use ompfuse_fuse::span::Analysis;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
 };
@@ -61,8 +62,9 @@ pub(crate) fn summary(path: &Path, memory: u64, progress: Progress<'_>) -> Resul
     }
     let inputs = inputs(&[path])?;
     if let [Source::Run(folder)] = &inputs[..]
-        && let Some((summary, _)) = streamed(folder, progress)?
+        && let Some((mut summary, _)) = streamed(folder, progress)?
     {
+        analyse(&inputs, &mut summary)?;
         return Ok(summary);
     }
     let (inputs, strategy) = arranged(inputs, None, memory, progress.part(OF_ORDER))?;
@@ -70,7 +72,18 @@ pub(crate) fn summary(path: &Path, memory: u64, progress: Progress<'_>) -> Resul
     if by_type::fits(&inputs, memory)? {
         return Ok(combine(inputs, strategy, progress)?.summary);
     }
-    by_type::combine(&inputs, strategy, memory, &mut |_| Ok(()), progress)
+    let mut summary = by_type::combine(&inputs, strategy, memory, &mut |_| Ok(()), progress)?;
+    analyse(&inputs, &mut summary)?;
+    Ok(summary)
+}
+
+/// Adds what single records of the first input tell: work, span, what threads waited for. Profiles have it already.
+pub(crate) fn analyse(inputs: &[Source], summary: &mut Summary) -> Result<()> {
+    if let Some(Source::Run(folder)) = inputs.first() {
+        let analysis = with_files(folder, |files| Ok(Analysis::of_files(files, summary)))?;
+        summary.analysis = Some(analysis);
+    }
+    Ok(())
 }
 
 /// The sums of one run, whose records are read once and not kept, and the units that have several parts. `None`: they don't come in
@@ -199,6 +212,10 @@ pub(crate) fn combine(
     let mut combiner = Combiner::new(strategy).with_sources();
     let finish = Combiner::of_finish(strategy);
     let each = progress.part((1.0 - finish) / inputs.len() as f64);
+    let first = inputs.first().and_then(|first| match first {
+        Source::Run(folder) => Some(Source::Run(folder.clone())),
+        Source::File(_) => None,
+    });
     for input in inputs {
         combiner.add(match input {
             Source::Run(path) => {
@@ -214,7 +231,9 @@ pub(crate) fn combine(
         each.advance(1.0 - OF_READING);
     }
     let finished = combiner.finish_watched(progress.part(finish))?;
-    finished.context("nothing to combine")
+    let mut profile = finished.context("nothing to combine")?;
+    analyse(first.as_slice(), &mut profile.summary)?;
+    Ok(profile)
 }
 
 /// The event sets of one run, combined.

@@ -18,6 +18,7 @@
 //! * [`spread`]: how evenly work is spread over threads.
 //! * [`experiment`]: how good the strategies are, on complete runs that pose as incomplete ones.
 //! * [`summary`]: what reports need beside the XUs; the same sums of a run while it goes on.
+//! * [`span`]: work, span, replays of other schedules, what threads waited for.
 //! * [`profile`]: XUs and summary together; the Parquet file.
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,7 @@ pub mod names;
 pub mod plan;
 pub mod profile;
 pub mod run;
+pub mod span;
 pub mod spread;
 pub mod summary;
 pub mod table;

@@ -80,6 +80,9 @@ pub struct Summary {
     pub processors: Option<f64>,
     /// How the runs were combined, if they were.
     pub matching: Option<Matching>,
+    /// Work, span and causes, of the first run's first records; `None`: nobody has asked for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<crate::span::Analysis>,
 }
 
 /// A patched module.

@@ -11,11 +11,13 @@ pub(crate) mod ranks;
 mod region;
 mod times;
 
+use crate::causes;
 use crate::model::{
     EventState, Grain, ModuleInfo, REPORT_VERSION, Region, Report, RunInfo, Serial, ThreadCheck,
     Unmatched, UnmatchedXus,
 };
 use indexed::Indexed;
+pub(crate) use mutex::of_region as mutex_of;
 use ompfuse_format::Construct;
 use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine;
@@ -68,7 +70,7 @@ impl Report {
         let mut shortcomings = notes::notes(summary);
         shortcomings.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
         let regions: Vec<Region> = regions.into_iter().map(|b| b.region).collect();
-        Report {
+        let mut report = Report {
             version: REPORT_VERSION,
             program: summary.program.clone(),
             args: summary.args.clone(),
@@ -97,7 +99,12 @@ impl Report {
             unmatched: matching
                 .map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
             shortcomings,
-        }
+            losses: vec![],
+            scaling: None,
+        };
+        report.scaling = causes::scaling(&report, summary, &ids);
+        report.losses = causes::losses(&report, report.scaling.as_ref(), summary, &ids);
+        report
     }
 }
 

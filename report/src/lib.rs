@@ -6,6 +6,7 @@
 //! units and names, and [`view`] puts both together: [`view::text`] for a terminal, [`view::json`] for programs.
 #![forbid(unsafe_code)]
 
+mod causes;
 pub mod compare;
 pub mod filter;
 mod from_summary;

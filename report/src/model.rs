@@ -4,6 +4,7 @@
 
 mod facts;
 pub(crate) mod key;
+pub(crate) mod loss;
 pub(crate) mod mutex;
 pub(crate) mod note;
 pub(crate) mod overhead;
@@ -16,6 +17,7 @@ pub mod series;
 pub(crate) mod times;
 
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
+pub use loss::{Better, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling};
 pub use mutex::Mutex;
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
 pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead};
@@ -85,6 +87,12 @@ pub struct Report {
     pub mpi: Option<Mpi>,
     /// Overheads per parallel region, the longest wall-clock time first.
     pub overheads: Vec<ParallelOverhead>,
+    /// Why threads do no work: the losses with their causes, largest first. Empty where the run's time isn't known.
+    #[serde(default)]
+    pub losses: Vec<Loss>,
+    /// Work, span, and predicted times with other numbers of threads; null if single records weren't looked at.
+    #[serde(default)]
+    pub scaling: Option<Scaling>,
     /// The check that nothing was counted twice or not at all, per thread of the first run.
     pub accounting: Vec<ThreadCheck>,
     /// Name of the strategy that combined the runs, if several were.

@@ -2,6 +2,7 @@
 //!
 //! They are made of the values of a [`Report`](crate::Report); views put them where they belong.
 
+mod causes;
 mod compare;
 mod gates;
 mod health;
@@ -17,6 +18,8 @@ mod shell;
 pub mod units;
 mod unmatched;
 
+pub use causes::{cause, lower_bound, prediction, remedy, schedule};
+pub(crate) use causes::{loss_place, times};
 pub use compare::verdict;
 pub(crate) use compare::{
     basis, both, causes, certainty, changed, condition, is_told, pair_place,

@@ -163,6 +163,7 @@ pub(super) fn combine(
             Some(summary) => summary,
             None => by_type::combine(&inputs, strategy, memory, &mut write, progress)?,
         };
+        load::analyse(&inputs, &mut summary)?;
         writer.finish(&summary).with_context(cannot)
     })?;
     Ok(Written {

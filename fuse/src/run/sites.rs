@@ -106,7 +106,7 @@ fn tags(modules: &[RunModule]) -> Vec<u64> {
 }
 
 /// Build id of a module, or its path where it has none.
-fn module_name(module: &RunModule) -> &str {
+pub(super) fn module_name(module: &RunModule) -> &str {
     module
         .binary
         .build_id

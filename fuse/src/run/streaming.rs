@@ -95,6 +95,20 @@ impl Regions<'_> {
     }
 }
 
+impl<'f> Regions<'f> {
+    /// Module and name of a site's region, as [`Site::key`](crate::table::Site::key) has them; `None`: it isn't known.
+    pub(crate) fn key(&self, site: u32) -> Option<(&'f str, String)> {
+        let (module, index) = split_site(site);
+        let module = *self.modules.get(&module)?;
+        let info = module.sites.get(index as usize)?;
+        let region = module.sites.get(info.region as usize).unwrap_or(info);
+        Some((
+            super::sites::module_name(module),
+            region.address.to_string(),
+        ))
+    }
+}
+
 impl<'f, 'a> Streaming<'f, 'a> {
     /// Looks at the files' headers.
     pub(crate) fn new(files: &'f RunFiles<'a>) -> Streaming<'f, 'a> {

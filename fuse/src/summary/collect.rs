@@ -140,6 +140,7 @@ impl Summary {
             region_parts: run.region_parts.clone(),
             processors: processors(run),
             matching: None,
+            analysis: None,
         }
     }
 

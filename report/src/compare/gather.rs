@@ -1,7 +1,7 @@
 //! From one run to what is compared of it.
 
 mod places;
-mod rows;
+pub(crate) mod rows;
 mod units;
 
 pub use units::{UnitSum, units};

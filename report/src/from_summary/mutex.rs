@@ -54,7 +54,7 @@ fn is_mutex(stat: &RegionStat) -> bool {
 }
 
 /// The times of a region of which these are the sums; `None` if it is no such construct.
-pub(super) fn of_region(stats: &[&RegionStat]) -> Option<Mutex> {
+pub(crate) fn of_region(stats: &[&RegionStat]) -> Option<Mutex> {
     sum(stats, None)
 }
 

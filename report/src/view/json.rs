@@ -1,7 +1,8 @@
 //! The report as JSON: the model, and sentences made of it for people that read JSON.
 
 use crate::model::{
-    ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running, UnmatchedXus,
+    Loss, ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running, Scaling,
+    UnmatchedXus,
 };
 use crate::words;
 use schemars::JsonSchema;
@@ -85,6 +86,22 @@ pub(super) struct OverheadWords {
     incomplete: Option<String>,
 }
 
+/// Sentences about a loss.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LossWords {
+    /// `cause` in words.
+    told: String,
+    /// What usually helps; null: nothing in general.
+    remedy: Option<String>,
+}
+
+/// Sentences about other numbers of threads.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ScalingWords {
+    /// What is predicted, in words; null: nothing.
+    told: Option<String>,
+}
+
 /// Sentences about XUs that could not be matched.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct UnmatchedWords {
@@ -150,6 +167,8 @@ impl Serialize for Json<'_> {
             serial,
             mpi,
             overheads,
+            losses,
+            scaling,
             accounting,
             strategy,
             unmatched,
@@ -194,6 +213,15 @@ impl Serialize for Json<'_> {
             incomplete: words::incomplete(&o.incomplete_because),
         };
         map.serialize_entry("overheads", &List(overheads, words))?;
+        let words = |l: &Loss| LossWords {
+            told: words::cause(self.0, l),
+            remedy: words::remedy(l),
+        };
+        map.serialize_entry("losses", &List(losses, words))?;
+        let words = |s: &Scaling| ScalingWords {
+            told: words::prediction(self.0, s),
+        };
+        map.serialize_entry("scaling", &with(scaling, words))?;
         put!(accounting, strategy);
         let words = |u: &UnmatchedXus| UnmatchedWords {
             reason: words::reason(u),

@@ -20,7 +20,7 @@ in `report/src/model/`; `ompfuse report --schema=markdown` prints it. `ompfuse r
 - Runs are numbered from 1 in the order of `runs`. Times are those of the first run.
 - An XU (execution unit) is an executed range of loop iterations, section or task. Its *own* time is what it spends itself, without
   the constructs inside it.
-- `notes`, `told`, `most`, `command`, `doubt`, `incomplete` and `reason` are sentences for people, made of the values beside them.
+- `notes`, `told`, `remedy`, `most`, `command`, `doubt`, `incomplete` and `reason` are sentences for people, made of the values beside them.
   Their words may change; scripts should use the values.
 ";
 

@@ -1,7 +1,8 @@
 //! The JSON Schema of the report's JSON.
 
 use super::json::{
-    OverheadWords, ProbesWords, RegionWords, ReportWords, RunningWords, UnmatchedWords,
+    LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords, RunningWords, ScalingWords,
+    UnmatchedWords,
 };
 use crate::model::Report;
 use schemars::generate::SchemaSettings;
@@ -15,6 +16,8 @@ pub fn schema() -> Value {
     let of_type = |schema: &mut Value, name: &str, words: fn(&mut Value)| {
         words(&mut schema["$defs"][name]);
     };
+    of_type(&mut schema, "Loss", add::<LossWords>);
+    of_type(&mut schema, "Scaling", add::<ScalingWords>);
     of_type(&mut schema, "ProbeTime", add::<ProbesWords>);
     of_type(&mut schema, "Region", add::<RegionWords>);
     of_type(&mut schema, "Running", add::<RunningWords>);

@@ -8,7 +8,9 @@ mod mutexes;
 mod parts;
 mod probes;
 mod ranks;
+mod scaling;
 mod sections;
+mod verdict;
 
 use crate::model::Report;
 use crate::view::table::{self, Column};
@@ -57,6 +59,9 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         width: options.width.clamp(MIN_WIDTH, MAX_WIDTH),
         ..options
     };
+    // Their places are named by the numbers that the report has.
+    let verdict = verdict::verdict(report, options);
+    let scaling = scaling::scaling(report, options);
     let merged = match options.by {
         By::Line => Some(lines::merged(report)),
         By::Site => None,
@@ -65,7 +70,8 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         Some((merged, several)) => (merged, &several[..]),
         None => (report, &[][..]),
     };
-    let mut sections = vec![sections::header(report, options)];
+    let mut sections: Vec<String> = verdict.into_iter().collect();
+    sections.push(sections::header(report, options));
     sections.extend(parts::starved(report, options));
     sections.extend(probes::probes(report, options));
     sections.extend(sections::in_part(report, options));
@@ -75,6 +81,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(parts::parts(report, options));
     sections.extend(sections::overheads(report, options));
     sections.extend(mutexes::mutexes(report, options));
+    sections.extend(scaling);
     sections.extend(missing::unmatched(report, options));
     sections.extend(missing::missing_events(report, options));
     sections.extend(missing::skipped(report, options));

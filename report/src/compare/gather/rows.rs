@@ -182,7 +182,7 @@ fn is_name(function: &str) -> bool {
 }
 
 /// What a site's detail says of a schedule.
-fn schedule(detail: &str) -> Option<String> {
+pub(crate) fn schedule(detail: &str) -> Option<String> {
     const KINDS: [&str; 5] = ["static", "dynamic", "guided", "auto", "runtime"];
     let mut words = detail.rsplit([' ', ';']);
     let found = words.find(|w| KINDS.iter().any(|k| w.starts_with(k)));

@@ -1,0 +1,39 @@
+//! Work, span, replays and what threads waited for: what a summary's sums can't tell, from single records.
+//!
+//! One pass of its own over the first records of a run, at most [`MOST_INTERVALS`]: its memory and time are bounded, however long
+//! the run is. An execution of a parallel region is looked at if all of it is among them. [`Analysis`] says which share that is.
+//!
+//! Work T1 is the time of the program's own code. The span T∞ is the longest chain of code that must run one after the other (He,
+//! Leiserson, Leiserson, "The Cilkview Scalability Analyzer", 2010). Predicted times are those of greedy schedules (Graham 1969;
+//! Brent 1974).
+
+mod gather;
+mod loops;
+mod paths;
+mod phases;
+mod regions;
+pub mod replay;
+pub mod result;
+#[cfg(test)]
+mod tests;
+
+pub use result::{
+    Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, RegionAnalysis, TaskWait,
+    WaitedFor, Waiting,
+};
+
+use crate::run::RunFiles;
+use crate::summary::Summary;
+
+/// Intervals that are looked at, at most: some 100 MB.
+pub const MOST_INTERVALS: usize = 1_000_000;
+
+/// Numbers of threads that times are predicted for.
+pub const TEAMS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+
+impl Analysis {
+    /// Of a run's files. `summary`: of the same run or of a profile with it; places are positions in its sites.
+    pub fn of_files(files: &RunFiles<'_>, summary: &Summary) -> Analysis {
+        regions::analyse(files, summary, MOST_INTERVALS)
+    }
+}

@@ -1,0 +1,257 @@
+//! The first records of a process, with what is inside what on each thread, and the tree of nodes.
+
+use crate::run::merge::Merge;
+use crate::run::nodes::{NONE, NodeIndex};
+use crate::run::streaming::StreamingProcess;
+use ompfuse_format::Construct;
+use ompfuse_format::record::{Interval, NOT_COUNTED, Node, Record, Step};
+
+/// An interval.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rec {
+    pub(super) construct: Construct,
+    pub(super) thread: u32,
+    /// The site that stands for all of its region's.
+    pub(super) site: u32,
+    /// Its own node's position, or [`NONE`].
+    pub(super) node: u32,
+    /// The position of the node that it happened in, or [`NONE`].
+    pub(super) parent: u32,
+    pub(super) index: i64,
+    pub(super) extent: u64,
+    pub(super) t0: u64,
+    pub(super) t1: u64,
+    pub(super) own: u64,
+    /// Instructions and misses; [`NOT_COUNTED`].
+    pub(super) counts: [u64; 2],
+    /// The first interval inside it on its thread, or [`NONE`].
+    pub(super) child: u32,
+    /// The next one beside it inside of the same one, or [`NONE`].
+    pub(super) next: u32,
+    /// It is inside another one of its thread.
+    pub(super) is_inside: bool,
+}
+
+impl Rec {
+    pub(super) fn len(&self) -> u64 {
+        self.t1.saturating_sub(self.t0)
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) construct: Construct,
+    /// Position of its parent, or [`NONE`].
+    pub(super) parent: u32,
+    pub(super) step: Step,
+    pub(super) index: i64,
+    /// Nodes above it.
+    pub(super) depth: u32,
+    /// The outermost fork around it, itself included, or [`NONE`].
+    pub(super) region: u32,
+    /// A task is around it, or it is one.
+    pub(super) in_task: bool,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) recs: Vec<Rec>,
+    pub(super) nodes: Vec<Place>,
+    /// Fetching ranges: the loop's node, own time and number.
+    pub(super) fetches: Vec<(u32, u64, u64)>,
+    /// Nothing was left unread.
+    pub(super) is_whole: bool,
+}
+
+/// Deeper trees are not looked at: they come of damaged files.
+const MOST_LEVELS: u32 = 1 << 20;
+
+/// Reads at most `most` intervals. `columns`: where the counts of instructions and misses are.
+pub(super) fn gather(
+    process: &mut StreamingProcess<'_, '_>,
+    columns: [Option<usize>; 2],
+    most: usize,
+) -> Gathered {
+    let mut gathered = Gathered::default();
+    let mut index = NodeIndex::new(process.bytes / 24);
+    let mut parents: Vec<u64> = vec![];
+    let records: Vec<_> = (process.threads.iter())
+        .map(|t| t.found.file.records())
+        .collect();
+    let mut open: Vec<Vec<u32>> = vec![vec![]; records.len()];
+    let mut new = |node: &Node, gathered: &mut Gathered| {
+        if node.node != 0 && index.insert(node.node, gathered.nodes.len() as u32) {
+            gathered.nodes.push(Place {
+                construct: node.construct,
+                parent: NONE,
+                step: node.step,
+                index: node.index,
+                depth: 0,
+                region: NONE,
+                in_task: false,
+            });
+            parents.push(node.parent);
+        }
+    };
+    // Numbers of nodes are kept until all nodes are known.
+    let mut wanted: Vec<[u64; 2]> = vec![];
+    let mut fetches: Vec<(u64, u64, u64)> = vec![];
+    let mut pending: Vec<Node> = vec![];
+    let take = |record: Result<Record<'_>, _>, pending: &mut Vec<Node>| {
+        if let Ok(Record::Node(node)) = record {
+            pending.push(node);
+        }
+    };
+    let mut merge = Merge::new(records.into_iter(), |_, record| take(record, &mut pending));
+    loop {
+        pending.drain(..).for_each(|n| new(&n, &mut gathered));
+        if gathered.recs.len() + fetches.len() >= most {
+            break;
+        }
+        let Some((thread, i)) = merge.next(|_, record| take(record, &mut pending)) else {
+            gathered.is_whole = true;
+            break;
+        };
+        if i.construct == Construct::Dispatch {
+            // It lasts as long as its loop, and is the sum of many calls.
+            fetches.push((i.parent, i.own_ticks, i.extent));
+            continue;
+        }
+        if i.node != 0 {
+            new(&crate::run::survey::entry(&i), &mut gathered);
+        }
+        let site = process.sites.of(i.site).site;
+        let counts = counts(&i, process.counters(i.set), columns);
+        let at = gathered.recs.len() as u32;
+        let child = adopt(&mut gathered.recs, &mut open[thread], i.t0);
+        open[thread].push(at);
+        wanted.push([i.node, i.parent]);
+        gathered.recs.push(Rec {
+            construct: i.construct,
+            thread: thread as u32,
+            site,
+            node: NONE,
+            parent: NONE,
+            index: i.index,
+            extent: i.extent,
+            t0: i.t0,
+            t1: i.t1,
+            own: i.own_ticks,
+            counts,
+            child,
+            next: NONE,
+            is_inside: false,
+        });
+    }
+    pending.drain(..).for_each(|n| new(&n, &mut gathered));
+    let at = |node: u64| match node {
+        0 => NONE,
+        node => index.get(node).unwrap_or(NONE),
+    };
+    for (rec, [node, parent]) in gathered.recs.iter_mut().zip(wanted) {
+        (rec.node, rec.parent) = (at(node), at(parent));
+    }
+    gathered.fetches = fetches.iter().map(|&(p, own, n)| (at(p), own, n)).collect();
+    for (place, parent) in gathered.nodes.iter_mut().zip(parents) {
+        place.parent = at(parent);
+    }
+    resolve(&mut gathered.nodes);
+    gathered
+}
+
+/// Takes what is inside an interval that began then: a thread's intervals come in the order of their ends.
+fn adopt(recs: &mut [Rec], open: &mut Vec<u32>, t0: u64) -> u32 {
+    let mut first = NONE;
+    while let Some(&last) = open.last() {
+        let rec = &mut recs[last as usize];
+        if rec.t0 < t0 {
+            break;
+        }
+        (rec.next, rec.is_inside) = (first, true);
+        first = last;
+        open.pop();
+    }
+    first
+}
+
+fn counts(
+    i: &Interval<'_>,
+    counters: Option<&[Option<usize>]>,
+    columns: [Option<usize>; 2],
+) -> [u64; 2] {
+    columns.map(|column| {
+        let counter = column.and_then(|c| counters?.get(c).copied().flatten());
+        counter
+            .and_then(|c| i.counts.iter().nth(c))
+            .unwrap_or(NOT_COUNTED)
+    })
+}
+
+/// Depths and what is around, from the parents.
+fn resolve(nodes: &mut [Place]) {
+    let mut is_done = vec![false; nodes.len()];
+    let mut path: Vec<u32> = vec![];
+    for start in 0..nodes.len() {
+        let mut at = start as u32;
+        while at != NONE && !is_done[at as usize] && path.len() < MOST_LEVELS as usize {
+            path.push(at);
+            is_done[at as usize] = true; // damaged nodes may be their own parents
+            at = nodes[at as usize].parent;
+        }
+        while let Some(at) = path.pop() {
+            let above = nodes.get(nodes[at as usize].parent as usize).copied();
+            let node = &mut nodes[at as usize];
+            node.depth = above.map_or(0, |a| a.depth + 1);
+            let around = above.map_or(NONE, |a| a.region);
+            node.region = match around {
+                NONE if node.construct.is_fork() => at,
+                around => around,
+            };
+            node.in_task = node.construct == Construct::Task || above.is_some_and(|a| a.in_task);
+        }
+    }
+}
+
+impl Gathered {
+    /// What is directly inside an interval, in the order of time.
+    pub(super) fn inside(&self, rec: u32) -> Inside<'_> {
+        Inside {
+            recs: &self.recs,
+            at: self.recs[rec as usize].child,
+        }
+    }
+
+    /// The outermost region that an interval belongs to, or [`NONE`].
+    pub(super) fn region_of(&self, rec: &Rec) -> u32 {
+        let at = match rec.construct.is_fork() {
+            true => rec.node,
+            false => rec.parent,
+        };
+        self.nodes.get(at as usize).map_or(NONE, |n| n.region)
+    }
+
+    /// Whether a task's code executes an interval.
+    pub(super) fn is_in_task(&self, rec: &Rec) -> bool {
+        let in_task = |at: u32| self.nodes.get(at as usize).is_some_and(|n| n.in_task);
+        rec.construct == Construct::Task || in_task(rec.parent)
+    }
+}
+
+/// See [`Gathered::inside`].
+pub(super) struct Inside<'g> {
+    recs: &'g [Rec],
+    at: u32,
+}
+
+impl Iterator for Inside<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let at = self.at;
+        let rec = self.recs.get(at as usize)?;
+        self.at = rec.next;
+        Some(at)
+    }
+}

@@ -1,0 +1,228 @@
+//! Work-sharing loops and sections: their units, and what other schedules would make of them.
+
+use super::gather::{Gathered, Rec};
+use super::replay::{Replayed, Schedule, Unit, Units, candidates};
+use super::result::{Candidate, Largest, LoopAnalysis};
+use crate::run::nodes::NONE;
+use ompfuse_format::Construct;
+use ompfuse_format::record::NOT_COUNTED;
+use std::collections::{BTreeMap, HashMap};
+
+/// Units that are replayed for a loop's place, at most.
+const MOST_REPLAYED: u64 = 100_000;
+
+/// Loops by record's site, in ticks.
+#[derive(Debug, Default)]
+pub(super) struct Loops {
+    by_site: BTreeMap<u32, LoopAnalysis>,
+    /// By record's site: units that were replayed.
+    replayed: HashMap<u32, u64>,
+    schedules: HashMap<u32, Vec<Schedule>>,
+}
+
+/// One execution of a loop by a team.
+#[derive(Debug, Default)]
+struct Execution {
+    site: u32,
+    is_sections: bool,
+    is_dynamic: bool,
+    units: Vec<Unit>,
+    /// By thread.
+    loads: HashMap<u32, u64>,
+    largest: Option<Rec>,
+    counts: [Option<u64>; 2],
+    fetched: Option<(u64, u64)>,
+}
+
+/// What a region's loops take with other numbers of threads.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OfTeams {
+    /// By number of threads: the slowest thread's time, all loops one after the other.
+    pub(super) slowest: Vec<u64>,
+    /// The longest units.
+    pub(super) longest: u64,
+    pub(super) assumes_equal: bool,
+}
+
+impl Loops {
+    /// Adds the loops of a region's execution, and tells what they would take with `teams` threads. `schedule`: what is known of a
+    /// place's. `at_place`: of a record's site.
+    pub(super) fn add(
+        &mut self,
+        gathered: &Gathered,
+        recs: &[u32],
+        team: u32,
+        teams: &[u32],
+        schedule: &dyn Fn(u32) -> Option<Schedule>,
+    ) -> OfTeams {
+        let mut executions: HashMap<(u32, u32, i64), Execution> = HashMap::new();
+        let mut key_of: HashMap<u32, (u32, u32, i64)> = HashMap::new();
+        for &at in recs {
+            let rec = &gathered.recs[at as usize];
+            let is_sections = rec.construct == Construct::Section;
+            if rec.construct != Construct::Range && !is_sections {
+                continue;
+            }
+            let key = *key_of.entry(rec.parent).or_insert_with(|| {
+                let of_loop = gathered.nodes.get(rec.parent as usize);
+                let of_loop = of_loop.map(|n| (n.parent, n.index));
+                let (parent, rank) = of_loop.unwrap_or((NONE, 0));
+                (rec.site, parent, rank)
+            });
+            let execution = executions.entry(key).or_insert_with(|| Execution {
+                site: rec.site,
+                is_sections,
+                counts: [Some(0); 2],
+                ..Execution::default()
+            });
+            execution.add(rec, is_sections);
+        }
+        for &(node, own, fetches) in &gathered.fetches {
+            if let Some(execution) = key_of.get(&node).and_then(|k| executions.get_mut(k)) {
+                execution.is_dynamic = true;
+                let (ticks, times) = execution.fetched.unwrap_or_default();
+                execution.fetched = Some((ticks + own, times + fetches));
+            }
+        }
+        let mut sum = OfTeams {
+            slowest: vec![0; teams.len()],
+            ..OfTeams::default()
+        };
+        let mut list: Vec<((u32, u32, i64), Execution)> = executions.into_iter().collect();
+        list.sort_unstable_by_key(|e| e.0);
+        for (_, execution) in list {
+            self.one(execution, team, teams, schedule, &mut sum);
+        }
+        sum
+    }
+
+    fn one(
+        &mut self,
+        execution: Execution,
+        team: u32,
+        teams: &[u32],
+        schedule: &dyn Fn(u32) -> Option<Schedule>,
+        sum: &mut OfTeams,
+    ) {
+        let count = execution.units.len() as u64;
+        let time: u64 = execution.units.iter().map(|u| u.time).sum();
+        let slowest = execution.loads.values().copied().max().unwrap_or(0);
+        let longest = execution.units.iter().map(|u| u.time).max().unwrap_or(0);
+        let fetch = execution.fetched.map(|(ticks, times)| ticks / times.max(1));
+        let stat = self.by_site.entry(execution.site).or_default();
+        stat.is_sections = execution.is_sections;
+        stat.executions += 1;
+        stat.with_few_units += u64::from(count < u64::from(team));
+        stat.units += count;
+        stat.iterations += execution.units.iter().map(|u| u.len).sum::<u64>();
+        stat.units_ns += time;
+        stat.slowest_ns += slowest;
+        stat.longest_ns += longest;
+        if let Some(fetch) = fetch {
+            stat.fetch_ns = Some(stat.fetch_ns.map_or(fetch, |f| f.min(fetch)));
+        }
+        if stat.executions == 1 {
+            stat.counts = execution.counts;
+        } else {
+            for (all, more) in stat.counts.iter_mut().zip(execution.counts) {
+                *all = all.zip(more).map(|(a, b)| a + b);
+            }
+        }
+        if let Some(rec) = execution.largest
+            && rec.len() > stat.largest.ns
+        {
+            stat.largest = Largest {
+                first: rec.index,
+                iterations: rec.extent.max(1),
+                ns: rec.len(),
+                of_ns: time,
+                of_units: count,
+                counts: rec.counts.map(|c| (c != NOT_COUNTED).then_some(c)),
+            };
+        }
+        let own = match (execution.is_sections, execution.is_dynamic) {
+            (true, _) => Some(Schedule::Dynamic(1)),
+            (false, _) => schedule(execution.site),
+        };
+        let units = Units::new(execution.units);
+        let own = own.unwrap_or(match execution.is_dynamic {
+            true => Schedule::Dynamic(units.finest()),
+            false => Schedule::Static,
+        });
+        // A range of a chunked schedule is a chunk, whatever the place says of it.
+        let own = match own {
+            Schedule::Dynamic(_) => Schedule::Dynamic(units.finest()),
+            Schedule::StaticChunk(_) => Schedule::StaticChunk(units.finest()),
+            own => own,
+        };
+        let replayed = self.replayed.entry(execution.site).or_default();
+        *replayed += count;
+        let is_few = *replayed <= MOST_REPLAYED;
+        let fetch = fetch.unwrap_or(0);
+        for (slot, &threads) in sum.slowest.iter_mut().zip(teams) {
+            let replayed = match (threads == team, is_few) {
+                (true, _) => Replayed {
+                    time: slowest,
+                    assumes_equal: false,
+                },
+                (_, true) => units.replay(own, threads, fetch),
+                // Greedy schedules are never longer than that (Graham 1969).
+                (_, false) => Replayed {
+                    time: (time - longest) / u64::from(threads) + longest,
+                    assumes_equal: false,
+                },
+            };
+            *slot += replayed.time;
+            sum.assumes_equal |= replayed.assumes_equal;
+        }
+        sum.longest += longest;
+        if !is_few {
+            return;
+        }
+        let schedules = self.schedules.entry(execution.site);
+        let schedules = schedules.or_insert_with(|| candidates(&units, team));
+        let candidates = &mut stat.candidates;
+        if candidates.is_empty() {
+            candidates.extend(schedules.iter().map(|&schedule| Candidate {
+                schedule,
+                ns: 0,
+                assumes_equal: false,
+            }));
+        }
+        for candidate in candidates {
+            let replayed = units.replay(candidate.schedule, team, fetch);
+            candidate.ns += replayed.time;
+            candidate.assumes_equal |= replayed.assumes_equal;
+        }
+    }
+
+    /// All, by record's site, in ticks. What was replayed in part has no candidates: they would be sums of fewer executions.
+    pub(super) fn finish(mut self) -> BTreeMap<u32, LoopAnalysis> {
+        for (site, stat) in &mut self.by_site {
+            if self.replayed.get(site).is_some_and(|&n| n > MOST_REPLAYED) {
+                stat.candidates.clear();
+            }
+        }
+        self.by_site
+    }
+}
+
+impl Execution {
+    fn add(&mut self, rec: &Rec, is_sections: bool) {
+        self.units.push(Unit {
+            first: rec.index,
+            len: match is_sections {
+                true => 1,
+                false => rec.extent.max(1),
+            },
+            time: rec.len(),
+        });
+        *self.loads.entry(rec.thread).or_default() += rec.len();
+        if self.largest.is_none_or(|l| l.len() < rec.len()) {
+            self.largest = Some(*rec);
+        }
+        for (sum, &count) in self.counts.iter_mut().zip(&rec.counts) {
+            *sum = sum.and_then(|s| (count != NOT_COUNTED).then(|| s + count));
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! From the first records of a run to its analysis.
+
+use super::TEAMS;
+use super::gather::{Gathered, gather};
+use super::loops::Loops;
+use super::paths::{Paths, TaskWaits};
+use super::phases::{self, Waits};
+use super::replay::Schedule;
+use super::result::{Analysis, Held, LowerBound, RegionAnalysis, TaskWait, WaitedFor, Waiting};
+use crate::run::RunFiles;
+use crate::run::clock::Clock;
+use crate::run::nodes::NONE;
+use crate::run::streaming::{Streaming, StreamingProcess};
+use crate::summary::Summary;
+use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
+use std::collections::{BTreeMap, HashMap};
+
+/// See [`Analysis::of_files`].
+pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> Analysis {
+    let mut streaming = Streaming::new(files);
+    let (events, _) = streaming.names();
+    let column = |is: &dyn Fn(&str) -> bool| events.iter().position(|e| is(e));
+    let columns = [
+        column(&|e| e.starts_with("instructions")),
+        column(&|e| e.contains("miss")),
+    ];
+    let name = |c: Option<usize>| c.map(|c| events[c].clone());
+    let mut analysis = Analysis {
+        is_whole: true,
+        instructions: name(columns[0]),
+        misses: name(columns[1]),
+        ..Analysis::default()
+    };
+    let known: HashMap<(&str, &str), u32> = (0..)
+        .zip(&summary.sites)
+        .map(|(at, s)| (s.key(), at))
+        .collect();
+    let mut regions: BTreeMap<Option<u32>, Sums> = BTreeMap::new();
+    for process in &mut streaming.processes {
+        let left = most.saturating_sub(analysis.intervals as usize);
+        let gathered = gather(process, columns, left);
+        analysis.is_whole &= gathered.is_whole;
+        analysis.intervals += gathered.recs.len() as u64;
+        let process = Process {
+            places: places(process, &gathered, &known),
+            clock: process.clock,
+            gathered: &gathered,
+            summary,
+        };
+        process.add_to(&mut regions);
+    }
+    analysis.regions = regions.into_values().map(|s| s.region).collect();
+    analysis
+}
+
+/// By record's site its position in the summary's sites.
+fn places(
+    process: &StreamingProcess<'_, '_>,
+    gathered: &Gathered,
+    known: &HashMap<(&str, &str), u32>,
+) -> HashMap<u32, u32> {
+    let mut places = HashMap::new();
+    for rec in &gathered.recs {
+        if places.contains_key(&rec.site) {
+            continue;
+        }
+        let key = process.sites.key(rec.site);
+        let place = key.and_then(|(module, name)| known.get(&(module, name.as_str())).copied());
+        places.insert(rec.site, place.unwrap_or(NONE));
+    }
+    places.retain(|_, at| *at != NONE);
+    places
+}
+
+#[derive(Default)]
+struct Sums {
+    region: RegionAnalysis,
+}
+
+/// A process's records.
+struct Process<'g> {
+    gathered: &'g Gathered,
+    summary: &'g Summary,
+    places: HashMap<u32, u32>,
+    clock: Clock,
+}
+
+/// What is summed up of a region's place in ticks.
+#[derive(Default)]
+struct Ticks {
+    executions: u64,
+    wall: u64,
+    team: u64,
+    work: u64,
+    span: u64,
+    span_equal: u64,
+    predicted: Vec<u64>,
+    modelled: u64,
+    tasks: u64,
+    creating: u64,
+    each: u64,
+    is_nested: bool,
+    assumes_equal: bool,
+    bounds: Vec<LowerBound>,
+    held: BTreeMap<u32, u64>,
+    waits: Waits,
+    loops: Loops,
+}
+
+impl Process<'_> {
+    fn place(&self, site: u32) -> Option<u32> {
+        self.places.get(&site).copied()
+    }
+
+    /// What the place's text says of a loop's schedule.
+    fn schedule(&self, site: u32) -> Option<Schedule> {
+        let site = self.summary.sites.get(self.place(site)? as usize)?;
+        let detail = site.detail.as_deref()?;
+        detail.rsplit([' ', ';']).find_map(|word| {
+            let (kind, chunk) = word.split_once(',').unwrap_or((word, ""));
+            let chunk = chunk.parse::<u64>().ok();
+            Some(match (kind, chunk) {
+                ("static", None) => Schedule::Static,
+                ("static", Some(n)) => Schedule::StaticChunk(n),
+                ("dynamic", n) => Schedule::Dynamic(n.unwrap_or(1)),
+                ("guided", n) => Schedule::Guided(n.unwrap_or(1)),
+                _ => return None,
+            })
+        })
+    }
+
+    fn add_to(&self, regions: &mut BTreeMap<Option<u32>, Sums>) {
+        let gathered = self.gathered;
+        let paths = Paths::new(gathered);
+        // Intervals by outermost region, in their order.
+        let mut of_region: Vec<(u32, u32)> = (0..)
+            .zip(&gathered.recs)
+            .map(|(at, rec)| (gathered.region_of(rec), at))
+            .filter(|(region, _)| *region != NONE)
+            .collect();
+        of_region.sort_by_key(|&(region, _)| region);
+        let mut by_site: BTreeMap<u32, Ticks> = BTreeMap::new();
+        let mut recs: Vec<u32> = vec![];
+        for these in of_region.chunk_by(|a, b| a.0 == b.0) {
+            recs.clear();
+            recs.extend(these.iter().map(|t| t.1));
+            let node = these[0].0;
+            let fork = recs
+                .iter()
+                .copied()
+                .find(|&at| gathered.recs[at as usize].node == node);
+            let Some(fork) = fork.filter(|&f| gathered.recs[f as usize].construct.is_fork()) else {
+                continue; // its end was not read
+            };
+            let site = gathered.recs[fork as usize].site;
+            let ticks = by_site.entry(site).or_default();
+            self.execution(&recs, fork, &paths, ticks);
+        }
+        for (site, ticks) in by_site {
+            let place = self.place(site);
+            let sums = regions.entry(place).or_default();
+            self.finish(ticks, &paths.task_waits, place, &mut sums.region);
+        }
+    }
+
+    fn execution(&self, recs: &[u32], fork: u32, paths: &Paths<'_>, ticks: &mut Ticks) {
+        let gathered = self.gathered;
+        let of_fork = gathered.recs[fork as usize];
+        let team = of_fork.extent.max(1);
+        let (mut work, mut tasks, mut parts) = (0, 0, 0);
+        let mut creating: HashMap<u32, u64> = HashMap::new();
+        let mut own_code = 0;
+        let (mut first, mut last) = (of_fork.t1, of_fork.t0);
+        for &at in recs {
+            let rec = &gathered.recs[at as usize];
+            let is_work = rec.construct.charges_to() == Charge::Work;
+            if is_work {
+                work += rec.own;
+            }
+            let is_creation = matches!(rec.construct, Construct::TaskCreate | Construct::Taskloop);
+            if is_creation {
+                *creating.entry(rec.thread).or_default() += rec.own;
+            }
+            if (is_work || is_creation) && gathered.is_in_task(rec) {
+                tasks += rec.own;
+            }
+            if rec.construct.is_part() && rec.parent == of_fork.node {
+                parts += 1;
+                own_code = own_code.max(rec.own);
+                first = first.min(rec.t0);
+            }
+            if at != fork && !rec.construct.is_fork() {
+                last = last.max(rec.t1);
+            }
+            match rec.construct {
+                Construct::Critical if !gathered.is_in_task(rec) || rec.child == NONE => {
+                    *ticks.held.entry(rec.site).or_default() += rec.len().saturating_sub(rec.own);
+                }
+                Construct::Task => ticks.bound(LowerBound::TaskDependences),
+                Construct::Lock => ticks.bound(LowerBound::Locks),
+                Construct::Ordered => ticks.bound(LowerBound::Ordered),
+                Construct::Range if rec.extent > 1 => ticks.bound(LowerBound::WholeRanges),
+                c if c.is_fork() && at != fork => ticks.is_nested = true,
+                _ => {}
+            }
+        }
+        if paths.has_gaps {
+            ticks.bound(LowerBound::LeftOut);
+        }
+        let span = paths.of_region(of_fork.node);
+        let mut teams = TEAMS.to_vec();
+        teams.push(team.min(1 << 16) as u32);
+        let schedule = |site| self.schedule(site);
+        let loops = ticks
+            .loops
+            .add(gathered, recs, team.min(1 << 16) as u32, &teams, &schedule);
+        phases::add(gathered, recs, fork, &mut ticks.waits);
+        ticks.executions += 1;
+        ticks.wall += of_fork.len();
+        ticks.team = ticks.team.max(team);
+        ticks.work += work;
+        ticks.span += span.pure.min(work);
+        ticks.span_equal += span.equal.min(work);
+        ticks.tasks += tasks;
+        ticks.creating += creating.values().copied().max().unwrap_or(0);
+        ticks.each += own_code;
+        ticks.assumes_equal |= loops.assumes_equal;
+        ticks.is_nested |= parts != team || of_fork.construct == Construct::Teams;
+        // Forking and joining, which more threads don't make shorter.
+        let around = first.saturating_sub(of_fork.t0) + of_fork.t1.saturating_sub(last);
+        let span_of_tasks = span.burdened.saturating_sub(span.without_tasks);
+        let rest_of_tasks = tasks.saturating_sub(span_of_tasks);
+        ticks.predicted.resize(teams.len(), 0);
+        for ((slot, &threads), &slowest) in
+            ticks.predicted.iter_mut().zip(&teams).zip(&loops.slowest)
+        {
+            // Greedy schedules of tasks are never longer than that (Brent 1974, Graham 1969).
+            let of_tasks = rest_of_tasks / u64::from(threads.max(1));
+            let others = span.burdened + of_tasks;
+            *slot += around + (others + slowest).saturating_sub(loops.longest);
+        }
+        if let Some(modelled) = ticks.predicted.pop() {
+            ticks.modelled += modelled;
+        }
+    }
+
+    /// Adds a place's sums to those of other processes.
+    fn finish(
+        &self,
+        ticks: Ticks,
+        task_waits: &TaskWaits,
+        site: Option<u32>,
+        region: &mut RegionAnalysis,
+    ) {
+        let ns = |ticks: u64| self.clock.length(ticks);
+        let is_first = region.executions == 0;
+        region.site = site;
+        region.executions += ticks.executions;
+        region.wall_ns += ns(ticks.wall);
+        region.team = region.team.max(ticks.team);
+        region.work_ns += ns(ticks.work);
+        region.span_ns += ns(ticks.span);
+        region.span_equal_ns += ns(ticks.span_equal);
+        region.tasks_ns += ns(ticks.tasks);
+        region.creating_ns += ns(ticks.creating);
+        region.each_ns += ns(ticks.each);
+        region.modelled_ns += ns(ticks.modelled);
+        region.assumes_equal |= ticks.assumes_equal;
+        region.lower_bound.extend(ticks.bounds);
+        region.lower_bound.sort_unstable();
+        region.lower_bound.dedup();
+        let held = ticks.held.iter().max_by_key(|(_, t)| **t);
+        let held = held.and_then(|(site, t)| {
+            Some(Held {
+                site: self.place(*site)?,
+                ns: ns(*t),
+            })
+        });
+        let is_more = |h: &Held| region.held.is_none_or(|known| known.ns < h.ns);
+        if let Some(held) = held.filter(is_more) {
+            region.held = Some(held);
+        }
+        match (is_first, ticks.is_nested || region.predicted_ns.is_empty()) {
+            (true, _) if !ticks.is_nested => {
+                region.predicted_ns = ticks.predicted.iter().map(|&t| ns(t)).collect();
+            }
+            (false, false) => {
+                for (sum, &t) in region.predicted_ns.iter_mut().zip(&ticks.predicted) {
+                    *sum += ns(t);
+                }
+            }
+            _ => region.predicted_ns.clear(),
+        }
+        if let Some(held) = region.held {
+            // One thread at a time: no number of threads is faster.
+            region
+                .predicted_ns
+                .iter_mut()
+                .for_each(|t| *t = (*t).max(held.ns));
+            region.modelled_ns = region.modelled_ns.max(held.ns);
+        }
+        for ((barrier, waited_for), (t, times)) in ticks.waits {
+            let placed = Waiting {
+                barrier: barrier.and_then(|b| self.place(b)),
+                waited_for: self.placed(waited_for),
+                ns: ns(t),
+                times,
+            };
+            let same =
+                |w: &&mut Waiting| (w.barrier, w.waited_for) == (placed.barrier, placed.waited_for);
+            match region.waiting.iter_mut().find(same) {
+                Some(known) => {
+                    known.ns += placed.ns;
+                    known.times += placed.times;
+                }
+                None => region.waiting.push(placed),
+            }
+        }
+        region.waiting.sort_by_key(|w| std::cmp::Reverse(w.ns));
+        let mut waits: Vec<TaskWait> = task_waits
+            .iter()
+            .filter_map(|(&(site, tasks), &t)| {
+                Some(TaskWait {
+                    site: self.place(site)?,
+                    tasks: self.place(tasks)?,
+                    ns: ns(t),
+                })
+            })
+            .collect();
+        waits.sort_by_key(|w| (std::cmp::Reverse(w.ns), w.site, w.tasks));
+        region.task_waits = waits;
+        for (site, mut stat) in ticks.loops.finish() {
+            let Some(site) = self.place(site) else {
+                continue;
+            };
+            stat.site = site;
+            for t in [
+                &mut stat.units_ns,
+                &mut stat.slowest_ns,
+                &mut stat.longest_ns,
+                &mut stat.largest.ns,
+                &mut stat.largest.of_ns,
+            ] {
+                *t = ns(*t);
+            }
+            stat.fetch_ns = stat.fetch_ns.map(ns);
+            stat.candidates.iter_mut().for_each(|c| c.ns = ns(c.ns));
+            match region.loops.iter_mut().find(|l| l.site == site) {
+                Some(known) => known.absorb(stat),
+                None => region.loops.push(stat),
+            }
+        }
+        region.loops.sort_by_key(|l| std::cmp::Reverse(l.units_ns));
+    }
+
+    fn placed(&self, waited_for: WaitedFor) -> WaitedFor {
+        let place = |site: u32, of: fn(u32) -> WaitedFor| self.place(site).map(of);
+        match waited_for {
+            WaitedFor::Units(s) => place(s, WaitedFor::Units),
+            WaitedFor::Block(s) => place(s, WaitedFor::Block),
+            WaitedFor::Tasks(s) => place(s, WaitedFor::Tasks),
+            WaitedFor::Nested(s) => place(s, WaitedFor::Nested),
+            WaitedFor::Entering(s) => place(s, WaitedFor::Entering),
+            plain => Some(plain),
+        }
+        .unwrap_or(WaitedFor::Runtime)
+    }
+}
+
+impl Ticks {
+    fn bound(&mut self, because: LowerBound) {
+        if !self.bounds.contains(&because) {
+            self.bounds.push(because);
+        }
+    }
+}
+
+impl super::LoopAnalysis {
+    /// Takes over another process's.
+    fn absorb(&mut self, other: super::LoopAnalysis) {
+        self.executions += other.executions;
+        self.with_few_units += other.with_few_units;
+        self.units += other.units;
+        self.iterations += other.iterations;
+        self.units_ns += other.units_ns;
+        self.slowest_ns += other.slowest_ns;
+        self.longest_ns += other.longest_ns;
+        if other.largest.ns > self.largest.ns {
+            self.largest = other.largest;
+        }
+        for (all, more) in self.counts.iter_mut().zip(other.counts) {
+            *all = all.zip(more).map(|(a, b)| a + b);
+        }
+        // Other processes' loops may have had other chunks: their sums are no longer comparable.
+        let same = |c: &super::Candidate, d: &super::Candidate| c.schedule == d.schedule;
+        let is_same = self.candidates.len() == other.candidates.len()
+            && (self.candidates.iter().zip(&other.candidates)).all(|(c, d)| same(c, d));
+        match is_same {
+            true => {
+                for (c, d) in self.candidates.iter_mut().zip(&other.candidates) {
+                    c.ns += d.ns;
+                    c.assumes_equal |= d.assumes_equal;
+                }
+            }
+            false => self.candidates.clear(),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! What the analysis finds, as values. Times are in nanoseconds, sums over the executions that were looked at.
+
+use serde::{Deserialize, Serialize};
+
+/// See [`super`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// Intervals that were looked at.
+    pub intervals: u64,
+    /// Whether these are all of the run.
+    pub is_whole: bool,
+    /// The event that tells instructions, if the run counted one.
+    pub instructions: Option<String>,
+    /// The event that tells misses of a cache or branch predictor, if the run counted one.
+    pub misses: Option<String>,
+    /// Outermost parallel regions of which at least one execution is among them.
+    pub regions: Vec<RegionAnalysis>,
+}
+
+/// Why a span is a lower bound only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum LowerBound {
+    /// Tasks may depend on each other (`depend`): that is not on record.
+    TaskDependences,
+    /// Iterations wait for each other in `ordered` blocks.
+    Ordered,
+    /// Locks order what holds them.
+    Locks,
+    /// A range of iterations was taken for one unit, though its iterations may run in parallel.
+    WholeRanges,
+    /// Some units are not on record.
+    LeftOut,
+}
+
+/// An outermost parallel region.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RegionAnalysis {
+    /// Position in the summary's sites.
+    pub site: Option<u32>,
+    /// Executions that were looked at.
+    pub executions: u64,
+    /// Their time from fork to join.
+    pub wall_ns: u64,
+    /// Largest team.
+    pub team: u64,
+    /// T1.
+    pub work_ns: u64,
+    /// T∞, where each range of iterations on record is one unit.
+    pub span_ns: u64,
+    /// T∞, where all iterations of a range take equally long and may run in parallel.
+    pub span_equal_ns: u64,
+    /// Why the span may be longer.
+    pub lower_bound: Vec<LowerBound>,
+    /// Predicted time from fork to join with each of [`super::TEAMS`] threads; empty: can't be told (nested regions).
+    pub predicted_ns: Vec<u64>,
+    /// The same with the threads that it had: what the prediction's model makes of the execution itself.
+    pub modelled_ns: u64,
+    /// Whether a prediction assumes that iterations of one range take equally long.
+    pub assumes_equal: bool,
+    /// The construct that one thread at a time is in for the longest time.
+    pub held: Option<Held>,
+    /// Waiting at barriers and at the region's end, by what the last thread did meanwhile.
+    pub waiting: Vec<Waiting>,
+    /// Waiting for tasks, by the task that was created last.
+    pub task_waits: Vec<TaskWait>,
+    /// Work-sharing loops and sections, by place.
+    pub loops: Vec<LoopAnalysis>,
+    /// Time that tasks took, all threads together.
+    pub tasks_ns: u64,
+    /// Creating tasks, on the thread that spent the most on it in each execution.
+    pub creating_ns: u64,
+    /// Part of the work that each thread of the team does for itself, one thread's: no number of threads makes it shorter.
+    pub each_ns: u64,
+}
+
+/// One thread at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// Position in the summary's sites.
+    pub site: u32,
+    /// Time in which a thread was in it.
+    pub ns: u64,
+}
+
+/// What the last thread did while the others waited for it: what it had more of than the mean of all threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitedFor {
+    /// Iterations of the loop at this place, or sections.
+    Units(u32),
+    /// A block that one thread executes.
+    Block(u32),
+    /// Tasks; the place of most of them.
+    Tasks(u32),
+    /// Code of the region that every thread executes.
+    Code,
+    /// A region inside.
+    Nested(u32),
+    /// It had begun later.
+    Late,
+    /// It waited to enter the construct at this place.
+    Entering(u32),
+    /// The runtime library, or the thread was not running.
+    Runtime,
+}
+
+/// Waiting of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Position of the barrier in the summary's sites; `None`: the region's end.
+    pub barrier: Option<u32>,
+    /// For what.
+    pub waited_for: WaitedFor,
+    /// How long, all threads together.
+    pub ns: u64,
+    /// How often.
+    pub times: u64,
+}
+
+/// Waiting for tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskWait {
+    /// Position of the `taskwait` or `taskgroup` in the summary's sites.
+    pub site: u32,
+    /// Position of the tasks.
+    pub tasks: u32,
+    /// How long, all threads together.
+    pub ns: u64,
+}
+
+/// A loop, or sections.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoopAnalysis {
+    /// Position in the summary's sites.
+    pub site: u32,
+    /// Sections, not iterations.
+    pub is_sections: bool,
+    /// Executions by a team.
+    pub executions: u64,
+    /// Those with fewer units than threads.
+    pub with_few_units: u64,
+    /// Units: ranges, or sections.
+    pub units: u64,
+    /// Iterations, all executions together.
+    pub iterations: u64,
+    /// Time of all units.
+    pub units_ns: u64,
+    /// Time of the thread with the most, summed up over executions.
+    pub slowest_ns: u64,
+    /// The longest unit's time, summed up over executions.
+    pub longest_ns: u64,
+    /// The longest unit of all.
+    pub largest: Largest,
+    /// Counts of the units: instructions and misses, where they are known of all.
+    pub counts: [Option<u64>; 2],
+    /// What fetching a range costs, where it is on record.
+    pub fetch_ns: Option<u64>,
+    /// The sums of the slowest thread's time under other schedules, with the same threads.
+    pub candidates: Vec<Candidate>,
+}
+
+/// A unit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Largest {
+    /// First iteration (logical, from 0), or the section's number.
+    pub first: i64,
+    /// Iterations.
+    pub iterations: u64,
+    /// Its time.
+    pub ns: u64,
+    /// Time of all units of that execution.
+    pub of_ns: u64,
+    /// Units of that execution.
+    pub of_units: u64,
+    /// Its instructions and misses, where counted.
+    pub counts: [Option<u64>; 2],
+}
+
+/// Another schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// The schedule.
+    pub schedule: super::replay::Schedule,
+    /// Time of the slowest thread.
+    pub ns: u64,
+    /// Whether that takes iterations of one range to last equally long.
+    pub assumes_equal: bool,
+}

@@ -1,0 +1,118 @@
+//! Why a loop's threads, or those of sections, end at different times.
+
+use super::Found;
+use crate::from_summary::NS;
+use crate::model::{Better, Cause};
+use ompfuse_fuse::span::replay::Schedule;
+use ompfuse_fuse::span::{Analysis, LoopAnalysis};
+
+/// A unit that is so many times as long as the others, for each iteration, is an uneven one.
+const UNEVEN: f64 = 3.0;
+/// One that is so much of the slowest thread's time makes it the slowest.
+const MOST: f64 = 0.5;
+/// A schedule that is not better than that is no better.
+const BETTER: f64 = 0.95;
+/// Among schedules as good as that, the simplest is told.
+const AS_GOOD: f64 = 1.03;
+
+/// Of a loop or sections in a team of so many threads.
+pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cause {
+    let at = found.id(stat.site);
+    let executions = stat.executions.max(1) as f64;
+    if 2 * stat.with_few_units > stat.executions {
+        return Cause::FewUnits {
+            at,
+            is_sections: stat.is_sections,
+            units: stat.units as f64 / executions,
+            iterations: stat.iterations as f64 / executions,
+            threads,
+        };
+    }
+    let analysis = found.summary.analysis.as_ref();
+    // With a range for each thread the longest range is the thread's share.
+    let has_one_each = stat.units <= threads * stat.executions;
+    let uneven = analysis.map(|a| uneven(a, stat, at));
+    if let Some(Cause::UnevenUnits { times_mean, .. }) = &uneven
+        && *times_mean >= UNEVEN
+        && (!has_one_each || stat.is_sections)
+        && stat.longest_ns as f64 >= MOST * stat.slowest_ns as f64
+        && let Some(uneven) = uneven
+    {
+        return uneven;
+    }
+    let mean = stat.units_ns as f64 / threads.max(1) as f64;
+    Cause::UnevenDistribution {
+        at,
+        schedule: schedule_of(found, stat.site),
+        slowest_times_mean: stat.slowest_ns as f64 / mean.max(1.0),
+        better: better(stat),
+    }
+}
+
+fn uneven(analysis: &Analysis, stat: &LoopAnalysis, at: u32) -> Cause {
+    let largest = stat.largest;
+    let each = |all: f64, of_all: f64, one: f64, of_one: f64| {
+        let others = (all - one).max(0.0) / (of_all - of_one).max(1.0);
+        one / of_one.max(1.0) / others.max(f64::MIN_POSITIVE)
+    };
+    let of_one = largest.iterations as f64;
+    let all_iterations = match stat.is_sections {
+        true => stat.units as f64,
+        false => stat.iterations as f64,
+    };
+    // Others: all units of the place but for the longest of each execution.
+    let of_longest = of_one * stat.executions as f64;
+    let times = {
+        let others = (stat.units_ns.saturating_sub(stat.longest_ns)) as f64;
+        let others = others / (all_iterations - of_longest).max(1.0);
+        largest.ns as f64 / of_one.max(1.0) / others.max(f64::MIN_POSITIVE)
+    };
+    let counted = |which: usize| {
+        let (all, one) = (stat.counts[which]?, largest.counts[which]?);
+        (all > one).then(|| each(all as f64, all_iterations, one as f64, of_one))
+    };
+    Cause::UnevenUnits {
+        at,
+        is_sections: stat.is_sections,
+        first: largest.first,
+        iterations: largest.iterations,
+        unit_s: largest.ns as f64 * NS,
+        times_mean: times,
+        instructions_times_mean: counted(0),
+        misses_times_mean: counted(1),
+        misses_event: counted(1).and(analysis.misses.clone()),
+    }
+}
+
+/// The best schedule of those replayed, if it is better than the recorded one.
+fn better(stat: &LoopAnalysis) -> Option<Better> {
+    if stat.is_sections || stat.slowest_ns == 0 {
+        return None;
+    }
+    let best = stat.candidates.iter().map(|c| c.ns).min()?;
+    let good = (stat.candidates.iter())
+        .filter(|c| c.ns as f64 <= best as f64 * AS_GOOD)
+        .max_by_key(|c| simplicity(c.schedule))?;
+    let of_now = good.ns as f64 / stat.slowest_ns as f64;
+    (of_now <= BETTER).then_some(Better {
+        schedule: good.schedule,
+        of_now,
+        assumes_equal: good.assumes_equal,
+    })
+}
+
+/// Dynamic schedules adapt where iterations change; of those the one with the largest chunks costs least.
+fn simplicity(schedule: Schedule) -> (u8, u64) {
+    match schedule {
+        Schedule::Dynamic(chunk) => (3, chunk),
+        Schedule::Guided(_) => (2, 0),
+        Schedule::StaticChunk(chunk) => (1, chunk),
+        Schedule::Static => (0, 0),
+    }
+}
+
+/// What is known of a place's schedule, as `static` or `dynamic,8`.
+fn schedule_of(found: &Found<'_>, site: u32) -> Option<String> {
+    let detail = found.summary.sites.get(site as usize)?.detail.as_deref()?;
+    crate::compare::gather::rows::schedule(detail)
+}

@@ -1,0 +1,74 @@
+//! The first lines: why the program doesn't scale.
+
+use super::{Paint, TextOptions};
+use crate::model::{Loss, LossKind, Report};
+use crate::view::table::wrap;
+use crate::words::{self, units::percent, units::seconds};
+
+/// Losses that are told.
+const MOST: usize = 3;
+/// Smaller ones are none worth telling.
+const LEAST: f64 = 0.02;
+
+/// The largest losses with their causes; `None`: the run's time isn't known.
+pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
+    let paint = Paint { on: options.colour };
+    let available_s = report.available_s.filter(|&s| s > 0.0)?;
+    let threads = report.overheads.iter().map(|o| o.team).max()?;
+    let told: Vec<&Loss> = (report.losses.iter())
+        .filter(|l| l.share >= LEAST)
+        .take(MOST)
+        .collect();
+    let team = match threads {
+        1 => "1 thread's".to_owned(),
+        n => format!("{n} threads'"),
+    };
+    let mut text = String::new();
+    if told.is_empty() {
+        let line = format!("No loss of 2% or more of {team} {}", seconds(available_s));
+        text += &wrap(&line, options.width, "  ");
+    } else {
+        let is_lost = |l: &&Loss| l.loss != LossKind::Starvation;
+        let lost: f64 = report
+            .losses
+            .iter()
+            .filter(is_lost)
+            .map(|l| l.seconds)
+            .sum();
+        let title = format!(
+            "{} of {team} time is lost ({} of {})",
+            percent((lost / available_s).min(1.0)),
+            seconds(lost),
+            seconds(available_s)
+        );
+        text += &paint.bold(&title);
+        text.push('\n');
+    }
+    for (number, loss) in told.iter().enumerate() {
+        text += &one(report, loss, number + 1, options);
+    }
+    let scaling = report.scaling.as_ref();
+    if let Some(line) = scaling.and_then(|s| words::prediction(report, s)) {
+        text += &wrap(&line, options.width, "  ");
+    }
+    Some(text)
+}
+
+fn one(report: &Report, loss: &Loss, number: usize, options: TextOptions) -> String {
+    let place = words::loss_place(report, loss);
+    let place = place.map_or(String::new(), |p| format!(" in {p}"));
+    let remedy = words::remedy(loss).map_or(String::new(), |r| format!("; try: {r}"));
+    let starved = match loss.loss {
+        LossKind::Starvation => String::new(),
+        _ => loss.starved.map_or(String::new(), |share| {
+            format!(" (threads had no processor for {} of it)", percent(share))
+        }),
+    };
+    let line = format!(
+        "{number}. {} ({}){place}: {}{starved}{remedy}",
+        percent(loss.share),
+        seconds(loss.seconds),
+        words::cause(report, loss),
+    );
+    wrap(&line, options.width, "   ")
+}

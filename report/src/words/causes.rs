@@ -1,0 +1,358 @@
+//! Losses, their causes and what usually helps, in words.
+
+use super::units::{count, seconds};
+use super::{kind, location};
+use crate::model::{Better, Cause, Loss, LossKind, Predicted, Report, Scaling};
+use ompfuse_fuse::span::LowerBound;
+use ompfuse_fuse::span::replay::Schedule;
+
+/// Why a loss is there: what, where, how much.
+pub fn cause(report: &Report, loss: &Loss) -> String {
+    let at = |id: &u32| named(report, *id);
+    let plain = |id: &u32| place(report, *id);
+    match &loss.cause {
+        Cause::SerialPart { wall_s, of_work } => {
+            let limit = of_work.filter(|&s| s > 0.0).map(|share| {
+                format!(
+                    ": at most {} times as fast with any number of threads",
+                    times(1.0 / share)
+                )
+            });
+            format!(
+                "one thread works outside of parallel regions for {}{}",
+                seconds(*wall_s),
+                limit.unwrap_or_default()
+            )
+        }
+        Cause::UnevenUnits {
+            at: id,
+            is_sections,
+            first,
+            iterations,
+            times_mean,
+            instructions_times_mean,
+            misses_times_mean,
+            misses_event,
+            ..
+        } => {
+            let what = match (is_sections, iterations) {
+                (true, _) => format!("section {first}"),
+                (false, 0 | 1) => format!("iteration {first}"),
+                (false, n) => format!("iterations {first}..{}", first + *n as i64 - 1),
+            };
+            let counts = match (instructions_times_mean, misses_times_mean, misses_event) {
+                // What takes longer with as many more instructions has more to do.
+                (Some(i), _, _) if *i >= 0.5 * times_mean => {
+                    format!(", with {} times the instructions", times(*i))
+                }
+                (Some(i), Some(m), Some(event)) if *m >= 2.0 * i => format!(
+                    ", with {} times the instructions and {} times the {event}",
+                    times(*i),
+                    times(*m)
+                ),
+                (Some(i), _, _) => format!(", with only {} times the instructions", times(*i)),
+                _ => String::new(),
+            };
+            let each = if *iterations > 1 { " each" } else { "" };
+            format!(
+                "{what} of the {} take{} {} times the others' mean{each}{counts}",
+                at(id),
+                if *iterations > 1 { "" } else { "s" },
+                times(*times_mean)
+            )
+        }
+        Cause::UnevenDistribution {
+            at: id,
+            schedule,
+            slowest_times_mean,
+            ..
+        } => {
+            let by = schedule.as_ref().map(|s| format!(" (schedule {s})"));
+            format!(
+                "the {}{} gives the slowest thread {} times the mean work",
+                at(id),
+                by.unwrap_or_default(),
+                times(*slowest_times_mean)
+            )
+        }
+        Cause::FewUnits {
+            at: id,
+            is_sections,
+            units,
+            threads,
+            ..
+        } => format!(
+            "the {} has {} {} for {threads} threads",
+            at(id),
+            times(*units),
+            if *is_sections { "sections" } else { "ranges" }
+        ),
+        Cause::OneThread { at: id } => {
+            format!("one thread executes the {} while the others wait", at(id))
+        }
+        Cause::FewTasks {
+            at: id,
+            parallelism,
+        } => format!(
+            "the tasks at {} keep {} threads busy at most (work / span)",
+            plain(id),
+            times(*parallelism)
+        ),
+        Cause::SlowCreation { at: id, share } => format!(
+            "one thread creates the tasks at {} for {} of the time, and the others wait for more",
+            plain(id),
+            percent(*share)
+        ),
+        Cause::UnevenTasks {
+            at: id,
+            parallelism,
+        } => format!(
+            "the tasks at {} end at different times, though {} threads could be busy",
+            plain(id),
+            times(*parallelism)
+        ),
+        Cause::UnevenCode => "code that every thread executes takes longer on some".to_owned(),
+        Cause::Late => "threads wait for one that began later".to_owned(),
+        Cause::Nested { at: id } => {
+            format!("threads wait for the nested {}", at(id))
+        }
+        Cause::Held {
+            at: id,
+            of_wall,
+            entries,
+            ..
+        } => {
+            let held = of_wall.map_or_else(
+                || format!(" ({} entries)", count(*entries)),
+                |share| {
+                    format!(
+                        ", which is held for {} of the region's time",
+                        percent(share.min(1.0))
+                    )
+                },
+            );
+            format!("threads wait for the {}{held}", at(id))
+        }
+        Cause::WaitsForTasks { at: id, task_s } => format!(
+            "threads wait for tasks at {}, {} each",
+            plain(id),
+            seconds(*task_s)
+        ),
+        Cause::CostlyTasks {
+            at: id,
+            create_s,
+            task_s,
+            count: tasks,
+        } => format!(
+            "creating a task takes {}, and it works for {} ({} at {})",
+            seconds(*create_s),
+            seconds(*task_s),
+            count(*tasks),
+            plain(id)
+        ),
+        Cause::CostlyRanges {
+            at: id,
+            fetch_s,
+            range_s,
+            ..
+        } => format!(
+            "fetching a range of the {} takes {}, and it lasts {}",
+            at(id),
+            seconds(*fetch_s),
+            seconds(*range_s)
+        ),
+        Cause::ShortRegions {
+            executions,
+            wall_s,
+            cost_s,
+        } => {
+            let how_often = match executions {
+                1 => "starting and ending its threads takes".to_owned(),
+                n => format!("it is started {} times:", count(*n)),
+            };
+            format!(
+                "{how_often} {} a thread, of {}",
+                seconds(*cost_s),
+                seconds(*wall_s)
+            )
+        }
+        Cause::NoProcessor {
+            threads,
+            processors,
+        } => match processors {
+            Some(n) if (*threads as f64) > *n => {
+                format!("{threads} threads share {n} processors")
+            }
+            _ => format!(
+                "{threads} threads were not always running: others had the processors, or they waited for files"
+            ),
+        },
+        Cause::Unknown => match loss.loss {
+            LossKind::TaskWait => "threads wait for tasks; the records don't tell which".to_owned(),
+            LossKind::Waiting => {
+                "threads wait at barriers; the records don't tell for what".to_owned()
+            }
+            _ => "the records don't tell why".to_owned(),
+        },
+    }
+}
+
+/// What usually helps; `None`: nothing in general.
+pub fn remedy(loss: &Loss) -> Option<String> {
+    Some(match &loss.cause {
+        Cause::SerialPart { .. } => {
+            "parallelise that code, or give the regions more work".to_owned()
+        }
+        Cause::UnevenUnits {
+            is_sections: true, ..
+        } => "divide that section".to_owned(),
+        Cause::UnevenUnits { .. } => "divide that work, or let it begin first".to_owned(),
+        Cause::UnevenDistribution {
+            better: Some(better),
+            ..
+        } => better_schedule(better),
+        Cause::UnevenDistribution { .. } => {
+            "no schedule of these ranges is better: make the work of iterations more even"
+                .to_owned()
+        }
+        Cause::FewUnits {
+            is_sections: true, ..
+        } => "use tasks or a loop, which go by the number of threads".to_owned(),
+        Cause::FewUnits {
+            iterations,
+            threads,
+            ..
+        } if *iterations >= 2.0 * *threads as f64 => "use smaller chunks".to_owned(),
+        Cause::FewUnits { .. } => {
+            "parallelise a loop with more iterations, or collapse two".to_owned()
+        }
+        Cause::OneThread { .. } => "make tasks or a loop of it, or give the others work".to_owned(),
+        Cause::FewTasks { .. } => "divide the tasks, or create them earlier".to_owned(),
+        Cause::SlowCreation { .. } => {
+            "create larger tasks, or create them on several threads".to_owned()
+        }
+        Cause::UnevenTasks { .. } => "begin with the largest tasks, or divide them".to_owned(),
+        Cause::UnevenCode => "divide it by a work-sharing construct".to_owned(),
+        Cause::Late => {
+            "have fewer, longer regions, or keep threads awake (OMP_WAIT_POLICY=active)".to_owned()
+        }
+        Cause::Held { .. } => {
+            "hold it shorter, or use a reduction, atomics or several locks".to_owned()
+        }
+        Cause::WaitsForTasks { .. } => {
+            "give the waiting thread work, or divide the tasks".to_owned()
+        }
+        Cause::CostlyTasks {
+            create_s, task_s, ..
+        } if *task_s < 10.0 * create_s => {
+            "create larger tasks: stop at a size (cut-off), or use taskloop grainsize".to_owned()
+        }
+        Cause::CostlyTasks { .. } => return None,
+        Cause::CostlyRanges { .. } => "use larger chunks".to_owned(),
+        Cause::ShortRegions { executions, .. } if *executions > 1 => {
+            "join regions, or leave small ones serial (if clause)".to_owned()
+        }
+        Cause::ShortRegions { .. } => return None,
+        Cause::NoProcessor {
+            threads,
+            processors: Some(n),
+        } if *threads as f64 > *n => format!("set OMP_NUM_THREADS={}", (n.floor() as u64).max(1)),
+        Cause::NoProcessor { .. } => "give the program processors of its own".to_owned(),
+        Cause::Nested { .. } | Cause::Unknown => return None,
+    })
+}
+
+fn better_schedule(better: &Better) -> String {
+    let assumed = match better.assumes_equal {
+        true => ", if iterations of a range are equal",
+        false => "",
+    };
+    format!(
+        "{} would take {} of this time{assumed}",
+        schedule(better.schedule),
+        percent(better.of_now)
+    )
+}
+
+/// A schedule as the source writes it.
+pub fn schedule(schedule: Schedule) -> String {
+    match schedule {
+        Schedule::Static => "static".to_owned(),
+        Schedule::StaticChunk(n) => format!("static,{n}"),
+        Schedule::Dynamic(n) => format!("dynamic,{n}"),
+        Schedule::Guided(n) => format!("guided,{n}"),
+    }
+}
+
+/// What is predicted for other numbers of threads, in a sentence; `None`: nothing.
+pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
+    let more = |p: &&Predicted| u64::from(p.threads) > scaling.threads;
+    let predicted = scaling.predicted.iter().filter(more);
+    let next = predicted.clone().find(|p| p.threads >= 4)?;
+    let what = match next.limited_by {
+        Some(id) => place(report, id),
+        None => "the serial part".to_owned(),
+    };
+    let now = (scaling.predicted.iter()).find(|p| u64::from(p.threads) == scaling.threads);
+    let now = now
+        .filter(|p| p.threads > 1)
+        .map(|p| format!(" ({} with {})", times(p.speedup), p.threads));
+    let error = scaling.model_error.map_or(String::new(), |e| {
+        format!(
+            "; at {} threads the model is off by {}",
+            scaling.threads,
+            percent((e - 1.0).abs())
+        )
+    });
+    Some(format!(
+        "With {} threads it would be about {} times as fast as with 1{}, limited by {what}{error}",
+        next.threads,
+        times(next.speedup),
+        now.unwrap_or_default(),
+    ))
+}
+
+/// Why a span is a lower bound.
+pub fn lower_bound(because: LowerBound) -> &'static str {
+    match because {
+        LowerBound::TaskDependences => {
+            "tasks may depend on each other (depend), which is not on record"
+        }
+        LowerBound::Ordered => "ordered blocks wait for each other",
+        LowerBound::Locks => "locks put what holds them in an order",
+        LowerBound::WholeRanges => "ranges of several iterations count as one unit each",
+        LowerBound::LeftOut => "some units are not on record",
+    }
+}
+
+/// The parallel region or other place that a loss is at.
+pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
+    loss.region.map(|id| place(report, id))
+}
+
+fn place(report: &Report, id: u32) -> String {
+    let region = report.regions.iter().find(|r| r.id == id);
+    region.map_or_else(|| format!("#{id}"), location)
+}
+
+fn named(report: &Report, id: u32) -> String {
+    let region = report.regions.iter().find(|r| r.id == id);
+    let of = |r| format!("{} at {}", kind(r), location(r));
+    region.map_or_else(|| format!("#{id}"), of)
+}
+
+/// A factor: two digits are enough.
+pub(crate) fn times(factor: f64) -> String {
+    match factor {
+        f if f >= 9.95 => format!("{f:.0}"),
+        f if (f - f.round()).abs() < 0.05 => format!("{f:.0}"),
+        f => format!("{f:.1}"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    match share * 100.0 {
+        p if p >= 9.95 => format!("{p:.0}%"),
+        p => format!("{p:.1}%"),
+    }
+}
