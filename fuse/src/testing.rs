@@ -121,6 +121,13 @@ impl FakeThread {
         }
     }
 
+    /// Time passes that is not the innermost interval's but that of the one around: what a critical section holds.
+    pub fn hold(&mut self, ticks: u64) {
+        let top = self.stack.pop().expect("an open interval");
+        self.work(ticks);
+        self.stack.push(top);
+    }
+
     /// Work during which the counters don't run.
     pub fn work_uncounted(&mut self, ticks: u64) {
         self.work(ticks);

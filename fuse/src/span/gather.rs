@@ -28,8 +28,6 @@ pub(super) struct Rec {
     pub(super) child: u32,
     /// The next one beside it inside of the same one, or [`NONE`].
     pub(super) next: u32,
-    /// It is inside another one of its thread.
-    pub(super) is_inside: bool,
 }
 
 impl Rec {
@@ -142,7 +140,6 @@ pub(super) fn gather(
             counts,
             child,
             next: NONE,
-            is_inside: false,
         });
     }
     pending.drain(..).for_each(|n| new(&n, &mut gathered));
@@ -166,10 +163,11 @@ fn adopt(recs: &mut [Rec], open: &mut Vec<u32>, t0: u64) -> u32 {
     let mut first = NONE;
     while let Some(&last) = open.last() {
         let rec = &mut recs[last as usize];
-        if rec.t0 < t0 {
+        // What took no time and ended just then came before it.
+        if rec.t0 < t0 || rec.t1 <= t0 {
             break;
         }
-        (rec.next, rec.is_inside) = (first, true);
+        rec.next = first;
         first = last;
         open.pop();
     }

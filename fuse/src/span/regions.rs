@@ -194,7 +194,7 @@ impl Process<'_> {
                 last = last.max(rec.t1);
             }
             match rec.construct {
-                Construct::Critical if !gathered.is_in_task(rec) || rec.child == NONE => {
+                Construct::Critical => {
                     *ticks.held.entry(rec.site).or_default() += rec.len().saturating_sub(rec.own);
                 }
                 Construct::Task => ticks.bound(LowerBound::TaskDependences),

@@ -6,6 +6,9 @@ use crate::model::{Better, Cause, Loss, LossKind, Predicted, Report, Scaling};
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 
+/// A program that more threads make less fast than so many times is told apart.
+const NO_HELP: f64 = 1.2;
+
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
     let at = |id: &u32| named(report, *id);
@@ -304,6 +307,13 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
             percent((e - 1.0).abs())
         )
     });
+    let most = predicted.map(|p| p.speedup).fold(0.0, f64::max);
+    if most < NO_HELP {
+        return Some(format!(
+            "More threads would not make it faster than {} times one thread: {what} limits it{error}",
+            times(most)
+        ));
+    }
     Some(format!(
         "With {} threads it would be about {} times as fast as with 1{}, limited by {what}{error}",
         next.threads,
@@ -345,7 +355,8 @@ fn named(report: &Report, id: u32) -> String {
 pub(crate) fn times(factor: f64) -> String {
     match factor {
         f if f >= 9.95 => format!("{f:.0}"),
-        f if (f - f.round()).abs() < 0.05 => format!("{f:.0}"),
+        f if f < 1.1 => format!("{f:.2}"),
+        f if f == f.round() => format!("{f:.0}"),
         f => format!("{f:.1}"),
     }
 }

@@ -51,9 +51,9 @@ pub(super) fn scaling(report: &Report, options: TextOptions) -> Option<String> {
         Column::left("parallel region").keeps_end(14),
         Column::right("work"),
         Column::right("span"),
-        Column::right("par.").leaves(5),
+        Column::right("par.").leaves(1),
     ];
-    let ranks = [4, 3, 2, 1, 1];
+    let ranks = [3, 4, 2, 1, 5];
     columns.extend(
         names
             .iter()

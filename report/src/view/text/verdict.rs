@@ -41,11 +41,12 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
             seconds(lost),
             seconds(available_s)
         );
-        text += &paint.bold(&title);
+        text += &paint.bold(wrap(&title, options.width, "  ").trim_end());
         text.push('\n');
     }
+    let is_said = told.iter().any(|l| l.loss == LossKind::Starvation);
     for (number, loss) in told.iter().enumerate() {
-        text += &one(report, loss, number + 1, options);
+        text += &one(report, loss, number + 1, is_said, options);
     }
     let scaling = report.scaling.as_ref();
     if let Some(line) = scaling.and_then(|s| words::prediction(report, s)) {
@@ -54,14 +55,18 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
     Some(text)
 }
 
-fn one(report: &Report, loss: &Loss, number: usize, options: TextOptions) -> String {
+/// `is_said`: that threads had no processors.
+fn one(report: &Report, loss: &Loss, number: usize, is_said: bool, options: TextOptions) -> String {
     let place = words::loss_place(report, loss);
     let place = place.map_or(String::new(), |p| format!(" in {p}"));
     let remedy = words::remedy(loss).map_or(String::new(), |r| format!("; try: {r}"));
-    let starved = match loss.loss {
-        LossKind::Starvation => String::new(),
-        _ => loss.starved.map_or(String::new(), |share| {
-            format!(" (threads had no processor for {} of it)", percent(share))
+    let starved = match is_said {
+        true => String::new(),
+        false => loss.starved.map_or(String::new(), |share| {
+            format!(
+                " (its threads had no processor for {} of their work)",
+                percent(share)
+            )
         }),
     };
     let line = format!(
