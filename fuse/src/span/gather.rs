@@ -10,7 +10,7 @@ use ompfuse_format::record::{Interval, NOT_COUNTED, Node, Record, Step};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rec {
     pub(super) construct: Construct,
-    pub(super) thread: u32,
+    pub(super) thread: u16,
     /// The site that stands for all of its region's.
     pub(super) site: u32,
     /// Its own node's position, or [`NONE`].
@@ -22,8 +22,6 @@ pub(super) struct Rec {
     pub(super) t0: u64,
     pub(super) t1: u64,
     pub(super) own: u64,
-    /// Instructions and misses; [`NOT_COUNTED`].
-    pub(super) counts: [u64; 2],
     /// The first interval inside it on its thread, or [`NONE`].
     pub(super) child: u32,
     /// The next one beside it inside of the same one, or [`NONE`].
@@ -57,6 +55,8 @@ pub(super) struct Place {
 pub(super) struct Gathered {
     pub(super) recs: Vec<Rec>,
     pub(super) nodes: Vec<Place>,
+    /// By interval, instructions and misses; empty if the run counted neither.
+    pub(super) counts: Vec<[Option<u64>; 2]>,
     /// Fetching ranges: the loop's node, own time and number.
     pub(super) fetches: Vec<(u32, u64, u64)>,
     /// Nothing was left unread.
@@ -121,14 +121,17 @@ pub(super) fn gather(
             new(&crate::run::survey::entry(&i), &mut gathered);
         }
         let site = process.sites.of(i.site).site;
-        let counts = counts(&i, process.counters(i.set), columns);
+        if columns.iter().any(Option::is_some) {
+            let counts = counts(&i, process.counters(i.set), columns);
+            gathered.counts.push(counts);
+        }
         let at = gathered.recs.len() as u32;
         let child = adopt(&mut gathered.recs, &mut open[thread], i.t0);
         open[thread].push(at);
         wanted.push([i.node, i.parent]);
         gathered.recs.push(Rec {
             construct: i.construct,
-            thread: thread as u32,
+            thread: thread as u16,
             site,
             node: NONE,
             parent: NONE,
@@ -137,7 +140,6 @@ pub(super) fn gather(
             t0: i.t0,
             t1: i.t1,
             own: i.own_ticks,
-            counts,
             child,
             next: NONE,
         });
@@ -178,12 +180,11 @@ fn counts(
     i: &Interval<'_>,
     counters: Option<&[Option<usize>]>,
     columns: [Option<usize>; 2],
-) -> [u64; 2] {
+) -> [Option<u64>; 2] {
     columns.map(|column| {
         let counter = column.and_then(|c| counters?.get(c).copied().flatten());
-        counter
-            .and_then(|c| i.counts.iter().nth(c))
-            .unwrap_or(NOT_COUNTED)
+        let count = counter.and_then(|c| i.counts.iter().nth(c));
+        count.filter(|&c| c != NOT_COUNTED)
     })
 }
 

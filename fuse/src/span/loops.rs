@@ -5,7 +5,6 @@ use super::replay::{Replayed, Schedule, Unit, Units, candidates};
 use super::result::{Candidate, Largest, LoopAnalysis};
 use crate::run::nodes::NONE;
 use ompfuse_format::Construct;
-use ompfuse_format::record::NOT_COUNTED;
 use std::collections::{BTreeMap, HashMap};
 
 /// Units that are replayed for a loop's place, at most.
@@ -28,8 +27,8 @@ struct Execution {
     is_dynamic: bool,
     units: Vec<Unit>,
     /// By thread.
-    loads: HashMap<u32, u64>,
-    largest: Option<Rec>,
+    loads: HashMap<u16, u64>,
+    largest: Option<(Rec, [Option<u64>; 2])>,
     counts: [Option<u64>; 2],
     fetched: Option<(u64, u64)>,
 }
@@ -75,7 +74,8 @@ impl Loops {
                 counts: [Some(0); 2],
                 ..Execution::default()
             });
-            execution.add(rec, is_sections);
+            let counts = gathered.counts.get(at as usize).copied();
+            execution.add(rec, counts.unwrap_or_default(), is_sections);
         }
         for &(node, own, fetches) in &gathered.fetches {
             if let Some(execution) = key_of.get(&node).and_then(|k| executions.get_mut(k)) {
@@ -128,7 +128,7 @@ impl Loops {
                 *all = all.zip(more).map(|(a, b)| a + b);
             }
         }
-        if let Some(rec) = execution.largest
+        if let Some((rec, counts)) = execution.largest
             && rec.len() > stat.largest.ns
         {
             stat.largest = Largest {
@@ -137,7 +137,7 @@ impl Loops {
                 ns: rec.len(),
                 of_ns: time,
                 of_units: count,
-                counts: rec.counts.map(|c| (c != NOT_COUNTED).then_some(c)),
+                counts,
             };
         }
         let own = match (execution.is_sections, execution.is_dynamic) {
@@ -208,7 +208,7 @@ impl Loops {
 }
 
 impl Execution {
-    fn add(&mut self, rec: &Rec, is_sections: bool) {
+    fn add(&mut self, rec: &Rec, counts: [Option<u64>; 2], is_sections: bool) {
         self.units.push(Unit {
             first: rec.index,
             len: match is_sections {
@@ -218,11 +218,11 @@ impl Execution {
             time: rec.len(),
         });
         *self.loads.entry(rec.thread).or_default() += rec.len();
-        if self.largest.is_none_or(|l| l.len() < rec.len()) {
-            self.largest = Some(*rec);
+        if self.largest.is_none_or(|(l, _)| l.len() < rec.len()) {
+            self.largest = Some((*rec, counts));
         }
-        for (sum, &count) in self.counts.iter_mut().zip(&rec.counts) {
-            *sum = sum.and_then(|s| (count != NOT_COUNTED).then(|| s + count));
+        for (sum, count) in self.counts.iter_mut().zip(counts) {
+            *sum = sum.zip(count).map(|(s, c)| s + c);
         }
     }
 }

@@ -379,7 +379,7 @@ struct Created {
     /// By parent and thread: what is next.
     next: HashMap<(u32, i64), usize>,
     /// By thread and region its number in the team.
-    members: HashMap<(u32, u32), i64>,
+    members: HashMap<(u32, u16), i64>,
     has_gaps: bool,
 }
 

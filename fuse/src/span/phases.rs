@@ -44,7 +44,7 @@ pub(super) fn add(gathered: &Gathered, recs: &[u32], fork: u32, waits: &mut Wait
     if last == 0 || threads.iter().any(|t| t.len() != last) {
         return; // cancelled, or one thread's part is missing
     }
-    let by_thread: HashMap<u32, usize> = parts
+    let by_thread: HashMap<u16, usize> = parts
         .iter()
         .enumerate()
         .map(|(at, &part)| (gathered.recs[part as usize].thread, at))

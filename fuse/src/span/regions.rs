@@ -16,6 +16,10 @@ use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
 use std::collections::{BTreeMap, HashMap};
 
+/// Records of a process that are so many bytes are read for seconds already: fewer of them are looked at.
+const LARGE: usize = 200 << 20;
+const IF_LARGE: usize = 5;
+
 /// See [`Analysis::of_files`].
 pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> Analysis {
     let mut streaming = Streaming::new(files);
@@ -38,6 +42,10 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
         .collect();
     let mut regions: BTreeMap<Option<u32>, Sums> = BTreeMap::new();
     for process in &mut streaming.processes {
+        let most = match process.bytes > LARGE {
+            true => most / IF_LARGE,
+            false => most,
+        };
         let left = most.saturating_sub(analysis.intervals as usize);
         let gathered = gather(process, columns, left);
         analysis.is_whole &= gathered.is_whole;
@@ -169,7 +177,7 @@ impl Process<'_> {
         let of_fork = gathered.recs[fork as usize];
         let team = of_fork.extent.max(1);
         let (mut work, mut tasks, mut parts) = (0, 0, 0);
-        let mut creating: HashMap<u32, u64> = HashMap::new();
+        let mut creating: HashMap<u16, u64> = HashMap::new();
         let mut own_code = 0;
         let (mut first, mut last) = (of_fork.t1, of_fork.t0);
         for &at in recs {

@@ -57,6 +57,7 @@ mod behaviour;
 mod by_default;
 mod by_time;
 mod cancel;
+mod causes;
 mod columns;
 mod combine;
 mod control;

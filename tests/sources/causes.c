@@ -1,0 +1,110 @@
+/* Programs that don't scale, each for one reason: what `causes CASE` does is what its report must tell. Units last by the clock,
+ * so that a machine with fewer processors than threads makes them no shorter. */
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+/* So many microseconds. */
+static void spin(long us) {
+    for (long begin = now(); now() - begin < us * 1000;)
+        ;
+}
+
+/* A binary tree of tasks. */
+static void tree(int levels) {
+    spin(300);
+    if (levels == 0)
+        return;
+    for (int child = 0; child < 2; child++) {
+#pragma omp task
+        tree(levels - 1);
+    }
+#pragma omp taskwait
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    long sum = 0;
+    if (!strcmp(what, "uneven")) {
+#pragma omp parallel for schedule(dynamic, 1)
+        for (int i = 0; i < 64; i++)
+            spin(i == 40 ? 20000 : 400);
+    } else if (!strcmp(what, "static")) {
+#pragma omp parallel for schedule(static)
+        for (int i = 0; i < 256; i++)
+            spin(8 * i);
+    } else if (!strcmp(what, "dynamic")) {
+#pragma omp parallel for schedule(dynamic, 4)
+        for (int i = 0; i < 256; i++)
+            spin(8 * i);
+    } else if (!strcmp(what, "few")) {
+#pragma omp parallel for schedule(dynamic, 1)
+        for (int i = 0; i < 3; i++)
+            spin(60000);
+    } else if (!strcmp(what, "sections")) {
+#pragma omp parallel sections
+        {
+#pragma omp section
+            spin(2000);
+#pragma omp section
+            spin(2000);
+#pragma omp section
+            spin(40000);
+#pragma omp section
+            spin(2000);
+        }
+    } else if (!strcmp(what, "critical")) {
+#pragma omp parallel for schedule(dynamic, 1)
+        for (int i = 0; i < 64; i++) {
+#pragma omp critical(door)
+            spin(1000);
+            sum++;
+        }
+    } else if (!strcmp(what, "single")) {
+#pragma omp parallel
+        {
+#pragma omp single
+            spin(40000);
+        }
+    } else if (!strcmp(what, "tiny")) {
+#pragma omp parallel
+#pragma omp single
+        for (int i = 0; i < 30000; i++) {
+#pragma omp task
+            sum++;
+        }
+    } else if (!strcmp(what, "serial")) {
+        spin(60000);
+#pragma omp parallel for schedule(static)
+        for (int i = 0; i < 64; i++)
+            spin(200);
+    } else if (!strcmp(what, "chain")) {
+#pragma omp parallel
+#pragma omp single
+        for (int i = 0; i < 32; i++) {
+#pragma omp task
+            spin(500);
+#pragma omp taskwait
+        }
+    } else if (!strcmp(what, "flat")) {
+#pragma omp parallel
+#pragma omp single
+        for (int i = 0; i < 64; i++) {
+#pragma omp task
+            spin(500);
+        }
+    } else if (!strcmp(what, "tree")) {
+#pragma omp parallel
+#pragma omp single
+        tree(5);
+    }
+    printf("%s\n", sum < 0 ? "never" : what);
+    return 0;
+}
