@@ -3,6 +3,7 @@
 
 mod collect;
 mod groups;
+pub mod growth;
 pub mod live;
 mod parallel;
 mod stream;

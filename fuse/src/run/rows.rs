@@ -15,7 +15,7 @@ use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record};
 use std::collections::HashMap;
 
 /// By a record's site: its position in the run's sites, and its component in labels.
-pub(super) type Places = HashMap<u32, Option<(u32, u64)>>;
+pub(crate) type Places = HashMap<u32, Option<(u32, u64)>>;
 
 /// The rows under construction.
 pub(super) struct Rows {

@@ -14,6 +14,7 @@ use super::survey::{Surveyed, usable};
 use super::{Health, Run, ThreadAccount};
 use ompfuse_format::record::{Interval, Record, RecordError, USER_MODULE, split_site};
 use ompfuse_format::run::RunModule;
+use ompfuse_format::site::SiteInfo;
 use std::collections::{BTreeMap, HashMap};
 
 /// A run that is about to be read.
@@ -65,6 +66,13 @@ pub(crate) struct Region {
 }
 
 impl Regions<'_> {
+    /// A record's site, with its module.
+    pub(crate) fn info(&self, site: u32) -> Option<(&RunModule, &SiteInfo)> {
+        let (module, index) = split_site(site);
+        let module = self.modules.get(&module)?;
+        Some((module, module.sites.get(index as usize)?))
+    }
+
     #[inline]
     pub(crate) fn of(&mut self, site: u32) -> Region {
         match self.last {

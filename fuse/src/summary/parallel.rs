@@ -1,6 +1,7 @@
 //! Parallel regions instance by instance: fork, implicit tasks, join (ompP's sub-regions; reference/ompp_report.md).
 
 use super::collect::length;
+use super::growth::{Around, AroundKind};
 use super::tree::{Paths, Step};
 use super::{ParallelStat, TeamColumns, WorkerWaits};
 use crate::run::{NONE, Run};
@@ -418,6 +419,63 @@ impl Part {
         let before = length(instance.fork.max(first), self.begin);
         let after = length(self.end, instance.join.min(last));
         before + after.saturating_sub(self.tail_ns)
+    }
+}
+
+impl Instance {
+    /// What its threads do around their parts, with the times that they do it in: the parts of a [`ParallelStat`]'s sums. `span`: a
+    /// thread's begin and end, if they are known.
+    pub(super) fn around(
+        &self,
+        span: impl Fn(ThreadKey) -> Option<(i64, i64)>,
+        mut tell: impl FnMut(Around),
+    ) {
+        let mut put = |kind, span: (i64, i64), ns| {
+            let site = self.site;
+            tell(Around {
+                site,
+                kind,
+                span,
+                ns,
+            });
+        };
+        for part in self.parts.iter().filter(|p| p.thread != self.master) {
+            let Some((first, last)) = span(part.thread) else {
+                continue;
+            };
+            let before = (self.fork.max(first), part.begin);
+            put(AroundKind::Workers, before, length(before.0, before.1));
+            let after = (part.end, self.join.min(last));
+            let ns = length(after.0, after.1).saturating_sub(part.tail_ns);
+            put(AroundKind::Workers, after, ns);
+        }
+        if self.members == 0 || self.members < self.team {
+            return;
+        }
+        let last = self.last.min(self.join);
+        let waited = |p: &Part| length(p.end, last).saturating_sub(p.tail_ns);
+        let is_idle = |p: &Part| {
+            let done = length(p.begin, p.end) + p.tail_ns;
+            done.saturating_mul(IDLE) <= waited(p)
+        };
+        let one_works = self.parts.iter().filter(|p| !is_idle(p)).count() == 1;
+        for part in &self.parts {
+            let kind = match one_works && is_idle(part) {
+                true => AroundKind::Limited,
+                false => AroundKind::Imbalance,
+            };
+            put(
+                AroundKind::Startup,
+                (self.fork, part.begin),
+                length(self.fork, part.begin),
+            );
+            put(kind, (part.end, last), waited(part));
+            put(
+                AroundKind::Shutdown,
+                (last, self.join),
+                length(last, self.join),
+            );
+        }
     }
 }
 

@@ -14,12 +14,15 @@ mod regions;
 use super::Summary;
 use super::collect::origins;
 use super::groups::{Groups, Key};
+use super::growth::{AroundGrowth, AroundKind, Grower, Growth, GrowthBy, GrowthError, OwnGrowth};
 use super::parallel::{Executions, in_order};
 use super::tree::{Paths, Step, Tree};
+use crate::run::rows::Places;
 use crate::run::streaming::Streaming;
 use crate::run::{InParts, NONE, RunFiles};
 use coverage::Coverage;
 use in_region::Whole;
+use ompfuse_format::Construct;
 use ompfuse_progress::Progress;
 use process::{Collected, Collector};
 use std::collections::BTreeMap;
@@ -32,22 +35,123 @@ impl Summary {
         files: &RunFiles<'_>,
         progress: Progress<'_>,
     ) -> Option<(Summary, InParts)> {
-        let mut streaming = Streaming::new(files);
-        let all: usize = streaming.processes.iter().map(|p| p.bytes).sum();
-        let columns = streaming.columns();
-        let mut collected: Vec<Collected> = vec![];
-        for process in &mut streaming.processes {
-            collected.push(Collector::collect(process, columns, all, progress)?);
-        }
+        let (streaming, mut collected) = collect(files, None, progress)?;
         let in_parts = collected
             .iter_mut()
             .map(|c| std::mem::take(&mut c.in_parts));
         let in_parts = InParts(in_parts.collect());
-        Some((put_together(name, streaming, collected), in_parts))
+        Some((put_together(name, streaming, collected).0, in_parts))
+    }
+
+    /// As [`Summary::streamed`], with sums over time.
+    ///
+    /// # Errors
+    /// [`GrowthError`] where there are none.
+    pub fn growing(
+        name: &str,
+        files: &RunFiles<'_>,
+        by: GrowthBy<'_>,
+        progress: Progress<'_>,
+    ) -> Result<(Summary, Growth), GrowthError> {
+        let collected = collect(files, Some(by), progress).ok_or(GrowthError::Disordered)?;
+        let (streaming, mut collected) = collected;
+        let mut growers: Vec<Option<Grower>> =
+            collected.iter_mut().map(|c| c.grower.take()).collect();
+        if let GrowthBy::Instances(_) = by {
+            let with_records = growers.iter().flatten().filter(|g| g.span().is_some());
+            if with_records.count() > 1 {
+                return Err(GrowthError::Processes);
+            }
+            let met = growers.iter().flatten().filter_map(Grower::instances);
+            if met.sum::<u64>() == 0 {
+                return Err(GrowthError::NoInstance);
+            }
+        }
+        // Twice: the first may become coarser by the last.
+        for _ in 0..2 {
+            let (first, others) = growers.split_first_mut().ok_or(GrowthError::Disordered)?;
+            for other in others.iter_mut().flatten() {
+                first.iter_mut().for_each(|first| first.align(other));
+            }
+        }
+        let (summary, placed) = put_together(name, streaming, collected);
+        Ok((summary, growth(&growers, &placed)))
     }
 }
 
-fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collected>) -> Summary {
+/// Reads all processes' records; `None`: they are in no order of time.
+fn collect<'f, 'a>(
+    files: &'f RunFiles<'a>,
+    by: Option<GrowthBy<'_>>,
+    progress: Progress<'_>,
+) -> Option<(Streaming<'f, 'a>, Vec<Collected>)> {
+    let mut streaming = Streaming::new(files);
+    let all: usize = streaming.processes.iter().map(|p| p.bytes).sum();
+    let columns = streaming.columns();
+    let mut collected: Vec<Collected> = vec![];
+    for process in &mut streaming.processes {
+        collected.push(Collector::collect(process, columns, all, by, progress)?);
+    }
+    Some((streaming, collected))
+}
+
+/// By process: where its records' sites are in the run's, and the position of its first thread.
+type Placed = Vec<(Places, u32)>;
+
+/// All processes' sums over time, whose intervals are equally long.
+fn growth(growers: &[Option<Grower>], placed: &Placed) -> Growth {
+    let known = || growers.iter().flatten();
+    let last = known().filter_map(|g| Some(g.span()?.1)).max().unwrap_or(0);
+    let widest = known()
+        .filter(|g| g.span().is_some())
+        .max_by_key(|g| g.folded);
+    let Some(widest) = widest else {
+        return Growth::default();
+    };
+    let mut own: BTreeMap<(Option<u32>, Construct, Option<u32>), Vec<u64>> = BTreeMap::new();
+    let mut around: BTreeMap<(Option<u32>, AroundKind), Vec<u64>> = BTreeMap::new();
+    let add = |to: &mut Vec<u64>, row: &[u64]| {
+        to.resize(to.len().max(row.len()), 0);
+        to.iter_mut().zip(row).for_each(|(to, ns)| *to += ns);
+    };
+    for (grower, (places, first)) in growers.iter().zip(placed) {
+        let place = |site: u32| places.get(&site).copied().flatten().map(|p| p.0);
+        for ((site, construct, thread), row) in grower.iter().flat_map(Grower::own) {
+            let account = thread.map(|t| first + t);
+            add(
+                own.entry((place(site), construct, account)).or_default(),
+                row,
+            );
+        }
+        for ((site, kind), row) in grower.iter().flat_map(Grower::arounds) {
+            add(around.entry((place(site), kind)).or_default(), row);
+        }
+    }
+    let own = own
+        .into_iter()
+        .map(|((site, construct, account), ns)| OwnGrowth {
+            site,
+            construct,
+            account,
+            ns,
+        });
+    let around = around
+        .into_iter()
+        .map(|((site, kind), ns)| AroundGrowth { site, kind, ns });
+    Growth {
+        edges: widest.edges(last),
+        each: widest.each(),
+        folded: widest.folded,
+        own: own.collect(),
+        around: around.collect(),
+    }
+}
+
+fn put_together(
+    name: &str,
+    streaming: Streaming<'_, '_>,
+    collected: Vec<Collected>,
+) -> (Summary, Placed) {
     let unlabelled = collected.iter().map(|c| c.unlabelled).sum();
     let (columns, made_of) = streaming.names();
     let width = streaming.columns();
@@ -70,6 +174,7 @@ fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collect
     let mut parallel: BTreeMap<u32, Executions> = BTreeMap::new();
     let mut tree = Tree::default();
     let mut first_thread = 0;
+    let mut firsts = vec![];
     let mut xus = 0;
     for (number, ((process, places), parted)) in
         (0u16..).zip(collected.into_iter().zip(&places).zip(parted))
@@ -95,6 +200,7 @@ fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collect
         }
         coverage.absorb(process.coverage);
         xus += process.xus;
+        firsts.push(first_thread);
         first_thread += run.threads.iter().filter(|t| t.process == number).count() as u32;
     }
     let mut summary = Summary::without_sums(name, &run);
@@ -106,7 +212,7 @@ fn put_together(name: &str, streaming: Streaming<'_, '_>, collected: Vec<Collect
     summary.paths = tree.into_stats();
     summary.parallel_ns = coverage.ns();
     summary.runs[0].xus = xus;
-    summary
+    (summary, places.into_iter().zip(firsts).collect())
 }
 
 /// Of a process's paths those among all of the run's. `place`: of a record's site, its position in the run's.

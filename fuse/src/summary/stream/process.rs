@@ -1,6 +1,7 @@
 //! One process's records become sums.
 
 use super::super::collect::{length, step};
+use super::super::growth::{Grower, GrowthBy};
 use super::super::parallel::Executions;
 use super::super::sums::{Numbers, is_first_part};
 use super::super::tree::Paths;
@@ -32,6 +33,8 @@ pub(super) struct Collected {
     pub(super) unlabelled: u64,
     /// Nodes of the units that have several parts.
     pub(super) in_parts: Vec<u64>,
+    /// Sums over time, if they are wanted.
+    pub(super) grower: Option<Grower>,
 }
 
 /// Bytes that are read before somebody is told.
@@ -51,6 +54,11 @@ pub(super) struct Collector<'p, 'f, 'a> {
     recent: Vec<[Option<Recent>; RECENT]>,
     units: Units,
     unlabelled: u64,
+    /// Sums over time, if they are wanted.
+    grower: Option<Grower>,
+    by: Option<GrowthBy<'p>>,
+    /// By record's site of a region: whether its executions end intervals.
+    ends: HashMap<u32, bool>,
 }
 
 /// Places of [`Collector::recent`].
@@ -100,17 +108,19 @@ struct Unit {
 }
 
 impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
-    /// Reads a process's records; `None`: they are in no order. `all`: bytes of all processes.
+    /// Reads a process's records; `None`: they are in no order. `all`: bytes of all processes. `by`: whether sums over time are wanted.
     pub(super) fn collect(
         process: &'p mut StreamingProcess<'f, 'a>,
         columns: usize,
         all: usize,
+        by: Option<GrowthBy<'_>>,
         progress: Progress<'_>,
     ) -> Option<Collected> {
         let mut in_parts = HashMap::new();
         loop {
             process.begin();
             let mut collector = Collector::new(process, columns, std::mem::take(&mut in_parts));
+            collector.grow(by);
             collector.read(all, progress);
             collector.settle();
             let found = std::mem::take(&mut collector.units.found);
@@ -150,7 +160,47 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
                 ..Units::default()
             },
             unlabelled: 0,
+            grower: None,
+            by: None,
+            ends: HashMap::new(),
             process,
+        }
+    }
+
+    /// Sums over time are wanted.
+    fn grow(&mut self, by: Option<GrowthBy<'p>>) {
+        self.by = by;
+        let threads = self.process.threads.len();
+        self.grower = by.map(|by| match by {
+            GrowthBy::Time(width) => Grower::new(Some(width), threads),
+            GrowthBy::Instances(_) => Grower::new(None, threads),
+        });
+        self.regions.around = self.grower.is_some().then(Vec::new);
+    }
+
+    /// Adds an interval to the sums over time.
+    fn add_over_time(&mut self, thread: usize, i: &Interval<'_>) {
+        let Some(grower) = &mut self.grower else {
+            return;
+        };
+        let site = self.process.sites.of(i.site).site;
+        let of_thread = (i.construct == Construct::Program).then_some(thread as u32);
+        let span = (self.clock.at(i.t0), self.clock.at(i.t1));
+        let own_ns = self.clock.length(i.own_ticks);
+        grower.interval(thread, (site, i.construct, of_thread), span, own_ns);
+        for around in self.regions.around.iter_mut().flat_map(|a| a.drain(..)) {
+            grower.around(around);
+        }
+        let Some(GrowthBy::Instances(wanted)) = self.by.filter(|_| i.construct.is_fork()) else {
+            return;
+        };
+        let sites = &self.process.sites;
+        let ends = self.ends.entry(site).or_insert_with(|| {
+            let info = sites.info(i.site);
+            info.is_some_and(|(module, info)| wanted(&module.binary.path, info))
+        });
+        if *ends {
+            grower.instance(span.1);
         }
     }
 
@@ -164,6 +214,9 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         let (mut since, mut left) = (0, self.process.bytes);
         while let Some((thread, interval)) = merge.next(|thread, record| self.note(thread, record))
         {
+            if self.grower.is_some() {
+                self.add_over_time(thread, &interval);
+            }
             self.take(thread, interval);
             since += 1;
             if since == OFTEN {
@@ -195,6 +248,10 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
     fn finish(mut self) -> Option<Collected> {
         let coverage = self.regions.finish();
         let is_whole = !self.regions.is_disordered && self.process.has_names();
+        if let Some(grower) = &mut self.grower {
+            let around = self.regions.around.take();
+            around.into_iter().flatten().for_each(|a| grower.around(a));
+        }
         is_whole.then_some(Collected {
             sums: self.regions.sums.into_list(),
             parallel: self.regions.stats,
@@ -203,6 +260,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             xus: self.units.count,
             unlabelled: self.unlabelled,
             in_parts: self.units.in_parts.into_keys().collect(),
+            grower: self.grower,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Executions of parallel regions while they go on: each becomes sums soon after its end, so that memory is what goes on at a time
 //! needs, however many there are.
 
+use super::super::growth::Around;
 use super::super::parallel::{Executions, Instance, Part, ThreadKey};
 use super::super::tree::Paths;
 use super::coverage::Coverage;
@@ -33,6 +34,8 @@ pub(super) struct Regions {
     spans: Vec<Option<(i64, i64)>>,
     /// Records came in an order that can't be.
     pub(super) is_disordered: bool,
+    /// What threads did around their parts, of executions that have become sums and were not looked at yet; `None`: nobody looks.
+    pub(super) around: Option<Vec<Around>>,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +102,7 @@ impl Regions {
             sums: AllSums::default(),
             spans,
             is_disordered: false,
+            around: None,
         }
     }
 
@@ -313,6 +317,11 @@ impl Regions {
     }
 
     fn add(&mut self, instance: &Instance) {
+        if let Some(around) = &mut self.around {
+            let spans = &self.spans;
+            let span = |(_, thread): ThreadKey| spans.get(thread as usize).copied().flatten();
+            instance.around(span, |part| around.push(part));
+        }
         let executions = self.stats.entry(instance.path).or_default();
         let spans = &self.spans;
         executions.add(instance, |(_, thread)| {
