@@ -3,6 +3,7 @@
 mod arranged;
 pub(crate) mod by_type;
 mod given;
+pub(crate) mod over_time;
 pub(crate) mod pieces;
 mod runs;
 pub(crate) mod same;

@@ -159,7 +159,7 @@ impl RecordingArgs {
 }
 
 /// A length of time in nanoseconds, from a number and a unit.
-fn nanoseconds(text: &str) -> Result<u64, String> {
+pub(crate) fn nanoseconds(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[number.len()..] {
         "ns" => Some(1.0),

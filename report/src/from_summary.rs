@@ -1,5 +1,6 @@
 //! From a summary to a [`Report`].
 
+mod growth;
 pub(crate) mod indexed;
 mod mutex;
 mod notes;
@@ -16,6 +17,8 @@ use crate::model::{
     EventState, Grain, ModuleInfo, REPORT_VERSION, Region, Report, RunInfo, Serial, ThreadCheck,
     Unmatched, UnmatchedXus,
 };
+pub use growth::growth;
+pub(crate) use growth::nothing as growth_nothing;
 use indexed::Indexed;
 pub(crate) use mutex::of_region as mutex_of;
 use ompfuse_format::Construct;

@@ -11,12 +11,13 @@ pub mod compare;
 pub mod filter;
 mod from_summary;
 pub mod model;
+mod phases;
 #[cfg(test)]
 mod tests;
 pub mod view;
 pub mod words;
 
-pub use from_summary::probes;
+pub use from_summary::{growth, probes};
 pub use model::key::RegionKey;
 pub use model::{Class, Mutex, Region, Report};
 pub use view::text::{By, TextOptions};

@@ -3,6 +3,7 @@
 //! `report --format json` prints it, and some sentences beside (`view::json`). Scripts rely on its names: add, don't rename.
 
 mod facts;
+pub mod growth;
 pub(crate) mod key;
 pub(crate) mod loss;
 pub(crate) mod mutex;

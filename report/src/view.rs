@@ -2,6 +2,7 @@
 //! [`words`](crate::words).
 
 pub mod diff;
+pub mod growth;
 pub mod json;
 pub mod page;
 pub mod pictures;

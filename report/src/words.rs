@@ -5,6 +5,7 @@
 mod causes;
 mod compare;
 mod gates;
+mod growth;
 mod health;
 mod names;
 mod notes;
@@ -27,6 +28,7 @@ pub(crate) use compare::{
 };
 pub(crate) use gates::explained;
 pub use gates::outcome;
+pub use growth::{growth_intervals, growth_verdict};
 pub use health::losses;
 pub(crate) use health::problem;
 pub(crate) use names::{kind, location, place, what};

@@ -1,11 +1,15 @@
 //! `ompfuse report`.
 
+use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
-use crate::{atomic, load, memory, output, progress};
+use crate::select::Pattern;
+use crate::{atomic, load, memory, output, progress, recording};
 use anyhow::{Context, Result, bail};
+use ompfuse_format::site::SiteInfo;
 use ompfuse_fuse::Summary;
 use ompfuse_report::model::series::{Scaling, Series};
+use ompfuse_report::view::growth::GrowthJson;
 use ompfuse_report::view::series::SeriesJson;
 use ompfuse_report::view::{self, json, page, schema, text};
 use ompfuse_report::{By, Report, TextOptions, filter};
@@ -27,6 +31,10 @@ pub(crate) struct Args {
     /// The amount of work grows with the number of threads: the program should always take the same time
     #[arg(long, conflicts_with = "suggest_filter")]
     weak: bool,
+    /// Report how the run goes on over time, in intervals of this length (1s, 100ms), or, with region:SELECTOR (as --select has it),
+    /// in intervals that end with each execution of a parallel region. Where there are more than 240, neighbours become one
+    #[arg(long, value_name = "LENGTH|region:SELECTOR", value_parser = parse_interval, conflicts_with_all = ["suggest_filter", "output", "over", "weak"])]
+    interval: Option<Interval>,
     /// Instead of the report, write lines for --filter that leave out the regions whose probes take more than SHARE percent of
     /// their time
     #[arg(
@@ -63,6 +71,24 @@ pub(crate) struct Args {
 enum Over {
     /// The largest team of threads
     Threads,
+}
+
+/// Where intervals of time end.
+#[derive(Debug, Clone)]
+enum Interval {
+    /// After so many nanoseconds.
+    Time(u64),
+    /// With executions of a parallel region.
+    Region(Pattern),
+}
+
+fn parse_interval(text: &str) -> Result<Interval, String> {
+    match text.strip_prefix("region:") {
+        Some(selector) => selector.parse().map(Interval::Region),
+        None => recording::nanoseconds(text)
+            .map(Interval::Time)
+            .map_err(|error| format!("{error}; or region:SELECTOR, as region:solve.c:61")),
+    }
 }
 
 /// How the report's JSON is described.
@@ -118,6 +144,7 @@ impl ReportArgs {
 pub(super) fn run(args: &Args) -> Result<()> {
     match args.schema {
         Some(_) if args.over.is_some() => return output::print_json(&view::series::schema()),
+        Some(_) if args.interval.is_some() => return output::print_json(&view::growth::schema()),
         Some(SchemaForm::Json) => return output::print_json(&schema::schema()),
         Some(SchemaForm::Markdown) => return output::print(&page::page()),
         None => {}
@@ -127,6 +154,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
         [] => std::slice::from_ref(&first),
         inputs => inputs,
     };
+    if let Some(interval) = &args.interval {
+        return over_time(inputs, interval, &args.report);
+    }
     let is_series = inputs.iter().any(|p| load::series::is_series(p));
     if args.over.is_some() || (is_series && args.suggest_filter.is_none()) {
         return series(inputs, args.weak, &args.memory, &args.report);
@@ -162,6 +192,28 @@ pub(super) fn run(args: &Args) -> Result<()> {
         };
     }
     print(&Report::new(&summary), &args.report)
+}
+
+/// Reports how a run goes on over time.
+fn over_time(inputs: &[PathBuf], interval: &Interval, args: &ReportArgs) -> Result<()> {
+    let [input] = inputs else {
+        return Err(Usage("--interval is about one run, several are given".to_owned()).into());
+    };
+    let bar = progress::whole("reading");
+    let report = match interval {
+        Interval::Time(ns) => load::over_time::over_time(input, Ends::Time(*ns), bar.progress())?,
+        Interval::Region(pattern) => {
+            let is_it = |module: &str, site: &SiteInfo| pattern.means(module, site);
+            let ends = Ends::Instances(&is_it, pattern.to_string());
+            load::over_time::over_time(input, ends, bar.progress())?
+        }
+    };
+    drop(bar);
+    if args.is_json() {
+        return output::print_json(&GrowthJson::new(&report));
+    }
+    let options = args.options(Some(Stream::Output));
+    output::print(&view::growth::text(&report, options))
 }
 
 /// Reports over numbers of threads.

@@ -163,6 +163,11 @@ impl Pattern {
         }
     }
 
+    /// Whether a site of a module is meant, which is at this path.
+    pub(crate) fn means(&self, module: &str, site: &SiteInfo) -> bool {
+        self.is_about(module) && self.matches(site)
+    }
+
     /// Whether a region is meant that the program calls by this name.
     pub(crate) fn matches_user(&self, name: &str) -> bool {
         match &self.kind {

@@ -9,6 +9,7 @@ mod points;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cells::place_of;
 pub use cells::{Measured, measured};
 
 use crate::model::series::{

@@ -85,6 +85,29 @@ pub(crate) fn by_place(summary: &Summary) -> BTreeMap<u32, Vec<AtPlace>> {
     found
 }
 
+/// By site and kind of interval the share of own times that is of a class of overhead.
+pub(crate) fn class_shares(summary: &Summary, class: Class) -> BTreeMap<(u32, Construct), f64> {
+    let summary = &Indexed::new(summary);
+    let mut sums: BTreeMap<(u32, Construct), (u64, u64)> = BTreeMap::new();
+    for region in &summary.regions {
+        let Some(key) = region.site.zip(region.construct) else {
+            continue;
+        };
+        let sum = sums.entry(key).or_default();
+        sum.1 += region.own_ns();
+        if region.parallel.is_none() {
+            continue;
+        }
+        let mut parts = Parts::default();
+        parts.add_region(summary, region);
+        let of_class = parts.0.iter().filter(|((c, _), _)| *c == class);
+        sum.0 += of_class.map(|(_, (ns, _))| ns).sum::<u64>();
+    }
+    let share = |(of_class, all): (u64, u64)| of_class as f64 / all.max(1) as f64;
+    let shares = sums.into_iter().map(|(key, sum)| (key, share(sum)));
+    shares.filter(|(_, share)| *share > 0.0).collect()
+}
+
 /// Sources of overhead: nanoseconds and number by name and class.
 #[derive(Default)]
 struct Parts(BTreeMap<(Class, String), (u64, u64)>);

@@ -1,9 +1,9 @@
 //! One run's thread time, divided into cells.
 
-use crate::Report;
 use crate::from_summary::overhead_by_place;
 use crate::model::series::{SeriesCause, SeriesPlace};
 use crate::model::{Class, ParallelOverhead};
+use crate::{Region, Report};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Summary;
 use std::collections::BTreeMap;
@@ -126,16 +126,21 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
 
 /// The report's regions by number.
 fn places(report: &Report) -> BTreeMap<u32, SeriesPlace> {
-    let place = |r: &crate::Region| SeriesPlace {
-        module: r.module.clone(),
-        address: r.address,
-        name: r.name.clone(),
-        construct: r.construct,
-        function: r.function.clone(),
-        source: r.source.clone(),
-        detail: r.detail.clone(),
-    };
-    report.regions.iter().map(|r| (r.id, place(r))).collect()
+    let places = report.regions.iter().map(|r| (r.id, place_of(r)));
+    places.collect()
+}
+
+/// Where a region is, and what it is.
+pub(crate) fn place_of(region: &Region) -> SeriesPlace {
+    SeriesPlace {
+        module: region.module.clone(),
+        address: region.address,
+        name: region.name.clone(),
+        construct: region.construct,
+        function: region.function.clone(),
+        source: region.source.clone(),
+        detail: region.detail.clone(),
+    }
 }
 
 /// Divides a parallel region's thread time: with a team as large as the program's largest one, `threads`. `inside`: what of it is

@@ -1,0 +1,70 @@
+//! A run over time.
+
+use super::{name, read_releasing};
+use crate::output::remark;
+use anyhow::{Context, Result, bail};
+use ompfuse_format::site::SiteInfo;
+use ompfuse_fuse::Summary;
+use ompfuse_fuse::summary::growth::{Growth, GrowthBy};
+use ompfuse_progress::Progress;
+use ompfuse_report::model::growth::{GrowthReport, GrowthUnit};
+use std::path::{Path, PathBuf};
+
+/// Where intervals end, as the user wants it.
+pub(crate) enum Ends<'a> {
+    /// After so many nanoseconds.
+    Time(u64),
+    /// With executions of the regions that this is true of: path of the module and site; and what the user calls them.
+    Instances(&'a dyn Fn(&str, &SiteInfo) -> bool, String),
+}
+
+/// The run that a path means over time. Its records are read once and not kept.
+pub(crate) fn over_time(
+    path: &Path,
+    ends: Ends<'_>,
+    progress: Progress<'_>,
+) -> Result<GrowthReport> {
+    let folder = run_of(path)?;
+    let by = match &ends {
+        Ends::Time(ns) => GrowthBy::Time(*ns),
+        Ends::Instances(wanted, _) => GrowthBy::Instances(*wanted),
+    };
+    let read = read_releasing(&folder, &[".json", ".rec"], |files, release| {
+        let grown = Summary::growing(&name(&folder), files, by, progress.releasing(release));
+        grown.with_context(|| format!("cannot divide {} into intervals", folder.display()))
+    });
+    let (summary, growth): (Summary, Growth) = read?;
+    let unit = match ends {
+        Ends::Time(ns) => GrowthUnit::Time {
+            wanted_s: ns as f64 * 1e-9,
+            length_s: growth.each as f64 * 1e-9,
+        },
+        Ends::Instances(_, regions) => GrowthUnit::Instances {
+            regions,
+            each: growth.each,
+        },
+    };
+    Ok(ompfuse_report::growth(&summary, &growth, unit))
+}
+
+/// The first run that a path means.
+fn run_of(path: &Path) -> Result<PathBuf> {
+    if !path.is_dir() {
+        bail!(
+            "{} is no run's folder; only a run's records tell what happened when",
+            path.display()
+        );
+    }
+    let runs = super::runs(path)?;
+    let first = runs
+        .first()
+        .with_context(|| format!("{} holds no run", path.display()))?;
+    if runs.len() > 1 {
+        remark(format_args!(
+            "of {} runs the first is shown, {}",
+            runs.len(),
+            first.display()
+        ));
+    }
+    Ok(first.clone())
+}

@@ -1,0 +1,7 @@
+//! How a run over time is shown.
+
+mod json;
+mod text;
+
+pub use json::{GrowthJson, schema};
+pub use text::text;
