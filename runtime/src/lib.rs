@@ -7,8 +7,8 @@
 //! * [`thread`]: a thread's accounts (what is being charged) and frames (where in the program it is).
 //! * [`program`], [`names`]: what the program itself asks for.
 //! * [`control`]: what is changed while the program runs.
-//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`heap`], [`syscall`], [`undisturbed`]: the ground that these
-//!   stand on.
+//! * [`buffer`], [`counters`] (simulated ones too), [`tls`], [`heap`], [`syscall`], [`undisturbed`], [`unwind`]: the ground that
+//!   these stand on.
 //!
 //! Rules of a probe: no allocation, no lock, no libc call that could set `errno`, no panic, no unwinding. Everything
 //! that a thread owns is in `Cell`s behind shared references, because probes nest: a task that runs inside a barrier
@@ -37,6 +37,7 @@ mod syscall;
 mod thread;
 mod tls;
 mod undisturbed;
+mod unwind;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -13,7 +13,7 @@ pub(crate) use sets::{event_names, open_set};
 pub(crate) use threads::{current, here, known, may_begin};
 
 use crate::counters::{self, EventSet};
-use crate::thread::{Thread, meter, now, sample};
+use crate::thread::{Thread, context, meter, now, sample};
 use crate::undisturbed::{uncancelled, undisturbed};
 use crate::{control, entry, heap, host, modules, names, program, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -171,6 +171,7 @@ fn start(settings: &Settings) {
     }
     host::find_rseq();
     entry::prepare();
+    context::switch_on(settings.context_depth);
     // SAFETY: the handlers are plain functions that stay loaded with this library.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
     ACTIVE.store(true, Ordering::Release);
@@ -237,6 +238,7 @@ pub(crate) fn switch_names() {
 
 /// Switches on what was loaded after the start.
 fn extend() {
+    context::modules_have_come();
     // SAFETY: set before ACTIVE and never freed.
     let Some(process) = (unsafe { PROCESS.load(Ordering::Acquire).as_ref() }) else {
         return;

@@ -11,6 +11,7 @@
 
 mod boundary;
 mod choice;
+pub(crate) mod context;
 mod cost;
 mod creation;
 mod enter;
@@ -30,6 +31,7 @@ pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 pub(crate) use meter::Outermost;
 
 use choice::Choices;
+use context::Contexts;
 use creation::Creation;
 use frame::Held;
 use locks::{Lock, MAX_LOCKS};
@@ -123,6 +125,8 @@ pub(crate) struct Thread {
     meter: Meter,
     /// What is left out, by region; null: nothing yet.
     tallies: Cell<*mut Tally>,
+    /// What it knows of calling contexts; null: nothing yet.
+    contexts: Cell<*mut Contexts>,
     /// Innermost detached frame, and those to be used again.
     detached: Cell<*mut Detached>,
     detached_free: Cell<*mut Detached>,

@@ -221,6 +221,7 @@ impl Live {
                     self.names.insert((process, n.site), text);
                 }
                 Record::LeftOut(_) | Record::Parts(_) => {}
+                Record::Object(_) | Record::Context(_) | Record::Calls(_) => {}
             }
         }
         of_process.around.settle();

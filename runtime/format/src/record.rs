@@ -14,8 +14,10 @@
 //! kinds that it does not know. A writer stores a record in full before it adds its length to `committed`, so what is
 //! committed is whole, whatever ends the process.
 //!
-//! Nodes and intervals have a short form ([`short`]) besides the full one: what is written costs time by the byte.
+//! Nodes and intervals have a short form ([`short`]) besides the full one: what is written costs time by the byte. Where regions
+//! were called from is in records of their own ([`context`]).
 
+pub mod context;
 mod read;
 pub mod short;
 #[cfg(test)]
@@ -26,6 +28,7 @@ pub use read::{Record, RecordError, Records, ThreadFile};
 pub use write::{encode_interval, encode_left_out, encode_name, encode_node, encode_parts};
 
 use crate::construct::Construct;
+use read::get;
 
 /// First bytes of a record file.
 pub const MAGIC: [u8; 8] = *b"OMPFXU01";

@@ -38,6 +38,9 @@ pub const ENV_SAMPLE: &str = "OMPFUSE_SAMPLE";
 pub const ENV_THROTTLE: &str = "OMPFUSE_THROTTLE";
 /// Environment variable: tasks, ranges and waits whose own time is shorter than so many nanoseconds are only counted.
 pub const ENV_MIN_DURATION: &str = "OMPFUSE_MIN_DURATION";
+/// Environment variable: most return addresses of a region's calling context; 0: none are recorded. Without it
+/// [`DEFAULT_DEPTH`](crate::record::context::DEFAULT_DEPTH).
+pub const ENV_CONTEXT_DEPTH: &str = "OMPFUSE_CONTEXT_DEPTH";
 /// Environment variable: file that is read again when SIGUSR1 comes.
 pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 

@@ -2,6 +2,7 @@
 
 use super::site::constants;
 use crate::probes::parallel::invoke;
+use crate::unwind::Caller;
 use core::ptr::addr_of;
 use ompfuse_format::abi::{FLAG_INDIRECT, MANY_ARGUMENTS, MOST_ARGUMENTS, NO_ARG, SiteDesc};
 
@@ -31,6 +32,16 @@ impl Call {
     #[inline(always)]
     pub(crate) fn stack_pointer(&self) -> usize {
         addr_of!(self.return_address) as usize
+    }
+
+    /// Where it comes from, for who follows the callers.
+    #[inline(always)]
+    pub(crate) fn caller(&self) -> Caller {
+        Caller {
+            address: self.return_address,
+            sp: addr_of!(self.stack) as usize,
+            bp: self.rbp as usize,
+        }
     }
 
     /// Argument by position.

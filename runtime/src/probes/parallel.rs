@@ -10,7 +10,7 @@ use core::arch::global_asm;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicI64, Ordering};
 use ompfuse_format::Construct;
-use ompfuse_format::abi::{Probe, SiteDesc};
+use ompfuse_format::abi::Probe;
 use ompfuse_format::record::{IntervalHead, Step};
 
 /// A region that is forked: what its parts and its record have in common.
@@ -45,9 +45,10 @@ pub(crate) struct Region {
 }
 
 impl Forked {
-    /// A region begins at this site.
+    /// A region begins with this call.
     #[inline(always)]
-    pub(crate) fn new(thread: &Thread, site: &SiteDesc) -> Forked {
+    pub(crate) fn new(thread: &Thread, call: &Call) -> Forked {
+        let site = call.site();
         let construct = match Construct::from_number(site.construct) {
             Some(Construct::Teams) => Construct::Teams,
             _ => Construct::Parallel,
@@ -61,6 +62,7 @@ impl Forked {
             around: thread.team_word(),
             team: AtomicI64::new(1),
         };
+        thread.note_fork(construct, forked.site, || call.caller());
         thread.write_node_at_once(forked.node, construct, forked.site, forked.place);
         forked
     }
@@ -181,7 +183,7 @@ pub(crate) fn gomp(
         first_word,
         function: regs[function_at],
         data,
-        forked: Forked::new(thread, call.site()),
+        forked: Forked::new(thread, call),
         in_loop,
         work,
     };
@@ -267,7 +269,7 @@ fn fork_with(thread: &Thread, call: &Call, args: *const u64, argc: usize) -> u64
         microtask,
         args,
         argc,
-        forked: Forked::new(thread, call.site()),
+        forked: Forked::new(thread, call),
     };
     region.forked.run(thread, || {
         // SAFETY: kmpc_enter(gtid, btid, region) does what microtask(gtid, btid, args...) does; the runtime returns after
@@ -285,7 +287,7 @@ pub(crate) fn fork_if(thread: &Thread, call: &Call) -> u64 {
         microtask: regs[2],
         args: &raw const args,
         argc: usize::from(args != 0),
-        forked: Forked::new(thread, call.site()),
+        forked: Forked::new(thread, call),
     };
     (regs[1], regs[2]) = (1, kmpc_enter as *const () as u64);
     regs[4] = &raw const region as u64;

@@ -67,7 +67,7 @@ fn without_body(forked: Forked) -> Region {
 
 /// `__kmpc_serialized_parallel`: a team of one.
 pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
-    let detached = Detached::of_region(without_body(Forked::new(thread, call.site())));
+    let detached = Detached::of_region(without_body(Forked::new(thread, call)));
     let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
     detached.t0.set(t0);
     if let Some(detached) = thread.detach(detached) {
@@ -102,7 +102,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
         first_word: 0,
         function: regs[function_at],
         data: regs[data_at],
-        forked: Forked::new(thread, site),
+        forked: Forked::new(thread, call),
         in_loop,
         work,
     }));
@@ -147,7 +147,7 @@ pub(crate) fn end(thread: &Thread, call: &Call) -> u64 {
 pub(crate) fn team_next(thread: &Thread, call: &Call) -> u64 {
     let [teams, first] = [0, 1].map(|nth| call.known(nth).unwrap_or(0) as u32);
     if first as u8 != 0 {
-        let forked = Forked::new(thread, call.site());
+        let forked = Forked::new(thread, call);
         let detached = Detached::of_teams(forked, i64::from(teams.max(1)));
         let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
         detached.t0.set(t0);

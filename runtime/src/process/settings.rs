@@ -1,6 +1,7 @@
 //! What the environment asks for.
 
 use super::{complain, standard_error};
+use ompfuse_format::record::context::DEFAULT_DEPTH;
 use ompfuse_format::run;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -28,6 +29,8 @@ pub(super) struct Settings {
     pub(super) share: u32,
     /// What is shorter than so many nanoseconds is only counted.
     pub(super) min_ns: Option<u64>,
+    /// Most return addresses of a calling context; 0: none are recorded.
+    pub(super) context_depth: u32,
     /// A command waits for the program, and says what was lost.
     pub(super) is_heard: bool,
 }
@@ -70,6 +73,9 @@ pub(super) fn settings() -> Option<&'static Settings> {
             min_ns: environment(run::ENV_MIN_DURATION)
                 .and_then(|n| n.parse().ok())
                 .filter(|&ns| ns > 0),
+            context_depth: environment(run::ENV_CONTEXT_DEPTH)
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(DEFAULT_DEPTH),
             is_heard: environment(run::ENV_LIBRARIES).is_some(),
         })
     };

@@ -304,6 +304,7 @@ impl Thread {
     /// Closes the counters' descriptors.
     pub(crate) fn close_counters(&self) {
         self.release_tallies();
+        self.release_contexts();
         self.close_meter();
         self.choices.groups().for_each(Counters::close);
         for group in self.choices.groups.iter().skip(1) {

@@ -42,6 +42,12 @@ impl Stack {
         }
     }
 
+    /// Lowest address and length; unknown has length 0.
+    #[inline(always)]
+    pub(super) fn bounds(&self) -> (usize, usize) {
+        (self.low.get(), self.len.get())
+    }
+
     fn has(&self, object: usize) -> bool {
         object.wrapping_sub(self.low.get()) < self.len.get()
     }

@@ -1,5 +1,6 @@
 //! Record files as they are read.
 
+use super::context::{self, Calls, Context, Object};
 use super::short::{self, Origin};
 use super::*;
 
@@ -41,6 +42,12 @@ pub enum Record<'a> {
     LeftOut(LeftOut),
     /// What a thread's parts of a region took.
     Parts(PartSum<'a>),
+    /// A file that addresses are in.
+    Object(Object<'a>),
+    /// A chain of calls.
+    Context(Context<'a>),
+    /// What was called from where.
+    Calls(Calls),
 }
 
 impl ThreadHeader {
@@ -341,6 +348,9 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
                 counts: Counts(&body[PartSum::LEN..]),
             }))
         }
+        context::KIND_OBJECT => Some(Record::Object(context::read_object(body)?)),
+        context::KIND_CONTEXT => Some(Record::Context(context::read_context(body)?)),
+        context::KIND_CALLS => Some(Record::Calls(context::read_calls(body)?)),
         _ => None,
     };
     Some((len, record, [None; 2]))
@@ -388,7 +398,7 @@ fn short_interval(
 }
 
 /// Word at `at`, which the caller has checked to be inside.
-fn get(bytes: &[u8], at: usize) -> u64 {
+pub(super) fn get(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)

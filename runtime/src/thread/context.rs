@@ -1,0 +1,249 @@
+//! Calling contexts: the chain of return addresses where a region is forked, or a task is created outside of all regions. A thread
+//! finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
+
+use super::Thread;
+use crate::syscall;
+use crate::unwind::{self, Caller, Chain, Rules};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use ompfuse_format::Construct;
+use ompfuse_format::record::TeamPlace;
+use ompfuse_format::record::context::{
+    self, Calls, Context, MAX_BUILD_ID, MAX_DEPTH, MAX_PATH, Object,
+};
+
+/// Most return addresses that are wanted; 0: none.
+static DEPTH: AtomicU32 = AtomicU32::new(0);
+/// How often modules have come.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+
+/// Chains that a thread finds again. Of two that come to one place the later one stays; the other is written anew when it is next met.
+const CHAINS: usize = 1024;
+/// Sites whose last context is known, likewise.
+const SITES: usize = 64;
+/// Files that a thread has told of. The first ones are told again where there are more.
+const OBJECTS: usize = 128;
+
+/// What a thread knows of contexts. Zeros are valid: nothing.
+#[derive(Debug)]
+pub(super) struct Contexts {
+    rules: Rules,
+    chains: [Known; CHAINS],
+    sites: [Cell<SiteContext>; SITES],
+    objects: [Cell<usize>; OBJECTS],
+    told: Cell<usize>,
+    /// Number of the last context.
+    last: Cell<u64>,
+    generation: Cell<u32>,
+}
+
+#[derive(Debug)]
+struct Known {
+    number: Cell<u64>,
+    hash: Cell<u64>,
+}
+
+/// The context that regions of a site are in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SiteContext {
+    /// The construct's number plus 1, and the site.
+    key: u64,
+    context: u64,
+}
+
+/// Records contexts from now on, so deep at most.
+pub(crate) fn switch_on(depth: u32) {
+    if depth > 0 && unwind::prepare() {
+        DEPTH.store(depth.min(MAX_DEPTH as u32), Ordering::Relaxed);
+    }
+}
+
+/// Other code may be where some was: chains mean something else.
+pub(crate) fn modules_have_come() {
+    GENERATION.fetch_add(1, Ordering::Release);
+}
+
+impl Thread {
+    /// A region is about to be forked at this site, by this call. Its node comes next.
+    #[inline(always)]
+    pub(crate) fn note_fork(
+        &self,
+        construct: Construct,
+        site: u32,
+        caller: impl FnOnce() -> Caller,
+    ) {
+        if DEPTH.load(Ordering::Relaxed) != 0 {
+            self.note_calls(construct, site, 0, &caller());
+        }
+    }
+
+    /// A task with this node is created; noted outside of all parallel regions.
+    #[inline(always)]
+    pub(crate) fn note_task(
+        &self,
+        construct: Construct,
+        site: u32,
+        node: u64,
+        caller: impl FnOnce() -> Caller,
+    ) {
+        if self.team_word() == const { TeamPlace::OUTSIDE.word() }
+            && DEPTH.load(Ordering::Relaxed) != 0
+        {
+            self.note_calls(construct, site, node, &caller());
+        }
+    }
+
+    #[inline(never)]
+    fn note_calls(&self, construct: Construct, site: u32, node: u64, caller: &Caller) {
+        if self.is_gone() || self.is_off(site) {
+            return;
+        }
+        let Some(contexts) = self.contexts() else {
+            return;
+        };
+        let depth = DEPTH.load(Ordering::Relaxed) as usize;
+        let chain = unwind::walk(&contexts.rules, self.stack.bounds(), caller, depth);
+        // SAFETY: less than CHAINS.
+        let known = unsafe { contexts.chains.get_unchecked(chain.hash as usize % CHAINS) };
+        // As in `unwind::Rules`: a signal handler may change the place.
+        let mut context = known.number.get();
+        compiler_fence(Ordering::SeqCst);
+        if known.hash.get() != chain.hash {
+            context = self.write_context(contexts, known, &chain);
+        }
+        let calls = Calls {
+            construct,
+            site,
+            node,
+            context,
+        };
+        if node != 0 {
+            self.write_calls(&calls);
+            return;
+        }
+        let key = u64::from(site) | (construct as u64 + 1) << 32;
+        let now = SiteContext { key, context };
+        // SAFETY: less than SITES.
+        let place = unsafe { contexts.sites.get_unchecked(site as usize % SITES) };
+        if place.get() != now && self.write_calls(&calls) {
+            place.set(now);
+        }
+    }
+
+    /// This thread's contexts, made when they are first needed.
+    #[inline(always)]
+    fn contexts(&self) -> Option<&Contexts> {
+        // SAFETY: made below, and given back with the thread.
+        let contexts = unsafe { self.contexts.get().as_ref() };
+        match contexts {
+            Some(contexts) if contexts.generation.get() == GENERATION.load(Ordering::Acquire) => {
+                Some(contexts)
+            }
+            _ => self.renew_contexts(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn renew_contexts(&self) -> Option<&Contexts> {
+        if self.contexts.get().is_null() {
+            let memory = syscall::map_memory(size_of::<Contexts>())?;
+            self.contexts.set(memory.cast());
+        }
+        // SAFETY: as above.
+        let contexts = unsafe { self.contexts.get().as_ref() }?;
+        contexts.generation.set(GENERATION.load(Ordering::Acquire));
+        contexts.rules.clear();
+        contexts.chains.iter().for_each(|known| known.hash.set(0));
+        let nobody = SiteContext { key: 0, context: 0 };
+        contexts.sites.iter().for_each(|site| site.set(nobody));
+        contexts.objects.iter().for_each(|begin| begin.set(0));
+        Some(contexts)
+    }
+
+    /// Writes a context that this thread doesn't know. Returns its number, 0 if there is no room for it.
+    #[cold]
+    #[inline(never)]
+    fn write_context(&self, contexts: &Contexts, known: &Known, chain: &Chain) -> u64 {
+        let addresses = chain.addresses();
+        for &address in addresses {
+            self.tell_object(contexts, address.wrapping_sub(1));
+        }
+        let number = contexts.last.get() + 1;
+        contexts.last.set(number);
+        let len = Context::LEN + 8 * addresses.len();
+        let Some(out) = self.buffer.room(len) else {
+            return 0;
+        };
+        let put = |at: usize, word| {
+            // SAFETY: the buffer gives as many words as the record has.
+            unsafe { out.add(at).write(word) };
+        };
+        context::encode_context(number, chain.end, addresses.len(), put);
+        for (at, &address) in (2..).zip(addresses) {
+            put(at, address);
+        }
+        self.buffer.commit(len / 8);
+        known.hash.set(0);
+        compiler_fence(Ordering::SeqCst);
+        known.number.set(number);
+        compiler_fence(Ordering::SeqCst);
+        known.hash.set(chain.hash);
+        number
+    }
+
+    /// Writes which file an address is in, if that wasn't told.
+    fn tell_object(&self, contexts: &Contexts, address: u64) {
+        let Some(found) = unwind::find(address) else {
+            return;
+        };
+        if contexts.objects.iter().any(|o| o.get() == found.begin) {
+            return;
+        }
+        let (path, id) = (found.path(), unwind::build_id(&found));
+        let object = Object {
+            begin: found.begin as u64,
+            end: found.end as u64,
+            bias: found.bias as u64,
+            build_id: id.get(..id.len().min(MAX_BUILD_ID)).unwrap_or_default(),
+            path: path.get(..path.len().min(MAX_PATH)).unwrap_or_default(),
+        };
+        let len = Object::len_of(object.build_id.len(), object.path.len());
+        let Some(out) = self.buffer.room(len) else {
+            return;
+        };
+        context::encode_object(&object, |at, word| {
+            // SAFETY: the encoder writes as many words as the buffer gives.
+            unsafe { out.add(at).write(word) };
+        });
+        self.buffer.commit(len / 8);
+        let told = contexts.told.get();
+        if let Some(place) = contexts.objects.get(told % OBJECTS) {
+            place.set(found.begin);
+        }
+        contexts.told.set(told.wrapping_add(1));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_calls(&self, calls: &Calls) -> bool {
+        let Some(out) = self.buffer.room(Calls::LEN) else {
+            return false;
+        };
+        context::encode_calls(calls, |at, word| {
+            // SAFETY: the encoder writes as many words as the buffer gives.
+            unsafe { out.add(at).write(word) };
+        });
+        self.buffer.commit(Calls::LEN / 8);
+        true
+    }
+
+    /// Gives the memory back.
+    pub(super) fn release_contexts(&self) {
+        let contexts = self.contexts.replace(core::ptr::null_mut());
+        if !contexts.is_null() {
+            // SAFETY: nobody else knows it.
+            unsafe { syscall::unmap(contexts.cast(), size_of::<Contexts>()) };
+        }
+    }
+}
