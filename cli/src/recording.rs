@@ -29,7 +29,8 @@ use meeting::{Meeting, Role};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::event::is_hardware;
 use ompfuse_format::record::MAX_COUNTERS;
-use ompfuse_format::run::{ENV_MIN_DURATION, ENV_SAMPLE, ENV_THROTTLE, Exit};
+use ompfuse_format::record::context::MAX_DEPTH;
+use ompfuse_format::run::{ENV_CONTEXT_DEPTH, ENV_MIN_DURATION, ENV_SAMPLE, ENV_THROTTLE, Exit};
 use runs::{Recorder, Then};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -95,6 +96,9 @@ pub(crate) struct RecordingArgs {
     /// output's file system
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
     max_size: Option<u64>,
+    /// Record where each parallel region was called from, up to this many calls (at most 128), or `none`
+    #[arg(long, value_name = "N|none", default_value = "32", value_parser = context_depth)]
+    context_depth: u32,
     #[command(flatten)]
     window: WindowArgs,
     #[command(flatten)]
@@ -124,12 +128,13 @@ impl RecordingArgs {
         self.sets.strategy
     }
 
-    /// What is recorded in part, as variables of the environment.
+    /// What is recorded in part or not at all, as variables of the environment.
     fn in_part(&self) -> Vec<(&'static str, String)> {
         let all = [
             (ENV_SAMPLE, self.sample.map(u64::from)),
             (ENV_THROTTLE, self.throttle.map(u64::from)),
             (ENV_MIN_DURATION, self.min_duration),
+            (ENV_CONTEXT_DEPTH, Some(self.context_depth.into())),
         ];
         all.into_iter()
             .filter_map(|(name, value)| Some((name, value?.to_string())))
@@ -172,6 +177,15 @@ pub(crate) fn nanoseconds(text: &str) -> Result<u64, String> {
     match length.map(|(unit, number)| (unit * number).round()) {
         Some(ns) if (1.0..1e18).contains(&ns) => Ok(ns as u64),
         _ => Err("a number with a unit is needed: 500ns, 20us, 1ms, 1s".to_owned()),
+    }
+}
+
+/// How many calls of a context are recorded.
+fn context_depth(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        _ if text == "none" => Ok(0),
+        Ok(depth) if (1..=MAX_DEPTH as u32).contains(&depth) => Ok(depth),
+        _ => Err(format!("a number from 1 to {MAX_DEPTH} is needed, or none")),
     }
 }
 

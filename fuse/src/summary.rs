@@ -14,7 +14,7 @@ pub(crate) use collect::TableSums;
 pub use tree::{MOST_PATHS, PathKind, PathStat};
 
 use crate::combine::Unmatched;
-use crate::run::{EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};
+use crate::run::{Contexts, EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
@@ -58,6 +58,9 @@ pub struct Summary {
     /// profiles and for foreign tables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<PathStat>,
+    /// Where parallel regions were called from, of the first run.
+    #[serde(default)]
+    pub contexts: Contexts,
     /// There were more paths than [`MOST_PATHS`]: further ones are summed up by place and parallel region.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub paths_folded: bool,

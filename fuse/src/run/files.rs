@@ -1,5 +1,6 @@
 //! The files of a run folder, sorted by process.
 
+use super::contexts::{ContextNames, NAMES_FILE};
 use super::health::Problem;
 use ompfuse_format::record::{RecordError, ThreadFile, ThreadHeader};
 use ompfuse_format::run::{
@@ -49,6 +50,8 @@ pub struct RunFiles<'a> {
     pub header: RunHeader,
     /// Its processes.
     pub processes: Vec<ProcessFiles<'a>>,
+    /// What was found out of the addresses of calling contexts.
+    pub names: Option<ContextNames>,
     /// Files that could not be used.
     pub problems: Vec<Problem>,
 }
@@ -64,7 +67,7 @@ impl<'a> RunFiles<'a> {
     ) -> Result<RunFiles<'a>, RunError> {
         let mut files: Vec<(N, &'a [u8])> = files.into_iter().collect();
         files.sort_by(|a, b| a.0.as_ref().cmp(b.0.as_ref()));
-        let mut header = None;
+        let (mut header, mut names) = (None, None);
         let mut problems = Vec::new();
         let (mut begins, mut ends, mut threads) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let mut late: Vec<(&str, ModuleStatus)> = Vec::new();
@@ -81,6 +84,11 @@ impl<'a> RunFiles<'a> {
             if name == RUN_FILE {
                 header =
                     Some(serde_json::from_slice::<RunHeader>(bytes).map_err(RunError::Header)?);
+            } else if name == NAMES_FILE {
+                match serde_json::from_slice::<ContextNames>(bytes) {
+                    Ok(known) => names = Some(known),
+                    Err(error) => broken(error),
+                }
             } else if let Some(key) = key_in(name, ".end.json") {
                 match serde_json::from_slice::<ProcessEnd>(bytes) {
                     Ok(end) => drop(ends.insert(key, end)),
@@ -170,6 +178,7 @@ impl<'a> RunFiles<'a> {
         Ok(RunFiles {
             header: header.ok_or(RunError::NoHeader)?,
             processes: processes.into_values().collect(),
+            names,
             problems,
         })
     }

@@ -6,6 +6,7 @@
 mod account;
 mod chunks;
 pub(crate) mod clock;
+pub(crate) mod contexts;
 mod files;
 mod health;
 pub(crate) mod merge;
@@ -26,6 +27,9 @@ mod units;
 pub(crate) mod whereabouts;
 
 pub use chunks::{Chunks, InParts};
+pub use contexts::{
+    ContextFrame, ContextNames, ContextObject, Contexts, Cut, FrameName, NAMES_FILE, NamedObject,
+};
 pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
 pub use health::{Health, Problem};
 pub use nodes::{NONE, NodeTable};
@@ -301,6 +305,8 @@ pub struct Run {
     pub region_parts: Vec<RegionParts>,
     /// What of that was executed behind threads' parts of parallel regions, by thread.
     pub left_behind: Vec<LeftBehind>,
+    /// Where parallel regions were called from.
+    pub contexts: Contexts,
     /// What was lost or broken.
     pub health: Health,
 }

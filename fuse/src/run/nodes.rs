@@ -21,6 +21,8 @@ pub struct NodeTable {
     pub label: Vec<LabelId>,
     /// Position of the innermost parallel (or teams) region's node on the path to the root, itself included, or [`NONE`].
     pub parallel: Vec<u32>,
+    /// Of parallel regions the calling context (see [`super::Contexts`]); 0: not known.
+    pub context: Vec<u32>,
 }
 
 impl NodeTable {
@@ -216,6 +218,7 @@ fn resolve(table: &mut NodeTable, labels: &mut Labels, base: usize, kept: &[(Nod
     }
     table.label.resize(base + kept.len(), LabelId::NONE);
     table.parallel.resize(base + kept.len(), NONE);
+    table.context.resize(base + kept.len(), 0);
     let mut state = vec![State::New; kept.len()];
     let mut path: Vec<usize> = Vec::new();
     for start in 0..kept.len() {

@@ -6,6 +6,7 @@
 //! rows of some places.
 
 use super::clock::{Clock, RateSource};
+use super::contexts::AllContexts;
 use super::files::RunFiles;
 use super::health::{Health, Problem};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
@@ -52,6 +53,7 @@ pub struct RunReader<'a> {
     region_events: Vec<EventInfo>,
     region_parts: Vec<RegionParts>,
     left_behind: Vec<LeftBehind>,
+    pub(super) contexts: AllContexts,
     /// All but what only rows tell.
     health: Health,
 }
@@ -152,6 +154,8 @@ impl<'a> RunReader<'a> {
         let (events, counted, shared) = events(files, &processes);
         let region_events = region_event_infos(&header.region_events, &processes);
         let mut book = SiteBook::new(&header.modules);
+        let of_threads = surveyed.iter().flatten().map(|t| &t.contexts);
+        let contexts = AllContexts::new(of_threads, files.names.as_ref());
         let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
         let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
         let mut region_parts = Vec::new();
@@ -243,6 +247,14 @@ impl<'a> RunReader<'a> {
                 entries.into_iter(),
                 place,
             );
+            for thread in &threads {
+                for (node, number) in &thread.contexts.of_nodes {
+                    if let Some(at) = index.get(*node) {
+                        let chain = thread.contexts.chain(*number);
+                        nodes.context[at as usize] = contexts.number(chain);
+                    }
+                }
+            }
             let counters = counters(process, &counted, &shared);
             let told =
                 (threads.iter()).flat_map(|t| t.left_out.iter().map(|l| (t.file.header.index, l)));
@@ -318,6 +330,7 @@ impl<'a> RunReader<'a> {
             region_events,
             region_parts,
             left_behind,
+            contexts,
             health,
         }
     }
@@ -382,7 +395,7 @@ impl<'a> RunReader<'a> {
         self,
         accounts: Vec<Vec<ThreadAccount>>,
         unlabelled: u64,
-    ) -> (Run, Vec<Places>) {
+    ) -> (Run, Vec<Places>, AllContexts) {
         let mut health = self.health.clone();
         for (process, threads) in self.processes.iter().zip(&accounts) {
             health.problems.extend(process.uncounted(threads));
@@ -411,10 +424,11 @@ impl<'a> RunReader<'a> {
             nodes: self.nodes,
             left_behind: self.left_behind,
             left_out: self.left_out,
+            contexts: self.contexts.contexts.clone(),
             health,
         };
         let places = self.processes.into_iter().map(|p| p.places);
-        (run, places.collect())
+        (run, places.collect(), self.contexts)
     }
 
     fn rows(
@@ -491,6 +505,7 @@ impl<'a> RunReader<'a> {
                 region_events: self.region_events.clone(),
                 region_parts: self.region_parts.clone(),
                 left_behind: self.left_behind.clone(),
+                contexts: self.contexts.contexts.clone(),
                 health,
             },
             positions,

@@ -3,6 +3,7 @@
 
 use super::account::Account;
 use super::clock::Clock;
+use super::contexts::AllContexts;
 use super::files::{RunFiles, ThreadBytes};
 use super::health::Problem;
 use super::order::{Counters, clocks, counters, events, in_order, needs_last};
@@ -191,8 +192,8 @@ impl<'f, 'a> Streaming<'f, 'a> {
         (self.counted.clone(), made_of.collect())
     }
 
-    /// What is known of the run, without any rows; and by process and record's site the position in its sites.
-    pub(crate) fn finish(self, unlabelled: u64) -> (Run, Vec<Places>) {
+    /// What is known of the run, without any rows; by process and record's site the position in its sites; and the run's contexts.
+    pub(crate) fn finish(self, unlabelled: u64) -> (Run, Vec<Places>, AllContexts) {
         let Streaming {
             files,
             counted,

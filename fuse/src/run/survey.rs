@@ -1,5 +1,6 @@
 //! First pass over a process's records: what is known of all of them together, and the nodes.
 
+use super::contexts::ThreadContexts;
 use super::files::{ProcessFiles, ThreadBytes};
 use super::health::{Health, Problem};
 use super::nodes::NodeSet;
@@ -27,6 +28,7 @@ pub(crate) struct Surveyed<'a> {
     pub(crate) names: Vec<(u32, String)>,
     pub(crate) left_out: Vec<record::LeftOut>,
     pub(crate) parts: PartSums,
+    pub(crate) contexts: ThreadContexts,
     pub(crate) last_tsc: u64,
     /// The sites of its nodes, and of its intervals, as they are met.
     pub(crate) node_sites: Sites,
@@ -136,6 +138,7 @@ impl<'a> Surveyed<'a> {
             names: vec![],
             left_out: vec![],
             parts: PartSums::default(),
+            contexts: ThreadContexts::default(),
             last_tsc: file.header.tsc_end,
             node_sites: Sites::default(),
             sites: Sites::default(),
@@ -149,6 +152,7 @@ impl<'a> Surveyed<'a> {
         self.names.clear();
         self.left_out.clear();
         self.parts = PartSums::default();
+        self.contexts.clear();
         self.node_sites = Sites::default();
         self.sites = Sites::default();
         self.in_team = false;
@@ -176,6 +180,7 @@ impl<'a> Surveyed<'a> {
                 self.names.push((n.site, text));
             }
             Ok(Record::Node(_) | Record::Interval(_)) => {}
+            Ok(other) => self.contexts.note(&other),
             Err(error) => self.error = Some(error),
         }
     }
@@ -189,7 +194,12 @@ fn survey<'a>(
     let mut found = Surveyed::new(bytes)?;
     for record in told(found.file.records(), read) {
         let node = match record {
-            Ok(Record::Node(n)) => n,
+            Ok(Record::Node(n)) => {
+                if n.construct.is_fork() {
+                    found.contexts.keep_fork(&n);
+                }
+                n
+            }
             Ok(Record::Interval(i)) => {
                 found.add(&i);
                 if keep == Keep::Inner && i.node == 0 && i.parent != 0 {

@@ -5,7 +5,7 @@ use super::parallel::{Instances, in_order};
 use super::sums::Numbers;
 use super::tree::{PathKind, Paths, Step, Tree};
 use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
-use crate::run::{AtPlace, EventInfo, Health, NONE, NodeTable, Run, RunReader};
+use crate::run::{AtPlace, EventInfo, Health, IntervalTable, NONE, NodeTable, Run, RunReader};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
@@ -131,6 +131,7 @@ impl Summary {
             events,
             runs: vec![run_summary],
             parallel: vec![],
+            contexts: run.contexts.clone(),
             paths: vec![],
             paths_folded: false,
             processes: run.xus.processes.clone(),
@@ -301,7 +302,8 @@ impl NodePaths {
             }
             let mut path = of_node.get(at).copied().unwrap_or(Paths::ROOT);
             while let Some(at) = climbed.pop() {
-                path = step(&mut paths, path, nodes.construct[at], nodes.site[at]);
+                let what = (nodes.construct[at], nodes.site[at], nodes.context[at]);
+                path = step(&mut paths, path, what);
                 of_node[at] = path;
             }
         }
@@ -320,19 +322,30 @@ impl NodePaths {
         Instances::of(run, around, paths)
     }
 
+    /// The path of an interval that is no unit.
+    fn of_interval(&mut self, intervals: &IntervalTable, row: usize) -> u32 {
+        let construct = intervals.construct[row];
+        let own = self.of_node.get(intervals.node[row] as usize);
+        match own.filter(|_| construct.is_fork()) {
+            // A region's has its context.
+            Some(&own) => own,
+            None => self.of(intervals.parent[row], construct, intervals.site[row]),
+        }
+    }
+
     /// The path of something that happens in a node.
     fn of(&mut self, parent: u32, construct: Construct, site: u32) -> u32 {
         let around = self.around(parent);
-        step(&mut self.paths, around, construct, site)
+        step(&mut self.paths, around, (construct, site, 0))
     }
 }
 
-/// The path of something on another one.
+/// The path of something on another one: a kind, a site, and of a fork its context.
 #[inline]
-pub(super) fn step(paths: &mut Paths, around: u32, construct: Construct, site: u32) -> u32 {
-    match construct {
-        Construct::Program => Paths::ROOT,
-        construct => paths.step(around, Step::of(construct, site)),
+pub(super) fn step(paths: &mut Paths, around: u32, what: (Construct, u32, u32)) -> u32 {
+    match what {
+        (Construct::Program, ..) => Paths::ROOT,
+        (construct, site, context) => paths.step(around, Step::of(construct, site, context)),
     }
 }
 
@@ -405,11 +418,7 @@ fn regions(
             site: intervals.site[row],
             construct: Some(intervals.construct[row]),
             parallel: parallel_site(intervals.parent[row]),
-            path: tree.of(
-                intervals.parent[row],
-                intervals.construct[row],
-                intervals.site[row],
-            ),
+            path: tree.of_interval(intervals, row),
         };
         let numbers = Numbers {
             own: intervals.own_ns[row],

@@ -303,10 +303,13 @@ impl Instances {
                     && run.nodes.construct[around as usize] == Construct::Parallel,
                 members: 0,
                 site: rows.site[row],
-                path: paths.step(
-                    path_of(rows.parent[row]),
-                    Step::of(rows.construct[row], rows.site[row]),
-                ),
+                path: match rows.node[row] {
+                    NONE => paths.step(
+                        path_of(rows.parent[row]),
+                        Step::of(rows.construct[row], rows.site[row], 0),
+                    ),
+                    node => path_of(node),
+                },
                 master: (rows.process[row], rows.thread[row]),
                 last: i64::MIN,
                 parts: vec![],

@@ -58,12 +58,12 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// Of an interval or a node. This is where a fork's calling context comes in, for both readers: 0 until records have it.
+    /// Of an interval or a node. `context`: of a fork.
     #[inline]
-    pub(crate) fn of(construct: Construct, site: u32) -> Step {
+    pub(crate) fn of(construct: Construct, site: u32, context: u32) -> Step {
         Step {
             site,
-            context: 0,
+            context,
             is_fork: construct.is_fork() || construct.is_part(),
         }
     }
@@ -245,11 +245,11 @@ mod tests {
     use super::*;
 
     fn at(site: u32) -> Step {
-        Step::of(Construct::Task, site)
+        Step::of(Construct::Task, site, 0)
     }
 
     fn fork(site: u32) -> Step {
-        Step::of(Construct::Parallel, site)
+        Step::of(Construct::Parallel, site, 0)
     }
 
     #[test]

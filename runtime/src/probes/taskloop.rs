@@ -243,7 +243,6 @@ fn begin(thread: &Thread, call: &Call, known: Option<(u64, Place)>) -> (u32, u64
         let place = thread.place_task();
         (thread.new_node(), place)
     });
-    thread.note_task(Construct::Taskloop, site, node, || call.caller());
     thread.write_node(node, Construct::Taskloop, site, place);
     (site, node, place)
 }

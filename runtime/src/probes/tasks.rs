@@ -221,7 +221,6 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
         return call.forward();
     };
     let tag = Tag::new(thread, entry::this(call.site()), function);
-    thread.note_task(Construct::Task, tag.site, tag.node, || call.caller());
     let detach = call.known_late(6).unwrap_or(0) & FLAG_DETACH != 0 && size >= 8;
     // SAFETY: there is room for the header and the block, which is the program's.
     unsafe {

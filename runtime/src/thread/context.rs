@@ -1,5 +1,4 @@
-//! Calling contexts: the chain of return addresses where a region is forked, or a task is created outside of all regions. A thread
-//! finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
+//! Calling contexts: the chain of return addresses where a region is forked. A thread finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
 
 use super::Thread;
 use crate::syscall;
@@ -7,7 +6,6 @@ use crate::unwind::{self, Caller, Chain, Rules};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use ompfuse_format::Construct;
-use ompfuse_format::record::TeamPlace;
 use ompfuse_format::record::context::{
     self, Calls, Context, MAX_BUILD_ID, MAX_DEPTH, MAX_PATH, Object,
 };
@@ -73,28 +71,12 @@ impl Thread {
         caller: impl FnOnce() -> Caller,
     ) {
         if DEPTH.load(Ordering::Relaxed) != 0 {
-            self.note_calls(construct, site, 0, &caller());
-        }
-    }
-
-    /// A task with this node is created; noted outside of all parallel regions.
-    #[inline(always)]
-    pub(crate) fn note_task(
-        &self,
-        construct: Construct,
-        site: u32,
-        node: u64,
-        caller: impl FnOnce() -> Caller,
-    ) {
-        if self.team_word() == const { TeamPlace::OUTSIDE.word() }
-            && DEPTH.load(Ordering::Relaxed) != 0
-        {
-            self.note_calls(construct, site, node, &caller());
+            self.note_calls(construct, site, &caller());
         }
     }
 
     #[inline(never)]
-    fn note_calls(&self, construct: Construct, site: u32, node: u64, caller: &Caller) {
+    fn note_calls(&self, construct: Construct, site: u32, caller: &Caller) {
         if self.is_gone() || self.is_off(site) {
             return;
         }
@@ -114,13 +96,8 @@ impl Thread {
         let calls = Calls {
             construct,
             site,
-            node,
             context,
         };
-        if node != 0 {
-            self.write_calls(&calls);
-            return;
-        }
         let key = u64::from(site) | (construct as u64 + 1) << 32;
         let now = SiteContext { key, context };
         // SAFETY: less than SITES.

@@ -23,12 +23,28 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 20] = [
+const SLOW: [(&str, &str); 24] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
     ),
     ("make_sums", "a thread's first part of a parallel region"),
+    (
+        "context::<impl ompfuse_runtime::thread::Thread>::renew_contexts",
+        "a thread's first fork, and the first one after a library was loaded",
+    ),
+    (
+        "context::<impl ompfuse_runtime::thread::Thread>::write_context",
+        "a chain of calls that the thread has not met",
+    ),
+    (
+        "context::<impl ompfuse_runtime::thread::Thread>::write_calls",
+        "a region is called from elsewhere than the last time",
+    ),
+    (
+        "unwind::look_up",
+        "a return address that the thread has not met",
+    ),
     (
         "meter::<impl ompfuse_runtime::thread::Thread>::read_at_begin",
         "a thread's part of an outermost parallel region, some where they are short",

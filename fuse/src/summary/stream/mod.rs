@@ -167,7 +167,7 @@ fn put_together(
             c.sums.iter().map(of).collect()
         })
         .collect();
-    let (run, places) = streaming.finish(unlabelled);
+    let (run, places, contexts) = streaming.finish(unlabelled);
     let events = origins(&run.events);
     let mut groups = Groups::default();
     let mut coverage = Coverage::default();
@@ -180,7 +180,8 @@ fn put_together(
         (0u16..).zip(collected.into_iter().zip(&places).zip(parted))
     {
         let place = |site: u32| places.get(&site).copied().flatten().map_or(NONE, |p| p.0);
-        let paths = in_all(&mut tree.paths, &process.paths, place);
+        let context = |number: u32| contexts.number(process.contexts.chain(number));
+        let paths = in_all(&mut tree.paths, &process.paths, (place, context));
         tree.paths.folded += process.paths.folded;
         for (((what, region), sums), counts) in process.sums.into_iter().zip(parted) {
             let key = Key {
@@ -215,15 +216,23 @@ fn put_together(
     (summary, places.into_iter().zip(firsts).collect())
 }
 
-/// Of a process's paths those among all of the run's. `place`: of a record's site, its position in the run's.
-fn in_all(all: &mut Paths, process: &Paths, place: impl Fn(u32) -> u32) -> Vec<u32> {
+/// Of a process's paths those among all of the run's. `place`, `context`: the run's for those of the process.
+fn in_all(
+    all: &mut Paths,
+    process: &Paths,
+    (place, context): (impl Fn(u32) -> u32, impl Fn(u32) -> u32),
+) -> Vec<u32> {
     let mut numbers: Vec<u32> = vec![];
     for path in process.list() {
         let number = match path.parent {
             NONE => Paths::ROOT,
             parent => {
-                let site = place(path.step.site);
-                all.step(numbers[parent as usize], Step { site, ..path.step })
+                let step = Step {
+                    site: place(path.step.site),
+                    context: context(path.step.context),
+                    ..path.step
+                };
+                all.step(numbers[parent as usize], step)
             }
         };
         numbers.push(number);

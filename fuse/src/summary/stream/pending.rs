@@ -6,14 +6,15 @@ use std::collections::{HashMap, HashSet};
 /// A node or an interval of a thread.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Late<'a> {
-    Node(usize, Node),
+    /// With its context.
+    Node(usize, Node, u32),
     Interval(usize, Interval<'a>),
 }
 
 impl Late<'_> {
     fn parent(&self) -> u64 {
         match self {
-            Late::Node(_, node) => node.parent,
+            Late::Node(_, node, _) => node.parent,
             Late::Interval(_, interval) => interval.parent,
         }
     }
@@ -57,7 +58,7 @@ impl<'a> Pending<'a> {
             self.more.entry(one.parent()).or_default().push(one);
         }
         let of = |w: &Late<'a>| match w {
-            Late::Node(_, node) => node.node,
+            Late::Node(_, node, _) => node.node,
             Late::Interval(_, interval) => interval.node,
         };
         let waits: HashSet<u64> = self.more.values().flatten().map(of).collect();

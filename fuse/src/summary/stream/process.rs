@@ -10,6 +10,7 @@ use super::in_region::{At, Key, What, Whole};
 use super::pending::{Late, Pending};
 use super::regions::Regions;
 use crate::run::clock::Clock;
+use crate::run::contexts::ProcessContexts;
 use crate::run::merge::Merge;
 use crate::run::nodes::NodeSet;
 use crate::run::streaming::StreamingProcess;
@@ -26,8 +27,9 @@ pub(super) struct Collected {
     pub(super) sums: Vec<(Key, Whole)>,
     /// By path, likewise.
     pub(super) parallel: BTreeMap<u32, Executions>,
-    /// The paths, of records' sites.
+    /// The paths, of records' sites, and of contexts by these numbers.
     pub(super) paths: Paths,
+    pub(super) contexts: ProcessContexts,
     pub(super) coverage: Coverage,
     pub(super) xus: u64,
     pub(super) unlabelled: u64,
@@ -49,6 +51,7 @@ pub(super) struct Collector<'p, 'f, 'a> {
     nodes: NodeMap,
     regions: Regions,
     paths: Paths,
+    contexts: ProcessContexts,
     pending: Pending<'a>,
     /// By thread where its last sums are, of some kinds.
     recent: Vec<[Option<Recent>; RECENT]>,
@@ -152,6 +155,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             nodes: NodeMap::new(process.bytes, threads.min(most)),
             regions: Regions::new(headers().map(span).collect()),
             paths: Paths::default(),
+            contexts: ProcessContexts::default(),
             pending: Pending::default(),
             recent: vec![[None; RECENT]; process.threads.len()],
             units: Units {
@@ -256,6 +260,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             sums: self.regions.sums.into_list(),
             parallel: self.regions.stats,
             paths: self.paths,
+            contexts: self.contexts,
             coverage,
             xus: self.units.count,
             unlabelled: self.unlabelled,
@@ -280,15 +285,19 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
     fn node(&mut self, thread: usize, node: &Node) {
         let found = &mut self.process.threads[thread].found;
         found.node_sites.add(node.site, false);
+        let context = match node.construct.is_fork() {
+            true => self.contexts.of(thread, node, &mut found.contexts),
+            false => 0,
+        };
         if self.nodes.is_met(node.node) {
             return;
         }
         match self.parent(node.parent) {
             Parent::Is(parent) => {
-                self.enter(thread, node, parent);
+                self.enter(thread, (node, context), parent);
                 self.resolve(node.node, true);
             }
-            Parent::NotYet => self.pending.push(Late::Node(thread, *node)),
+            Parent::NotYet => self.pending.push(Late::Node(thread, *node, context)),
             Parent::Gone => self.regions.is_disordered = true,
         }
     }
@@ -306,13 +315,14 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         }
     }
 
-    fn enter(&mut self, thread: usize, node: &Node, parent: Option<Whereabouts>) {
+    /// A node and, of a fork, its context.
+    fn enter(&mut self, thread: usize, (node, context): (&Node, u32), parent: Option<Whereabouts>) {
         if self.nodes.is_met(node.node) {
             return;
         }
         let region = self.process.sites.of(node.site);
         let above = parent.unwrap_or(Whereabouts::NOWHERE);
-        let path = self.path(node.parent, parent, (region.site, node.construct));
+        let path = self.path(node.parent, parent, (node.construct, region.site, context));
         let labelled = match node.step {
             Step::Root => true,
             Step::Ranked | Step::TidRanked => above.labelled && region.is_known,
@@ -337,19 +347,14 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         (self.nodes).enter(node.node, (is, path), |region| regions.is_alive(region));
     }
 
-    /// The path of something, a site and a kind, that happened in a node. `parent`: what is known of that.
+    /// The path of something, as [`step`] has it, that happened in a node. `parent`: what is known of that.
     #[inline]
-    fn path(
-        &mut self,
-        node: u64,
-        parent: Option<Whereabouts>,
-        (site, construct): (u32, Construct),
-    ) -> u32 {
+    fn path(&mut self, node: u64, parent: Option<Whereabouts>, what: (Construct, u32, u32)) -> u32 {
         let around = match parent {
             Some(_) => self.nodes.path(node),
             None => Paths::ROOT,
         };
-        step(&mut self.paths, around, construct, site)
+        step(&mut self.paths, around, what)
     }
 
     /// Sees to what waited for a node, and for what waited for that. `came`: otherwise the node won't come.
@@ -374,13 +379,13 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
                     }
                 };
                 match late {
-                    Late::Node(thread, node) => {
-                        self.enter(thread, &node, parent);
+                    Late::Node(thread, node, context) => {
+                        self.enter(thread, (&node, context), parent);
                         next.push((node.node, true));
                     }
                     Late::Interval(thread, interval) => {
                         if interval.node != 0 {
-                            self.enter(thread, &entry(&interval), parent);
+                            self.enter(thread, (&entry(&interval), 0), parent);
                             next.push((interval.node, true));
                         }
                         self.sum_up(thread, &interval, parent);
@@ -414,7 +419,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             }
         };
         if interval.node != 0 && !self.nodes.is_met(interval.node) {
-            self.enter(thread, &entry(&interval), parent);
+            self.enter(thread, (&entry(&interval), 0), parent);
             self.resolve(interval.node, true);
         }
         self.sum_up(thread, &interval, parent);
@@ -424,11 +429,6 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
     fn sum_up(&mut self, thread: usize, i: &Interval<'a>, parent: Option<Whereabouts>) {
         let around = parent.unwrap_or(Whereabouts::NOWHERE);
         let site = self.process.sites.of(i.site).site;
-        let what = What {
-            site,
-            construct: i.construct,
-            path: self.path(i.parent, parent, (site, i.construct)),
-        };
         let own = match i.node {
             0 => None,
             node => match self.find(node) {
@@ -438,6 +438,16 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
                     return;
                 }
             },
+        };
+        let path = match own {
+            // A region's has its context.
+            Some(_) if i.construct.is_fork() => self.nodes.path(i.node),
+            _ => self.path(i.parent, parent, (i.construct, site, 0)),
+        };
+        let what = What {
+            site,
+            construct: i.construct,
+            path,
         };
         let (begin, end) = (self.clock.at(i.t0), self.clock.at(i.t1));
         if i.construct.is_xu() {

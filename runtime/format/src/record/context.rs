@@ -1,9 +1,9 @@
-//! Calling contexts: which chain of calls a thread was in where it forked a region, or created a task outside of all regions.
+//! Calling contexts: which chain of calls a thread was in where it forked a region.
 //!
 //! ```text
 //! object    kind:u8 0:u8 len:u16 id's length:u16 path's length:u16 | begin:u64 end:u64 bias:u64 | build id, path, zeros
 //! context   kind:u8 end:u8 len:u16 0:u32 | number:u64 | return address:u64...
-//! calls     kind:u8 construct:u8 len:u16 site:u32 | node:u64 | context:u64
+//! calls     kind:u8 construct:u8 len:u16 site:u32 | context:u64
 //! ```
 //! All three hold for the thread that wrote them, from there on in its file. A context's addresses are run-time addresses; each
 //! is in the last object before it that covers it. A context is written again, under another number, where the thread has
@@ -96,22 +96,20 @@ impl Context<'_> {
     }
 }
 
-/// Where something was called from: a node, or without one all regions that this thread forks at the site from here on.
+/// Where all regions were called from that the thread forks at a site from here on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calls {
-    /// Parallel, teams, task or taskloop.
+    /// Parallel or teams.
     pub construct: Construct,
     /// `module << 24 | site`.
     pub site: u32,
-    /// A task's node; 0: the thread's next regions at this site.
-    pub node: u64,
     /// The context's number on this thread; 0: not known.
     pub context: u64,
 }
 
 impl Calls {
     /// Encoded length in bytes.
-    pub const LEN: usize = 24;
+    pub const LEN: usize = 16;
 }
 
 /// The words of an object's record, written through `put(word index, value)`. Build id and path are no longer than
@@ -151,8 +149,7 @@ pub fn encode_calls(c: &Calls, mut put: impl FnMut(usize, u64)) {
         0,
         u64::from(KIND_CALLS) | (c.construct as u64) << 8 | len << 16 | u64::from(c.site) << 32,
     );
-    put(1, c.node);
-    put(2, c.context);
+    put(1, c.context);
 }
 
 /// An object's record, whose bytes these are.
@@ -193,8 +190,7 @@ pub(super) fn read_calls(body: &[u8]) -> Option<Calls> {
     Some(Calls {
         construct: Construct::from_number(body[1])?,
         site: (get(body, 0) >> 32) as u32,
-        node: get(body, 8),
-        context: get(body, 16),
+        context: get(body, 8),
     })
 }
 
@@ -240,11 +236,10 @@ mod tests {
         let calls = Calls {
             construct: Construct::Parallel,
             site: 0x0200_0007,
-            node: 1 << 40,
             context: 9,
         };
-        let body = bytes(3, |put| encode_calls(&calls, put));
+        let body = bytes(2, |put| encode_calls(&calls, put));
         assert_eq!(read_calls(&body), Some(calls));
-        assert_eq!(read_calls(&body[..16]), None);
+        assert_eq!(read_calls(&body[..8]), None);
     }
 }

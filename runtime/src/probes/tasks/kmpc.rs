@@ -56,8 +56,6 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
         is_untied: regs[2] & FLAG_TIED == 0,
         bounds: None,
     };
-    let made = &tag.tag;
-    thread.note_task(Construct::Task, made.site, made.node, || call.caller());
     thread.begin_creation(call.stack_pointer());
     // SAFETY: a larger task is as good for the program as one of the size it asked for.
     let result = unsafe { call.forward_with(&regs) };

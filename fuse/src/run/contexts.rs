@@ -1,0 +1,330 @@
+//! Calling contexts: from threads' records to one tree of frames, which doesn't depend on who met what first.
+
+use ompfuse_format::record::context::{self, ChainEnd};
+use ompfuse_format::record::{Node, Record};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// The calling contexts of a run: chains of calls, whose common outer part is there once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contexts {
+    /// The files that code was called in.
+    pub objects: Vec<ContextObject>,
+    /// A context's number is the position of its innermost frame plus 1; 0 is none.
+    pub frames: Vec<ContextFrame>,
+}
+
+/// A file that calls were in: the program or a library.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ContextObject {
+    /// Its path: the original's, where a patched copy was loaded.
+    pub path: String,
+    /// Build id in hexadecimal, where it is known.
+    pub build_id: Option<String>,
+}
+
+/// A call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextFrame {
+    /// Position of the caller's frame, before this one's; `None`: the outermost that is known.
+    pub parent: Option<u32>,
+    /// Position in [`Contexts::objects`]; `None`: code in no file.
+    pub object: Option<u32>,
+    /// Where the call returns to: link-time address in the file, else as in the process.
+    pub address: u64,
+    /// Of an outermost frame: why the chain ends there, if it is not whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
+    /// What is known of the place.
+    #[serde(default)]
+    pub name: FrameName,
+}
+
+/// Why a chain of calls ends too early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum Cut {
+    /// No more calls were wanted.
+    Depth,
+    /// Code without unwind information, another stack, or a signal handler.
+    Unknown,
+}
+
+/// What the file tells of an address in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameName {
+    /// The function's symbol, as the file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// Bytes from the function's begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// Source file of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Its line there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+/// What was found out of a run's files when it ended: a file of the run folder ([`NAMES_FILE`]).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextNames {
+    /// The files, as the records name them.
+    pub objects: Vec<NamedObject>,
+}
+
+/// Name of the file with [`ContextNames`].
+pub const NAMES_FILE: &str = "contexts.json";
+
+/// A file, and places in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedObject {
+    /// Its path in the records.
+    pub loaded: String,
+    /// What it is.
+    pub object: ContextObject,
+    /// By address.
+    pub names: BTreeMap<u64, FrameName>,
+}
+
+/// A chain of calls, innermost first, as a thread recorded it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Chain {
+    end: ChainEnd,
+    /// Outermost first, so that neighbours in order have callers in common.
+    frames: Vec<(Option<Arc<ContextObject>>, u64)>,
+}
+
+/// What a thread's records have said so far.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadContexts {
+    objects: Vec<(u64, u64, u64, Arc<ContextObject>)>,
+    chains: HashMap<u64, Arc<Chain>>,
+    /// By construct and site of regions the context's number.
+    of_site: HashMap<(u8, u32), u64>,
+    last: Option<((u8, u32), u64)>,
+    /// Contexts' numbers of regions' nodes, where nodes are kept.
+    pub(crate) of_nodes: Vec<(u64, u64)>,
+}
+
+impl ThreadContexts {
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        *self = ThreadContexts::default();
+    }
+
+    pub(crate) fn object(&mut self, object: &context::Object<'_>) {
+        let hex = |id: &[u8]| id.iter().map(|b| format!("{b:02x}")).collect();
+        let named = ContextObject {
+            path: String::from_utf8_lossy(object.path).into_owned(),
+            build_id: (!object.build_id.is_empty()).then(|| hex(object.build_id)),
+        };
+        let place = (object.begin, object.end, object.bias, Arc::new(named));
+        self.objects.push(place);
+    }
+
+    pub(crate) fn context(&mut self, context: &context::Context<'_>) {
+        let frame = |address: u64| {
+            // The call is right before.
+            let is_in =
+                |(begin, end, ..): &&(u64, u64, _, _)| (*begin..*end).contains(&(address - 1));
+            match self.objects.iter().rev().find(|o| address > 0 && is_in(o)) {
+                Some((_, _, bias, object)) => {
+                    (Some(Arc::clone(object)), address.wrapping_sub(*bias))
+                }
+                None => (None, address),
+            }
+        };
+        let mut frames: Vec<_> = context.addresses().map(frame).collect();
+        frames.reverse();
+        let chain = Chain {
+            end: context.end,
+            frames,
+        };
+        self.chains.insert(context.number, Arc::new(chain));
+    }
+
+    /// What was called from where.
+    pub(crate) fn calls(&mut self, calls: &context::Calls) {
+        let key = (calls.construct as u8, calls.site);
+        self.of_site.insert(key, calls.context);
+        self.last = None;
+    }
+
+    /// Takes in a record, if it tells of contexts.
+    pub(crate) fn note(&mut self, record: &Record<'_>) {
+        match record {
+            Record::Object(object) => self.object(object),
+            Record::Context(context) => self.context(context),
+            Record::Calls(calls) => self.calls(calls),
+            _ => {}
+        }
+    }
+
+    /// The context's number of a region whose node is read now; 0: not known.
+    #[inline]
+    pub(crate) fn of_fork(&mut self, node: &Node) -> u64 {
+        if self.of_site.is_empty() {
+            return 0;
+        }
+        let key = (node.construct as u8, node.site);
+        match self.last {
+            Some((last, number)) if last == key => number,
+            _ => {
+                let number = self.of_site.get(&key).copied().unwrap_or(0);
+                self.last = Some((key, number));
+                number
+            }
+        }
+    }
+
+    /// As [`ThreadContexts::of_fork`], of a node that is kept.
+    pub(crate) fn keep_fork(&mut self, node: &Node) {
+        let number = self.of_fork(node);
+        if number != 0 && node.node != 0 {
+            self.of_nodes.push((node.node, number));
+        }
+    }
+
+    /// A context by its number.
+    pub(crate) fn chain(&self, number: u64) -> Option<&Arc<Chain>> {
+        self.chains.get(&number)
+    }
+}
+
+/// Numbers of a process's contexts while its records are read: equal chains of several threads have one.
+#[derive(Debug, Default)]
+pub(crate) struct ProcessContexts {
+    numbers: HashMap<Arc<Chain>, u32>,
+    chains: Vec<Arc<Chain>>,
+    /// By thread and its own number.
+    known: HashMap<(usize, u64), u32>,
+}
+
+impl ProcessContexts {
+    /// Of a region whose node a thread has; 0: not known.
+    #[inline]
+    pub(crate) fn of(&mut self, thread: usize, node: &Node, found: &mut ThreadContexts) -> u32 {
+        let own = found.of_fork(node);
+        if own == 0 {
+            return 0;
+        }
+        if let Some(&number) = self.known.get(&(thread, own)) {
+            return number;
+        }
+        let number = match found.chain(own) {
+            None => 0,
+            Some(chain) => *self.numbers.entry(Arc::clone(chain)).or_insert_with(|| {
+                self.chains.push(Arc::clone(chain));
+                self.chains.len() as u32
+            }),
+        };
+        self.known.insert((thread, own), number);
+        number
+    }
+
+    /// A context by its number here.
+    pub(crate) fn chain(&self, number: u32) -> Option<&Arc<Chain>> {
+        self.chains.get(number.checked_sub(1)? as usize)
+    }
+}
+
+/// All contexts of a run in order, and which chain is which.
+#[derive(Debug, Default)]
+pub(crate) struct AllContexts {
+    pub(crate) contexts: Contexts,
+    numbers: HashMap<Arc<Chain>, u32>,
+}
+
+impl AllContexts {
+    /// Of all threads; with names, if there are any.
+    pub(crate) fn new<'t>(
+        threads: impl Iterator<Item = &'t ThreadContexts>,
+        names: Option<&ContextNames>,
+    ) -> AllContexts {
+        let mut all = AllContexts::default();
+        let chains: BTreeSet<&Arc<Chain>> = threads.flat_map(|t| t.chains.values()).collect();
+        let names: HashMap<&str, &NamedObject> = names
+            .iter()
+            .flat_map(|n| &n.objects)
+            .map(|o| (o.loaded.as_str(), o))
+            .collect();
+        let mut objects: HashMap<&ContextObject, u32> = HashMap::new();
+        let mut frames: HashMap<(Option<u32>, ChainEnd, Option<u32>, u64), u32> = HashMap::new();
+        for chain in chains {
+            let mut parent = None;
+            for (object, address) in &chain.frames {
+                let named = object.as_ref().and_then(|o| names.get(o.path.as_str()));
+                let object = object.as_deref().map(|object| {
+                    *objects.entry(object).or_insert_with(|| {
+                        let known = named.map(|n| n.object.clone());
+                        (all.contexts.objects).push(known.unwrap_or_else(|| object.clone()));
+                        all.contexts.objects.len() as u32 - 1
+                    })
+                });
+                let key = (parent, chain.end, object, *address);
+                let at = *frames.entry(key).or_insert_with(|| {
+                    let name = named.and_then(|n| n.names.get(address));
+                    all.contexts.frames.push(ContextFrame {
+                        parent,
+                        object,
+                        address: *address,
+                        cut: match chain.end {
+                            _ if parent.is_some() => None,
+                            ChainEnd::Whole => None,
+                            ChainEnd::Depth => Some(Cut::Depth),
+                            ChainEnd::Unknown => Some(Cut::Unknown),
+                        },
+                        name: name.cloned().unwrap_or_default(),
+                    });
+                    all.contexts.frames.len() as u32 - 1
+                });
+                parent = Some(at);
+            }
+            if let Some(at) = parent {
+                all.numbers.insert(Arc::clone(chain), at + 1);
+            }
+        }
+        all
+    }
+
+    /// The number of a chain in all of them.
+    pub(crate) fn number(&self, chain: Option<&Arc<Chain>>) -> u32 {
+        let number = chain.and_then(|chain| self.numbers.get(chain));
+        number.copied().unwrap_or(0)
+    }
+}
+
+impl Contexts {
+    /// The frames of a context, innermost first.
+    pub fn frames_of(&self, context: u32) -> impl Iterator<Item = &ContextFrame> {
+        let at = |at: u32| self.frames.get(at as usize);
+        let innermost = context.checked_sub(1).and_then(at);
+        // Of damaged ones a parent may come later.
+        std::iter::successors(innermost, move |frame| at(frame.parent?)).take(context::MAX_DEPTH)
+    }
+}
+
+impl crate::RunFiles<'_> {
+    /// The addresses that calling contexts have, by the path of the file as the process had it: what is to be named.
+    pub fn context_addresses(&self) -> BTreeMap<ContextObject, BTreeSet<u64>> {
+        let mut all: BTreeMap<ContextObject, BTreeSet<u64>> = BTreeMap::new();
+        let threads = self.processes.iter().flat_map(|p| &p.threads);
+        for file in threads.filter_map(|t| ompfuse_format::record::ThreadFile::parse(t.bytes).ok())
+        {
+            let mut contexts = ThreadContexts::default();
+            for record in file.records().map_while(Result::ok) {
+                contexts.note(&record);
+            }
+            for (object, address) in contexts.chains.values().flat_map(|c| &c.frames) {
+                if let Some(object) = object {
+                    all.entry((**object).clone()).or_default().insert(*address);
+                }
+            }
+        }
+        all
+    }
+}
