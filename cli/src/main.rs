@@ -5,6 +5,7 @@ mod atomic;
 mod binary;
 mod cache;
 mod commands;
+mod contexts;
 mod counters;
 mod debug;
 mod embedded;

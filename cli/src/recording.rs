@@ -367,6 +367,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         is_multiplexed: args.multiplex,
         of_regions: of_regions.iter().map(|&e| e.to_owned()).collect(),
         is_cheap: wanted.is_none() && !in_one_run && !is_simulated,
+        debug: &args.selection.debug,
         in_part: args.in_part(),
         window: &args.window,
         reload,

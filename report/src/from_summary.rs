@@ -1,5 +1,6 @@
 //! From a summary to a [`Report`].
 
+mod contexts;
 mod growth;
 pub(crate) mod indexed;
 mod mutex;
@@ -73,6 +74,7 @@ impl Report {
         let mut shortcomings = notes::notes(summary);
         shortcomings.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
         let regions: Vec<Region> = regions.into_iter().map(|b| b.region).collect();
+        let (contexts, context_ids) = contexts::calls(&summary.contexts);
         let mut report = Report {
             version: REPORT_VERSION,
             program: summary.program.clone(),
@@ -90,7 +92,8 @@ impl Report {
             events: events(summary),
             thread_time_s: thread_ns as f64 * NS,
             regions,
-            call_paths: paths::call_paths(summary, &on_paths, &ids),
+            call_paths: paths::call_paths(summary, &on_paths, &ids, &context_ids),
+            contexts,
             region_counts: parts::counts(summary, &ids),
             running: parts::running(summary),
             mpi,

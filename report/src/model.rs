@@ -2,6 +2,7 @@
 //!
 //! `report --format json` prints it, and some sentences beside (`view::json`). Scripts rely on its names: add, don't rename.
 
+pub(crate) mod contexts;
 mod facts;
 pub mod growth;
 pub(crate) mod key;
@@ -17,6 +18,7 @@ pub(crate) mod region;
 pub mod series;
 pub(crate) mod times;
 
+pub use contexts::{ContextCall, ContextCut};
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
 pub use loss::{Better, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling};
 pub use mutex::Mutex;
@@ -77,6 +79,9 @@ pub struct Report {
     /// for runs that an older version has summed up.
     #[serde(default)]
     pub call_paths: Vec<CallPath>,
+    /// The calls that parallel regions were called by, callers first. Empty where they weren't recorded.
+    #[serde(default)]
+    pub contexts: Vec<ContextCall>,
     /// Processor time, and counts of events with the grain `region`: per outermost parallel region and thread.
     pub region_counts: Vec<RegionCounts>,
     /// Whether threads had processors while they worked in parallel regions; null if too little of that is known.

@@ -4,6 +4,7 @@
 
 mod causes;
 mod compare;
+mod contexts;
 mod gates;
 mod growth;
 mod health;
@@ -26,6 +27,7 @@ pub(crate) use compare::{
     basis, both, causes, certainty, changed, condition, is_told, pair_place,
     place as compare_place, quantity, value,
 };
+pub use contexts::called_from;
 pub(crate) use gates::explained;
 pub use gates::outcome;
 pub use growth::{growth_intervals, growth_verdict};

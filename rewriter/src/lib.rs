@@ -1,6 +1,7 @@
 //! Bytes of an ELF file in; OpenMP sites, a plan, patched bytes and their verification out. No I/O, nothing is run.
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 mod assemble;
 pub mod debug;
 mod describe;

@@ -5,7 +5,9 @@ use super::strays::{self, Stray, Watcher};
 use super::volume::Volume;
 use super::window::{Window, WindowArgs};
 use super::{Recording, Run};
+use crate::contexts;
 use crate::counters;
+use crate::debug::DebugArgs;
 use crate::interrupt::Interrupted;
 use crate::launch::{self, Ended, Feed, Launch, Moment};
 use crate::output::{self, note, remark, say};
@@ -62,6 +64,8 @@ pub(super) struct Recorder<'a> {
     /// When to record.
     pub(super) window: &'a WindowArgs,
     pub(super) reload: Option<Reload>,
+    /// Where to look for separate debug information.
+    pub(super) debug: &'a DebugArgs,
     /// At so many bytes of records recording ends; `None`: half of what is free.
     pub(super) max_size: Option<u64>,
     pub(super) program: Program<'a>,
@@ -160,6 +164,12 @@ impl Recorder<'_> {
                 return Ok(Then::Stop);
             }
             Ok(()) => {}
+        }
+        if let Err(error) = contexts::name(&path, &self.program.modules, self.debug) {
+            note(format_args!(
+                "where regions are called from has no names: {}",
+                crate::one_line(&error)
+            ));
         }
         if let Some(damaged) = damaged {
             note(format_args!("a part of this run is lost: {damaged}"));

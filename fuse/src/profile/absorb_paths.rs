@@ -80,13 +80,20 @@ impl Summary {
             .zip(&other.paths)
             .map(|(at, p)| ((p.parent, place(&other.sites, p.site), p.context), at))
             .collect();
+        let contexts = other.contexts.numbers_of(&self.contexts);
+        let context = |number: u32| match number {
+            0 => Some(0),
+            number => (contexts.get(number as usize - 1).copied()).filter(|&n| n != 0),
+        };
         let mut found: Vec<Option<u32>> = vec![];
         for path in &self.paths {
             let parent = match path.parent {
                 None => Some(None),
                 Some(parent) => found[parent as usize].map(Some),
             };
-            let step = parent.map(|parent| (parent, place(&self.sites, path.site), path.context));
+            let step = parent
+                .zip(context(path.context))
+                .map(|(parent, context)| (parent, place(&self.sites, path.site), context));
             found.push(step.and_then(|step| theirs.get(&step).copied()));
         }
         let found = (0..).zip(found);

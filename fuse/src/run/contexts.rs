@@ -42,9 +42,8 @@ pub struct ContextFrame {
 }
 
 /// Why a chain of calls ends too early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Cut {
     /// No more calls were wanted.
     Depth,
@@ -299,6 +298,31 @@ impl AllContexts {
 }
 
 impl Contexts {
+    /// By position of a frame in other ones of the same program the number of the same calls in these; 0: they aren't in here.
+    pub(crate) fn numbers_of(&self, other: &Contexts) -> Vec<u32> {
+        type Step<'c> = (u32, Option<&'c ContextObject>, u64, Option<Cut>);
+        fn step<'c>(all: &'c Contexts, frame: &ContextFrame, parent: u32) -> Step<'c> {
+            let object = frame.object.and_then(|o| all.objects.get(o as usize));
+            (parent, object, frame.address, frame.cut)
+        }
+        let own = (1..).zip(&self.frames);
+        let own: HashMap<Step<'_>, u32> = own
+            .map(|(number, f)| (step(self, f, f.parent.map_or(0, |p| p + 1)), number))
+            .collect();
+        let mut numbers: Vec<u32> = vec![];
+        for frame in &other.frames {
+            let parent = frame
+                .parent
+                .map(|p| numbers.get(p as usize).copied().unwrap_or(0));
+            let number = match parent {
+                Some(0) => None, // the caller isn't in here
+                parent => own.get(&step(other, frame, parent.unwrap_or(0))).copied(),
+            };
+            numbers.push(number.unwrap_or(0));
+        }
+        numbers
+    }
+
     /// The frames of a context, innermost first.
     pub fn frames_of(&self, context: u32) -> impl Iterator<Item = &ContextFrame> {
         let at = |at: u32| self.frames.get(at as usize);

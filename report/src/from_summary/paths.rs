@@ -136,7 +136,13 @@ fn add(sum: &mut Sums, more: &Sums, events: &[EventOrigin]) {
 }
 
 /// The paths of the report.
-pub(super) fn call_paths(summary: &Indexed<'_>, sums: &[ByThread], ids: &[u32]) -> Vec<CallPath> {
+/// `contexts`: of contexts by number minus 1.
+pub(super) fn call_paths(
+    summary: &Indexed<'_>,
+    sums: &[ByThread],
+    ids: &[u32],
+    contexts: &[Option<u32>],
+) -> Vec<CallPath> {
     let paths = summary.paths.iter().zip(sums);
     let path = |(path, by_thread): (&PathStat, &ByThread)| {
         let mut total = Sums::default();
@@ -146,7 +152,8 @@ pub(super) fn call_paths(summary: &Indexed<'_>, sums: &[ByThread], ids: &[u32]) 
         CallPath {
             parent: path.parent,
             region: path.site.map(|site| ids[site as usize]),
-            context: (path.context > 0).then_some(path.context),
+            context: (path.context.checked_sub(1))
+                .and_then(|at| contexts.get(at as usize).copied().flatten()),
             executions: executions(summary, path),
             wall_s: path.executions.as_ref().map(|e| e.wall_ns as f64 * NS),
             exclusive_s: total.own as f64 * NS,

@@ -13,7 +13,8 @@ pub struct CallPath {
     pub parent: Option<u32>,
     /// `id` of the region; null for the program, and for a place that is not known.
     pub region: Option<u32>,
-    /// Calling context of a parallel region's fork: paths that differ in nothing else have different ones. Absent where it is not known.
+    /// Where a parallel region was called from, an `id` in `contexts`: paths that differ in nothing else have different ones. Absent where it
+    /// is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u32>,
     /// Executions on this path that are on record, by a team together; of a task construct the tasks.

@@ -1,7 +1,7 @@
 //! The report as JSON: the model, and sentences made of it for people that read JSON.
 
 use crate::model::{
-    Loss, ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running, Scaling,
+    CallPath, Loss, ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running, Scaling,
     UnmatchedXus,
 };
 use crate::words;
@@ -77,6 +77,14 @@ pub(super) struct RunningWords {
 pub(super) struct RegionWords {
     /// `doubt_kind` in words.
     doubt: Option<&'static str>,
+}
+
+/// Words about a call path.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CallPathWords {
+    /// The calls of `context` that tell most, from outside inwards: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Null
+    /// where it is not known.
+    called_from: Option<String>,
 }
 
 /// Sentences about a parallel region's overheads.
@@ -162,6 +170,7 @@ impl Serialize for Json<'_> {
             probes,
             regions,
             call_paths,
+            contexts,
             region_counts,
             running,
             serial,
@@ -200,7 +209,11 @@ impl Serialize for Json<'_> {
             doubt: r.doubt_kind.map(words::doubt),
         };
         map.serialize_entry("regions", &List(regions, words))?;
-        put!(call_paths, region_counts);
+        let words = |p: &CallPath| CallPathWords {
+            called_from: p.context.and_then(|c| words::called_from(contexts, c)),
+        };
+        map.serialize_entry("call_paths", &List(call_paths, words))?;
+        put!(contexts, region_counts);
         let words = |r: &Running| RunningWords {
             told: words::told(r),
         };

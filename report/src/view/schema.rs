@@ -1,8 +1,8 @@
 //! The JSON Schema of the report's JSON.
 
 use super::json::{
-    LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords, RunningWords, ScalingWords,
-    UnmatchedWords,
+    CallPathWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords, RunningWords,
+    ScalingWords, UnmatchedWords,
 };
 use crate::model::Report;
 use schemars::generate::SchemaSettings;
@@ -18,6 +18,7 @@ pub fn schema() -> Value {
     };
     of_type(&mut schema, "Loss", add::<LossWords>);
     of_type(&mut schema, "Scaling", add::<ScalingWords>);
+    of_type(&mut schema, "CallPath", add::<CallPathWords>);
     of_type(&mut schema, "ProbeTime", add::<ProbesWords>);
     of_type(&mut schema, "Region", add::<RegionWords>);
     of_type(&mut schema, "Running", add::<RunningWords>);

@@ -43,7 +43,7 @@ mod rules;
 mod search;
 mod shapes;
 mod slots;
-mod source;
+pub(crate) mod source;
 mod step;
 mod taken;
 mod traced;

@@ -1,0 +1,74 @@
+//! Names for calling contexts: after a run the files that calls were in are looked at, and what they tell is kept in the run's
+//! folder. So reports need no program or library.
+
+use crate::debug::DebugArgs;
+use crate::input;
+use crate::load;
+use anyhow::{Context as _, Result};
+use ompfuse_format::run::RunModule;
+use ompfuse_fuse::run::{ContextNames, ContextObject, FrameName, NAMES_FILE, NamedObject};
+use ompfuse_rewriter::addresses::{self, AddressName};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Names what a run's contexts have. `modules`: the patched files, whose originals are named.
+pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Result<()> {
+    let all = load::with_files(run, |files| Ok(files.context_addresses()))?;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let objects = all.into_iter();
+    let named = objects.map(|(object, addresses)| of_file(&object, &addresses, modules, debug));
+    let names = ContextNames {
+        objects: named.collect(),
+    };
+    let file = run.join(NAMES_FILE);
+    let json = serde_json::to_vec(&names)?;
+    std::fs::write(&file, json).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn of_file(
+    object: &ContextObject,
+    wanted: &BTreeSet<u64>,
+    modules: &[RunModule],
+    debug: &DebugArgs,
+) -> NamedObject {
+    let module = modules.iter().find(|m| m.patched == object.path);
+    let mut named = NamedObject {
+        loaded: object.path.clone(),
+        object: match module {
+            Some(module) => ContextObject {
+                path: module.binary.path.clone(),
+                build_id: module.binary.build_id.clone(),
+            },
+            None => object.clone(),
+        },
+        ..NamedObject::default()
+    };
+    // What can't be read, as what the kernel has made itself, has addresses only.
+    let Ok(bytes) = input::map(Path::new(&object.path)) else {
+        return named;
+    };
+    // It may have been replaced since.
+    let id = addresses::build_id(&bytes);
+    if object.build_id.is_some() && object.build_id != id {
+        return named;
+    }
+    let separate = debug.find(Path::new(&named.object.path), &bytes);
+    let wanted: Vec<u64> = wanted.iter().copied().collect();
+    let names = addresses::names(&bytes, separate.files(), &wanted);
+    let names = wanted.into_iter().zip(names.into_iter().map(frame_name));
+    named.names = names.collect();
+    named
+}
+
+fn frame_name(name: AddressName) -> FrameName {
+    let (function, offset) = name.function.unzip();
+    let (file, line) = name.source.map(|s| (s.file, s.line)).unzip();
+    FrameName {
+        function,
+        offset,
+        file,
+        line,
+    }
+}

@@ -1,0 +1,178 @@
+//! Where a region was called from, in a few words.
+
+use crate::model::{ContextCall, ContextCut};
+
+/// Most functions that are named.
+const MOST: usize = 4;
+
+/// What comes before `main`, and below a thread's own function: nobody asks for it.
+const BEGINNINGS: [&str; 6] = [
+    "_start",
+    "__libc_start_main",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "clone3",
+];
+
+/// A step of the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Step<'c> {
+    file: Option<&'c str>,
+    text: String,
+    has_name: bool,
+}
+
+/// The calls to a region from outside inwards: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Of a library's own calls the
+/// outermost counts, which is the function that others call, and the innermost. `None` if the context isn't known.
+pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
+    let find = |id: u32| {
+        let at = all.partition_point(|c| c.id < id);
+        all.get(at).filter(|c| c.id == id)
+    };
+    let chain: Vec<&ContextCall> =
+        std::iter::successors(find(context), |call| find(call.caller?)).collect();
+    let outermost = chain.last()?;
+    let begins = |call: &&&ContextCall| {
+        let name = call.function.as_deref().unwrap_or_default();
+        let name = name.split('@').next().unwrap_or_default();
+        BEGINNINGS.contains(&name) || is_c_library(call)
+    };
+    let beginnings = chain.iter().rev().take_while(begins).count();
+    let chain = &chain[..(chain.len() - beginnings).max(1)];
+    let program = chain.last().and_then(|c| c.file.as_deref());
+    let mut steps: Vec<Step<'_>> = vec![];
+    for call in chain.iter().rev() {
+        let step = Step {
+            file: call.file.as_deref(),
+            text: function(call),
+            has_name: call.function.is_some(),
+        };
+        // A function that calls itself stands once.
+        if steps.last() != Some(&step) {
+            steps.push(step);
+        }
+    }
+    let steps = telling(&steps);
+    let mut text = String::new();
+    if outermost.cut == Some(ContextCut::Depth) || steps.len() > MOST {
+        text += "… › ";
+    }
+    let mut file = program;
+    for (at, step) in steps[steps.len().saturating_sub(MOST)..].iter().enumerate() {
+        if at > 0 {
+            text += " › ";
+        }
+        if step.file != file && step.has_name {
+            let of = step.file.map_or("?", file_name);
+            text += &format!("{of}: ");
+        }
+        file = step.file;
+        text += &step.text;
+    }
+    Some(text.replace('\n', " "))
+}
+
+/// Of each library's consecutive calls the first, by which it was entered, and the last; of those the ones with names, where there are any.
+/// What is in the outermost file stays.
+fn telling<'s, 'c>(steps: &'s [Step<'c>]) -> Vec<&'s Step<'c>> {
+    let mut all = vec![];
+    for (nth, run) in steps.chunk_by(|a, b| a.file == b.file).enumerate() {
+        if nth == 0 {
+            all.extend(run);
+            continue;
+        }
+        let named = || run.iter().filter(|s| s.has_name);
+        let first = named().next().or(run.first());
+        let last = named().next_back().or(run.last());
+        all.extend(first);
+        all.extend(last.filter(|last| first != Some(last)));
+    }
+    all
+}
+
+fn is_c_library(call: &ContextCall) -> bool {
+    let file = call.file.as_deref().map(file_name);
+    file.is_some_and(|f| f.starts_with("libc.so") || f.starts_with("libpthread.so"))
+}
+
+/// The function; without one the place in the file: never an address alone.
+fn function(call: &ContextCall) -> String {
+    match (&call.function_demangled, &call.file) {
+        (Some(function), _) => function.clone(),
+        (None, Some(file)) => {
+            let address = call.address.trim_start_matches("0x");
+            format!("{}+0x{address}", file_name(file))
+        }
+        (None, None) => format!("code in no file at {}", call.address),
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From outside inwards: file, function.
+    fn chain(calls: &[(&str, Option<&str>)]) -> Vec<ContextCall> {
+        let call = |(at, (file, function)): (u32, &(&str, Option<&str>))| ContextCall {
+            id: at,
+            caller: (at > 1).then(|| at - 1),
+            file: (!file.is_empty()).then(|| (*file).to_owned()),
+            build_id: None,
+            address: format!("{:#x}", 16 * at),
+            function: function.map(str::to_owned),
+            function_demangled: function.map(str::to_owned),
+            offset: function.map(|_| 4),
+            source: None,
+            line: None,
+            cut: None,
+        };
+        (1..).zip(calls).map(call).collect()
+    }
+
+    #[test]
+    fn what_comes_before_main_is_left_out_and_recursion_stands_once() {
+        let all = chain(&[
+            ("/p", Some("_start")),
+            ("/lib/libc.so.6", Some("__libc_start_main")),
+            ("/p", Some("main")),
+            ("/p", Some("two")),
+            ("/p", Some("two")),
+            ("/p", Some("work")),
+        ]);
+        assert_eq!(called_from(&all, 6).as_deref(), Some("main › two › work"));
+        assert_eq!(called_from(&all, 3).as_deref(), Some("main"));
+        assert_eq!(called_from(&all, 7), None);
+        assert_eq!(called_from(&all, 0), None);
+    }
+
+    #[test]
+    fn a_library_is_entered_by_the_function_that_others_call() {
+        let all = chain(&[
+            ("/p", Some("main")),
+            ("/l/libblas.so", Some("cblas_dgemm")),
+            ("/l/libblas.so", None),
+            ("/l/libblas.so", Some("exec_blas")),
+        ]);
+        let expected = "main › libblas.so: cblas_dgemm › exec_blas";
+        assert_eq!(called_from(&all, 4).as_deref(), Some(expected));
+        let all = chain(&[("/p", Some("main")), ("/l/x.so", None), ("", None)]);
+        let expected = "main › x.so+0x20 › code in no file at 0x30";
+        assert_eq!(called_from(&all, 3).as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn the_innermost_calls_of_a_long_or_cut_chain_are_named() {
+        let names = ["main", "a", "b", "c", "d"];
+        let all: Vec<_> = names.iter().map(|name| ("/p", Some(*name))).collect();
+        let mut all = chain(&all);
+        assert_eq!(called_from(&all, 5).as_deref(), Some("… › a › b › c › d"));
+        assert_eq!(called_from(&all, 2).as_deref(), Some("main › a"));
+        all[0].cut = Some(ContextCut::Depth);
+        assert_eq!(called_from(&all, 2).as_deref(), Some("… › main › a"));
+    }
+}
