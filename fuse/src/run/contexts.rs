@@ -125,25 +125,26 @@ impl ThreadContexts {
         self.objects.push(place);
     }
 
-    pub(crate) fn context(&mut self, context: &context::Context<'_>) {
+    fn context(&mut self, context: &context::Context<'_>) {
+        self.add(context.number, context.end, context.addresses());
+    }
+
+    /// A chain of run-time addresses.
+    fn add(&mut self, number: u64, end: ChainEnd, addresses: impl Iterator<Item = u64>) {
         let frame = |address: u64| {
             // The call is right before.
-            let is_in =
-                |(begin, end, ..): &&(u64, u64, _, _)| (*begin..*end).contains(&(address - 1));
-            match self.objects.iter().rev().find(|o| address > 0 && is_in(o)) {
+            let call = address.wrapping_sub(1);
+            let mut newest_first = self.objects.iter().rev();
+            match newest_first.find(|(begin, end, ..)| (*begin..*end).contains(&call)) {
                 Some((_, _, bias, object)) => {
                     (Some(Arc::clone(object)), address.wrapping_sub(*bias))
                 }
                 None => (None, address),
             }
         };
-        let mut frames: Vec<_> = context.addresses().map(frame).collect();
+        let mut frames: Vec<_> = addresses.map(frame).collect();
         frames.reverse();
-        let chain = Chain {
-            end: context.end,
-            frames,
-        };
-        self.chains.insert(context.number, Arc::new(chain));
+        self.chains.insert(number, Arc::new(Chain { end, frames }));
     }
 
     /// What was called from where.
@@ -350,5 +351,79 @@ impl crate::RunFiles<'_> {
             }
         }
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that has met these chains (innermost call first), of a program at this address.
+    fn thread(bias: u64, chains: &[&[u64]]) -> ThreadContexts {
+        let mut contexts = ThreadContexts::default();
+        let program = Arc::new(ContextObject {
+            path: "/bin/p".to_owned(),
+            build_id: None,
+        });
+        contexts.objects = vec![(bias, bias + 0x1000, bias, program)];
+        for (number, chain) in (1..).zip(chains) {
+            let addresses = chain.iter().map(|address| bias + address);
+            contexts.add(number, ChainEnd::Whole, addresses);
+        }
+        contexts
+    }
+
+    fn chains(all: &Contexts) -> Vec<Vec<u64>> {
+        let of = |number| all.frames_of(number).map(|f| f.address).collect();
+        (1..=all.frames.len() as u32).map(of).collect()
+    }
+
+    #[test]
+    fn numbers_do_not_depend_on_who_met_what_first() {
+        let (a, b, c): (&[u64], &[u64], &[u64]) = (&[3, 2, 1], &[9, 2, 1], &[2, 1]);
+        let first = thread(0x10_0000, &[a, b]);
+        let second = thread(0x10_0000, &[c, b]);
+        let one = AllContexts::new([&first, &second].into_iter(), None);
+        // Another process, elsewhere in memory, in another order.
+        let other = thread(0x7f_0000, &[b, c, a]);
+        let two = AllContexts::new([&other].into_iter(), None);
+        assert_eq!(one.contexts, two.contexts);
+        assert_eq!(one.contexts.frames.len(), 4);
+        assert_eq!(
+            chains(&one.contexts),
+            [vec![1], vec![2, 1], vec![3, 2, 1], vec![9, 2, 1]]
+        );
+        let numbers = |all: &AllContexts, of: &ThreadContexts, n| all.number(of.chain(n));
+        assert_eq!([1, 2].map(|n| numbers(&one, &first, n)), [3, 4]);
+        assert_eq!([1, 2].map(|n| numbers(&one, &second, n)), [2, 4]);
+        assert_eq!([1, 2, 3].map(|n| numbers(&two, &other, n)), [4, 2, 3]);
+        assert_eq!(one.number(None), 0);
+    }
+
+    #[test]
+    fn contexts_of_another_run_are_found() {
+        let few = AllContexts::new([&thread(0x10_0000, &[&[9, 2, 1]])].into_iter(), None);
+        let many = thread(0x20_0000, &[&[9, 2, 1], &[5, 1], &[1]]);
+        let many = AllContexts::new([&many].into_iter(), None);
+        // 1, 2 above it, 9 above that; 5 is only in one of them.
+        assert_eq!(many.contexts.numbers_of(&few.contexts), [1, 2, 3]);
+        assert_eq!(few.contexts.numbers_of(&many.contexts), [1, 2, 3, 0]);
+    }
+
+    #[test]
+    fn code_in_no_file_has_its_own_address() {
+        let mut contexts = thread(0x10_0000, &[]);
+        contexts.objects.clear();
+        contexts.add(1, ChainEnd::Unknown, [0x1234].into_iter());
+        let all = AllContexts::new([&contexts].into_iter(), None).contexts;
+        assert_eq!(all.objects, []);
+        assert_eq!(
+            (
+                all.frames[0].object,
+                all.frames[0].address,
+                all.frames[0].cut
+            ),
+            (None, 0x1234, Some(Cut::Unknown))
+        );
     }
 }

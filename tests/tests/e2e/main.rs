@@ -60,6 +60,7 @@ mod cancel;
 mod causes;
 mod columns;
 mod combine;
+mod contexts;
 mod control;
 mod cost;
 mod counting;
