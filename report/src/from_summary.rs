@@ -9,14 +9,15 @@ mod overhead;
 mod parts;
 mod paths;
 pub mod probes;
+mod property;
 pub(crate) mod ranks;
 mod region;
 mod times;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, ModuleInfo, REPORT_VERSION, Region, Report, RunInfo, Serial, ThreadCheck,
-    Unmatched, UnmatchedXus,
+    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
+    ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
@@ -70,6 +71,13 @@ impl Report {
             .filter(|&life| life > 0.0)
             .zip(parallel_s)
             .map(|(life, parallel)| (parallel / life).min(1.0));
+        let serial_share = coverage.map(|c: f64| 1.0 - c);
+        let available_s = processes_s.map(|s| s * largest_team.max(1) as f64);
+        let mut overheads = overhead::overheads(summary, processes_s, |site| ids[site as usize]);
+        for o in &mut overheads {
+            let available_s = available_s.filter(|&s| s > 0.0);
+            o.of_program = available_s.map(|s| ProgramShares::of(o.total_s, &o.overhead, s));
+        }
         let matching = summary.matching.as_ref();
         let mut shortcomings = notes::notes(summary);
         shortcomings.extend(mpi.iter().flat_map(|mpi| ranks::notes(summary, mpi)));
@@ -83,9 +91,11 @@ impl Report {
             threads: summary.threads,
             duration_s: summary.duration_s,
             lifetime_s,
-            available_s: processes_s.map(|s| s * largest_team.max(1) as f64),
+            available_s,
             parallel_s,
             coverage,
+            serial_share,
+            speedup_limit: serial_share.filter(|&s| s > 0.0).map(f64::recip),
             xus: matching.map_or_else(|| summary.runs.iter().map(|r| r.xus).sum(), |m| m.matched),
             runs: summary.runs.iter().map(run_info).collect(),
             modules: summary.modules.iter().map(module_info).collect(),
@@ -99,7 +109,8 @@ impl Report {
             mpi,
             serial,
             probes,
-            overheads: overhead::overheads(summary, processes_s, |site| ids[site as usize]),
+            properties: property::properties(summary, &overheads, available_s, &ids),
+            overheads,
             accounting: accounting(summary),
             strategy: matching.map(|m| m.strategy.clone()),
             unmatched: matching

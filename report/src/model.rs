@@ -13,6 +13,7 @@ pub(crate) mod overhead;
 pub(crate) mod parts;
 pub(crate) mod paths;
 pub(crate) mod probes;
+pub(crate) mod property;
 pub(crate) mod ranks;
 pub(crate) mod region;
 pub mod series;
@@ -23,10 +24,11 @@ pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedX
 pub use loss::{Better, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling};
 pub use mutex::Mutex;
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
-pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead};
+pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead, ProgramShares};
 pub use parts::{Grain, RegionCount, RegionCounts, Running};
 pub use paths::{CallPath, CallPathThread, PathCount};
 pub use probes::{FewerProbes, MostProbes, ProbeTime};
+pub use property::{Property, PropertyKind};
 pub use ranks::{Mpi, Rank, RegionRank, RegionRanks};
 pub use region::{InPart, Region, RegionThread, Spread};
 pub use times::Times;
@@ -61,6 +63,13 @@ pub struct Report {
     pub parallel_s: Option<f64>,
     /// Parallel coverage: `parallel_s / lifetime_s`, from 0 to 1.
     pub coverage: Option<f64>,
+    /// The part of `lifetime_s` in which no parallel region was executed: `1 - coverage`. Null likewise.
+    #[serde(default)]
+    pub serial_share: Option<f64>,
+    /// Amdahl's law: how many times as fast as in this run the program can be at most, with any number of threads, if nothing but its
+    /// parallel regions become faster: `1 / serial_share`. Null where that is 0 or not known.
+    #[serde(default)]
+    pub speedup_limit: Option<f64>,
     /// Execution units: of the combined profile, or of the only run.
     pub xus: u64,
     /// The runs.
@@ -99,6 +108,9 @@ pub struct Report {
     /// Work, span, and predicted times with other numbers of threads; null if single records weren't looked at.
     #[serde(default)]
     pub scaling: Option<Scaling>,
+    /// Losses of known kinds, the largest first.
+    #[serde(default)]
+    pub properties: Vec<Property>,
     /// The check that nothing was counted twice or not at all, per thread of the first run.
     pub accounting: Vec<ThreadCheck>,
     /// Name of the strategy that combined the runs, if several were.

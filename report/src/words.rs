@@ -12,6 +12,7 @@ mod names;
 mod notes;
 mod overhead;
 mod probes;
+pub(crate) mod property;
 mod ranks;
 mod regions;
 mod running;

@@ -125,6 +125,13 @@ pub(crate) struct ReportArgs {
     /// What a row stands for (text only; JSON has every site)
     #[arg(long, value_enum, default_value_t = Row::Line)]
     by: Row,
+    /// For each region a table with a row per thread: what its time consists of (text only; JSON always has it)
+    #[arg(long)]
+    per_thread: bool,
+    /// Show the tree of call paths in any case, and all of its branches that are worth 0.1 % of the threads' time (text only; JSON
+    /// has all of it)
+    #[arg(long)]
+    call_paths: bool,
     #[command(flatten)]
     output: output::FormatArg,
 }
@@ -317,6 +324,8 @@ impl ReportArgs {
         let default = TextOptions::default();
         TextOptions {
             top: self.top,
+            per_thread: self.per_thread,
+            call_paths: self.call_paths,
             width: stream.and_then(Stream::width).unwrap_or(default.width),
             colour: stream.is_some_and(Stream::colour),
             by: match self.by {

@@ -282,6 +282,7 @@ impl Parts {
             work_s: is_known.then_some(rest_s),
             unknown_s: if is_known { 0.0 } else { rest_s },
             overhead,
+            of_program: None,
             parts,
             incomplete_because: missing.listed(stat),
             starved: starved(summary, stat.site),
@@ -347,7 +348,7 @@ fn has_block(summary: &Indexed<'_>, parallel: Option<u32>) -> bool {
 }
 
 /// Whether one thread at most came to a barrier with something done, in a region that has such a block.
-fn is_behind_one(summary: &Indexed<'_>, region: &RegionStat) -> bool {
+pub(super) fn is_behind_one(summary: &Indexed<'_>, region: &RegionStat) -> bool {
     let columns = &region.threads;
     let threads = columns.extent.iter().zip(&columns.count);
     let busy = threads.filter(|(extent, count)| 2 * **extent <= **count);
@@ -433,7 +434,11 @@ fn is_switched_off(summary: &Summary) -> bool {
 }
 
 /// ompP's rule: fewer sections were executed than threads came by.
-fn too_few_sections(summary: &Indexed<'_>, site: Option<u32>, parallel: Option<u32>) -> bool {
+pub(super) fn too_few_sections(
+    summary: &Indexed<'_>,
+    site: Option<u32>,
+    parallel: Option<u32>,
+) -> bool {
     let Some(site) = site else {
         return false;
     };

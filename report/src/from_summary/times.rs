@@ -19,9 +19,13 @@ struct Cell {
 }
 
 impl Cell {
-    /// Its own time. Each interval is rounded for itself: together they may be longer than from begin to end by nanoseconds.
+    /// Its own time. Each interval's two times are rounded for themselves: what that makes of them is no time in which something was
+    /// executed meanwhile.
     fn of_own(self) -> u64 {
-        self.own.min(self.wall)
+        match self.wall.abs_diff(self.own) <= self.count {
+            true => self.wall,
+            false => self.own.min(self.wall),
+        }
     }
 
     /// What was executed meanwhile.

@@ -35,6 +35,9 @@ pub struct ParallelOverhead {
     /// The classes.
     #[serde(flatten)]
     pub overhead: Overhead,
+    /// The classes as shares of the program's available time, from 0 to 1; null if that is not known.
+    #[serde(default)]
+    pub of_program: Option<ProgramShares>,
     /// What the classes consist of.
     pub parts: Vec<OverheadPart>,
     /// What is missing in these numbers or not certain, and why.
@@ -42,6 +45,48 @@ pub struct ParallelOverhead {
     /// The region's threads were not running for so much of the time that they worked in it that its overheads hold waiting for a
     /// processor: that share, from 0 to 1, at least. Null where it is little, or not known.
     pub starved: Option<f64>,
+}
+
+/// Shares of the program's available time (`available_s` of the report), from 0 to 1. What is not known is null.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramShares {
+    /// The time that the region's threads are bound to it: `total_s`.
+    pub total: f64,
+    /// All classes together.
+    pub overheads: f64,
+    /// See the class.
+    pub synchronization: Option<f64>,
+    /// See the class.
+    pub imbalance: Option<f64>,
+    /// See the class.
+    pub limited_parallelism: Option<f64>,
+    /// See the class.
+    pub management: Option<f64>,
+}
+
+impl ProgramShares {
+    /// Of a region's time and overheads.
+    pub(crate) fn of(total_s: f64, overhead: &Overhead, available_s: f64) -> ProgramShares {
+        let share = |s: Option<f64>| s.map(|s| s / available_s);
+        ProgramShares {
+            total: total_s / available_s,
+            overheads: overhead.sum() / available_s,
+            synchronization: share(overhead.synchronization_s),
+            imbalance: share(overhead.imbalance_s),
+            limited_parallelism: share(overhead.limited_parallelism_s),
+            management: share(overhead.management_s),
+        }
+    }
+
+    /// The share of a class.
+    pub fn get(&self, class: Class) -> Option<f64> {
+        match class {
+            Class::Synchronization => self.synchronization,
+            Class::Imbalance => self.imbalance,
+            Class::LimitedParallelism => self.limited_parallelism,
+            Class::Management => self.management,
+        }
+    }
 }
 
 /// Seconds per class, all threads together; null if nothing of the kind was recorded.

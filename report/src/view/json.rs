@@ -162,6 +162,8 @@ impl Serialize for Json<'_> {
             available_s,
             parallel_s,
             coverage,
+            serial_share,
+            speedup_limit,
             xus,
             runs,
             modules,
@@ -178,6 +180,7 @@ impl Serialize for Json<'_> {
             overheads,
             losses,
             scaling,
+            properties,
             accounting,
             strategy,
             unmatched,
@@ -194,6 +197,8 @@ impl Serialize for Json<'_> {
             available_s,
             parallel_s,
             coverage,
+            serial_share,
+            speedup_limit,
             xus,
             runs,
             modules,
@@ -235,7 +240,7 @@ impl Serialize for Json<'_> {
             told: words::prediction(self.0, s),
         };
         map.serialize_entry("scaling", &with(scaling, words))?;
-        put!(accounting, strategy);
+        put!(properties, accounting, strategy);
         let words = |u: &UnmatchedXus| UnmatchedWords {
             reason: words::reason(u),
         };

@@ -3,10 +3,14 @@
 mod bars;
 mod events;
 mod lines;
+mod merged_paths;
 mod missing;
 mod mutexes;
 mod parts;
+mod paths;
+mod per_thread;
 mod probes;
+mod properties;
 mod ranks;
 mod scaling;
 mod sections;
@@ -26,6 +30,10 @@ pub struct TextOptions {
     pub colour: bool,
     /// What a row stands for.
     pub by: By,
+    /// Whether to show the tree of call paths in any case, and more of it.
+    pub call_paths: bool,
+    /// Whether to show a table of threads for each region, and overheads relative to the program.
+    pub per_thread: bool,
 }
 
 /// What a row of the report stands for.
@@ -44,6 +52,8 @@ impl Default for TextOptions {
             width: 110,
             colour: false,
             by: By::Line,
+            call_paths: false,
+            per_thread: false,
         }
     }
 }
@@ -76,12 +86,18 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(probes::probes(report, options));
     sections.extend(sections::in_part(report, options));
     sections.extend(sections::regions(report, several, options));
+    sections.extend(properties::properties(report, options));
+    sections.extend(paths::paths(report, options));
     sections.extend(ranks::ranks(report, options));
     sections.extend(events::events(report, options));
     sections.extend(parts::parts(report, options));
     sections.extend(sections::overheads(report, options));
+    sections.extend(sections::of_program(report, options));
     sections.extend(mutexes::mutexes(report, options));
     sections.extend(scaling);
+    if options.per_thread {
+        sections.extend(per_thread::per_thread(report, options));
+    }
     sections.extend(missing::unmatched(report, options));
     sections.extend(missing::missing_events(report, options));
     sections.extend(missing::skipped(report, options));

@@ -1,10 +1,11 @@
 //! Rows by source line: compilers copy constructs (they inline functions, and make versions of loops), people wrote them once.
 
+use super::merged_paths as paths;
 use crate::model::Mutex;
 use crate::model::ranks;
 use crate::model::{
-    InPart, Overhead, OverheadPart, ParallelOverhead, Region, RegionCounts, RegionThread, Report,
-    Spread, Times,
+    InPart, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region,
+    RegionCounts, RegionThread, Report, Spread, Times,
 };
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
@@ -72,6 +73,8 @@ pub(super) fn merged(report: &Report) -> (Report, Vec<(u32, usize)>) {
     let merged = Report {
         regions,
         overheads: overheads(&report.overheads, &number),
+        call_paths: paths::merged(&report.call_paths, &number),
+        properties: properties(report, &number),
         region_counts: region_counts(&report.region_counts, &number),
         ..report.clone()
     };
@@ -127,7 +130,8 @@ fn add(to: &mut Region, from: &Region) {
             Some(known) => {
                 known.mutex = mutex(known.mutex, thread.mutex);
                 known.times = sum_of(known.times, thread.times);
-                known.inclusive_s = both(known.inclusive_s, thread.inclusive_s, |a, b| a + b);
+                // One copy may be inside of another one.
+                known.inclusive_s = None;
                 known
                     .events
                     .retain(|name, _| thread.events.contains_key(name));
@@ -135,7 +139,7 @@ fn add(to: &mut Region, from: &Region) {
                     let other = thread.events[name];
                     let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
                     count.exclusive = sum(count.exclusive, other.exclusive);
-                    count.inclusive = sum(count.inclusive, other.inclusive);
+                    count.inclusive = None;
                 }
                 known.xus += thread.xus;
                 known.work_s += thread.work_s;
@@ -150,7 +154,7 @@ fn add(to: &mut Region, from: &Region) {
     to.ranks = to.ranks.take().or_else(|| from.ranks.clone());
     to.mutex = mutex(to.mutex, from.mutex);
     to.times = sum_of(to.times, from.times);
-    to.inclusive_s = both(to.inclusive_s, from.inclusive_s, |a, b| a + b);
+    to.inclusive_s = None;
     to.cancelled = match (to.cancelled, from.cancelled) {
         (Some(a), Some(b)) => Some(a + b),
         (one, other) => one.or(other),
@@ -225,6 +229,25 @@ fn spread(regions: &[&Region], per_thread: &[RegionThread]) -> Spread {
     }
 }
 
+/// The properties of regions that have one number now.
+fn properties(report: &Report, number: &BTreeMap<u32, u32>) -> Vec<Property> {
+    let mut sums: Vec<Property> = Vec::new();
+    for one in &report.properties {
+        let region = one.region.map(|id| number.get(&id).copied().unwrap_or(id));
+        let same = |s: &&mut Property| (s.kind, s.region) == (one.kind, region);
+        match sums.iter_mut().find(same) {
+            Some(sum) => {
+                sum.seconds += one.seconds;
+                sum.count += one.count;
+                sum.severity = sum.severity.zip(one.severity).map(|(a, b)| a + b);
+            }
+            None => sums.push(Property { region, ..*one }),
+        }
+    }
+    sums.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    sums
+}
+
 /// The overheads of parallel regions that have one number now.
 fn overheads(all: &[ParallelOverhead], number: &BTreeMap<u32, u32>) -> Vec<ParallelOverhead> {
     let mut sums: Vec<ParallelOverhead> = Vec::new();
@@ -294,6 +317,16 @@ fn add_overhead(to: &mut ParallelOverhead, from: &ParallelOverhead) {
         }
     }
     let sum = |a, b| both(a, b, |a, b| a + b);
+    if let (Some(a), Some(b)) = (&mut to.of_program, from.of_program) {
+        *a = ProgramShares {
+            total: a.total + b.total,
+            overheads: a.overheads + b.overheads,
+            synchronization: sum(a.synchronization, b.synchronization),
+            imbalance: sum(a.imbalance, b.imbalance),
+            limited_parallelism: sum(a.limited_parallelism, b.limited_parallelism),
+            management: sum(a.management, b.management),
+        };
+    }
     let (a, b) = (to.overhead, from.overhead);
     to.overhead = Overhead {
         synchronization_s: sum(a.synchronization_s, b.synchronization_s),

@@ -2,7 +2,7 @@
 
 use super::bars::{bar, columns};
 use super::{Paint, TextOptions, laid_out, titled};
-use crate::model::{Class, Region, Report};
+use crate::model::{Class, Note, Region, Report};
 use crate::view::table::{Column, front, wrap};
 use crate::words::units::{count, percent, seconds};
 use crate::words::{self, kind, location};
@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 const BAR: usize = 8;
 /// Share of a region's time from which on it is shown what its probes took.
 const PROBES_SHOWN: f64 = 0.01;
+/// Serial share of the time from which on it is shown what follows from it.
+const SERIAL_SHOWN: f64 = 0.001;
 /// Widest picture of work per thread.
 const THREADS: usize = 16;
 
@@ -43,6 +45,20 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
             percent(coverage),
             seconds(parallel)
         );
+        text.push_str(&wrap(&line, options.width, "  "));
+    }
+    // Of what was not recorded all the time nobody knows how much of it was serial.
+    let is_whole = !report.shortcomings.iter().any(|note| {
+        matches!(
+            note,
+            Note::Unrecorded { .. } | Note::Window { .. } | Note::LostRecords { .. }
+        )
+    });
+    if let (Some(share), Some(limit), true) = (report.serial_share, report.speedup_limit, is_whole)
+        && report.coverage > Some(0.0)
+        && share >= SERIAL_SHOWN
+    {
+        let line = words::property::serial(share, limit);
         text.push_str(&wrap(&line, options.width, "  "));
     }
     if let Some(strategy) = &report.strategy {
@@ -312,6 +328,61 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
             text.push_str(&wrap(&told, options.width, "  "));
         }
     }
+    Some(text)
+}
+
+/// Overheads relative to the program's available time, those that cost most first (ompP's second table of overheads).
+pub(super) fn of_program(report: &Report, options: TextOptions) -> Option<String> {
+    let known = report.overheads.iter();
+    let mut known: Vec<_> = known.filter_map(|o| Some((o, o.of_program?))).collect();
+    if known.len() < 2 && !options.per_thread || known.is_empty() {
+        return None;
+    }
+    known.sort_by(|a, b| b.1.overheads.total_cmp(&a.1.overheads));
+    let place: BTreeMap<u32, String> = report.regions.iter().map(|r| (r.id, location(r))).collect();
+    let part = |share: Option<f64>| share.map_or("-".to_owned(), percent);
+    let mut rows: Vec<Vec<String>> = known
+        .iter()
+        .take(options.top)
+        .map(|(o, shares)| {
+            let mut row = vec![
+                o.region.to_string(),
+                place.get(&o.region).cloned().unwrap_or_default(),
+                percent(shares.total),
+                percent(shares.overheads),
+            ];
+            row.extend(Class::ALL.iter().map(|&class| part(shares.get(class))));
+            row
+        })
+        .collect();
+    // Regions inside of other ones are in the time of these already.
+    let outermost = known.iter().filter(|(o, _)| o.nested == 0);
+    let total: f64 = outermost.map(|(_, s)| s.total).sum();
+    let all: f64 = known.iter().map(|(_, s)| s.overheads).sum();
+    let mut sum = vec![
+        String::new(),
+        "SUM".to_owned(),
+        percent(total),
+        percent(all),
+    ];
+    sum.extend(Class::ALL.iter().map(|&class| {
+        let parts = known.iter().filter_map(|(_, s)| s.get(class));
+        part(parts.reduce(|a, b| a + b))
+    }));
+    rows.push(sum);
+    let columns = [
+        Column::right("#"),
+        Column::left("parallel region").keeps_end(15),
+        Column::right("region"),
+        Column::right("overheads"),
+        Column::right("sync"),
+        Column::right("imbal"),
+        Column::right("limpar"),
+        Column::right("mgmt"),
+    ];
+    let explanation = "shares of the available time: wall time × largest team";
+    let mut text = titled("Overheads of the whole program", explanation, options);
+    text.push_str(&laid_out(&columns, rows, options));
     Some(text)
 }
 

@@ -1,0 +1,74 @@
+//! Call paths of regions of which several are one row: copies of a construct, made by the compiler.
+
+use crate::model::{CallPath, CallPathThread, PathCount};
+use std::collections::{BTreeMap, HashMap};
+
+/// The paths with the rows' numbers. A row that is on the path already leads back to it, as a region does.
+pub(super) fn merged(paths: &[CallPath], number: &BTreeMap<u32, u32>) -> Vec<CallPath> {
+    let of = |path: &CallPath| path.region.map(|id| number.get(&id).copied().unwrap_or(id));
+    let is_same = paths.iter().all(|path| of(path) == path.region);
+    if is_same {
+        return paths.to_vec();
+    }
+    let mut merged: Vec<CallPath> = vec![];
+    let mut position: Vec<u32> = vec![];
+    let mut known: HashMap<(u32, Option<u32>, Option<u32>), u32> = HashMap::new();
+    for path in paths {
+        let region = of(path);
+        let parent = path.parent.map(|parent| position[parent as usize]);
+        let above = |at: &u32| merged[*at as usize].parent;
+        let mut around = std::iter::successors(parent, above);
+        let same = |at: &u32| region.is_some() && merged[*at as usize].region == region;
+        let found = around.find(same).or_else(|| {
+            let key = (parent?, region, path.context);
+            known.get(&key).copied()
+        });
+        let at = found.unwrap_or_else(|| {
+            let at = merged.len() as u32;
+            if let Some(parent) = parent {
+                known.insert((parent, region, path.context), at);
+            }
+            merged.push(CallPath {
+                parent,
+                region,
+                executions: 0,
+                wall_s: None,
+                exclusive_s: 0.0,
+                inclusive_s: 0.0,
+                per_thread: vec![],
+                events: BTreeMap::new(),
+                ..path.clone()
+            });
+            at
+        });
+        position.push(at);
+        add(&mut merged[at as usize], path);
+    }
+    let parents: Vec<Option<u32>> = merged.iter().map(|p| p.parent).collect();
+    for (at, parent) in parents.iter().enumerate().rev() {
+        merged[at].inclusive_s += merged[at].exclusive_s;
+        if let Some(parent) = parent {
+            merged[*parent as usize].inclusive_s += merged[at].inclusive_s;
+        }
+    }
+    merged
+}
+
+/// Adds what a path has of its own. What it has with all that is below follows from that, for all threads together; single threads and
+/// events are told of paths that are one alone.
+fn add(to: &mut CallPath, from: &CallPath) {
+    let is_first = to.executions == 0 && to.per_thread.is_empty();
+    to.executions += from.executions;
+    to.exclusive_s += from.exclusive_s;
+    to.wall_s = match (to.wall_s, from.wall_s) {
+        (Some(a), Some(b)) => Some(a + b),
+        (one, other) => one.or(other),
+    };
+    (to.per_thread, to.events) = match is_first {
+        true => (from.per_thread.clone(), from.events.clone()),
+        false => (
+            Vec::<CallPathThread>::new(),
+            BTreeMap::<String, PathCount>::new(),
+        ),
+    };
+}

@@ -1,0 +1,104 @@
+//! What performance properties mean, and what usually helps.
+
+use crate::model::PropertyKind;
+
+/// Its name in a table.
+pub(crate) fn name(kind: PropertyKind) -> &'static str {
+    match kind {
+        PropertyKind::WaitAtBarrier => "waiting at a barrier",
+        PropertyKind::ImbalanceInParallelRegion => "imbalance in a parallel region",
+        PropertyKind::ImbalanceInLoop => "imbalance in a loop",
+        PropertyKind::ImbalanceInWorkshare => "imbalance at an implicit barrier",
+        PropertyKind::ImbalanceInSections => "imbalance in sections",
+        PropertyKind::UnevenSectionDistribution => "unevenly distributed sections",
+        PropertyKind::NotEnoughSections => "not enough sections",
+        PropertyKind::CriticalSectionContention => "contention for a critical section",
+        PropertyKind::LockContention => "contention for a lock",
+        PropertyKind::OrderedWait => "waiting for ordered",
+        PropertyKind::FrequentAtomic => "frequent atomic operations",
+        PropertyKind::ReductionWait => "waiting to reduce",
+        PropertyKind::UnparallelizedInSingle => "one thread alone in single",
+        PropertyKind::UnparallelizedInMaster => "one thread alone in master",
+        PropertyKind::WaitForTasks => "waiting for tasks",
+        PropertyKind::TaskCreation => "creating tasks",
+        PropertyKind::LoopScheduling => "distributing iterations",
+        PropertyKind::ThreadManagement => "waking and joining threads",
+        #[allow(unreachable_patterns)]
+        _ => "loss",
+    }
+}
+
+/// What it means and what usually helps, in a sentence.
+pub(crate) fn advice(kind: PropertyKind) -> &'static str {
+    match kind {
+        PropertyKind::WaitAtBarrier => {
+            "threads wait there for slower ones: distribute the work before it evenly, or do without the barrier"
+        }
+        PropertyKind::ImbalanceInParallelRegion => {
+            "threads are done early and wait for the slowest: give them equal shares, or smaller ones dynamically"
+        }
+        PropertyKind::ImbalanceInLoop => {
+            "threads wait at the loop's end: schedule(dynamic) or guided, other chunks, or nowait if what follows permits"
+        }
+        PropertyKind::ImbalanceInWorkshare => {
+            "threads wait for slower ones: distribute the work before it evenly, or use nowait if what follows permits"
+        }
+        PropertyKind::ImbalanceInSections => {
+            "the sections take different times: divide the longest, or use tasks"
+        }
+        PropertyKind::UnevenSectionDistribution => {
+            "some threads got more sections than others: make as many as threads or many more, or use tasks"
+        }
+        PropertyKind::NotEnoughSections => {
+            "there are fewer sections than threads: divide them, or use tasks or a loop"
+        }
+        PropertyKind::CriticalSectionContention => {
+            "threads queue for it: do less inside, give sections that exclude nothing of each other other names, or reduce"
+        }
+        PropertyKind::LockContention => {
+            "threads queue for it: hold it for a shorter time, or use a lock for each part of the data"
+        }
+        PropertyKind::OrderedWait => {
+            "iterations wait for their turn: move work out of the ordered block, and use schedule(static,1)"
+        }
+        PropertyKind::FrequentAtomic => {
+            "many updates of shared data: let each thread sum up for itself (reduction)"
+        }
+        PropertyKind::ReductionWait => {
+            "threads queue to combine their parts: reduce in fewer regions, or fewer variables"
+        }
+        PropertyKind::UnparallelizedInSingle => {
+            "the others wait while one thread works: let it create tasks, use nowait, or move it elsewhere"
+        }
+        PropertyKind::UnparallelizedInMaster => {
+            "the others have nothing to do while one thread works: share the block out, or overlap it with other work"
+        }
+        PropertyKind::WaitForTasks => {
+            "no task is left to execute: create more or smaller ones, or wait later"
+        }
+        PropertyKind::TaskCreation => {
+            "making tasks takes long for what they do: make fewer and larger ones, with a cut-off (if, final) or a grain size"
+        }
+        PropertyKind::LoopScheduling => {
+            "fetching iterations takes long for what they do: larger chunks, or schedule(static)"
+        }
+        PropertyKind::ThreadManagement => {
+            "regions are short for the cost of starting them: merge regions, keep threads awake (OMP_WAIT_POLICY=active), or use fewer"
+        }
+        #[allow(unreachable_patterns)]
+        _ => "threads lose time there",
+    }
+}
+
+/// The serial share of a program's time, and what follows from it.
+pub(crate) fn serial(share: f64, limit: f64) -> String {
+    use super::units::percent;
+    format!(
+        "{} of the time is serial: at most {} times as fast as now with any number of threads",
+        percent(share),
+        match limit {
+            limit if limit < 99.5 => format!("{limit:.1}"),
+            limit => format!("{limit:.0}"),
+        }
+    )
+}
