@@ -9,6 +9,8 @@ use ompfuse_format::Construct;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads};
 use ompfuse_fuse::{Combiner, Profile, Strategy, Summary, XuTable};
 
+mod ompp;
+
 fn report_of(fake: &FakeRun) -> Report {
     Report::new(&Summary::of_run("run-0001", &fake.read()))
 }

@@ -295,7 +295,10 @@ impl Parts {
         let mut add = |part: AroundPart, name: &str, ns: u64| {
             self.add(part.overhead_class(), name, ns, count);
         };
-        let end = AroundPart::End(WaitsFor::Others);
+        let end = AroundPart::End(match too_few_in_all(summary, stat) {
+            true => WaitsFor::FewSections,
+            false => WaitsFor::Others,
+        });
         add(AroundPart::Startup, "startup", stat.startup_ns);
         if stat.left_behind_ns == 0 {
             let limited = match has_block(summary, stat.site) {
@@ -431,6 +434,18 @@ fn is_switched_off(summary: &Summary) -> bool {
         })
         .sum();
     unrecorded > left_out as f64 * 1.001 + 1e3 * summary.accounts.len() as f64
+}
+
+/// The same of sections that are all that a parallel region consists of.
+pub(super) fn too_few_in_all(summary: &Indexed<'_>, stat: &ParallelStat) -> bool {
+    let Some(site) = stat.site else { return false };
+    let sections = summary.at_site(site).iter();
+    let sections = sections.filter(|r| r.construct == Some(Construct::Section));
+    let sections: u64 = sections.map(|r| r.count()).sum();
+    let left_out = summary.left_out_at(site).iter();
+    let left_out = left_out.filter(|l| l.construct == Construct::Section);
+    let sections = sections + left_out.map(|l| l.count).sum::<u64>();
+    sections > 0 && sections < stat.team_parts.count.iter().sum()
 }
 
 /// ompP's rule: fewer sections were executed than threads came by.

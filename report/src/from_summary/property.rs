@@ -3,7 +3,7 @@
 //! They follow the classes of overhead: what is a loss there has a property here, with the place of the loss.
 
 use super::NS;
-use super::overhead::{is_behind_one, too_few_sections};
+use super::overhead::{is_behind_one, too_few_in_all, too_few_sections};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Class, ParallelOverhead, Property, PropertyKind};
 use ompfuse_format::Construct;
@@ -132,9 +132,14 @@ fn at_implicit_barrier(summary: &Indexed<'_>, stat: &RegionStat) -> PropertyKind
 /// Whether some threads have executed more sections than others.
 fn is_uneven(summary: &Indexed<'_>, end: &RegionStat) -> bool {
     let Some(site) = end.site else { return false };
+    unevenly(summary, site, end.parallel, &end.threads.thread)
+}
+
+/// The same over these threads, of sections at a place.
+fn unevenly(summary: &Indexed<'_>, site: u32, parallel: Option<u32>, threads: &[u32]) -> bool {
     let sections = summary.at_site(site).iter();
     let mut sections =
-        sections.filter(|r| (r.parallel, r.construct) == (end.parallel, Some(Construct::Section)));
+        sections.filter(|r| (r.parallel, r.construct) == (parallel, Some(Construct::Section)));
     let Some(sections) = sections.next() else {
         return false;
     };
@@ -142,7 +147,7 @@ fn is_uneven(summary: &Indexed<'_>, end: &RegionStat) -> bool {
         let row = sections.threads.thread.iter().position(|t| t == thread);
         row.map_or(0, |row| sections.threads.count[row])
     };
-    let counts = end.threads.thread.iter().map(of_thread);
+    let counts = threads.iter().map(of_thread);
     counts.clone().max() != counts.min()
 }
 
@@ -152,12 +157,29 @@ fn at_end(
     overhead: &ParallelOverhead,
     ids: &[u32],
 ) -> Vec<(PropertyKind, f64, u64)> {
-    let site = || (0u32..).zip(ids).find(|(_, id)| **id == overhead.region);
+    let site = (0u32..).zip(ids).find(|(_, id)| **id == overhead.region);
+    let site = site.map(|(site, _)| site);
+    let stat = site.and_then(|site| summary.parallel_at(site).first().copied());
+    let sections = stat.filter(|stat| {
+        let kinds = stat.site.map_or(&[][..], |site| summary.at_site(site));
+        kinds
+            .iter()
+            .any(|r| r.construct == Some(Construct::Section))
+    });
+    // A combined construct's sections end where the region does.
+    let combined = sections.map(|stat| {
+        let at = stat.site.unwrap_or_default();
+        let is_uneven = unevenly(summary, at, stat.site, &stat.team_parts.thread);
+        match (too_few_in_all(summary, stat), is_uneven) {
+            (true, _) => PropertyKind::NotEnoughSections,
+            (false, true) => PropertyKind::UnevenSectionDistribution,
+            (false, false) => PropertyKind::ImbalanceInSections,
+        }
+    });
     let kind = |what: &str, class: Class| match (what, class) {
         ("startup" | "shutdown", _) => Some(PropertyKind::ThreadManagement),
-        ("region-end", Class::LimitedParallelism) => {
-            site().and_then(|(site, _)| block_in(summary, site))
-        }
+        ("region-end", _) if combined.is_some() => combined,
+        ("region-end", Class::LimitedParallelism) => site.and_then(|site| block_in(summary, site)),
         ("region-end", _) => Some(PropertyKind::ImbalanceInParallelRegion),
         _ => None,
     };

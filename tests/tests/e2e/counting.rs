@@ -52,7 +52,7 @@ impl Recorded {
         command::ok([Path::new("report"), &self.run_folder(threads)]).text()
     }
 
-    fn run_folder(&self, threads: usize) -> PathBuf {
+    pub(crate) fn run_folder(&self, threads: usize) -> PathBuf {
         table::runs(&self.folder.path().join(format!("out-{threads}")))[0].clone()
     }
 }

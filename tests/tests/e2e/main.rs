@@ -87,6 +87,7 @@ mod lines;
 mod matching;
 mod matrix;
 mod mutexes;
+mod ompp;
 mod ompt;
 mod one_program;
 mod patch;
