@@ -6,10 +6,12 @@
 
 mod grower;
 mod stretches;
+mod tables;
 #[cfg(test)]
 mod tests;
 
 pub(super) use grower::{Around, Grower};
+pub(super) use tables::of_run;
 
 use ompfuse_format::Construct;
 use ompfuse_format::site::SiteInfo;
@@ -29,9 +31,6 @@ pub enum GrowthBy<'a> {
 /// Why there are no sums over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GrowthError {
-    /// The records come in no order of time.
-    #[error("its records don't come in the order of time, as those of a damaged run")]
-    Disordered,
     /// Executions of a region can't be an order of several processes' time.
     #[error(
         "it has several processes, whose executions of a region overlap; name a length of time instead"

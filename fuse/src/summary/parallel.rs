@@ -284,6 +284,17 @@ fn outermost(run: &Run) -> HashMap<ThreadKey, (i64, i64)> {
         .collect()
 }
 
+/// What a run's threads do around their parts of parallel regions.
+pub(super) fn arounds(run: &Run, mut tell: impl FnMut(Around)) {
+    let mut instances = Instances::of(run, |_| Paths::ROOT, &mut Paths::default());
+    instances.add(run);
+    let outermost = outermost(run);
+    let all = instances.by_node.values().chain(&instances.without_node);
+    for instance in all {
+        instance.around(|thread| outermost.get(&thread).copied(), &mut tell);
+    }
+}
+
 impl Instances {
     /// From a run's forks, and their parts. `path_of`: of a node that there may be.
     pub(super) fn of(run: &Run, path_of: impl Fn(u32) -> u32, paths: &mut Paths) -> Instances {

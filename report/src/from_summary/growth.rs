@@ -96,6 +96,12 @@ pub fn growth(summary: &Summary, growth: &Growth, by: GrowthUnit) -> GrowthRepor
             spread(region.time_s, all, &|i, s| i.other_s += s);
         }
     }
+    // The parts say it: each is divided for itself, and a wait's place in time is not always known to the nanosecond.
+    for (at, interval) in intervals.iter_mut().enumerate() {
+        let listed: f64 = regions.iter().map(|r| r.interval_s[at]).sum();
+        let outside = interval.serial_s + interval.idle_s + interval.unknown_s;
+        interval.thread_time_s = listed + interval.other_s + outside;
+    }
     let phases = phases(&intervals, &regions);
     GrowthReport {
         version: GROWTH_VERSION,

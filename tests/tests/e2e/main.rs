@@ -90,6 +90,7 @@ mod mutexes;
 mod ompp;
 mod ompt;
 mod one_program;
+mod over_time;
 mod patch;
 mod pipeline;
 mod prebuilt;

@@ -14,12 +14,14 @@ mod regions;
 use super::Summary;
 use super::collect::origins;
 use super::groups::{Groups, Key};
-use super::growth::{AroundGrowth, AroundKind, Grower, Growth, GrowthBy, GrowthError, OwnGrowth};
+use super::growth::{
+    AroundGrowth, AroundKind, Grower, Growth, GrowthBy, GrowthError, OwnGrowth, of_run,
+};
 use super::parallel::{Executions, in_order};
 use super::tree::{Paths, Step, Tree};
 use crate::run::rows::Places;
 use crate::run::streaming::Streaming;
-use crate::run::{InParts, NONE, RunFiles};
+use crate::run::{InParts, NONE, Run, RunFiles};
 use coverage::Coverage;
 use in_region::Whole;
 use ompfuse_format::Construct;
@@ -53,8 +55,10 @@ impl Summary {
         by: GrowthBy<'_>,
         progress: Progress<'_>,
     ) -> Result<(Summary, Growth), GrowthError> {
-        let collected = collect(files, Some(by), progress).ok_or(GrowthError::Disordered)?;
-        let (streaming, mut collected) = collected;
+        let Some((streaming, mut collected)) = collect(files, Some(by), progress) else {
+            let run = Run::read(files);
+            return Ok((Summary::of_run(name, &run), of_run(&run, by)?));
+        };
         let mut growers: Vec<Option<Grower>> =
             collected.iter_mut().map(|c| c.grower.take()).collect();
         if let GrowthBy::Instances(_) = by {
@@ -69,7 +73,9 @@ impl Summary {
         }
         // Twice: the first may become coarser by the last.
         for _ in 0..2 {
-            let (first, others) = growers.split_first_mut().ok_or(GrowthError::Disordered)?;
+            let Some((first, others)) = growers.split_first_mut() else {
+                break;
+            };
             for other in others.iter_mut().flatten() {
                 first.iter_mut().for_each(|first| first.align(other));
             }
