@@ -90,8 +90,19 @@ fn limits(loss: &Loss, first: &SeriesPoint, last: &SeriesPoint) -> String {
     format!(
         "The {} limits: {}{share}.",
         series_place(place),
-        lost(loss, first.threads)
+        lost(loss, first.threads) + &without_processor(loss, last)
     )
+}
+
+/// Code that takes longer, on a machine with too few processors, does not lack speed.
+fn without_processor(loss: &Loss, last: &SeriesPoint) -> String {
+    match last.starved.filter(|_| loss.cause == SeriesCause::Work) {
+        Some(share) => format!(
+            ", but threads that worked had no processor for {} of the time",
+            percent(share)
+        ),
+        None => String::new(),
+    }
 }
 
 /// What a loss is, in words.
