@@ -5,6 +5,8 @@
 
 mod managing;
 mod scaling;
+#[cfg(test)]
+mod tests;
 mod units;
 mod waiting;
 
@@ -14,6 +16,7 @@ use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Cause, Loss, LossKind, ParallelOverhead, Report, Scaling};
 use ompfuse_fuse::span::RegionAnalysis;
+use ompfuse_fuse::summary::RunSummary;
 
 /// Smaller shares of the available time are no loss worth telling.
 const LEAST_SHARE: f64 = 0.005;
@@ -25,7 +28,7 @@ pub(crate) fn losses(
     summary: &Indexed<'_>,
     ids: &[u32],
 ) -> Vec<Loss> {
-    let Some(available_s) = report.available_s.filter(|&s| s > 0.0) else {
+    let Some(available_s) = report.losses_of_s else {
         return vec![];
     };
     let mut found = Found {
@@ -59,6 +62,32 @@ pub(crate) fn losses(
     losses.retain(|l| l.share >= LEAST_SHARE);
     losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     losses
+}
+
+/// The time that shares of losses are of: that of the recorded processes, without what came before recording began (loading the
+/// program), times the largest team. `None`: it isn't known.
+pub(crate) fn available_s(report: &Report, summary: &Indexed<'_>) -> Option<f64> {
+    let processes = summary.runs.first().and_then(RunSummary::processes_ns);
+    let recorded = processes.map(|ns| ns as f64 * NS * team(summary) as f64);
+    recorded.or(report.available_s).filter(|&s| s > 0.0)
+}
+
+/// Largest team, at least 1.
+fn team(summary: &Indexed<'_>) -> u64 {
+    let teams = summary.parallel.iter().map(|p| p.team);
+    teams.max().unwrap_or(1).max(1)
+}
+
+/// Seconds on the clock in which one thread works outside of parallel regions, all processes together. `None`: not known.
+fn serial_s(report: &Report, summary: &Indexed<'_>) -> Option<f64> {
+    let wall_s = available_s(report, summary)? / team(summary) as f64;
+    // Several root threads may work at once: no longer than there is no region.
+    Some(
+        report
+            .serial
+            .program_s
+            .min((wall_s - report.parallel_s?).max(0.0)),
+    )
 }
 
 /// A parallel region.
@@ -97,14 +126,10 @@ impl Found<'_> {
 
     /// Threads that wait outside of parallel regions while one works.
     fn serial(&mut self, scaling: Option<&Scaling>) {
-        let report = self.report;
-        let team = self.summary.parallel.iter().map(|p| p.team).max();
-        let (Some(parallel_s), Some(available_s)) = (report.parallel_s, report.available_s) else {
+        let Some(wall_s) = serial_s(self.report, self.summary) else {
             return;
         };
-        let threads = team.unwrap_or(1).max(1) as f64;
-        // Processes together: each has a serial part of its own.
-        let wall_s = (available_s / threads - parallel_s).max(0.0);
+        let threads = team(self.summary) as f64;
         let of_work = scaling
             .filter(|s| s.seen >= scaling::ENOUGH && s.work_s > 0.0)
             .map(|s| (wall_s / s.work_s).min(1.0));

@@ -117,8 +117,10 @@ impl Report {
                 .map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
             shortcomings,
             losses: vec![],
+            losses_of_s: None,
             scaling: None,
         };
+        report.losses_of_s = causes::available_s(&report, summary);
         report.scaling = causes::scaling(&report, summary, &ids);
         report.losses = causes::losses(&report, report.scaling.as_ref(), summary, &ids);
         report

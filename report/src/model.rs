@@ -105,6 +105,10 @@ pub struct Report {
     /// Why threads do no work: the losses with their causes, largest first. Empty where the run's time isn't known.
     #[serde(default)]
     pub losses: Vec<Loss>,
+    /// The time that the losses' shares are of: from when recording began in the processes to its end, times the largest team. Null if
+    /// it isn't known.
+    #[serde(default)]
+    pub losses_of_s: Option<f64>,
     /// Work, span, and predicted times with other numbers of threads; null if single records weren't looked at.
     #[serde(default)]
     pub scaling: Option<Scaling>,

@@ -222,6 +222,28 @@ impl Gathered {
         }
     }
 
+    /// How long an interval is without the waiting in it, and without tasks that were executed meanwhile.
+    pub(super) fn busy(&self, at: u32) -> u64 {
+        let rec = &self.recs[at as usize];
+        let (mut waited, mut open) = (0, vec![]);
+        open.extend(self.inside(at));
+        while let Some(at) = open.pop() {
+            let inside = &self.recs[at as usize];
+            match inside.construct {
+                // What was executed in a creation or a wait is another unit's.
+                Construct::Task => {
+                    waited += inside.len();
+                    continue;
+                }
+                c if c.is_wait() => waited += inside.own,
+                c if c.is_exclusive() => waited += inside.extent.min(inside.own),
+                _ => {}
+            }
+            open.extend(self.inside(at));
+        }
+        rec.len().saturating_sub(waited)
+    }
+
     /// The outermost region that an interval belongs to, or [`NONE`].
     pub(super) fn region_of(&self, rec: &Rec) -> u32 {
         let at = match rec.construct.is_fork() {

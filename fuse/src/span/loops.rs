@@ -28,7 +28,7 @@ struct Execution {
     units: Vec<Unit>,
     /// By thread.
     loads: HashMap<u16, u64>,
-    largest: Option<(Rec, [Option<u64>; 2])>,
+    largest: Option<(Rec, u64, [Option<u64>; 2])>,
     counts: [Option<u64>; 2],
     fetched: Option<(u64, u64)>,
 }
@@ -75,7 +75,8 @@ impl Loops {
                 ..Execution::default()
             });
             let counts = gathered.counts.get(at as usize).copied();
-            execution.add(rec, counts.unwrap_or_default(), is_sections);
+            let time = gathered.busy(at);
+            execution.add(rec, time, counts.unwrap_or_default(), is_sections);
         }
         for &(node, own, fetches) in &gathered.fetches {
             if let Some(execution) = key_of.get(&node).and_then(|k| executions.get_mut(k)) {
@@ -128,13 +129,13 @@ impl Loops {
                 *all = all.zip(more).map(|(a, b)| a + b);
             }
         }
-        if let Some((rec, counts)) = execution.largest
-            && rec.len() > stat.largest.ns
+        if let Some((rec, ticks, counts)) = execution.largest
+            && ticks > stat.largest.ns
         {
             stat.largest = Largest {
                 first: rec.index,
                 iterations: rec.extent.max(1),
-                ns: rec.len(),
+                ns: ticks,
                 of_ns: time,
                 of_units: count,
                 counts,
@@ -208,18 +209,18 @@ impl Loops {
 }
 
 impl Execution {
-    fn add(&mut self, rec: &Rec, counts: [Option<u64>; 2], is_sections: bool) {
+    fn add(&mut self, rec: &Rec, time: u64, counts: [Option<u64>; 2], is_sections: bool) {
         self.units.push(Unit {
             first: rec.index,
             len: match is_sections {
                 true => 1,
                 false => rec.extent.max(1),
             },
-            time: rec.len(),
+            time,
         });
-        *self.loads.entry(rec.thread).or_default() += rec.len();
-        if self.largest.is_none_or(|(l, _)| l.len() < rec.len()) {
-            self.largest = Some((*rec, counts));
+        *self.loads.entry(rec.thread).or_default() += time;
+        if self.largest.is_none_or(|(_, ticks, _)| ticks < time) {
+            self.largest = Some((*rec, time, counts));
         }
         for (sum, count) in self.counts.iter_mut().zip(counts) {
             *sum = sum.zip(count).map(|(s, c)| s + c);

@@ -94,7 +94,8 @@ pub(super) struct Paths<'g> {
     /// By node: the parts of a task, or of a team's threads. A list through `next_part`.
     first_part: Vec<u32>,
     next_part: Vec<u32>,
-    /// By node.
+    /// By node: its place among `ends`, of tasks and regions only.
+    owner: Vec<u32>,
     ends: Vec<Ends>,
     created: Created,
     /// Sites of tasks that are never deferred.
@@ -122,11 +123,20 @@ impl<'g> Paths<'g> {
                 next_part[at] = std::mem::replace(first, at as u32);
             }
         }
+        let owner = nodes.iter().scan(0, |next, node| {
+            let is_owner = node.construct == Construct::Task || node.construct.is_fork();
+            let place = if is_owner { *next } else { NONE };
+            *next += u32::from(is_owner);
+            Some(place)
+        });
+        let owner: Vec<u32> = owner.collect();
+        let owners = owner.iter().filter(|&&o| o != NONE).count();
         let mut paths = Paths {
             gathered,
+            owner,
             first_part,
             next_part,
-            ends: vec![Ends::default(); nodes.len()],
+            ends: vec![Ends::default(); owners],
             created: Created::of(gathered),
             undeferred: undeferred(gathered),
             task_waits: HashMap::new(),
@@ -139,24 +149,29 @@ impl<'g> Paths<'g> {
 
     /// The span of a region.
     pub(super) fn of_region(&self, node: u32) -> Length {
-        self.ends[node as usize].all
+        self.ends_of(node).all
+    }
+
+    /// Of a task or region.
+    fn ends_of(&self, node: u32) -> Ends {
+        let place = self.owner.get(node as usize);
+        let ends = place.and_then(|&place| self.ends.get(place as usize));
+        ends.copied().unwrap_or_default()
     }
 
     /// What is deepest comes first: tasks before those that create them.
     fn work_out(&mut self) {
         let nodes = &self.gathered.nodes;
-        let is_owner = |n: &u32| {
-            let c = nodes[*n as usize].construct;
-            c == Construct::Task || c.is_fork()
-        };
+        let is_owner = |n: &u32| self.owner[*n as usize] != NONE;
         let mut owners: Vec<u32> = (0..nodes.len() as u32).filter(is_owner).collect();
         owners.sort_by_key(|&n| std::cmp::Reverse(nodes[n as usize].depth));
         for owner in owners {
             let is_fork = nodes[owner as usize].construct.is_fork();
-            self.ends[owner as usize] = match is_fork {
+            let ends = match is_fork {
                 true => self.region(owner),
                 false => self.task(owner),
             };
+            self.ends[self.owner[owner as usize] as usize] = ends;
         }
     }
 
@@ -238,7 +253,7 @@ impl<'g> Paths<'g> {
                 // Between its parts, or undeferred.
                 let is_first = self.first_part.get(rec.node as usize) == Some(&at);
                 if is_first {
-                    path.execute(self.ends[rec.node as usize]);
+                    path.execute(self.ends_of(rec.node));
                 }
             }
             Construct::TaskCreate => self.create(at, rec, path),
@@ -259,9 +274,7 @@ impl<'g> Paths<'g> {
                 path.now = path.now.less(Length::code(rec.own));
             }
             c if c.is_fork() => {
-                if let Some(ends) = self.ends.get(rec.node as usize) {
-                    path.add(ends.all);
-                }
+                path.add(self.ends_of(rec.node).all);
             }
             c if c.charges_to() == Charge::Work => self.sequence(at, path),
             _ => {}
@@ -309,7 +322,7 @@ impl<'g> Paths<'g> {
         path.add(Length::creation(rec.own));
         let first = self.first_part[node as usize];
         path.last = first;
-        let ends = self.ends[node as usize];
+        let ends = self.ends_of(node);
         let is_undeferred = self.undeferred.get(&rec.site) == Some(&true);
         let is_inside = || self.gathered.inside(at).any(|i| i == first);
         match is_undeferred && is_inside() {
@@ -322,7 +335,7 @@ impl<'g> Paths<'g> {
         let (mut last, mut ended) = (NONE, true);
         let tasks = self.created.all(rec.node);
         for node in tasks {
-            let mut ends = self.ends[node as usize];
+            let mut ends = self.ends_of(node);
             let part = self.first_part[node as usize];
             if let Some(part) = self.gathered.recs.get(part as usize) {
                 ends.own.equal /= part.extent.max(1);

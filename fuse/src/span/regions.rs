@@ -140,6 +140,10 @@ impl Process<'_> {
 
     fn add_to(&self, regions: &mut BTreeMap<Option<u32>, Sums>) {
         let gathered = self.gathered;
+        let has_ended = gathered.recs.iter().any(|r| r.construct.is_fork());
+        if !has_ended {
+            return; // one long region, of which a part was read
+        }
         let paths = Paths::new(gathered);
         // Intervals by outermost region, in their order.
         let mut of_region: Vec<(u32, u32)> = (0..)

@@ -25,13 +25,7 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
         .sum();
     let seen_s: f64 = regions.iter().map(|r| r.0.wall_s).sum();
     let seen = (seen_s / outermost.max(f64::MIN_POSITIVE)).min(1.0);
-    let serial_s = match (report.available_s, report.parallel_s) {
-        (Some(available), Some(parallel)) => {
-            let threads = summary.parallel.iter().map(|p| p.team).max().unwrap_or(1);
-            (available / threads.max(1) as f64 - parallel).max(0.0)
-        }
-        _ => return None,
-    };
+    let serial_s = super::serial_s(report, summary)?;
     // What was not looked at is taken to be as what was.
     let scale = 1.0 / seen.max(f64::MIN_POSITIVE);
     let sum = |of: &dyn Fn(&RegionScaling) -> f64| -> f64 {
@@ -48,7 +42,7 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
     let modelled: f64 = regions.iter().map(|r| r.1.modelled_ns as f64 * NS).sum();
     Some(Scaling {
         seen,
-        threads: summary.parallel.iter().map(|p| p.team).max().unwrap_or(1),
+        threads: super::team(summary),
         work_s,
         span_s,
         parallelism: work_s / span_s.max(f64::MIN_POSITIVE),

@@ -12,6 +12,8 @@ const FOR_TASKS: [&str; 2] = [Construct::Taskwait.name(), Construct::Taskgroup.n
 
 /// Parallelism of tasks below so many times the threads is too little (Cilkview recommends ten).
 const ENOUGH: f64 = 2.0;
+/// A task that is shorter than this share of a thread's waiting is not what it waited for.
+const SHORT: f64 = 0.25;
 /// From this share of the time on, creating tasks holds all else up.
 const CREATING: f64 = 0.6;
 
@@ -44,7 +46,11 @@ fn ends(found: &mut Found<'_>, of: &OfRegion<'_>, seconds: f64) {
     };
     for (waited_for, ns) in by_cause {
         let seconds = seconds * ns as f64 / all as f64;
-        let cause = waited(found, analysed, waited_for, of);
+        // What one thread waited in an execution.
+        let each = seconds
+            / of.overhead.executions.max(1) as f64
+            / of.overhead.team.saturating_sub(1).max(1) as f64;
+        let cause = waited(found, analysed, waited_for, (of, each));
         found.add(LossKind::Waiting, Some(of), seconds, cause);
     }
 }
@@ -53,7 +59,7 @@ fn waited(
     found: &Found<'_>,
     analysed: &RegionAnalysis,
     waited_for: WaitedFor,
-    of: &OfRegion<'_>,
+    (of, each_s): (&OfRegion<'_>, f64),
 ) -> Cause {
     match waited_for {
         WaitedFor::Units(site) => match analysed.loops.iter().find(|l| l.site == site) {
@@ -61,7 +67,7 @@ fn waited(
             None => Cause::Unknown,
         },
         WaitedFor::Block(site) => Cause::OneThread { at: found.id(site) },
-        WaitedFor::Tasks(site) => few_tasks(found, analysed, site),
+        WaitedFor::Tasks(site) => few_tasks(found, analysed, site, each_s),
         WaitedFor::Code => Cause::UnevenCode,
         WaitedFor::Nested(site) => Cause::Nested { at: found.id(site) },
         WaitedFor::Late => Cause::Late,
@@ -70,19 +76,39 @@ fn waited(
     }
 }
 
-fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32) -> Cause {
+/// `each_s`: how long a thread waited in an execution.
+fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f64) -> Cause {
     let at = found.id(site);
     let parallelism = analysed.work_ns as f64 / analysed.span_ns.max(1) as f64;
     let creating = analysed.creating_ns as f64 / analysed.wall_ns.max(1) as f64;
+    let mean_s = found.mean(site, |c| c == Construct::Task).map(|m| m.0);
+    let stats = found.summary.at_site(site).iter();
+    let tasks = stats.filter(|r| r.construct == Some(Construct::Task));
+    let longest = tasks.flat_map(|r| &r.threads.max_ns).max();
+    let longest_s = longest.map(|&ns| ns as f64 * NS);
     if parallelism < ENOUGH * analysed.team as f64 {
-        return Cause::FewTasks { at, parallelism };
+        return Cause::FewTasks {
+            at,
+            parallelism,
+            mean_s,
+            longest_s,
+        };
+    }
+    let is_short = longest_s.is_some_and(|longest| longest < SHORT * each_s);
+    if creating < CREATING && is_short {
+        return Cause::UntakenTasks { at, parallelism };
     }
     match creating >= CREATING {
         true => Cause::SlowCreation {
             at,
             share: creating.min(1.0),
         },
-        false => Cause::UnevenTasks { at, parallelism },
+        false => Cause::UnevenTasks {
+            at,
+            parallelism,
+            mean_s,
+            longest_s,
+        },
     }
 }
 

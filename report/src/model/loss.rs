@@ -14,7 +14,7 @@ pub struct Loss {
     pub region: Option<u32>,
     /// Seconds, all threads together.
     pub seconds: f64,
-    /// The same as a share of the time that was available (`available_s`), from 0 to 1.
+    /// The same as a share of `losses_of_s`, from 0 to 1.
     pub share: f64,
     /// Why.
     pub cause: Cause,
@@ -114,6 +114,10 @@ pub enum Cause {
         at: u32,
         /// Work divided by span: the threads that could be busy.
         parallelism: f64,
+        /// Mean own time of these tasks; null if not known.
+        mean_s: Option<f64>,
+        /// Own time of the longest; null likewise.
+        longest_s: Option<f64>,
     },
     /// One thread creates the tasks, more slowly than the others execute them.
     SlowCreation {
@@ -124,6 +128,17 @@ pub enum Cause {
     },
     /// Tasks are distributed unevenly though there are enough of them.
     UnevenTasks {
+        /// The tasks.
+        at: u32,
+        /// Work divided by span.
+        parallelism: f64,
+        /// Mean own time of these tasks; null if not known.
+        mean_s: Option<f64>,
+        /// Own time of the longest; null likewise.
+        longest_s: Option<f64>,
+    },
+    /// Threads wait though there are tasks enough, none of them long: they sleep, or find the tasks too late.
+    UntakenTasks {
         /// The tasks.
         at: u32,
         /// Work divided by span.
@@ -222,7 +237,7 @@ pub struct Scaling {
     pub span_s: f64,
     /// `work_s / span_s`.
     pub parallelism: f64,
-    /// Predicted run times; empty if they can't be told.
+    /// Predicted times of the run, without what came before recording began; empty if they can't be told.
     pub predicted: Vec<Predicted>,
     /// The prediction for the threads that it ran with, as a share of what was measured: 1 is exact. Null as `predicted` is empty.
     pub model_error: Option<f64>,

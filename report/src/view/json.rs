@@ -179,6 +179,7 @@ impl Serialize for Json<'_> {
             mpi,
             overheads,
             losses,
+            losses_of_s,
             scaling,
             properties,
             accounting,
@@ -236,6 +237,7 @@ impl Serialize for Json<'_> {
             remedy: words::remedy(l),
         };
         map.serialize_entry("losses", &List(losses, words))?;
+        put!(losses_of_s);
         let words = |s: &Scaling| ScalingWords {
             told: words::prediction(self.0, s),
         };

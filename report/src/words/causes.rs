@@ -3,11 +3,18 @@
 use super::units::{count, seconds};
 use super::{kind, location};
 use crate::model::{Better, Cause, Loss, LossKind, Predicted, Report, Scaling};
+use ompfuse_fuse::names::readable;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 
 /// A program that more threads make less fast than so many times is told apart.
 const NO_HELP: f64 = 1.2;
+
+/// What is held for a smaller share of a region's time costs by being handed over.
+const MUCH_HELD: f64 = 0.3;
+
+/// Shorter tasks cost more than they do.
+const TINY_S: f64 = 1e-6;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
@@ -22,7 +29,7 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 )
             });
             format!(
-                "one thread works outside of parallel regions for {}{}",
+                "one thread works outside of parallel regions, for {}{}",
                 seconds(*wall_s),
                 limit.unwrap_or_default()
             )
@@ -96,10 +103,13 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
         Cause::FewTasks {
             at: id,
             parallelism,
+            mean_s,
+            longest_s,
         } => format!(
-            "the tasks at {} keep {} threads busy at most (work / span)",
+            "the tasks at {} keep {} threads busy at most (work / span){}",
             plain(id),
-            times(*parallelism)
+            times(*parallelism),
+            longest_task(*mean_s, *longest_s)
         ),
         Cause::SlowCreation { at: id, share } => format!(
             "one thread creates the tasks at {} for {} of the time, and the others wait for more",
@@ -109,8 +119,19 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
         Cause::UnevenTasks {
             at: id,
             parallelism,
+            mean_s,
+            longest_s,
         } => format!(
-            "the tasks at {} end at different times, though {} threads could be busy",
+            "the tasks at {} end at different times, though {} threads could be busy{}",
+            plain(id),
+            times(*parallelism),
+            longest_task(*mean_s, *longest_s)
+        ),
+        Cause::UntakenTasks {
+            at: id,
+            parallelism,
+        } => format!(
+            "threads sleep or find no task, though the short tasks at {} could keep {} busy",
             plain(id),
             times(*parallelism)
         ),
@@ -121,20 +142,24 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
         }
         Cause::Held {
             at: id,
+            held_s,
             of_wall,
             entries,
-            ..
         } => {
-            let held = of_wall.map_or_else(
-                || format!(" ({} entries)", count(*entries)),
-                |share| {
-                    format!(
-                        ", which is held for {} of the region's time",
-                        percent(share.min(1.0))
-                    )
-                },
-            );
-            format!("threads wait for the {}{held}", at(id))
+            let each = held_s.map(|s| s / (*entries).max(1) as f64);
+            let held = match (of_wall, each) {
+                (Some(share), _) if *share >= MUCH_HELD => format!(
+                    ", which is held for {} of the region's time",
+                    percent(share.min(1.0))
+                ),
+                (_, Some(each)) => format!(
+                    ": {} times entered, {} inside each",
+                    count(*entries),
+                    seconds(each)
+                ),
+                _ => format!(": {} times entered", count(*entries)),
+            };
+            format!("threads wait for their turn at the {}{held}", at(id))
         }
         Cause::WaitsForTasks { at: id, task_s } => format!(
             "threads wait for tasks at {}, {} each",
@@ -200,6 +225,18 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
     }
 }
 
+/// The longest task, where it is much longer than the others.
+fn longest_task(mean_s: Option<f64>, longest_s: Option<f64>) -> String {
+    match (mean_s, longest_s) {
+        (Some(mean), Some(longest)) if longest >= 3.0 * mean => format!(
+            "; the longest takes {}, the mean {}",
+            seconds(longest),
+            seconds(mean)
+        ),
+        _ => String::new(),
+    }
+}
+
 /// What usually helps; `None`: nothing in general.
 pub fn remedy(loss: &Loss) -> Option<String> {
     Some(match &loss.cause {
@@ -235,12 +272,19 @@ pub fn remedy(loss: &Loss) -> Option<String> {
             "create larger tasks, or create them on several threads".to_owned()
         }
         Cause::UnevenTasks { .. } => "begin with the largest tasks, or divide them".to_owned(),
+        Cause::UntakenTasks { .. } => {
+            "keep threads awake (OMP_WAIT_POLICY=active), or create tasks on several threads"
+                .to_owned()
+        }
         Cause::UnevenCode => "divide it by a work-sharing construct".to_owned(),
         Cause::Late => {
             "have fewer, longer regions, or keep threads awake (OMP_WAIT_POLICY=active)".to_owned()
         }
         Cause::Held { .. } => {
             "hold it shorter, or use a reduction, atomics or several locks".to_owned()
+        }
+        Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
+            "create larger tasks: stop at a size (cut-off)".to_owned()
         }
         Cause::WaitsForTasks { .. } => {
             "give the waiting thread work, or divide the tasks".to_owned()
@@ -255,7 +299,7 @@ pub fn remedy(loss: &Loss) -> Option<String> {
         Cause::ShortRegions { executions, .. } if *executions > 1 => {
             "join regions, or leave small ones serial (if clause)".to_owned()
         }
-        Cause::ShortRegions { .. } => return None,
+        Cause::ShortRegions { .. } => "longer runs, as it is paid once".to_owned(),
         Cause::NoProcessor {
             threads,
             processors: Some(n),
@@ -337,7 +381,24 @@ pub fn lower_bound(because: LowerBound) -> &'static str {
 
 /// The parallel region or other place that a loss is at.
 pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
-    loss.region.map(|id| place(report, id))
+    let id = loss.region?;
+    let region = report.regions.iter().find(|r| r.id == id);
+    match region {
+        // Without a source line the cause's own place tells more.
+        Some(region) if region.source.is_none() => match names_place(&loss.cause) {
+            true => None,
+            false => region.function.as_deref().map(|f| readable(f).into_owned()),
+        },
+        _ => Some(place(report, id)),
+    }
+}
+
+/// Whether the words for a cause say where it is.
+fn names_place(cause: &Cause) -> bool {
+    !matches!(
+        cause,
+        Cause::ShortRegions { .. } | Cause::UnevenCode | Cause::Late | Cause::Unknown
+    )
 }
 
 fn place(report: &Report, id: u32) -> String {

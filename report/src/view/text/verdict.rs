@@ -13,7 +13,7 @@ const LEAST: f64 = 0.02;
 /// The largest losses with their causes; `None`: the run's time isn't known.
 pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };
-    let available_s = report.available_s.filter(|&s| s > 0.0)?;
+    let available_s = report.losses_of_s?;
     let threads = report.overheads.iter().map(|o| o.team).max()?;
     let told: Vec<&Loss> = (report.losses.iter())
         .filter(|l| l.share >= LEAST)
@@ -49,7 +49,12 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
         text += &one(report, loss, number + 1, is_said, options);
     }
     let scaling = report.scaling.as_ref();
-    if let Some(line) = scaling.and_then(|s| words::prediction(report, s)) {
+    // Where threads lack processors, units' times say nothing of others.
+    let is_starved = report.running.as_ref().is_some_and(|r| r.is_starved);
+    if let Some(line) = scaling
+        .filter(|_| !is_starved)
+        .and_then(|s| words::prediction(report, s))
+    {
         text += &wrap(&line, options.width, "  ");
     }
     Some(text)

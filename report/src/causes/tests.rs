@@ -1,0 +1,134 @@
+//! Causes of made-up programs that are known by construction.
+
+use crate::model::{Cause, LossKind, Report};
+use ompfuse_format::Construct;
+use ompfuse_format::record::Step;
+use ompfuse_fuse::span::Analysis;
+use ompfuse_fuse::span::replay::Schedule;
+use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread};
+use ompfuse_fuse::{Run, Summary};
+
+const SITES: &[(Construct, u64)] = &[(Construct::Parallel, 0x10), (Construct::Loop, 0x20)];
+const LOOP: u32 = 1;
+
+/// A program that is one parallel loop; by thread its ranges: first iteration, iterations, ticks. `serial`: before it.
+fn report(serial: u64, threads: &[&[(i64, u64, u64)]]) -> Report {
+    let mut list: Vec<FakeThread> = (0..threads.len())
+        .map(|t| FakeThread::new(t as u32, 0, BEGIN))
+        .collect();
+    let region = list[0].node();
+    let root = FakeThread::root();
+    list.iter_mut().for_each(|t| t.work(serial));
+    list[0].begin(Construct::Parallel, 0, region, root, Step::Ranked, 1);
+    list[0].record_node(Construct::Parallel, 0, region, root, Step::Ranked, 1);
+    for (tid, (thread, ranges)) in list.iter_mut().zip(threads).enumerate() {
+        thread.begin(
+            Construct::ImplicitTask,
+            0,
+            0,
+            region,
+            Step::None,
+            tid as i64,
+        );
+        let node = thread.node();
+        thread.begin(Construct::Loop, LOOP, node, region, Step::Ranked, 1);
+        for &(first, len, ticks) in *ranges {
+            let range = thread.node();
+            thread.begin(Construct::Range, LOOP, range, node, Step::Range, first);
+            thread.work(ticks);
+            thread.end(len);
+        }
+        thread.end(0);
+        thread.end(tid as u64);
+    }
+    let end = list.iter().map(|t| t.now).max().unwrap_or(0);
+    list.iter_mut().for_each(|t| t.until(end));
+    list[0].end(threads.len() as u64);
+    let mut fake = FakeRun::new(SITES, &[]);
+    fake.process(7, BEGIN, list, true);
+    fake.with_files(|files| {
+        let mut summary = Summary::of_run("run", &Run::read(files));
+        summary.analysis = Some(Analysis::of_files(files, &summary));
+        Report::new(&summary)
+    })
+}
+
+#[test]
+fn an_even_program_loses_nothing() {
+    let report = report(
+        0,
+        &[
+            &[(0, 25, 1_000_000)],
+            &[(25, 25, 1_000_000)],
+            &[(50, 25, 1_000_000)],
+            &[(75, 25, 1_000_000)],
+        ],
+    );
+    assert_eq!(report.losses, []);
+    let scaling = report.scaling.expect("it was looked at");
+    assert_eq!((scaling.work_s, scaling.span_s), (4e-3, 1e-3));
+    assert_eq!(scaling.model_error, Some(1.0));
+    let four = scaling.predicted.iter().find(|p| p.threads == 4);
+    assert!(four.is_some_and(|p| (p.speedup - 4.0).abs() < 1e-6));
+}
+
+#[test]
+fn one_long_iteration_is_named() {
+    let report = report(
+        0,
+        &[
+            &[(0, 1, 1000), (1, 1, 1000), (2, 1, 1000)],
+            &[(3, 1, 50_000)],
+        ],
+    );
+    let loss = &report.losses[0];
+    assert_eq!(loss.loss, LossKind::Waiting);
+    let Cause::UnevenUnits {
+        first, times_mean, ..
+    } = loss.cause
+    else {
+        panic!("{loss:?}");
+    };
+    assert_eq!((first, times_mean), (3, 50.0));
+    assert!((loss.seconds - 47e-6).abs() < 1e-12, "{loss:?}");
+    assert!((loss.share - 0.47).abs() < 1e-6, "{loss:?}");
+}
+
+#[test]
+fn a_schedule_that_is_replayed_better_is_told() {
+    // Chunks of 2 of a triangle, dealt out as blocks: 1+2+3+4 against 5+6+7+8.
+    let chunk = |at: i64| (2 * at, 2, 1000 * (at as u64 + 1));
+    let [first, second] = [[0, 1, 2, 3], [4, 5, 6, 7]].map(|of| of.map(chunk));
+    let report = report(0, &[&first, &second]);
+    let Cause::UnevenDistribution {
+        better: Some(better),
+        slowest_times_mean,
+        ..
+    } = &report.losses[0].cause
+    else {
+        panic!("{:?}", report.losses);
+    };
+    assert!((slowest_times_mean - 26.0 / 18.0).abs() < 1e-9);
+    // By dynamic,2 it is 2+4+6+8; by guided,2 it is (5+6)+8, since the first chunk is 1+2+3+4.
+    assert_eq!(better.schedule, Schedule::Guided(2));
+    assert!((better.of_now - 19.0 / 26.0).abs() < 1e-9);
+    assert!(!better.assumes_equal);
+}
+
+#[test]
+fn a_serial_part_is_amdahls() {
+    let half: &[(i64, u64, u64)] = &[(0, 1, 100_000)];
+    let other: &[(i64, u64, u64)] = &[(1, 1, 100_000)];
+    let report = report(100_000, &[half, other]);
+    let loss = &report.losses[0];
+    let Cause::SerialPart { wall_s, of_work } = loss.cause else {
+        panic!("{:?}", report.losses);
+    };
+    assert!((wall_s - 1e-4).abs() < 1e-9 && (loss.seconds - 1e-4).abs() < 1e-9);
+    // A third of what one thread would do.
+    assert!(of_work.is_some_and(|s| (s - 1.0 / 3.0).abs() < 1e-6));
+    let scaling = report.scaling.expect("it was looked at");
+    let many = scaling.predicted.last().expect("64 threads");
+    assert_eq!(many.limited_by, None);
+    assert!(many.speedup < 3.0);
+}
