@@ -206,6 +206,7 @@ fn a_loop_is_as_long_as_its_longest_unit() {
 fn task(thread: &mut FakeThread, parent: u64, rank: i64, body: &dyn Fn(&mut FakeThread, u64)) {
     let node = thread.node();
     thread.begin(Construct::TaskCreate, TASK, 0, parent, Step::None, 0);
+    thread.work(1);
     thread.end(0);
     thread.begin(Construct::Task, TASK, node, parent, Step::Ranked, rank);
     thread.record_node(Construct::Task, TASK, node, parent, Step::Ranked, rank);
@@ -223,6 +224,7 @@ fn tasks_and_wait(
     let nodes: Vec<u64> = (0..count)
         .map(|_| {
             thread.begin(Construct::TaskCreate, TASK, 0, parent, Step::None, 0);
+            thread.work(1);
             thread.end(0);
             thread.node()
         })
@@ -260,8 +262,9 @@ fn independent_tasks_are_as_long_as_one() {
     assert_eq!(region.lower_bound, [LowerBound::TaskDependences]);
     // Brent: (T1 - T∞) / P + T∞.
     let at_two = region.predicted_ns[1];
-    assert_eq!(at_two, 110 + (1000 - 100) / 2);
-    assert_eq!(region.predicted_ns[0], 1010);
+    // Each creation takes a tick on the way.
+    assert_eq!(at_two, 120 + (1000 - 100) / 2);
+    assert_eq!(region.predicted_ns[0], 1020);
 }
 
 #[test]
