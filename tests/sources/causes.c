@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "uneven")) {
 #pragma omp parallel for schedule(dynamic, 1)
         for (int i = 0; i < 64; i++)
-            spin(i == 40 ? 20000 : 400);
+            spin(i == 60 ? 100000 : 400);
     } else if (!strcmp(what, "static")) {
 #pragma omp parallel for schedule(static)
         for (int i = 0; i < 256; i++)
