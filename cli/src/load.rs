@@ -87,6 +87,22 @@ pub(crate) fn analyse(inputs: &[Source], summary: &mut Summary) -> Result<()> {
     Ok(())
 }
 
+/// What the threads of one run have summed up themselves.
+pub(crate) fn sums(path: &Path) -> Result<Summary> {
+    let found = runs(path)?;
+    let [folder] = &found[..] else {
+        bail!(
+            "{} holds {} runs; name one of them",
+            path.display(),
+            found.len()
+        );
+    };
+    with_files(folder, |files| {
+        let summary = Summary::of_sums(&name(folder), files);
+        summary.with_context(|| format!("cannot read the sums of {}", folder.display()))
+    })
+}
+
 /// The sums of one run, whose records are read once and not kept, and the units that have several parts. `None`: they don't come in
 /// the order of time.
 fn streamed(folder: &Path, progress: Progress<'_>) -> Result<Option<(Summary, InParts)>> {
@@ -155,6 +171,29 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    fn path(&self) -> &Path {
+        match self {
+            Source::Run(path) | Source::File(path) => path,
+        }
+    }
+
+    /// Whether only sums were recorded.
+    fn has_sums_only(&self) -> bool {
+        match self {
+            Source::Run(folder) => {
+                read_with(
+                    folder,
+                    &[".json", ".rec"],
+                    |files| Ok(files.has_sums_only()),
+                )
+                .unwrap_or(false)
+            }
+            Source::File(path) => {
+                summary_of(path).is_ok_and(|summary| summary.runs.iter().any(|run| run.sums_only))
+            }
+        }
+    }
+
     /// Whether its counts are what was counted: those that are scaled can't be combined with others.
     fn check_exact(&self) -> Result<()> {
         // What can't be read is told when all of it is read.
@@ -164,7 +203,7 @@ impl Source {
                 (folder, scaled.unwrap_or(false))
             }
             Source::File(path) => {
-                let summary = Profile::summary_from_parquet(Bytes::from_owner(input::map(path)?));
+                let summary = summary_of(path);
                 (
                     path,
                     summary.is_ok_and(|s| s.events.iter().any(|e| e.scaled)),
@@ -185,10 +224,24 @@ impl Source {
 pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Source>> {
     let inputs = sources(paths)?;
     if inputs.len() > 1 {
+        check_sums(&inputs)?;
         inputs.iter().try_for_each(Source::check_exact)?;
         same::check(&inputs)?;
     }
     Ok(inputs)
+}
+
+/// Refuses to combine sums with units: the counts of the one would be in no unit of the other.
+fn check_sums(inputs: &[Source]) -> Result<()> {
+    let sums: Vec<bool> = inputs.iter().map(Source::has_sums_only).collect();
+    if let (Some(at), true) = (sums.iter().position(|&s| s), sums.contains(&false)) {
+        bail!(
+            "cannot combine {} with the others: it has sums only (recorded with --summary), they have units; leave it out, or record \
+             it without --summary",
+            inputs[at].path().display()
+        );
+    }
+    Ok(())
 }
 
 fn sources(paths: &[PathBuf]) -> Result<Vec<Source>> {
@@ -219,10 +272,7 @@ pub(crate) fn combine(
     });
     for input in inputs {
         combiner.add(match input {
-            Source::Run(path) => {
-                let run = read(&path, each.part(OF_READING))?;
-                Profile::of_run(&name(&path), run)
-            }
+            Source::Run(path) => profile_of(&path, each.part(OF_READING))?,
             Source::File(path) => {
                 let profile = file(&path)?;
                 each.advance(OF_READING);
@@ -276,6 +326,12 @@ fn is_parquet(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "parquet")
 }
 
+/// The summary of a profile.
+fn summary_of(path: &Path) -> Result<Summary> {
+    let bytes = Bytes::from_owner(input::map(path)?);
+    Ok(Profile::summary_from_parquet(bytes)?)
+}
+
 /// A profile or a foreign table, to be read piece by piece.
 pub(crate) fn pieces(path: &Path) -> Result<Pieces> {
     let bytes = Bytes::from_owner(input::map(path)?);
@@ -304,6 +360,16 @@ pub(crate) fn name(path: &Path) -> String {
 /// Reads a run.
 pub(crate) fn read(folder: &Path, progress: Progress<'_>) -> Result<Run> {
     with_files(folder, |files| Ok(Run::read_watched(files, progress)))
+}
+
+/// A run by itself; one whose threads kept sums only has no units.
+pub(crate) fn profile_of(folder: &Path, progress: Progress<'_>) -> Result<Profile> {
+    with_files(folder, |files| {
+        Profile::of_files(&name(folder), files, progress).with_context(|| {
+            let folder = folder.display();
+            format!("cannot read the sums of {folder}: a name of the program's is missing; record it again")
+        })
+    })
 }
 
 /// What a run folder holds.

@@ -30,7 +30,10 @@ use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::event::is_hardware;
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::record::context::MAX_DEPTH;
-use ompfuse_format::run::{ENV_CONTEXT_DEPTH, ENV_MIN_DURATION, ENV_SAMPLE, ENV_THROTTLE, Exit};
+use ompfuse_format::record::sums;
+use ompfuse_format::run::{
+    ENV_CONTEXT_DEPTH, ENV_MIN_DURATION, ENV_SAMPLE, ENV_SUMS, ENV_THROTTLE, Exit,
+};
 use runs::{Recorder, Then};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -92,6 +95,14 @@ pub(crate) struct RecordingArgs {
     /// no more (--sample and --throttle do)
     #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
     min_duration: Option<u64>,
+    /// Record no unit, wait or region one by one, only sums, histograms and the largest units of each region and thread: the space
+    /// stays the same however long the program runs, some hundred KB per thread. What needs units (their export, the slowest one of
+    /// a comparison, combining runs by labels) is not there then
+    #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex", "context_depth"])]
+    summary: bool,
+    /// Keep these sums beside the records, to compare the two
+    #[arg(long, hide = true, conflicts_with_all = ["summary", "sample", "throttle", "min_duration", "rotate", "multiplex", "context_depth"])]
+    summary_beside: bool,
     /// End the recording, not the program, when a run's records have this size (500M, 4G). Default: half of the free space of the
     /// output's file system
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
@@ -134,11 +145,29 @@ impl RecordingArgs {
             (ENV_SAMPLE, self.sample.map(u64::from)),
             (ENV_THROTTLE, self.throttle.map(u64::from)),
             (ENV_MIN_DURATION, self.min_duration),
-            (ENV_CONTEXT_DEPTH, Some(self.context_depth.into())),
+            (ENV_CONTEXT_DEPTH, Some(self.depth().into())),
+            (ENV_SUMS, self.sums()),
         ];
         all.into_iter()
             .filter_map(|(name, value)| Some((name, value?.to_string())))
             .collect()
+    }
+
+    /// Most return addresses of a calling context: sums are not kept apart by contexts.
+    fn depth(&self) -> u32 {
+        match self.sums() {
+            Some(_) => 0,
+            None => self.context_depth,
+        }
+    }
+
+    /// Whether sums are kept, as [`ENV_SUMS`] says it.
+    fn sums(&self) -> Option<u64> {
+        match (self.summary, self.summary_beside) {
+            (true, _) => Some(sums::INSTEAD),
+            (_, true) => Some(sums::BESIDE),
+            _ => None,
+        }
     }
 
     /// The job that the program is a rank of, if the ranks record into one folder.

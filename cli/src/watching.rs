@@ -8,7 +8,7 @@ pub(crate) use screen::show;
 use crate::run_dir;
 use crate::running::{self, Access, Running, records};
 use anyhow::{Result, ensure};
-use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site};
+use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site, sums};
 use ompfuse_format::run::EventStatus;
 use ompfuse_format::site::{HexAddress, SiteInfo, Source};
 use ompfuse_fuse::summary::live::{Live, LiveRegion, LiveSite};
@@ -170,12 +170,23 @@ impl Watching {
             let info = sites.and_then(|s| s.get(index as usize));
             info.map_or(site, |info| site_ref(module, info.region))
         };
+        let mut tables = vec![];
         for path in records::files(&known.folder, &known.key)? {
             // A file that has just been made is empty; what is damaged, `ompfuse report` tells.
             let fresh = records::fresh(&path, |h| self.live.offset(number, h));
             if let Some((header, fresh)) = fresh {
                 let _ = self.live.read(number, &header, &fresh, sets, region);
+                if header.sums == sums::INSTEAD {
+                    tables.extend(records::table(&path, &header).map(|table| (header, table)));
+                }
             }
+        }
+        if !tables.is_empty() {
+            self.live.begin_sums(number);
+        }
+        let names = sets.get(&0).map_or(&[][..], Vec::as_slice);
+        for (header, table) in &tables {
+            self.live.add_sums(number, header, table, names, region);
         }
         Ok(())
     }

@@ -10,9 +10,10 @@ mod tests;
 
 use crate::combine::Relax;
 use crate::label::LabelId;
-use crate::run::Run;
+use crate::run::{Run, RunFiles};
 use crate::summary::Summary;
 use crate::table::{COUNT, ROW, XuTable, gather};
+use ompfuse_progress::Progress;
 
 pub use self::combiner::Combiner;
 pub use self::parquet::{LABEL_LIMIT, ProfileError, ProfileWriter};
@@ -84,6 +85,16 @@ impl Profile {
     pub fn of_run(name: &str, run: Run) -> Profile {
         let summary = Summary::of_run(name, &run);
         Profile::new(run.xus, summary)
+    }
+
+    /// As [`Profile::of_run`], of a run's files, also where its threads kept sums only: then there is no unit. `None`: such sums
+    /// can't be read.
+    pub fn of_files(name: &str, files: &RunFiles<'_>, progress: Progress<'_>) -> Option<Profile> {
+        let run = Run::read_watched(files, progress);
+        if !files.has_sums_only() {
+            return Some(Profile::of_run(name, run));
+        }
+        Some(Profile::new(run.xus, Summary::of_sums(name, files)?))
     }
 
     /// Of a foreign table. `name`: what the user calls it.

@@ -2,6 +2,7 @@
 //! intervals. It travels as JSON in a profile's metadata.
 
 mod collect;
+pub mod distribution;
 mod groups;
 pub mod growth;
 pub mod live;
@@ -153,6 +154,9 @@ pub struct RunSummary {
     /// The ranks of a job whose launcher has started a command for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranks: Vec<RankEnd>,
+    /// Only sums were recorded, no unit, wait or region by itself.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub sums_only: bool,
 }
 
 /// How runs were combined.
@@ -182,6 +186,9 @@ pub struct RegionStat {
     pub threads: ThreadColumns,
     /// Total per event, in the order of [`Summary::events`], over all threads of the run that the event comes from.
     pub counts: Vec<Option<u64>>,
+    /// How the units are distributed, where only sums were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Box<distribution::Distribution>>,
 }
 
 /// See [`RegionStat::threads`].

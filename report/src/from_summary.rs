@@ -1,6 +1,7 @@
 //! From a summary to a [`Report`].
 
 mod contexts;
+mod distribution;
 mod growth;
 pub(crate) mod indexed;
 mod mutex;
@@ -96,7 +97,7 @@ impl Report {
             coverage,
             serial_share,
             speedup_limit: serial_share.filter(|&s| s > 0.0).map(f64::recip),
-            xus: matching.map_or_else(|| summary.runs.iter().map(|r| r.xus).sum(), |m| m.matched),
+            xus: xus(summary),
             runs: summary.runs.iter().map(run_info).collect(),
             modules: summary.modules.iter().map(module_info).collect(),
             events: events(summary),
@@ -124,6 +125,15 @@ impl Report {
         report.scaling = causes::scaling(&report, summary, &ids);
         report.losses = causes::losses(&report, report.scaling.as_ref(), summary, &ids);
         report
+    }
+}
+
+/// Units of the combined profile, or of the only run; of the first of several that have sums only, as all numbers but counts are.
+fn xus(summary: &Summary) -> u64 {
+    match (&summary.runs[..], &summary.matching) {
+        ([first, ..], _) if first.sums_only => first.xus,
+        (_, Some(matching)) => matching.matched,
+        (runs, None) => runs.iter().map(|r| r.xus).sum(),
     }
 }
 
@@ -197,6 +207,7 @@ fn run_info(run: &RunSummary) -> RunInfo {
         lost_records: run.health.lost_records,
         switches: switches(run),
         switch_cost_s: run.switch_cost_ns.map(|ns| ns as f64 * NS),
+        sums_only: run.sums_only,
     }
 }
 

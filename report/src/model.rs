@@ -3,6 +3,7 @@
 //! `report --format json` prints it, and some sentences beside (`view::json`). Scripts rely on its names: add, don't rename.
 
 pub(crate) mod contexts;
+pub(crate) mod distribution;
 mod facts;
 pub mod growth;
 pub(crate) mod key;
@@ -20,6 +21,7 @@ pub mod series;
 pub(crate) mod times;
 
 pub use contexts::{ContextCall, ContextCut};
+pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
 pub use loss::{Better, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling};
 pub use mutex::Mutex;

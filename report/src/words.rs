@@ -5,6 +5,7 @@
 mod causes;
 mod compare;
 mod contexts;
+pub(crate) mod distribution;
 mod gates;
 mod growth;
 mod health;
@@ -35,7 +36,7 @@ pub use growth::{growth_intervals, growth_verdict};
 pub use health::losses;
 pub(crate) use health::problem;
 pub(crate) use names::{kind, location, place, what};
-pub use notes::notes;
+pub use notes::{SUMS_ONLY, notes};
 pub use overhead::incomplete;
 pub(crate) use overhead::starved;
 pub(crate) use probes::took;

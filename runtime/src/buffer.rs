@@ -51,6 +51,8 @@ pub(crate) struct Buffer {
     flushed: Cell<u64>,
     /// Length of the log that is reserved.
     reserved: Cell<u64>,
+    /// Where the log begins: behind the table of sums, where there is one.
+    log: Cell<u64>,
     /// No further record is taken.
     full: Cell<bool>,
 }
@@ -94,6 +96,7 @@ impl Buffer {
             at: Cell::new(0),
             flushed: Cell::new(0),
             reserved: Cell::new(0),
+            log: Cell::new(LOG),
             full: Cell::new(false),
         })
     }
@@ -177,13 +180,13 @@ impl Buffer {
         let (len, flushed) = (self.at.get(), self.flushed.get());
         let write = |fd| {
             if flushed + len as u64 > self.reserved.get() {
-                if !syscall::allocate(fd, LOG + self.reserved.get(), CHUNK) {
+                if !syscall::allocate(fd, self.log.get() + self.reserved.get(), CHUNK) {
                     return false;
                 }
                 self.reserved.set(self.reserved.get() + CHUNK);
             }
             // SAFETY: the stage is mapped and longer than that.
-            unsafe { syscall::write_at(fd, self.stage, len, LOG + flushed) }
+            unsafe { syscall::write_at(fd, self.stage, len, self.log.get() + flushed) }
         };
         if !self.own_file().is_some_and(write) {
             self.full.set(true); // the stage stays what it is
@@ -257,6 +260,54 @@ impl Buffer {
         unsafe { (&raw mut (*self.header).reads_for_units).write(1) };
     }
 
+    /// Says that a table of sums is kept, which is empty.
+    pub(crate) fn begin_sums(&self, mode: u64) {
+        // SAFETY: as in commit.
+        unsafe {
+            (&raw mut (*self.header).sums_at).write(LOG);
+            (&raw mut (*self.header).sums).write(mode);
+        }
+    }
+
+    /// Room in the file for so many bytes more of sums, mapped; `None` without space, and where records are behind the table.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn room_for_sums(&self, len: usize) -> Option<*mut u8> {
+        if self.full.get() || self.flushed.get() > 0 {
+            return None;
+        }
+        let (fd, at) = (self.own_file()?, self.log.get());
+        if !syscall::allocate(fd, at, len as u64) {
+            return None;
+        }
+        let mapped = syscall::map_file(fd, at, len)?;
+        self.log.set(at + len as u64);
+        self.set_stage(self.log.get() - HEADER_LEN as u64);
+        Some(mapped)
+    }
+
+    /// Counts the bytes of sums.
+    pub(crate) fn commit_sums(&self, len: usize) {
+        // SAFETY: as in commit.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.header).sums_len) }
+            .store(len as u64, Ordering::Release);
+    }
+
+    /// Where the sums end in the file; 0: there are none.
+    fn sums_end(&self) -> u64 {
+        // SAFETY: as in commit.
+        match unsafe { (&raw const (*self.header).sums_len).read() } {
+            0 => 0,
+            len => LOG + len,
+        }
+    }
+
+    /// Says where the log begins.
+    fn set_stage(&self, len: u64) {
+        // SAFETY: as in commit.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }.store(len, Ordering::Release);
+    }
+
     /// Records lost so far.
     pub(crate) fn lost(&self) -> u64 {
         // SAFETY: as in commit.
@@ -275,17 +326,22 @@ impl Buffer {
             (&raw mut (*self.header).tsc_end).write(tsc_end);
         }
         if trim {
-            let end = if self.flushed.get() == 0 {
+            let staged = (HEADER_LEN + self.at.get()) as u64;
+            let end = match (self.flushed.get(), self.sums_end()) {
                 // Nothing but the stage: from now on it is all the records.
-                // SAFETY: as in `commit`.
-                unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }
-                    .store(0, Ordering::Release);
-                HEADER_LEN + self.at.get()
-            } else {
-                LOG as usize + self.flushed.get() as usize
+                (0, 0) => {
+                    self.set_stage(0);
+                    staged
+                }
+                // And the table of sums behind it.
+                (0, end) => {
+                    self.set_stage(end - HEADER_LEN as u64);
+                    end
+                }
+                (flushed, _) => self.log.get() + flushed,
             };
             if let Some(fd) = self.own_file() {
-                syscall::truncate(fd, end as u64);
+                syscall::truncate(fd, end);
             }
         }
         // Stores behind the new end would raise SIGBUS, hence no further record can fit.

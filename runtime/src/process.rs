@@ -13,7 +13,7 @@ pub(crate) use sets::{event_names, open_set};
 pub(crate) use threads::{current, here, known, may_begin};
 
 use crate::counters::{self, EventSet};
-use crate::thread::{Thread, context, meter, now, sample};
+use crate::thread::{Thread, context, meter, now, sample, sums};
 use crate::undisturbed::{uncancelled, undisturbed};
 use crate::{control, entry, heap, host, modules, names, program, syscall, tls};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -186,8 +186,10 @@ fn start(settings: &Settings) {
     }
     let min_ticks = settings.min_ns.map_or(0, measure::ticks_of);
     sample::prepare(settings.one_in, settings.share, min_ticks);
+    sums::prepare(settings.sums);
     if let Some(thread) = known() {
         thread.look_for_samples();
+        thread.look_for_sums();
         thread.rest();
     }
     // SAFETY: as above.
@@ -397,6 +399,7 @@ fn begin_again() {
     syscall::after_fork();
     sets::after_fork();
     measure::after_fork();
+    sums::team::after_fork();
     end::start_again();
     CALLS.store(0, Ordering::Relaxed); // of a thread that is not here any more
     LOST.store(0, Ordering::Relaxed);

@@ -23,6 +23,7 @@ mod nest;
 mod recover;
 pub(crate) mod sample;
 pub(crate) mod state;
+pub(crate) mod sums;
 mod write;
 
 pub(crate) use choice::Choice;
@@ -59,6 +60,8 @@ mod special {
     pub(super) const SETS: u8 = 1;
     /// Instances may be left out.
     pub(super) const SAMPLES: u8 = 2;
+    /// Sums are kept, in place of records or beside them.
+    pub(super) const SUMS: u8 = 4;
 }
 
 /// The set that accounts have while no other has been chosen, as [`Cost::set`].
@@ -127,6 +130,8 @@ pub(crate) struct Thread {
     tallies: Cell<*mut Tally>,
     /// What it knows of calling contexts; null: nothing yet.
     contexts: Cell<*mut Contexts>,
+    /// Sums, where they are kept.
+    sums: sums::Table,
     /// Innermost detached frame, and those to be used again.
     detached: Cell<*mut Detached>,
     detached_free: Cell<*mut Detached>,
@@ -168,6 +173,7 @@ impl Thread {
         thread.choices.begin(&raw const thread.counters);
         thread.count_most();
         thread.look_for_samples();
+        thread.look_for_sums();
         thread.stack.find();
         thread.next_node.set(node + 1);
         thread.no_creation();
@@ -334,6 +340,7 @@ impl Thread {
         self.catch_up();
         self.tell_left_out();
         self.tell_all_parts();
+        self.end_parts();
         self.give_up();
         // In the midst of something it goes on, finds a place to charge, and writes nothing.
         self.frame.set(&raw const self.root);

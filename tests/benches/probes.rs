@@ -1,4 +1,4 @@
-//! What probes cost: `cargo bench -p ompfuse-tests --bench probes [-- pairs | tools | sets | loops | instructions]`.
+//! What probes cost: `cargo bench -p ompfuse-tests --bench probes [-- pairs | tools | sets | sums | loops | instructions]`.
 //!
 //! Everything is a ratio of what was measured in the same round, one after the other; the tables show the medians of the
 //! rounds. Times are processor time (user and system), which others on the machine disturb least, and of a construct the least of
@@ -10,6 +10,7 @@
 //!   stamp per event: for libomp an OMPT tool, for libgomp functions in front of it by LD_PRELOAD (aim: at most half). The tool
 //!   takes its time stamps from `clock_gettime`, as tools do, or (as ours) from the processor's counter;
 //! - `sets`: what it costs that a construct has another event set than what is around it, and so changes twice;
+//! - `sums`: what it costs to add a construct to a thread's sums (`record --summary`), against recording it (aim: at most as much);
 //! - `instructions`: how many each construct executes more when it is recorded, counted by valgrind: the same on every machine and
 //!   however busy it is. Only if it is asked for by name, since it takes some minutes;
 //! - `loops`: programs made of loops (aim: at most 1 % slower), with the 95 % confidence interval of the median ratio.
@@ -68,6 +69,13 @@ fn main() {
     if is_wanted("sets") {
         for build in Fixture::open("probecost").ordinary_builds("gcc") {
             sets(&build, rounds);
+        }
+    }
+    if is_wanted("sums") {
+        for compiler in ["gcc", "clang"] {
+            for build in Fixture::open("probecost").ordinary_builds(compiler) {
+                sums(&build, rounds);
+            }
         }
     }
     if is_wanted("loops") {
@@ -319,6 +327,48 @@ fn sets(build: &Build, rounds: usize) {
             "{pair:<26} loop-static {:>8.0}  task-if0 {:>8.0}",
             cost("loop-static"),
             cost("task-if0")
+        );
+    }
+}
+
+/// Constructs that are added to sums, against the same that are recorded.
+fn sums(build: &Build, rounds: usize) {
+    let folder = tempfile::tempdir().expect("there is room for a patched program");
+    let patched = table::patch(build, folder.path(), &[]);
+    let round = || {
+        let run = |program: &Path, mode: Option<&str>| {
+            let run = tempfile::tempdir().expect("there is room for a recording");
+            let mut command = Command::new(program);
+            process::clean(&mut command, THREADS);
+            if let Some(mode) = mode {
+                command.env("OMPFUSE_DIR", run.path());
+                command.env("OMPFUSE_SUMS", mode);
+            }
+            measured(&mut command)
+        };
+        [None, Some("0"), Some("1")].map(|mode| match mode {
+            None => run(&build.path, None),
+            mode => run(&patched, mode),
+        })
+    };
+    let rounds: Vec<_> = (0..rounds).map(|_| round()).collect();
+    println!("\n{build}: nanoseconds that a construct takes longer");
+    println!(
+        "{:<14}{:>9} {:>9} {:>9}",
+        "", "recorded", "in sums", "ratio"
+    );
+    let names = PAIRS.into_iter().map(|(name, _)| name);
+    for name in names.chain(["fib-task", "parallel-2"]) {
+        let of = |value: &dyn Fn(&[BTreeMap<String, f64>; 3]) -> f64| {
+            median(rounds.iter().map(value).collect())
+        };
+        let cost = |which: usize| of(&|t| t[which][name] - t[0][name]);
+        let ratio = of(&|t| (t[2][name] - t[0][name]) / (t[1][name] - t[0][name]));
+        println!(
+            "{name:<14}{:>9.1} {:>9.1} {ratio:>9.2} {}",
+            cost(1),
+            cost(2),
+            verdict(ratio, 1.0)
         );
     }
 }

@@ -1,7 +1,7 @@
 //! `ompfuse export`.
 
 use crate::{atomic, load, output, progress};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use ompfuse_export::csv;
 use ompfuse_fuse::Profile;
 use std::io::Write;
@@ -46,6 +46,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
     }
     let Profile { xus, summary, .. } = load::profile(&args.input, reading)?;
     load::tell_damage(&summary);
+    if summary.runs.iter().any(|run| run.sums_only) {
+        bail!(
+            "cannot export {}: {}",
+            args.input.display(),
+            ompfuse_report::words::SUMS_ONLY
+        );
+    }
     match &args.output {
         Some(path) => atomic::write_with(path, 0o644, |file| {
             let mut buffered = std::io::BufWriter::new(file);

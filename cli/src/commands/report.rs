@@ -60,6 +60,9 @@ pub(crate) struct Args {
         conflicts_with_all = ["inputs", "suggest_filter"]
     )]
     schema: Option<SchemaForm>,
+    /// Of a run that was recorded with --summary-beside: the sums instead of the records
+    #[arg(long, hide = true, requires = "inputs", conflicts_with = "schema")]
+    from_sums: bool,
     #[command(flatten)]
     memory: memory::Arg,
     #[command(flatten)]
@@ -188,7 +191,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
         return print(&report, &args.report);
     }
     let bar = progress::whole("reading");
-    let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
+    let summary = match args.from_sums {
+        true => load::sums(input)?,
+        false => load::summary(input, args.memory.bytes(), bar.progress())?,
+    };
     drop(bar);
     if let Some(share) = args.suggest_filter {
         let lines = filter::suggest(&summary, share / 100.0);

@@ -22,7 +22,8 @@ pub(crate) fn arranged(
         progress.advance(1.0);
         return Ok((inputs, strategy));
     }
-    if inputs.len() < 2 {
+    // Sums have no units to be matched: regions go by their places.
+    if inputs.len() < 2 || inputs.iter().all(Source::has_sums_only) {
         progress.advance(1.0);
         return Ok((inputs, Strategy::Lgl));
     }

@@ -1,6 +1,6 @@
 //! The sides of a comparison: runs, folders of runs, profiles, baselines.
 
-use super::{PROFILE_NAME, name, read, runs};
+use super::{PROFILE_NAME, name, runs};
 use crate::input;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -54,8 +54,7 @@ impl Source {
     fn measured(&self, each: EachRun<'_>, progress: Progress<'_>) -> Result<Measured> {
         let (path, summary, table) = match self {
             Source::Run(path) => {
-                let run = read(path, progress)?;
-                let profile = Profile::of_run(&name(path), run);
+                let profile = super::profile_of(path, progress)?;
                 (path, profile.summary, profile.xus)
             }
             Source::Profile(path) => {

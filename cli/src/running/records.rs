@@ -76,5 +76,18 @@ pub(crate) fn fresh(
     None // a thread that is faster than this command: next time
 }
 
+/// A thread's table of sums, which it goes on to add to. `None`: there is no file to read.
+pub(crate) fn table(path: &Path, header: &ThreadHeader) -> Option<Vec<u8>> {
+    let file = crate::input::open(path).ok()?;
+    // A damaged header may claim anything.
+    let end = header.sums_at.checked_add(header.sums_len)?;
+    if end > file.metadata().ok()?.len() {
+        return None;
+    }
+    let mut bytes = vec![0; usize::try_from(header.sums_len).ok()?];
+    file.read_exact_at(&mut bytes, header.sums_at).ok()?;
+    Some(bytes)
+}
+
 /// How often a file is read again that has changed meanwhile.
 const ATTEMPTS: usize = 100;

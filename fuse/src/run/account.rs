@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::{CountAccount, ThreadAccount};
+use ompfuse_format::record::sums::{Intervals, interval};
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, ThreadHeader};
 
 /// Sums over a thread's intervals.
@@ -40,6 +41,17 @@ impl Account {
             match count {
                 // Where counters are read for units on record only, others have no counts.
                 NOT_COUNTED if self.for_units && !interval.construct.is_xu() => {}
+                NOT_COUNTED => self.gaps[at] += 1,
+                count => self.own_counts[at] = self.own_counts[at].wrapping_add(count),
+            }
+        }
+    }
+
+    /// Intervals of one kind, of which the thread has kept sums.
+    pub(super) fn add_sums(&mut self, i: &Intervals<'_>) {
+        self.own_ticks = self.own_ticks.wrapping_add(i.sum(interval::OWN));
+        for (at, count) in i.counts().enumerate() {
+            match count {
                 NOT_COUNTED => self.gaps[at] += 1,
                 count => self.own_counts[at] = self.own_counts[at].wrapping_add(count),
             }

@@ -2,7 +2,7 @@
 
 use super::contexts::{ContextNames, NAMES_FILE};
 use super::health::Problem;
-use ompfuse_format::record::{RecordError, ThreadFile, ThreadHeader};
+use ompfuse_format::record::{RecordError, ThreadFile, ThreadHeader, sums};
 use ompfuse_format::run::{
     EventSet, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader, RUN_FILE, RunHeader,
     costs_file_process, events_file_process, module_file_process,
@@ -57,6 +57,14 @@ pub struct RunFiles<'a> {
 }
 
 impl<'a> RunFiles<'a> {
+    /// Whether its threads have kept sums, and recorded nothing one by one.
+    pub fn has_sums_only(&self) -> bool {
+        let mut threads = self.processes.iter().flat_map(|p| &p.threads);
+        threads.any(|thread| {
+            ThreadHeader::parse(thread.bytes).is_ok_and(|header| header.sums == sums::INSTEAD)
+        })
+    }
+
     /// Sorts the files of a run folder, given as names and contents in any order. Files with other names than a run's
     /// are passed over.
     ///

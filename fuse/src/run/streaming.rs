@@ -13,6 +13,7 @@ use super::shared;
 use super::sites::module_map;
 use super::survey::{Surveyed, usable};
 use super::{Health, Run, ThreadAccount};
+use ompfuse_format::record::sums::{Entry, Intervals, interval};
 use ompfuse_format::record::{Interval, Record, RecordError, USER_MODULE, split_site};
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::SiteInfo;
@@ -260,6 +261,19 @@ impl StreamingThread<'_> {
         self.found.add(i);
         self.account.add(i);
     }
+
+    /// Takes in intervals of which the thread has kept sums.
+    pub(crate) fn add_sums(&mut self, i: &Intervals<'_>) {
+        let (found, count) = (&mut self.found, i.sum(interval::COUNT) as usize);
+        found.last_tsc = found.last_tsc.max(i.sum(interval::LAST));
+        found.in_team |= i.construct.is_part();
+        found.sites.add_many(i.site, i.construct.is_xu(), count);
+        found
+            .sites
+            .add_many(i.parallel().unwrap_or(i.site), false, 0);
+        self.forks_outermost |= i.construct.is_fork() && i.is_outside();
+        self.account.add_sums(i);
+    }
 }
 
 /// The last tick that is known of a thread's, as far as it is wanted.
@@ -270,5 +284,10 @@ fn last_tick(thread: &Surveyed<'_>, is_wanted: bool) -> u64 {
     };
     let records = is_wanted.then(|| thread.file.records());
     let ends = records.into_iter().flatten().map(end);
-    ends.fold(thread.last_tsc, u64::max)
+    let of_sums = is_wanted.then(|| thread.file.sums()).into_iter().flatten();
+    let of_sums = of_sums.map(|entry| match entry {
+        Entry::Intervals(i) => i.sum(interval::LAST),
+        _ => 0,
+    });
+    ends.chain(of_sums).fold(thread.last_tsc, u64::max)
 }

@@ -50,6 +50,11 @@ pub(crate) struct Sites {
 impl Sites {
     #[inline]
     pub(crate) fn add(&mut self, site: u32, is_xu: bool) {
+        self.add_many(site, is_xu, 1);
+    }
+
+    #[inline]
+    pub(crate) fn add_many(&mut self, site: u32, is_xu: bool, count: usize) {
         let at = match self.last {
             Some(last) if self.counts[last].0 == site => last,
             _ => *self.at.entry(site).or_insert_with(|| {
@@ -58,7 +63,7 @@ impl Sites {
             }),
         };
         self.last = Some(at);
-        self.counts[at].1[usize::from(!is_xu)] += 1;
+        self.counts[at].1[usize::from(!is_xu)] += count;
     }
 
     /// All XUs, and all others.

@@ -113,6 +113,7 @@ impl Summary {
             switch_cost_ns: header.switch_cost_ns,
             recorded: header.recorded.clone(),
             ranks: header.ranks.clone(),
+            sums_only: false,
         };
         let events = origins(&run.events);
         Summary {
@@ -211,6 +212,7 @@ impl TableSums {
                 switch_cost_ns: None,
                 recorded: None,
                 ranks: vec![],
+                sums_only: false,
             }],
             ..Summary::default()
         }

@@ -1,5 +1,6 @@
 //! Sums over intervals of one kind, at one place, inside one parallel region.
 
+use super::distribution::Distribution;
 use super::sums::{Numbers, Sums};
 use super::tree::PathKind;
 use super::{EventOrigin, RegionStat, ThreadColumns};
@@ -26,6 +27,8 @@ pub(super) struct Group {
     /// Intervals that can't be told to be one instance.
     pub(super) single: u64,
     threads: BTreeMap<u32, OfThread>,
+    /// Of units, where only sums were recorded.
+    distribution: Option<Box<Distribution>>,
 }
 
 /// Of one thread. Counts are by column.
@@ -91,11 +94,13 @@ impl Groups {
         key: Key,
         instances: u64,
         threads: impl Iterator<Item = (u32, Sums, Vec<Option<u64>>)>,
+        distribution: Option<Box<Distribution>>,
     ) {
         let at = self.at(key);
         let group = &mut self.groups[at].1;
         group.single += instances;
         threads.for_each(|(thread, sums, counts)| group.merge(thread, &OfThread { sums, counts }));
+        group.take_over(distribution.as_deref());
     }
 
     /// Sums by place, kind and parallel region, and by path. `columns`: the events of the groups' counts; `made_of`: what scaled ones
@@ -152,6 +157,7 @@ impl Groups {
                 instances: whole.instances(),
                 counts: count(&whole.counts(width)),
                 threads: whole.in_order(),
+                distribution: (whole.distribution.clone()).map(|d| in_order(d, columns, events)),
             }
         });
         (flat.collect(), kinds)
@@ -174,6 +180,20 @@ fn by_event(by_thread: Vec<Vec<Option<u64>>>, events: usize) -> Vec<Vec<Option<u
     }
 }
 
+/// With the events' histograms in the order of a summary's events. `columns`: of its own.
+fn in_order(
+    mut distribution: Box<Distribution>,
+    columns: &[String],
+    events: &[EventOrigin],
+) -> Box<Distribution> {
+    let of = |event: &EventOrigin| {
+        let at = columns.iter().position(|name| *name == event.name)?;
+        distribution.events.get(at).cloned().flatten()
+    };
+    distribution.events = events.iter().map(of).collect();
+    distribution
+}
+
 impl Group {
     fn instances(&self) -> u64 {
         self.instances.len() as u64 + self.single
@@ -190,8 +210,17 @@ impl Group {
             for (&thread, of_thread) in &group.threads {
                 sum.merge(thread, of_thread);
             }
+            sum.take_over(group.distribution.as_deref());
         }
         std::borrow::Cow::Owned(sum)
+    }
+
+    fn take_over(&mut self, distribution: Option<&Distribution>) {
+        match (&mut self.distribution, distribution) {
+            (Some(known), Some(new)) => known.merge(new.clone()),
+            (known @ None, Some(new)) => *known = Some(Box::new(new.clone())),
+            (_, None) => {}
+        }
     }
 
     fn merge(&mut self, thread: u32, other: &OfThread) {

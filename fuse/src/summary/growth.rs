@@ -39,6 +39,11 @@ pub enum GrowthError {
     /// There is no execution of such a parallel region.
     #[error("no parallel region of this name was executed; `ompfuse report` lists those that were")]
     NoInstance,
+    /// Threads have kept sums only.
+    #[error(
+        "it was recorded with --summary, so there are sums of the whole run only; record without it"
+    )]
+    SumsOnly,
 }
 
 /// A run's sums over time.

@@ -5,6 +5,7 @@
 //! of time isn't there: how often a team together executed something, and the waits of its workers before and after their parts.
 
 mod around;
+mod kept;
 
 use super::sums::{Numbers, Totals, is_first_part};
 use crate::run::nodes::NodeSet;
@@ -40,13 +41,17 @@ impl LiveRegion {
             if let Some(at) = *column
                 && count != NOT_COUNTED
             {
-                if self.counts.len() <= at {
-                    self.counts.resize(at + 1, None);
-                }
-                let total = self.counts[at].get_or_insert(0);
-                *total = total.wrapping_add(count);
+                self.add_count(at, count);
             }
         }
+    }
+
+    fn add_count(&mut self, at: usize, count: u64) {
+        if self.counts.len() <= at {
+            self.counts.resize(at + 1, None);
+        }
+        let total = self.counts[at].get_or_insert(0);
+        *total = total.wrapping_add(count);
     }
 
     /// By kind and thread: count, own ticks and extent.
@@ -182,21 +187,14 @@ impl Live {
         sets: &BTreeMap<u8, Vec<Option<String>>>,
         region: impl Fn(u32) -> u32,
     ) -> Result<(), RecordError> {
-        let number = self.tails.len() as u32;
-        let key = (process, header.index);
-        let (thread, tail) = self.tails.entry(key).or_insert((number, Tail::default()));
-        (tail.lost, tail.unrecorded) = (header.lost, header.unrecorded_ticks);
+        let (thread, tail) = self.tail(process, header);
         tail.offset += fresh.len() as u64;
         let thread = *thread;
         let columns: BTreeMap<u8, Vec<Option<usize>>> = sets
             .iter()
             .map(|(&set, names)| (set, self.columns(names)))
             .collect();
-        let of_process = self.processes.entry(process).or_insert_with(|| Process {
-            met: NodeSet::new(0),
-            around: Around::default(),
-            teams: BTreeMap::new(),
-        });
+        let of_process = process_of(&mut self.processes, process);
         of_process.met.expect(fresh.len() / 24);
         for record in Records::of(header, fresh) {
             match record? {
@@ -226,6 +224,15 @@ impl Live {
         }
         of_process.around.settle();
         Ok(())
+    }
+
+    /// A thread's number, and how far its file has been read.
+    fn tail(&mut self, process: usize, header: &ThreadHeader) -> &mut (u32, Tail) {
+        let number = self.tails.len() as u32;
+        let key = (process, header.index);
+        let known = self.tails.entry(key).or_insert((number, Tail::default()));
+        (known.1.lost, known.1.unrecorded) = (header.lost, header.unrecorded_ticks);
+        known
     }
 
     /// By counter the place of its event.
@@ -276,6 +283,14 @@ impl Live {
     pub fn unrecorded_ticks(&self) -> u64 {
         self.tails.values().map(|(_, t)| t.unrecorded).sum()
     }
+}
+
+fn process_of(processes: &mut BTreeMap<usize, Process>, number: usize) -> &mut Process {
+    processes.entry(number).or_insert_with(|| Process {
+        met: NodeSet::new(0),
+        around: Around::default(),
+        teams: BTreeMap::new(),
+    })
 }
 
 impl Process {

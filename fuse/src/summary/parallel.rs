@@ -6,6 +6,7 @@ use super::tree::{Paths, Step};
 use super::{ParallelStat, TeamColumns, WorkerWaits};
 use crate::run::{NONE, Run};
 use ompfuse_format::Construct;
+use ompfuse_format::record::sums::{self, execution, member};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Nanoseconds inside parallel regions that are in no other one on record; where several root threads' regions overlap,
@@ -161,6 +162,41 @@ impl Executions {
                 *of_thread.waited.get_or_insert(0) += part.waiting(instance, span);
             }
         }
+    }
+
+    /// Takes over what the threads have summed up themselves. `ns`: of a sum of ticks.
+    pub(super) fn add_sums(&mut self, e: &sums::Executions<'_>, ns: impl Fn(u64) -> u64) {
+        let (stat, ns) = (&mut self.stat, |at: usize| ns(e.sum(at)));
+        stat.executions += e.sum(execution::COUNT);
+        stat.nested += e.sum(execution::NESTED);
+        stat.measured += e.sum(execution::MEASURED);
+        stat.wall_ns += ns(execution::WALL);
+        stat.team_ns += ns(execution::TEAM_TICKS);
+        stat.team = stat.team.max(e.sum(execution::TEAM));
+        stat.startup_ns += ns(execution::STARTUP);
+        stat.shutdown_ns += ns(execution::SHUTDOWN);
+        stat.imbalance_ns += ns(execution::IMBALANCE);
+        stat.limited_ns += ns(execution::LIMITED);
+    }
+
+    /// The same of one thread, by its number.
+    pub(super) fn add_member(
+        &mut self,
+        thread: u32,
+        m: &sums::Member<'_>,
+        ns: impl Fn(u64) -> u64,
+    ) {
+        let (of_thread, ns) = (self.threads.entry(thread).or_default(), |at| ns(m.sum(at)));
+        if m.sum(member::WORKED) > 0 {
+            *of_thread.waited.get_or_insert(0) += ns(member::WAITED);
+        }
+        of_thread.count += m.sum(member::COUNT);
+        of_thread.measured += m.sum(member::MEASURED);
+        of_thread.startup += ns(member::STARTUP);
+        of_thread.body += ns(member::BODY);
+        of_thread.barrier += ns(member::BARRIER);
+        of_thread.task += ns(member::TASK);
+        of_thread.shutdown += ns(member::SHUTDOWN);
     }
 
     /// Takes over those of a process whose threads begin with `first`.

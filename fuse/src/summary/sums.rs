@@ -62,7 +62,7 @@ impl Totals {
     }
 
     #[inline]
-    fn merge(&mut self, other: &Totals) {
+    pub(super) fn merge(&mut self, other: &Totals) {
         self.count += other.count;
         self.own += other.own;
         self.wall += other.wall;

@@ -14,6 +14,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<Note> {
     let mut notes = Vec::new();
     for (run, of_run) in (1..).zip(&summary.runs) {
         notes.extend(health(run, of_run));
+        notes.extend(of_run.sums_only.then_some(Note::SumsOnly { run }));
         notes.extend(window(run, of_run));
         notes.extend(switching(summary, run, of_run));
     }

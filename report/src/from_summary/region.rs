@@ -2,7 +2,7 @@
 
 use super::paths::{self, ByThread};
 use super::probes::{Price, intervals};
-use super::{NS, mutex, pid, times};
+use super::{NS, distribution, mutex, pid, times};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Doubt, InPart, Region, RegionThread, Spread};
 use ompfuse_format::Construct;
@@ -146,6 +146,7 @@ pub(super) fn region(
         events: event_totals(summary, stats),
         mutex: mutex::of_region(stats),
         cancelled: (construct == Some(Construct::Cancel)).then(|| cancelled(stats)),
+        distribution: distribution::distribution(summary, stats),
     };
     let account = |&thread: &u32| summary.accounts.get(thread as usize).map(|_| thread);
     Some(Built {

@@ -33,6 +33,9 @@ pub struct RunInfo {
     pub switches: Option<u64>,
     /// Processor time that the processor's counters added to a switch, at least, in seconds; if that was measured.
     pub switch_cost_s: Option<f64>,
+    /// Only sums were recorded (`--summary`): no unit, wait or region by itself.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub sums_only: bool,
 }
 
 /// A patched module.

@@ -89,6 +89,11 @@ pub enum Note {
         /// Paths that are kept apart.
         most: u64,
     },
+    /// Only sums were recorded: no unit, wait or region is on record by itself.
+    SumsOnly {
+        /// The run.
+        run: u16,
+    },
     /// Event sets took turns in one run: the counts of one row are those of several executions of the same region.
     Instances,
     /// Threads whose intervals' times and counts don't add up to the thread's.

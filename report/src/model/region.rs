@@ -1,5 +1,6 @@
 //! One construct at one place.
 
+use super::distribution::Distribution;
 use super::mutex::Mutex;
 use super::note::Doubt;
 use super::paths::PathCount;
@@ -114,6 +115,9 @@ pub struct Region {
     /// Of `cancel` and cancellation points: how many of the executions found that the construct is cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<u64>,
+    /// How its XUs are distributed, where only sums were recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Distribution>,
 }
 
 /// A region's work on one thread.

@@ -1,6 +1,7 @@
 //! The report as text for a terminal.
 
 mod bars;
+mod distribution;
 mod events;
 mod lines;
 mod merged_paths;
@@ -88,6 +89,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(sections::regions(report, several, options));
     sections.extend(properties::properties(report, options));
     sections.extend(paths::paths(report, options));
+    sections.extend(distribution::distribution(report, options));
     sections.extend(ranks::ranks(report, options));
     sections.extend(events::events(report, options));
     sections.extend(parts::parts(report, options));

@@ -31,6 +31,10 @@ pub fn notes(report: &Report) -> Vec<String> {
     lines
 }
 
+/// What a run that was recorded with `--summary` has not, and how to get it.
+pub const SUMS_ONLY: &str = "recorded with --summary, so there are sums only: no unit is there to be exported, listed or matched by its \
+     label; record without --summary for that";
+
 /// The run that a note is about.
 fn run(note: &Note) -> Option<u16> {
     match note {
@@ -39,6 +43,7 @@ fn run(note: &Note) -> Option<u16> {
         | Note::UnknownSites { run, .. }
         | Note::Problem { run, .. }
         | Note::Window { run, .. }
+        | Note::SumsOnly { run }
         | Note::Switching { run, .. }
         | Note::SwitchingUnknown { run, .. } => Some(*run),
         _ => None,
@@ -110,6 +115,7 @@ pub(super) fn one(note: &Note) -> Option<String> {
              parallel region",
             count(*most)
         ),
+        Note::SumsOnly { .. } => SUMS_ONLY.to_owned(),
         Note::Instances => {
             "event sets took turns in one run: the counts of one row are those of several executions of the same region, one \
              for each set"

@@ -5,6 +5,8 @@
 //! +4096           the stage: records that are not flushed yet, `committed - flushed` bytes
 //! +4096 + stage   the log: `flushed` bytes of records
 //! ```
+//! Where sums are kept ([`sums`]), their table lies between the stage's records and the log.
+//!
 //! The stage is what the recording thread has mapped. When it is full it is written to the end of the log, then counted
 //! as flushed, and used again from its beginning. Without a stage (length 0: version 1, and short files that were closed in
 //! an orderly way) all records follow the header. Who reads while the thread records copies the stage and asks for `flushed`
@@ -20,6 +22,7 @@
 pub mod context;
 mod read;
 pub mod short;
+pub mod sums;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -83,6 +86,12 @@ pub struct ThreadHeader {
     pub unattributed: [u64; MAX_COUNTERS],
     /// Whether counters were read in that way only, so that intervals without a count are no loss.
     pub reads_for_units: u64,
+    /// Whether the thread keeps sums: 0, [`sums::INSTEAD`] or [`sums::BESIDE`]. Zero in older files.
+    pub sums: u64,
+    /// Where in the file they are.
+    pub sums_at: u64,
+    /// Bytes of them.
+    pub sums_len: u64,
 }
 
 /// First byte of a [`Node`] record.
@@ -182,8 +191,16 @@ impl TeamPlace {
         behind: false,
     };
 
-    const BEHIND: u64 = 1 << 32;
+    /// The bit of [`TeamPlace::behind`] in [`TeamPlace::word`].
+    pub const BEHIND: u64 = 1 << 32;
     const KNOWN: u64 = 1 << 33;
+
+    /// Beside [`TeamPlace::word`]: the thread is in its part of a parallel region, on record or not.
+    pub const IN_PARALLEL: u64 = 1 << 34;
+    /// Beside [`TeamPlace::word`]: the same of a team's part of a `teams` region.
+    pub const IN_TEAMS: u64 = 1 << 35;
+    /// Either of them.
+    pub const INSIDE: u64 = TeamPlace::IN_PARALLEL | TeamPlace::IN_TEAMS;
 
     /// As a word, which is not 0.
     #[inline(always)]

@@ -41,6 +41,9 @@ pub const ENV_MIN_DURATION: &str = "OMPFUSE_MIN_DURATION";
 /// Environment variable: most return addresses of a region's calling context; 0: none are recorded. Without it
 /// [`DEFAULT_DEPTH`](crate::record::context::DEFAULT_DEPTH).
 pub const ENV_CONTEXT_DEPTH: &str = "OMPFUSE_CONTEXT_DEPTH";
+/// Environment variable, `1`: threads keep sums and record nothing one by one ([`record::sums`](crate::record::sums)); `2`: they
+/// keep sums beside their records.
+pub const ENV_SUMS: &str = "OMPFUSE_SUMS";
 /// Environment variable: file that is read again when SIGUSR1 comes.
 pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 

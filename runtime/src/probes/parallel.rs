@@ -5,6 +5,7 @@ use super::{loops, sync};
 use crate::entry::{self, Call, bound};
 use crate::host;
 use crate::process;
+use crate::thread::sums::team::TeamSums;
 use crate::thread::{Cost, Frame, Outermost, Place, Thread};
 use core::arch::global_asm;
 use core::mem::MaybeUninit;
@@ -27,6 +28,8 @@ pub(crate) struct Forked {
     around: u64,
     /// Size of the team (number of teams), as its first member finds it.
     pub(crate) team: AtomicI64,
+    /// Where its parts are added up.
+    pub(crate) sums: TeamSums,
 }
 
 /// What a team's threads need to know of a region of GOMP; on the stack of the encountering thread, which waits for them.
@@ -61,6 +64,7 @@ impl Forked {
             outermost: thread.outermost(),
             around: thread.team_word(),
             team: AtomicI64::new(1),
+            sums: TeamSums::new(thread),
         };
         thread.note_fork(construct, forked.site, || call.caller());
         thread.write_node_at_once(forked.node, construct, forked.site, forked.place);
@@ -71,9 +75,16 @@ impl Forked {
     #[inline(always)]
     fn run(&self, thread: &Thread, call: impl FnOnce() -> u64) -> u64 {
         let cost = Cost::new();
+        self.begin(thread);
         let (result, t0) = sync::timed(thread, &cost, call);
         self.write(thread, t0, &cost);
         result
+    }
+
+    /// It is about to be forked, or has been.
+    #[inline(always)]
+    pub(crate) fn begin(&self, thread: &Thread) {
+        self.sums.begin(thread, self.site, self.around);
     }
 
     /// Writes the region's interval, which ends at the last boundary.
@@ -99,6 +110,7 @@ impl Forked {
             t1: thread.last(),
             own_ticks: cost.ticks.get(),
         };
+        self.sums.end(thread, &head, self.around);
         thread.write_interval(&head, cost);
     }
 
@@ -109,6 +121,7 @@ impl Forked {
             return body(None);
         };
         let frame = self.frame();
+        frame.team_sums.set(&raw const self.sums);
         thread.begin_part(self.outermost_of(&frame));
         thread.enter(&frame);
         thread.be_in_team(&frame, false);

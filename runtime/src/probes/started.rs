@@ -71,14 +71,23 @@ pub(crate) fn serialized_begin(thread: &Thread, call: &Call) -> u64 {
     let (result, t0) = sync::timed(thread, &detached.cost, || call.forward());
     detached.t0.set(t0);
     if let Some(detached) = thread.detach(detached) {
+        begin(thread, detached);
         enter(thread, detached);
     }
     result
 }
 
+/// The region, which is kept, goes on.
+fn begin(thread: &Thread, detached: &Detached) {
+    if let Some(Region { forked, .. }) = &detached.region {
+        forked.begin(thread);
+    }
+}
+
 /// The thread's part of a region, which it enters at the last boundary.
 fn enter(thread: &Thread, detached: &Detached) {
     if let Some(region) = &detached.region {
+        detached.frame.team_sums.set(&raw const region.forked.sums);
         thread.begin_part(region.forked.outermost_of(&detached.frame));
     }
     thread.enter_here(&detached.frame);
@@ -109,6 +118,7 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     let Some((detached, region)) = kept.and_then(|d| Some((d, d.region.as_ref()?))) else {
         return call.forward();
     };
+    begin(thread, detached);
     regs[function_at] = gomp_enter as *const () as u64;
     regs[data_at] = core::ptr::from_ref(region) as u64;
     // SAFETY: gomp_enter(region) does what function(data) does; the region is kept until `end`, when the team is done.
@@ -155,6 +165,7 @@ pub(crate) fn team_next(thread: &Thread, call: &Call) -> u64 {
         if result as u8 != 0
             && let Some(detached) = thread.detach(detached)
         {
+            begin(thread, detached);
             enter(thread, detached);
         }
         return result;

@@ -31,6 +31,8 @@ pub(super) struct Settings {
     pub(super) min_ns: Option<u64>,
     /// Most return addresses of a calling context; 0: none are recorded.
     pub(super) context_depth: u32,
+    /// Sums are kept ([`run::ENV_SUMS`]); 0: none are.
+    pub(super) sums: u32,
     /// A command waits for the program, and says what was lost.
     pub(super) is_heard: bool,
 }
@@ -76,6 +78,7 @@ pub(super) fn settings() -> Option<&'static Settings> {
             context_depth: environment(run::ENV_CONTEXT_DEPTH)
                 .and_then(|n| n.parse().ok())
                 .unwrap_or(DEFAULT_DEPTH),
+            sums: number(run::ENV_SUMS),
             is_heard: environment(run::ENV_LIBRARIES).is_some(),
         })
     };

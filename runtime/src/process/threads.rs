@@ -132,6 +132,9 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         stage: Buffer::STAGE,
         unattributed: [0; MAX_COUNTERS],
         reads_for_units: 0,
+        sums: 0,
+        sums_at: 0,
+        sums_len: 0,
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {

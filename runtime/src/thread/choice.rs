@@ -305,6 +305,7 @@ impl Thread {
     pub(crate) fn close_counters(&self) {
         self.release_tallies();
         self.release_contexts();
+        self.release_sums();
         self.close_meter();
         self.choices.groups().for_each(Counters::close);
         for group in self.choices.groups.iter().skip(1) {

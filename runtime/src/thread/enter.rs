@@ -35,7 +35,11 @@ impl Thread {
             true => TeamPlace::OUTSIDE,
             false => TeamPlace { site, behind },
         };
-        self.team.set(place.word());
+        let inside = match frame.construct {
+            Construct::Team => TeamPlace::IN_TEAMS,
+            _ => TeamPlace::IN_PARALLEL,
+        };
+        self.team.set(place.word() | inside);
         self.synchronised.set(self.last.get());
     }
 

@@ -1,5 +1,6 @@
 //! Where in the program a thread is: task regions, open work-sharing constructs, held mutexes.
 
+use super::sums::team::TeamSums;
 use super::{Choice, Cost, SHARES, Thread};
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -44,6 +45,10 @@ pub(crate) struct Frame {
     pub(super) mutex_base: Cell<usize>,
     /// It may be executed in several parts.
     pub(super) is_untied: Cell<bool>,
+    /// A part of it was executed before.
+    pub(super) is_resumed: Cell<bool>,
+    /// Of a thread's part of a region: where the region's parts are added up; null where they aren't.
+    pub(crate) team_sums: Cell<*const TeamSums>,
     /// Whether it is recorded, and how it is counted; a task region keeps that over its parts.
     pub(super) choice: Cell<Choice>,
 }
@@ -77,6 +82,8 @@ impl Frame {
             work_base: Cell::new(core::ptr::null()),
             mutex_base: Cell::new(0),
             is_untied: Cell::new(false),
+            is_resumed: Cell::new(false),
+            team_sums: Cell::new(core::ptr::null()),
             choice: Cell::new(Choice::NONE),
         }
     }
@@ -93,6 +100,7 @@ impl Frame {
     /// Continues a task region that has `rank` children from its earlier parts. `is_untied`: it may have such.
     pub(crate) fn resume(&self, rank: i64, choice: Choice, is_untied: bool) {
         self.is_untied.set(is_untied);
+        self.is_resumed.set(choice != Choice::NONE);
         self.rank.set(rank);
         self.choice.set(choice);
         // The first child has written the node.

@@ -20,6 +20,10 @@ pub(super) struct Lock {
     lock: Cell<u64>,
     site: Cell<u32>,
     parent: Cell<u64>,
+    /// Where it was taken ([`Thread::team_word`]).
+    team: Cell<u64>,
+    /// The road to it ([`Thread::road_here`]).
+    road: Cell<u16>,
     t0: Cell<u64>,
     acquired: Cell<u64>,
     wait: Cell<u64>,
@@ -51,6 +55,8 @@ impl Thread {
         held.lock.set(lock);
         held.site.set(site);
         held.parent.set(self.here());
+        held.team.set(self.team_word());
+        held.road.set(self.road_here());
         held.t0.set(t0);
         held.acquired.set(self.last.get());
         held.wait.set(wait);
@@ -117,20 +123,26 @@ impl Thread {
 
 impl Lock {
     fn write(&self, thread: &Thread, until: u64) {
-        thread.write_span(
-            Construct::Lock,
-            self.site.get(),
-            self.parent.get(),
-            (self.t0.get(), until),
-            self.wait.get(),
-            &self.cost,
-        );
+        let write = || {
+            thread.write_span(
+                Construct::Lock,
+                self.site.get(),
+                self.parent.get(),
+                (self.t0.get(), until),
+                self.wait.get(),
+                &self.cost,
+            );
+        };
+        // Sums are of where it was taken.
+        thread.add_on_road((self.team.get(), self.road.get()), write);
     }
 
     fn move_to(&self, to: &Lock, thread: &Thread) {
         to.lock.set(self.lock.get());
         to.site.set(self.site.get());
         to.parent.set(self.parent.get());
+        to.team.set(self.team.get());
+        to.road.set(self.road.get());
         to.t0.set(self.t0.get());
         to.acquired.set(self.acquired.get());
         to.wait.set(self.wait.get());

@@ -399,6 +399,13 @@ impl Thread {
         // A thread whose counters could not be opened has none; what it has a part in has no counts then.
         let k = self.meter.counters.len();
         let counts = sums.counts.iter().take(k).map(Cell::take);
+        if self.keeps_sums() {
+            self.add_parts(&sum, sums.counts.iter().take(k).map(Cell::get));
+            if self.keeps_sums_only() {
+                counts.for_each(drop);
+                return;
+            }
+        }
         let Some(out) = self.buffer.room(PartSum::LEN + 8 * k) else {
             return;
         };

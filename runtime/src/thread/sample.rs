@@ -79,7 +79,7 @@ pub(super) struct Tally {
 
 impl Place {
     /// See [`Thread::path`].
-    fn child(&self, site: u32, index: i64) -> u64 {
+    pub(super) fn child(&self, site: u32, index: i64) -> u64 {
         let mixed = (self.path ^ u64::from(site) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mixed = (mixed ^ mixed >> 29 ^ index as u64).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 32
@@ -103,8 +103,11 @@ impl Thread {
     /// nobody will ask.
     #[inline(always)]
     pub(crate) fn path(&self, place: &Place, site: u32, index: i64) -> u64 {
-        if !self.may_leave_out() {
+        if self.special.get() & (special::SAMPLES | special::SUMS) == 0 {
             return 0;
+        }
+        if self.keeps_sums() {
+            return self.path_on_road(place, site, index);
         }
         Self::child_path(place, site, index)
     }

@@ -1,6 +1,6 @@
 //! Records, and the mutexes whose records come when they are released.
 
-use super::{Choice, Cost, FIRST_SET, Place, Thread};
+use super::{Choice, Cost, FIRST_SET, Place, Thread, special};
 use crate::host;
 use core::cell::Cell;
 use ompfuse_format::Construct;
@@ -31,7 +31,7 @@ impl Thread {
     /// Writes the identity of a node.
     #[inline(never)]
     pub(crate) fn write_node(&self, node: u64, construct: Construct, site: u32, place: Place) {
-        if self.is_gone() {
+        if self.is_gone() || self.keeps_sums_only() {
             return;
         }
         let node = node_of(node, construct, site, place);
@@ -68,10 +68,16 @@ impl Thread {
     /// Writes an interval, if its region is recorded at its end.
     #[inline]
     pub(crate) fn write_interval(&self, head: &IntervalHead, cost: &Cost) {
-        let is_off = self.is_off(head.site) && !self.began_before_end(head.site, head.t0);
+        let is_off = !self.is_on_record(head);
         if is_off || !self.write_plain(head, None) {
             self.write_any_interval(*head, cost, is_off);
         }
+    }
+
+    /// Whether an interval that is told as a whole, and ends now, is on record.
+    #[inline]
+    pub(super) fn is_on_record(&self, head: &IntervalHead) -> bool {
+        !self.is_off(head.site) || self.began_before_end(head.site, head.t0)
     }
 
     #[inline(never)]
@@ -159,7 +165,7 @@ impl Thread {
     /// who know much of the record.
     #[inline(always)]
     fn write(&self, head: &IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
-        if !self.has_sets() && !self.is_gone() {
+        if self.special.get() & (special::SETS | special::SUMS) == 0 && !self.is_gone() {
             let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
             let Some(out) = self.buffer.room(8 * short::INTERVAL_WORDS) else {
                 return;
@@ -180,6 +186,12 @@ impl Thread {
 
     #[inline(never)]
     fn write_both(&self, head: IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
+        if self.keeps_sums() {
+            self.add_up(&head, cost, fetched);
+            if self.keeps_sums_only() {
+                return;
+            }
+        }
         self.write_any(&head, cost);
         if let Some((times, fetching)) = fetched {
             let head = short::dispatch(&head, (times, fetching.ticks.get()));

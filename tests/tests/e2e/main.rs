@@ -108,6 +108,7 @@ mod shares;
 mod simulated;
 mod soak;
 mod stripped;
+mod summary;
 mod taskcalls;
 mod truth;
 mod undecoded;

@@ -23,7 +23,7 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 24] = [
+const SLOW: [(&str, &str); 31] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
@@ -105,6 +105,28 @@ const SLOW: [(&str, &str); 24] = [
         "state::<impl ompfuse_runtime::thread::Thread>::take",
         "an outermost construct begins, and nobody may close the thread's records meanwhile",
     ),
+    (
+        "table::<impl ompfuse_runtime::thread::Thread>::new_entry",
+        "where sums are kept: the first of a kind, place and road",
+    ),
+    (
+        "roads::<impl ompfuse_runtime::thread::Thread>::make_road",
+        "the same: a road that no thread has met",
+    ),
+    (
+        "sums::<impl ompfuse_runtime::thread::Thread>::is_first_of_team",
+        "the same: a construct that each thread of a team meets by itself",
+    ),
+    (
+        "team::<impl ompfuse_runtime::thread::Thread>::end_of_part",
+        "the same: a thread's part of a region",
+    ),
+    (
+        "team::TeamSums::begin_outermost",
+        "the same: an outermost region",
+    ),
+    ("team::TeamSums::add_up", "the same: a region's join"),
+    ("sums::team::take_block", "the same: a thread's first part"),
 ];
 
 /// Those of them that save all registers around what they do.

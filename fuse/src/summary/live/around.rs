@@ -84,7 +84,8 @@ impl Around {
         self.forks.get(&site).into_iter().flatten().copied()
     }
 
-    fn add(&mut self, site: u32, fork: Option<u32>) {
+    /// A parallel region is around a site.
+    pub(super) fn add(&mut self, site: u32, fork: Option<u32>) {
         if let Some(fork) = fork {
             self.forks.entry(site).or_default().insert(fork);
         }

@@ -30,6 +30,16 @@ impl Coverage {
         });
     }
 
+    /// Adds a stretch of time of which so much is covered.
+    pub(super) fn add_part(&mut self, begin: i64, end: i64, covered: u64) {
+        let end = end.max(begin);
+        self.insert(Stretch {
+            begin,
+            end,
+            covered: covered.min(end.saturating_sub(begin) as u64),
+        });
+    }
+
     /// Adds all of another's.
     pub(super) fn absorb(&mut self, other: Coverage) {
         other.stretches.into_iter().for_each(|s| self.insert(s));

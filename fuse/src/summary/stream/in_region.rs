@@ -1,5 +1,6 @@
 //! Sums of what happened in one execution of a parallel region, before it is known whether that is on record, and those of all.
 
+use super::super::distribution::Distribution;
 use super::super::sums::{Numbers, Sums};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
@@ -201,6 +202,8 @@ pub(super) struct Whole {
     pub(super) threads: Vec<Sums>,
     /// By thread and column.
     pub(super) counts: Vec<Option<u64>>,
+    /// Of units, where only sums were recorded.
+    pub(super) distribution: Option<Box<Distribution>>,
 }
 
 impl AllSums {

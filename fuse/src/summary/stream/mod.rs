@@ -7,6 +7,7 @@
 
 mod coverage;
 mod in_region;
+mod kept;
 mod pending;
 mod process;
 mod regions;
@@ -37,6 +38,9 @@ impl Summary {
         files: &RunFiles<'_>,
         progress: Progress<'_>,
     ) -> Option<(Summary, InParts)> {
+        if files.has_sums_only() {
+            return Some((Summary::of_sums(name, files)?, InParts(vec![])));
+        }
         let (streaming, mut collected) = collect(files, None, progress)?;
         let in_parts = collected
             .iter_mut()
@@ -55,6 +59,9 @@ impl Summary {
         by: GrowthBy<'_>,
         progress: Progress<'_>,
     ) -> Result<(Summary, Growth), GrowthError> {
+        if files.has_sums_only() {
+            return Err(GrowthError::SumsOnly);
+        }
         let Some((streaming, mut collected)) = collect(files, Some(by), progress) else {
             let run = Run::read(files);
             return Ok((Summary::of_run(name, &run), of_run(&run, by)?));
@@ -82,6 +89,19 @@ impl Summary {
         }
         let (summary, placed) = put_together(name, streaming, collected);
         Ok((summary, growth(&growers, &placed)))
+    }
+
+    /// Of a run whose threads have kept sums. `None`: something in them has no name. `name`: what the user calls it.
+    pub fn of_sums(name: &str, files: &RunFiles<'_>) -> Option<Summary> {
+        let mut streaming = Streaming::new(files);
+        let columns = streaming.columns();
+        let mut collected: Vec<Collected> = vec![];
+        for process in &mut streaming.processes {
+            collected.push(kept::collect(process, columns)?);
+        }
+        let (mut summary, _) = put_together(name, streaming, collected);
+        summary.runs[0].sums_only = true;
+        Some(summary)
     }
 }
 
@@ -199,7 +219,7 @@ fn put_together(
             let threads = (first_thread..).zip(sums.threads).zip(counts);
             let threads = threads.filter(|((_, s), _)| s.totals.count > 0);
             let threads = threads.map(|((thread, sums), counts)| (thread, sums, counts));
-            groups.merge(key, sums.instances, threads);
+            groups.merge(key, sums.instances, threads, sums.distribution);
         }
         for (path, executions) in &process.parallel {
             let whole = parallel.entry(paths[*path as usize]).or_default();

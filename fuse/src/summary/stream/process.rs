@@ -609,7 +609,11 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
 
 /// A column's count among those of an interval. A thread can have fewer counters than its process: then it has none of that event.
 #[inline]
-fn of_column(counts: &[u64], counters: Option<&[Option<usize>]>, column: usize) -> Option<u64> {
+pub(super) fn of_column(
+    counts: &[u64],
+    counters: Option<&[Option<usize>]>,
+    column: usize,
+) -> Option<u64> {
     let counter = counters?.get(column).copied().flatten()?;
     counts.get(counter).copied().filter(|&c| c != NOT_COUNTED)
 }

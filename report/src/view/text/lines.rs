@@ -155,6 +155,7 @@ fn add(to: &mut Region, from: &Region) {
     to.mutex = mutex(to.mutex, from.mutex);
     to.times = sum_of(to.times, from.times);
     to.inclusive_s = None;
+    to.distribution = None; // percentiles of several don't add up
     to.cancelled = match (to.cancelled, from.cancelled) {
         (Some(a), Some(b)) => Some(a + b),
         (one, other) => one.or(other),

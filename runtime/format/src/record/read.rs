@@ -96,6 +96,9 @@ impl ThreadHeader {
             stage: word(64 + 16 * MAX_COUNTERS + 16),
             unattributed: array(64 + 16 * MAX_COUNTERS + 24),
             reads_for_units: word(64 + 24 * MAX_COUNTERS + 24),
+            sums: word(64 + 24 * MAX_COUNTERS + 32),
+            sums_at: word(64 + 24 * MAX_COUNTERS + 40),
+            sums_len: word(64 + 24 * MAX_COUNTERS + 48),
         })
     }
 
@@ -127,6 +130,7 @@ pub struct ThreadFile<'a> {
     pub header: ThreadHeader,
     log: &'a [u8],
     staged: &'a [u8],
+    pub(super) sums: &'a [[u8; 8]],
 }
 
 impl<'a> ThreadFile<'a> {
@@ -167,6 +171,7 @@ impl<'a> ThreadFile<'a> {
             header,
             log,
             staged,
+            sums: header.table(bytes),
         })
     }
 

@@ -1,0 +1,213 @@
+//! A run whose threads kept sums themselves: their tables become the same sums as records do.
+
+use super::super::collect::step;
+use super::super::distribution::{Distribution, Histogram, LargeUnit};
+use super::super::parallel::Executions;
+use super::super::sums::{Sums, Totals};
+use super::super::tree::{Paths, Step};
+use super::coverage::Coverage;
+use super::in_region::{Key, What, Whole};
+use super::process::{Collected, of_column};
+use crate::run::clock::Clock;
+use crate::run::contexts::ProcessContexts;
+use crate::run::streaming::StreamingProcess;
+use ompfuse_format::Construct;
+use ompfuse_format::record::Record;
+use ompfuse_format::record::sums::{Entry, Intervals, MOST_ROADS, interval};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// The sums of a process. `columns`: of counts.
+pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) -> Option<Collected> {
+    process.begin();
+    let mut paths = Paths::default();
+    let roads = roads(process, &mut paths);
+    let path_of = |road: u16| roads.get(&road).copied().unwrap_or(Paths::ROOT);
+    let mut collected = Collected {
+        sums: vec![],
+        parallel: BTreeMap::new(),
+        paths: Paths::default(),
+        contexts: ProcessContexts::default(),
+        grower: None,
+        coverage: Coverage::default(),
+        xus: 0,
+        unlabelled: 0,
+        in_parts: vec![],
+    };
+    let mut index: HashMap<Key, usize> = HashMap::new();
+    let positions: HashMap<u32, u32> = (0..)
+        .zip(&process.threads)
+        .map(|(at, t)| (t.found.file.header.index, at))
+        .collect();
+    for thread in 0..process.threads.len() {
+        let file = process.threads[thread].found.file;
+        for record in file.records() {
+            // What was left out, and names; parts of regions are in the sums.
+            if !matches!(
+                record,
+                Ok(Record::Node(_) | Record::Interval(_) | Record::Parts(_))
+            ) {
+                process.threads[thread].found.note(record);
+            }
+        }
+        for entry in file.sums() {
+            let clock = process.clock;
+            let ns = |ticks: u64| clock.length(ticks);
+            match entry {
+                Entry::Intervals(i) => {
+                    process.threads[thread].add_sums(&i);
+                    let site = process.sites.of(i.site).site;
+                    let what = What {
+                        site,
+                        construct: i.construct,
+                        path: step(&mut paths, path_of(i.road()), (i.construct, site, 0)),
+                    };
+                    let parallel = i.parallel().map(|site| process.sites.of(site).site);
+                    let key = (what, parallel);
+                    let at = *index.entry(key).or_insert_with(|| {
+                        collected.sums.push((key, Whole::default()));
+                        collected.sums.len() - 1
+                    });
+                    if i.construct.is_xu() {
+                        collected.xus += i.sum(interval::COUNT);
+                    }
+                    let counters = process.counters(0);
+                    add(
+                        &mut collected.sums[at].1,
+                        thread,
+                        &i,
+                        &clock,
+                        (columns, counters),
+                    );
+                }
+                Entry::Executions(e) => {
+                    let site = process.sites.of(e.site).site;
+                    process.threads[thread].found.node_sites.add(e.site, false);
+                    let path = step(&mut paths, path_of(e.road()), (e.construct, site, 0));
+                    let of_path: &mut Executions = collected.parallel.entry(path).or_default();
+                    of_path.add_sums(&e, ns);
+                }
+                Entry::Member(m) => {
+                    let site = process.sites.of(m.site).site;
+                    let path = step(&mut paths, path_of(m.road()), (m.construct, site, 0));
+                    let of_path = collected.parallel.entry(path).or_default();
+                    if let Some(&at) = positions.get(&m.thread) {
+                        of_path.add_member(at, &m, ns);
+                    }
+                }
+                Entry::Parts(parts) => process.threads[thread].found.note(Ok(Record::Parts(parts))),
+                Entry::Covered { ticks, begin, end } => {
+                    let (begin, end) = (clock.at(begin), clock.at(end));
+                    collected.coverage.add_part(begin, end, ns(ticks));
+                }
+                Entry::Road { .. } => {}
+            }
+        }
+    }
+    collected.paths = paths;
+    for ((what, _), whole) in &mut collected.sums {
+        if what.construct == Construct::Program {
+            whole.instances = 1; // the code outside of everything is one, of all threads
+        }
+    }
+    process.has_names().then_some(collected)
+}
+
+fn add(
+    whole: &mut Whole,
+    thread: usize,
+    i: &Intervals<'_>,
+    clock: &Clock,
+    (columns, counters): (usize, Option<&[Option<usize>]>),
+) {
+    let length = |at: usize| clock.length(i.sum(at));
+    let extent = match i.construct {
+        c if c.is_exclusive() => length(interval::EXTENT),
+        // A task has iterations if a taskloop made it.
+        Construct::Section => 0,
+        _ => i.sum(interval::EXTENT),
+    };
+    let sums = Sums {
+        totals: Totals {
+            count: i.sum(interval::COUNT),
+            own: length(interval::OWN),
+            wall: length(interval::WALL),
+            extent,
+        },
+        min: length(interval::MIN),
+        max: length(interval::MAX),
+    };
+    if whole.threads.len() <= thread {
+        whole.threads.resize(thread + 1, Sums::NONE);
+        whole.counts.resize((thread + 1) * columns, Some(0));
+    }
+    whole.threads[thread].merge(&sums);
+    whole.instances += i.sum(interval::INSTANCES);
+    let counts: Vec<u64> = i.counts().collect();
+    let totals = &mut whole.counts[thread * columns..][..columns];
+    for (column, total) in totals.iter_mut().enumerate() {
+        let count = of_column(&counts, counters, column);
+        *total = total.and_then(|t| Some(t.wrapping_add(count?)));
+    }
+    if !i.construct.is_xu() {
+        return;
+    }
+    let events = (0..columns).map(|column| {
+        let at = counters?.get(column).copied().flatten()?;
+        (at < counts.len()).then(|| Histogram::of_numbers(&i.histogram(1 + at)))
+    });
+    let new = Distribution {
+        own_ns: Histogram::of_ticks(&i.histogram(0), clock),
+        events: events.collect(),
+        largest: (i.largest().iter())
+            .map(|unit| LargeUnit::new(unit, clock))
+            .collect(),
+        further_parts: i.sum(interval::FURTHER),
+    };
+    match &mut whole.distribution {
+        Some(known) => known.merge(new),
+        none => *none = Some(Box::new(new)),
+    }
+}
+
+/// The roads of a process as paths.
+fn roads(process: &mut StreamingProcess<'_, '_>, paths: &mut Paths) -> HashMap<u16, u32> {
+    let entries = || process.threads.iter().flat_map(|t| t.found.file.sums());
+    let mut steps: HashMap<u16, (u16, u32)> = HashMap::new();
+    let mut forks: HashSet<u32> = HashSet::new();
+    for entry in entries() {
+        match entry {
+            Entry::Road { road, parent, site } => drop(steps.insert(road, (parent, site))),
+            Entry::Intervals(i) if i.construct.is_fork() || i.construct.is_part() => {
+                forks.insert(i.site);
+            }
+            _ => {}
+        }
+    }
+    let mut known = HashMap::from([(0, Paths::ROOT)]);
+    let mut all: Vec<u16> = steps.keys().copied().collect();
+    all.sort_unstable();
+    for road in all {
+        // From where it is known inwards. Damaged roads may lead to themselves.
+        let mut missing = vec![];
+        let mut at = road;
+        while !known.contains_key(&at) && missing.len() <= steps.len() {
+            missing.push(at);
+            at = steps.get(&at).map_or(0, |(parent, _)| *parent);
+        }
+        for at in missing.into_iter().rev() {
+            let Some(&(parent, site)) = steps.get(&at) else {
+                known.insert(at, Paths::ROOT); // nobody had space to tell of it
+                continue;
+            };
+            let around = known.get(&parent).copied().unwrap_or(Paths::ROOT);
+            let construct = match forks.contains(&site) {
+                true => Construct::Parallel,
+                false => Construct::Task,
+            };
+            let path = paths.step(around, Step::of(construct, process.sites.of(site).site, 0));
+            known.insert(at, path);
+        }
+    }
+    paths.folded += u64::from(steps.len() >= MOST_ROADS as usize);
+    known
+}

@@ -1,0 +1,258 @@
+//! Sums in place of records: each thread adds what it would record to an entry of a table in its record file
+//! ([`ompfuse_format::record::sums`]). What an interval costs is a look into a hash table and some additions; the table grows by an
+//! entry for each kind of interval, site and parallel region, however long the run.
+
+mod roads;
+mod table;
+pub(crate) mod team;
+
+use super::{Cost, FIRST_SET, Thread, special};
+use core::sync::atomic::{AtomicU64, Ordering};
+use ompfuse_format::Construct;
+use ompfuse_format::record::sums::{self, BESIDE, Kind, LARGEST, UNIT, interval};
+use ompfuse_format::record::{IntervalHead, NOT_COUNTED, PartSum, Step, TeamPlace, short};
+use table::Key;
+pub(super) use table::Table;
+
+/// Whether threads keep sums: 0, [`sums::INSTEAD`] or [`sums::BESIDE`].
+static MODE: AtomicU64 = AtomicU64::new(0);
+
+/// What a process starts with.
+pub(crate) fn prepare(mode: u32) {
+    let known = [sums::INSTEAD, BESIDE];
+    let mode = known.into_iter().find(|&known| known == u64::from(mode));
+    MODE.store(mode.unwrap_or(0), Ordering::Relaxed);
+}
+
+impl Thread {
+    /// The thread keeps sums from now on, if that is wanted at all.
+    pub(crate) fn look_for_sums(&self) {
+        let mode = MODE.load(Ordering::Relaxed);
+        if mode != 0 && !self.keeps_sums() {
+            self.begin_table(mode);
+            self.be_special(special::SUMS);
+        }
+    }
+
+    /// Whether the thread keeps sums.
+    #[inline(always)]
+    pub(crate) fn keeps_sums(&self) -> bool {
+        self.special.get() & special::SUMS != 0
+    }
+
+    /// Where the innermost construct is, for what is told later ([`Thread::add_on_road`]).
+    #[inline(always)]
+    pub(super) fn road_here(&self) -> u16 {
+        if !self.keeps_sums() {
+            return 0;
+        }
+        let (place, site) = match self.work() {
+            Some(work) => (work.place.get(), work.site.get()),
+            None => (self.frame().place, self.frame().site),
+        };
+        self.road_into(place.road(), site)
+    }
+
+    /// Has what `write` writes added where a thread was ([`Thread::team_word`]), on this road.
+    #[inline(always)]
+    pub(super) fn add_on_road(&self, (team, road): (u64, u16), write: impl FnOnce()) {
+        if !self.keeps_sums() {
+            return write();
+        }
+        let now = self.team.replace(team);
+        self.sums.road.set(Some(road));
+        write();
+        self.sums.road.set(None);
+        self.team.set(now);
+    }
+
+    /// Whether nothing is recorded one by one.
+    #[inline(always)]
+    pub(super) fn keeps_sums_only(&self) -> bool {
+        self.keeps_sums() && self.sums.mode() == sums::INSTEAD
+    }
+
+    /// Adds an interval, and what it has fetched, as in [`Thread::write`].
+    #[inline(never)]
+    pub(super) fn add_up(&self, head: &IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
+        if self.is_gone() {
+            return; // the mapping belongs to the process before the fork
+        }
+        self.add_interval(head, cost);
+        if let Some((times, fetching)) = fetched {
+            let head = short::dispatch(head, (times, fetching.ticks.get()));
+            self.add_interval(&head, fetching);
+        }
+    }
+
+    fn add_interval(&self, head: &IntervalHead, cost: &Cost) {
+        let counters = self.counters.len();
+        let is_xu = head.construct.is_xu();
+        let team = match head.construct {
+            Construct::Program => TeamPlace::OUTSIDE.word(),
+            _ => self.team.get() & !TeamPlace::BEHIND,
+        };
+        let road = self.sums.road.get().unwrap_or_else(|| self.road_to(head));
+        let key = Key {
+            kind: Kind::Intervals,
+            construct: head.construct,
+            site: head.site,
+            team: team | u64::from(road) << sums::ROAD,
+            member: (counters as u64) << 32,
+        };
+        let words = || sums::interval_words(is_xu, counters);
+        let Some(entry) = self.entry(key, words) else {
+            return;
+        };
+        let (own, wall) = (head.own_ticks, head.t1.wrapping_sub(head.t0));
+        let is_first = !is_xu || self.is_first_part(head);
+        if is_first {
+            entry.add(interval::COUNT, 1);
+            // All parts of a unit have the extent of the whole.
+            entry.saturating_add(interval::EXTENT, head.extent);
+        } else {
+            entry.add(interval::FURTHER, 1);
+        }
+        entry.add(interval::OWN, own);
+        entry.add(interval::WALL, wall);
+        entry.least(interval::MIN, own);
+        entry.most(interval::MAX, own);
+        entry.add(
+            interval::INSTANCES,
+            u64::from(is_first && self.is_new_instance(head)),
+        );
+        entry.set(interval::LAST, head.t1);
+        if is_xu {
+            entry.add(sums::histogram_at(counters, 0) + sums::bucket_of(own), 1);
+            let at = sums::largest_at(counters);
+            if own > entry.get(at) {
+                self.keep_unit(head, entry, at);
+            }
+        }
+        if counters > 0 {
+            self.add_counts(cost, entry, is_xu, counters);
+        }
+        match head.construct {
+            c if c.is_part() => self.end_of_part(head),
+            Construct::Program | Construct::Range | Construct::Section => {}
+            c if c.is_fork() => {}
+            _ => self.add_behind(head),
+        }
+    }
+
+    #[inline(never)]
+    fn add_counts(&self, cost: &Cost, entry: table::Entry, is_xu: bool, counters: usize) {
+        // What was counted with another set is not known of these events.
+        let is_known = cost.bound(self.choices.set()) == FIRST_SET;
+        for (at, count) in cost.counts().iter().enumerate().take(counters) {
+            let count = if is_known { count.get() } else { NOT_COUNTED };
+            entry.saturating_add(interval::COUNTS + at, count);
+            if is_xu && count != NOT_COUNTED {
+                let histogram = sums::histogram_at(counters, 1 + at);
+                entry.add(histogram + sums::bucket_of(count), 1);
+            }
+        }
+    }
+
+    /// Keeps a unit that is larger than the least of the largest ones, which comes first.
+    #[cold]
+    #[inline(never)]
+    fn keep_unit(&self, head: &IntervalHead, entry: table::Entry, at: usize) {
+        let path = match head.construct {
+            Construct::Task => self.frame().place.path,
+            _ => self.work().map_or(0, |work| work.place.get().path),
+        };
+        let path = path & ((1 << sums::ROAD) - 1);
+        let unit = [
+            head.own_ticks,
+            head.step as u64,
+            head.index as u64,
+            head.extent,
+            path,
+        ];
+        // Nothing in its place tells of another unit meanwhile.
+        entry.set(at, 0);
+        for (word, value) in unit.into_iter().enumerate().rev() {
+            entry.set(at + word, value);
+        }
+        let own = |nth: usize| entry.get(at + nth * UNIT);
+        let least = (1..LARGEST).fold(0, |least, nth| match own(nth) < own(least) {
+            true => nth,
+            false => least,
+        });
+        if least > 0 {
+            let other =
+                core::array::from_fn::<u64, UNIT, _>(|word| entry.get(at + least * UNIT + word));
+            entry.set(at, 0);
+            for (word, (value, other)) in unit.into_iter().zip(other).enumerate().rev() {
+                entry.set(at + least * UNIT + word, value);
+                entry.set(at + word, other);
+            }
+        }
+    }
+
+    /// Of a unit's interval: whether no other part of it has ended before.
+    fn is_first_part(&self, head: &IntervalHead) -> bool {
+        head.construct != Construct::Task || !self.frame().is_resumed.get()
+    }
+
+    /// Whether it is the first interval that tells of its instance: what each thread of a team meets by itself, in its part of
+    /// the region, has the same rank in all of them.
+    #[inline(always)]
+    fn is_new_instance(&self, head: &IntervalHead) -> bool {
+        if head.node == 0 || head.step != Step::Ranked {
+            return true;
+        }
+        match head.construct {
+            Construct::Single | Construct::Master | Construct::Task => true, // one thread each
+            _ => self.is_first_of_team(head),
+        }
+    }
+
+    #[inline(never)]
+    fn is_first_of_team(&self, head: &IntervalHead) -> bool {
+        let mut frame = self.frame();
+        if frame.node == head.node {
+            // SAFETY: a frame that was entered has one around it, which lasts longer.
+            frame = unsafe { &*frame.up.get() };
+        }
+        if !frame.construct.is_part() || frame.node != head.parent {
+            return true;
+        }
+        // SAFETY: of the region that the frame is a part of, which ends later.
+        let team = unsafe { frame.team_sums.get().as_ref() };
+        team.is_none_or(|team| team.is_new_rank(head.index))
+    }
+
+    /// Adds what the thread's parts of an outermost region took, as it is told in records.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn add_parts(&self, sum: &PartSum<'_>, counts: impl ExactSizeIterator<Item = u64>) {
+        let key = Key {
+            kind: Kind::Parts,
+            construct: sum.construct,
+            site: sum.site,
+            team: 0,
+            member: u64::from(sum.member),
+        };
+        let words = || sums::PARTS_WORDS + counts.len();
+        let Some(entry) = self.entry(key, words) else {
+            return;
+        };
+        if entry.get(sums::FIRST) == 0 {
+            entry.set(sums::FIRST, sum.t0);
+        }
+        entry.set(sums::FIRST + 1, sum.t1);
+        let more = [
+            sum.parts,
+            sum.read,
+            sum.ticks,
+            sum.read_ticks,
+            sum.processor_ns,
+            sum.wait_ticks,
+        ];
+        for (at, value) in more.into_iter().chain(counts).enumerate() {
+            entry.saturating_add(sums::FIRST + 2 + at, value);
+        }
+    }
+}

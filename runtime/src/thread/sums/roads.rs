@@ -1,0 +1,157 @@
+//! Roads: the chain of constructs around something, as a number. It travels in the upper bits of [`Place::path`], so that a task's is
+//! known wherever it is executed.
+//!
+//! A step that is on the road already leads back to where it was first met: recursion makes neither depth nor size.
+
+use super::table::Key;
+use crate::thread::{Place, Thread};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use ompfuse_format::Construct;
+use ompfuse_format::record::sums::{self, Kind, MOST_ROADS, ROAD};
+use ompfuse_format::record::{IntervalHead, NO_SITE};
+
+/// Places for roads, a power of two; a road's place is its number. Place 0 stands for the program's own code.
+const PLACES: usize = 1 << 15;
+
+/// The process's roads: the last step in the lower half, the road that it continues above; 0: the place is free.
+static ROADS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
+static USED: AtomicU32 = AtomicU32::new(0);
+
+const TAKEN: u64 = 1 << 63;
+
+/// In the child of a fork: what it meets is told in its own files.
+pub(super) fn after_fork() {
+    ROADS.iter().for_each(|r| r.store(0, Ordering::Relaxed));
+    USED.store(0, Ordering::Relaxed);
+}
+
+/// What a thread has asked for last, by step.
+pub(super) const RECENT: usize = 8;
+
+/// An answer: 0 is none.
+#[derive(Debug)]
+pub(super) struct Recent {
+    asked: Cell<u64>,
+    road: Cell<u16>,
+}
+
+impl Place {
+    /// The road to it.
+    #[inline(always)]
+    pub(in crate::thread) fn road(&self) -> u16 {
+        sums::road(self.path)
+    }
+}
+
+impl Thread {
+    /// The path of a child of the construct at this place, with its road.
+    #[inline(never)]
+    pub(in crate::thread) fn path_on_road(&self, place: &Place, site: u32, index: i64) -> u64 {
+        let hash = |path: u64| path & ((1 << ROAD) - 1);
+        // Roads have other numbers in every run, hashes have not.
+        let bare = Place {
+            path: hash(place.path),
+            ..*place
+        };
+        hash(bare.child(site, index)) | u64::from(self.road_into(place.road(), site)) << ROAD
+    }
+
+    /// The road of what happens in a construct at this site, to which this road leads.
+    #[inline(always)]
+    pub(super) fn road_into(&self, road: u16, site: u32) -> u16 {
+        let asked = TAKEN | u64::from(road) << 32 | u64::from(site);
+        let recent = &self.sums.recent[(site as usize ^ usize::from(road)) & (RECENT - 1)];
+        if recent.asked.get() == asked {
+            return recent.road.get();
+        }
+        let found = self.find_road(asked, road, site);
+        recent.asked.set(asked);
+        recent.road.set(found);
+        found
+    }
+
+    #[inline(never)]
+    fn find_road(&self, asked: u64, road: u16, site: u32) -> u16 {
+        if site == NO_SITE {
+            return road;
+        }
+        let mut around = road;
+        while around != 0 {
+            let word = word_of(around);
+            if word as u32 == site {
+                return around;
+            }
+            around = (word >> 32 & 0x7fff) as u16;
+        }
+        let mut at = (asked.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize & (PLACES - 1);
+        loop {
+            let word = match at {
+                0 => u64::MAX, // nobody takes it
+                _ => word_of(at as u16),
+            };
+            if word == asked {
+                return at as u16;
+            }
+            if word == 0 {
+                if USED.load(Ordering::Relaxed) >= MOST_ROADS {
+                    return road;
+                }
+                match self.make_road(at, asked) {
+                    Ok(()) => return at as u16,
+                    Err(other) if other == asked => return at as u16,
+                    Err(_) => {}
+                }
+            }
+            at = (at + 1) & (PLACES - 1);
+        }
+    }
+
+    /// Takes a place for a road, and tells of it; else what is there.
+    #[cold]
+    #[inline(never)]
+    fn make_road(&self, at: usize, asked: u64) -> Result<(), u64> {
+        let Some(place) = ROADS.get(at) else {
+            return Err(TAKEN);
+        };
+        place.compare_exchange(0, asked, Ordering::Relaxed, Ordering::Relaxed)?;
+        USED.fetch_add(1, Ordering::Relaxed);
+        let key = Key {
+            kind: Kind::Road,
+            construct: Construct::Program,
+            site: asked as u32,
+            team: (asked >> 32 & 0x7fff) << ROAD,
+            member: at as u64,
+        };
+        let _ = self.entry(key, || sums::ROAD_WORDS); // without space for it the road is not known
+        Ok(())
+    }
+
+    /// The road to an interval.
+    pub(super) fn road_to(&self, head: &IntervalHead) -> u16 {
+        if head.construct == Construct::Program {
+            return 0;
+        }
+        if let Some(work) = self.work() {
+            let (node, place) = (work.node.get(), work.place.get());
+            if node == head.node {
+                return place.road();
+            }
+            if node == head.parent {
+                return self.road_into(place.road(), work.site.get());
+            }
+        }
+        let frame = self.frame();
+        match frame.node == head.node {
+            true => frame.place.road(),
+            false => self.road_into(frame.place.road(), frame.site),
+        }
+    }
+}
+
+#[inline(always)]
+fn word_of(road: u16) -> u64 {
+    ROADS
+        .get(usize::from(road))
+        .map_or(0, |place| place.load(Ordering::Relaxed))
+}
