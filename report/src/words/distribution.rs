@@ -3,10 +3,13 @@
 use super::units::seconds;
 use crate::model::{Between, LargestUnit};
 
-/// A time that is known to lie in a range: the middle of it.
-pub(crate) fn about(time_s: &Between) -> String {
+/// A time that is known to lie in a range: the middle of it, or the largest of all times if that is less.
+pub(crate) fn about(time_s: &Between, largest_s: Option<f64>) -> String {
     match time_s.to {
-        Some(to) => seconds((time_s.from + to) / 2.0),
+        Some(to) => {
+            let middle = (time_s.from + to) / 2.0;
+            seconds(largest_s.map_or(middle, |largest| middle.min(largest)))
+        }
         None => format!("over {}", seconds(time_s.from)),
     }
 }

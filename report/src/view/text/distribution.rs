@@ -41,9 +41,9 @@ fn row(region: &Region, of: &Distribution) -> Vec<String> {
     vec![
         region.id.to_string(),
         location(region),
-        about(&of.time_s.p50),
-        about(&of.time_s.p90),
-        about(&of.time_s.p99),
+        about(&of.time_s.p50, region.xu_max_s),
+        about(&of.time_s.p90, region.xu_max_s),
+        about(&of.time_s.p99, region.xu_max_s),
         region.xu_max_s.map(seconds).unwrap_or_default(),
         longest.join(", "),
     ]
