@@ -341,9 +341,7 @@ impl crate::RunFiles<'_> {
         for file in threads.filter_map(|t| ompfuse_format::record::ThreadFile::parse(t.bytes).ok())
         {
             let mut contexts = ThreadContexts::default();
-            for record in file.records().map_while(Result::ok) {
-                contexts.note(&record);
-            }
+            file.contexts().for_each(|record| contexts.note(&record));
             for (object, address) in contexts.chains.values().flat_map(|c| &c.frames) {
                 if let Some(object) = object {
                     all.entry((**object).clone()).or_default().insert(*address);

@@ -148,6 +148,7 @@ fn new_thread<'a>() -> Option<&'a Thread> {
     thread
         .buffer
         .set_start(thread.last(), &thread.last_counts()[..thread.k()]);
+    thread.make_contexts();
     with_list(|| {
         thread.next.set(THREADS.load(Ordering::Relaxed));
         THREADS.store(memory, Ordering::Relaxed);

@@ -107,35 +107,45 @@ impl Thread {
         }
     }
 
-    /// This thread's contexts, made when they are first needed.
+    /// Makes room for contexts, where they are wanted, when the thread begins: it may forbid itself system calls later. Pages that are
+    /// never used take no memory.
+    pub(crate) fn make_contexts(&self) {
+        if DEPTH.load(Ordering::Relaxed) != 0
+            && let Some(memory) = syscall::map_memory(size_of::<Contexts>())
+        {
+            let contexts = memory.cast::<Contexts>();
+            // SAFETY: fresh memory; zeros are valid.
+            unsafe { &*contexts }
+                .generation
+                .set(GENERATION.load(Ordering::Acquire));
+            self.contexts.set(contexts);
+        }
+    }
+
+    /// This thread's contexts; `None` without memory.
     #[inline(always)]
     fn contexts(&self) -> Option<&Contexts> {
-        // SAFETY: made below, and given back with the thread.
-        let contexts = unsafe { self.contexts.get().as_ref() };
-        match contexts {
-            Some(contexts) if contexts.generation.get() == GENERATION.load(Ordering::Acquire) => {
-                Some(contexts)
-            }
-            _ => self.renew_contexts(),
+        // SAFETY: made above, and given back with the thread.
+        let contexts = unsafe { self.contexts.get().as_ref() }?;
+        if contexts.generation.get() != GENERATION.load(Ordering::Acquire) {
+            self.renew_contexts();
         }
+        Some(contexts)
     }
 
     #[cold]
     #[inline(never)]
-    fn renew_contexts(&self) -> Option<&Contexts> {
-        if self.contexts.get().is_null() {
-            let memory = syscall::map_memory(size_of::<Contexts>())?;
-            self.contexts.set(memory.cast());
-        }
+    fn renew_contexts(&self) {
         // SAFETY: as above.
-        let contexts = unsafe { self.contexts.get().as_ref() }?;
+        let Some(contexts) = (unsafe { self.contexts.get().as_ref() }) else {
+            return;
+        };
         contexts.generation.set(GENERATION.load(Ordering::Acquire));
         contexts.rules.clear();
         contexts.chains.iter().for_each(|known| known.hash.set(0));
         let nobody = SiteContext { key: 0, context: 0 };
         contexts.sites.iter().for_each(|site| site.set(nobody));
         contexts.objects.iter().for_each(|begin| begin.set(0));
-        Some(contexts)
     }
 
     /// Writes a context that this thread doesn't know. Returns its number, 0 if there is no room for it.

@@ -31,7 +31,7 @@ const SLOW: [(&str, &str); 31] = [
     ("make_sums", "a thread's first part of a parallel region"),
     (
         "context::<impl ompfuse_runtime::thread::Thread>::renew_contexts",
-        "a thread's first fork, and the first one after a library was loaded",
+        "the first fork after a library was loaded",
     ),
     (
         "context::<impl ompfuse_runtime::thread::Thread>::write_context",

@@ -175,6 +175,34 @@ impl<'a> ThreadFile<'a> {
         })
     }
 
+    /// The records that tell of calling contexts, in the order of writing. The others are passed over, which is much faster than
+    /// reading them. Stops before the first that is malformed.
+    pub fn contexts(&self) -> impl Iterator<Item = Record<'a>> {
+        let mut parts = [self.log, self.staged].into_iter();
+        let mut rest: &[u8] = &[];
+        core::iter::from_fn(move || {
+            loop {
+                while rest.is_empty() {
+                    rest = parts.next()?;
+                }
+                let (head, body) = frame(rest)?;
+                rest = &rest[body.len()..];
+                match head as u8 {
+                    context::KIND_OBJECT => {
+                        return Some(Record::Object(context::read_object(body)?));
+                    }
+                    context::KIND_CONTEXT => {
+                        return Some(Record::Context(context::read_context(body)?));
+                    }
+                    context::KIND_CALLS => {
+                        return Some(Record::Calls(context::read_calls(body)?));
+                    }
+                    _ => {}
+                }
+            }
+        })
+    }
+
     /// The records in the order of writing. Stops after the first error.
     pub fn records(&self) -> Records<'a> {
         Records {
@@ -255,8 +283,9 @@ impl<'a> Iterator for Records<'a> {
 /// A record's length, what it says unless its kind is unknown, and what it says besides.
 type Parsed<'a> = (usize, Option<Record<'a>>, [Option<Interval<'a>>; 2]);
 
-/// The first record in `bytes`; `None` if malformed.
-fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
+/// The first word of the first record in `bytes`, and all of its bytes; `None` if malformed.
+#[inline]
+fn frame(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let head = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     let kind = head as u8;
     let len = if kind == KIND_PAD {
@@ -269,7 +298,13 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
     if len < 8 || len % 8 != 0 || (kind == KIND_PAD && len < 16) {
         return None;
     }
-    let body = bytes.get(..len)?;
+    Some((head, bytes.get(..len)?))
+}
+
+/// The first record in `bytes`; `None` if malformed.
+fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
+    let (head, body) = frame(bytes)?;
+    let (kind, len) = (head as u8, body.len());
     let site = (head >> 32) as u32;
     let record = match kind {
         KIND_NODE => {
