@@ -3,7 +3,7 @@
 use crate::model::{ContextCall, ContextCut};
 
 /// Most functions that are named.
-const MOST: usize = 4;
+const MOST: usize = 5;
 
 /// What comes before `main`, and below a thread's own function: nobody asks for it.
 const BEGINNINGS: [&str; 6] = [
@@ -24,7 +24,7 @@ struct Step<'c> {
 }
 
 /// The calls to a region from outside inwards: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Of a library's own calls the
-/// outermost counts, which is the function that others call, and the innermost. `None` if the context isn't known.
+/// outermost counts, which is the function that others call, and the innermost ones. `None` if the context isn't known.
 pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
     let find = |id: u32| {
         let at = all.partition_point(|c| c.id < id);
@@ -73,20 +73,19 @@ pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
     Some(text.replace('\n', " "))
 }
 
-/// Of each library's consecutive calls the first, by which it was entered, and the last; of those the ones with names, where there are any.
-/// What is in the outermost file stays.
+/// Of each library's consecutive calls the first, by which it was entered, and the last two: the innermost may be a wrapper that all regions
+/// share. Those with names, where there are any. What is in the outermost file stays.
 fn telling<'s, 'c>(steps: &'s [Step<'c>]) -> Vec<&'s Step<'c>> {
     let mut all = vec![];
     for (nth, run) in steps.chunk_by(|a, b| a.file == b.file).enumerate() {
-        if nth == 0 {
-            all.extend(run);
-            continue;
+        let named: Vec<&Step<'_>> = run.iter().filter(|s| s.has_name).collect();
+        match &named[..] {
+            _ if nth == 0 => all.extend(run),
+            [] if run.len() < 2 => all.extend(run),
+            [] => all.extend([&run[0], &run[run.len() - 1]]),
+            [first, .., a, b] => all.extend([*first, *a, *b]),
+            few => all.extend(few.iter().copied()),
         }
-        let named = || run.iter().filter(|s| s.has_name);
-        let first = named().next().or(run.first());
-        let last = named().next_back().or(run.last());
-        all.extend(first);
-        all.extend(last.filter(|last| first != Some(last)));
     }
     all
 }
@@ -160,6 +159,11 @@ mod tests {
         ]);
         let expected = "main › libblas.so: cblas_dgemm › exec_blas";
         assert_eq!(called_from(&all, 4).as_deref(), Some(expected));
+        let library = ["execute", "primitive", "product", "parallel"];
+        let library = library.map(|name| ("/l/libdnnl.so", Some(name)));
+        let all = chain(&[&[("/p", Some("main"))], &library[..]].concat());
+        let expected = "main › libdnnl.so: execute › product › parallel";
+        assert_eq!(called_from(&all, 5).as_deref(), Some(expected));
         let all = chain(&[("/p", Some("main")), ("/l/x.so", None), ("", None)]);
         let expected = "main › x.so+0x20 › code in no file at 0x30";
         assert_eq!(called_from(&all, 3).as_deref(), Some(expected));
@@ -167,10 +171,13 @@ mod tests {
 
     #[test]
     fn the_innermost_calls_of_a_long_or_cut_chain_are_named() {
-        let names = ["main", "a", "b", "c", "d"];
+        let names = ["main", "a", "b", "c", "d", "e"];
         let all: Vec<_> = names.iter().map(|name| ("/p", Some(*name))).collect();
         let mut all = chain(&all);
-        assert_eq!(called_from(&all, 5).as_deref(), Some("… › a › b › c › d"));
+        assert_eq!(
+            called_from(&all, 6).as_deref(),
+            Some("… › a › b › c › d › e")
+        );
         assert_eq!(called_from(&all, 2).as_deref(), Some("main › a"));
         all[0].cut = Some(ContextCut::Depth);
         assert_eq!(called_from(&all, 2).as_deref(), Some("… › main › a"));
