@@ -64,7 +64,7 @@ pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
             text += " › ";
         }
         if step.file != file && step.has_name {
-            let of = step.file.map_or("?", file_name);
+            let of = step.file.map_or_else(|| "?".to_owned(), file_name);
             text += &format!("{of}: ");
         }
         file = step.file;
@@ -81,8 +81,7 @@ fn telling<'s, 'c>(steps: &'s [Step<'c>]) -> Vec<&'s Step<'c>> {
         let named: Vec<&Step<'_>> = run.iter().filter(|s| s.has_name).collect();
         match &named[..] {
             _ if nth == 0 => all.extend(run),
-            [] if run.len() < 2 => all.extend(run),
-            [] => all.extend([&run[0], &run[run.len() - 1]]),
+            [] => all.extend(run.last()),
             [first, .., a, b] => all.extend([*first, *a, *b]),
             few => all.extend(few.iter().copied()),
         }
@@ -107,8 +106,13 @@ fn function(call: &ContextCall) -> String {
     }
 }
 
-fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
+/// The file's name; of a module of CPython without version and platform, which all of them have.
+fn file_name(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.split_once(".cpython-") {
+        Some((module, rest)) if rest.ends_with(".so") => format!("{module}.so"),
+        _ => name.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ pub(super) fn merged(report: &Report) -> (Report, Vec<(u32, usize)>) {
     let merged = Report {
         regions,
         overheads: overheads(&report.overheads, &number),
-        call_paths: paths::merged(&report.call_paths, &number),
+        call_paths: paths::merged(&report.call_paths, &number, &report.contexts),
         properties: properties(report, &number),
         region_counts: region_counts(&report.region_counts, &number),
         ..report.clone()

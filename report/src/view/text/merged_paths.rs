@@ -1,12 +1,31 @@
 //! Call paths of regions of which several are one row: copies of a construct, made by the compiler.
 
-use crate::model::{CallPath, CallPathThread, PathCount};
+use crate::model::{CallPath, CallPathThread, ContextCall, PathCount};
+use crate::words::called_from;
 use std::collections::{BTreeMap, HashMap};
 
-/// The paths with the rows' numbers. A row that is on the path already leads back to it, as a region does.
-pub(super) fn merged(paths: &[CallPath], number: &BTreeMap<u32, u32>) -> Vec<CallPath> {
+/// The paths with the rows' numbers. A row that is on the path already leads back to it, as a region does. Contexts that read alike are one,
+/// as those of a function that calls itself.
+pub(super) fn merged(
+    paths: &[CallPath],
+    number: &BTreeMap<u32, u32>,
+    contexts: &[ContextCall],
+) -> Vec<CallPath> {
+    let mut first: HashMap<String, u32> = HashMap::new();
+    let mut same: HashMap<u32, u32> = HashMap::new();
+    for context in paths.iter().filter_map(|path| path.context) {
+        if let Some(text) = called_from(contexts, context) {
+            let first = *first.entry(text).or_insert(context);
+            same.insert(context, first);
+        }
+    }
+    let context_of = |path: &CallPath| {
+        let context = path.context?;
+        Some(same.get(&context).copied().unwrap_or(context))
+    };
     let of = |path: &CallPath| path.region.map(|id| number.get(&id).copied().unwrap_or(id));
-    let is_same = paths.iter().all(|path| of(path) == path.region);
+    let is_own = |path: &CallPath| of(path) == path.region && context_of(path) == path.context;
+    let is_same = paths.iter().all(is_own);
     if is_same {
         return paths.to_vec();
     }
@@ -20,17 +39,18 @@ pub(super) fn merged(paths: &[CallPath], number: &BTreeMap<u32, u32>) -> Vec<Cal
         let mut around = std::iter::successors(parent, above);
         let same = |at: &u32| region.is_some() && merged[*at as usize].region == region;
         let found = around.find(same).or_else(|| {
-            let key = (parent?, region, path.context);
+            let key = (parent?, region, context_of(path));
             known.get(&key).copied()
         });
         let at = found.unwrap_or_else(|| {
             let at = merged.len() as u32;
             if let Some(parent) = parent {
-                known.insert((parent, region, path.context), at);
+                known.insert((parent, region, context_of(path)), at);
             }
             merged.push(CallPath {
                 parent,
                 region,
+                context: context_of(path),
                 executions: 0,
                 wall_s: None,
                 exclusive_s: 0.0,

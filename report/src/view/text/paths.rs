@@ -2,10 +2,10 @@
 
 use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{CallPath, Region, Report};
-use crate::view::table::Column;
+use crate::view::table::{Column, wrap};
 use crate::words::units::{count, percent};
-use crate::words::{kind, location};
-use std::collections::BTreeMap;
+use crate::words::{called_from, kind, location};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most lines where the tree was not asked for.
 const FEW: usize = 20;
@@ -55,9 +55,10 @@ pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
         keep_largest(&mut rows);
     }
     let left_out = paths.len() - rows.len();
+    let callers = callers(report, &rows);
     let rows: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| cells(row, &regions, report, share(row.path), whole))
+        .map(|row| cells(row, &regions, (report, &callers), share(row.path), whole))
         .collect();
     let columns = [
         Column::right("incl."),
@@ -71,6 +72,12 @@ pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
         "shares of thread time, with and without what is inside; a task is below what created it";
     let mut text = titled("Call paths", explanation, options);
     text.push_str(&laid_out(&columns, rows, options));
+    let mut legend: Vec<&(String, String)> = callers.values().collect();
+    legend.sort_by_key(|(letter, _)| (letter.len(), letter));
+    for (letter, callers) in legend {
+        let line = format!("{letter} = {callers}");
+        text.push_str(&wrap(&line, options.width, "    "));
+    }
     if left_out > 0 {
         let more = match options.call_paths {
             true => format!("{left_out} more paths below {} each", percent(SHOWN_ALL)),
@@ -83,11 +90,19 @@ pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
     Some(text)
 }
 
-/// Whether something stands inside of a region that isn't just the other half of a combined construct.
+/// Whether something stands inside of a region that isn't just the other half of a combined construct, one region is called from several
+/// places, or one is a library's.
 fn is_worth_it(report: &Report, regions: &BTreeMap<u32, &Region>) -> bool {
     let paths = &report.call_paths;
     let source = |path: &CallPath| regions.get(&path.region?)?.source.clone();
     let whole = paths[0].inclusive_s;
+    let mut contexts: BTreeMap<Option<u32>, u32> = BTreeMap::new();
+    let shown = paths.iter().filter(|p| p.inclusive_s >= SHOWN * whole);
+    for (region, context) in shown.filter_map(|p| Some((p.region, p.context?))) {
+        if is_in_library(report, context) || *contexts.entry(region).or_insert(context) != context {
+            return true;
+        }
+    }
     paths.iter().any(|path| {
         let parent = path.parent.map(|parent| &paths[parent as usize]);
         let Some(parent) = parent.filter(|parent| parent.parent.is_some()) else {
@@ -96,6 +111,49 @@ fn is_worth_it(report: &Report, regions: &BTreeMap<u32, &Region>) -> bool {
         let is_half = source(path).is_some_and(|line| source(parent) == Some(line));
         path.inclusive_s >= SHOWN * whole && !is_half
     })
+}
+
+/// By context a letter, and who has called, from outside inwards. Those of regions that are called from several places, and those that
+/// lead through libraries.
+fn callers(report: &Report, rows: &[Row<'_>]) -> BTreeMap<u32, (String, String)> {
+    let mut of_region: BTreeMap<Option<u32>, BTreeSet<u32>> = BTreeMap::new();
+    for row in rows {
+        let contexts = of_region.entry(row.path.region).or_default();
+        contexts.extend(row.path.context);
+    }
+    let mut callers = BTreeMap::new();
+    let mut next = 0;
+    for row in rows {
+        let Some(context) = row.path.context else {
+            continue;
+        };
+        let several = of_region.get(&row.path.region).is_some_and(|c| c.len() > 1);
+        if callers.contains_key(&context) || !(several || is_in_library(report, context)) {
+            continue;
+        }
+        if let Some(text) = called_from(&report.contexts, context) {
+            callers.insert(context, (letter(next), text));
+            next += 1;
+        }
+    }
+    callers
+}
+
+/// Whether the call to a region is in another file than the program's.
+fn is_in_library(report: &Report, context: u32) -> bool {
+    let at = report.contexts.partition_point(|c| c.id < context);
+    let innermost = report.contexts.get(at).filter(|c| c.id == context);
+    let file = innermost.and_then(|c| c.file.as_deref());
+    file.is_some_and(|file| file.rsplit('/').next() != report.program.rsplit('/').next())
+}
+
+/// A, B, ..., Z, AA, ...
+fn letter(number: usize) -> String {
+    let last = char::from(b'A' + (number % 26) as u8);
+    match number / 26 {
+        0 => last.to_string(),
+        more => letter(more - 1) + &last.to_string(),
+    }
 }
 
 /// Leaves the paths of largest inclusive time, and with each all around it, which have no less.
@@ -115,7 +173,7 @@ fn keep_largest(rows: &mut Vec<Row<'_>>) {
 fn cells(
     row: &Row<'_>,
     regions: &BTreeMap<u32, &Region>,
-    report: &Report,
+    (report, callers): (&Report, &BTreeMap<u32, (String, String)>),
     share: f64,
     whole: f64,
 ) -> Vec<String> {
@@ -129,9 +187,8 @@ fn cells(
         ),
         None => ("unknown place".to_owned(), String::new()),
     };
-    let context = path
-        .context
-        .map_or_else(String::new, |c| format!(" from {c}"));
+    let callers = path.context.and_then(|c| callers.get(&c));
+    let context = callers.map_or_else(String::new, |(letter, _)| format!(" from {letter}"));
     vec![
         percent(share),
         percent(path.exclusive_s / whole),
