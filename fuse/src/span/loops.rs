@@ -45,7 +45,7 @@ pub(super) struct OfTeams {
 
 impl Loops {
     /// Adds the loops of a region's execution, and tells what they would take with `teams` threads. `schedule`: what is known of a
-    /// place's. `at_place`: of a record's site.
+    /// record's site.
     pub(super) fn add(
         &mut self,
         gathered: &Gathered,

@@ -22,10 +22,10 @@ struct Share {
 /// Waiting, by barrier (record's site; `None`: the region's end) and what for (record's sites): ticks and times.
 pub(super) type Waits = BTreeMap<(Option<u32>, WaitedFor), (u64, u64)>;
 
-/// What one thread had more than others: a share of this much of all waiting is told as waiting for tasks.
+/// Where tasks are a fifth of what was done in a phase, they are what threads waited for.
 const OF_TASKS: u64 = 5;
 
-/// Adds the waits of a region's execution. `recs`: all of its intervals; `node`: its own.
+/// Adds the waits of a region's execution. `recs`: all of its intervals; `fork`: its own.
 pub(super) fn add(gathered: &Gathered, recs: &[u32], fork: u32, waits: &mut Waits) {
     let of_fork = gathered.recs[fork as usize];
     let parts: Vec<u32> = recs
@@ -36,10 +36,7 @@ pub(super) fn add(gathered: &Gathered, recs: &[u32], fork: u32, waits: &mut Wait
             rec.construct.is_part() && rec.parent == of_fork.node
         })
         .collect();
-    let mut threads: Vec<Vec<Share>> = parts
-        .iter()
-        .map(|&p| shares(gathered, p, of_fork.t0))
-        .collect();
+    let mut threads: Vec<Vec<Share>> = parts.iter().map(|&p| shares(gathered, p)).collect();
     let last = threads.iter().map(Vec::len).max().unwrap_or(0);
     if last == 0 || threads.iter().any(|t| t.len() != last) {
         return; // cancelled, or one thread's part is missing
@@ -137,7 +134,7 @@ fn waited_for(shares: &[&Share]) -> WaitedFor {
 }
 
 /// A thread's part of a region, phase by phase.
-fn shares(gathered: &Gathered, part: u32, _fork: u64) -> Vec<Share> {
+fn shares(gathered: &Gathered, part: u32) -> Vec<Share> {
     let of_part = &gathered.recs[part as usize];
     let mut list = vec![];
     let mut share = Share {

@@ -40,7 +40,7 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
         .zip(&summary.sites)
         .map(|(at, s)| (s.key(), at))
         .collect();
-    let mut regions: BTreeMap<Option<u32>, Sums> = BTreeMap::new();
+    let mut regions: BTreeMap<Option<u32>, RegionAnalysis> = BTreeMap::new();
     for process in &mut streaming.processes {
         let most = match process.bytes > LARGE {
             true => most / IF_LARGE,
@@ -58,7 +58,7 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
         };
         process.add_to(&mut regions);
     }
-    analysis.regions = regions.into_values().map(|s| s.region).collect();
+    analysis.regions = regions.into_values().collect();
     analysis
 }
 
@@ -79,11 +79,6 @@ fn places(
     }
     places.retain(|_, at| *at != NONE);
     places
-}
-
-#[derive(Default)]
-struct Sums {
-    region: RegionAnalysis,
 }
 
 /// A process's records.
@@ -138,7 +133,7 @@ impl Process<'_> {
         })
     }
 
-    fn add_to(&self, regions: &mut BTreeMap<Option<u32>, Sums>) {
+    fn add_to(&self, regions: &mut BTreeMap<Option<u32>, RegionAnalysis>) {
         let gathered = self.gathered;
         let has_ended = gathered.recs.iter().any(|r| r.construct.is_fork());
         if !has_ended {
@@ -172,7 +167,7 @@ impl Process<'_> {
         for (site, ticks) in by_site {
             let place = self.place(site);
             let sums = regions.entry(place).or_default();
-            self.finish(ticks, &paths.task_waits, place, &mut sums.region);
+            self.finish(ticks, &paths.task_waits, place, sums);
         }
     }
 

@@ -7,6 +7,9 @@ use ompfuse_fuse::names::readable;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
 
+/// Predictions of a model that is off by more for the run itself are not told.
+const MOST_ERROR: f64 = 0.3;
+
 /// A program that more threads make less fast than so many times is told apart.
 const NO_HELP: f64 = 1.2;
 
@@ -267,6 +270,9 @@ pub fn remedy(loss: &Loss) -> Option<String> {
             "parallelise a loop with more iterations, or collapse two".to_owned()
         }
         Cause::OneThread { .. } => "make tasks or a loop of it, or give the others work".to_owned(),
+        Cause::FewTasks {
+            mean_s: Some(mean), ..
+        } if *mean < TINY_S => "create larger tasks, on several threads".to_owned(),
         Cause::FewTasks { .. } => "divide the tasks, or create them earlier".to_owned(),
         Cause::SlowCreation { .. } => {
             "create larger tasks, or create them on several threads".to_owned()
@@ -333,6 +339,13 @@ pub fn schedule(schedule: Schedule) -> String {
 
 /// What is predicted for other numbers of threads, in a sentence; `None`: nothing.
 pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
+    if let Some(error) = scaling.model_error.filter(|e| (e - 1.0).abs() > MOST_ERROR) {
+        return Some(format!(
+            "No prediction for other numbers of threads: for the {} of this run the model is off by {}",
+            scaling.threads,
+            percent((error - 1.0).abs())
+        ));
+    }
     let more = |p: &&Predicted| u64::from(p.threads) > scaling.threads;
     let predicted = scaling.predicted.iter().filter(more);
     let next = predicted.clone().find(|p| p.threads >= 4)?;
