@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
 #pragma omp section
             spin(2000);
 #pragma omp section
-            spin(40000);
+            spin(150000);
 #pragma omp section
             spin(2000);
         }
