@@ -137,8 +137,8 @@ fn add(to: &mut Region, from: &Region) {
                     .retain(|name, _| thread.events.contains_key(name));
                 for (name, count) in &mut known.events {
                     let other = thread.events[name];
-                    let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
-                    count.exclusive = sum(count.exclusive, other.exclusive);
+                    let exclusive = count.exclusive.zip(other.exclusive);
+                    count.exclusive = exclusive.map(|(a, b)| a + b);
                     count.inclusive = None;
                 }
                 known.xus += thread.xus;

@@ -57,7 +57,6 @@ pub(super) fn merged(
                 inclusive_s: 0.0,
                 per_thread: vec![],
                 events: BTreeMap::new(),
-                ..path.clone()
             });
             at
         });
