@@ -77,7 +77,8 @@ impl Thread {
 
     #[inline(never)]
     fn note_calls(&self, construct: Construct, site: u32, caller: &Caller) {
-        if self.is_gone() || self.is_off(site) {
+        // Sums have no contexts: their size is bounded, however often callers take turns.
+        if self.is_gone() || self.keeps_sums_only() || self.is_off(site) {
             return;
         }
         let Some(contexts) = self.contexts() else {
