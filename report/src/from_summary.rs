@@ -113,7 +113,9 @@ impl Report {
             properties: property::properties(summary, &overheads, available_s, &ids),
             overheads,
             accounting: accounting(summary),
-            strategy: matching.map(|m| m.strategy.clone()),
+            strategy: matching
+                .filter(|_| !summary.runs.iter().any(|run| run.sums_only))
+                .map(|m| m.strategy.clone()),
             unmatched: matching
                 .map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
             shortcomings,

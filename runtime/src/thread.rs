@@ -340,7 +340,6 @@ impl Thread {
         self.catch_up();
         self.tell_left_out();
         self.tell_all_parts();
-        self.end_parts();
         self.give_up();
         // In the midst of something it goes on, finds a place to charge, and writes nothing.
         self.frame.set(&raw const self.root);

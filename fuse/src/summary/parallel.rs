@@ -179,17 +179,26 @@ impl Executions {
         stat.limited_ns += ns(execution::LIMITED);
     }
 
-    /// The same of one thread, by its number.
+    /// The same of one thread, by its number. `ended`: its last tick, 0 if that isn't known.
     pub(super) fn add_member(
         &mut self,
         thread: u32,
         m: &sums::Member<'_>,
+        ended: u64,
         ns: impl Fn(u64) -> u64,
     ) {
-        let (of_thread, ns) = (self.threads.entry(thread).or_default(), |at| ns(m.sum(at)));
+        let of_thread = self.threads.entry(thread).or_default();
         if m.sum(member::WORKED) > 0 {
-            *of_thread.waited.get_or_insert(0) += ns(member::WAITED);
+            // What came behind the thread's end is in no account of it.
+            let end = ended.max(m.sum(member::LAST_END));
+            let missing = match ended {
+                0 => 0, // not known
+                _ => m.sum(member::LAST_JOIN).saturating_sub(end),
+            };
+            let waited = m.sum(member::WAITED).saturating_sub(missing);
+            *of_thread.waited.get_or_insert(0) += ns(waited);
         }
+        let ns = |at| ns(m.sum(at));
         of_thread.count += m.sum(member::COUNT);
         of_thread.measured += m.sum(member::MEASURED);
         of_thread.startup += ns(member::STARTUP);

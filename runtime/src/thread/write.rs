@@ -165,6 +165,9 @@ impl Thread {
     /// who know much of the record.
     #[inline(always)]
     fn write(&self, head: &IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
+        if self.keeps_sums_only() {
+            return self.add_up(head, cost, fetched); // without a copy of the head
+        }
         if self.special.get() & (special::SETS | special::SUMS) == 0 && !self.is_gone() {
             let fetches = fetched.map(|(times, fetching)| (times, fetching.ticks.get()));
             let Some(out) = self.buffer.room(8 * short::INTERVAL_WORDS) else {
@@ -188,9 +191,6 @@ impl Thread {
     fn write_both(&self, head: IntervalHead, cost: &Cost, fetched: Option<(u64, &Cost)>) {
         if self.keeps_sums() {
             self.add_up(&head, cost, fetched);
-            if self.keeps_sums_only() {
-                return;
-            }
         }
         self.write_any(&head, cost);
         if let Some((times, fetching)) = fetched {

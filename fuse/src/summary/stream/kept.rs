@@ -91,7 +91,8 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
                     let path = step(&mut paths, path_of(m.road()), (m.construct, site, 0));
                     let of_path = collected.parallel.entry(path).or_default();
                     if let Some(&at) = positions.get(&m.thread) {
-                        of_path.add_member(at, &m, ns);
+                        let header = &process.threads[at as usize].found.file.header;
+                        of_path.add_member(at, &m, header.tsc_end, ns);
                     }
                 }
                 Entry::Parts(parts) => process.threads[thread].found.note(Ok(Record::Parts(parts))),

@@ -154,8 +154,13 @@ pub mod member {
     pub const TASK: usize = WORKED + 7;
     /// End of the team's last work to the join.
     pub const SHUTDOWN: usize = WORKED + 8;
+    /// As a worker: time stamp of the last join. A nested region's thread may have ended before it, so the waiting until then is too long
+    /// by what is missing.
+    pub const LAST_JOIN: usize = WORKED + 9;
+    /// End of its part then, and of as many ticks as it executed behind that.
+    pub const LAST_END: usize = WORKED + 10;
     /// Words of the entry.
-    pub const WORDS: usize = WORKED + 9;
+    pub const WORDS: usize = WORKED + 11;
 }
 
 /// Words of [`Kind::Road`]: its last step is the head's site, its number stands at [`MEMBER`].

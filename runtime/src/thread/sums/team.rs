@@ -34,8 +34,6 @@ pub(super) struct Part {
     end: Cell<u64>,
     /// Begin of the thread's recording.
     first: Cell<u64>,
-    /// Its end, if that came before the join: a nested region's threads may be gone by then.
-    until: AtomicU64,
     /// Own ticks of what was executed behind the part, and the end of the last of it.
     tail: Cell<u64>,
     last: Cell<u64>,
@@ -82,13 +80,14 @@ impl Part {
         entry.add(member::BODY, end - begin);
         if is_worker {
             let before = (self.begin.get()).saturating_sub(fork.max(self.first.get()));
-            let until = head.t1.min(self.until.load(Ordering::Relaxed));
-            let after = until.saturating_sub(self.end.get());
+            let after = head.t1.saturating_sub(self.end.get());
             entry.add(member::WORKED, 1);
             entry.add(
                 member::WAITED,
                 before + after.saturating_sub(self.tail.get()),
             );
+            entry.set(member::LAST_JOIN, head.t1);
+            entry.set(member::LAST_END, self.end.get() + self.tail.get());
         }
         if let Some(last) = last {
             let last = last.clamp(end, join);
@@ -243,7 +242,6 @@ impl Thread {
         part.begin.set(head.t0);
         part.end.set(head.t1);
         part.first.set(self.root.t0.get());
-        part.until.store(u64::MAX, Ordering::Relaxed);
         part.tail.set(0);
         part.last.set(head.t1);
         part.members.set(1);
@@ -279,19 +277,6 @@ impl Thread {
         if part.taken.load(Ordering::Relaxed) != 0 && head.t0 >= part.end.get() {
             part.tail.set(part.tail.get() + head.own_ticks);
             part.last.set(part.last.get().max(head.t1));
-        }
-    }
-
-    /// The thread's recording ends: what it has left says so, where its region goes on.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::thread) fn end_parts(&self) {
-        // SAFETY: taken by this thread.
-        let block = unsafe { self.sums.block.get().as_ref() };
-        for part in block.iter().flat_map(|block| &block.parts) {
-            if part.taken.load(Ordering::Relaxed) != 0 {
-                part.until.store(self.last(), Ordering::Relaxed);
-            }
         }
     }
 
