@@ -172,8 +172,10 @@ impl Thread {
         ];
         // Nothing in its place tells of another unit meanwhile.
         entry.set(at, 0);
-        for (word, value) in unit.into_iter().enumerate().rev() {
-            entry.set(at + word, value);
+        for word in (0..UNIT).rev() {
+            if let Some(&value) = unit.get(word) {
+                entry.set(at + word, value);
+            }
         }
         let own = |nth: usize| entry.get(at + nth * UNIT);
         let least = (1..LARGEST).fold(0, |least, nth| match own(nth) < own(least) {
@@ -184,9 +186,11 @@ impl Thread {
             let other =
                 core::array::from_fn::<u64, UNIT, _>(|word| entry.get(at + least * UNIT + word));
             entry.set(at, 0);
-            for (word, (value, other)) in unit.into_iter().zip(other).enumerate().rev() {
-                entry.set(at + least * UNIT + word, value);
-                entry.set(at + word, other);
+            for word in (0..UNIT).rev() {
+                if let (Some(&value), Some(&other)) = (unit.get(word), other.get(word)) {
+                    entry.set(at + least * UNIT + word, value);
+                    entry.set(at + word, other);
+                }
             }
         }
     }

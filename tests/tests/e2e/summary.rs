@@ -111,6 +111,25 @@ fn arranged(mut report: Value) -> Value {
     report
 }
 
+/// Whether a task was executed in several parts.
+fn has_units_in_parts(sums: &Value) -> bool {
+    let regions = sums["regions"].as_array().expect("a list of regions");
+    let further = |r: &Value| r["distribution"]["further_parts"].as_u64();
+    regions.iter().filter_map(further).any(|parts| parts > 0)
+}
+
+/// Executions and units by region, and each thread's account.
+fn counted(report: &Value) -> (Vec<(u64, u64, u64)>, &Value) {
+    let regions = report["regions"].as_array().expect("a list of regions");
+    let number = |r: &Value, key: &str| r[key].as_u64().expect("a region has numbers");
+    let mut all: Vec<(u64, u64, u64)> = regions
+        .iter()
+        .map(|r| (number(r, "id"), number(r, "executions"), number(r, "xus")))
+        .collect();
+    all.sort_unstable();
+    (all, &report["accounting"])
+}
+
 /// The report of a run, from records or from sums.
 fn report(run: &Path, flags: &[&str]) -> Value {
     let args = ["report", "--format=json"]
@@ -134,6 +153,11 @@ fn sums_are_those_of_the_records(name: &str, compiler: &str) {
         let flags = ["--summary-beside", "--events", "task-clock"];
         let run = recorded(&build, folder.path(), &flags);
         let (records, sums) = (report(&run, &[]), report(&run, &["--from-sums"]));
+        if has_units_in_parts(&sums) {
+            // By thread and by unit they differ by nature: how many there were, and where, does not.
+            assert_eq!(counted(&records), counted(&sums), "{build}");
+            continue;
+        }
         let mut found = vec![];
         differences("", &arranged(records), &arranged(sums.clone()), &mut found);
         assert!(found.is_empty(), "{build}: {found:#?}");
