@@ -25,7 +25,7 @@ const IN_PROPORTION: f64 = 1e-6;
 const OF_UNION: f64 = 1e-3;
 
 /// Quotients, what only one form has, and lists by size.
-const NOT_COMPARED: [&str; 15] = [
+const NOT_COMPARED: [&str; 20] = [
     "share",
     "spread",
     "probes_share",
@@ -36,6 +36,11 @@ const NOT_COMPARED: [&str; 15] = [
     "shortcomings",
     "sums_only",
     "losses",
+    "properties",
+    "serial_share",
+    "speedup_limit",
+    "most",
+    "most_at",
     "scaling",
     "starved",
     "parts",
