@@ -14,6 +14,9 @@ pub use listing::{LISTING_SITES, listing, listing_threads};
 
 use crate::run::{Run, RunFiles};
 use ompfuse_format::Construct;
+use ompfuse_format::record::context::{
+    Calls, ChainEnd, Object, encode_calls, encode_context, encode_object,
+};
 use ompfuse_format::record::{
     HEADER_LEN, Interval, IntervalHead, MAGIC, MAX_COUNTERS, NO_SITE, NOT_COUNTED, Node, Step,
     VERSION, encode_interval, encode_node,
@@ -49,6 +52,9 @@ pub struct FakeThread {
     /// Records that it could not write.
     pub lost: u64,
 }
+
+/// Stores a word of a record.
+type Put<'p> = &'p mut dyn FnMut(usize, u64);
 
 impl FakeThread {
     /// A thread that begins at a tick.
@@ -184,6 +190,38 @@ impl FakeThread {
             },
         );
         self.records.extend_from_slice(&bytes);
+    }
+
+    /// The thread's next regions at a site are called from here: return addresses in the program, which is below 2^32, innermost first. The
+    /// chain has this number on the thread.
+    pub fn called_from(&mut self, site: u32, number: u64, chain: &[u64]) {
+        let mut record = |words: usize, encode: &mut dyn FnMut(Put<'_>)| {
+            let at = self.records.len();
+            self.records.resize(at + 8 * words, 0);
+            let bytes = &mut self.records[at..];
+            encode(&mut |word, value: u64| {
+                bytes[8 * word..8 * word + 8].copy_from_slice(&value.to_le_bytes());
+            });
+        };
+        let program = Object {
+            begin: 0,
+            end: 1 << 32,
+            bias: 0,
+            build_id: &[],
+            path: b"/bin/prog",
+        };
+        let len = Object::len_of(0, program.path.len());
+        record(len / 8, &mut |put| encode_object(&program, put));
+        record(2 + chain.len(), &mut |put| {
+            encode_context(number, ChainEnd::Whole, chain.len(), &mut *put);
+            (2..).zip(chain).for_each(|(at, address)| put(at, *address));
+        });
+        let calls = Calls {
+            construct: Construct::Parallel,
+            site,
+            context: number,
+        };
+        record(Calls::LEN / 8, &mut |put| encode_calls(&calls, put));
     }
 
     /// The record file. `orderly`: open intervals are ended and the header completed; otherwise the thread was killed.

@@ -359,11 +359,14 @@ fn sums(build: &Build, rounds: usize) {
     );
     let names = PAIRS.into_iter().map(|(name, _)| name);
     for name in names.chain(["fib-task", "parallel-2"]) {
-        let of = |value: &dyn Fn(&[BTreeMap<String, f64>; 3]) -> f64| {
-            median(rounds.iter().map(value).collect())
-        };
-        let cost = |which: usize| of(&|t| t[which][name] - t[0][name]);
-        let ratio = of(&|t| (t[2][name] - t[0][name]) / (t[1][name] - t[0][name]));
+        let more = |of: usize| rounds.iter().map(move |t| t[of][name] - t[0][name]);
+        let cost = |of: usize| median(more(of).collect());
+        let ratio = median(
+            more(2)
+                .zip(more(1))
+                .map(|(sums, records)| sums / records)
+                .collect(),
+        );
         println!(
             "{name:<14}{:>9.1} {:>9.1} {ratio:>9.2} {}",
             cost(1),

@@ -398,6 +398,68 @@ mod tests {
         assert_eq!(one.number(None), 0);
     }
 
+    /// Two callers in turns, and a nested region that the second thread forks. All readers agree, which `FakeRun::read` checks.
+    #[test]
+    fn paths_differ_by_context() {
+        use crate::summary::Summary;
+        use crate::testing::{FakeRun, FakeThread};
+        use ompfuse_format::Construct::{ImplicitTask, Parallel};
+        use ompfuse_format::record::Step;
+        let (one, two): (&[u64], &[u64]) = (&[0x30, 0x10], &[0x30, 0x20]);
+        let mut run = FakeRun::new(&[(Parallel, 0x100), (Parallel, 0x200)], &[]);
+        let mut master = FakeThread::new(0, 0, 1000);
+        let mut worker = FakeThread::new(1, 0, 1000);
+        for (nth, chain) in [one, two, one].into_iter().enumerate() {
+            // The worker's numbers are its own.
+            master.called_from(0, 1 + nth as u64 % 2, chain);
+            let node = master.node();
+            let rank = nth as i64 + 1;
+            let root = FakeThread::root();
+            master.record_node(Parallel, 0, node, root, Step::Ranked, rank);
+            master.begin(Parallel, 0, node, root, Step::Ranked, rank);
+            master.begin(ImplicitTask, 0, 0, node, Step::None, 0);
+            master.work(100);
+            worker.until(master.now - 100);
+            worker.begin(ImplicitTask, 0, 0, node, Step::None, 1);
+            worker.called_from(1, 7, &[0x50]);
+            let inner = worker.node();
+            worker.record_node(Parallel, 1, inner, node, Step::TidRanked, 1);
+            worker.begin(Parallel, 1, inner, node, Step::TidRanked, 1);
+            worker.begin(ImplicitTask, 1, 0, inner, Step::None, 0);
+            worker.work(50);
+            worker.end(0);
+            worker.end(1);
+            worker.work(50);
+            worker.end(1);
+            master.end(0);
+            master.end(2);
+            master.work(10);
+        }
+        worker.until(master.now);
+        run.process(5, 1000, vec![master, worker], true);
+        let run = run.read();
+        assert_eq!(
+            chains(&run.contexts),
+            [
+                vec![0x10],
+                one.to_vec(),
+                vec![0x20],
+                two.to_vec(),
+                vec![0x50]
+            ]
+        );
+        let summary = Summary::of_run("r", &run);
+        let forks = summary.paths.iter().filter_map(|p| {
+            let executions = p.executions.as_ref()?.executions;
+            Some((p.site?, p.context, executions))
+        });
+        let forks: Vec<_> = forks.collect();
+        assert_eq!(forks, [(0, 2, 2), (1, 5, 2), (0, 4, 1), (1, 5, 1)]);
+        // Where nobody asks for callers they are one.
+        let flat = summary.parallel.iter().map(|p| (p.site, p.executions));
+        assert_eq!(flat.collect::<Vec<_>>(), [(Some(0), 3), (Some(1), 3)]);
+    }
+
     #[test]
     fn contexts_of_another_run_are_found() {
         let few = AllContexts::new([&thread(0x10_0000, &[&[9, 2, 1]])].into_iter(), None);
