@@ -1,10 +1,11 @@
 //! Names for calling contexts: after a run the files that calls were in are looked at, and what they tell is kept in the run's
 //! folder. So reports need no program or library.
 
+use crate::atomic;
 use crate::debug::DebugArgs;
 use crate::input;
 use crate::load;
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use ompfuse_format::run::RunModule;
 use ompfuse_fuse::run::{ContextNames, ContextObject, FrameName, NAMES_FILE, NamedObject};
 use ompfuse_rewriter::addresses::{self, AddressName};
@@ -24,7 +25,7 @@ pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Resu
     };
     let file = run.join(NAMES_FILE);
     let json = serde_json::to_vec(&names)?;
-    std::fs::write(&file, json).with_context(|| format!("cannot write {}", file.display()))
+    atomic::write(&file, &json, 0o600)
 }
 
 fn of_file(

@@ -25,9 +25,9 @@ pub use result::{
 use crate::run::RunFiles;
 use crate::summary::Summary;
 
-/// Intervals that are looked at, at most: some 250 MB. A fifth of these where a process has recorded more than 200 MB, so that
+/// Intervals that are looked at, at most: some 220 MB. A fifth of these where a process has recorded more than 200 MB, so that
 /// a report takes little longer.
-pub const MOST_INTERVALS: usize = 2_000_000;
+pub const MOST_INTERVALS: usize = 1_000_000;
 
 /// Numbers of threads that times are predicted for.
 pub const TEAMS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];

@@ -212,7 +212,8 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             processors,
         } => match processors {
             Some(n) if (*threads as f64) > *n => {
-                format!("{threads} threads share {n} processors")
+                let s = if *n == 1.0 { "" } else { "s" };
+                format!("{threads} threads share {n} processor{s}")
             }
             _ => format!(
                 "{threads} threads were not always running: others had the processors, or they waited for files"

@@ -96,7 +96,7 @@ fn memory_follows_the_largest_type_and_not_the_profile() {
     }
     // Wherever memory ends: status 1, and nothing is left. (Less than the command's own data, and the kernel ends it.)
     let inputs = [path("run-1.csv"), path("run-2.csv")];
-    for limit in [3, 5, 7, 11, 18, 30] {
+    for limit in [4, 5, 7, 11, 18, 30] {
         let status = combine(&inputs, &at_once, "lgl", "1T", Some(limit << 20));
         assert_eq!(status, 1, "{limit} MiB");
     }
@@ -107,8 +107,8 @@ fn memory_follows_the_largest_type_and_not_the_profile() {
 /// Runs that don't fit are read in parts, by all who read them, with the same result.
 #[test]
 fn memory_follows_the_largest_region_and_not_the_run() {
-    /// Of data, to combine two runs and to report one.
-    const LIMITS: [u64; 2] = [36 << 20, 16 << 20];
+    /// Of data, to combine two runs and to report one: causes are looked for in the first million of its records.
+    const LIMITS: [u64; 2] = [36 << 20, 48 << 20];
     /// Sixteen loops with so many ranges each.
     const RANGES: &str = "8000";
     let folder = tempfile::tempdir().expect("there is room for runs");

@@ -28,16 +28,12 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
         let line = format!("No loss of 2% or more of {team} {}", seconds(available_s));
         text += &wrap(&line, options.width, "  ");
     } else {
-        let is_lost = |l: &&Loss| l.loss != LossKind::Starvation;
-        let lost: f64 = report
-            .losses
-            .iter()
-            .filter(is_lost)
-            .map(|l| l.seconds)
-            .sum();
+        // They have little in common: a thread without a processor lacks it for its work, not while it waits.
+        let lost: f64 = report.losses.iter().map(|l| l.seconds).sum();
+        let lost = lost.min(available_s);
         let title = format!(
             "{} of {team} time is lost ({} of {})",
-            percent((lost / available_s).min(1.0)),
+            percent(lost / available_s),
             seconds(lost),
             seconds(available_s)
         );
