@@ -94,7 +94,7 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
 pub(crate) fn serial(share: f64, limit: f64) -> String {
     use super::units::percent;
     format!(
-        "{} of the time is serial, start and end included: at most {} times as fast as now with any number of threads",
+        "{} of the time is serial, start and end included: at most {} times as fast with more threads",
         percent(share),
         match limit {
             limit if limit < 99.5 => format!("{limit:.1}"),

@@ -241,7 +241,8 @@ fn a_row_is_a_construct_of_a_line() {
 
     /// The rows of a table, by the name of the source line.
     fn rows(text: &str, place: &str, construct: &str) -> Vec<Vec<String>> {
-        let table = text.split("Overheads").next().expect("the first table");
+        let (_, table) = (text.split_once("of thread time went")).expect("the first table");
+        let table = table.split("\n\n").next().expect("it has an end");
         let words = table
             .lines()
             .map(|l| l.split_whitespace().map(str::to_owned).collect());
@@ -275,7 +276,8 @@ fn a_row_is_a_construct_of_a_line() {
     }
     // What all rows of one kind add up to is the same.
     let shares = |text: &str| -> f64 {
-        let table = text.split("Overheads").next().expect("the first table");
+        let (_, table) = (text.split_once("of thread time went")).expect("the first table");
+        let table = table.split("\n\n").next().expect("it has an end");
         let share = |w: &str| w.strip_suffix('%')?.parse::<f64>().ok();
         let of_line = |l: &str| l.split_whitespace().find_map(share);
         table.lines().skip(3).filter_map(of_line).sum()
