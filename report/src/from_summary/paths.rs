@@ -165,7 +165,38 @@ pub(super) fn call_paths(
             events: counts(summary, &total),
         }
     };
-    paths.map(path).collect()
+    in_order(paths.map(path).collect())
+}
+
+/// The same, each path behind the one around it and beside its siblings in the order of their regions' numbers: that of a summary is the
+/// order of its sites, which differs between a run and its profile.
+fn in_order(mut paths: Vec<CallPath>) -> Vec<CallPath> {
+    let mut below: Vec<Vec<usize>> = vec![vec![]; paths.len()];
+    let mut rest: Vec<(usize, Option<u32>)> = vec![];
+    for (at, path) in paths.iter().enumerate() {
+        match path.parent {
+            Some(parent) => below[parent as usize].push(at),
+            None => rest.push((at, None)),
+        }
+    }
+    rest.reverse();
+    for list in &mut below {
+        // The last comes first off the stack; those that are alike stay as they are.
+        list.reverse();
+        list.sort_by_key(|&at| std::cmp::Reverse((paths[at].region, paths[at].context)));
+    }
+    let mut order = Vec::with_capacity(paths.len());
+    while let Some((at, parent)) = rest.pop() {
+        paths[at].parent = parent;
+        let place = order.len() as u32;
+        order.push(at);
+        rest.extend(below[at].iter().map(|&inner| (inner, Some(place))));
+    }
+    let mut paths: Vec<Option<CallPath>> = paths.into_iter().map(Some).collect();
+    order
+        .into_iter()
+        .filter_map(|at| paths[at].take())
+        .collect()
 }
 
 fn thread(summary: &Indexed<'_>, thread: u32, sums: &Sums) -> CallPathThread {

@@ -126,7 +126,6 @@ const SLOW: [(&str, &str); 31] = [
         "the same: an outermost region",
     ),
     ("team::TeamSums::add_up", "the same: a region's join"),
-    ("sums::team::take_block", "the same: a thread's first part"),
 ];
 
 /// Those of them that save all registers around what they do.

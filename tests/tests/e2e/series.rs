@@ -57,7 +57,7 @@ fn check(series: &Value, case: &str) {
     let stacked = |of: &Value| -> f64 {
         let parts = PARTS.iter().filter_map(|&part| of["stack"][part].as_f64());
         let parts: Vec<f64> = parts.collect();
-        assert!(parts.iter().all(|&p| p >= 0.0), "{case}: {of}");
+        assert!(parts.iter().all(|&p| p > -1e-9), "{case}: {of}");
         parts.iter().sum()
     };
     for point in list(series, "points") {
