@@ -23,7 +23,7 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 31] = [
+const SLOW: [(&str, &str); 30] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
