@@ -280,7 +280,7 @@ fn a_row_is_a_construct_of_a_line() {
         let table = table.split("\n\n").next().expect("it has an end");
         let share = |w: &str| w.strip_suffix('%')?.parse::<f64>().ok();
         let of_line = |l: &str| l.split_whitespace().find_map(share);
-        table.lines().skip(3).filter_map(of_line).sum()
+        table.lines().skip(2).filter_map(of_line).sum()
     };
     assert!((shares(&text) - shares(&each)).abs() < 2.0, "{text}{each}");
 }

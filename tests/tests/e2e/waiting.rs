@@ -82,7 +82,7 @@ fn everything_that_may_take_long_has_a_bar_with_the_time_that_is_left() {
         assert!(is_shown, "ompfuse {args}: {seen:?}");
         // Nothing of it stays.
         let erased = seen.rfind("\u{1b}[2K").unwrap_or(0);
-        let last = seen.rfind("s left").expect("frames");
+        let last = seen.rfind(" %, ").expect("frames");
         assert!(last < erased, "ompfuse {args}: {seen:?}");
     }
 }
