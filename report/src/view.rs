@@ -5,6 +5,7 @@ pub mod diff;
 pub mod growth;
 pub mod json;
 pub mod page;
+mod paint;
 pub mod pictures;
 pub mod schema;
 pub mod series;

@@ -1,6 +1,6 @@
 //! The report as text for a terminal.
 
-mod bars;
+pub(super) mod bars;
 mod distribution;
 mod events;
 mod lines;
@@ -18,6 +18,7 @@ mod sections;
 mod verdict;
 
 use crate::model::Report;
+use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column};
 
 /// How the text is made.
@@ -59,15 +60,10 @@ impl Default for TextOptions {
     }
 }
 
-/// Lines narrower than this can't hold the tables.
-const MIN_WIDTH: usize = 40;
-/// Wider lines are no easier to read.
-const MAX_WIDTH: usize = 140;
-
 /// The report as text, lines ending in a line feed.
 pub fn render(report: &Report, options: TextOptions) -> String {
     let options = TextOptions {
-        width: options.width.clamp(MIN_WIDTH, MAX_WIDTH),
+        width: paint::width(options.width),
         ..options
     };
     // Their places are named by the numbers that the report has.
@@ -125,60 +121,5 @@ fn laid_out(columns: &[Column<'_>], rows: Vec<Vec<String>>, options: TextOptions
 
 /// A section's title, with an explanation beside it, or below where there is no room.
 fn titled(title: &str, explanation: &str, options: TextOptions) -> String {
-    let paint = Paint { on: options.colour };
-    let both = title.chars().count() + 2 + explanation.chars().count();
-    if both <= options.width {
-        return format!("{}  {}\n", paint.bold(title), paint.dim(explanation));
-    }
-    let below = table::wrap(explanation, options.width, "");
-    format!("{}\n{}\n", paint.bold(title), paint.dim(below.trim_end()))
-}
-
-/// Escape codes, or none.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Paint {
-    on: bool,
-}
-
-impl Paint {
-    fn with(self, code: &str, text: &str) -> String {
-        if self.on {
-            format!("\x1b[{code}m{text}\x1b[0m")
-        } else {
-            text.to_owned()
-        }
-    }
-
-    fn bold(self, text: &str) -> String {
-        self.with("1", text)
-    }
-
-    fn dim(self, text: &str) -> String {
-        self.with("2", text)
-    }
-
-    fn warn(self, text: &str) -> String {
-        self.with("33", text)
-    }
-
-    /// Colours the bars in a line that is otherwise done (widths are fixed by then).
-    fn bars(self, line: &str) -> String {
-        if !self.on {
-            return line.to_owned();
-        }
-        let mut out = String::new();
-        let mut inside = false;
-        for c in line.chars() {
-            let bar = bars::is_bar(c);
-            if bar != inside {
-                out.push_str(if bar { "\x1b[36m" } else { "\x1b[0m" });
-                inside = bar;
-            }
-            out.push(c);
-        }
-        if inside {
-            out.push_str("\x1b[0m");
-        }
-        out
-    }
+    Paint { on: options.colour }.titled(title, explanation, options.width)
 }

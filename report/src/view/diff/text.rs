@@ -3,22 +3,19 @@
 use super::{Options, listed};
 use crate::compare::gate::Outcome;
 use crate::compare::{Diff, Finding, Pair, Quantity};
+use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::words;
 use crate::words::units::{percent, seconds};
 
-/// Lines narrower than this can't hold the tables.
-const MIN_WIDTH: usize = 40;
-/// Wider lines are no easier to read.
-const MAX_WIDTH: usize = 140;
 /// Regions without a partner that are listed on each side.
 const LONE: usize = 8;
 
 /// The comparison as text, lines ending in a line feed.
 pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
     let view = View {
-        width: options.width.clamp(MIN_WIDTH, MAX_WIDTH),
-        colour: options.colour,
+        width: paint::width(options.width),
+        paint: Paint { on: options.colour },
     };
     let mut sections = vec![];
     sections.extend(view.outcomes(outcomes, true));
@@ -43,17 +40,10 @@ fn is_much(unit: &crate::compare::diff::UnitChange, pair: &Pair) -> bool {
 
 struct View {
     width: usize,
-    colour: bool,
+    paint: Paint,
 }
 
 impl View {
-    fn with(&self, code: &str, text: &str) -> String {
-        match self.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
-    }
-
     fn wrapped(&self, text: &str) -> String {
         wrap(text, self.width, "  ")
     }
@@ -73,7 +63,7 @@ impl View {
             };
             let said = words::outcome(outcome);
             let line = self.wrapped(&format!("{mark} {}: {said}", outcome.expression.as_str()));
-            text += &line.replacen(mark, &self.with(code, mark), 1);
+            text += &line.replacen(mark, &self.paint.with(code, mark), 1);
         }
         (!text.is_empty()).then_some(text)
     }
@@ -85,10 +75,14 @@ impl View {
                 "{name}  {} · {} {runs} · {} threads",
                 info.name, info.runs, info.threads
             );
-            self.with("2", table::front(&line, self.width).trim_end()) + "\n"
+            self.paint
+                .with("2", table::front(&line, self.width).trim_end())
+                + "\n"
         };
         let verdict = wrap(&words::verdict(diff), self.width, "");
-        let bold = verdict.lines().map(|line| self.with("1", line) + "\n");
+        let bold = verdict
+            .lines()
+            .map(|line| self.paint.with("1", line) + "\n");
         bold.collect::<String>() + &side("A", &diff.a) + &side("B", &diff.b)
     }
 
@@ -98,7 +92,7 @@ impl View {
         }
         let lines = diff.conditions.iter().map(words::condition);
         let lines = lines.map(|line| self.wrapped(&format!("- {line}")));
-        Some(self.with("33", "Mind") + "\n" + &lines.collect::<String>())
+        Some(self.paint.with("33", "Mind") + "\n" + &lines.collect::<String>())
     }
 
     /// The whole program's quantities that changed, beside the one of the verdict.
@@ -138,7 +132,7 @@ impl View {
 
     fn table(&self, columns: &[Column<'_>], rows: Vec<Vec<String>>) -> String {
         let plain = |_: usize, cell: &str| cell.to_owned();
-        let head = |line: &str| self.with("2", line);
+        let head = |line: &str| self.paint.with("2", line);
         let fitted = table::fitted(columns, rows, Some(self.width), &plain, &head);
         let missing = fitted.missing("wider lines, or --format json");
         let missing = missing.map_or(String::new(), |line| self.wrapped(&line));
@@ -192,8 +186,8 @@ impl View {
         let about = wrap(about, self.width, "");
         let mut text = format!(
             "{}{between}{}\n",
-            self.with("1", title),
-            self.with("2", about.trim_end())
+            self.paint.with("1", title),
+            self.paint.with("2", about.trim_end())
         );
         text += &self.table(&columns, rows);
         if more > 0 {
@@ -240,7 +234,7 @@ impl View {
                 lone.len(),
                 percent(share)
             );
-            text += &(self.with("1", &title) + "\n");
+            text += &(self.paint.with("1", &title) + "\n");
             for one in lone.iter().take(LONE) {
                 let unseen = match one.may_be_unseen {
                     true => "; the other side has constructs without a probe",

@@ -2,16 +2,13 @@
 
 use crate::model::Class;
 use crate::model::growth::{GrowthInterval, GrowthReport, Phase};
+use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::view::text::TextOptions;
 use crate::words::units::{percent, seconds};
 use crate::words::{self, series_location};
 use ompfuse_format::Construct;
 
-/// Lines narrower than this can't hold the tables.
-const MIN_WIDTH: usize = 40;
-/// Wider lines are no easier to read.
-const MAX_WIDTH: usize = 140;
 /// Constructs that have a line.
 const REGIONS: usize = 8;
 /// Phases that are listed.
@@ -26,8 +23,8 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// The run over time as text, lines ending in a line feed.
 pub fn text(report: &GrowthReport, options: TextOptions) -> String {
     let view = View {
-        width: options.width.clamp(MIN_WIDTH, MAX_WIDTH),
-        colour: options.colour,
+        width: paint::width(options.width),
+        paint: Paint { on: options.colour },
     };
     let mut sections = vec![view.head(report)];
     sections.extend(view.lines(report));
@@ -37,26 +34,10 @@ pub fn text(report: &GrowthReport, options: TextOptions) -> String {
 
 struct View {
     width: usize,
-    colour: bool,
+    paint: Paint,
 }
 
 impl View {
-    fn with(&self, code: &str, text: &str) -> String {
-        match self.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
-    }
-
-    fn titled(&self, title: &str, about: &str) -> String {
-        let both = title.chars().count() + 2 + about.chars().count() <= self.width;
-        let between = if both { "  " } else { "\n" };
-        let about = wrap(about, self.width, "");
-        let lines = about.lines().map(|l| self.with("2", l));
-        let lines: Vec<String> = lines.collect();
-        format!("{}{between}{}\n", self.with("1", title), lines.join("\n"))
-    }
-
     fn head(&self, report: &GrowthReport) -> String {
         let mut command = report.program.clone();
         for arg in &report.args {
@@ -71,7 +52,9 @@ impl View {
             words::growth_intervals(report)
         );
         let verdict = wrap(&words::growth_verdict(report), self.width, "");
-        let verdict = verdict.lines().map(|line| self.with("1", line) + "\n");
+        let verdict = verdict
+            .lines()
+            .map(|line| self.paint.with("1", line) + "\n");
         let verdict: String = verdict.collect();
         let command = table::front(&command, self.width);
         let facts = wrap(&facts, self.width - 2, "");
@@ -120,7 +103,7 @@ impl View {
                 "a character is {n} intervals; its height is the share of all threads' time"
             ),
         };
-        let mut text = self.titled("Over time", &about);
+        let mut text = self.paint.titled("Over time", &about, self.width);
         let mut put = |(name, values): &(String, Vec<f64>)| {
             let name = match name.chars().count() > room {
                 true => {
@@ -129,7 +112,7 @@ impl View {
                 }
                 false => name.clone(),
             };
-            let line = self.with("36", &sparkline(values, &all, each));
+            let line = self.paint.with("36", &sparkline(values, &all, each));
             text += &format!("{name:<room$}  {}\n", line.trim_end());
         };
         kinds.iter().for_each(&mut put);
@@ -181,7 +164,7 @@ impl View {
             100.0 * report.phase_distance
         );
         let plain = |_: usize, cell: &str| cell.to_owned();
-        let head = |line: &str| self.with("2", line);
+        let head = |line: &str| self.paint.with("2", line);
         let fitted = table::fitted(&columns, rows.collect(), Some(self.width), &plain, &head);
         let missing = fitted.missing("wider lines, or --format json");
         let missing = missing.map_or(String::new(), |line| wrap(&line, self.width, "  "));
@@ -190,7 +173,7 @@ impl View {
             0 => String::new(),
             n => format!("{n} more; --format json has all\n"),
         };
-        Some(self.titled("Phases", &about) + &fitted.text + &missing + &more)
+        Some(self.paint.titled("Phases", &about, self.width) + &fitted.text + &missing + &more)
     }
 }
 

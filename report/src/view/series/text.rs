@@ -2,22 +2,18 @@
 
 use super::bars::{PARTS, lengths};
 use crate::model::series::{Scaling, Series, SeriesRegion};
+use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::view::text::TextOptions;
 use crate::words::units::{percent, seconds};
 use crate::words::{self, series_cause, series_location};
 use ompfuse_format::Construct;
 
-/// Lines narrower than this can't hold the tables.
-const MIN_WIDTH: usize = 40;
-/// Wider lines are no easier to read.
-const MAX_WIDTH: usize = 140;
-
 /// The series as text, lines ending in a line feed.
 pub fn text(series: &Series, options: TextOptions) -> String {
     let view = View {
-        width: options.width.clamp(MIN_WIDTH, MAX_WIDTH),
-        colour: options.colour,
+        width: paint::width(options.width),
+        paint: Paint { on: options.colour },
         top: options.top,
     };
     let mut sections = vec![view.head(series), view.points(series)];
@@ -30,30 +26,14 @@ pub fn text(series: &Series, options: TextOptions) -> String {
 
 struct View {
     width: usize,
-    colour: bool,
+    paint: Paint,
     top: usize,
 }
 
 impl View {
-    fn with(&self, code: &str, text: &str) -> String {
-        match self.colour {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
-        }
-    }
-
-    fn titled(&self, title: &str, about: &str) -> String {
-        let both = title.chars().count() + 2 + about.chars().count() <= self.width;
-        let between = if both { "  " } else { "\n" };
-        let about = wrap(about, self.width, "");
-        let lines = about.lines().map(|l| self.with("2", l));
-        let lines: Vec<String> = lines.collect();
-        format!("{}{between}{}\n", self.with("1", title), lines.join("\n"))
-    }
-
     fn table(&self, columns: &[Column<'_>], rows: Vec<Vec<String>>) -> String {
         let plain = |_: usize, cell: &str| cell.to_owned();
-        let head = |line: &str| self.with("2", line);
+        let head = |line: &str| self.paint.with("2", line);
         let fitted = table::fitted(columns, rows, Some(self.width), &plain, &head);
         let missing = fitted.missing("wider lines, or --format json");
         let missing = missing.map_or(String::new(), |line| wrap(&line, self.width, "  "));
@@ -77,7 +57,9 @@ impl View {
         };
         let about = format!("  {} threads · {scaling}", numbers.join(", "));
         let verdict = wrap(&words::series_verdict(series).join(" "), self.width, "");
-        let verdict = verdict.lines().map(|line| self.with("1", line) + "\n");
+        let verdict = verdict
+            .lines()
+            .map(|line| self.paint.with("1", line) + "\n");
         format!(
             "{}\n{}\n",
             table::front(&command, self.width),
@@ -136,7 +118,7 @@ impl View {
             Scaling::Strong => "wall time times threads; perfect scaling: all as long as the first",
             Scaling::Weak => "wall time times threads; perfect scaling: as long as the | shows",
         };
-        let mut text = self.titled("Thread time", about);
+        let mut text = self.paint.titled("Thread time", about, self.width);
         let per_character = longest / room as f64;
         let mut used = [false; PARTS.len()];
         for (point, stack) in known() {
@@ -146,7 +128,9 @@ impl View {
                 let (_, character, code) = PARTS[at];
                 used[at] = true;
                 length += n;
-                bar += &self.with(code, &std::iter::repeat_n(character, n).collect::<String>());
+                bar += &self
+                    .paint
+                    .with(code, &std::iter::repeat_n(character, n).collect::<String>());
             }
             let ideal = (point.ideal_s / per_character).round() as usize;
             if series.scaling == Scaling::Weak && ideal > length && ideal < room {
@@ -165,12 +149,12 @@ impl View {
         for part in legend {
             let length = line.chars().count() + 2 + part.chars().count();
             if !line.is_empty() && length > self.width {
-                text += &(self.with("2", &std::mem::take(&mut line)) + "\n");
+                text += &(self.paint.with("2", &std::mem::take(&mut line)) + "\n");
             }
             line += if line.is_empty() { "" } else { "  " };
             line += &part;
         }
-        text += &(self.with("2", &line) + "\n");
+        text += &(self.paint.with("2", &line) + "\n");
         Some(text)
     }
 
@@ -209,7 +193,7 @@ impl View {
             Column::left("construct").leaves(1),
             Column::left("location").keeps_end(14),
         ];
-        Some(self.titled(&title, &about) + &self.table(&columns, rows))
+        Some(self.paint.titled(&title, &about, self.width) + &self.table(&columns, rows))
     }
 
     fn regions(&self, series: &Series) -> Option<String> {
@@ -256,7 +240,8 @@ impl View {
         columns.push(Column::right("lost"));
         columns.push(Column::left("mostly to").leaves(1));
         let about = format!("×n: efficiency with n threads; lost: thread time, with {last}");
-        let mut text = self.titled("Parallel regions", &about) + &self.table(&columns, rows);
+        let mut text =
+            self.paint.titled("Parallel regions", &about, self.width) + &self.table(&columns, rows);
         let more = series.regions.len().saturating_sub(self.top);
         if more > 0 {
             text += &format!("{more} more; --top lists them\n");
@@ -270,6 +255,6 @@ impl View {
         }
         let lines = words::series_notes(&series.notes).into_iter();
         let lines = lines.map(|line| wrap(&format!("- {line}"), self.width, "  "));
-        Some(self.with("33", "Mind") + "\n" + &lines.collect::<String>())
+        Some(self.paint.with("33", "Mind") + "\n" + &lines.collect::<String>())
     }
 }

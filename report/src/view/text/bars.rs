@@ -7,7 +7,7 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 const LIGHT: char = '░';
 
 /// Whether a character is part of a bar.
-pub(super) fn is_bar(c: char) -> bool {
+pub(in crate::view) fn is_bar(c: char) -> bool {
     EIGHTHS.contains(&c) || LEVELS.contains(&c) || c == LIGHT
 }
 
