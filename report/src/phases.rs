@@ -176,13 +176,8 @@ mod tests {
 
     fn place(name: &str) -> SeriesPlace {
         SeriesPlace {
-            module: None,
-            address: None,
             name: name.to_owned(),
-            construct: None,
-            function: None,
-            source: None,
-            detail: None,
+            ..SeriesPlace::default()
         }
     }
 

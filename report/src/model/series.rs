@@ -174,7 +174,7 @@ impl Stack {
 }
 
 /// A construct at one place of the program. Two are equal if they are at the same address of one build, whatever else is told of them.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesPlace {
     /// Build id (or path) of the module; null if not known.
     pub module: Option<String>,

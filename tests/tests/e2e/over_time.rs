@@ -1,26 +1,9 @@
 //! A run over time: `report --interval`.
 
+use crate::series::{list, reported, run};
 use crate::shares::{number, programs};
-use ompfuse_tests::process::{self, Output};
-use ompfuse_tests::{command, table};
+use ompfuse_tests::table;
 use serde_json::Value;
-use std::path::Path;
-
-fn run(folder: &Path, args: &[&str]) -> Output {
-    process::run(command::with_threads(2).args(args).current_dir(folder))
-}
-
-fn json(folder: &Path, args: &[&str]) -> Value {
-    let args = [&["report", "--format=json"], args].concat();
-    let output = run(folder, &args).ok(&format!("{args:?}"));
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
-}
-
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    value[key]
-        .as_array()
-        .unwrap_or_else(|| panic!("no {key}: {value}"))
-}
 
 const CLASSES: [&str; 4] = [
     "synchronization_s",
@@ -121,9 +104,9 @@ fn three_phases_are_seen() {
         let (folder, program) = (folder.path(), folder.path().join("phases"));
         let out = folder.join("out");
         table::record(&program, &["serial"], 2, &out, &["--events", "none"]).ok(compiler);
-        let report = json(folder, &["out"]);
+        let report = reported(folder, &["out"]);
         for length in ["20ms", "1ms"] {
-            let over_time = json(folder, &["--interval", length, "out"]);
+            let over_time = reported(folder, &["--interval", length, "out"]);
             let case = format!("{compiler}, {length}");
             check(&over_time, &report, &case);
             let found = mains(&over_time);
@@ -143,7 +126,7 @@ fn three_phases_are_seen() {
             let n = list(&over_time, "intervals").len();
             assert!(n <= 240, "{case}: {n}");
         }
-        let each = json(folder, &["--interval", "region:loop_b", "out"]);
+        let each = reported(folder, &["--interval", "region:loop_b", "out"]);
         check(&each, &report, compiler);
         // 100 executions, and what came behind the last one.
         assert_eq!(list(&each, "intervals").len(), 101, "{compiler}");
@@ -176,11 +159,11 @@ fn intervals_of_other_programs_add_up_too() {
                 &flags,
             )
             .ok(compiler);
-            let report = json(folder, &[&name]);
+            let report = reported(folder, &[&name]);
             for length in ["100us", "10s"] {
                 let case = format!("{compiler} {options:?} {length}");
                 check(
-                    &json(folder, &["--interval", length, &name]),
+                    &reported(folder, &["--interval", length, &name]),
                     &report,
                     &case,
                 );

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const NONE: [&str; 2] = ["--events", "none"];
 
 /// Runs the command in a folder.
-fn run(folder: &Path, args: &[&str]) -> Output {
+pub(crate) fn run(folder: &Path, args: &[&str]) -> Output {
     process::run(command::with_threads(2).args(args).current_dir(folder))
 }
 
@@ -27,13 +27,13 @@ fn profiled(folder: &Path, options: &[&str], program: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
-fn reported(folder: &Path, args: &[&str]) -> Value {
+pub(crate) fn reported(folder: &Path, args: &[&str]) -> Value {
     let args = [&["report", "--format=json"], args].concat();
     let output = run(folder, &args).ok(&format!("{args:?}"));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
 }
 
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+pub(crate) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key]
         .as_array()
         .unwrap_or_else(|| panic!("no {key}: {value}"))

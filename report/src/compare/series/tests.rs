@@ -8,13 +8,8 @@ use std::collections::BTreeMap;
 
 fn place(name: &str) -> SeriesPlace {
     SeriesPlace {
-        module: None,
-        address: None,
         name: name.to_owned(),
-        construct: None,
-        function: None,
-        source: None,
-        detail: None,
+        ..SeriesPlace::default()
     }
 }
 
