@@ -3,6 +3,8 @@
 //! A thread keeps a stack of open intervals; time and counts that pass belong to the innermost one, so that records are
 //! exclusive by construction. One tick is one nanosecond; each counter advances by its own multiple of the ticks.
 
+#[cfg(test)]
+mod lanes;
 mod listing;
 #[cfg(test)]
 mod live;
@@ -363,6 +365,8 @@ impl FakeRun {
             let run = Run::read(files);
             #[cfg(test)]
             parts::agree(files, &run);
+            #[cfg(test)]
+            lanes::agree(files, &run);
             run
         })
     }
@@ -372,6 +376,7 @@ impl FakeRun {
     pub fn read_damaged(&self) -> Run {
         self.with_files(|files| {
             parts::read_all(files);
+            lanes::read_all(files);
             Run::read(files)
         })
     }

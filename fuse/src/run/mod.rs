@@ -23,6 +23,7 @@ pub(crate) mod streaming;
 pub(crate) mod survey;
 #[cfg(test)]
 mod tests;
+pub mod timeline;
 mod units;
 pub(crate) mod whereabouts;
 

@@ -36,13 +36,13 @@ use std::sync::Arc;
 /// A run after the first pass.
 #[derive(Debug)]
 pub struct RunReader<'a> {
-    header: RunHeader,
+    pub(super) header: RunHeader,
     pub(super) processes: Vec<Process<'a>>,
-    infos: Vec<ProcessInfo>,
+    pub(super) infos: Vec<ProcessInfo>,
     /// How processes are told apart.
     pub(super) ids: Vec<ProcessId>,
     pub(super) sites: Arc<Vec<Site>>,
-    events: Vec<EventInfo>,
+    pub(super) events: Vec<EventInfo>,
     /// Those that have a column.
     pub(super) counted: Vec<String>,
     /// Those of them that took turns on the processor's counters, by position.
@@ -55,7 +55,7 @@ pub struct RunReader<'a> {
     left_behind: Vec<LeftBehind>,
     pub(super) contexts: AllContexts,
     /// All but what only rows tell.
-    health: Health,
+    pub(super) health: Health,
 }
 
 /// A process of it.

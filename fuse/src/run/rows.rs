@@ -127,7 +127,7 @@ impl Rows {
         let first = context.counters.get(&0).unwrap_or(&nothing);
         ThreadAccount {
             process: context.process,
-            root: context.is_root(surveyed),
+            root: is_root(surveyed, context.nodes, context.index),
             ..account.finish(header, &context.clock, events, first)
         }
     }
@@ -198,16 +198,17 @@ impl Rows {
     }
 }
 
-impl Context<'_> {
-    /// Whether the thread runs the program's own code: it forks outside every parallel region, or is in no team at all.
-    fn is_root(&self, surveyed: &Surveyed<'_>) -> bool {
-        let outermost = |parent: u64| {
-            let enclosing = self.nodes.parallel.get(self.node(parent) as usize);
-            enclosing.is_none_or(|&p| p == NONE)
-        };
-        !surveyed.in_team || surveyed.forks_in.iter().any(|&n| outermost(n))
-    }
+/// Whether a thread runs the program's own code: it forks outside every parallel region, or is in no team at all.
+pub(super) fn is_root(surveyed: &Surveyed<'_>, nodes: &NodeTable, index: &NodeIndex) -> bool {
+    let outermost = |&parent: &u64| {
+        let at = index.get(parent).filter(|_| parent != 0);
+        let enclosing = at.and_then(|at| nodes.parallel.get(at as usize));
+        enclosing.is_none_or(|&p| p == NONE)
+    };
+    !surveyed.in_team || surveyed.forks_in.iter().any(outermost)
+}
 
+impl Context<'_> {
     /// Position of a record's site, or [`NONE`].
     fn place(&self, raw: u32) -> u32 {
         let place = self.places.get(&raw).copied().flatten();
