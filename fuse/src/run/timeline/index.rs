@@ -137,7 +137,7 @@ pub(super) fn read<'a>(
     // The region whose part has ended last, its position among the nodes, and that end.
     let mut behind: Option<(u64, u32, u64)> = None;
     loop {
-        if lane.intervals as usize % CHUNK == 0 {
+        if lane.intervals.is_multiple_of(CHUNK as u64) {
             lane.chunks.push(Chunk {
                 reader: reader.clone(),
                 from: ended,
