@@ -25,8 +25,9 @@ const VARIABLE: &str = "OMPFUSE_DEBUG_PATH";
 /// Where to look for debug information, as several commands take it.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct DebugArgs {
-    /// Look for separate debug information here too: a file, or a folder as /usr/lib/debug; also OMPFUSE_DEBUG_PATH, separated by
-    /// colons
+    /// Look for separate debug information in this file or folder too
+    ///
+    /// OMPFUSE_DEBUG_PATH names further ones, separated by colons.
     #[arg(long, value_name = "PATH", value_parser = existing)]
     pub(crate) debug_path: Vec<PathBuf>,
 }

@@ -20,20 +20,26 @@ const USUAL_SLOTS: usize = 4;
 /// How events are distributed over runs.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SetArgs {
-    /// How the runs are combined: joint, bc and bc-unlabelled need event sets that overlap, and so more runs; default is lgl, but
-    /// with --from twice joint, and the first event set is counted five times, so that a typical run can be chosen (three or four times
-    /// if --max-runs allows no more, once if not even that)
+    /// How the runs are combined; joint and bc need event sets that overlap, so more runs
+    ///
+    /// The default is lgl. With --from given twice it is joint, and the first event set is counted five
+    /// times, so that a typical run can be chosen. If --max-runs allows fewer runs, that set is counted four
+    /// times, three times, or once.
     #[arg(long, value_enum, default_value_t = Strategy::Default)]
     pub(crate) strategy: Strategy,
-    /// Events that one run counts at most (default: software events are free, hardware events are limited by the
-    /// processor's counters)
+    /// Most events in one run (default: as many hardware events as the processor has counters, all software
+    /// events)
     #[arg(long, value_name = "N", value_parser = parse_slots)]
     pub(crate) slots: Option<usize>,
-    /// Event sets at most: those that are counted again are left out first, then the last ones, and their events are named
+    /// Most runs
+    ///
+    /// Repeated event sets are left out first, then the last sets. Events that are left out are named.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_runs: Option<u32>,
-    /// A run or profile whose counts say which events predict which others, and whose time says how long the runs will take;
-    /// a second one with the same events says besides which of them labels fix (can be given twice)
+    /// A run or profile that tells which events predict which others, and how long a run takes (may be given
+    /// twice)
+    ///
+    /// A second one with the same events also tells which of them the labels fix.
     #[arg(long, value_name = "RUN|PROFILE")]
     pub(crate) from: Vec<PathBuf>,
 }

@@ -14,8 +14,9 @@ const ENOUGH: u64 = 1 << 30;
 /// The `--memory` option.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arg {
-    /// How much memory to use (500M, 4G); what needs more is read several times, some regions each time. Default: half of what is
-    /// available, 1G at most
+    /// Most memory to use (`500M`, `4G`; default: half of what is available, 1G at most)
+    ///
+    /// What needs more is read several times, some regions each time.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
 }

@@ -46,68 +46,87 @@ use window::WindowArgs;
 /// The options of every command that records.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordingArgs {
-    /// Events to count per execution unit, separated by commas, or `all`, or `none` (labels and times only). Each software event
-    /// named here costs a system call wherever a unit begins or ends. Without this option hardware events that can be read without
-    /// a call are counted per unit, and everything else that can be counted here per parallel region and thread, but for the
-    /// events of single caches. `rNNN`: the processor's own event with this hexadecimal number, as perf has it
+    /// Events to count per execution unit: a list with commas, `all`, or `none`
+    ///
+    /// `none` records labels and times only. Without this option, hardware events that need no system call
+    /// are counted per unit. All other events, but for those of single caches, are counted per parallel
+    /// region and thread. Each software event named here costs a system call wherever a unit begins or ends.
+    /// `rNNN` is the processor's own event with this hexadecimal number, as in perf.
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
-    /// Events to count per outermost parallel region and thread, which costs next to nothing; where regions are short, in some of
-    /// their executions only
+    /// Events to count per outermost parallel region and thread
+    ///
+    /// This costs next to nothing. Where regions are short, only some of their executions are counted.
     #[arg(long, value_name = "LIST", conflicts_with = "simulate")]
     region_events: Option<String>,
     /// Record every event set this many times
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Record with these numbers of threads (OMP_NUM_THREADS), as 1,2,4,8 or 1-8, each into a folder of its own in the output folder.
-    /// In the program's arguments {threads} stands for the number. Without --events a number of threads is one run
+    /// Record with each of these numbers of threads: 1,2,4,8 or 1-8
+    ///
+    /// OMP_NUM_THREADS is set for each run. Each number has a folder of its own in the output folder. In the
+    /// program's arguments {threads} stands for the number. Without --events there is one run for each
+    /// number.
     #[arg(long, value_name = "LIST", value_parser = threads::parse, conflicts_with_all = ["simulate", "control"])]
     threads: Option<ThreadList>,
-    /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N); in its name %q{VARIABLE} stands for a variable
-    /// of the environment, %p for the number of this process, %h for the host, %% for a percent sign
+    /// Folder for the runs (default: ompfuse-out, or the next free ompfuse-out-N)
+    ///
+    /// In its name %q{VARIABLE} stands for a variable of the environment, %p for the number of this process,
+    /// %h for the host, and %% for a percent sign.
     #[arg(short, long, value_name = "DIR", value_parser = OutputParser)]
     output: Option<Output>,
     #[command(flatten)]
     sets: SetArgs,
-    /// Count all event sets in one run: each region goes on to the next set after every N of its instances on a thread
+    /// Count all event sets in one run: each region takes the next set after N of its instances on a thread
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rotate: Option<u32>,
-    /// Count all events in one run, and have the kernel share the processor's counters among them (hardware multiplexing): each
-    /// is counted part of the time and its counts are scaled; an XU that saw nothing of it has no count. For comparison: what
-    /// several runs count is exact
+    /// Count all events in one run: the kernel shares the processor's counters among them
+    ///
+    /// This is hardware multiplexing, and meant for comparison. Each event is counted for a part of the time,
+    /// and its counts are scaled. A unit that ran while an event was not counted has no count. Several runs
+    /// give exact counts instead.
     #[arg(long, conflicts_with_all = ["rotate", "simulate", "from", "max_runs"])]
     multiplex: bool,
-    /// File that the program's SIGUSR1 reads again, as `ompfuse ctl --reload`; not where the program handles that signal itself
+    /// File that is read again when the program gets SIGUSR1, as by `ompfuse ctl --reload`
+    ///
+    /// Don't use it if the program handles that signal itself.
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
-    /// Record one in N tasks, ranges and waits (the same tasks and ranges in every run), and count the others. Events that need a
-    /// system call are then read for tasks and ranges on record only, and nothing else has counts of them; so with --throttle and
-    /// --min-duration
+    /// Record one in N tasks, ranges and waits, and count the others
+    ///
+    /// The same tasks and ranges are recorded in every run. Events that need a system call are read for
+    /// recorded tasks and ranges only; nothing else has counts of them. That is also so with --throttle and
+    /// --min-duration.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sample: Option<u32>,
-    /// Record fewer instances of what is so short that its probes cost more than this percentage of its time, and count the
-    /// others; which ones depends on times, so runs have fewer XUs in common
+    /// Record fewer instances where probes cost more than this percentage of the time, and count the others
+    ///
+    /// Which instances are left out depends on times, so runs have fewer units in common.
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
     throttle: Option<u32>,
-    /// Record no task, range or wait whose own time is shorter than this (`500ns`, `20us`, `1ms`), and count them; labels
-    /// stay what they are, but which ones are on record depends on times, so runs have fewer XUs in common. Events that need a system
-    /// call are read at the begin of every unit all the same, since its length is known at its end: that halves their cost, and saves
-    /// no more (--sample and --throttle do)
+    /// Record no task, range or wait that is shorter than this (`500ns`, `20us`, `1ms`), and count them
+    ///
+    /// The unit's own time counts. Labels stay the same. Which units are recorded depends on times, so runs
+    /// have fewer units in common. Events that need a system call are still read when a unit begins, because
+    /// its length is known only at its end. So this halves their cost; --sample and --throttle save more.
     #[arg(long, value_name = "TIME", value_parser = nanoseconds)]
     min_duration: Option<u64>,
-    /// Record no unit, wait or region one by one, only sums, histograms and the largest units of each region and thread: the space
-    /// stays the same however long the program runs, some hundred KB per thread. What needs units (their export, the slowest one of
-    /// a comparison, combining runs by labels) is not there then
+    /// Record sums and histograms instead of single units
+    ///
+    /// The space stays the same however long the program runs: some hundred KB per thread. The largest units
+    /// of each region and thread are kept. Exporting units, naming the slowest unit in a comparison, and
+    /// combining runs by label need units, and are not possible then.
     #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex", "context_depth"])]
     summary: bool,
     /// Keep these sums beside the records, to compare the two
     #[arg(long, hide = true, conflicts_with_all = ["summary", "sample", "throttle", "min_duration", "rotate", "multiplex", "context_depth"])]
     summary_beside: bool,
-    /// End the recording, not the program, when a run's records have this size (500M, 4G). Default: half of the free space of the
-    /// output's file system
+    /// End the recording when a run's records have this size (`500M`, `4G`); the program goes on
+    ///
+    /// Default: half of the free space of the output's file system.
     #[arg(long, value_name = "SIZE", value_parser = memory::size)]
     max_size: Option<u64>,
-    /// Record where each parallel region was called from, up to this many calls (at most 128), or `none`
+    /// Record up to this many calls that led to each parallel region (at most 128), or `none`
     #[arg(long, value_name = "N|none", default_value = "32", value_parser = context_depth)]
     context_depth: u32,
     #[command(flatten)]
@@ -116,7 +135,7 @@ pub(crate) struct RecordingArgs {
     simulate: SimulateArgs,
     #[command(flatten)]
     selection: SelectArgs,
-    /// Only tell what would be patched in the program, and what not and why: nothing is run or written
+    /// Only show what would be patched and what not, and why; run and write nothing
     #[arg(long)]
     dry_run: bool,
     /// The program and its arguments

@@ -14,15 +14,17 @@ use std::collections::HashMap;
 /// The options, as several commands take them.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct SelectArgs {
-    /// Patch only these regions: a construct's name (`task`), a function (`solve_*`, `mesh::*`), a source line (`lu.c:120`)
-    /// or file (`lu.c`), an address (`0x4011a6`), or everything in a patched file, most often a library (`lib:libfoo*`;
-    /// `lib:libfoo*:task` for a part of it)
+    /// Patch only these regions (may be repeated)
+    ///
+    /// A selector is a construct (`task`), a function (`solve_*`, `mesh::*`), a source line (`lu.c:120`), a
+    /// file (`lu.c`), or an address (`0x4011a6`). `lib:libfoo*` selects everything in a patched file of this
+    /// name, `lib:libfoo*:task` a part of it.
     #[arg(long, value_name = "S")]
     pub(crate) select: Vec<Pattern>,
-    /// Leave these regions alone; as --select
+    /// Don't patch these regions (may be repeated); selectors as for --select
     #[arg(long, value_name = "S")]
     pub(crate) skip: Vec<Pattern>,
-    /// File with a line `select S` or `skip S` for each of these; `ompfuse report --suggest-filter` writes one
+    /// File with a line `select S` or `skip S` each; `ompfuse report --suggest-filter` writes one
     #[arg(long, value_name = "FILE", value_parser = filter::read)]
     pub(crate) filter: Vec<Filter>,
     /// Lines and names may come from there.

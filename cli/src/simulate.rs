@@ -20,10 +20,13 @@ const REMEDY: &str = "apt-get install qemu-user (versions 6.0 to 8.2 can load th
 /// Options of every command that can simulate.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SimulateArgs {
-    /// Run the program under qemu-user with a simulated PMU: `ompfuse events` lists its events. Some 100 times slower
+    /// Run the program under qemu-user, which simulates a processor's counters
+    ///
+    /// Some 100 times slower. `ompfuse events` lists the simulated events.
     #[arg(long)]
     simulate: bool,
-    /// Sizes in KiB (dtlb: pages) and ways of the simulated caches, and bits of branch history
+    /// Sizes (KiB; dtlb: pages) and ways of the simulated caches, bits of branch history, and whether the C
+    /// library counts
     #[arg(long, value_name = "LIST", requires = "simulate", default_value_t)]
     model: Options,
 }

@@ -9,28 +9,29 @@ pub(crate) const SEED: u64 = 1;
 /// The strategies of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// As lgl; as joint where some run counts new events beside some that runs before it have. Of three or more inputs with the
-    /// first one's events the most typical one gives the times and these counts
+    /// lgl, or joint if some run counts new events beside events that runs before it have. Of three or more
+    /// inputs with the first one's events, the most typical one gives the times and these counts
     Default,
     /// By label
     Lgl,
-    /// By label and behaviour together: runs share events with the first
+    /// By label and behaviour together; runs share events with the first
     Joint,
-    /// By behaviour: runs in a chain, each shares events with those before it
+    /// By behaviour, in a chain: each run shares events with those before it
     Bc,
-    /// As bc, without labels
+    /// Like bc, without labels
     BcUnlabelled,
-    /// By type and time
+    /// By type and order of begin
     Ctc,
-    /// One run whose event sets took turns (record --rotate): each set's k-th instance of a region with the k-th ones of the
-    /// other sets; the run of an event is its set
+    /// One run whose event sets took turns (record --rotate): the k-th instance of a region in each set is
+    /// joined. The run of an event is its set
     Instances,
 }
 
 /// See [`ompfuse_fuse::Relax`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Relax {
-    /// As published: by the distance of the nearest occupied cells; its time can grow with the square of a type's XUs
+    /// As published, by the distance of the nearest occupied cells; the time can grow with the square of a
+    /// type's units
     Paper,
     /// By the smallest distance of any two execution units
     Nn,

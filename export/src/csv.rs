@@ -13,7 +13,7 @@ const LABEL_LIMIT: usize = 1024;
 /// So many rows are written before somebody is told.
 const STRETCH: usize = 1 << 12;
 
-/// The columns that every table has. `construct` and `duration_ns` are old names of `kind` and `own_ns`; `docs/columns.md` says what
+/// The columns that every table has. `construct` and `duration_ns` are old names of `kind` and `own_ns`; `docs/reference/columns.md` says what
 /// all of them mean.
 const FIXED: [&str; 15] = [
     "label",

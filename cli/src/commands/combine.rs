@@ -10,14 +10,16 @@ use ompfuse_progress::Progress;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Combine runs into one profile in which every execution unit has a count for every event
+/// Combine runs into one profile: each execution unit has a count for every event
 ///
-/// An execution unit is a task, or a range of loop iterations that a thread executed. `ompfuse profile` combines its runs by
-/// itself.
+/// An execution unit is a task, a section, or a range of loop iterations that a thread executed. `ompfuse
+/// profile` combines its runs itself.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run folders, folders of runs, profiles, or tables (CSV, Parquet) of another recorder; the first one gives the times
-    /// (default: the newest ompfuse-out* in this folder)
+    /// Run folders, folders of runs, profiles, or tables of other recorders (default: the newest ompfuse-out*
+    /// here)
+    ///
+    /// The first one gives the times. Tables are CSV or Parquet.
     #[arg(value_name = "RUN|TABLE")]
     inputs: Vec<PathBuf>,
     /// How execution units of different runs are matched
@@ -26,12 +28,12 @@ pub(crate) struct Args {
     /// How bc goes from one grid to the next, coarser one
     #[arg(long, value_enum, default_value_t = RELAX)]
     relax: Relax,
-    /// Seed of the order in which bc-unlabelled pairs what falls into one cell
+    /// Seed of the order in which bc-unlabelled pairs units of one cell
     #[arg(long, value_name = "N", default_value_t = SEED)]
     seed: u64,
     #[command(flatten)]
     memory: memory::Arg,
-    /// The profile (default: profile.parquet in the folder of runs, where that is the only input)
+    /// The profile to write (default: profile.parquet in the folder of runs, if that is the only input)
     #[arg(short, long, value_name = "PROFILE.parquet")]
     output: Option<PathBuf>,
     #[command(flatten)]

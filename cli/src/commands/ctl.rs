@@ -11,39 +11,44 @@ use std::path::{Path, PathBuf};
 
 /// Change what is recorded of a program while it runs
 ///
-/// Switches regions off and on, and changes what is counted; each thread takes it over at its next execution unit. What
-/// is switched off is followed all the same: labels don't change, and its time is in no other region. Without any
-/// change it tells what holds at the moment.
+/// This switches regions off and on, and changes what is counted. Each thread takes a change over at its next
+/// execution unit. Labels stay the same for regions that are off, and their time is in no other region.
+/// Without an option this shows the current settings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A run's folder, the folder of `ompfuse record -o`, or the number of a process
+    /// A run's folder, the folder of `ompfuse record -o`, or a process's number
     #[arg(value_name = "DIR|PID")]
     target: PathBuf,
-    /// Record nothing of these regions any more; as --select of `ompfuse patch`, or `user:NAME` for one that the program
-    /// itself has named through ompfuse.h
+    /// Stop recording these regions (may be repeated)
+    ///
+    /// Selectors are those of `ompfuse patch --select`. `user:NAME` is a region that the program has named
+    /// through ompfuse.h.
     #[arg(long, value_name = "S")]
     disable: Vec<Pattern>,
     /// Record these regions again; done after --disable
     #[arg(long, value_name = "S")]
     enable: Vec<Pattern>,
-    /// Count these events from now on (several times: these sets in turn, with --rotate); `default` are those that the
-    /// recording began with
+    /// Count these events from now on; `default`: those that the recording began with
+    ///
+    /// Given several times, with --rotate: these sets in turn.
     #[arg(long, value_name = "LIST")]
     events: Vec<String>,
     /// Count the events of --events in these regions only
     #[arg(long, value_name = "S", requires = "events")]
     on: Vec<Pattern>,
-    /// Go on to the next event set after every N instances of a region on a thread; 0: no more
+    /// Take the next event set after every N instances of a region on a thread; 0 ends that
     #[arg(long, value_name = "N")]
     rotate: Option<u32>,
-    /// Record nothing from now on: of all processes of the folder, those that start later included, or of one process
+    /// Pause recording, in all processes of the folder and those that start later, or in one process
     #[arg(long, conflicts_with = "resume")]
     pause: bool,
-    /// Go on recording after --pause or `record --start-paused`
+    /// Resume recording after --pause or `record --start-paused`
     #[arg(long)]
     resume: bool,
-    /// Take everything from a file: lines `disable S`, `enable S`, `events LIST`, `events LIST on S`, `rotate N`, or those of
-    /// a filter file
+    /// Take all settings from a file
+    ///
+    /// Its lines are `disable S`, `enable S`, `events LIST`, `events LIST on S`, `rotate N`, or those of a
+    /// filter file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["disable", "enable", "events", "on", "rotate"])]
     reload: Option<PathBuf>,
     #[command(flatten)]

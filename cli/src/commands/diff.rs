@@ -19,10 +19,11 @@ const FAILED: u8 = 3;
 /// Matched share of the regions' time below which two sides are no builds of one program.
 const LEAST_MATCHED: f64 = 0.5;
 
-/// Compare two runs, two builds, two compilers: which regions changed, by how much, how sure that is, and why
+/// Compare two runs, builds or compilers: which regions changed, by how much, how sure that is, and why
 ///
-/// Each side is a run folder, a folder of repeated runs, a profile, or a baseline. Regions of different builds are matched by what
-/// the source says of them, and where names are gone by what they do. Repeat the runs: with one run on a side noise is unknown.
+/// Each side is a run folder, a folder of repeated runs, a profile, or a baseline. Regions of different
+/// builds are matched by their source, and without names by what they do. Repeat the runs: with one run a
+/// side, noise is unknown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse diff out-gcc out-clang
@@ -35,10 +36,10 @@ pub(crate) struct Args {
     /// Print the JSON Schema of --format json
     #[arg(long, exclusive = true)]
     schema: bool,
-    /// What is compared with
+    /// The side to compare with
     #[arg(value_name = "A", required_unless_present_any = ["side_a", "schema"], requires = "second")]
     first: Option<PathBuf>,
-    /// What is judged
+    /// The side that is judged
     #[arg(value_name = "B")]
     second: Option<PathBuf>,
     /// Several runs of A
@@ -53,11 +54,13 @@ pub(crate) struct Args {
     /// Several runs of B
     #[arg(long = "b", value_name = "RUN", num_args = 1.., requires = "side_a")]
     side_b: Vec<PathBuf>,
-    /// Exit with status 3 if this holds, as time>5%, instructions>1%, region("solve*").time>3%, imbalance>10%, executions!=,
-    /// new-regions>0, max-unit>20% (may be repeated)
+    /// Exit with status 3 if this condition holds (may be repeated)
+    ///
+    /// Conditions: time>5%, instructions>1%, region("solve*").time>3%, imbalance>10%, executions!=,
+    /// new-regions>0, max-unit>20%.
     #[arg(long, value_name = "EXPR")]
     fail_on: Vec<String>,
-    /// A --fail-on holds by the estimate alone, however uncertain it is
+    /// Let --fail-on go by the estimate alone, however uncertain it is
     #[arg(long)]
     strict: bool,
     /// Compare even if less than half of the regions' time can be matched

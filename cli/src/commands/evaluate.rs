@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 
 /// Say how good a combined profile is, against complete runs
 ///
-/// Every reference is one run (or table) that counted all events together. The EPD (execution profile dissimilarity) of a
-/// perfect profile is about 1, as is that of a fresh run against the others.
+/// Each reference is one run (or table) that counted all events together. EPD (execution profile
+/// dissimilarity) is about 1 for a perfect profile, and for a fresh run against the others.
 ///
-/// With --mask there is no profile: the complete runs themselves pose as runs that counted a few events each, every strategy
-/// combines them, and the results are compared with what was hidden. It says which strategy suits a program.
+/// With --mask there is no profile. Each complete run shows only a few events, every strategy combines them,
+/// and the results are compared with what was hidden. This tells which strategy suits a program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The profile
@@ -30,14 +30,15 @@ pub(crate) struct Args {
     /// Complete runs or tables, two at least
     #[arg(long, required = true, num_args = 1.., value_name = "RUN|TABLE")]
     reference: Vec<PathBuf>,
-    /// The execution of the profile's first run with all its events, where that is known: says how far the counts are from the
-    /// true ones
+    /// The profile's first run with all its events: shows how far the counts are from the true ones
     #[arg(long, value_name = "RUN|TABLE", requires = "profile")]
     truth: Option<PathBuf>,
-    /// Event pairs to show, those with the highest TMD
+    /// Show this many event pairs, those with the highest TMD first
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Write pictures of these pairs' distributions, as one HTML page; with --mask those of every method, of the first repetition
+    /// Write an HTML page with pictures of these pairs' distributions
+    ///
+    /// With --mask it has those of every method, of the first repetition.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     /// The format
     #[arg(long, value_enum)]
     to: Target,
-    /// Add a column `label_hex`: labels with their numbers in hexadecimal, as addresses are written
+    /// Add a column `label_hex` with the numbers of labels in hexadecimal
     #[arg(long)]
     hex_labels: bool,
     /// The file to write (default: standard output)

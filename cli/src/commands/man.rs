@@ -7,7 +7,7 @@ use clap::CommandFactory;
 /// Print the manual page (`ompfuse man | man -l -`)
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The page of one command, not of all of them
+    /// Print the page of this command
     command: Option<String>,
 }
 

@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 
 /// Write a patched copy of a program or library, which records its OpenMP constructs
 ///
-/// `ompfuse profile` and `record` do this by themselves. A copy of one's own is for programs that run elsewhere, or that look for
-/// files beside themselves. The original isn't changed, and every copy is verified before it is kept.
+/// `ompfuse profile` and `record` do this by themselves. Patch by hand for programs that run elsewhere, or
+/// that look for files beside themselves. The original isn't changed. Every copy is verified before it is
+/// kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The program or library
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// Don't load the runtime library: the copy behaves as the original until `ompfuse record` runs it
     #[arg(long)]
     dormant: bool,
-    /// Write nothing, and list what would be patched, what not, and why
+    /// Write nothing; list what would be patched and what not, and why
     #[arg(long)]
     dry_run: bool,
     /// For tests: as if there were room for short jumps only

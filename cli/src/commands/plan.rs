@@ -9,11 +9,12 @@ use serde::Serialize;
 /// Show which events would be counted together, one run per set
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Events to count per execution unit, separated by commas, or `all` that ompfuse knows; without it what `record` counts by
-    /// default. Where the processor has no counters, hardware events are planned for one that has four
+    /// Events to count per execution unit: a list with commas, or `all` (default: those of `record`)
+    ///
+    /// If the processor has no counters, hardware events are planned for one that has four.
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
-    /// Events of the simulated PMU, for runs with `record --simulate`
+    /// Plan events of the simulated processor, for `record --simulate`
     #[arg(long)]
     simulate: bool,
     #[command(flatten)]

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 
 /// Run a program, record its OpenMP constructs, and report where the time went
 ///
-/// The program runs once for each set of events that can be counted together; a patched copy of it runs, the file itself isn't
-/// changed. Runs and profile stay in the output folder: `ompfuse report` shows them again. The program's exit status is handed
-/// on. Its own output stays where it is; the report goes to the terminal, or to standard error where standard output
-/// is a file or a pipe. JSON goes to standard output, and the program's output to standard error then.
+/// ompfuse patches a copy of the program and runs it once for each set of events that can be counted
+/// together. The file itself isn't changed. Runs and profile stay in the output folder; `ompfuse report`
+/// shows them again. The program's output and exit status stay as they are.
+///
+/// The report goes to the terminal, or to standard error if standard output is a file or a pipe. With
+/// --format json the JSON goes to standard output, and the program's output to standard error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse profile -- ./solver input.dat
@@ -25,7 +27,7 @@ pub(crate) struct Args {
     recording: RecordingArgs,
     #[command(flatten)]
     memory: memory::Arg,
-    /// With --threads: the amount of work grows with the number of threads, so the program should always take the same time
+    /// With --threads: the work grows with the number of threads, so the time should stay the same
     #[arg(long, requires = "threads")]
     weak: bool,
     /// Write the report to this file

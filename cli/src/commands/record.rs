@@ -6,9 +6,9 @@ use anyhow::Result;
 
 /// Run a program once per event set and keep what was recorded
 ///
-/// The program is patched first, unless it is already. Its exit status is handed on. The patched copy lies in a cache
-/// folder: a program that looks for files beside itself (/proc/self/exe, $ORIGIN) looks there; patch such a program
-/// with `ompfuse patch`, in place, and record the copy.
+/// The program is patched first, unless it is already. Its exit status is handed on. The patched copy is in a
+/// cache folder. A program that looks for files beside itself (/proc/self/exe, $ORIGIN) looks there. Patch
+/// such a program in place with `ompfuse patch`, and record the copy.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -20,23 +20,31 @@ use std::path::{Path, PathBuf};
 /// Show where a program's time went: its regions, their overheads and event counts
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A profile, a run's folder, a folder of runs, or a report that --format json has printed; with --over several (default: the
-    /// newest ompfuse-out* in this folder)
+    /// A profile, a run's folder, a folder of runs, or a report in JSON (default: the newest ompfuse-out*
+    /// here)
+    ///
+    /// With --over there may be several.
     #[arg(value_name = "PROFILE|RUN|REPORT")]
     inputs: Vec<PathBuf>,
-    /// Report how runs with several numbers of threads compare: speed-up, efficiency, where thread time goes, what limits. Runs with
-    /// the same number are repetitions. What `profile --threads` has recorded is reported so by itself
+    /// Compare runs with several numbers of threads: speed-up, efficiency, what limits
+    ///
+    /// Runs with the same number are repetitions. Folders that `profile --threads` has recorded are reported
+    /// so without this option.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["suggest_filter", "output"])]
     over: Option<Over>,
-    /// The amount of work grows with the number of threads: the program should always take the same time
+    /// The work grows with the number of threads, so the time should stay the same
     #[arg(long, conflicts_with = "suggest_filter")]
     weak: bool,
-    /// Report how the run goes on over time, in intervals of this length (1s, 100ms), or, with region:SELECTOR (as --select has it),
-    /// in intervals that end with each execution of a parallel region. Where there are more than 240, neighbours become one
+    /// Report over time, in intervals of this length (1s, 100ms), or from one execution of a region to the
+    /// next
+    ///
+    /// region:SELECTOR ends an interval with each execution of that parallel region; selectors as for
+    /// --select. Beyond 240 intervals neighbours become one.
     #[arg(long, value_name = "LENGTH|region:SELECTOR", value_parser = parse_interval, conflicts_with_all = ["suggest_filter", "output", "over", "weak"])]
     interval: Option<Interval>,
-    /// Instead of the report, write lines for --filter that leave out the regions whose probes take more than SHARE percent of
-    /// their time
+    /// Instead of the report, write lines for --filter that leave out regions with costly probes
+    ///
+    /// A region is left out if its probes take more than SHARE percent of its time.
     #[arg(
         long,
         value_name = "SHARE",
@@ -49,7 +57,7 @@ pub(crate) struct Args {
     /// File for these lines (default: standard output)
     #[arg(short, long, value_name = "FILE", requires = "suggest_filter")]
     output: Option<PathBuf>,
-    /// Instead of the report, print the JSON Schema of what --format json prints, or the page that describes it
+    /// Instead of the report, print the JSON Schema of --format json, or the page that describes it
     #[arg(
         long,
         value_name = "FORM",
@@ -113,7 +121,7 @@ fn parse_share(text: &str) -> Result<f64, String> {
 /// See [`By`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Row {
-    /// A construct in a source line, with all copies that the compiler made of it; instances of a template have a row each
+    /// A construct in a source line, with all copies of it; instances of a template have a row each
     Line,
     /// Each place in the machine code
     Site,
@@ -128,10 +136,11 @@ pub(crate) struct ReportArgs {
     /// What a row stands for (text only; JSON has every site)
     #[arg(long, value_enum, default_value_t = Row::Line)]
     by: Row,
-    /// For each region a table with a row per thread: what its time consists of (text only; JSON always has it)
+    /// Show a table for each region, with a row for each thread: what its time consists of (text only; JSON
+    /// always has it)
     #[arg(long)]
     per_thread: bool,
-    /// Show the tree of call paths in any case, and all of its branches that are worth 0.1 % of the threads' time (text only; JSON
+    /// Show the tree of call paths, with all branches of at least 0.1 % of the threads' time (text only; JSON
     /// has all of it)
     #[arg(long)]
     call_paths: bool,

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     output: output::FormatArg,
 }
 
-/// As documented in DESIGN.md section 9.
+/// The JSON object that `--format json` prints.
 #[derive(Serialize)]
 struct Answer<'a> {
     binary: BinaryInfo,

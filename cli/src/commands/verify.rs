@@ -8,12 +8,12 @@ use ompfuse_format::coverage::Coverage;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Check that a patched file differs from its original as it says, and in nothing else
+/// Check that a patched file differs from its original only where it was patched
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The original
     original: PathBuf,
-    /// What `ompfuse patch` made of it
+    /// The copy that `ompfuse patch` wrote
     patched: PathBuf,
     #[command(flatten)]
     debug: DebugArgs,

@@ -10,15 +10,15 @@ use std::time::Duration;
 
 /// Show what a program does while it is being recorded: rate, time, imbalance and events of its regions
 ///
-/// This reads what the program's threads have written; the program isn't stopped. An execution unit counts when it has ended.
-/// The last picture stays on the terminal.
+/// The program isn't stopped: this reads what its threads have written. A unit counts once it has ended. The
+/// last picture stays on the terminal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A run's folder, the folder of `ompfuse record -o`, or the number of a process (default: the newest ompfuse-out* in this
-    /// folder)
+    /// A run's folder, the folder of `ompfuse record -o`, or a process's number (default: the newest
+    /// ompfuse-out* here)
     #[arg(value_name = "DIR|PID")]
     target: Option<PathBuf>,
-    /// Print what has happened since the recording began, and end; this is the default without a terminal, and for JSON
+    /// Print once what happened since the recording began; the default without a terminal, and for JSON
     #[arg(long)]
     once: bool,
     /// Seconds between two pictures

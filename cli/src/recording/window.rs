@@ -11,11 +11,14 @@ use std::time::Duration;
 /// When to record.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct WindowArgs {
-    /// Begin to record this long after the program's start (`500ms`, `5s`): regions that it executes before are not on record
+    /// Begin to record this long after the program's start (`500ms`, `5s`)
+    ///
+    /// Regions that it executes before are not recorded.
     #[arg(long, value_name = "TIME", value_parser = nanoseconds, conflicts_with = "start_paused")]
     delay: Option<u64>,
-    /// Record for this long, from the program's start, the end of --delay, or the first `ompfuse ctl DIR --resume`; the program
-    /// runs on to its end
+    /// Record for this long, and let the program run on to its end
+    ///
+    /// The time begins with the program's start, the end of --delay, or the first `ompfuse ctl DIR --resume`.
     #[arg(long = "for", value_name = "TIME", value_parser = nanoseconds)]
     length: Option<u64>,
     /// Record nothing until `ompfuse ctl DIR --resume`

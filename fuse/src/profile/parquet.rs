@@ -1,6 +1,6 @@
 //! The Parquet form of a profile: one row per XU, readable by any engine.
 //!
-//! `docs/columns.md` lists the columns, [`columns`] those that are no events. Names that mislead are there beside better ones for one
+//! `docs/reference/columns.md` lists the columns, [`columns`] those that are no events. Names that mislead are there beside better ones for one
 //! version of the layout. The file's metadata has the summary as JSON under the key `ompfuse`, and the layout's version under
 //! `ompfuse.version`.
 

@@ -239,7 +239,7 @@ fn every_column_is_described_in_the_file_and_in_the_documents() {
     let bytes = combiner.finish().unwrap().unwrap().to_parquet().unwrap();
     let file = bytes::Bytes::from(bytes);
     let reader = ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
-    let documented = include_str!("../../../docs/columns.md");
+    let documented = include_str!("../../../docs/reference/columns.md");
     let (mut described, mut missing) = (0, vec![]);
     for field in reader.unwrap().schema().fields() {
         let name = field.name();
@@ -257,7 +257,7 @@ fn every_column_is_described_in_the_file_and_in_the_documents() {
     }
     assert!(
         missing.is_empty(),
-        "docs/columns.md lacks\n{}",
+        "docs/reference/columns.md lacks\n{}",
         missing.join("\n")
     );
     let rows = documented.lines().filter(|l| l.starts_with("| `"));

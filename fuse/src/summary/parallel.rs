@@ -1,4 +1,4 @@
-//! Parallel regions instance by instance: fork, implicit tasks, join (ompP's sub-regions; reference/ompp_report.md).
+//! Parallel regions instance by instance: fork, implicit tasks, join (ompP calls them sub-regions; docs/reference/ompp.md).
 
 use super::collect::length;
 use super::growth::{Around, AroundKind};

@@ -14,7 +14,7 @@ pub const LISTING_SITES: &[(Construct, u64)] = &[
     (Construct::ImplicitBarrier, 10),
 ];
 
-/// Listing 1.1 of [XU] (reference/combination.md) on two threads. `swap`: every task and dynamic range is executed by the
+/// Listing 1.1 of [XU] on two threads. `swap`: every task and dynamic range is executed by the
 /// other thread.
 pub fn listing(events: &[&str], swap: bool) -> FakeRun {
     let mut run = FakeRun::new(LISTING_SITES, events);

@@ -1,4 +1,4 @@
-//! Overhead classes per parallel region, after ompP (reference/ompp_report.md section 4).
+//! Overhead classes per parallel region, after ompP (docs/reference/classes.md).
 //!
 //! Every interval is charged to the innermost parallel region that it happened in. Beyond ompP: waiting in `taskwait` and
 //! `taskgroup` is synchronization, creating tasks and fetching ranges is management; tasks executed while waiting are in

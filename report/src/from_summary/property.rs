@@ -1,4 +1,4 @@
-//! From sums to performance properties (reference/ompp_report.md section 5), and those of tasks beside.
+//! From sums to performance properties: those of ompP, and those of tasks (docs/reference/ompp.md#properties).
 //!
 //! They follow the classes of overhead: what is a loss there has a property here, with the place of the loss.
 

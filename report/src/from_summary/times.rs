@@ -1,4 +1,4 @@
-//! ompP's columns of a region, thread by thread (reference/ompp_report.md section 3).
+//! ompP's columns of a region, thread by thread (docs/reference/ompp.md#columns).
 //!
 //! All of them follow from sums of begins and ends, so that they add up to the nanosecond.
 

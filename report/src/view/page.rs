@@ -11,7 +11,7 @@ const ABOUT: &str = "\
 
 `ompfuse report RUN --format json` prints one object: everything that the report is made of. This page is made of the doc comments
 in `report/src/model/`; `ompfuse report --schema=markdown` prints it. `ompfuse report --schema` prints the same as a JSON Schema
-([report.schema.json](report.schema.json)).
+([report.schema.json](../report.schema.json)).
 
 - Scripts can rely on the names. Fields and kinds of notes may be added at any time: ignore what you don't know. `version` grows
   when a field is removed or changes its meaning.
@@ -204,10 +204,10 @@ fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
 mod tests {
     #[test]
     fn the_committed_page_is_current() {
-        let committed = include_str!("../../../docs/json.md");
+        let committed = include_str!("../../../docs/reference/json.md");
         assert!(
             committed == super::page(),
-            "docs/json.md should be what `ompfuse report --schema=markdown` prints"
+            "docs/reference/json.md should be what `ompfuse report --schema=markdown` prints"
         );
     }
 }

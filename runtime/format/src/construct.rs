@@ -228,7 +228,7 @@ impl core::ops::AddAssign for Split {
     }
 }
 
-/// What own time is spent on and which class of overhead it is: the one table, which `docs/classes.md` prints.
+/// What own time is spent on and which class of overhead it is: the one table, which `docs/reference/classes.md` prints.
 impl Construct {
     /// What a thread does in this construct's own time.
     pub const fn charges_to(self) -> Charge {
@@ -381,7 +381,7 @@ mod tests {
     /// The documentation's table, row by row.
     #[test]
     fn the_documentation_prints_the_table() {
-        let text = include_str!("../../../docs/classes.md");
+        let text = include_str!("../../../docs/reference/classes.md");
         let printed: Vec<&str> = text.lines().filter(|l| l.starts_with("| `")).collect();
         let rows: Vec<String> = (Construct::ALL.iter())
             .map(|c| {
@@ -389,7 +389,10 @@ mod tests {
                 format!("| `{}` | {} | {class} |", c.name(), c.charges_to().name())
             })
             .collect();
-        assert_eq!(printed, rows, "docs/classes.md should print these rows");
+        assert_eq!(
+            printed, rows,
+            "docs/reference/classes.md should print these rows"
+        );
     }
 
     /// What the documentation says of limited parallelism.

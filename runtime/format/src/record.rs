@@ -227,7 +227,7 @@ pub const USER_MODULE: u32 = 254;
 /// Longest name of such a region, in bytes.
 pub const MAX_NAME: usize = 255;
 
-/// How a node's label continues its parent's ([XU] section 4; the choices are in DESIGN.md).
+/// How a node's label continues its parent's ([XU] section 4; docs/design/labels.md has the choices).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Step {

@@ -59,7 +59,7 @@ pub enum Edge {
     Next,
 }
 
-/// How a probe is, or would be, placed (DESIGN.md "placing probes").
+/// How a probe is, or would be, placed (docs/design/patch.md#placing-probes).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mechanism {

@@ -78,7 +78,7 @@ impl Thread {
         }
     }
 
-    /// Place of a new task or parallel construct created here ([XU] section 4, combination.md section 1).
+    /// Place of a new task or parallel construct created here ([XU] section 4; docs/design/labels.md).
     #[inline(always)]
     pub(crate) fn place_task(&self) -> Place {
         if self.work().is_none() && self.frame().construct.is_part() {

@@ -5,7 +5,7 @@ use ompfuse_tests::{command, has, repository};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files of the example that `docs/ci.md` shows.
+/// The files of the example that `docs/guide/pipelines.md` shows.
 const SHOWN: [&str; 3] = [
     "ci/perf.sh",
     ".github/workflows/performance.yml",
@@ -22,14 +22,18 @@ fn read(path: &Path) -> String {
 
 #[test]
 fn the_documentation_shows_the_files() {
-    let page = read(&repository().join("docs/ci.md"));
+    let page = read(&repository().join("docs/guide/pipelines.md"));
     for file in SHOWN {
         let (_, block) = page
             .split_once(&format!("`{file}`:\n\n```"))
-            .unwrap_or_else(|| panic!("docs/ci.md shows no {file}"));
+            .unwrap_or_else(|| panic!("docs/guide/pipelines.md shows no {file}"));
         let (_, block) = block.split_once('\n').expect("a block has lines");
         let (block, _) = block.split_once("```\n").expect("a block ends");
-        assert_eq!(block, read(&example().join(file)), "docs/ci.md: {file}");
+        assert_eq!(
+            block,
+            read(&example().join(file)),
+            "docs/guide/pipelines.md: {file}"
+        );
     }
 }
 

@@ -11,19 +11,20 @@ use ompfuse_report::view::table::Column;
 /// The options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct MaskArgs {
-    /// Let every complete run show only N events
+    /// Let each complete run show only N events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..))]
     mask: Option<u8>,
-    /// With --mask: complete runs that are kept to compare with
+    /// With --mask: keep this many complete runs to compare with
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..))]
     keep: u32,
-    /// With --mask: how often it is done, each time with another choice of runs
+    /// With --mask: repeat this often, each time with another choice of runs
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// With --mask: how long a group of events has the counters, for hardware multiplexing (hem), in microseconds
+    /// With --mask: how long a group of events has the counters in hardware multiplexing (hem), in
+    /// microseconds
     #[arg(long, value_name = "US", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     period: u64,
-    /// With --mask: only these methods
+    /// With --mask: use only these methods
     #[arg(long, value_delimiter = ',', value_parser = method_parser())]
     methods: Vec<Method>,
 }

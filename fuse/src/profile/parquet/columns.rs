@@ -6,7 +6,7 @@ pub(super) struct Column {
     pub(super) name: &'static str,
     /// The version of the layout that it came with.
     since: u8,
-    /// What it says. In `docs/columns.md` and in the file, as the field's metadata.
+    /// What it says. In `docs/reference/columns.md` and in the file, as the field's metadata.
     pub(super) meaning: &'static str,
 }
 

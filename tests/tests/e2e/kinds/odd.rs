@@ -150,7 +150,7 @@ fn leagues_of_a_runtime_inside() {
 }
 
 /// LLVM's tools keep the layout of a file's segments. GNU's write the program headers where they always are, for which
-/// there is no room: README.md says so, and such a file doesn't start.
+/// there is no room: docs/limits.md says so, and such a file doesn't start.
 #[test]
 fn a_patched_program_can_be_stripped() {
     for compiler in BOTH {
