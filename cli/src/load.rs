@@ -22,7 +22,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
-use ompfuse_fuse::run::InParts;
+use ompfuse_fuse::run::{Chunks, InParts};
 use ompfuse_fuse::span::Analysis;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
@@ -113,6 +113,60 @@ fn streamed(folder: &Path, progress: Progress<'_>) -> Result<Option<(Summary, In
             progress.releasing(release),
         ))
     })
+}
+
+/// When the first run that a path means began, in seconds since 1970; of a profile that of its folder. `None`: nobody knows.
+pub(crate) fn begun_at(path: &Path) -> Option<f64> {
+    let run = first_run(path)?;
+    let header = std::fs::read(run.join(RUN_FILE)).ok()?;
+    let header: RunHeader = serde_json::from_slice(&header).ok()?;
+    Some(header.started)
+}
+
+/// Hands on the execution units that a report of a path is of, piece by piece: those of its profile, else of its first run.
+pub(crate) fn units(
+    path: &Path,
+    progress: Progress<'_>,
+    add: &mut dyn FnMut(&XuTable),
+) -> Result<()> {
+    let profile = profile_in(path);
+    if profile.is_file() {
+        return each_piece(&profile, add);
+    }
+    let Some(folder) = first_run(path) else {
+        return Ok(());
+    };
+    let reading = progress.part(OF_READING);
+    let Some((_, in_parts)) = streamed(&folder, reading)? else {
+        add(&profile_of(&folder, progress.part(1.0 - OF_READING))?.xus);
+        return Ok(());
+    };
+    read_releasing(&folder, &[".json", ".rec"], |files, release| {
+        let rest = progress.part(1.0 - OF_READING);
+        let mut chunks = Chunks::new(files, &in_parts, rest.releasing(release));
+        while let Some(units) = chunks.read(PIECE) {
+            add(&units);
+        }
+        Ok(())
+    })
+}
+
+/// Execution units of a piece that are only looked at.
+const PIECE: usize = 1 << 16;
+
+/// The first run that a path means, or that a profile lies beside.
+pub(crate) fn first_run(path: &Path) -> Option<PathBuf> {
+    let folder = match path.is_dir() {
+        true => path,
+        false if path.file_name()? == PROFILE_NAME => path.parent()?,
+        false => return None,
+    };
+    let mut runs = match is_run(folder) {
+        true => vec![folder.to_owned()],
+        false => listed(folder).ok()?,
+    };
+    runs.retain(|run| is_run(run));
+    runs.into_iter().min()
 }
 
 /// The profile that `ompfuse profile` left in a folder, else the path itself.

@@ -19,6 +19,7 @@ mod loader;
 mod memory;
 mod newest;
 mod output;
+mod page;
 mod privileges;
 mod processors;
 mod program;

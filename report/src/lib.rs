@@ -14,6 +14,7 @@ pub mod model;
 mod phases;
 #[cfg(test)]
 mod tests;
+pub mod units;
 pub mod view;
 pub mod words;
 

@@ -3,7 +3,10 @@
 
 pub mod diff;
 pub mod growth;
+pub mod html;
 pub mod json;
+mod lines;
+mod merged_paths;
 pub mod page;
 mod paint;
 pub mod pictures;

@@ -21,9 +21,10 @@ mod series;
 mod shell;
 pub mod units;
 mod unmatched;
+pub(crate) mod verdict;
 
 pub use causes::{cause, lower_bound, prediction, remedy, schedule};
-pub(crate) use causes::{loss_place, times};
+pub(crate) use causes::{cause_place, loss_place, times};
 pub use compare::verdict;
 pub(crate) use compare::{
     basis, both, causes, certainty, changed, condition, is_told, pair_place,

@@ -55,6 +55,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         ))
         .into());
     }
+    args.how.page().check()?;
     if let Some(file) = &args.report {
         // Before the program runs.
         atomic::check(file)?;
@@ -102,8 +103,10 @@ fn combine(recording: &Recording, args: &Args) -> Result<()> {
         }
     };
     drop(bar);
-    if !args.quiet.quiet || args.report.is_some() || args.how.is_json() {
-        super::report::hand_over(&written.summary, &args.how, args.report.as_deref())?;
+    let asked = args.report.is_some() || args.how.is_json() || args.how.page().is_wanted();
+    if !args.quiet.quiet || asked {
+        let (how, file) = (&args.how, args.report.as_deref());
+        super::report::hand_over(&written.summary, how, file, &recording.folder)?;
     }
     output::remark(format_args!(
         "runs and profile are in {}",

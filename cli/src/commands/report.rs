@@ -3,6 +3,7 @@
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
+use crate::page::PageArgs;
 use crate::select::Pattern;
 use crate::{atomic, load, memory, output, progress, recording};
 use anyhow::{Context, Result, bail};
@@ -146,12 +147,19 @@ pub(crate) struct ReportArgs {
     call_paths: bool,
     #[command(flatten)]
     output: output::FormatArg,
+    #[command(flatten)]
+    page: PageArgs,
 }
 
 impl ReportArgs {
     /// How to print.
     pub(super) fn format(&self) -> &output::FormatArg {
         &self.output
+    }
+
+    /// The page that is wanted instead, if one is.
+    pub(super) fn page(&self) -> &PageArgs {
+        &self.page
     }
 
     /// Whether JSON is wanted.
@@ -168,6 +176,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Some(SchemaForm::Markdown) => return output::print(&page::page()),
         None => {}
     }
+    args.report.page.check()?;
     let first = or_newest(args.inputs.first().map(PathBuf::as_path))?;
     let inputs = match &args.inputs[..] {
         [] => std::slice::from_ref(&first),
@@ -197,7 +206,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
                 input.display()
             );
         }
-        return print(&report, &args.report);
+        return print(&report, &args.report, None);
     }
     let bar = progress::whole("reading");
     let summary = match args.from_sums {
@@ -213,7 +222,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
             None => output::print(&lines),
         };
     }
-    print(&Report::new(&summary), &args.report)
+    print(&Report::new(&summary), &args.report, Some(input))
 }
 
 /// Reports how a run goes on over time.
@@ -300,8 +309,11 @@ fn printed_before(file: &Path) -> Result<Option<Report>> {
     json::read(&text).with_context(cannot).map(Some)
 }
 
-/// Prints a report on standard output.
-fn print(report: &Report, args: &ReportArgs) -> Result<()> {
+/// Prints a report on standard output, or writes its page. `input`: where its records are.
+fn print(report: &Report, args: &ReportArgs, input: Option<&Path>) -> Result<()> {
+    if args.page.is_wanted() {
+        return args.page.write(report, input);
+    }
     if args.is_json() {
         return output::print_json(&json::Json(report));
     }
@@ -310,8 +322,16 @@ fn print(report: &Report, args: &ReportArgs) -> Result<()> {
 
 /// Gives the report of a program that has just printed its own output. JSON, or what goes to a terminal, is printed on standard
 /// output; text otherwise on standard error, not to stand in the midst of what the program has printed there.
-pub(super) fn hand_over(summary: &Summary, args: &ReportArgs, file: Option<&Path>) -> Result<()> {
+pub(super) fn hand_over(
+    summary: &Summary,
+    args: &ReportArgs,
+    file: Option<&Path>,
+    folder: &Path,
+) -> Result<()> {
     let report = Report::new(summary);
+    if args.page.is_wanted() {
+        args.page.write(&report, Some(folder))?;
+    }
     match file {
         Some(file) => {
             let text = match args.is_json() {
@@ -320,7 +340,10 @@ pub(super) fn hand_over(summary: &Summary, args: &ReportArgs, file: Option<&Path
             };
             atomic::write(file, text.as_bytes(), 0o644)
         }
-        None if args.is_json() || std::io::stdout().is_terminal() => print(&report, args),
+        None if args.is_json() => output::print_json(&json::Json(&report)),
+        None if std::io::stdout().is_terminal() => {
+            output::print(&args.text(&report, Some(Stream::Output)))
+        }
         None => {
             output::print_aside(&args.text(&report, Some(Stream::Error)));
             Ok(())

@@ -3,8 +3,6 @@
 pub(super) mod bars;
 mod distribution;
 mod events;
-mod lines;
-mod merged_paths;
 mod missing;
 mod mutexes;
 mod parts;
@@ -18,6 +16,7 @@ mod sections;
 mod verdict;
 
 use crate::model::Report;
+use crate::view::lines;
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column};
 
@@ -74,7 +73,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         By::Site => None,
     };
     let (report, several) = match &merged {
-        Some((merged, several)) => (merged, &several[..]),
+        Some(merged) => (&merged.report, &merged.several[..]),
         None => (report, &[][..]),
     };
     let mut sections: Vec<String> = verdict.into_iter().collect();

@@ -407,6 +407,31 @@ pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
     }
 }
 
+/// `id` of the region that a cause names.
+pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
+    match cause {
+        Cause::UnevenUnits { at, .. }
+        | Cause::UnevenDistribution { at, .. }
+        | Cause::FewUnits { at, .. }
+        | Cause::OneThread { at }
+        | Cause::FewTasks { at, .. }
+        | Cause::SlowCreation { at, .. }
+        | Cause::UnevenTasks { at, .. }
+        | Cause::UntakenTasks { at, .. }
+        | Cause::Nested { at }
+        | Cause::Held { at, .. }
+        | Cause::WaitsForTasks { at, .. }
+        | Cause::CostlyTasks { at, .. }
+        | Cause::CostlyRanges { at, .. } => Some(*at),
+        Cause::SerialPart { .. }
+        | Cause::UnevenCode
+        | Cause::Late
+        | Cause::ShortRegions { .. }
+        | Cause::NoProcessor { .. }
+        | Cause::Unknown => None,
+    }
+}
+
 /// Whether the words for a cause say where it is.
 fn names_place(cause: &Cause) -> bool {
     !matches!(

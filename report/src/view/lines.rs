@@ -40,9 +40,18 @@ fn key(region: &Region) -> Option<Key<'_>> {
     })
 }
 
-/// The report with one region for all sites of a construct in a source line; besides the numbers of those that stand for
-/// several sites, and for how many.
-pub(super) fn merged(report: &Report) -> (Report, Vec<(u32, usize)>) {
+/// A report by source line.
+pub(super) struct Merged {
+    /// With one region for all sites of a construct in a source line.
+    pub(super) report: Report,
+    /// The numbers of the regions that stand for several sites, and for how many.
+    pub(super) several: Vec<(u32, usize)>,
+    /// The number of each site's region, by the site's own.
+    pub(super) number: BTreeMap<u32, u32>,
+}
+
+/// Merges the sites of each construct in a source line.
+pub(super) fn merged(report: &Report) -> Merged {
     let mut groups: Vec<Vec<&Region>> = Vec::new();
     let mut known: BTreeMap<Key<'_>, usize> = BTreeMap::new();
     for region in &report.regions {
@@ -78,7 +87,11 @@ pub(super) fn merged(report: &Report) -> (Report, Vec<(u32, usize)>) {
         region_counts: region_counts(&report.region_counts, &number),
         ..report.clone()
     };
-    (merged, several)
+    Merged {
+        report: merged,
+        several,
+        number,
+    }
 }
 
 /// Regions as one.

@@ -1,0 +1,172 @@
+//! What is shown of single execution units where there may be millions: histograms, a sample, the longest ones.
+
+mod histogram;
+
+pub use histogram::Histogram;
+
+use ompfuse_format::Construct;
+use ompfuse_fuse::XuTable;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Units that are kept of a region as a sample, at most.
+pub const SAMPLE: usize = 1500;
+/// The longest units of a region that are kept.
+pub const LONGEST: usize = 10;
+/// Components of a label that is shown.
+const SHOWN: usize = 64;
+
+/// A unit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unit {
+    /// Own time in nanoseconds.
+    pub own_ns: u64,
+    /// MPI rank of its process, if it has one.
+    pub rank: Option<u32>,
+    /// Number of its thread in its process.
+    pub thread: u32,
+    /// Kind: range, section or task; `None` in foreign tables.
+    pub kind: Option<Construct>,
+    /// A range's first iteration, a section's number, a task's rank.
+    pub first: i64,
+    /// Iterations; 0 if there are none.
+    pub iterations: u64,
+    /// Counts, in the order of [`Units::events`].
+    pub counts: Vec<Option<u64>>,
+    /// Its label, of the longest ones.
+    pub label: Option<String>,
+}
+
+/// The units of a site.
+#[derive(Debug, Clone, Default)]
+pub struct SiteUnits {
+    /// Own times of all of them.
+    pub histogram: Histogram,
+    /// Those whose numbers have the smallest hashes: as good as random, and equal each time.
+    sample: BinaryHeap<(u64, Unit)>,
+    longest: BinaryHeap<Reverse<Unit>>,
+}
+
+/// The units of a run or profile, by site.
+#[derive(Debug, Clone, Default)]
+pub struct Units {
+    /// The events that they have counts of.
+    pub events: Vec<String>,
+    sites: HashMap<(String, String), SiteUnits>,
+    seen: u64,
+}
+
+impl Units {
+    /// Adds units, a piece of a run's or profile's.
+    pub fn add(&mut self, table: &XuTable) {
+        if self.seen == 0 {
+            self.events = table.events.iter().map(|e| e.name.clone()).collect();
+        }
+        let mut by_site: Vec<SiteUnits> = Vec::with_capacity(table.sites.len());
+        for site in table.sites.iter() {
+            let key = (site.module.clone(), site.name.clone());
+            by_site.push(self.sites.remove(&key).unwrap_or_default());
+        }
+        for row in 0..table.len() {
+            self.seen += 1;
+            let Some(site) = by_site.get_mut(table.site[row] as usize) else {
+                continue;
+            };
+            site.add(xxh3_64(&self.seen.to_le_bytes()), table, row);
+        }
+        for (site, units) in table.sites.iter().zip(by_site) {
+            let key = (site.module.clone(), site.name.clone());
+            if units.histogram.count() > 0 {
+                self.sites.insert(key, units);
+            }
+        }
+    }
+
+    /// All units that were added.
+    pub fn count(&self) -> u64 {
+        self.seen
+    }
+
+    /// The units of some sites, each a module and a name, together; `None`: they have none.
+    pub(crate) fn of<'s>(
+        &self,
+        sites: impl IntoIterator<Item = (&'s str, &'s str)>,
+    ) -> Option<SiteUnits> {
+        let mut found: Option<SiteUnits> = None;
+        for (module, name) in sites {
+            let Some(units) = self.sites.get(&(module.to_owned(), name.to_owned())) else {
+                continue;
+            };
+            match &mut found {
+                Some(known) => known.merge(units),
+                None => found = Some(units.clone()),
+            }
+        }
+        found
+    }
+}
+
+impl SiteUnits {
+    fn add(&mut self, hash: u64, table: &XuTable, row: usize) {
+        let own_ns = table.own_ns[row];
+        self.histogram.add(own_ns);
+        let is_sampled =
+            self.sample.len() < SAMPLE || self.sample.peek().is_some_and(|(most, _)| hash < *most);
+        let is_long = self.longest.len() < LONGEST
+            || self.longest.peek().is_some_and(|u| own_ns > u.0.own_ns);
+        if !is_sampled && !is_long {
+            return;
+        }
+        let process = table.processes.get(table.process[row] as usize);
+        let mut unit = Unit {
+            own_ns,
+            rank: process.and_then(|p| p.mpi_rank),
+            thread: table.thread[row],
+            kind: table.construct[row],
+            first: table.first[row],
+            iterations: table.iterations[row],
+            counts: table.events.iter().map(|e| e.get(row)).collect(),
+            label: None,
+        };
+        if is_sampled {
+            self.sample.push((hash, unit.clone()));
+            if self.sample.len() > SAMPLE {
+                self.sample.pop();
+            }
+        }
+        if is_long {
+            unit.label = table.label_text(row, SHOWN);
+            self.longest.push(Reverse(unit));
+            if self.longest.len() > LONGEST {
+                self.longest.pop();
+            }
+        }
+    }
+
+    fn merge(&mut self, other: &SiteUnits) {
+        self.histogram.merge(&other.histogram);
+        self.sample.extend(other.sample.iter().cloned());
+        while self.sample.len() > SAMPLE {
+            self.sample.pop();
+        }
+        self.longest.extend(other.longest.iter().cloned());
+        while self.longest.len() > LONGEST {
+            self.longest.pop();
+        }
+    }
+
+    /// At most so many of the sample, in an order that does not depend on what they are.
+    pub(crate) fn sample(&self, most: usize) -> impl Iterator<Item = &Unit> {
+        let mut all: Vec<&(u64, Unit)> = self.sample.iter().collect();
+        all.sort();
+        all.into_iter().take(most).map(|(_, unit)| unit)
+    }
+
+    /// The longest, first the longest.
+    pub(crate) fn longest(&self) -> Vec<&Unit> {
+        let mut all: Vec<&Unit> = self.longest.iter().map(|r| &r.0).collect();
+        all.sort_by(|a, b| b.cmp(a));
+        all
+    }
+}

@@ -1,0 +1,89 @@
+//! The report as one HTML page that needs no other file and no network.
+//!
+//! What is read first is in the page as text; what is opened on demand is made by its scripts, from data inside. All text
+//! from outside (names, paths, arguments) goes through `maud` or [`data`], which escape it.
+
+mod data;
+mod detail;
+mod events;
+mod frame;
+mod keys;
+mod missing;
+mod overview;
+mod paths;
+mod regions;
+mod rows;
+mod shares;
+mod source;
+mod terms;
+pub mod timeline;
+
+pub use keys::Keys;
+pub use source::{SourceFile, Sources};
+
+use crate::model::{Region, Report};
+use crate::units::Units;
+use crate::view::lines;
+use crate::words::{kind, location};
+use maud::Markup;
+use rows::Row;
+use serde_json::json;
+
+/// What a page shows.
+#[derive(Debug, Clone)]
+pub struct Page<'a> {
+    /// The report, of sites.
+    pub report: &'a Report,
+    /// When the program ran, for people; `None`: not known.
+    pub date: Option<String>,
+    /// Its execution units, as far as they are at hand.
+    pub units: Option<&'a Units>,
+    /// Source files that may be shown, by the path that regions have.
+    pub sources: Sources,
+    /// The section of the timeline ([`timeline`]); `None`: single records aren't at hand.
+    pub timeline: Option<Markup>,
+}
+
+/// What the sections of a page are made of.
+struct Context<'a> {
+    page: &'a Page<'a>,
+    /// The report by source line.
+    merged: &'a Report,
+    rows: Vec<Row<'a>>,
+    keys: Keys,
+}
+
+/// The page.
+pub fn render(page: &Page<'_>) -> String {
+    let merged = lines::merged(page.report);
+    let context = Context {
+        page,
+        merged: &merged.report,
+        rows: rows::rows(page.report, &merged, page.units),
+        keys: Keys::new(page.report),
+    };
+    let sections = [
+        ("overview", "Overview", Some(overview::section(&context))),
+        ("regions", "Regions", regions::section(&context)),
+        ("timeline", "Timeline", page.timeline.clone()),
+        ("paths", "Call paths", paths::section(&context)),
+        ("ranks", "Ranks", events::ranks(&context)),
+        ("created", "Tasks", paths::units(&context)),
+        ("events", "Events", events::section(&context)),
+        ("missing", "Not measured", missing::section(&context)),
+        ("terms", "Terms", Some(terms::section())),
+    ];
+    let data = json!({
+        "regions": detail::all(&context),
+        "paths": paths::values(&context),
+        "events": page.units.map(|u| &u.events),
+    });
+    let name = page.report.program.rsplit('/').next().unwrap_or_default();
+    let title = format!("{name} – ompfuse");
+    frame::page(&title, &sections, &data::json("data", &data))
+}
+
+/// What a region is called: construct and place.
+fn title(region: &Region) -> String {
+    format!("{} {}", kind(region), location(region))
+}

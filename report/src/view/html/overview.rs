@@ -1,0 +1,97 @@
+//! The first screen: what the program is, where its time went, and what is missing.
+
+use super::Context;
+use super::missing;
+use super::shares::Shares;
+use crate::model::Report;
+use crate::words::shell_words;
+use crate::words::units::{count, percent, seconds};
+use crate::words::verdict::{Verdict, verdict};
+use maud::{Markup, html};
+
+/// The section.
+pub(super) fn section(context: &Context<'_>) -> Markup {
+    let report = context.page.report;
+    let shares = Shares::new(report);
+    let probes = report.probes.as_ref().map(|p| p.estimated_s);
+    html! {
+        h1 title=(report.program) { (report.program.rsplit('/').next().unwrap_or_default()) }
+        p.command { code { (command(report)) } }
+        ul.facts { @for (name, value) in facts(context) { li { span.what { (name) } " " span.value { (value) } } } }
+        @if let Some(verdict) = verdict(report) { (told(context, &verdict)) }
+        h2.small { "Where the available time went" }
+        @match shares {
+            Some(shares) => {
+                p.sub {
+                    (seconds(shares.available_s)) " available: "
+                    (shares.threads) @if shares.threads == 1 { " thread" } @else { " threads" }
+                    " × " (seconds(shares.available_s / shares.threads as f64)) " on the clock"
+                }
+                (shares.bar(probes))
+            }
+            None => p.note { "It can't be divided: the time isn't known, or parallel regions overlap in time." }
+        }
+        (missing::alerts(context))
+    }
+}
+
+fn command(report: &Report) -> String {
+    let words = std::iter::once(&report.program).chain(&report.args);
+    shell_words(words.map(String::as_str))
+}
+
+fn facts(context: &Context<'_>) -> Vec<(&'static str, String)> {
+    let report = context.page.report;
+    let mut facts = vec![];
+    facts.extend(report.duration_s.map(|s| ("Time", seconds(s))));
+    facts.push(("Threads", report.threads.to_string()));
+    let processors = report.running.as_ref().and_then(|r| r.processors);
+    facts.extend(processors.map(|n| ("Processors", n.to_string())));
+    if let Some(mpi) = &report.mpi {
+        facts.push(("Ranks", mpi.ranks.len().to_string()));
+    }
+    facts.push(("Runs", report.runs.len().to_string()));
+    facts.push(("Units", count(report.xus)));
+    facts.extend(report.coverage.map(|c| ("In parallel regions", percent(c))));
+    if !report.host.is_empty() {
+        facts.push(("Host", report.host.clone()));
+    }
+    let counted = report.events.iter().filter(|e| e.run.is_some());
+    let counted: Vec<&str> = counted.map(|e| e.name.as_str()).collect();
+    if !counted.is_empty() {
+        facts.push(("Events", counted.join(", ")));
+    }
+    facts.extend(context.page.date.clone().map(|date| ("Date", date)));
+    facts
+}
+
+fn told(context: &Context<'_>, verdict: &Verdict) -> Markup {
+    html! {
+        div.verdict {
+            p.headline { (verdict.headline) }
+            ol {
+                @for loss in &verdict.losses {
+                    li {
+                        span.big { (percent(loss.share)) }
+                        div {
+                            p {
+                                @if let Some(place) = &loss.place {
+                                    @match loss.region.and_then(|id| context.keys.of(id)) {
+                                        Some(key) => a href={ "#region=" (key) } { (place) },
+                                        None => (place),
+                                    }
+                                    ": "
+                                }
+                                (loss.cause)
+                                @if let Some(starved) = &loss.starved { " (" (starved) ")" }
+                                span.sub { " " (seconds(loss.seconds)) }
+                            }
+                            @if let Some(remedy) = &loss.remedy { p.remedy { "Try: " (remedy) } }
+                        }
+                    }
+                }
+            }
+            @if let Some(prediction) = &verdict.prediction { p.prediction { (prediction) } }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What the program's available time went to, as a bar with its legend.
+
+use crate::model::{Class, Report};
+use crate::words::units::{percent, seconds};
+use maud::{Markup, html};
+
+/// Parts of the available time, in the order that they are shown in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// One thread outside of parallel regions.
+    Serial,
+    /// The program's code in parallel regions.
+    Work,
+    /// A class of overhead.
+    Lost(Class),
+    /// Threads with nothing to do: meanwhile, or left out by a smaller team.
+    Idle,
+    /// In parallel regions, which part isn't known.
+    Unknown,
+}
+
+impl Part {
+    /// All of them.
+    pub(super) const ALL: [Part; 8] = [
+        Part::Serial,
+        Part::Work,
+        Part::Lost(Class::Synchronization),
+        Part::Lost(Class::Imbalance),
+        Part::Lost(Class::LimitedParallelism),
+        Part::Lost(Class::Management),
+        Part::Idle,
+        Part::Unknown,
+    ];
+
+    /// Its name in style sheets and scripts.
+    pub(super) fn id(self) -> &'static str {
+        match self {
+            Part::Serial => "serial",
+            Part::Work => "work",
+            Part::Lost(class) => class_id(class),
+            Part::Idle => "idle",
+            Part::Unknown => "unknown",
+        }
+    }
+}
+
+/// A class's name in style sheets and scripts.
+pub(super) fn class_id(class: Class) -> &'static str {
+    match class {
+        Class::Synchronization => "sync",
+        Class::Imbalance => "imbalance",
+        Class::LimitedParallelism => "limited",
+        Class::Management => "manage",
+    }
+}
+
+/// The available time and its parts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Shares {
+    /// All of it, in seconds.
+    pub(super) available_s: f64,
+    /// Threads: the largest team.
+    pub(super) threads: u64,
+    /// Seconds of each part.
+    pub(super) parts: Vec<(Part, f64)>,
+}
+
+impl Shares {
+    /// Of a report; `None`: its time isn't known, or parallel regions overlap in time.
+    pub(super) fn new(report: &Report) -> Option<Shares> {
+        let available_s = report.losses_of_s.or(report.available_s)?;
+        let threads = report.overheads.iter().map(|o| o.team).max()?.max(1);
+        let outermost = report.overheads.iter().filter(|o| o.nested == 0);
+        let mut parallel_s = 0.0;
+        let mut sums = [0.0; Part::ALL.len()];
+        let mut add = |part: Part, seconds: f64| {
+            let at = Part::ALL.iter().position(|p| *p == part);
+            sums[at.expect("all parts are listed")] += seconds.max(0.0);
+        };
+        for overhead in outermost {
+            parallel_s += overhead.wall_s;
+            add(Part::Work, overhead.work_s.unwrap_or(0.0));
+            add(Part::Unknown, overhead.unknown_s);
+            for class in Class::ALL {
+                let seconds = overhead.overhead.get(class);
+                add(Part::Lost(class), seconds.unwrap_or(0.0));
+            }
+            let team_s = overhead.wall_s * threads as f64;
+            add(Part::Idle, team_s - overhead.total_s);
+        }
+        let wall_s = available_s / threads as f64;
+        // Both are rounded, and read on clocks that differ a little.
+        if parallel_s > wall_s * 1.001 + 1e-6 {
+            return None;
+        }
+        let serial_s = (wall_s - parallel_s).max(0.0);
+        add(Part::Serial, serial_s);
+        add(Part::Idle, serial_s * (threads - 1) as f64);
+        let parts = Part::ALL.into_iter().zip(sums);
+        Some(Shares {
+            available_s,
+            threads,
+            parts: parts.filter(|(_, seconds)| *seconds > 0.0).collect(),
+        })
+    }
+
+    fn share(&self, seconds: f64) -> f64 {
+        seconds / self.available_s
+    }
+
+    /// The bar, with its legend below. `probes`: what probes took of it, estimated, in seconds.
+    pub(super) fn bar(&self, probes: Option<f64>) -> Markup {
+        let probes = probes.map(|s| s.min(self.available_s));
+        let told: Vec<String> = (self.parts.iter())
+            .map(|(part, s)| format!("{} {}", super::terms::name(*part), percent(self.share(*s))))
+            .collect();
+        html! {
+            div.bar role="img" aria-label=(format!("Available time: {}", told.join(", "))) {
+                @for (part, s) in &self.parts {
+                    @let share = self.share(*s);
+                    div class={ "seg " (part.id()) } style=(format!("width:{:.3}%", 100.0 * share))
+                        title=(format!("{}: {} ({})", super::terms::name(*part), seconds(*s), percent(share))) {
+                        @if share >= 0.06 { span { (percent(share)) } }
+                    }
+                }
+            }
+            @if let Some(s) = probes {
+                div.probes-bar aria-hidden="true" {
+                    div style=(format!("width:{:.3}%", 100.0 * self.share(s))) {}
+                }
+            }
+            ul.legend {
+                @for (part, s) in &self.parts {
+                    li title=(super::terms::about(*part)) data-part=(part.id()) {
+                        span class={ "key " (part.id()) } {}
+                        span.what { (super::terms::name(*part)) }
+                        span.num { (percent(self.share(*s))) }
+                        span.sub { (seconds(*s)) }
+                    }
+                }
+                @if let Some(s) = probes {
+                    li title="What recording itself took, estimated. It is inside of the other parts." data-part="probes" {
+                        span.key.probes {}
+                        span.what { "Probes (inside)" }
+                        span.num { "≈ " (percent(self.share(s))) }
+                        span.sub { (seconds(s)) }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! The timeline: what each thread did when.
