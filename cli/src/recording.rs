@@ -116,10 +116,10 @@ pub(crate) struct RecordingArgs {
     /// The space stays the same however long the program runs: some hundred KB per thread. The largest units
     /// of each region and thread are kept. Exporting units, naming the slowest unit in a comparison, and
     /// combining runs by label need units, and are not possible then.
-    #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex", "context_depth"])]
+    #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex"])]
     summary: bool,
     /// Keep these sums beside the records, to compare the two
-    #[arg(long, hide = true, conflicts_with_all = ["summary", "sample", "throttle", "min_duration", "rotate", "multiplex", "context_depth"])]
+    #[arg(long, hide = true, conflicts_with_all = ["summary", "sample", "throttle", "min_duration", "rotate", "multiplex"])]
     summary_beside: bool,
     /// End the recording when a run's records have this size (`500M`, `4G`); the program goes on
     ///
@@ -164,20 +164,12 @@ impl RecordingArgs {
             (ENV_SAMPLE, self.sample.map(u64::from)),
             (ENV_THROTTLE, self.throttle.map(u64::from)),
             (ENV_MIN_DURATION, self.min_duration),
-            (ENV_CONTEXT_DEPTH, Some(self.depth().into())),
+            (ENV_CONTEXT_DEPTH, Some(self.context_depth.into())),
             (ENV_SUMS, self.sums()),
         ];
         all.into_iter()
             .filter_map(|(name, value)| Some((name, value?.to_string())))
             .collect()
-    }
-
-    /// Most return addresses of a calling context: sums are not kept apart by contexts.
-    fn depth(&self) -> u32 {
-        match self.sums() {
-            Some(_) => 0,
-            None => self.context_depth,
-        }
     }
 
     /// Whether sums are kept, as [`ENV_SUMS`] says it.

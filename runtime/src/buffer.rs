@@ -114,6 +114,11 @@ impl Buffer {
         }
     }
 
+    /// Whether a record of so many bytes fits into the stage as it is.
+    pub(crate) fn has_room(&self, room: usize) -> bool {
+        self.at.get() + room + PAD <= STAGE
+    }
+
     /// Where a record of at most `room` bytes (a multiple of 8) can be stored, which [`Buffer::commit`] then counts. Without
     /// space it is counted as lost.
     #[inline(always)]

@@ -1,7 +1,8 @@
 //! Calling contexts: from threads' records to one tree of frames, which doesn't depend on who met what first.
 
 use ompfuse_format::record::context::{self, ChainEnd};
-use ompfuse_format::record::{Node, Record};
+use ompfuse_format::record::sums::Entry;
+use ompfuse_format::record::{Node, Record, ThreadFile};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -147,6 +148,15 @@ impl ThreadContexts {
         self.chains.insert(number, Arc::new(Chain { end, frames }));
     }
 
+    /// Takes in the contexts of a table of sums, whose objects the records have told.
+    pub(crate) fn note_sums(&mut self, file: &ThreadFile<'_>) {
+        for entry in file.sums() {
+            if let Entry::Context(c) = entry {
+                self.add(u64::from(c.number), c.end, c.addresses());
+            }
+        }
+    }
+
     /// What was called from where.
     pub(crate) fn calls(&mut self, calls: &context::Calls) {
         let key = (calls.construct as u8, calls.site);
@@ -215,15 +225,35 @@ impl ProcessContexts {
         if let Some(&number) = self.known.get(&(thread, own)) {
             return number;
         }
-        let number = match found.chain(own) {
-            None => 0,
-            Some(chain) => *self.numbers.entry(Arc::clone(chain)).or_insert_with(|| {
-                self.chains.push(Arc::clone(chain));
-                self.chains.len() as u32
-            }),
-        };
+        let number = found.chain(own).map_or(0, |chain| self.number(chain));
         self.known.insert((thread, own), number);
         number
+    }
+
+    /// The number here of a thread's context.
+    fn number(&mut self, chain: &Arc<Chain>) -> u32 {
+        *self.numbers.entry(Arc::clone(chain)).or_insert_with(|| {
+            self.chains.push(Arc::clone(chain));
+            self.chains.len() as u32
+        })
+    }
+
+    /// By the number that a context has on all threads the one here.
+    pub(crate) fn of_sums<'t>(
+        &mut self,
+        threads: impl Iterator<Item = (&'t ThreadContexts, ThreadFile<'t>)>,
+    ) -> HashMap<u32, u32> {
+        let mut known = HashMap::new();
+        for (found, file) in threads {
+            for entry in file.sums() {
+                if let Entry::Context(c) = entry
+                    && let Some(chain) = found.chain(u64::from(c.number))
+                {
+                    known.insert(c.number, self.number(chain));
+                }
+            }
+        }
+        known
     }
 
     /// A context by its number here.
@@ -338,10 +368,10 @@ impl crate::RunFiles<'_> {
     pub fn context_addresses(&self) -> BTreeMap<ContextObject, BTreeSet<u64>> {
         let mut all: BTreeMap<ContextObject, BTreeSet<u64>> = BTreeMap::new();
         let threads = self.processes.iter().flat_map(|p| &p.threads);
-        for file in threads.filter_map(|t| ompfuse_format::record::ThreadFile::parse(t.bytes).ok())
-        {
+        for file in threads.filter_map(|t| ThreadFile::parse(t.bytes).ok()) {
             let mut contexts = ThreadContexts::default();
             file.contexts().for_each(|record| contexts.note(&record));
+            contexts.note_sums(&file);
             for (object, address) in contexts.chains.values().flat_map(|c| &c.frames) {
                 if let Some(object) = object {
                     all.entry((**object).clone()).or_default().insert(*address);

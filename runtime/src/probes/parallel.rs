@@ -56,7 +56,7 @@ impl Forked {
             Some(Construct::Teams) => Construct::Teams,
             _ => Construct::Parallel,
         };
-        let forked = Forked {
+        let mut forked = Forked {
             construct,
             site: entry::this(site),
             node: thread.new_node(),
@@ -66,7 +66,10 @@ impl Forked {
             team: AtomicI64::new(1),
             sums: TeamSums::new(thread),
         };
-        thread.note_fork(construct, forked.site, || call.caller());
+        let context = thread.note_fork(construct, forked.site, || call.caller());
+        if context != 0 {
+            forked.place.path = thread.path_through(forked.place.path, context);
+        }
         thread.write_node_at_once(forked.node, construct, forked.site, forked.place);
         forked
     }
@@ -110,7 +113,7 @@ impl Forked {
             t1: thread.last(),
             own_ticks: cost.ticks.get(),
         };
-        self.sums.end(thread, &head, self.around);
+        self.sums.end(thread, &head, self.around, &self.place);
         thread.write_interval(&head, cost);
     }
 

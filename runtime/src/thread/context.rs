@@ -1,6 +1,6 @@
 //! Calling contexts: the chain of return addresses where a region is forked. A thread finds a chain that it has met by its hash; a new one is written once, after the files that its addresses are in.
 
-use super::Thread;
+use super::{Thread, sums};
 use crate::syscall;
 use crate::unwind::{self, Caller, Chain, Rules};
 use core::cell::Cell;
@@ -62,27 +62,28 @@ pub(crate) fn modules_have_come() {
 }
 
 impl Thread {
-    /// A region is about to be forked at this site, by this call. Its node comes next.
+    /// A region is about to be forked at this site, by this call. Its node comes next. Returns its context where sums are kept apart by that;
+    /// else, and where it is not known, 0.
     #[inline(always)]
     pub(crate) fn note_fork(
         &self,
         construct: Construct,
         site: u32,
         caller: impl FnOnce() -> Caller,
-    ) {
-        if DEPTH.load(Ordering::Relaxed) != 0 {
-            self.note_calls(construct, site, &caller());
+    ) -> u32 {
+        match DEPTH.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => self.note_calls(construct, site, &caller()),
         }
     }
 
     #[inline(never)]
-    fn note_calls(&self, construct: Construct, site: u32, caller: &Caller) {
-        // Sums have no contexts: their size is bounded, however often callers take turns.
-        if self.is_gone() || self.keeps_sums_only() || self.is_off(site) {
-            return;
+    fn note_calls(&self, construct: Construct, site: u32, caller: &Caller) -> u32 {
+        if self.is_gone() || self.is_off(site) {
+            return 0;
         }
         let Some(contexts) = self.contexts() else {
-            return;
+            return 0;
         };
         let depth = DEPTH.load(Ordering::Relaxed) as usize;
         let chain = unwind::walk(&contexts.rules, self.stack.bounds(), caller, depth);
@@ -92,7 +93,11 @@ impl Thread {
         let mut context = known.number.get();
         compiler_fence(Ordering::SeqCst);
         if known.hash.get() != chain.hash {
-            context = self.write_context(contexts, known, &chain);
+            context = self.learn_context(contexts, known, &chain);
+        }
+        // Sums' size is bounded, however often callers take turns: each context is told once.
+        if self.keeps_sums_only() {
+            return context as u32;
         }
         let calls = Calls {
             construct,
@@ -105,6 +110,10 @@ impl Thread {
         let place = unsafe { contexts.sites.get_unchecked(site as usize % SITES) };
         if place.get() != now && self.write_calls(&calls) {
             place.set(now);
+        }
+        match self.keeps_sums() {
+            true => context as u32,
+            false => 0,
         }
     }
 
@@ -149,19 +158,53 @@ impl Thread {
         contexts.objects.iter().for_each(|begin| begin.set(0));
     }
 
-    /// Writes a context that this thread doesn't know. Returns its number, 0 if there is no room for it.
+    /// Tells of a context that this thread doesn't know. Returns its number, 0 if there is no room for it.
     #[cold]
     #[inline(never)]
-    fn write_context(&self, contexts: &Contexts, known: &Known, chain: &Chain) -> u64 {
-        let addresses = chain.addresses();
-        for &address in addresses {
+    fn learn_context(&self, contexts: &Contexts, known: &Known, chain: &Chain) -> u64 {
+        let number = match self.keeps_sums() {
+            true => self.sum_up_context(contexts, chain),
+            false => contexts.last.get() + 1,
+        };
+        contexts.last.set(number);
+        let is_written = number != 0 && !self.keeps_sums_only();
+        if is_written && !self.write_context(contexts, number, chain) {
+            return 0;
+        }
+        known.hash.set(0);
+        compiler_fence(Ordering::SeqCst);
+        known.number.set(number);
+        compiler_fence(Ordering::SeqCst);
+        known.hash.set(chain.hash);
+        number
+    }
+
+    /// The number that a context has in sums, which is told by the first thread that meets it; 0: there are too many.
+    fn sum_up_context(&self, contexts: &Contexts, chain: &Chain) -> u64 {
+        match sums::calls::number(chain.hash, contexts.generation.get()) {
+            Some((number, true)) => {
+                self.tell_objects(contexts, chain);
+                self.tell_in_sums(number, chain);
+                u64::from(number)
+            }
+            Some((number, false)) => u64::from(number),
+            None => 0,
+        }
+    }
+
+    fn tell_objects(&self, contexts: &Contexts, chain: &Chain) {
+        for &address in chain.addresses() {
             self.tell_object(contexts, address.wrapping_sub(1));
         }
-        let number = contexts.last.get() + 1;
-        contexts.last.set(number);
+    }
+
+    /// Writes a context; false without room for it.
+    fn write_context(&self, contexts: &Contexts, number: u64, chain: &Chain) -> bool {
+        let addresses = chain.addresses();
+        self.tell_objects(contexts, chain);
         let len = Context::LEN + 8 * addresses.len();
         let Some(out) = self.buffer.room(len) else {
-            return 0;
+            return false;
         };
         let put = |at: usize, word| {
             // SAFETY: the buffer gives as many words as the record has.
@@ -172,12 +215,7 @@ impl Thread {
             put(at, address);
         }
         self.buffer.commit(len / 8);
-        known.hash.set(0);
-        compiler_fence(Ordering::SeqCst);
-        known.number.set(number);
-        compiler_fence(Ordering::SeqCst);
-        known.hash.set(chain.hash);
-        number
+        true
     }
 
     /// Writes which file an address is in, if that wasn't told.
@@ -197,6 +235,10 @@ impl Thread {
             path: path.get(..path.len().min(MAX_PATH)).unwrap_or_default(),
         };
         let len = Object::len_of(object.build_id.len(), object.path.len());
+        // A table of sums can't grow behind a stage that was written.
+        if self.keeps_sums_only() && !self.buffer.has_room(len) {
+            return;
+        }
         let Some(out) = self.buffer.room(len) else {
             return;
         };

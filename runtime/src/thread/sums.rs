@@ -2,6 +2,7 @@
 //! ([`ompfuse_format::record::sums`]). What an interval costs is a look into a hash table and some additions; the table grows by an
 //! entry for each kind of interval, site and parallel region, however long the run.
 
+pub(in crate::thread) mod calls;
 mod roads;
 mod table;
 pub(crate) mod team;
@@ -200,8 +201,9 @@ impl Thread {
         head.construct != Construct::Task || !self.frame().is_resumed.get()
     }
 
-    /// Whether it is the first interval that tells of its instance: what each thread of a team meets by itself, in its part of
-    /// the region, has the same rank in all of them.
+    /// Whether it is the interval that tells of its instance, which others of the team may meet as well, each in its part of the region.
+    /// All of them meet a work-sharing construct, but for those threads that gcc's code leads past a static loop: they have no iteration.
+    /// The first thread has some, if any has. What else there may be (a named region) has the same rank in all of them.
     #[inline(always)]
     fn is_new_instance(&self, head: &IntervalHead) -> bool {
         if head.node == 0 || head.step != Step::Ranked {
@@ -222,6 +224,10 @@ impl Thread {
         }
         if !frame.construct.is_part() || frame.node != head.parent {
             return true;
+        }
+        use Construct::{Distribute, Loop, Scope, Sections};
+        if matches!(head.construct, Loop | Sections | Distribute | Scope) {
+            return frame.tid.get() == 0;
         }
         // SAFETY: of the region that the frame is a part of, which ends later.
         let team = unsafe { frame.team_sums.get().as_ref() };

@@ -19,14 +19,37 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// The sums of a process. `columns`: of counts.
 pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) -> Option<Collected> {
     process.begin();
+    for thread in &mut process.threads {
+        let file = thread.found.file;
+        for record in file.records() {
+            // What was left out, and names; parts of regions are in the sums.
+            if !matches!(
+                record,
+                Ok(Record::Node(_) | Record::Interval(_) | Record::Parts(_))
+            ) {
+                thread.found.note(record);
+            }
+        }
+        thread.found.contexts.note_sums(&file);
+    }
+    let mut contexts = ProcessContexts::default();
+    let found = process.threads.iter().map(|t| &t.found);
+    let numbers = contexts.of_sums(found.map(|found| (&found.contexts, found.file)));
     let mut paths = Paths::default();
-    let roads = roads(process, &mut paths);
-    let path_of = |road: u16| roads.get(&road).copied().unwrap_or(Paths::ROOT);
+    let roads = roads(process, &mut paths, &numbers);
+    let on = |paths: &mut Paths, road: u16, construct: Construct, site: u32| {
+        let around = roads.get(&road).copied().unwrap_or(Road::ROOT);
+        let context = match construct.is_fork() {
+            true => around.context,
+            false => 0,
+        };
+        step(paths, around.path, (construct, site, context))
+    };
     let mut collected = Collected {
         sums: vec![],
         parallel: BTreeMap::new(),
         paths: Paths::default(),
-        contexts: ProcessContexts::default(),
+        contexts,
         grower: None,
         coverage: Coverage::default(),
         xus: 0,
@@ -40,15 +63,6 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
         .collect();
     for thread in 0..process.threads.len() {
         let file = process.threads[thread].found.file;
-        for record in file.records() {
-            // What was left out, and names; parts of regions are in the sums.
-            if !matches!(
-                record,
-                Ok(Record::Node(_) | Record::Interval(_) | Record::Parts(_))
-            ) {
-                process.threads[thread].found.note(record);
-            }
-        }
         for entry in file.sums() {
             let clock = process.clock;
             let ns = |ticks: u64| clock.length(ticks);
@@ -59,7 +73,7 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
                     let what = What {
                         site,
                         construct: i.construct,
-                        path: step(&mut paths, path_of(i.road()), (i.construct, site, 0)),
+                        path: on(&mut paths, i.road(), i.construct, site),
                     };
                     let parallel = i.parallel().map(|site| process.sites.of(site).site);
                     let key = (what, parallel);
@@ -82,13 +96,13 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
                 Entry::Executions(e) => {
                     let site = process.sites.of(e.site).site;
                     process.threads[thread].found.node_sites.add(e.site, false);
-                    let path = step(&mut paths, path_of(e.road()), (e.construct, site, 0));
+                    let path = on(&mut paths, e.road(), e.construct, site);
                     let of_path: &mut Executions = collected.parallel.entry(path).or_default();
                     of_path.add_sums(&e, ns);
                 }
                 Entry::Member(m) => {
                     let site = process.sites.of(m.site).site;
-                    let path = step(&mut paths, path_of(m.road()), (m.construct, site, 0));
+                    let path = on(&mut paths, m.road(), m.construct, site);
                     let of_path = collected.parallel.entry(path).or_default();
                     if let Some(&at) = positions.get(&m.thread) {
                         let header = &process.threads[at as usize].found.file.header;
@@ -100,7 +114,7 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
                     let (begin, end) = (clock.at(begin), clock.at(end));
                     collected.coverage.add_part(begin, end, ns(ticks));
                 }
-                Entry::Road { .. } => {}
+                Entry::Road { .. } | Entry::Calls { .. } | Entry::Context(_) => {}
             }
         }
     }
@@ -170,21 +184,57 @@ fn add(
     }
 }
 
-/// The roads of a process as paths.
-fn roads(process: &mut StreamingProcess<'_, '_>, paths: &mut Paths) -> HashMap<u16, u32> {
+/// Where a road leads to.
+#[derive(Debug, Clone, Copy)]
+struct Road {
+    path: u32,
+    /// The calling context of the region that is forked there; 0: not known.
+    context: u32,
+}
+
+impl Road {
+    /// To the program's own code.
+    const ROOT: Road = Road {
+        path: Paths::ROOT,
+        context: 0,
+    };
+}
+
+/// The last step of a road.
+#[derive(Debug, Clone, Copy)]
+enum Last {
+    Site(u32),
+    Context(u32),
+}
+
+/// The roads of a process. `contexts`: by number in the sums that in the process.
+fn roads(
+    process: &mut StreamingProcess<'_, '_>,
+    paths: &mut Paths,
+    contexts: &HashMap<u32, u32>,
+) -> HashMap<u16, Road> {
     let entries = || process.threads.iter().flat_map(|t| t.found.file.sums());
-    let mut steps: HashMap<u16, (u16, u32)> = HashMap::new();
+    let mut steps: HashMap<u16, (u16, Last)> = HashMap::new();
     let mut forks: HashSet<u32> = HashSet::new();
     for entry in entries() {
         match entry {
-            Entry::Road { road, parent, site } => drop(steps.insert(road, (parent, site))),
+            Entry::Road { road, parent, site } => {
+                steps.insert(road, (parent, Last::Site(site)));
+            }
+            Entry::Calls {
+                road,
+                parent,
+                context,
+            } => {
+                steps.insert(road, (parent, Last::Context(context)));
+            }
             Entry::Intervals(i) if i.construct.is_fork() || i.construct.is_part() => {
                 forks.insert(i.site);
             }
             _ => {}
         }
     }
-    let mut known = HashMap::from([(0, Paths::ROOT)]);
+    let mut known = HashMap::from([(0, Road::ROOT)]);
     let mut all: Vec<u16> = steps.keys().copied().collect();
     all.sort_unstable();
     for road in all {
@@ -196,17 +246,29 @@ fn roads(process: &mut StreamingProcess<'_, '_>, paths: &mut Paths) -> HashMap<u
             at = steps.get(&at).map_or(0, |(parent, _)| *parent);
         }
         for at in missing.into_iter().rev() {
-            let Some(&(parent, site)) = steps.get(&at) else {
-                known.insert(at, Paths::ROOT); // nobody had space to tell of it
+            let Some(&(parent, last)) = steps.get(&at) else {
+                known.insert(at, Road::ROOT); // nobody had space to tell of it
                 continue;
             };
-            let around = known.get(&parent).copied().unwrap_or(Paths::ROOT);
-            let construct = match forks.contains(&site) {
-                true => Construct::Parallel,
-                false => Construct::Task,
+            let around = known.get(&parent).copied().unwrap_or(Road::ROOT);
+            let road = match last {
+                Last::Context(number) => Road {
+                    context: contexts.get(&number).copied().unwrap_or(0),
+                    ..around
+                },
+                Last::Site(site) => {
+                    let (construct, context) = match forks.contains(&site) {
+                        true => (Construct::Parallel, around.context),
+                        false => (Construct::Task, 0),
+                    };
+                    let site = process.sites.of(site).site;
+                    Road {
+                        path: paths.step(around.path, Step::of(construct, site, context)),
+                        context: 0,
+                    }
+                }
             };
-            let path = paths.step(around, Step::of(construct, process.sites.of(site).site, 0));
-            known.insert(at, path);
+            known.insert(at, road);
         }
     }
     paths.folded += u64::from(steps.len() >= MOST_ROADS as usize);

@@ -7,6 +7,7 @@
 //! So no word is ever torn, and a process may be killed at any time. An interval that was just being added can be in some of its
 //! entry's sums and not in the others: one interval per thread at most. A sequence word would tell that, and could not mend it.
 
+use super::context::ChainEnd;
 use super::{Counts, MAX_COUNTERS, PartSum, TeamPlace, ThreadFile, ThreadHeader};
 use crate::construct::Construct;
 
@@ -33,6 +34,10 @@ pub enum Kind {
     Pad = 6,
     /// A road: the constructs around something, from the program's own code inwards, as a number of the process.
     Road = 7,
+    /// A road whose last step is the calling context in which the region that comes next was forked.
+    Calls = 8,
+    /// A calling context: a chain of return addresses.
+    Context = 9,
 }
 
 impl Kind {
@@ -45,6 +50,8 @@ impl Kind {
             5 => Kind::Covered,
             6 => Kind::Pad,
             7 => Kind::Road,
+            8 => Kind::Calls,
+            9 => Kind::Context,
             _ => return None,
         })
     }
@@ -163,10 +170,17 @@ pub mod member {
     pub const WORDS: usize = WORKED + 11;
 }
 
-/// Words of [`Kind::Road`]: its last step is the head's site, its number stands at [`MEMBER`].
+/// Words of [`Kind::Road`] and [`Kind::Calls`]: its last step is the head's site, or the context's number; its own stands at [`MEMBER`].
 pub const ROAD_WORDS: usize = FIRST;
 /// Roads that a process tells apart; on a longer one than these it is where it was.
 pub const MOST_ROADS: u32 = 10_000;
+
+/// Words of [`Kind::Context`] without addresses: its number stands at [`MEMBER`], why it ends
+/// ([`ChainEnd`]) at [`FIRST`], and behind it come run-time addresses, innermost first. Each is in an object that
+/// the thread's records tell of.
+pub const CONTEXT_WORDS: usize = FIRST + 1;
+/// Calling contexts that a process tells apart; a region that is forked in another one has none.
+pub const MOST_CONTEXTS: u32 = 1000;
 
 /// Words of [`Kind::Parts`] without counts: behind [`FIRST`] come first begin, last end, parts, parts read, ticks, ticks of those
 /// read, processor time, ticks of waiting.
@@ -246,6 +260,17 @@ pub enum Entry<'a> {
         /// Its last step.
         site: u32,
     },
+    /// See [`Kind::Calls`].
+    Calls {
+        /// Its number, not 0.
+        road: u16,
+        /// The road that it continues; 0: the program's own code.
+        parent: u16,
+        /// The context's number.
+        context: u32,
+    },
+    /// See [`Kind::Context`].
+    Context(Context<'a>),
     /// See [`Kind::Parts`].
     Parts(PartSum<'a>),
     /// See [`Kind::Covered`].
@@ -269,6 +294,16 @@ pub struct Intervals<'a> {
     team: u64,
     counters: usize,
     words: Words<'a>,
+}
+
+/// A calling context.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Its number, the same on all threads of the process; not 0.
+    pub number: u32,
+    /// Why it has no further call.
+    pub end: ChainEnd,
+    addresses: &'a [[u8; 8]],
 }
 
 /// Executions of a parallel region.
@@ -364,6 +399,13 @@ impl Intervals<'_> {
         let count = |at: usize| self.words.get(histogram_at(self.counters, nth) + at);
         let all = (0..BUCKETS).map(|at| (at, count(at)));
         all.filter(|(_, count)| *count > 0).collect()
+    }
+}
+
+impl Context<'_> {
+    /// Return addresses as the process had them, innermost first.
+    pub fn addresses(&self) -> impl Iterator<Item = u64> + '_ {
+        self.addresses.iter().map(|word| u64::from_le_bytes(*word))
     }
 }
 
@@ -471,6 +513,16 @@ fn parse(first: u64, entry: &[[u8; 8]]) -> Option<Entry<'_>> {
             parent: road(words.get(TEAM)),
             site,
         },
+        Kind::Calls => Entry::Calls {
+            road: member as u16,
+            parent: road(words.get(TEAM)),
+            context: site,
+        },
+        Kind::Context => Entry::Context(Context {
+            number: member as u32,
+            end: ChainEnd::from_number(words.get(FIRST) as u8)?,
+            addresses: entry.get(CONTEXT_WORDS..)?,
+        }),
         Kind::Parts => {
             let counts = entry.get(PARTS_WORDS..)?;
             if counts.len() > MAX_COUNTERS {

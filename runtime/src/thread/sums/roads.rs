@@ -14,11 +14,13 @@ use ompfuse_format::record::{IntervalHead, NO_SITE};
 /// Places for roads, a power of two; a road's place is its number. Place 0 stands for the program's own code.
 const PLACES: usize = 1 << 15;
 
-/// The process's roads: the last step in the lower half, the road that it continues above; 0: the place is free.
+/// The process's roads: the last step in the lower half, the road that it continues above; 0: the place is free. The last step is a site,
+/// or ([`CONTEXT`]) the number of the calling context in which the region that comes next is forked.
 static ROADS: [AtomicU64; PLACES] = [const { AtomicU64::new(0) }; PLACES];
 static USED: AtomicU32 = AtomicU32::new(0);
 
 const TAKEN: u64 = 1 << 63;
+const CONTEXT: u64 = 1 << 62;
 
 /// In the child of a fork: what it meets is told in its own files.
 pub(super) fn after_fork() {
@@ -60,29 +62,44 @@ impl Thread {
     /// The road of what happens in a construct at this site, to which this road leads.
     #[inline(always)]
     pub(super) fn road_into(&self, road: u16, site: u32) -> u16 {
-        let asked = TAKEN | u64::from(road) << 32 | u64::from(site);
-        let recent = &self.sums.recent[(site as usize ^ usize::from(road)) & (RECENT - 1)];
+        self.road_by(TAKEN | u64::from(road) << 32 | u64::from(site))
+    }
+
+    /// The path to a region with this path, which is forked in this context.
+    #[inline(never)]
+    pub(crate) fn path_through(&self, path: u64, context: u32) -> u64 {
+        let road = u64::from(sums::road(path));
+        let road = self.road_by(TAKEN | CONTEXT | road << 32 | u64::from(context));
+        path & ((1 << ROAD) - 1) | u64::from(road) << ROAD
+    }
+
+    #[inline(always)]
+    fn road_by(&self, asked: u64) -> u16 {
+        let recent = &self.sums.recent[(asked ^ asked >> 32) as usize & (RECENT - 1)];
         if recent.asked.get() == asked {
             return recent.road.get();
         }
-        let found = self.find_road(asked, road, site);
+        let found = self.find_road(asked);
         recent.asked.set(asked);
         recent.road.set(found);
         found
     }
 
     #[inline(never)]
-    fn find_road(&self, asked: u64, road: u16, site: u32) -> u16 {
-        if site == NO_SITE {
-            return road;
-        }
-        let mut around = road;
-        while around != 0 {
-            let word = word_of(around);
-            if word as u32 == site {
-                return around;
+    fn find_road(&self, asked: u64) -> u16 {
+        let road = (asked >> 32 & 0x7fff) as u16;
+        if asked & CONTEXT == 0 {
+            if asked as u32 == NO_SITE {
+                return road;
             }
-            around = (word >> 32 & 0x7fff) as u16;
+            let mut around = road;
+            while around != 0 {
+                let word = word_of(around);
+                if word & CONTEXT == 0 && word as u32 == asked as u32 {
+                    return around;
+                }
+                around = (word >> 32 & 0x7fff) as u16;
+            }
         }
         let mut at = (asked.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 49) as usize & (PLACES - 1);
         loop {
@@ -117,7 +134,10 @@ impl Thread {
         place.compare_exchange(0, asked, Ordering::Relaxed, Ordering::Relaxed)?;
         USED.fetch_add(1, Ordering::Relaxed);
         let key = Key {
-            kind: Kind::Road,
+            kind: match asked & CONTEXT {
+                0 => Kind::Road,
+                _ => Kind::Calls,
+            },
             construct: Construct::Program,
             site: asked as u32,
             team: (asked >> 32 & 0x7fff) << ROAD,
@@ -131,6 +151,9 @@ impl Thread {
     pub(super) fn road_to(&self, head: &IntervalHead) -> u16 {
         if head.construct == Construct::Program {
             return 0;
+        }
+        if head.construct.is_fork() {
+            return self.sums.fork.get();
         }
         if let Some(work) = self.work() {
             let (node, place) = (work.node.get(), work.place.get());

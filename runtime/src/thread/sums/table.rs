@@ -68,6 +68,8 @@ pub(in crate::thread) struct Table {
     pieces: [Cell<(*mut u8, usize)>; PIECES],
     /// The road of the interval that is added, where that isn't told by what is open.
     pub(super) road: Cell<Option<u16>>,
+    /// The road to the region that was joined last.
+    pub(super) fork: Cell<u16>,
     pub(super) recent: [super::roads::Recent; super::roads::RECENT],
     pub(super) behind: Cell<*const super::team::Part>,
     pub(super) block: Cell<*mut super::team::Block>,

@@ -6,7 +6,7 @@
 
 use super::table::{Entry, Key};
 use crate::syscall;
-use crate::thread::{Thread, now};
+use crate::thread::{Place, Thread, now};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use ompfuse_format::Construct;
@@ -66,6 +66,7 @@ pub(crate) fn after_fork() {
     OPEN.store(0, Ordering::Relaxed);
     LEFT.store(core::ptr::null_mut(), Ordering::Relaxed);
     super::roads::after_fork();
+    super::calls::after_fork();
 }
 
 impl Part {
@@ -156,10 +157,11 @@ impl TeamSums {
         let _ = OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enter);
     }
 
-    /// After the region's join, whose interval this is.
+    /// After the region's join, whose interval this is. `place`: the region's.
     #[inline(always)]
-    pub(crate) fn end(&self, thread: &Thread, head: &IntervalHead, around: u64) {
+    pub(crate) fn end(&self, thread: &Thread, head: &IntervalHead, around: u64, place: &Place) {
         if thread.keeps_sums() {
+            thread.sums.fork.set(place.road());
             self.add_up(thread, head, around);
         }
     }
