@@ -62,6 +62,8 @@ mod special {
     pub(super) const SAMPLES: u8 = 2;
     /// Sums are kept, in place of records or beside them.
     pub(super) const SUMS: u8 = 4;
+    /// They are kept in place of records.
+    pub(super) const SUMS_ONLY: u8 = 8;
 }
 
 /// The set that accounts have while no other has been chosen, as [`Cost::set`].

@@ -248,7 +248,7 @@ fn dealt_to(thread: &Thread, construct: Construct, site: &SiteDesc) -> i64 {
 
 /// `master`, or a user's test of the thread number: everybody counts it, who passes is in it.
 fn master(thread: &Thread, register: Option<u64>, site: &SiteDesc) {
-    let place = thread.place_ranked();
+    let place = thread.place_of_next();
     let number = register.map_or_else(
         || thread_number(thread, site),
         |value| i64::from(value as i32),

@@ -23,7 +23,7 @@ pub(crate) fn open(
     step: i64,
     range: Option<(i64, u64)>,
 ) {
-    let place = thread.place_ranked();
+    let place = thread.place_of_next();
     let Some(work) = thread.open(construct, site, place, 0) else {
         return;
     };
@@ -56,7 +56,7 @@ fn open_range_of(
         parent: work.node.get(),
         step: Step::Range,
         index,
-        path: thread.path(&work.place(), site, index),
+        path: thread.path_of_next(&work.place(), site, index),
     };
     let construct = short::part_of(construct);
     thread.open_part(work, construct, site, place, extent);

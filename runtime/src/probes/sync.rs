@@ -128,7 +128,7 @@ pub(crate) fn master_query(thread: &Thread, call: &Call) -> u64 {
 /// As [`single_start`]; `executes` tells from the result who opens it.
 #[inline(always)]
 fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> u64 {
-    let place = thread.place_ranked();
+    let place = thread.place_of_next();
     let result = call.forward();
     if executes(result) {
         thread.charge();
@@ -140,7 +140,7 @@ fn block_start(thread: &Thread, call: &Call, executes: impl Fn(u64) -> bool) -> 
 /// `GOMP_single_copy_start`: who doesn't execute the `single` waits inside for its data.
 pub(crate) fn single_copy_start(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
-    let place = thread.place_ranked();
+    let place = thread.place_of_next();
     let site = entry::this(call.site());
     let cost = Cost::new();
     let (result, t0) = timed_from_here(thread, &cost, || call.forward());
@@ -169,7 +169,7 @@ pub(crate) fn block_end(thread: &Thread, call: &Call) -> u64 {
 /// A barrier that the master leaves first, to execute a block.
 pub(crate) fn barrier_master(thread: &Thread, call: &Call) -> u64 {
     thread.end_all();
-    let place = thread.place_ranked();
+    let place = thread.place_of_next();
     let result = wait_from_here(thread, call, construct(call));
     if result as u32 != 0 {
         thread.open(Construct::Master, entry::this(call.site()), place, 0);

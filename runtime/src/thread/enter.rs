@@ -133,6 +133,13 @@ impl Thread {
 
     #[inline(never)]
     fn write_frame(&self, frame: &Frame, extent: u64) {
+        if !(self.keeps_sums_only() && self.add_task(frame, extent)) {
+            self.write_any_frame(frame, extent);
+        }
+    }
+
+    #[inline(never)]
+    fn write_any_frame(&self, frame: &Frame, extent: u64) {
         let head = self.interval_of_frame(frame, extent, frame.construct.is_part());
         let (choice, is_untied) = (frame.choice.get(), frame.is_untied.get());
         self.write_chosen(choice, &head, &frame.cost, is_untied, None);

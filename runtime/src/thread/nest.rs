@@ -96,9 +96,33 @@ impl Thread {
         self.place_ranked()
     }
 
-    /// Place of a new work-sharing construct here, or of a task where tasks are ranked in the order of creation.
+    /// Place of a new construct here that is opened next ([`Thread::open`]).
+    #[inline]
+    pub(crate) fn place_of_next(&self) -> Place {
+        self.place_by(|place, site, index| self.path_of_next(place, site, index))
+    }
+
+    /// Place of a new construct here that is not opened on the stack of work-sharing ones, ranked in the order of creation.
     #[inline]
     pub(crate) fn place_ranked(&self) -> Place {
+        self.place_by(|place, site, index| match self.has_lazy_paths() {
+            true => self.path_of_child(site, index),
+            false => self.path(place, site, index),
+        })
+    }
+
+    #[inline(never)]
+    fn path_of_child(&self, site: u32, index: i64) -> u64 {
+        let place = match self.work() {
+            Some(work) => work.place.get(),
+            None => self.frame().place,
+        };
+        let path = self.path_of_work();
+        self.path(&Place { path, ..place }, site, index)
+    }
+
+    #[inline(always)]
+    fn place_by(&self, path: impl FnOnce(&Place, u32, i64) -> u64) -> Place {
         let (node, written, rank, place, site) = match self.work() {
             Some(work) => (
                 work.node.get(),
@@ -122,7 +146,7 @@ impl Thread {
             parent: node,
             step: Step::Ranked,
             index,
-            path: self.path(&place, site, index),
+            path: path(&place, site, index),
         }
     }
 
@@ -211,6 +235,14 @@ impl Thread {
 
     #[inline(never)]
     fn write_work(&self, work: &Work) {
+        if self.keeps_sums_only() && self.add_work(work) {
+            return;
+        }
+        self.write_any_work(work);
+    }
+
+    #[inline(never)]
+    fn write_any_work(&self, work: &Work) {
         let head = self.interval_of(work, host::cpu());
         self.write_chosen(work.choice.get(), &head, &work.cost, false, work.fetched());
     }
@@ -249,6 +281,16 @@ impl Thread {
 
     #[inline(never)]
     fn close_open(&self, position: *const Work) {
+        if self.keeps_sums_only() {
+            while self.work_top.get() > position {
+                // SAFETY: an open entry.
+                let work = unsafe { &*self.work_top.get().sub(1) };
+                self.write_work(work);
+                self.work_top.set(work);
+                self.turn(self.innermost_cost());
+            }
+            return;
+        }
         while self.work_top.get() > position {
             if !self.close_loop_and_range(position) {
                 self.close_innermost();

@@ -112,6 +112,21 @@ impl Thread {
         Self::child_path(place, site, index)
     }
 
+    /// As [`Thread::path`], of a construct that is opened next in the one at this place, on the stack of open ones.
+    #[inline(always)]
+    pub(crate) fn path_of_next(&self, place: &Place, site: u32, index: i64) -> u64 {
+        match self.has_lazy_paths() {
+            true => self.path_of_opened(place, site),
+            false => self.path(place, site, index),
+        }
+    }
+
+    /// Whether open constructs have no paths, but those are found when they are asked for.
+    #[inline(always)]
+    pub(super) fn has_lazy_paths(&self) -> bool {
+        self.special.get() & (special::SAMPLES | special::SUMS) == special::SUMS
+    }
+
     #[inline(never)]
     fn child_path(place: &Place, site: u32, index: i64) -> u64 {
         place.child(site, index)

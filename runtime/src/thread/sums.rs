@@ -7,7 +7,7 @@ mod roads;
 mod table;
 pub(crate) mod team;
 
-use super::{Cost, FIRST_SET, Thread, special};
+use super::{Cost, FIRST_SET, Frame, Thread, Work, special};
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::Construct;
 use ompfuse_format::record::sums::{self, BESIDE, Kind, LARGEST, UNIT, interval};
@@ -25,13 +25,32 @@ pub(crate) fn prepare(mode: u32) {
     MODE.store(mode.unwrap_or(0), Ordering::Relaxed);
 }
 
+/// Whether all threads of a team meet it.
+#[inline(always)]
+fn is_of_team(construct: Construct) -> bool {
+    use Construct::{Distribute, Loop, Scope, Sections};
+    matches!(construct, Loop | Sections | Distribute | Scope)
+}
+
+/// What is added of an interval, besides counts.
+#[derive(Debug, Clone, Copy)]
+struct Numbers {
+    own: u64,
+    extent: u64,
+    t0: u64,
+    t1: u64,
+}
+
 impl Thread {
     /// The thread keeps sums from now on, if that is wanted at all.
     pub(crate) fn look_for_sums(&self) {
         let mode = MODE.load(Ordering::Relaxed);
         if mode != 0 && !self.keeps_sums() {
             self.begin_table(mode);
-            self.be_special(special::SUMS);
+            self.be_special(match mode {
+                sums::INSTEAD => special::SUMS | special::SUMS_ONLY,
+                _ => special::SUMS,
+            });
         }
     }
 
@@ -47,6 +66,11 @@ impl Thread {
         if !self.keeps_sums() {
             return 0;
         }
+        self.road_inside()
+    }
+
+    #[inline(always)]
+    fn road_inside(&self) -> u16 {
         let (place, site) = match self.work() {
             Some(work) => (work.place.get(), work.site.get()),
             None => (self.frame().place, self.frame().site),
@@ -70,7 +94,7 @@ impl Thread {
     /// Whether nothing is recorded one by one.
     #[inline(always)]
     pub(super) fn keeps_sums_only(&self) -> bool {
-        self.keeps_sums() && self.sums.mode() == sums::INSTEAD
+        self.special.get() & special::SUMS_ONLY != 0
     }
 
     /// Adds an interval, and what it has fetched, as in [`Thread::write`].
@@ -87,62 +111,179 @@ impl Thread {
     }
 
     fn add_interval(&self, head: &IntervalHead, cost: &Cost) {
-        let counters = self.counters.len();
         let is_xu = head.construct.is_xu();
-        let team = match head.construct {
-            Construct::Program => TeamPlace::OUTSIDE.word(),
-            _ => self.team.get() & !TeamPlace::BEHIND,
-        };
         let road = self.sums.road.get().unwrap_or_else(|| self.road_to(head));
-        let key = Key {
-            kind: Kind::Intervals,
-            construct: head.construct,
-            site: head.site,
-            team: team | u64::from(road) << sums::ROAD,
-            member: (counters as u64) << 32,
-        };
-        let words = || sums::interval_words(is_xu, counters);
-        let Some(entry) = self.entry(key, words) else {
+        let Some(entry) = self.entry_of(head.construct, head.site, road) else {
             return;
         };
-        let (own, wall) = (head.own_ticks, head.t1.wrapping_sub(head.t0));
         let is_first = !is_xu || self.is_first_part(head);
-        if is_first {
-            entry.add(interval::COUNT, 1);
-            // All parts of a unit have the extent of the whole.
-            entry.saturating_add(interval::EXTENT, head.extent);
-        } else {
-            entry.add(interval::FURTHER, 1);
-        }
-        entry.add(interval::OWN, own);
-        entry.add(interval::WALL, wall);
-        entry.least(interval::MIN, own);
-        entry.most(interval::MAX, own);
-        entry.add(
-            interval::INSTANCES,
-            u64::from(is_first && self.is_new_instance(head)),
+        let numbers = Numbers {
+            own: head.own_ticks,
+            extent: head.extent,
+            t0: head.t0,
+            t1: head.t1,
+        };
+        self.add_numbers(
+            entry,
+            numbers,
+            is_first,
+            is_first && self.is_new_instance(head),
         );
-        entry.set(interval::LAST, head.t1);
         if is_xu {
-            entry.add(sums::histogram_at(counters, 0) + sums::bucket_of(own), 1);
-            let at = sums::largest_at(counters);
-            if own > entry.get(at) {
-                self.keep_unit(head, entry, at);
-            }
+            self.add_unit(entry, numbers, (head.construct, head.step, head.index));
         }
-        if counters > 0 {
-            self.add_counts(cost, entry, is_xu, counters);
-        }
+        self.add_counts(cost, entry, is_xu);
         match head.construct {
             c if c.is_part() => self.end_of_part(head),
             Construct::Program | Construct::Range | Construct::Section => {}
             c if c.is_fork() => {}
-            _ => self.add_behind(head),
+            _ => self.add_behind(head.t0, head.t1, head.own_ticks),
+        }
+    }
+
+    /// As [`Thread::add_up`], of a construct on the stack of open ones that ends at the last boundary, in fewer instructions: false if something
+    /// else has to be asked first.
+    #[inline(always)]
+    pub(super) fn add_work(&self, work: &Work) -> bool {
+        let is_off = work.choice.get().is_off() || self.has_ended() || self.is_gone();
+        if is_off || work.fetches.get() > 0 {
+            return false;
+        }
+        let (construct, place) = (work.construct.get(), work.place.get());
+        let Some(entry) = self.entry_of(construct, work.site.get(), place.road()) else {
+            return true;
+        };
+        let numbers = Numbers {
+            own: work.cost.ticks.get(),
+            extent: work.extent.get(),
+            t0: work.t0.get(),
+            t1: self.last.get(),
+        };
+        let is_xu = construct.is_xu();
+        let frame = self.frame();
+        let is_other = is_of_team(construct)
+            && frame.construct.is_part()
+            && frame.node == place.parent
+            && frame.tid.get() != 0;
+        self.add_numbers(entry, numbers, true, !is_other);
+        if is_xu {
+            self.add_unit(entry, numbers, (construct, place.step, place.index));
+        } else {
+            self.add_behind(numbers.t0, numbers.t1, numbers.own);
+        }
+        self.add_counts(&work.cost, entry, is_xu);
+        true
+    }
+
+    /// The same of a task.
+    #[inline(always)]
+    pub(super) fn add_task(&self, frame: &Frame, extent: u64) -> bool {
+        let is_off = frame.choice.get().is_off() || self.has_ended() || self.is_gone();
+        if is_off || frame.construct != Construct::Task {
+            return false;
+        }
+        let Some(entry) = self.entry_of(Construct::Task, frame.site, frame.place.road()) else {
+            return true;
+        };
+        let numbers = Numbers {
+            own: frame.cost.ticks.get(),
+            extent,
+            t0: frame.t0.get(),
+            t1: self.last.get(),
+        };
+        let is_first = !frame.is_resumed.get();
+        self.add_numbers(entry, numbers, is_first, is_first);
+        let what = (Construct::Task, frame.place.step, frame.place.index);
+        self.add_unit(entry, numbers, what);
+        self.add_behind(numbers.t0, numbers.t1, numbers.own);
+        self.add_counts(&frame.cost, entry, true);
+        true
+    }
+
+    /// The same of a wait or a service, which is on record.
+    #[inline(never)]
+    pub(super) fn add_wait(
+        &self,
+        construct: Construct,
+        site: u32,
+        t0: u64,
+        extent: u64,
+        cost: &Cost,
+    ) {
+        if self.is_gone() {
+            return;
+        }
+        let road = self.sums.road.get().unwrap_or_else(|| self.road_inside());
+        let Some(entry) = self.entry_of(construct, site, road) else {
+            return;
+        };
+        let numbers = Numbers {
+            own: cost.ticks.get(),
+            extent,
+            t0,
+            t1: self.last.get(),
+        };
+        self.add_numbers(entry, numbers, true, true);
+        self.add_behind(t0, numbers.t1, numbers.own);
+        self.add_counts(cost, entry, false);
+    }
+
+    #[inline(always)]
+    fn entry_of(&self, construct: Construct, site: u32, road: u16) -> Option<table::Entry> {
+        let counters = self.counters.len();
+        let team = match construct {
+            Construct::Program => TeamPlace::OUTSIDE.word(),
+            _ => self.team.get() & !TeamPlace::BEHIND,
+        };
+        let key = Key {
+            kind: Kind::Intervals,
+            construct,
+            site,
+            team: team | u64::from(road) << sums::ROAD,
+            member: (counters as u64) << 32,
+        };
+        self.entry(key, || sums::interval_words(construct.is_xu(), counters))
+    }
+
+    /// `is_first`: no other part of it has ended before. `is_new`: no other thread counts it.
+    #[inline(always)]
+    fn add_numbers(&self, entry: table::Entry, n: Numbers, is_first: bool, is_new: bool) {
+        if is_first {
+            entry.add(interval::COUNT, 1);
+            // All parts of a unit have the extent of the whole.
+            entry.saturating_add(interval::EXTENT, n.extent);
+        } else {
+            entry.add(interval::FURTHER, 1);
+        }
+        entry.add(interval::OWN, n.own);
+        entry.add(interval::WALL, n.t1.wrapping_sub(n.t0));
+        entry.least(interval::MIN, n.own);
+        entry.most(interval::MAX, n.own);
+        entry.set(interval::LAST, n.t1);
+        entry.add(interval::INSTANCES, u64::from(is_new));
+    }
+
+    /// What only units have.
+    #[inline(always)]
+    fn add_unit(&self, entry: table::Entry, n: Numbers, what: (Construct, Step, i64)) {
+        let counters = self.counters.len();
+        entry.add(sums::histogram_at(counters, 0) + sums::bucket_of(n.own), 1);
+        let at = sums::largest_at(counters);
+        if n.own > entry.get(at) {
+            self.keep_unit(entry, at, n, what);
+        }
+    }
+
+    #[inline(always)]
+    fn add_counts(&self, cost: &Cost, entry: table::Entry, is_xu: bool) {
+        let counters = self.counters.len();
+        if counters > 0 {
+            self.add_all_counts(cost, entry, is_xu, counters);
         }
     }
 
     #[inline(never)]
-    fn add_counts(&self, cost: &Cost, entry: table::Entry, is_xu: bool, counters: usize) {
+    fn add_all_counts(&self, cost: &Cost, entry: table::Entry, is_xu: bool, counters: usize) {
         // What was counted with another set is not known of these events.
         let is_known = cost.bound(self.choices.set()) == FIRST_SET;
         for (at, count) in cost.counts().iter().enumerate().take(counters) {
@@ -158,19 +299,19 @@ impl Thread {
     /// Keeps a unit that is larger than the least of the largest ones, which comes first.
     #[cold]
     #[inline(never)]
-    fn keep_unit(&self, head: &IntervalHead, entry: table::Entry, at: usize) {
-        let path = match head.construct {
+    fn keep_unit(
+        &self,
+        entry: table::Entry,
+        at: usize,
+        n: Numbers,
+        (construct, step, index): (Construct, Step, i64),
+    ) {
+        let path = match construct {
             Construct::Task => self.frame().place.path,
-            _ => self.work().map_or(0, |work| work.place.get().path),
+            _ => self.path_of_work(),
         };
         let path = path & ((1 << sums::ROAD) - 1);
-        let unit = [
-            head.own_ticks,
-            head.step as u64,
-            head.index as u64,
-            head.extent,
-            path,
-        ];
+        let unit = [n.own, step as u64, index as u64, n.extent, path];
         // Nothing in its place tells of another unit meanwhile.
         entry.set(at, 0);
         for word in (0..UNIT).rev() {
@@ -225,8 +366,7 @@ impl Thread {
         if !frame.construct.is_part() || frame.node != head.parent {
             return true;
         }
-        use Construct::{Distribute, Loop, Scope, Sections};
-        if matches!(head.construct, Loop | Sections | Distribute | Scope) {
+        if is_of_team(head.construct) {
             return frame.tid.get() == 0;
         }
         // SAFETY: of the region that the frame is a part of, which ends later.

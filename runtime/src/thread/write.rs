@@ -293,6 +293,9 @@ impl Thread {
         if self.leaves_out(construct, site, cost) {
             return;
         }
+        if self.keeps_sums_only() {
+            return self.add_wait(construct, site, t0, extent, cost);
+        }
         let span = (t0, self.last.get());
         self.write_kept(construct, site, self.here(), span, extent, cost);
     }

@@ -29,7 +29,7 @@ pub(super) fn after_fork() {
 }
 
 /// What a thread has asked for last, by step.
-pub(super) const RECENT: usize = 8;
+pub(super) const RECENT: usize = 64;
 
 /// An answer: 0 is none.
 #[derive(Debug)]
@@ -65,6 +65,31 @@ impl Thread {
         self.road_by(TAKEN | u64::from(road) << 32 | u64::from(site))
     }
 
+    /// The path to a construct that is opened in what is at this place: the road alone, since most are never asked for the rest
+    /// ([`Thread::path_of_work`]).
+    #[inline(always)]
+    pub(in crate::thread) fn path_of_opened(&self, place: &Place, site: u32) -> u64 {
+        u64::from(self.road_into(place.road(), site)) << ROAD
+    }
+
+    /// The path to the innermost construct that is open, which was opened there.
+    #[inline(never)]
+    pub(in crate::thread) fn path_of_work(&self) -> u64 {
+        let frame = self.frame();
+        let (mut place, mut site) = (frame.place, frame.site);
+        let mut at = frame.work_base.get();
+        while at < self.work_top.get() {
+            // SAFETY: an open entry.
+            let work = unsafe { &*at };
+            place.path &= (1 << ROAD) - 1;
+            let path = place.child(site, work.place.get().index) & ((1 << ROAD) - 1);
+            place.path = path | u64::from(work.place.get().road()) << ROAD;
+            site = work.site.get();
+            at = at.wrapping_add(1);
+        }
+        place.path
+    }
+
     /// The path to a region with this path, which is forked in this context.
     #[inline(never)]
     pub(crate) fn path_through(&self, path: u64, context: u32) -> u64 {
@@ -75,7 +100,8 @@ impl Thread {
 
     #[inline(always)]
     fn road_by(&self, asked: u64) -> u16 {
-        let recent = &self.sums.recent[(asked ^ asked >> 32) as usize & (RECENT - 1)];
+        let mixed = (asked ^ asked >> 30).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let recent = &self.sums.recent[(mixed >> 40) as usize % RECENT];
         if recent.asked.get() == asked {
             return recent.road.get();
         }

@@ -55,7 +55,6 @@ struct Place {
 /// The table; zeros are an empty one.
 #[derive(Debug)]
 pub(in crate::thread) struct Table {
-    mode: Cell<u64>,
     /// The index, and its number of places less 1.
     places: Cell<*mut Place>,
     mask: Cell<usize>,
@@ -76,12 +75,6 @@ pub(in crate::thread) struct Table {
 }
 
 impl Table {
-    /// See [`sums::INSTEAD`].
-    #[inline(always)]
-    pub(super) fn mode(&self) -> u64 {
-        self.mode.get()
-    }
-
     fn place(&self, at: usize) -> &Place {
         // SAFETY: inside the index, whose zeroed bytes are free places; only this thread has it.
         unsafe { &*self.places.get().add(at & self.mask.get()) }
@@ -138,7 +131,6 @@ impl Entry {
 impl Thread {
     /// An empty table.
     pub(super) fn begin_table(&self, mode: u64) {
-        self.sums.mode.set(mode);
         self.buffer.begin_sums(mode);
         if mode == sums::BESIDE {
             self.new_piece(BESIDE_RECORDS);
@@ -165,20 +157,21 @@ impl Thread {
                 at += 1;
             }
         }
-        self.new_entry(key, words())
+        self.new_entry(word, key.team, key.member, words())
     }
 
     #[cold]
     #[inline(never)]
-    fn new_entry(&self, key: Key, words: usize) -> Option<Entry> {
-        let made = self.make_entry(key, words);
+    fn new_entry(&self, word: u64, team: u64, member: u64, words: usize) -> Option<Entry> {
+        let made = self.make_entry(word, (team, member), words);
         if made.is_none() {
             self.buffer.lose();
         }
         made
     }
 
-    fn make_entry(&self, key: Key, words: usize) -> Option<Entry> {
+    /// `word`: the first one, but for the length.
+    fn make_entry(&self, word: u64, (team, member): (u64, u64), words: usize) -> Option<Entry> {
         let table = &self.sums;
         let is_full = 2 * table.used.get() >= table.mask.get();
         if is_full && !self.enlarge_index() {
@@ -192,17 +185,17 @@ impl Thread {
         table.next.set(table.next.get().wrapping_add(bytes));
         table.left.set(table.left.get() - bytes);
         let entry = Entry(at);
-        entry.set(sums::TEAM, key.team);
-        entry.set(sums::MEMBER, key.member);
-        if key.kind == Kind::Intervals {
+        entry.set(sums::TEAM, team);
+        entry.set(sums::MEMBER, member);
+        if word as u8 == Kind::Intervals as u8 {
             entry.set(interval::MIN, u64::MAX);
         }
         // Release: who reads on finds the rest.
-        let first = sums::head(key.kind, key.construct, words, key.site);
+        let first = word | (words as u64) << 16;
         entry.word(0).store(first, Ordering::Release);
         table.len.set(table.len.get() + bytes);
         self.buffer.commit_sums(table.len.get());
-        self.enter_key(key.word(), key.team, key.member, at);
+        self.enter_key(word, team, member, at);
         Some(entry)
     }
 

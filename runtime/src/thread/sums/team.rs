@@ -169,7 +169,9 @@ impl TeamSums {
     #[inline(never)]
     fn add_up(&self, thread: &Thread, head: &IntervalHead, around: u64) {
         thread.sums.behind.set(self.around);
-        let first = self.parts.swap(core::ptr::null_mut(), Ordering::Acquire);
+        // The team has been joined: nobody adds to the list any more.
+        let first = self.parts.load(Ordering::Acquire);
+        self.parts.store(core::ptr::null_mut(), Ordering::Relaxed);
         let is_recorded = !thread.is_gone() && thread.is_on_record(head);
         if is_recorded {
             thread.add_execution(first, head, around);
@@ -264,21 +266,21 @@ impl Thread {
 
     /// Adds what the thread has executed behind its part of a region, if it is there.
     #[inline(always)]
-    pub(super) fn add_behind(&self, head: &IntervalHead) {
+    pub(super) fn add_behind(&self, t0: u64, t1: u64, own: u64) {
         if self.team.get() & TeamPlace::BEHIND != 0 {
-            self.add_to_part(head);
+            self.add_to_part(t0, t1, own);
         }
     }
 
     #[inline(never)]
-    fn add_to_part(&self, head: &IntervalHead) {
+    fn add_to_part(&self, t0: u64, t1: u64, own: u64) {
         // SAFETY: in a block of this thread.
         let Some(part) = (unsafe { self.sums.behind.get().as_ref() }) else {
             return;
         };
-        if part.taken.load(Ordering::Relaxed) != 0 && head.t0 >= part.end.get() {
-            part.tail.set(part.tail.get() + head.own_ticks);
-            part.last.set(part.last.get().max(head.t1));
+        if part.taken.load(Ordering::Relaxed) != 0 && t0 >= part.end.get() {
+            part.tail.set(part.tail.get() + own);
+            part.last.set(part.last.get().max(t1));
         }
     }
 
