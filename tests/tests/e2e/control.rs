@@ -5,7 +5,7 @@ mod random;
 mod refused;
 mod signals;
 mod simulated;
-mod steady;
+pub(crate) mod steady;
 mod watching;
 mod window;
 

@@ -9,24 +9,24 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Of the fixture: iterations and tasks of a round.
-pub(super) const ITERATIONS: u64 = 64;
-pub(super) const TASKS: u64 = 4;
+pub(crate) const ITERATIONS: u64 = 64;
+pub(crate) const TASKS: u64 = 4;
 
-pub(super) const COMPILERS: [&str; 2] = ["gcc", "clang-19"];
+pub(crate) const COMPILERS: [&str; 2] = ["gcc", "clang-19"];
 
 /// The fixture, built, and a folder for its recordings.
-pub(super) struct Steady {
-    pub(super) folder: tempfile::TempDir,
-    pub(super) program: PathBuf,
+pub(crate) struct Steady {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) program: PathBuf,
 }
 
 impl Steady {
-    pub(super) fn new(compiler: &str) -> Option<Steady> {
+    pub(crate) fn new(compiler: &str) -> Option<Steady> {
         Steady::built(compiler, "steady")
     }
 
     /// Another program that is talked to in the same way.
-    pub(super) fn built(compiler: &str, name: &str) -> Option<Steady> {
+    pub(crate) fn built(compiler: &str, name: &str) -> Option<Steady> {
         if !has(compiler) {
             return None;
         }
@@ -41,16 +41,16 @@ impl Steady {
         Some(Steady { folder, program })
     }
 
-    pub(super) fn all() -> impl Iterator<Item = Steady> {
+    pub(crate) fn all() -> impl Iterator<Item = Steady> {
         COMPILERS.into_iter().filter_map(Steady::new)
     }
 
-    pub(super) fn out(&self) -> PathBuf {
+    pub(crate) fn out(&self) -> PathBuf {
         self.folder.path().join("out")
     }
 
     /// Starts it under `record`.
-    pub(super) fn record(&self, threads: usize, flags: &[&str], args: &[&str]) -> Dialogue {
+    pub(crate) fn record(&self, threads: usize, flags: &[&str], args: &[&str]) -> Dialogue {
         let _ = std::fs::remove_dir_all(self.out());
         let mut record = command::with_threads(threads);
         record.arg("record").args(flags).arg("-o").arg(self.out());
@@ -61,7 +61,7 @@ impl Steady {
     }
 
     /// The recording's process and settings.
-    pub(super) fn ctl(&self, args: &[&str]) -> Value {
+    pub(crate) fn ctl(&self, args: &[&str]) -> Value {
         let mut all = vec!["ctl".into(), self.out().into_os_string()];
         all.extend(args.iter().map(Into::into));
         all.extend(["--format".into(), "json".into()]);
@@ -71,7 +71,7 @@ impl Steady {
     }
 
     /// Ends it; it must have said what it says without us. The result are its XUs.
-    pub(super) fn end(
+    pub(crate) fn end(
         &self,
         dialogue: Dialogue,
         threads: usize,
