@@ -343,8 +343,8 @@ impl Thread {
     }
 
     /// Whether it is the interval that tells of its instance, which others of the team may meet as well, each in its part of the region.
-    /// All of them meet a work-sharing construct, but for those threads that gcc's code leads past a static loop: they have no iteration.
-    /// The first thread has some, if any has. What else there may be (a named region) has the same rank in all of them.
+    /// All of them meet a work-sharing construct, so the first one counts it, whatever number it has there: threads that take different ways
+    /// before it (an inlined `master`) number it differently. What else there may be (a named region) has the same rank in all of them.
     #[inline(always)]
     fn is_new_instance(&self, head: &IntervalHead) -> bool {
         if head.node == 0 || head.step != Step::Ranked {

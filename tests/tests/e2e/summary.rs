@@ -168,7 +168,7 @@ fn sums_are_those_of_the_records(name: &str, compiler: &str) {
         }
         let mut found = vec![];
         differences("", &arranged(records), &arranged(sums.clone()), &mut found);
-        // Not all of its threads meet each loop, and records count labels (`docs/guide/sums.md`).
+        // Its threads number loops differently, and records count labels (`docs/guide/sums.md`).
         found.retain(|f| name != "mg" || !f.contains(".executions: "));
         assert!(found.is_empty(), "{build}: {found:#?}");
         let regions = sums["regions"].as_array().expect("a list of regions");

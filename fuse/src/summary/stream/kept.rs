@@ -123,6 +123,11 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
         if what.construct == Construct::Program {
             whole.instances = 1; // the code outside of everything is one, of all threads
         }
+        if whole.instances == 0 {
+            // A copy of a construct's code that the team's first thread never comes to: the others come to it each time.
+            let counts = whole.threads.iter().map(|sums| sums.totals.count);
+            whole.instances = counts.max().unwrap_or(0);
+        }
     }
     process.has_names().then_some(collected)
 }
