@@ -1,0 +1,150 @@
+//! What trace formats have in common: names of spans, and reading all threads one after the other.
+
+use ompfuse_format::Construct;
+use ompfuse_format::construct::OverheadClass;
+use ompfuse_fuse::names::readable;
+use ompfuse_fuse::run::timeline::{Doing, Kind, Lane, Span, Step, Timeline};
+use ompfuse_progress::Progress;
+use std::collections::HashMap;
+use std::io;
+
+/// Labels with more components than this are left out: their text would be longer than all else.
+pub(crate) const LABEL_LIMIT: usize = 64;
+
+/// So many steps are read before somebody is told.
+const STRETCH: usize = 1 << 16;
+
+/// Reads all threads, one after the other.
+pub(crate) fn each<'a>(
+    timeline: &Timeline<'a>,
+    progress: Progress<'_>,
+    mut step: impl FnMut(usize, Step<'a>) -> io::Result<()>,
+) -> io::Result<()> {
+    // Each interval begins and ends.
+    let all = 2 * timeline.intervals() as usize;
+    for lane in 0..timeline.lanes().len() {
+        let mut read = 0;
+        for next in timeline.steps(lane) {
+            step(lane, next)?;
+            read += 1;
+            if read == STRETCH {
+                progress.steps(std::mem::take(&mut read), all.max(STRETCH));
+                progress.release();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a span is a stretch of time. Fetching a loop's ranges is on record as one sum for each loop, and lasts as long as that.
+pub(crate) fn is_stretch(span: &Span<'_>) -> bool {
+    span.construct != Construct::Dispatch
+}
+
+/// When the earliest thread's recording began: times are counted from there, so that none is negative.
+pub(crate) fn origin(timeline: &Timeline<'_>) -> i64 {
+    let begins = timeline.lanes().iter().map(|lane| lane.begin_ns);
+    begins.min().unwrap_or(0)
+}
+
+/// Since the [`origin`].
+pub(crate) fn since(origin: i64, ns: i64) -> u64 {
+    ns.saturating_sub(origin).max(0) as u64
+}
+
+/// What a process is called.
+pub(crate) fn process_name(timeline: &Timeline<'_>, process: usize) -> String {
+    let program = &timeline.header().program;
+    let program = program.rsplit('/').next().unwrap_or(program);
+    match timeline.processes()[process].mpi_rank {
+        Some(rank) => format!("rank {rank}: {program}"),
+        None => program.to_owned(),
+    }
+}
+
+/// What a thread is called.
+pub(crate) fn thread_name(lane: &Lane) -> String {
+    format!("thread {}", lane.thread)
+}
+
+/// What a thread does in a span's own time, as a category. Classes are those of the construct alone.
+pub(crate) fn category(span: &Span<'_>, lane: &Lane) -> &'static str {
+    match span.doing(lane.is_root) {
+        Doing::Work => "work",
+        Doing::Serial => "serial",
+        Doing::Idle => "idle",
+        Doing::Lost(OverheadClass::Synchronization) => "synchronization",
+        Doing::Lost(OverheadClass::Imbalance) => "imbalance",
+        Doing::Lost(OverheadClass::LimitedParallelism) => "limited parallelism",
+        Doing::Lost(OverheadClass::Management) => "management",
+    }
+}
+
+/// Names of spans, each once.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    numbers: HashMap<(Kind, Construct, Option<u32>), usize>,
+    list: Vec<Name>,
+}
+
+/// A name, with the place in the source where it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    pub(crate) text: String,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+}
+
+impl Names {
+    /// The number of a span's name, and whether it is new.
+    pub(crate) fn number(&mut self, timeline: &Timeline<'_>, span: &Span<'_>) -> (usize, bool) {
+        let key = (span.kind, span.construct, span.site);
+        let next = self.list.len();
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.list.push(name(timeline, span));
+        }
+        (number, number == next)
+    }
+
+    pub(crate) fn get(&self, number: usize) -> &Name {
+        &self.list[number]
+    }
+
+    pub(crate) fn list(&self) -> &[Name] {
+        &self.list
+    }
+}
+
+/// What a span is, and where: `range spmv.c:42`, `wait at end of parallel solve.c:61`.
+fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
+    let construct = match span.construct {
+        Construct::ImplicitTask | Construct::Team => "part of parallel",
+        construct => construct.name(),
+    };
+    let what = match span.kind {
+        Kind::Interval => construct.to_owned(),
+        Kind::Enter => format!("wait to enter {construct}"),
+        Kind::Exit => format!("leave {construct}"),
+        Kind::Startup => format!("start of {construct}"),
+        Kind::End => format!("wait at end of {construct}"),
+        Kind::Shutdown => format!("end of {construct}"),
+    };
+    let site = span.site.map(|site| &timeline.sites()[site as usize]);
+    let source = site.and_then(|site| site.source.as_ref());
+    let function = site.and_then(|site| site.function.as_deref());
+    let place = match (source, function, site) {
+        (Some(source), ..) => {
+            let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+            format!(" {file}:{}", source.line)
+        }
+        (None, Some(function), Some(site)) => format!(" {} {}", readable(function), site.name),
+        (None, None, Some(site)) => format!(" {}", site.name),
+        (_, _, None) => String::new(),
+    };
+    Name {
+        text: what + &place,
+        file: source.map(|s| s.file.clone()),
+        line: source.map(|s| s.line),
+    }
+}
