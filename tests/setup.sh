@@ -40,6 +40,9 @@ command -v gm >/dev/null || missing+=(graphicsmagick)
 [ -e /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
 # Compares JSON with its schema.
 [ -e /usr/lib/python3/dist-packages/jsonschema ] || missing+=(python3-jsonschema)
+# Readers of what is exported.
+command -v npm >/dev/null || missing+=(nodejs npm)
+python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 
 if [ ${#missing[@]} -gt 0 ]; then
     if ! command -v apt-get >/dev/null; then
@@ -57,4 +60,22 @@ fi
 if command -v rustup >/dev/null; then
     cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
     cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+fi
+
+# Their packages, beside what the tests build.
+cd "$(dirname "$0")/.."
+foreign="${CARGO_TARGET_DIR:-target}/foreign"
+mkdir -p "$foreign"
+if ! cmp -s tests/foreign/requirements.txt "$foreign/requirements.txt"; then
+    python3 -m venv "$foreign/python" &&
+        "$foreign/python/bin/pip" install -q -r tests/foreign/requirements.txt &&
+        cp tests/foreign/requirements.txt "$foreign/" ||
+        echo "setup: could not install the Python packages of tests/foreign: tests that need them are skipped" >&2
+fi
+if ! cmp -s tests/foreign/package-lock.json "$foreign/package-lock.json"; then
+    cp tests/foreign/package.json tests/foreign/package-lock.json "$foreign/" &&
+        (cd "$foreign" && npm ci --silent --ignore-scripts) || {
+        rm -f "$foreign/package-lock.json"
+        echo "setup: could not install npm's packages of tests/foreign: tests that need them are skipped" >&2
+    }
 fi

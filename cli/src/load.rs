@@ -9,10 +9,12 @@ mod runs;
 pub(crate) mod same;
 pub(crate) mod series;
 pub(crate) mod sides;
+mod timeline;
 
 pub(crate) use arranged::arranged;
 pub(crate) use runs::is_run;
 use runs::runs;
+pub(crate) use timeline::{one_run, timeline};
 
 use crate::input::{self, Input};
 use crate::memory;
@@ -89,14 +91,7 @@ pub(crate) fn analyse(inputs: &[Source], summary: &mut Summary) -> Result<()> {
 
 /// What the threads of one run have summed up themselves.
 pub(crate) fn sums(path: &Path) -> Result<Summary> {
-    let found = runs(path)?;
-    let [folder] = &found[..] else {
-        bail!(
-            "{} holds {} runs; name one of them",
-            path.display(),
-            found.len()
-        );
-    };
+    let folder = &one_run(path)?;
     with_files(folder, |files| {
         let summary = Summary::of_sums(&name(folder), files);
         summary.with_context(|| format!("cannot read the sums of {}", folder.display()))
@@ -343,14 +338,7 @@ pub(crate) fn combine(
 
 /// The event sets of one run, combined.
 pub(crate) fn instances(path: &Path, progress: Progress<'_>) -> Result<Profile> {
-    let found = runs(path)?;
-    let [folder] = &found[..] else {
-        bail!(
-            "{} holds {} runs; name one of them",
-            path.display(),
-            found.len()
-        );
-    };
+    let folder = &one_run(path)?;
     let run = read(folder, progress.part(OF_READING))?;
     Ok(combine_instances(&name(folder), run))
 }

@@ -5,6 +5,7 @@
 
 pub mod chrome;
 pub mod csv;
+pub mod firefox;
 pub mod perfetto;
 pub mod speedscope;
 mod trace;

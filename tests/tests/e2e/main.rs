@@ -110,6 +110,7 @@ mod soak;
 mod stripped;
 mod summary;
 mod taskcalls;
+mod traces;
 mod truth;
 mod undecoded;
 mod unrecorded;

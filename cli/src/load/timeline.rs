@@ -1,0 +1,46 @@
+//! What the threads of one run did, for what draws or exports it.
+
+use super::{PARQUET_MAGIC, is_parquet, read_releasing, runs::runs};
+use anyhow::{Context, Result, bail};
+use ompfuse_fuse::run::timeline::Timeline;
+use ompfuse_progress::Progress;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What a first reading takes of the time.
+const OF_INDEX: f64 = 0.3;
+
+/// The one run that a path means.
+pub(crate) fn one_run(path: &Path) -> Result<PathBuf> {
+    if path.is_file() {
+        let mut first = [0; PARQUET_MAGIC.len()];
+        let is_profile = File::open(path).is_ok_and(|mut file| file.read_exact(&mut first).is_ok());
+        if is_parquet(path) || (is_profile && first == *PARQUET_MAGIC) {
+            bail!(
+                "cannot read the threads of {}: it is a profile, which has no order of time; name the folder of its run",
+                path.display()
+            );
+        }
+        bail!("{} is no run's folder", path.display());
+    }
+    let mut found = runs(path)?;
+    match (found.len(), found.pop()) {
+        (1, Some(folder)) => Ok(folder),
+        (many, _) => bail!("{} holds {many} runs; name one of them", path.display()),
+    }
+}
+
+/// Hands on a run's timeline, with the progress of reading it.
+pub(crate) fn timeline<T>(
+    folder: &Path,
+    progress: Progress<'_>,
+    read: impl FnOnce(&Timeline<'_>, Progress<'_>) -> Result<T>,
+) -> Result<T> {
+    read_releasing(folder, &[".json", ".rec"], |files, release| {
+        let progress = progress.releasing(release);
+        let timeline = Timeline::new(files, progress.part(OF_INDEX))
+            .with_context(|| format!("cannot read the threads of {}", folder.display()))?;
+        read(&timeline, progress.part(1.0 - OF_INDEX))
+    })
+}
