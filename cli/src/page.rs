@@ -5,7 +5,7 @@ use crate::{atomic, load, progress};
 use anyhow::{Result, ensure};
 use ompfuse_report::Report;
 use ompfuse_report::units::Units;
-use ompfuse_report::view::html::{self, Page, SourceFile, Sources};
+use ompfuse_report::view::html::{self, Keys, Markup, Page, SourceFile, Sources, timeline};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -63,7 +63,10 @@ impl PageArgs {
                 true => Sources::new(),
                 false => sources(report, begun),
             },
-            timeline: None,
+            timeline: match input {
+                Some(input) => drawn(report, input)?,
+                None => None,
+            },
         };
         save(file, &html::render(&page))
     }
@@ -79,6 +82,21 @@ fn units(report: &Report, input: &Path) -> Result<Option<Units>> {
     let mut units = Units::default();
     load::units(input, bar.progress(), &mut |table| units.add(table))?;
     Ok(Some(units))
+}
+
+/// The timeline of the first run; `None`: it has sums only, or there is only a profile.
+fn drawn(report: &Report, input: &Path) -> Result<Option<Markup>> {
+    let Some(run) = load::first_run(input) else {
+        return Ok(None);
+    };
+    if report.runs.iter().any(|r| r.sums_only) {
+        return Ok(None);
+    }
+    let bar = progress::whole("drawing the timeline");
+    let keys = Keys::new(report);
+    load::timeline(&run, bar.progress(), |spans, progress| {
+        Ok(timeline::section(spans, report, &keys, progress))
+    })
 }
 
 /// The source files of a report's regions that are still there. `begun`: when the program ran, in seconds since 1970.

@@ -19,13 +19,13 @@ mod terms;
 pub mod timeline;
 
 pub use keys::Keys;
+pub use maud::Markup;
 pub use source::{SourceFile, Sources};
 
 use crate::model::{Region, Report};
 use crate::units::Units;
 use crate::view::lines;
 use crate::words::{kind, location};
-use maud::Markup;
 use rows::Row;
 use serde_json::json;
 

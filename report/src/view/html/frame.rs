@@ -4,17 +4,20 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLES: [&str; 2] = [
     include_str!("assets/page.css"),
-    include_str!("assets/timeline.css"),
+    include_str!("assets/timeline/timeline.css"),
 ];
 
 /// In this order. Each puts its part into `window.ompfuse`, but for the timeline's.
-const SCRIPTS: [&str; 7] = [
+const SCRIPTS: [&str; 10] = [
     include_str!("assets/format.js"),
     include_str!("assets/charts.js"),
     include_str!("assets/table.js"),
     include_str!("assets/detail.js"),
     include_str!("assets/paths.js"),
-    include_str!("assets/timeline.js"),
+    include_str!("assets/timeline/decode.js"),
+    include_str!("assets/timeline/paint.js"),
+    include_str!("assets/timeline/view.js"),
+    include_str!("assets/timeline/mount.js"),
     include_str!("assets/page.js"),
 ];
 
