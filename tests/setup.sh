@@ -40,8 +40,9 @@ command -v gm >/dev/null || missing+=(graphicsmagick)
 [ -e /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
 # Compares JSON with its schema.
 [ -e /usr/lib/python3/dist-packages/jsonschema ] || missing+=(python3-jsonschema)
-# Readers of what is exported.
+# Readers of what is exported, and of pages.
 command -v npm >/dev/null || missing+=(nodejs npm)
+command -v chromium >/dev/null || missing+=(chromium)
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -1,5 +1,8 @@
 //! What trace formats have in common: names of spans, and reading all threads one after the other.
 
+#[cfg(test)]
+mod tests;
+
 use ompfuse_format::Construct;
 use ompfuse_format::construct::OverheadClass;
 use ompfuse_fuse::names::readable;

@@ -127,7 +127,7 @@ def read_firefox(file):
         slices = []
         for at in range(markers["length"]):
             data, name = markers["data"][at], strings[markers["name"][at]]
-            args = {k: v for k, v in data.items() if k not in ("type", "own", "label") and v is not None}
+            args = {k: int(v) for k, v in data.items() if k not in ("type", "own", "label") and v is not None}
             if data["own"] is not None:
                 args["own_ns"] = round(data["own"] * 1e6)
             if strings[data["label"]]:

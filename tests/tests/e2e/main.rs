@@ -110,6 +110,7 @@ mod soak;
 mod stripped;
 mod summary;
 mod taskcalls;
+mod timeline;
 mod traces;
 mod truth;
 mod undecoded;

@@ -286,28 +286,7 @@
       const context = canvas(map, width, MAP);
       context.clearRect(0, 0, width, MAP);
       if (!this.mapped || this.mapped.columns !== Math.round(width)) this.gatherMap(Math.round(width));
-      const { columns, time } = this.mapped;
-      const slots = this.painter.slots;
-      const many = this.decoded.lanes.length || 1;
-      for (let slot = 0; slot < slots; slot++) {
-        context.fillStyle = `rgb(${this.shown[slot].join(' ')})`;
-        context.globalAlpha = this.hit ? 0.25 : 1;
-        for (let x = 0; x < columns; x++) {
-          const at = x * slots + slot;
-          if (time[at] === 0) continue;
-          let below = 0;
-          for (let s = 0; s < slot; s++) below += time[x * slots + s];
-          const tall = (time[at] / many) * MAP;
-          context.fillRect(x, MAP - (below / many) * MAP - tall, 1, tall);
-        }
-      }
-      context.globalAlpha = 1;
-      if (this.hit) {
-        context.fillStyle = this.style.accent;
-        for (let x = 0; x < columns; x++) {
-          if (this.mapped.found[x] > 0) context.fillRect(x, MAP - Math.max(3, (this.mapped.found[x] / many) * MAP), 1, MAP);
-        }
-      }
+      context.drawImage(this.mapped.sheet, 0, 0, width, MAP);
       const [x0, x1] = [this.t0, this.t1].map(t => (t / this.length) * width);
       context.fillStyle = this.style.surface;
       context.globalAlpha = 0.72;
@@ -342,7 +321,32 @@
           }
         }
       }
-      this.mapped = { columns, time, found };
+      const sheet = document.createElement('canvas');
+      this.mapped = { columns, sheet };
+      this.stackMap(canvas(sheet, columns, MAP), columns, time, found);
+    }
+
+    // What is drawn of it once.
+    stackMap(context, columns, time, found) {
+      const { slots } = this.painter;
+      const many = this.decoded.lanes.length || 1;
+      context.globalAlpha = this.hit ? 0.25 : 1;
+      for (let x = 0; x < columns; x++) {
+        let bottom = MAP;
+        for (let slot = 0; slot < slots; slot++) {
+          const tall = (time[x * slots + slot] / many) * MAP;
+          if (tall === 0) continue;
+          context.fillStyle = `rgb(${this.shown[slot].join(' ')})`;
+          context.fillRect(x, bottom - tall, 1, tall);
+          bottom -= tall;
+        }
+      }
+      context.globalAlpha = 1;
+      if (!this.hit) return;
+      context.fillStyle = this.style.accent;
+      for (let x = 0; x < columns; x++) {
+        if (found[x] > 0) context.fillRect(x, MAP - Math.max(3, (found[x] / many) * MAP), 1, MAP);
+      }
     }
   };
 

@@ -1,0 +1,103 @@
+// The page's timeline in Chromium: what it shows is the table of units; zoom, pan, search, choosing a unit.
+// usage: node timeline.cjs NODE_MODULES PAGE UNITS, where UNITS is JSON: [{label, own_ns}, ...]
+'use strict';
+const assert = require('node:assert');
+const fs = require('node:fs');
+const path = require('node:path');
+
+const [modules, file, unitsFile] = process.argv.slice(2);
+const { chromium } = require(path.join(modules, 'playwright-core'));
+
+(async () => {
+  const units = JSON.parse(fs.readFileSync(unitsFile, 'utf8'));
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  const said = [];
+  page.on('console', message => said.push(message.text()));
+  page.on('pageerror', error => said.push(error.message));
+  await page.goto(`file://${path.resolve(file)}`);
+  await page.waitForFunction(() => window.ompfuseTimeline && window.ompfuseTimeline.view);
+
+  // What was decoded is what was recorded.
+  const shown = await page.evaluate(() => {
+    const { spans, items, lanes } = ompfuseTimeline.view.decoded;
+    const by = {};
+    items.label.forEach((label, at) => { if (label) by[label] = (by[label] ?? 0) + items.own[at]; });
+    let ordered = true;
+    for (const lane of lanes) {
+      for (let at = lane.from; at < lane.to; at++) {
+        ordered &&= spans.end[at] >= spans.start[at] && (at === lane.from || spans.start[at] >= spans.end[at - 1]);
+      }
+    }
+    return { by, ordered, spans: spans.start.length, told: document.querySelector('.ot-root').dataset.spans };
+  });
+  const own = {};
+  for (const unit of units) own[unit.label] = (own[unit.label] ?? 0) + Number(unit.own_ns);
+  assert.deepStrictEqual(Object.keys(shown.by).sort(), Object.keys(own).sort());
+  for (const [label, ns] of Object.entries(own)) assert(Math.abs(shown.by[label] - ns) <= 4, `${label}: ${shown.by[label]}, ${ns}`);
+  assert(shown.ordered && String(shown.spans) === shown.told);
+
+  const lanes = page.locator('.ot-lanes');
+  await lanes.scrollIntoViewIfNeeded();
+  const seen = () => page.evaluate(() => [ompfuseTimeline.view.t0, ompfuseTimeline.view.t1]);
+  const length = async () => { const [t0, t1] = await seen(); return t1 - t0; };
+  const whole = await length();
+  let box = await lanes.boundingBox();
+
+  // Zoom by wheel and keys, pan by mouse and keys.
+  await page.mouse.move(box.x + box.width / 2, box.y + 12);
+  await page.keyboard.down('Control');
+  await page.mouse.wheel(0, -240);
+  await page.keyboard.up('Control');
+  await page.waitForFunction(all => ompfuseTimeline.view.t1 - ompfuseTimeline.view.t0 < all * 0.7, whole);
+  const before = await seen();
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2 - 100, box.y + 12, { steps: 4 });
+  await page.mouse.up();
+  assert((await seen())[0] > before[0], 'dragging to the left shows what is later');
+  await lanes.focus();
+  const dragged = await length();
+  await page.keyboard.press('+');
+  assert(Math.abs(await length() - dragged / 2) < 1);
+  const zoomed = await seen();
+  await page.keyboard.press('ArrowLeft');
+  assert((await seen())[0] < zoomed[0]);
+  await page.keyboard.press('0');
+  assert.strictEqual(await length(), whole);
+
+  // Search counts what is found; the next of them is shown.
+  const wanted = await page.evaluate(() => {
+    const { data, decoded: { spans, items } } = ompfuseTimeline.view;
+    let [best, most] = [-1, 0];
+    for (let at = 0; at < spans.start.length; at++) {
+      const isUnit = spans.item[at] >= 0 && items.label[spans.item[at]];
+      if (isUnit && spans.end[at] - spans.start[at] > most) [best, most] = [at, spans.end[at] - spans.start[at]];
+    }
+    const region = data.regions[data.whats[spans.what[best]][1]];
+    const number = spans.what.reduce((n, what) => n + ((data.regions[data.whats[what][1]] ?? {}).place === region.place ? 1 : 0), 0);
+    return { best, place: region.place, key: region.key, label: items.label[spans.item[best]], number };
+  });
+  await page.fill('.ot-search', wanted.place);
+  const found = await page.textContent('.ot-found');
+  assert(found.startsWith(`${await page.evaluate(n => ompfuse.count(n), wanted.number)} spans`), found);
+  await page.click('.ot-next');
+  assert((await page.textContent('.ot-chosen')).includes(wanted.place));
+  await page.fill('.ot-search', '');
+
+  // A click chooses a unit, tells of it, and opens its region.
+  const at = await page.evaluate(best => {
+    const { view } = ompfuseTimeline;
+    const { spans } = view.decoded;
+    const [from, to] = [spans.start[best], spans.end[best]];
+    view.show(from - (to - from), to + (to - from));
+    const row = view.rows.findIndex(r => r.lane && r.lane.from <= best && best < r.lane.to);
+    return [view.width / 2, row * ompfuseTimeline.ROW + 12 - view.parts.scroll.scrollTop];
+  }, wanted.best);
+  await lanes.scrollIntoViewIfNeeded();
+  box = await lanes.boundingBox();
+  await page.mouse.click(box.x + at[0], box.y + at[1]);
+  assert((await page.textContent('.ot-chosen')).includes(wanted.label));
+  assert.strictEqual(decodeURIComponent(await page.evaluate(() => location.hash)), `#region=${wanted.key}`);
+  assert.deepStrictEqual(said, []);
+  await browser.close();
+})().catch(error => { console.error(error); process.exit(1); });
