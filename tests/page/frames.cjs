@@ -4,7 +4,7 @@
 const path = require('node:path');
 
 const [modules, file] = process.argv.slice(2);
-const { chromium } = require(path.join(modules, 'playwright-core'));
+const { chromium } = require(path.resolve(modules, 'playwright-core'));
 
 (async () => {
   const args = ['--no-sandbox', '--enable-precise-memory-info', '--js-flags=--expose-gc'];

@@ -6,7 +6,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 
 const [modules, file, unitsFile] = process.argv.slice(2);
-const { chromium } = require(path.join(modules, 'playwright-core'));
+const { chromium } = require(path.resolve(modules, 'playwright-core'));
 
 (async () => {
   const units = JSON.parse(fs.readFileSync(unitsFile, 'utf8'));
