@@ -132,7 +132,7 @@ pub(crate) fn plan(
     let plan = plan::plan_releasing(bytes, scan, &options, released)?;
     if plan.description.is_none() {
         bail!(
-            "nothing to patch in {path}: of {sites} sites none has or gets a probe{}",
+            "nothing to patch in {path}: none of its {sites} sites gets a probe{}",
             match selection.is_empty() {
                 true => "",
                 false => " (--select, --skip and --filter decide)",

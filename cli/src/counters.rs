@@ -209,7 +209,7 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
                 "{name} is an event of the simulated PMU: record with --simulate"
             );
             anyhow::bail!(
-                "no event is called `{}`; known are {}, and the processor's own by number (r1c2)",
+                "there is no event `{}`; known events are {}, and the processor's own by number (r1c2)",
                 quoted(name),
                 event::names().collect::<Vec<_>>().join(", ")
             );

@@ -73,7 +73,7 @@ fn refused(mut error: clap::Error) -> ExitCode {
         && std::path::Path::new(&program).is_file()
     {
         output::note(format_args!(
-            "{program} is no command of this; to profile a program: ompfuse profile -- {program}"
+            "{program} is a file, not a command of ompfuse; to profile it: ompfuse profile -- {program}"
         ));
         return ExitCode::from(2);
     }

@@ -34,7 +34,7 @@ pub(crate) fn refuse_to_record(file: &Path) -> Result<()> {
 pub(crate) fn refuse_to_patch(file: &Path, dormant: bool) -> Result<()> {
     match given_by(file) {
         Some(why) if !dormant => bail!(
-            "{} has privileges of its own ({why}): no library would be loaded from beside it; patch it with --dormant",
+            "{} has privileges of its own ({why}), so the loader ignores libraries beside it; patch it with --dormant",
             file.display()
         ),
         _ => Ok(()),

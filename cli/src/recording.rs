@@ -333,7 +333,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         events.retain(is_kept);
         if !left_out.is_empty() {
             note(format_args!(
-                "not counted, since one run has not room for everything: {} (name them with --events)",
+                "not counted, because one run has no room for all events: {} (--events names those to count)",
                 left_out.join(", ")
             ));
         }
@@ -372,7 +372,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         check_times(&sets)?;
     } else if in_one_run && sets.len() > MAX_SETS {
         bail!(
-            "{} event sets can't take turns in one run, {MAX_SETS} can; name fewer events",
+            "cannot rotate {} event sets in one run: the limit is {MAX_SETS}; name fewer events",
             sets.len()
         );
     }
@@ -384,8 +384,8 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
         check_once(job, args, &mut sets)?;
         if numbers.len() > 1 {
             bail!(
-                "{} numbers of threads can't be recorded in one launch of {} ranks, since MPI_Init works once; have the launcher \
-                 started for each number: `ompfuse record --threads LIST -- mpirun ...`",
+                "cannot record {} numbers of threads in one launch of {} ranks, because MPI_Init works once; start the \
+                     launcher for each number: `ompfuse record --threads LIST -- mpirun ...`",
                 numbers.len(),
                 job.size
             );
@@ -468,8 +468,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let by_call: Vec<&str> = events.iter().copied().filter(|e| !is_hardware(e)).collect();
     if args.min_duration.is_some() && !is_simulated && !by_call.is_empty() {
         note(format_args!(
-            "--min-duration knows a unit's length at its end only: {} took a system call at each unit's begin all the same, half as many \
-             calls as without the option; --sample N or --throttle PERCENT spares those of units that it leaves out",
+            "--min-duration knows a unit's length only at its end: {} took a system call at each unit's beginning, half as \
+                 many calls as without the option; --sample N and --throttle PERCENT spare the calls of units that they leave \
+                 out",
             by_call.join(", ")
         ));
     }
@@ -492,8 +493,8 @@ fn check_once(job: &Job, args: &RecordingArgs, sets: &mut Vec<Vec<Vec<String>>>)
         let voice = job.voice();
         if voice.is_some() {
             output::say(format_args!(
-                "{runs} runs can't be recorded in one launch of {} ranks, since MPI_Init works once; have the launcher started \
-                 for each run: `{instead}`",
+                "cannot record {runs} runs in one launch of {} ranks, because MPI_Init works once; start the launcher for each \
+                     run: `{instead}`",
                 job.size
             ));
         }
@@ -502,7 +503,7 @@ fn check_once(job: &Job, args: &RecordingArgs, sets: &mut Vec<Vec<Vec<String>>>)
     }
     let left_out: Vec<String> = sets.drain(1..).flatten().flatten().collect();
     note(format_args!(
-        "not counted, since one launch is one run: {} (`{instead}` counts all)",
+        "not counted, because one launch is one run: {} (`{instead}` counts all)",
         left_out.join(", ")
     ));
     Ok(())
@@ -545,8 +546,8 @@ fn check_times(groups: &[Vec<String>]) -> Result<()> {
     let events = groups.iter().map(Vec::len).sum::<usize>();
     if groups.len() > 1 && events + times > MAX_COUNTERS {
         bail!(
-            "{events} events and the {times} times that scale their counts can't be multiplexed in one run, {MAX_COUNTERS} numbers \
-             can; name fewer events"
+            "cannot multiplex {events} events and the {times} times that scale their counts in one run: the limit is \
+                 {MAX_COUNTERS} numbers; name fewer events"
         );
     }
     Ok(())

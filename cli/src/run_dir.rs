@@ -57,7 +57,7 @@ fn make_output_in(base: &Path, wanted: Option<&Path>) -> Result<PathBuf> {
     // It goes through an environment variable that the runtime library reads as text.
     if absolute.to_str().is_none() {
         bail!(
-            "the path {} is no UTF-8 text; name another folder with -o",
+            "the path {} is not UTF-8; name another folder with -o",
             absolute.display()
         );
     }

@@ -47,7 +47,7 @@ impl fmt::Display for Label {
 
 /// Text that is no label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no label: numbers joined by dots are expected, as in 0.1.4096.3")]
+#[error("{0:?} is not a label: numbers joined by dots are expected, as in 0.1.4096.3")]
 pub struct LabelError(pub String);
 
 impl FromStr for Label {

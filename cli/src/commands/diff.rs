@@ -159,7 +159,7 @@ impl Args {
         for side in [a, b] {
             if side.regions.is_empty() && !self.anyway {
                 bail!(
-                    "{} has no region on record, so nothing can be compared; record it again, or compare the program's time with --anyway",
+                    "{} has no recorded region, so nothing can be compared; record it again, or compare the program's time with --anyway",
                     side.origin.name
                 );
             }

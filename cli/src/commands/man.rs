@@ -1,5 +1,7 @@
 //! `ompfuse man`.
 
+mod markdown;
+
 use crate::output;
 use anyhow::Result;
 use clap::CommandFactory;
@@ -9,11 +11,17 @@ use clap::CommandFactory;
 pub(crate) struct Args {
     /// Print the page of this command
     command: Option<String>,
+    /// Print the reference of all commands as Markdown
+    #[arg(long, hide = true, conflicts_with = "command")]
+    markdown: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let mut all = super::Cli::command();
     all.build();
+    if args.markdown {
+        return output::print(&markdown::page(&all));
+    }
     let command = match &args.command {
         None => all,
         Some(name) => {

@@ -48,7 +48,7 @@ pub(crate) fn arranged(
     }
     if let Some(&first) = found.alike.get(typical(&samples, &beside)) {
         note(format_args!(
-            "{} is the most typical of {} runs that counted {}: times and these counts are its",
+            "{} is the most typical of {} runs that counted {}: the times and these counts are from it",
             inputs[first].name(),
             samples.len(),
             events[first].join(",")

@@ -52,8 +52,8 @@ pub(super) fn check(path: &Path) -> Result<()> {
     // A single one that is missing is named by who reads the table.
     if missing.len() > 1 {
         bail!(
-            "{shown} is no profile, and no table of execution units: its first line has no columns {}; a table of another \
-             recorder needs {}, then a column per event",
+            "{shown} is neither a profile nor a table of execution units: its first line lacks the columns {}; a table of \
+                 another recorder needs {}, and a column per event",
             missing.join(", "),
             NEEDED.join(", ")
         );

@@ -51,7 +51,7 @@ pub(crate) fn over_time(
 fn run_of(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         bail!(
-            "{} is no run's folder; only a run's records tell what happened when",
+            "{} is not a run's folder, and only records tell what happened when; give a run",
             path.display()
         );
     }

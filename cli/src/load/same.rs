@@ -149,12 +149,12 @@ pub(super) fn check_for(inputs: &[Source], what: &str) -> Result<()> {
         let (one, two) = (name(first_path), name(path));
         match difference {
             Difference::Programs => bail!(
-                "cannot {what} {one} and {two}: they are of different programs, {} and {}; give runs of one program",
+                "cannot {what} {one} and {two}: they are runs of different programs, {} and {}; give runs of one program",
                 known.describe(),
                 origin.describe()
             ),
             Difference::Builds(path, [id, other]) => bail!(
-                "cannot {what} {one} and {two}: {path} was built anew between them (builds {} and {}); give runs of one build",
+                "cannot {what} {one} and {two}: {path} was rebuilt between them (builds {} and {}); give runs of one build",
                 short(&id),
                 short(&other)
             ),

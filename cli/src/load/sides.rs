@@ -115,7 +115,8 @@ fn baseline(path: &Path) -> Result<Option<Side>> {
     // A later version may read well and mean something else.
     if let Some(version) = version(&text).filter(|&v| v > u64::from(SIDE_VERSION)) {
         bail!(
-            "{}: it is of version {version}, this ompfuse reads versions up to {SIDE_VERSION}; make it again, or update",
+            "{}: its version is {version}, and this ompfuse reads versions up to {SIDE_VERSION}; make it again, or update \
+                 ompfuse",
             cannot()
         );
     }

@@ -42,7 +42,7 @@ pub(crate) fn countable(wanted: Option<&str>, of_regions: Option<&str>) -> Resul
     }
     if countable.regions.len() > MAX_COUNTERS {
         bail!(
-            "{} events can't be counted per region in one run, {MAX_COUNTERS} can; name fewer in --region-events",
+            "cannot count {} events per region in one run: the limit is {MAX_COUNTERS}; name fewer in --region-events",
             countable.regions.len()
         );
     }
@@ -82,8 +82,8 @@ fn unavailable(cycles: Option<&EventCheck>, with_software: bool) -> String {
     let (reason, remedy) = why.unwrap_or(("no reason is known", None));
     match (with_software, remedy) {
         (true, _) => format!(
-            "no hardware event can be counted here: {reason} (more: `ompfuse events`); software events are counted per parallel region \
-             and thread, --events NAMES counts them per execution unit, with a system call each time"
+            "no hardware event can be counted here: {reason}; software events are counted per parallel region and thread \
+             (`ompfuse events` says more)"
         ),
         (false, Some(remedy)) => {
             format!("no event can be counted here, times only: {reason}; remedy: {remedy}")

@@ -167,7 +167,7 @@ impl Recorder<'_> {
         }
         if let Err(error) = contexts::name(&path, &self.program.modules, self.debug) {
             note(format_args!(
-                "where regions are called from has no names: {}",
+                "the callers of regions have no names: {}",
                 crate::one_line(&error)
             ));
         }

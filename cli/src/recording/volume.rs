@@ -52,8 +52,8 @@ impl Volume {
         if size >= self.limit {
             self.ended_at.set(Some(size));
             note(format_args!(
-                "recording ends, the program goes on: the records in {} have {} (--max-size gives them more room, --sample and \
-                 --throttle record less)",
+                "recording ends and the program goes on: the records in {} have reached {} (--max-size allows more; --sample \
+                     and --throttle record less)",
                 self.run.display(),
                 megabytes(size)
             ));
@@ -61,7 +61,7 @@ impl Volume {
         }
         if size >= self.next.get() {
             note(format_args!(
-                "the records in {} have {} by now; recording ends at {} (--max-size)",
+                "the records in {} have reached {}; recording ends at {} (--max-size)",
                 self.run.display(),
                 megabytes(size),
                 megabytes(self.limit)

@@ -118,7 +118,7 @@ impl<'a> Window<'a> {
                 None => "nobody let it go on (`ompfuse ctl DIR --resume`)",
             };
             note(format_args!(
-                "no region is on record in {}, because of {}: {why}",
+                "no region was recorded in {} because of {}: {why}",
                 self.run.display(),
                 self.args.options()
             ));

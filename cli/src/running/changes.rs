@@ -148,7 +148,7 @@ impl Changes {
                         })?);
                 }
                 _ => bail!(
-                    "{origin}: `{}` is none of select, skip, enable, disable, events, rotate",
+                    "{origin}: `{}` is not one of select, skip, enable, disable, events, rotate",
                     quoted(line)
                 ),
             }

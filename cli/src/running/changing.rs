@@ -99,7 +99,9 @@ impl<'a> Changing<'a> {
         }
         let number = state.sets.len();
         if number == MAX_SETS {
-            bail!("{names}: a process can have {MAX_SETS} event sets, and has them already");
+            bail!(
+                "cannot count {names}: the process has {MAX_SETS} event sets already, and can have no more"
+            );
         }
         let mut field = vec![0; SET_LEN];
         control::put_text(&mut field, names.as_bytes())

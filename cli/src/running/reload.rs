@@ -49,7 +49,7 @@ impl HeldUp {
                 "{file} was not read again before process {pid} ended: {who} was changing its settings"
             )),
             false => note(format_args!(
-                "{file} does not hold for process {pid} yet: {who} has been changing its settings for {PATIENCE:?}"
+                "{file} has no effect on process {pid} yet: {who} has been changing its settings for {PATIENCE:?}"
             )),
         }
     }
@@ -113,6 +113,6 @@ impl Reload {
 
 fn apply(file: &Path, process: Running) -> Result<()> {
     Changes::read(file)?.apply(&[process], Duration::ZERO)?;
-    note(format_args!("{} holds from now on", file.display()));
+    note(format_args!("{} is in effect now", file.display()));
     Ok(())
 }

@@ -82,7 +82,7 @@ pub enum EvaluationError {
     )]
     References(usize),
     /// Too few events in common.
-    #[error("the profile and the references have {0} events in common, at least two are needed")]
+    #[error("the profile and the references have {0} events in common; at least two are needed")]
     Events(usize),
     /// A table without XUs.
     #[error("{0} has no execution unit with a count for every event")]

@@ -36,7 +36,7 @@ pub enum ProfileError {
     #[error("columns don't fit together: {0}")]
     Arrow(#[from] arrow_schema::ArrowError),
     /// A Parquet file of something else.
-    #[error("a Parquet file, but no profile of ompfuse: it has no metadata {SUMMARY_KEY:?}")]
+    #[error("a Parquet file, but not a profile of ompfuse: it has no metadata {SUMMARY_KEY:?}")]
     NoSummary,
     /// Written by another version.
     #[error(

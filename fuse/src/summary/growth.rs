@@ -40,9 +40,7 @@ pub enum GrowthError {
     #[error("no parallel region of this name was executed; `ompfuse report` lists those that were")]
     NoInstance,
     /// Threads have kept sums only.
-    #[error(
-        "it was recorded with --summary, so there are sums of the whole run only; record without it"
-    )]
+    #[error("it was recorded with --summary and has only sums of the whole run; record without it")]
     SumsOnly,
 }
 

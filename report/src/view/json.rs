@@ -22,11 +22,12 @@ pub fn to_string(report: &Report) -> String {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// It is no JSON, or lacks fields of a report.
-    #[error("it is no JSON of `ompfuse report`: {0}")]
+    #[error("it is not JSON of `ompfuse report`: {0}")]
     Malformed(#[from] serde_json::Error),
     /// A newer version has written it.
     #[error(
-        "it is version {0} of the report's JSON, this ompfuse knows {REPORT_VERSION}: use the ompfuse that wrote it"
+        "its version is {0}, and this ompfuse reads version {REPORT_VERSION} of the report's JSON: use the ompfuse that wrote \
+             it"
     )]
     Newer(u64),
 }

@@ -216,7 +216,7 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 format!("{threads} threads share {n} processor{s}")
             }
             _ => format!(
-                "{threads} threads were not always running: others had the processors, or they waited for files"
+                "{threads} threads were not always running: other programs had the processors, or threads waited for files"
             ),
         },
         Cause::Unknown => match loss.loss {
@@ -285,10 +285,10 @@ pub fn remedy(loss: &Loss) -> Option<String> {
         }
         Cause::UnevenCode => "divide it by a work-sharing construct".to_owned(),
         Cause::Late => {
-            "have fewer, longer regions, or keep threads awake (OMP_WAIT_POLICY=active)".to_owned()
+            "use fewer, longer regions, or keep threads awake (OMP_WAIT_POLICY=active)".to_owned()
         }
         Cause::Held { .. } => {
-            "hold it shorter, or use a reduction, atomics or several locks".to_owned()
+            "hold it for less time, or use a reduction, atomics or several locks".to_owned()
         }
         Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
             "create larger tasks: stop at a size (cut-off)".to_owned()
@@ -306,7 +306,7 @@ pub fn remedy(loss: &Loss) -> Option<String> {
         Cause::ShortRegions { executions, .. } if *executions > 1 => {
             "join regions, or leave small ones serial (if clause)".to_owned()
         }
-        Cause::ShortRegions { .. } => "longer runs, as it is paid once".to_owned(),
+        Cause::ShortRegions { .. } => "run longer, because this is paid once".to_owned(),
         Cause::NoProcessor {
             threads,
             processors: Some(n),
@@ -384,12 +384,12 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
 pub fn lower_bound(because: LowerBound) -> &'static str {
     match because {
         LowerBound::TaskDependences => {
-            "tasks may depend on each other (depend), which is not on record"
+            "tasks may depend on each other (depend), which is not recorded"
         }
         LowerBound::Ordered => "ordered blocks wait for each other",
-        LowerBound::Locks => "locks put what holds them in an order",
+        LowerBound::Locks => "locks put their holders in an order",
         LowerBound::WholeRanges => "ranges of several iterations count as one unit each",
-        LowerBound::LeftOut => "some units are not on record",
+        LowerBound::LeftOut => "some units were not recorded",
     }
 }
 

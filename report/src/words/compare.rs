@@ -378,9 +378,7 @@ pub(crate) fn condition(condition: &Condition) -> String {
     };
     match condition {
         Condition::Threads { a, b } => {
-            format!(
-                "teams have {a} threads in A and {b} in B: times and units differ for that alone"
-            )
+            format!("teams have {a} threads in A and {b} in B: that alone changes times and units")
         }
         Condition::Arguments => "the program was given other arguments".to_owned(),
         Condition::Hosts => "the sides were recorded on different hosts".to_owned(),
@@ -397,7 +395,7 @@ pub(crate) fn condition(condition: &Condition) -> String {
             format!("events differ: {}", both.join("; "))
         }
         Condition::InPart { a, b } => format!(
-            "not all units of {} are on record (sampling, a filter, a part of the run): their numbers are not compared",
+            "not all units of {} were recorded (sampling, a filter, a part of the run): their numbers are not compared",
             sides(*a, *b)
         ),
         Condition::Simulated { a, b } => format!(
@@ -407,7 +405,8 @@ pub(crate) fn condition(condition: &Condition) -> String {
         Condition::Starved { a, b } => {
             let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
             format!(
-                "threads of {} had no processor for at least {} of the time that they worked: times are those of the machine's load",
+                "threads of {} had no processor for at least {} of the time that they worked: times depend on the machine's \
+                     load",
                 sides(a.is_some(), b.is_some()),
                 percent(share)
             )

@@ -17,7 +17,7 @@ fn told(health: &Health, wanted: impl Fn(&Problem) -> bool) -> Vec<String> {
     let numbers = [
         (
             health.lost_records,
-            "records could not be written: counts and times are too low by what they held",
+            "records could not be written: their counts and times are missing",
         ),
         (
             health.unlabelled_xus,
@@ -45,11 +45,12 @@ pub(crate) fn problem(problem: &Problem) -> String {
             "{file}: process {process} has no readable process-{process}.json, its records are left out"
         ),
         Problem::Killed { pid } => format!(
-            "process {pid} did not end in an orderly way (killed, or it became another program): what it recorded last may be missing"
+            "process {pid} did not end in an orderly way (it was killed, or became another program): its last records may be \
+                 missing"
         ),
         Problem::Unfinished { pid } => format!(
-            "process {pid} ended without the C library's exit (_exit, as workers of a pool do, a signal, or another program in its \
-         place), outside of all constructs on record: none of these is missing, only the code around them"
+            "process {pid} ended without the C library's exit (by _exit, by a signal, or by becoming another program): no \
+                 construct is missing, only the code around them"
         ),
         Problem::ThreadsLost { pid, threads } => {
             format!("process {pid}: {}", threads_lost(*threads))
@@ -61,7 +62,7 @@ pub(crate) fn problem(problem: &Problem) -> String {
             "times of process {pid} are estimates: it left no reading of the clock at its end"
         ),
         Problem::NoClock { pid } => format!(
-            "times of process {pid} are ticks, not nanoseconds: nothing tells the clock's rate"
+            "times of process {pid} are ticks, not nanoseconds: the clock's rate is unknown"
         ),
         Problem::UnknownModule { pid, path } => format!(
             "process {pid}: {path} is not in run.json, its constructs have no names and no labels"
@@ -75,11 +76,12 @@ pub(crate) fn problem(problem: &Problem) -> String {
             format!("process {pid}: {}", without_counters(*threads, *of))
         }
         Problem::EndedAtSize { bytes } => format!(
-            "recording ended when the records had {}: what the program did afterwards is not in here (see --max-size)",
+            "recording ended when the records reached {}: the rest of the run is missing (see --max-size)",
             bytes_of(*bytes)
         ),
         Problem::OverlappingProcesses { count } => format!(
-            "{count} processes with the same modules ran at the same time: what several of them have in common can't be matched between runs"
+            "{count} processes with the same modules ran at the same time: units that several of them have can't be matched \
+                 between runs"
         ),
     }
 }
@@ -153,18 +155,18 @@ fn together(first: &Problem, others: &[&Problem]) -> String {
     let processes = all().count();
     match first {
         Problem::Killed { .. } => format!(
-            "{processes} processes did not end in an orderly way (killed, or they became other programs): what they recorded last \
-                 may be missing"
+            "{processes} processes did not end in an orderly way (they were killed, or became other programs): their last \
+                 records may be missing"
         ),
         Problem::Unfinished { .. } => format!(
-            "{processes} processes ended without the C library's exit (_exit, as workers of a pool do, a signal, or another program \
-                 in their place), outside of all constructs on record: none of these is missing, only the code around them"
+            "{processes} processes ended without the C library's exit (by _exit, by a signal, or by becoming other programs): \
+                 no construct is missing, only code around constructs"
         ),
         Problem::EstimatedClock { .. } => format!(
             "times of {processes} processes are estimates: they left no reading of the clock at their end"
         ),
         Problem::NoClock { .. } => format!(
-            "times of {processes} processes are ticks, not nanoseconds: nothing tells the clock's rate"
+            "times of {processes} processes are ticks, not nanoseconds: the clock's rate is unknown"
         ),
         Problem::ThreadsLost { .. } => {
             let of_each = all().map(|p| match p {

@@ -32,8 +32,8 @@ pub fn notes(report: &Report) -> Vec<String> {
 }
 
 /// What a run that was recorded with `--summary` has not, and how to get it.
-pub const SUMS_ONLY: &str = "recorded with --summary, so there are sums only: no unit is there to be exported, listed or matched by its \
-     label; record without --summary for that";
+pub const SUMS_ONLY: &str = "recorded with --summary: there are only sums, and no units to export, list or match by label; \
+     record without --summary for these";
 
 /// The run that a note is about.
 fn run(note: &Note) -> Option<u16> {
@@ -111,18 +111,17 @@ pub(super) fn one(note: &Note) -> Option<String> {
         Note::Unrecorded { share, in_part } => unrecorded(*share, *in_part),
         Note::Unattributed { events } => unattributed(events),
         Note::PathsFolded { most } => format!(
-            "regions are nested in more than {} ways: in call paths, what came in further ones stands directly below its \
-             parallel region",
+            "there are more than {} call paths: further ones are shown directly below their parallel region",
             count(*most)
         ),
         Note::SumsOnly { .. } => SUMS_ONLY.to_owned(),
         Note::Instances => {
-            "event sets took turns in one run: the counts of one row are those of several executions of the same region, one \
-             for each set"
+            "event sets took turns in one run: the counts of a row come from several executions of the same region, one for \
+                 each set"
                 .to_owned()
         }
         Note::Unbalanced { threads, of } => format!(
-            "{threads} of {of} threads: the intervals' own times and counts don't add up to the thread's"
+            "on {threads} of {of} threads, the intervals' own times and counts don't add up to the thread's"
         ),
         Note::Rank { rank, state } => return ranks::end(*rank, *state),
         Note::RanksMissing { ranks } => ranks::missing(ranks),
@@ -134,13 +133,14 @@ fn window(spans: &[[f64; 2]], of: Option<f64>) -> String {
     let of = of.map_or_else(String::new, |d| format!(" of {}", seconds(d)));
     if spans.is_empty() {
         return format!(
-            "the recording was held at every time{of}: no region is on record, only the code outside of them"
+            "the recording was paused all the time{of}: no region was recorded, only the code outside of regions"
         );
     }
     let from_to = |[from, to]: &[f64; 2]| format!("from {} to {}", seconds(*from), seconds(*to));
     let spans: Vec<String> = spans.iter().map(from_to).collect();
     format!(
-        "recorded {}{of}: regions that began at other times are not on record, code outside of regions is told of the whole run",
+        "recorded {}{of}: regions that began at other times were not recorded; code outside of regions is that of the whole \
+             run",
         spans.join(" and ")
     )
 }
@@ -148,10 +148,10 @@ fn window(spans: &[[f64; 2]], of: Option<f64>) -> String {
 fn unrecorded(share: f64, in_part: bool) -> String {
     let why = match in_part {
         false => "regions were switched off meanwhile, or the program paused the recording",
-        true => "of what is recorded in part, or was switched off meanwhile",
+        true => "its regions were recorded in part, or were switched off meanwhile",
     };
     format!(
-        "{} of the threads' time is in no region here: {why}; coverage and overheads are those of what is on record",
+        "{} of the threads' time is in no region: {why}; coverage and overheads are only of what was recorded",
         percent(share)
     )
 }
@@ -160,8 +160,8 @@ fn unattributed(events: &[UnattributedShare]) -> String {
     let share = |e: &UnattributedShare| format!("{} of {}", percent(e.share), e.event);
     let events: Vec<String> = events.iter().map(share).collect();
     format!(
-        "{} were counted outside of the execution units on record, and are nobody's: where not everything is recorded, events that \
-         need a system call are read for units on record only, so nothing else has counts of them",
+        "{} were counted outside of the recorded units and belong to none: in a partial recording, events that need a system \
+             call are read for recorded units only",
         events.join(", ")
     )
 }

@@ -12,20 +12,21 @@ pub fn incomplete(because: &[Incomplete]) -> Option<String> {
 fn one(because: &Incomplete) -> String {
     match because {
         Incomplete::MissingParts { executions, of } => format!(
-            "{executions} of {of} executions lack a thread's part: waiting at the region's end, startup and shutdown are not known"
+            "{executions} of {of} executions lack a thread's part: waiting at the region's end, startup and shutdown are \
+                 unknown"
         ),
         Incomplete::SwitchedOff => {
-            "regions were switched off meanwhile: what they waited is in no class, so work is not known".to_owned()
+            "regions were switched off meanwhile: their waiting is in no class, so work is unknown".to_owned()
         }
         Incomplete::Unplaced { seconds: s } => format!(
-            "{} that were left out may have been here or elsewhere, so neither work nor waiting at the region's end is known",
+            "{} that were left out may have been here or elsewhere: work and waiting at the region's end are unknown",
             seconds(*s)
         ),
         Incomplete::ShutdownIncluded => {
             "waiting at the region's end includes its shutdown: tasks that were executed there were left out".to_owned()
         }
         Incomplete::TooLong => {
-            "the intervals on record take longer than the region, so no class is known".to_owned()
+            "the recorded intervals take longer than the region, so no class is known".to_owned()
         }
     }
 }
@@ -33,8 +34,8 @@ fn one(because: &Incomplete) -> String {
 /// What it means that a region's threads had no processors for a share of their time.
 pub(crate) fn starved(overhead: &ParallelOverhead, share: f64) -> String {
     format!(
-        "#{}: its threads were not running for at least {} of the time that they worked in it: what it lost, start-up \
-         above all, is waiting for a processor too",
+        "#{}: its threads were not running for at least {} of the time that they worked in it: its losses, above all start-up, \
+             include waiting for a processor",
         overhead.region,
         percent(share)
     )

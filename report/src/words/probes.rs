@@ -24,8 +24,8 @@ pub fn command(report: &Report, remedy: &FewerProbes) -> String {
 /// What the probes took of the run; a command follows.
 pub(crate) fn took(probes: &ProbeTime, at: &MostProbes) -> String {
     format!(
-        "the probes took about {} of the processor time ({}, estimated), most of it at: {}. The times below hold it. \
-         To record with fewer probes:",
+        "the probes took about {} of the processor time ({}, estimated), most of it at: {}. The times below include it. To \
+             record with fewer probes:",
         percent(probes.share),
         seconds(probes.estimated_s),
         most(at),

@@ -32,28 +32,29 @@ pub(crate) fn name(kind: PropertyKind) -> &'static str {
 pub(crate) fn advice(kind: PropertyKind) -> &'static str {
     match kind {
         PropertyKind::WaitAtBarrier => {
-            "threads wait there for slower ones: distribute the work before it evenly, or do without the barrier"
+            "threads wait there for slower ones: distribute the work before it evenly, or remove the barrier"
         }
         PropertyKind::ImbalanceInParallelRegion => {
             "threads are done early and wait for the slowest: give them equal shares, or smaller ones dynamically"
         }
         PropertyKind::ImbalanceInLoop => {
-            "threads wait at the loop's end: schedule(dynamic) or guided, other chunks, or nowait if what follows permits"
+            "threads wait at the loop's end: use schedule(dynamic) or guided, other chunks, or nowait if the following code \
+                 permits"
         }
         PropertyKind::ImbalanceInWorkshare => {
-            "threads wait for slower ones: distribute the work before it evenly, or use nowait if what follows permits"
+            "threads wait for slower ones: distribute the work before it evenly, or use nowait if the following code permits"
         }
         PropertyKind::ImbalanceInSections => {
             "the sections take different times: divide the longest, or use tasks"
         }
         PropertyKind::UnevenSectionDistribution => {
-            "some threads got more sections than others: make as many as threads or many more, or use tasks"
+            "some threads got more sections than others: make one per thread or many more, or use tasks"
         }
         PropertyKind::NotEnoughSections => {
             "there are fewer sections than threads: divide them, or use tasks or a loop"
         }
         PropertyKind::CriticalSectionContention => {
-            "threads queue for it: do less inside, give sections that exclude nothing of each other other names, or reduce"
+            "threads queue for it: do less inside, give unrelated sections different names, or use a reduction"
         }
         PropertyKind::LockContention => {
             "threads queue for it: hold it for a shorter time, or use a lock for each part of the data"
@@ -62,13 +63,13 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
             "iterations wait for their turn: move work out of the ordered block, and use schedule(static,1)"
         }
         PropertyKind::FrequentAtomic => {
-            "many updates of shared data: let each thread sum up for itself (reduction)"
+            "many updates of shared data: let each thread sum up its own part (reduction)"
         }
         PropertyKind::ReductionWait => {
             "threads queue to combine their parts: reduce in fewer regions, or fewer variables"
         }
         PropertyKind::UnparallelizedInSingle => {
-            "the others wait while one thread works: let it create tasks, use nowait, or move it elsewhere"
+            "the others wait while one thread works: create tasks in it, use nowait, or move it elsewhere"
         }
         PropertyKind::UnparallelizedInMaster => {
             "the others have nothing to do while one thread works: share the block out, or overlap it with other work"
@@ -77,13 +78,15 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
             "no task is left to execute: create more or smaller ones, or wait later"
         }
         PropertyKind::TaskCreation => {
-            "making tasks takes long for what they do: make fewer and larger ones, with a cut-off (if, final) or a grain size"
+            "creating tasks takes long compared with their work: create fewer and larger \
+                 ones, with a cut-off (if, final) or a grain size"
         }
         PropertyKind::LoopScheduling => {
-            "fetching iterations takes long for what they do: larger chunks, or schedule(static)"
+            "fetching iterations takes long compared with their work: use larger chunks, or schedule(static)"
         }
         PropertyKind::ThreadManagement => {
-            "regions are short for the cost of starting them: merge regions, keep threads awake (OMP_WAIT_POLICY=active), or use fewer"
+            "regions are short compared with what starting them costs: merge \
+                 regions, keep threads awake (OMP_WAIT_POLICY=active), or use fewer"
         }
         #[allow(unreachable_patterns)]
         _ => "threads lose time there",
@@ -94,7 +97,7 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
 pub(crate) fn serial(share: f64, limit: f64) -> String {
     use super::units::percent;
     format!(
-        "{} of the time is serial, start and end included: at most {} times as fast with more threads",
+        "{} of the time is serial, with the program's start and end: more threads make it at most {} times as fast",
         percent(share),
         match limit {
             limit if limit < 99.5 => format!("{limit:.1}"),

@@ -65,7 +65,7 @@ pub(super) fn silent(ranks: &[u32], of: u32) -> String {
         1 => "rank",
         _ => "ranks",
     };
-    format!("of {word} {} of {of} nothing is on record", listed(ranks))
+    format!("nothing was recorded of {word} {} of {of}", listed(ranks))
 }
 
 #[cfg(test)]

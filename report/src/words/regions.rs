@@ -25,16 +25,16 @@ pub(crate) fn doubted(region: &Region, because: Doubt) -> String {
 pub(crate) fn in_part(region: &Region, part: &InPart) -> String {
     let mut why = Vec::new();
     if let Some(least) = part.shorter_than_s {
-        why.push(format!("not what is shorter than {}", seconds(least)));
+        why.push(format!("none shorter than {}", seconds(least)));
     }
     if part.one_in > 1 {
         why.push(format!("one in {}", part.one_in));
     }
     if part.throttled {
-        why.push("since its probes would cost too much".to_owned());
+        why.push("fewer where probes cost too much".to_owned());
     }
     format!(
-        "{} {}: {} of {} on record ({}); the others took {}",
+        "{} {}: {} of {} recorded ({}); the others took {}",
         part.kind.name(),
         location(region),
         count(part.recorded),

@@ -18,7 +18,8 @@ fn starved(running: &Running) -> String {
             (processors.floor() as u64).max(1)
         ),
         Some(processors) => format!(
-            "teams have {threads} threads and the program can use {}: other programs had them, or it waited itself (files, sleep)",
+            "teams have {threads} threads and the program can use {}: other programs used them, or the program itself waited \
+                 (files, sleep)",
             said(processors)
         ),
         None => {
@@ -26,8 +27,8 @@ fn starved(running: &Running) -> String {
         }
     };
     format!(
-        "threads were not running for at least {} of the time that they worked in parallel regions: {why}; start-up, waiting and \
-         imbalance below hold waiting for a processor, which is not the OpenMP runtime's",
+        "threads were not running for at least {} of the time that they worked in parallel regions: {why}; start-up, waiting \
+             and imbalance below include waiting for a processor",
         percent(running.not_running)
     )
 }

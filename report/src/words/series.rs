@@ -206,7 +206,7 @@ pub fn series_notes(notes: &[SeriesNote]) -> Vec<String> {
         probes.map(|list| format!("probes took an estimated part of the threads' time ({list})")),
     );
     sentences.extend(in_part.map(|list| {
-        format!("not everything is on record ({list} threads), so not all classes may be known")
+        format!("not everything was recorded ({list} threads), so some classes may be unknown")
     }));
     sentences.extend(overlapping.map(|list| {
         format!("parallel regions overlap in time ({list} threads): the program's thread time is not divided")

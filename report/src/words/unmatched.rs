@@ -19,7 +19,7 @@ pub fn reason(xus: &UnmatchedXus) -> String {
         Unmatched::Unlabelled => "the records of the constructs around it are missing".to_owned(),
         Unmatched::Surplus { run } => format!("run {run} has fewer of this type"),
         Unmatched::Uncounted => {
-            "an event that it is matched by, or was to give, was not counted for it".to_owned()
+            "an event that matching needs, or that was wanted from it, was not counted".to_owned()
         }
         Unmatched::Other => "not matched".to_owned(),
     }

@@ -532,7 +532,7 @@ fn what_is_left_out_needs_no_system_call() {
         assert!(nobodys(&report) > 0, "{report}");
         assert!(list(&report, "notes").iter().any(|n| {
             n.as_str()
-                .is_some_and(|n| n.contains("task-clock") && n.contains("on record"))
+                .is_some_and(|n| n.contains("task-clock") && n.contains("recorded units"))
         }));
         let (throttled, _, _) = run("throttled", &["--throttle", "2"]);
         // It takes some hundred instances until fewer are recorded.
@@ -546,7 +546,7 @@ fn what_is_left_out_needs_no_system_call() {
             let out = program.folder.path().join("said");
             let flags = ["--events", "task-clock", "--min-duration", "1ms"];
             let said = table::record(&program.path, &[], 2, &out, &flags).errors();
-            assert!(said.contains("--sample N or --throttle PERCENT"), "{said}");
+            assert!(said.contains("--sample N and --throttle PERCENT"), "{said}");
         }
     }
 }

@@ -68,6 +68,7 @@ mod counts;
 mod creation;
 mod damage;
 mod diff;
+mod documents;
 mod errors;
 mod events;
 mod executions;

@@ -109,7 +109,7 @@ fn different_builds_are_refused() {
         OsStr::new("-o"),
         both.as_os_str(),
     ];
-    refused(&command::run(args), &["/program was built anew"]);
+    refused(&command::run(args), &["/program was rebuilt"]);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn what_is_no_profile_is_told() {
     refused(
         &report(&table),
         &[
-            "no table of execution units",
+            "nor a table of execution units",
             "type, label, thread, t0_ns, t1_ns",
         ],
     );

@@ -201,6 +201,6 @@ fn what_has_no_time_is_refused() {
             "no parallel region",
         );
         run(folder, &["combine", "out", "-o", "p.parquet"]).ok(compiler);
-        refused(1, &["--interval", "1s", "p.parquet"], "no run's folder");
+        refused(1, &["--interval", "1s", "p.parquet"], "not a run's folder");
     }
 }

@@ -238,7 +238,7 @@ fn a_throttle_says_how_many_there_were() {
         }
         let text = command::ok([Path::new("report"), &run]).text();
         assert!(
-            text.contains("since its probes would cost too much"),
+            text.contains("fewer where probes cost too much"),
             "{build}:\n{text}"
         );
     }

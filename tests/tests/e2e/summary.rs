@@ -318,7 +318,7 @@ fn what_needs_units_says_so() {
     refused(&["export", "--to", "csv"]);
     let text = command::ok([Path::new("report"), &run]).text();
     assert!(
-        text.contains("How long XUs took") && text.contains("sums only"),
+        text.contains("How long XUs took") && text.contains("only sums"),
         "{text}"
     );
     for option in [

@@ -149,7 +149,7 @@ fn recording_ends_before_the_program_at_a_size() {
     );
     let errors = said.errors();
     assert!(
-        errors.contains("recording ends, the program goes on"),
+        errors.contains("recording ends and the program goes on"),
         "{errors}"
     );
     let header = std::fs::read(run.join("run.json")).expect("a header");

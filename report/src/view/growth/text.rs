@@ -160,7 +160,7 @@ impl View {
             Column::left("most lost to").leaves(1),
         ];
         let about = format!(
-            "a new one where more than {:.0}% of the time in code goes elsewhere",
+            "a new one begins where more than {:.0}% of the time in code moves elsewhere",
             100.0 * report.phase_distance
         );
         let plain = |_: usize, cell: &str| cell.to_owned();

@@ -99,8 +99,8 @@ pub(super) fn events(report: &Report, options: TextOptions) -> Option<String> {
         .collect();
     if !probes.is_empty() {
         let line = format!(
-            "of that are the probes', in each execution unit: {}; measured with an empty task when the run began, other \
-             constructs differ",
+            "each execution unit's counts include those of its probes: {}; this was measured with an empty task when the run \
+             began, and differs for other constructs",
             probes.join(", ")
         );
         text.push_str(&wrap(&line, options.width, "  "));

@@ -102,7 +102,7 @@ pub(super) fn skipped(report: &Report, options: TextOptions) -> Option<String> {
     let trifles: u32 = counted.iter().map(|(_, c)| c.trifles).sum();
     if trifles > 0 {
         let line = format!(
-            "atomic instructions and fences: {trifles} have no probe, which would take longer than they do"
+            "atomic instructions and fences: {trifles} have no probe, because it would take longer than they do"
         );
         text.push_str(&wrap(&line, options.width, "  "));
     }

@@ -47,7 +47,7 @@ pub(super) fn mutexes(report: &Report, options: TextOptions) -> Option<String> {
         Column::right("exit").leaves(1),
     ];
     let explanation =
-        "all threads; enter: waiting for it, held: what is executed in it, exit: releasing it";
+        "all threads; enter: waiting for it, held: executing in it, exit: releasing it";
     let mut text = titled("One thread at a time", explanation, options);
     text.push_str(&laid_out(&columns, rows, options));
     if all.len() > options.top {

@@ -48,7 +48,7 @@ pub(super) fn parts(report: &Report, options: TextOptions) -> Option<String> {
     let (names, never): (Vec<&str>, Vec<&str>) = names.into_iter().partition(happened);
     let mut text = titled(
         "Events per parallel region and thread",
-        "whole regions, all that they call; no execution unit has a share",
+        "of whole regions with all that they call, not of execution units",
         options,
     );
     let mut columns = vec![

@@ -69,7 +69,7 @@ pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
         Column::right("execs").leaves(1),
     ];
     let explanation =
-        "shares of thread time, with and without what is inside; a task is below what created it";
+        "shares of thread time, with and without constructs inside; a task is below its creator";
     let mut text = titled("Call paths", explanation, options);
     text.push_str(&laid_out(&columns, rows, options));
     let mut legend: Vec<&(String, String)> = callers.values().collect();

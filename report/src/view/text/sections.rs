@@ -112,7 +112,8 @@ pub(super) fn in_part(report: &Report, options: TextOptions) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    let mut text = paint.warn("recorded in part; times and counts below are of what is on record:");
+    let mut text =
+        paint.warn("recorded in part; times and counts below are only of what was recorded:");
     text.push('\n');
     for (region, part) in parts.iter().take(IN_PART) {
         let line = format!("- {}", words::in_part(region, part));

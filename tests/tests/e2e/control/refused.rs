@@ -29,7 +29,7 @@ fn what_cannot_be_changed_is_said() {
         nothing.contains("nothing that is loaded matches `nowhere*`"),
         "{nothing}"
     );
-    assert!(refused(&[out, "--events", "cycle"]).contains("no event is called `cycle`"));
+    assert!(refused(&[out, "--events", "cycle"]).contains("there is no event `cycle`"));
     let several = refused(&[out, "--events", "task-clock", "--events", "page-faults"]);
     assert!(several.contains("need --rotate"), "{several}");
     only_what_can_be_counted(&steady, &refused);
@@ -65,7 +65,7 @@ fn what_cannot_be_changed_is_said() {
     let long = steady.folder.path().join("long");
     std::fs::write(&long, "x".repeat(1 << 20)).expect("a file can be written");
     let line = refused(&[out, "--reload", long.to_str().expect("text")]);
-    assert!(line.contains("is none of select") && line.len() < 1000);
+    assert!(line.contains("is not one of select") && line.len() < 1000);
     // By its number, and through a file.
     let pid = steady.ctl(&[])["pid"].to_string();
     let file = steady.folder.path().join("f");
@@ -140,7 +140,7 @@ fn a_reload_that_comes_to_nothing_is_told() {
         std::process::id()
     );
     assert_eq!(told.matches(&me).count(), 1, "{told}");
-    assert!(!told.contains("holds from now on"), "{told}");
+    assert!(!told.contains("is in effect now"), "{told}");
     assert!(xus.iter().any(|x| x.construct == "task"));
 }
 

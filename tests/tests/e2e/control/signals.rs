@@ -41,7 +41,7 @@ fn a_signal_reloads_unless_it_is_the_programs() {
     assert_eq!(of(&xus, "task").count() as u64, 10 * TASKS);
     assert_eq!(iterations(&xus), 5 * ITERATIONS);
     assert!(
-        output.errors().contains("control holds from now on"),
+        output.errors().contains("control is in effect now"),
         "{output:?}"
     );
 

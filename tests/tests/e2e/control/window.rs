@@ -82,7 +82,7 @@ fn a_recording_begins_after_a_delay_and_ends_after_a_time() {
         assert!(rounds.iter().all(|&r| r <= 20), "{rounds:?}");
         let notes = report(&steady)["notes"].to_string();
         assert!(
-            notes.contains("recorded from ") && notes.contains("not on record"),
+            notes.contains("recorded from ") && notes.contains("were not recorded"),
             "{notes}"
         );
     }
@@ -100,9 +100,9 @@ fn nothing_is_on_record_of_a_program_that_ends_before() {
         program.ask("3");
         let (said, xus) = steady.end(program, 2, &["3"]);
         assert_eq!(xus, []);
-        assert!(said.errors().contains("no region is on record"), "{said:?}");
+        assert!(said.errors().contains("no region was recorded"), "{said:?}");
         let notes = report(&steady)["notes"].to_string();
-        assert!(notes.contains("held at every time"), "{notes}");
+        assert!(notes.contains("paused all the time"), "{notes}");
     }
 }
 

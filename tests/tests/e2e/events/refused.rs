@@ -77,7 +77,7 @@ fn what_is_multiplexed_by_default_fits() {
     record.args(["record", "--multiplex", "-o"]).arg(&out);
     let recorded = process::run(record.arg("--").arg(program())).ok("record");
     assert!(recorded.text().ends_with("right\n"), "{recorded:?}");
-    let why = "not counted, since one run has not room for everything: ";
+    let why = "not counted, because one run has no room for all events: ";
     let notes = recorded.errors();
     let left_out = notes.lines().find_map(|line| line.split_once(why));
     let left_out = left_out.expect("software events are left out").1;
@@ -162,7 +162,7 @@ fn events_are_named_by_numbers() {
     assert_eq!(none.status, 1);
     assert!(
         none.errors()
-            .starts_with("ompfuse: no event is called `r1c2g`; known are "),
+            .starts_with("ompfuse: there is no event `r1c2g`; known events are "),
         "{none:?}"
     );
 }

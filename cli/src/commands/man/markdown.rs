@@ -1,0 +1,126 @@
+//! The reference of all commands as a page, made of the help texts: `docs/reference/commands.md`.
+
+use clap::builder::StyledStr;
+use clap::{Arg, ArgAction, Command};
+use std::fmt::Write;
+
+const ABOUT: &str = "\
+# Commands
+
+`ompfuse man --markdown` prints this page, which is made of the help texts. `ompfuse help COMMAND` shows the same in the terminal.
+
+Exit status: 0 done, 1 it could not be done, 2 wrong usage, 3 a `diff --fail-on` holds. `record` and `profile` hand on the program's
+own status.
+";
+
+/// The page. `all`: the whole command line, built.
+pub(super) fn page(all: &Command) -> String {
+    let mut out = ABOUT.to_owned();
+    let commands = all.get_subcommands();
+    for command in commands.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+        section(&mut out, command);
+    }
+    out
+}
+
+fn section(out: &mut String, command: &Command) {
+    let name = command.get_name();
+    line(out, format_args!("\n## {name}\n"));
+    let about = command.get_long_about().or(command.get_about());
+    line(out, format_args!("{}\n", full(about)));
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    line(out, format_args!("```sh\n{usage}\n```"));
+    let arguments: Vec<&Arg> = (command.get_arguments())
+        .filter(|a| !a.is_hide_set() && !["help", "version"].contains(&a.get_id().as_str()))
+        .collect();
+    if !arguments.is_empty() {
+        out.push('\n');
+    }
+    for argument in arguments {
+        item(out, argument);
+    }
+    if let Some(examples) = command.get_after_help() {
+        let text = examples.to_string();
+        let (title, rest) = text.split_once('\n').unwrap_or(("", &text));
+        let lines = rest.lines().take_while(|l| l.starts_with("  "));
+        let lines: Vec<&str> = lines.map(str::trim).collect();
+        line(
+            out,
+            format_args!("\n{title}\n\n```sh\n{}\n```", lines.join("\n")),
+        );
+    }
+}
+
+/// An option or argument: name, what it does, its values.
+fn item(out: &mut String, argument: &Arg) {
+    let help = full(argument.get_long_help().or(argument.get_help()));
+    line(out, format_args!("- `{}`  ", name(argument)));
+    let paragraphs: Vec<&str> = help.split("\n\n").collect();
+    line(
+        out,
+        format_args!("  {}.", paragraphs[0].trim_end_matches('.')),
+    );
+    for paragraph in &paragraphs[1..] {
+        line(out, format_args!("\n  {}", paragraph.trim()));
+    }
+    let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
+    let defaults = argument.get_default_values();
+    if takes_value && !defaults.is_empty() && !argument.is_hide_default_value_set() {
+        let defaults: Vec<_> = defaults.iter().map(|v| v.to_string_lossy()).collect();
+        line(out, format_args!("\n  Default: `{}`.", defaults.join(" ")));
+    }
+    let values = argument.get_possible_values();
+    let values = values.iter().filter(|v| !v.is_hide_set());
+    if takes_value {
+        for (i, value) in values.enumerate() {
+            let before = if i == 0 { "\n" } else { "" };
+            match value.get_help() {
+                Some(help) => line(
+                    out,
+                    format_args!("{before}  - `{}`: {}", value.get_name(), plain(help)),
+                ),
+                None => line(out, format_args!("{before}  - `{}`", value.get_name())),
+            }
+        }
+    }
+}
+
+/// `-o, --output <DIR>`, or an argument's name.
+fn name(argument: &Arg) -> String {
+    let value = argument.get_value_names().map(|names| names.join(" "));
+    let value = value.filter(|_| argument.get_action().takes_values());
+    let (Some(long), short) = (argument.get_long(), argument.get_short()) else {
+        return format!("<{}>", value.unwrap_or_default());
+    };
+    let short = short.map_or(String::new(), |s| format!("-{s}, "));
+    let value = value.map_or(String::new(), |v| format!(" <{v}>"));
+    format!("{short}--{long}{value}")
+}
+
+fn full(text: Option<&StyledStr>) -> String {
+    text.map_or(String::new(), plain)
+}
+
+/// A text in Markdown: what a terminal shows as it is must not become emphasis or HTML.
+fn plain(text: &StyledStr) -> String {
+    let text = text.to_string();
+    let mut out = String::new();
+    for (i, piece) in text.split('`').enumerate() {
+        let is_code = i % 2 == 1;
+        if i > 0 {
+            out.push('`');
+        }
+        for c in piece.chars() {
+            if !is_code && "*<[_".contains(c) {
+                out.push('\\');
+            }
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(out, "{text}");
+}
