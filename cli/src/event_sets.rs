@@ -27,11 +27,11 @@ pub(crate) struct SetArgs {
     /// times, three times, or once.
     #[arg(long, value_enum, default_value_t = Strategy::Default)]
     pub(crate) strategy: Strategy,
-    /// Most events in one run (default: as many hardware events as the processor has counters, all software
+    /// At most this many events in one run (default: as many hardware events as the processor has counters, all software
     /// events)
     #[arg(long, value_name = "N", value_parser = parse_slots)]
     pub(crate) slots: Option<usize>,
-    /// Most runs
+    /// At most this many runs
     ///
     /// Repeated event sets are left out first, then the last sets. Events that are left out are named.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

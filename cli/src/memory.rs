@@ -14,7 +14,7 @@ const ENOUGH: u64 = 1 << 30;
 /// The `--memory` option.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Arg {
-    /// Most memory to use (`500M`, `4G`; default: half of what is available, 1G at most)
+    /// Use at most this much memory (`500M`, `4G`; default: half of what is available, 1G at most)
     ///
     /// What needs more is read several times, some regions each time.
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -6,33 +6,33 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// Pages that a command prints: other tests compare them with it.
-pub const GENERATED: [&str; 3] = [
+pub(super) const GENERATED: [&str; 3] = [
     "docs/reference/commands.md",
     "docs/reference/json.md",
     "docs/measurements/combination-recorded.md",
 ];
 
 /// A Markdown file.
-pub struct Page {
+pub(super) struct Page {
     /// Path from the repository's folder.
-    pub path: String,
+    pub(super) path: String,
     /// Paragraphs, items and cells of tables, each as plain text. A piece of code is one word.
-    pub texts: Vec<Text>,
+    pub(super) texts: Vec<Text>,
     /// What links lead to, as written.
-    pub links: Vec<String>,
+    pub(super) links: Vec<String>,
     /// The headings' anchors, as GitHub and mdBook make them.
-    pub anchors: Vec<String>,
+    pub(super) anchors: Vec<String>,
 }
 
 /// A piece of prose.
-pub struct Text {
-    pub words: String,
+pub(super) struct Text {
+    pub(super) words: String,
     /// A cell of a table, or a heading.
-    pub is_short: bool,
+    pub(super) is_short: bool,
 }
 
 /// All pages of the repository.
-pub fn all() -> Vec<Page> {
+pub(super) fn all() -> Vec<Page> {
     let mut files = vec![];
     for file in ["README.md", "CONTRIBUTING.md"] {
         files.push(repository().join(file));
@@ -45,7 +45,7 @@ pub fn all() -> Vec<Page> {
 }
 
 /// The files in a folder and its folders with one of these endings, but for what is built.
-pub fn files_below(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
+pub(super) fn files_below(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = vec![];
     let entries = std::fs::read_dir(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     for entry in entries {
@@ -63,7 +63,7 @@ pub fn files_below(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
 }
 
 /// Path from the repository's folder.
-pub fn relative(path: &Path) -> String {
+pub(super) fn relative(path: &Path) -> String {
     let path = path.strip_prefix(repository()).unwrap_or(path);
     path.to_string_lossy().into_owned()
 }
