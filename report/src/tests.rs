@@ -230,7 +230,7 @@ fn a_report_that_is_read_back_is_the_same() {
     }
     let newer = json::read("{\"version\": 99}").unwrap_err().to_string();
     assert!(
-        newer.starts_with("it is version 99 of the report's JSON"),
+        newer.starts_with("its version is 99, and this ompfuse reads version"),
         "{newer}"
     );
     let other = json::read("{\"regions\": []}").unwrap_err().to_string();

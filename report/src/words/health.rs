@@ -50,7 +50,7 @@ pub(crate) fn problem(problem: &Problem) -> String {
         ),
         Problem::Unfinished { pid } => format!(
             "process {pid} ended without the C library's exit (by _exit, by a signal, or by becoming another program): no \
-                 construct is missing, only the code around them"
+                 construct is missing, only code around constructs"
         ),
         Problem::ThreadsLost { pid, threads } => {
             format!("process {pid}: {}", threads_lost(*threads))
