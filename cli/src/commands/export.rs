@@ -13,16 +13,16 @@ use std::path::PathBuf;
 /// What reading takes of the time.
 const OF_READING: f64 = 0.4;
 
-/// Write the execution units of a profile or run, or what each thread of a run did, in another format
+/// Write the units of a profile or run as a table, or a run as a trace
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A profile, a run folder, or a folder of runs; for traces one run
+    /// A profile, a run folder, or a folder of runs; for a trace one run
     #[arg(value_name = "PROFILE|RUN")]
     input: PathBuf,
     /// The format
     #[arg(long, value_enum)]
     to: Target,
-    /// Add a column `label_hex` to a table: labels with their numbers in hexadecimal, as addresses are written
+    /// Add a column `label_hex` to a table, with the numbers of labels in hexadecimal
     #[arg(long)]
     hex_labels: bool,
     /// The file to write (default: standard output)
@@ -36,9 +36,9 @@ enum Target {
     Csv,
     /// A trace for Perfetto's page (ui.perfetto.dev)
     Perfetto,
-    /// A trace as JSON, for Chrome and what reads its traces
+    /// A trace as JSON, for Chrome and tools that read its traces
     Chrome,
-    /// A flame graph over time for speedscope, a profile for each thread
+    /// A flame graph over time for speedscope (www.speedscope.app), with a profile for each thread
     Speedscope,
     /// A profile of markers for the Firefox Profiler (profiler.firefox.com)
     Firefox,
