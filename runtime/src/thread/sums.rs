@@ -145,8 +145,7 @@ impl Thread {
     /// else has to be asked first.
     #[inline(always)]
     pub(super) fn add_work(&self, work: &Work) -> bool {
-        let is_off = work.choice.get().is_off() || self.has_ended() || self.is_gone();
-        if is_off || work.fetches.get() > 0 {
+        if work.choice.get().is_off() || self.has_ended() || self.is_gone() {
             return false;
         }
         let (construct, place) = (work.construct.get(), work.place.get());
@@ -172,6 +171,22 @@ impl Thread {
             self.add_behind(numbers.t0, numbers.t1, numbers.own);
         }
         self.add_counts(&work.cost, entry, is_xu);
+        if let Some((times, fetching)) = work.fetched() {
+            // As `short::dispatch` has it.
+            let numbers = Numbers {
+                own: fetching.ticks.get(),
+                extent: times,
+                ..numbers
+            };
+            let road = self.road_into(place.road(), work.site.get());
+            self.add_service(
+                Construct::Dispatch,
+                work.site.get(),
+                road,
+                numbers,
+                fetching,
+            );
+        }
         true
     }
 
@@ -214,18 +229,23 @@ impl Thread {
             return;
         }
         let road = self.sums.road.get().unwrap_or_else(|| self.road_inside());
-        let Some(entry) = self.entry_of(construct, site, road) else {
-            return;
-        };
         let numbers = Numbers {
             own: cost.ticks.get(),
             extent,
             t0,
             t1: self.last.get(),
         };
-        self.add_numbers(entry, numbers, true, true);
-        self.add_behind(t0, numbers.t1, numbers.own);
-        self.add_counts(cost, entry, false);
+        self.add_service(construct, site, road, numbers, cost);
+    }
+
+    /// What has no instances but its intervals.
+    #[inline(always)]
+    fn add_service(&self, construct: Construct, site: u32, road: u16, n: Numbers, cost: &Cost) {
+        if let Some(entry) = self.entry_of(construct, site, road) {
+            self.add_numbers(entry, n, true, true);
+            self.add_behind(n.t0, n.t1, n.own);
+            self.add_counts(cost, entry, false);
+        }
     }
 
     #[inline(always)]
