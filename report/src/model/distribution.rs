@@ -19,7 +19,7 @@ pub struct Distribution {
     pub further_parts: u64,
 }
 
-/// Numbers that so many in a hundred are at most as large as. Each is a range: the histogram's bucket that holds it.
+/// Percentiles. Each is a range: the histogram's bucket that it lies in.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Half of them.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Note {
-    /// Records could not be written while the program ran: counts and times are too low by what they held.
+    /// Records could not be written while the program ran: their counts and times are missing.
     LostRecords {
         /// The run.
         run: u16,
@@ -39,7 +39,7 @@ pub enum Note {
         #[serde(flatten)]
         problem: Problem,
     },
-    /// A part of the run was recorded, by wish: regions that began at other times are not on record.
+    /// A part of the run was recorded, as asked for. Regions that began at other times were not recorded.
     Window {
         /// The run.
         run: u16,
@@ -76,7 +76,7 @@ pub enum Note {
     Unrecorded {
         /// That share, from 0 to 1.
         share: f64,
-        /// Whether some regions are recorded in part, by wish.
+        /// Whether some regions were recorded in part, as asked for.
         in_part: bool,
     },
     /// Counts that belong to no region: counters were read for execution units on record only.

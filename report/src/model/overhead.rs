@@ -42,8 +42,8 @@ pub struct ParallelOverhead {
     pub parts: Vec<OverheadPart>,
     /// What is missing in these numbers or not certain, and why.
     pub incomplete_because: Vec<Incomplete>,
-    /// The region's threads were not running for so much of the time that they worked in it that its overheads hold waiting for a
-    /// processor: that share, from 0 to 1, at least. Null where it is little, or not known.
+    /// Set if the region's threads were not running for much of their working time: at least this share, from 0 to 1. Its
+    /// overheads then include waiting for a processor. Null where it is little, or not known.
     pub starved: Option<f64>,
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct ProbeTime {
     /// Seconds, all threads together.
     pub estimated_s: f64,
-    /// As a share of the processes' processor time; of what the threads did, where that isn't known. From 0 to 1.
+    /// As a share of the processes' processor time, from 0 to 1. Where that is unknown, of the threads' time.
     pub share: f64,
     /// What the probes of one interval took, in seconds.
     pub interval_s: f64,

@@ -23,7 +23,7 @@ pub struct InPart {
     pub recorded: u64,
     /// All instances.
     pub executed: u64,
-    /// At the end one in so many was recorded, on some thread. 1: all.
+    /// At the end, one in this many was recorded on some thread. 1: all.
     pub one_in: u32,
     /// Whether that is because probes would have cost more than they were allowed to.
     pub throttled: bool,
@@ -66,7 +66,7 @@ pub struct Region {
     pub xus: u64,
     /// Iterations of its ranges that are on record; null where there are no ranges.
     pub iterations: Option<u64>,
-    /// What of it is on record only in part. All other numbers but `executions` are then of what is on record.
+    /// Its parts that were recorded only in part. All numbers but `executions` are then of what was recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_part: Vec<InPart>,
     /// Parallel regions: fork to join, all executions.

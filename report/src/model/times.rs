@@ -38,7 +38,8 @@ pub struct Times {
     /// Sections: distributing them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management_s: Option<f64>,
-    /// Waiting at the construct's end, less `task_s`. Absent where no barrier is at its end, or where that is told of the barrier alone.
+    /// Waiting at the construct's end, less `task_s`. Absent if there is no barrier at its end, or if the barrier alone has
+    /// this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_barrier_s: Option<f64>,
     /// Barriers, `taskwait` and `taskgroup`: waiting, less `task_s`.
