@@ -1,10 +1,11 @@
 //! Two sides compared, region by region: two runs, two builds, two compilers.
 //!
 //! ```text
-//! Summary, units ──gather──> Measured (a run) ──Side::of──> Side ──matching──> pairs ──statistics──> Diff ──view::diff──> text
+//! Summary, units ──gather──> Measured (a run) ──Side::of──> Side ──by_callers, matching──> pairs ──statistics──> Diff ──view::diff──> text
 //!                                                            ▲ the baseline file                  └──gate──> Outcome
 //! ```
 
+mod by_callers;
 pub mod cause;
 pub mod conditions;
 pub mod diff;
@@ -17,13 +18,14 @@ pub mod side;
 pub mod statistics;
 pub mod units;
 
+pub use by_callers::by_callers;
 pub use diff::{
     Basis, Change, Condition, Confidence, Diff, Finding, Interval, Matched, Pair, SideInfo,
 };
 pub use repeated::{SideError, side as side_of};
 pub use side::{Quantity, Sample, Side, SideRegion};
 
-/// Compares two sides. The pairs' slowest units are left open: baselines have none (see [`units::add_slowest`]).
+/// Compares two sides, as [`by_callers`] gives them. The pairs' slowest units are left open: baselines have none (see [`units::add_slowest`]).
 pub fn compare(a: &Side, b: &Side) -> Diff {
     let found = matching::matched(a, b);
     let (total, mut pairs) = statistics::changes(a, b, &found.pairs);

@@ -31,6 +31,7 @@ pub(crate) use compare::{
     place as compare_place, quantity, value,
 };
 pub use contexts::called_from;
+pub(crate) use contexts::is_beginning;
 pub(crate) use gates::explained;
 pub use gates::outcome;
 pub use growth::{growth_intervals, growth_verdict};

@@ -119,6 +119,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     let (mut units_a, mut units_b) = (SideUnits::default(), SideUnits::default());
     let a = sides::side("A", &first, &mut |s, t| units_a.add(s, t), half)?;
     let b = sides::side("B", &second, &mut |s, t| units_b.add(s, t), rest)?;
+    let (a, b) = compare::by_callers(&a, &b);
     let mut diff = compare::compare(&a, &b);
     units::add_slowest(&mut diff.pairs, &units_a, &units_b);
     drop(bar);

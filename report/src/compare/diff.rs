@@ -167,6 +167,8 @@ pub enum Basis {
     Order,
     /// Function, construct and the order in it; no lines are known.
     Function,
+    /// The names of the functions that called it.
+    Callers,
     /// The units' places in the tree of regions are the same ones.
     Units,
     /// Its parent's match, and construct and order in it.

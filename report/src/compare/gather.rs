@@ -1,5 +1,6 @@
 //! From one run to what is compared of it.
 
+mod callers;
 mod places;
 pub(crate) mod rows;
 mod units;
@@ -25,6 +26,8 @@ pub struct Measured {
     pub total: BTreeMap<Quantity, f64>,
     /// Its regions.
     pub regions: Vec<MeasuredRegion>,
+    /// The same by their callers, where these are known.
+    pub parts: Vec<MeasuredRegion>,
 }
 
 /// A region in one run.
@@ -32,7 +35,7 @@ pub struct Measured {
 pub struct MeasuredRegion {
     /// What it is.
     pub key: RegionKey,
-    /// Position in [`Measured::regions`] of the parallel region around it.
+    /// The parallel region around it: its position in [`Measured::regions`], or behind these in [`Measured::parts`].
     pub parent: Option<usize>,
     /// See `SideRegion::places`.
     pub places: Option<u64>,
@@ -55,9 +58,11 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
         places::add(&mut found, summary, table);
         units::add_quantiles(&mut found, summary, table);
     }
+    let (parts, events) = (callers::parts(&found, summary), found.events.clone());
     let mut regions = rows::finished(found);
+    let mut parts = parts.finished(&events, regions.len());
     if origin.simulated {
-        for region in &mut regions {
+        for region in regions.iter_mut().chain(&mut parts) {
             region.values.retain(|quantity, _| !quantity.is_time());
             region.quantiles.clear();
         }
@@ -95,6 +100,7 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
         origin,
         total,
         regions,
+        parts,
     }
 }
 

@@ -1,10 +1,11 @@
 //! Which regions of two builds are the same construct of the source.
 //!
 //! From the most to the least certain sign: the address in the same build; file, line, construct and the order in the function
-//! (`source`); the units' places in the tree of regions, the parent, and behaviour (`tree`). What no sign tells apart is a group.
+//! (`source`); the callers (`callers`); the units' places in the tree of regions, the parent, and behaviour (`tree`). What no sign tells apart is a group.
 //! Rather unmatched than wrong: where two answers are about as good there is none.
 
 mod align;
+mod callers;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -38,8 +39,17 @@ pub fn matched<'a>(a: &'a Side, b: &'a Side) -> Matching<'a> {
     let mut work = Work::new(a, b);
     work.same_build();
     source::run(&mut work);
+    callers::run(&mut work);
     tree::run(&mut work);
     work.finish()
+}
+
+/// For each side which of its regions an address or a source line tells.
+pub(super) fn sure(a: &Side, b: &Side) -> [Vec<bool>; 2] {
+    let mut work = Work::new(a, b);
+    work.same_build();
+    source::run(&mut work);
+    [work.of_a, work.of_b].map(|of| of.iter().map(Option::is_some).collect())
 }
 
 /// Positions of regions that belong together.
@@ -130,6 +140,7 @@ impl<'a> Work<'a> {
                 (Some(a), Some(b)) => a == b,
                 _ => true,
             }
+            && !callers::differ(a, b)
     }
 
     /// The same build has its regions where they were. What is not there on one side was not executed.

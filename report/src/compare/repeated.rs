@@ -2,7 +2,7 @@
 
 use super::gather::{Measured, MeasuredRegion};
 use super::side::{Origin, Quantity, SIDE_VERSION, Sample, Side, SideRegion};
-use crate::model::key::RegionKey;
+use crate::model::key::{Caller, RegionKey};
 use std::collections::{BTreeMap, HashMap};
 
 /// Runs that can't stand for one side.
@@ -39,34 +39,58 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
     }
     // A region is known by its key: the build is the same one.
     let mut found: HashMap<&RegionKey, Vec<&MeasuredRegion>> = HashMap::new();
-    for region in runs.iter().flat_map(|r| &r.regions) {
+    for region in runs.iter().flat_map(all_of) {
         found.entry(&region.key).or_default().push(region);
     }
+    let chains = chains(&found);
+    let is_alone = |key: &RegionKey| key.is_part && chains[&key.whole()].len() == 1;
     let timed = timed(runs);
-    let mut order: Vec<(&RegionKey, f64)> = found
-        .keys()
+    let mut order: Vec<(&RegionKey, f64)> = (found.keys().filter(|key| !is_alone(key)))
         .map(|&key| (key, timed.get(key).copied().unwrap_or(0.0)))
         .collect();
-    order.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    order.sort_by(|a, b| {
+        let parts_last = a.0.is_part.cmp(&b.0.is_part);
+        let by_time = b.1.total_cmp(&a.1);
+        parts_last.then(by_time).then_with(|| a.0.cmp(b.0))
+    });
     let position: HashMap<&RegionKey, u32> = order
         .iter()
         .zip(0..)
         .map(|((key, _), at)| (*key, at))
         .collect();
+    // The only part of a region is the region.
+    let place = |key: &RegionKey| match is_alone(key) {
+        true => position.get(&key.whole()).copied(),
+        false => position.get(key).copied(),
+    };
     let mut parents: HashMap<&RegionKey, u32> = HashMap::new();
     for run in runs {
-        for region in &run.regions {
-            if let Some(parent) = region.parent {
-                let at = position[&run.regions[parent].key];
-                parents.entry(&region.key).or_insert(at);
+        for region in all_of(run) {
+            let parent = region.parent.and_then(|at| all_of(run).nth(at));
+            let Some(at) = parent.and_then(|p| place(&p.key)) else {
+                continue;
+            };
+            // The only part knows better what it is in: one part of that, not all of it.
+            match is_alone(&region.key) {
+                true => {
+                    if let Some((whole, _)) = found.get_key_value(&region.key.whole()) {
+                        parents.insert(whole, at);
+                    }
+                }
+                false => drop(parents.entry(&region.key).or_insert(at)),
             }
         }
     }
-    let all: f64 = order.iter().map(|(_, time)| time).sum();
+    let whole = order.iter().filter(|(key, _)| !key.is_part);
+    let all: f64 = whole.map(|(_, time)| time).sum();
     let regions = order.iter().map(|&(key, time)| {
         let same = &found[key];
         let is_equal = same.iter().all(|r| r.places == same[0].places);
         let places = same[0].places.filter(|_| is_equal);
+        let callers = match (key.construct.is_fork(), chains.get(key).map(Vec::as_slice)) {
+            (true, Some([only])) => only.to_vec(),
+            _ => vec![],
+        };
         SideRegion {
             key: key.clone(),
             parent: parents.get(key).copied(),
@@ -75,14 +99,32 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
             share: if all > 0.0 { time / all } else { 0.0 },
             values: samples(same.iter().map(|r| &r.values)),
             quantiles: mean_quantiles(same),
+            callers,
         }
     });
+    let mut regions: Vec<SideRegion> = regions.collect();
+    let wholes = regions.partition_point(|r| !r.key.is_part);
     Ok(Side {
         version: SIDE_VERSION,
-        regions: regions.collect(),
+        parts: regions.split_off(wholes),
+        regions,
         origin: origin(name, runs),
         total: samples(runs.iter().map(|r| &r.total)),
     })
+}
+
+/// The regions of a run, and behind them their parts.
+fn all_of(run: &Measured) -> impl Iterator<Item = &MeasuredRegion> {
+    run.regions.iter().chain(&run.parts)
+}
+
+/// By region the chains of callers that its parts have.
+fn chains<'k, V>(found: &HashMap<&'k RegionKey, V>) -> HashMap<RegionKey, Vec<&'k [Caller]>> {
+    let mut chains: HashMap<RegionKey, Vec<&[Caller]>> = HashMap::new();
+    for key in found.keys().filter(|key| key.is_part) {
+        chains.entry(key.whole()).or_default().push(&key.callers);
+    }
+    chains
 }
 
 /// Mean time of each region in the runs that processors executed; in all runs if a simulator did.
@@ -90,7 +132,7 @@ fn timed(runs: &[Measured]) -> HashMap<&RegionKey, f64> {
     let real = runs.iter().any(|r| !r.origin.simulated);
     let mut times: HashMap<&RegionKey, f64> = HashMap::new();
     for run in runs.iter().filter(|r| !(real && r.origin.simulated)) {
-        for region in &run.regions {
+        for region in all_of(run) {
             *times.entry(&region.key).or_default() += region.time_s;
         }
     }

@@ -1,6 +1,6 @@
 //! One side of a comparison: what repeated runs of one build have in common. Serialised it is the baseline file.
 
-use crate::model::key::RegionKey;
+use crate::model::key::{Caller, RegionKey};
 use ompfuse_format::simulated::{EVENTS, Source};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -243,7 +243,7 @@ impl Sample {
 pub struct SideRegion {
     /// What it is.
     pub key: RegionKey,
-    /// Position in [`Side::regions`] of the parallel region around it.
+    /// The parallel region around it: its position in [`Side::regions`], or behind these in [`Side::parts`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u32>,
     /// Where its units are among all others, whatever their addresses: a sum of hashes that two builds have in common if they execute
@@ -260,6 +260,9 @@ pub struct SideRegion {
     /// How long units take: seconds at equal steps of rank, the shortest first, the longest last. Empty without units.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quantiles: Vec<f32>,
+    /// Of a parallel region with one chain of callers: these, from outside inwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callers: Vec<Caller>,
 }
 
 /// Where a side's numbers come from: what makes two sides comparable.
@@ -325,6 +328,9 @@ pub struct Side {
     pub total: BTreeMap<Quantity, Sample>,
     /// Its regions, those with the most time first.
     pub regions: Vec<SideRegion>,
+    /// Regions with several chains of callers once more, by these chains (see `compare::by_callers`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<SideRegion>,
 }
 
 /// Parts of a path that a baseline keeps: enough to tell files of one name apart.
@@ -349,7 +355,7 @@ impl Side {
                 false => build.to_owned(),
             }
         };
-        for region in &mut self.regions {
+        for region in self.regions.iter_mut().chain(&mut self.parts) {
             let key = &mut region.key;
             key.build = build(&key.build);
             if let Some(file) = key.file.as_mut().filter(|f| f.starts_with('/')) {

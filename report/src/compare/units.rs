@@ -65,7 +65,8 @@ impl SideUnits {
             if pair.is_group {
                 continue;
             }
-            for key in keys(pair) {
+            // Units aren't told apart by callers.
+            for key in keys(pair).iter().filter(|key| !key.is_part) {
                 for address in &key.addresses {
                     let known = (key.build.clone(), address.0, key.construct);
                     if let Some(&n) = self.regions.get(&known) {

@@ -5,7 +5,7 @@ use crate::compare::cause::{Main, main_change};
 use crate::compare::diff::Lone;
 use crate::compare::side::Unit;
 use crate::compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
-use crate::model::key::RegionKey;
+use crate::model::key::{Caller, RegionKey};
 
 /// A change in words: `+12.0%`; of shares in percentage points.
 pub(crate) fn signed(change: f64, unit: Unit) -> String {
@@ -83,13 +83,16 @@ pub(crate) fn kind(keys: &[RegionKey]) -> &'static str {
     keys.first().map_or("", |k| k.construct.name())
 }
 
-/// A region's place: `solve.c:61`, the function, or an address.
+/// A region's place: `solve.c:61`, the library and the innermost callers, the function, or an address.
 pub(crate) fn place(key: &RegionKey) -> String {
     if let Some(place) = key.place() {
         return place;
     }
     if let Some(name) = &key.name {
         return name.clone();
+    }
+    if let Some(called) = called(key) {
+        return called;
     }
     let address = key.addresses.first().map(ToString::to_string);
     match (&key.function, address) {
@@ -101,6 +104,30 @@ pub(crate) fn place(key: &RegionKey) -> String {
     }
 }
 
+/// The library, the innermost function that tells what a region is, and the one that forks: `libdnnl.so.3: brgemm_matmul_t<39>::execute ›
+/// parallel`.
+fn called(key: &RegionKey) -> Option<String> {
+    let named: Vec<(&Caller, &str)> = (key.callers.iter())
+        .filter_map(|c| Some((c, c.function.as_deref()?)))
+        .collect();
+    let (&(innermost, function), outer) = named.split_last()?;
+    // A wrapper that all regions share needs its caller, and others have one that helps.
+    let mut telling = outer.iter().rev().filter(|(c, _)| !c.is_shared);
+    let caller = telling.next().or(outer.last());
+    let mut text = match caller {
+        Some((c, _)) => format!("{}: ", c.module),
+        None => format!("{}: ", innermost.module),
+    };
+    if let Some((caller, name)) = caller {
+        text += &format!("{} › ", super::names::short(name));
+        if caller.module != innermost.module {
+            text += &format!("{}: ", innermost.module);
+        }
+    }
+    text += &super::names::short(function);
+    Some(text)
+}
+
 /// Where a pair is: of B, and of A where that is elsewhere.
 pub(crate) fn pair_place(pair: &Pair) -> String {
     let first = |keys: &[RegionKey]| keys.first().map_or_else(String::new, place);
@@ -110,7 +137,8 @@ pub(crate) fn pair_place(pair: &Pair) -> String {
         (false, 1, 1) => String::new(),
         (false, n, m) => format!(" ({n} copies in A, {m} in B)"),
     };
-    match a == b || pair.b.iter().any(|k| k.line.is_some()) {
+    let is_named = pair.basis == Basis::Callers || pair.b.iter().any(|k| k.line.is_some());
+    match a == b || is_named {
         true => format!("{b}{copies}"),
         false => format!("{b} (A: {a}){copies}"),
     }
@@ -123,6 +151,7 @@ pub(crate) fn basis(pair: &Pair) -> String {
         Basis::Line => "source line",
         Basis::Order => "order in the function",
         Basis::Function => "function",
+        Basis::Callers => "its callers",
         Basis::Units => "the places of its units",
         Basis::Tree => "its parallel region",
         Basis::Behaviour => "behaviour",
@@ -137,6 +166,13 @@ pub(crate) fn basis(pair: &Pair) -> String {
         (Some(a), Some(b)) if a != b => format!(", line {a} in A"),
         _ => String::new(),
     };
+    if pair.basis == Basis::Callers {
+        let innermost = |keys: &[RegionKey]| keys.first().and_then(called);
+        return match (innermost(&pair.a), innermost(&pair.b)) {
+            (Some(a), Some(b)) if a != b => format!("matched by {by} ({sure}; in A: {a})"),
+            _ => format!("matched by {by} ({sure})"),
+        };
+    }
     format!("matched by {by} ({sure}{moved})")
 }
 

@@ -34,9 +34,8 @@ pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
         std::iter::successors(find(context), |call| find(call.caller?)).collect();
     let outermost = chain.last()?;
     let begins = |call: &&&ContextCall| {
-        let name = call.function.as_deref().unwrap_or_default();
-        let name = name.split('@').next().unwrap_or_default();
-        BEGINNINGS.contains(&name) || is_c_library(call)
+        let file = call.file.as_deref().map(file_name).unwrap_or_default();
+        is_beginning(call.function.as_deref(), &file)
     };
     let beginnings = chain.iter().rev().take_while(begins).count();
     let chain = &chain[..(chain.len() - beginnings).max(1)];
@@ -89,9 +88,12 @@ fn telling<'s, 'c>(steps: &'s [Step<'c>]) -> Vec<&'s Step<'c>> {
     all
 }
 
-fn is_c_library(call: &ContextCall) -> bool {
-    let file = call.file.as_deref().map(file_name);
-    file.is_some_and(|f| f.starts_with("libc.so") || f.starts_with("libpthread.so"))
+/// Whether a call is before `main` or below a thread's own function, if nothing further out is known. `file`: name of its file.
+pub(crate) fn is_beginning(function: Option<&str>, file: &str) -> bool {
+    let name = function.unwrap_or_default();
+    let name = name.split('@').next().unwrap_or_default();
+    let is_c_library = file.starts_with("libc.so") || file.starts_with("libpthread.so");
+    BEGINNINGS.contains(&name) || is_c_library
 }
 
 /// The function; without one the place in the file: never an address alone.

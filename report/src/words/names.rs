@@ -72,9 +72,70 @@ fn instance(function: &str) -> Option<String> {
     Some(name[begin..].to_owned())
 }
 
+/// Most characters of a template's arguments in a short name.
+const ARGUMENTS: usize = 24;
+
+/// The last two parts of a name, without types of numbers and without long template arguments: `brgemm_matmul_t<39>::execute`.
+pub(crate) fn short(name: &str) -> String {
+    let (mut depth, mut parts) = (0_i32, vec![0]);
+    let bytes = name.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            b'<' | b'(' | b'{' => depth += 1,
+            b'>' | b')' | b'}' => depth -= 1,
+            b':' if depth == 0 && at > 0 && bytes[at - 1] == b':' => parts.push(at + 1),
+            _ => {}
+        }
+    }
+    let last = &name[parts[parts.len().saturating_sub(2)]..];
+    // `(ns::isa)39` is a number of an enumeration.
+    let (mut text, mut rest) = (String::new(), last);
+    while let Some((before, after)) = rest.split_once('(') {
+        text += before;
+        match after.split_once(')') {
+            Some((_, number)) if number.starts_with(|c: char| c.is_ascii_digit()) => rest = number,
+            _ => {
+                text.push('(');
+                rest = after;
+            }
+        }
+    }
+    text += rest;
+    let arguments = text.find('<').zip(text.rfind('>'));
+    match arguments {
+        Some((from, to)) if to > from + ARGUMENTS => {
+            format!("{}<…>{}", &text[..from], &text[to + 1..])
+        }
+        _ => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_names_are_the_last_two_parts() {
+        for (name, wanted) in [
+            ("main", "main"),
+            ("dnnl::impl::parallel", "impl::parallel"),
+            (
+                "dnnl::impl::cpu::matmul::brgemm_matmul_t<(dnnl::impl::cpu::cpu_isa_t)39>::execute",
+                "brgemm_matmul_t<39>::execute",
+            ),
+            (
+                "a::scale<std::vector<long, std::allocator<long> > >::run",
+                "scale<…>::run",
+            ),
+            ("a::operator<", "a::operator<"),
+            (
+                "a::b::{lambda(int)#1}::operator()",
+                "{lambda(int)#1}::operator()",
+            ),
+        ] {
+            assert_eq!(short(name), wanted);
+        }
+    }
 
     #[test]
     fn instances_of_templates_are_told_apart() {

@@ -54,6 +54,7 @@ macro_rules! for_each_fixture {
 mod accounting;
 mod baselines;
 mod behaviour;
+mod by_callers;
 mod by_default;
 mod by_time;
 mod cancel;

@@ -1,11 +1,12 @@
 //! Which regions and which quantity are meant.
 
 use crate::compare::side::{Quantity, Sample};
-use crate::model::key::RegionKey;
+use crate::model::key::{Caller, RegionKey};
 use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
 use std::collections::BTreeMap;
 
-/// Whether a pattern is a region's function, `FILE:LINE`, `FILE`, its module, or the name that the source gives it.
+/// Whether a pattern is a region's function, `FILE:LINE`, `FILE`, its module, the name that the source gives it, or one of its callers in
+/// its module, where these tell what it is.
 pub(super) fn matches(pattern: &str, key: &RegionKey) -> bool {
     let of_line = || {
         let (file, line) = pattern.rsplit_once(':')?;
@@ -14,9 +15,15 @@ pub(super) fn matches(pattern: &str, key: &RegionKey) -> bool {
     };
     let is_named =
         |name: &Option<String>| name.as_deref().is_some_and(|n| matches_glob(pattern, n));
-    key.function
-        .as_deref()
-        .is_some_and(|f| is_called(pattern, f))
+    let calls = |c: &Caller| {
+        let function = c.function.as_deref().filter(|_| c.module == key.module);
+        function.is_some_and(|f| is_called(pattern, f))
+    };
+    key.callers.iter().any(calls)
+        || key
+            .function
+            .as_deref()
+            .is_some_and(|f| is_called(pattern, f))
         || is_named(&key.name)
         || key.file.as_deref().is_some_and(|f| is_path_end(pattern, f))
         || matches_glob(pattern, &key.module)

@@ -6,7 +6,7 @@
 use super::{CLASSES, MeasuredRegion, NS, Quantity, file_name};
 use crate::Report;
 use crate::from_summary::region_ids;
-use crate::model::key::RegionKey;
+use crate::model::key::{Caller, RegionKey};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
 use ompfuse_format::site::{HexAddress, SHARED_CODE};
@@ -25,7 +25,7 @@ pub(super) struct Row {
     parent: Option<u32>,
     pub(super) places: Option<u64>,
     doubt: Option<String>,
-    own_ns: u64,
+    pub(super) own_ns: u64,
     work_ns: u64,
     wall_ns: u64,
     executions: u64,
@@ -35,7 +35,7 @@ pub(super) struct Row {
     max_ns: u64,
     /// Work by thread.
     threads: BTreeMap<u32, u64>,
-    team: BTreeSet<u32>,
+    pub(super) team: BTreeSet<u32>,
     /// Per event of the summary; `None`: not known.
     counts: Vec<Option<u64>>,
     unit_counts: Vec<Option<u64>>,
@@ -50,7 +50,7 @@ pub(super) struct Rows {
     pub(super) rows: Vec<Row>,
     /// The row of a site's construct.
     at: HashMap<(u32, Construct), usize>,
-    events: Vec<String>,
+    pub(super) events: Vec<String>,
 }
 
 impl Rows {
@@ -172,6 +172,8 @@ fn key(summary: &Summary, site: u32, kind: Construct) -> (RegionKey, Option<Stri
         schedule: matches!(kind, Construct::Loop | Construct::Distribute)
             .then(|| schedule(detail))
             .flatten(),
+        callers: vec![],
+        is_part: false,
     };
     (key, function)
 }
@@ -190,7 +192,27 @@ pub(crate) fn schedule(detail: &str) -> Option<String> {
 }
 
 impl Row {
-    fn add(&mut self, stat: &RegionStat, construct: Construct, kind: Construct, summary: &Summary) {
+    /// The part of it that these callers led to, with nothing in it yet.
+    pub(super) fn part(&self, callers: &[Caller]) -> Row {
+        let key = self.key.clone().map(|key| RegionKey {
+            callers: callers.to_vec(),
+            is_part: true,
+            ..key
+        });
+        Row {
+            key,
+            in_part: self.in_part,
+            ..Row::default()
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        stat: &RegionStat,
+        construct: Construct,
+        kind: Construct,
+        summary: &Summary,
+    ) {
         let columns = &stat.threads;
         for (row, &thread) in columns.thread.iter().enumerate() {
             let split = construct.split(columns.own_ns[row], columns.extent[row]);
@@ -312,7 +334,7 @@ pub(super) fn finished(rows: Rows) -> Vec<MeasuredRegion> {
 }
 
 impl Row {
-    fn finished(
+    pub(super) fn finished(
         self,
         events: &[String],
         parent: Option<usize>,

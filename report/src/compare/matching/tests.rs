@@ -18,6 +18,8 @@ fn region(address: u64, line: Option<u32>, executions: f64) -> SideRegion {
             line,
             name: None,
             schedule: None,
+            callers: vec![],
+            is_part: false,
         },
         parent: None,
         places: None,
@@ -25,6 +27,7 @@ fn region(address: u64, line: Option<u32>, executions: f64) -> SideRegion {
         share: 0.1,
         values: BTreeMap::from([(Quantity::Executions, Sample::Same(1, executions))]),
         quantiles: vec![],
+        callers: vec![],
     }
 }
 
@@ -42,6 +45,7 @@ fn side(build: &str, mut regions: Vec<SideRegion>) -> Side {
         },
         total: BTreeMap::new(),
         regions,
+        parts: vec![],
     }
 }
 

@@ -256,7 +256,7 @@ fn all_possible(work: &Work<'_>, a: &[usize], b: &[usize]) -> bool {
             let key = &regions[*n].key;
             let has_line = key.line.is_some();
             let place = (&key.build, &key.module, &key.function, &key.name);
-            let told = (place, key.construct, has_line);
+            let told = (place, key.construct, has_line, &key.callers);
             seen.insert(told)
         };
         list.iter().copied().filter(is_new).collect()

@@ -51,6 +51,8 @@ pub(crate) fn region(name: &str, share: f64, values: &[(Quantity, &[f64])]) -> S
             line: None,
             name: None,
             schedule: None,
+            callers: vec![],
+            is_part: false,
         },
         parent: None,
         places: None,
@@ -58,6 +60,7 @@ pub(crate) fn region(name: &str, share: f64, values: &[(Quantity, &[f64])]) -> S
         share,
         values: values.iter().filter_map(sample).collect(),
         quantiles: vec![],
+        callers: vec![],
     }
 }
 
@@ -70,6 +73,7 @@ pub(crate) fn side(runs: u32, total: &[(Quantity, &[f64])], regions: Vec<SideReg
         },
         total: region("", 1.0, total).values,
         regions,
+        parts: vec![],
     }
 }
 
