@@ -21,10 +21,9 @@ type Key<'a> = (Option<&'a str>, Construct, Chain<'a>);
 /// Regions with one key.
 type Classes<'a> = BTreeMap<Key<'a>, Vec<usize>>;
 
+/// Pairs what callers tell for itself.
 pub(super) fn run(work: &mut Work<'_>) {
-    let free: [Vec<usize>; 2] = [work.free_a().collect(), work.free_b().collect()];
-    let mut a = classes(work, &work.a.regions, &free[0]);
-    let mut b = classes(work, &work.b.regions, &free[1]);
+    let (mut a, mut b) = classes_of_both(work);
     // Equal chains first, unless counts speak against them: what is left has less to agree with.
     a.retain(|key, list| {
         let told = b.get(key).filter(|other| {
@@ -37,9 +36,41 @@ pub(super) fn run(work: &mut Work<'_>) {
         }
         true
     });
-    if a.len() * b.len() <= MOST_PAIRS {
-        Rest::new(a.into_iter().collect(), b.into_iter().collect()).run(work);
+    if let Some(mut rest) = Rest::new(a, b) {
+        rest.run(work);
     }
+}
+
+/// Compares as a sum what no other sign has told apart, if both sides together do the same. Whether there is any.
+pub(super) fn groups(work: &mut Work<'_>) -> bool {
+    let before = work.found.len();
+    let (mut a, mut b) = classes_of_both(work);
+    a.retain(|key, list| {
+        let Some(other) = b.get(key) else {
+            return true;
+        };
+        let is_comparable = list.len() == other.len() || list.len() == 1 || other.len() == 1;
+        let is_group = is_comparable && sum_up(work, list, other);
+        if is_group {
+            b.remove(key);
+        }
+        !is_group
+    });
+    if let Some(rest) = Rest::new(a, b) {
+        rest.copies(work);
+    }
+    work.found.len() > before
+}
+
+/// Makes these one match, if they do the same.
+fn sum_up(work: &mut Work<'_>, a: &[usize], b: &[usize]) -> bool {
+    let is_same = work.is_same_input && sums_agree(work, a, b);
+    if is_same {
+        let is_group = a.len() > 1 && b.len() > 1;
+        let (a, b) = (a.to_vec(), b.to_vec());
+        work.many(a, b, Basis::Callers, Confidence::Fair, is_group);
+    }
+    is_same
 }
 
 /// Whether the callers of two parallel regions speak against them being one. Those of other regions say nothing.
@@ -51,12 +82,28 @@ pub(super) fn differ(a: &SideRegion, b: &SideRegion) -> bool {
     matches!(chains, [Some(a), Some(b)] if !a.agrees(&b))
 }
 
-fn classes<'a>(work: &Work<'a>, regions: &'a [SideRegion], free: &[usize]) -> Classes<'a> {
+/// What is free on both sides and has callers. Where both sides have lines, these have told all that they can: a region that a commit
+/// adds isn't the one that it removes.
+fn classes_of_both<'a>(work: &Work<'a>) -> (Classes<'a>, Classes<'a>) {
+    let free: [Vec<usize>; 2] = [work.free_a().collect(), work.free_b().collect()];
+    let (a, b) = (&work.a.regions, &work.b.regions);
+    let has_lines = [a, b].map(|regions| regions.iter().any(|r| r.key.line.is_some()));
+    let of_a = classes(work, a, &free[0], has_lines[1]);
+    (of_a, classes(work, b, &free[1], has_lines[0]))
+}
+
+/// `has_lines`: whether the other side has any.
+fn classes<'a>(
+    work: &Work<'a>,
+    regions: &'a [SideRegion],
+    free: &[usize],
+    has_lines: bool,
+) -> Classes<'a> {
     let mut classes = Classes::new();
     for &at in free {
         let region = &regions[at];
-        let chain = Chain::of(&region.key.callers).filter(|_| region.key.construct.is_fork());
-        if let Some(chain) = chain {
+        let is_in = region.key.construct.is_fork() && !(has_lines && region.key.line.is_some());
+        if let Some(chain) = Chain::of(&region.key.callers).filter(|_| is_in) {
             let key = (work.module(region), region.key.construct, chain);
             classes.entry(key).or_default().push(at);
         }
@@ -107,14 +154,6 @@ fn settle(work: &mut Work<'_>, a: &[usize], b: &[usize], is_equal: bool, is_hidd
     if let (&[x], &[y]) = (&a[..], &b[..]) {
         let counts = agree(&work.a.regions[x], &work.b.regions[y]);
         work.pair(x, y, Basis::Callers, confidence(counts));
-        return;
-    }
-    // What can't be told apart is compared as a sum, copies of one region too.
-    let is_comparable = a.len() == b.len() || a.len() == 1 || b.len() == 1;
-    let has_both = !a.is_empty() && !b.is_empty();
-    if has_both && is_comparable && work.is_same_input && sums_agree(work, &a, &b) {
-        let is_group = a.len() > 1 && b.len() > 1;
-        work.many(a, b, Basis::Callers, Confidence::Fair, is_group);
     }
 }
 
@@ -128,7 +167,12 @@ struct Rest<'a> {
 }
 
 impl<'a> Rest<'a> {
-    fn new(a: Vec<(Key<'a>, Vec<usize>)>, b: Vec<(Key<'a>, Vec<usize>)>) -> Rest<'a> {
+    /// `None` if there are too many.
+    fn new(a: Classes<'a>, b: Classes<'a>) -> Option<Rest<'a>> {
+        let (a, b): (Vec<_>, Vec<_>) = (a.into_iter().collect(), b.into_iter().collect());
+        if a.len() * b.len() > MOST_PAIRS {
+            return None;
+        }
         let (mut of_a, mut of_b) = (vec![vec![]; a.len()], vec![vec![]; b.len()]);
         for (x, ((module, construct, chain), _)) in a.iter().enumerate() {
             for (y, ((of_module, of_construct, other), _)) in b.iter().enumerate() {
@@ -139,11 +183,11 @@ impl<'a> Rest<'a> {
                 }
             }
         }
-        Rest { a, b, of_a, of_b }
+        Some(Rest { a, b, of_a, of_b })
     }
 
     /// Each match leaves less to agree with.
-    fn run(mut self, work: &mut Work<'_>) {
+    fn run(&mut self, work: &mut Work<'_>) {
         while let Some((x, y)) = self.only_one(work) {
             let ((a, of_x), (b, of_y)) = (&self.a[x], &self.b[y]);
             let is_hidden = a.2.is_hidden || b.2.is_hidden;
@@ -153,7 +197,6 @@ impl<'a> Rest<'a> {
             self.of_a.iter_mut().for_each(|l| l.retain(|&n| n != y));
             self.of_b.iter_mut().for_each(|l| l.retain(|&n| n != x));
         }
-        self.copies(work);
     }
 
     /// Two that agree with nothing else, or with nothing else that is executed as often.
@@ -208,10 +251,7 @@ impl<'a> Rest<'a> {
                     0 => (self.a[one].1.clone(), regions(&self.b, list)),
                     _ => (regions(&self.a, list), self.b[one].1.clone()),
                 };
-                if work.is_same_input && sums_agree(work, &a, &b) {
-                    let is_group = a.len() > 1 && b.len() > 1;
-                    work.many(a, b, Basis::Callers, Confidence::Fair, is_group);
-                }
+                sum_up(work, &a, &b);
             }
         }
     }

@@ -1,11 +1,20 @@
 //! Matches without names: by the units' places in the tree of regions, by the parent, by behaviour.
 
-use super::{Quantity, SideRegion, Work, agree, constant, places_agree, sums_agree};
+use super::{Quantity, SideRegion, Work, agree, callers, constant, places_agree, sums_agree};
 use crate::compare::diff::{Basis, Confidence};
 use ompfuse_format::Construct;
 use std::collections::{BTreeMap, HashSet};
 
 pub(super) fn run(work: &mut Work<'_>) {
+    told(work);
+    if callers::groups(work) {
+        told(work);
+    }
+    groups(work);
+}
+
+/// What a region's units, parent or behaviour tell apart.
+fn told(work: &mut Work<'_>) {
     // Each match tells something of what is inside or around it.
     loop {
         let before = work.found.len();
@@ -16,7 +25,6 @@ pub(super) fn run(work: &mut Work<'_>) {
             break;
         }
     }
-    groups(work);
 }
 
 /// What a region is in: the match of the parallel region around it. `None`: that has none.
