@@ -67,17 +67,17 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
     for run in runs {
         for region in all_of(run) {
             let parent = region.parent.and_then(|at| all_of(run).nth(at));
-            let Some(at) = parent.and_then(|p| place(&p.key)) else {
+            let Some((parent, at)) = parent.and_then(|p| Some((&p.key, place(&p.key)?))) else {
                 continue;
             };
-            // The only part knows better what it is in: one part of that, not all of it.
-            match is_alone(&region.key) {
-                true => {
-                    if let Some((whole, _)) = found.get_key_value(&region.key.whole()) {
-                        parents.insert(whole, at);
-                    }
+            // The only part of a region knows which part of another it is in.
+            let whole = found.get_key_value(&region.key.whole());
+            match whole.filter(|_| is_alone(&region.key)) {
+                Some((whole, _)) if parent.is_part && !is_alone(parent) => {
+                    parents.insert(whole, at);
                 }
-                false => drop(parents.entry(&region.key).or_insert(at)),
+                Some(_) => {}
+                None => drop(parents.entry(&region.key).or_insert(at)),
             }
         }
     }
