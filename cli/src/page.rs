@@ -1,11 +1,15 @@
 //! `--html`: the report as a page, with what the records tell beside it.
 
+use crate::load::over_time::Ends;
 use crate::output::remark;
 use crate::{atomic, load, progress};
 use anyhow::{Result, ensure};
 use ompfuse_report::Report;
+use ompfuse_report::model::growth::GrowthReport;
+use ompfuse_report::model::series::Series;
 use ompfuse_report::units::Units;
 use ompfuse_report::view::html::{self, Keys, Markup, Page, SourceFile, Sources, timeline};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,12 +19,15 @@ const LARGEST_SOURCE: u64 = 4 << 20;
 /// The options of a page.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PageArgs {
-    /// Write the report to this file instead, as one HTML page that needs no network
+    /// Write the report as one HTML page, which needs no network, to this file; report prints nothing then
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// With --html: show no lines of source files
     #[arg(long, requires = "html")]
     no_source: bool,
+    /// With --html: leave out host names, the program's arguments, and the folders of absolute paths
+    #[arg(long, requires = "html")]
+    redact: bool,
 }
 
 impl PageArgs {
@@ -45,28 +52,62 @@ impl PageArgs {
         Ok(())
     }
 
+    /// Writes the page of a series.
+    pub(crate) fn write_series(&self, series: &Series) -> Result<()> {
+        match &self.html {
+            Some(file) if self.redact => save(file, &html::series::render(&html::redacted(series))),
+            Some(file) => save(file, &html::series::render(series)),
+            None => Ok(()),
+        }
+    }
+
     /// Writes the page of a report, if one is wanted. `input`: the run or profile that it is of, if that is at hand.
     pub(crate) fn write(&self, report: &Report, input: Option<&Path>) -> Result<()> {
+        let growth = input.and_then(|input| growth(report, input));
+        self.write_with(report, input, growth.as_ref())
+    }
+
+    /// As [`PageArgs::write`], with how the run goes on over time.
+    pub(crate) fn write_with(
+        &self,
+        report: &Report,
+        input: Option<&Path>,
+        growth: Option<&GrowthReport>,
+    ) -> Result<()> {
         let Some(file) = &self.html else {
             return Ok(());
         };
         let begun = input.and_then(load::begun_at);
-        let units = match input {
+        let mut units = match input {
             Some(input) => units(report, input)?,
             None => None,
+        };
+        let mut sources = match self.no_source {
+            true => Sources::new(),
+            false => sources(report, begun),
+        };
+        let timeline = match input {
+            Some(input) => drawn(report, input)?,
+            None => None,
+        };
+        let (redacted, redacted_growth);
+        let (report, growth) = match self.redact {
+            true => {
+                units = units.map(|u| u.renamed(html::without_folders));
+                sources = renamed(sources);
+                redacted = html::redacted(report);
+                redacted_growth = growth.map(html::redacted);
+                (&redacted, redacted_growth.as_ref())
+            }
+            false => (report, growth),
         };
         let page = Page {
             report,
             date: begun.and_then(date),
             units: units.as_ref(),
-            sources: match self.no_source {
-                true => Sources::new(),
-                false => sources(report, begun),
-            },
-            timeline: match input {
-                Some(input) => drawn(report, input)?,
-                None => None,
-            },
+            growth,
+            sources,
+            timeline,
         };
         save(file, &html::render(&page))
     }
@@ -99,6 +140,21 @@ fn drawn(report: &Report, input: &Path) -> Result<Option<Markup>> {
     })
 }
 
+/// Intervals that a run is divided into where nobody has said how.
+const INTERVALS: f64 = 60.0;
+
+/// How the run goes on over time; `None`: its records don't tell.
+fn growth(report: &Report, input: &Path) -> Option<GrowthReport> {
+    if report.runs.iter().any(|r| r.sums_only) {
+        return None;
+    }
+    let run = load::first_run(input)?;
+    let all = report.lifetime_s.or(report.duration_s)?;
+    let ns = ((all / INTERVALS * 1e9) as u64).max(1);
+    let bar = progress::whole("reading phases");
+    load::over_time::over_time(&run, Ends::Time(ns), bar.progress()).ok()
+}
+
 /// The source files of a report's regions that are still there. `begun`: when the program ran, in seconds since 1970.
 fn sources(report: &Report, begun: Option<f64>) -> Sources {
     let mut sources = Sources::new();
@@ -116,6 +172,18 @@ fn sources(report: &Report, begun: Option<f64>) -> Sources {
     sources
 }
 
+/// Source files by names without folders; of those that share a name none is shown.
+fn renamed(sources: Sources) -> Sources {
+    let mut files: BTreeMap<String, Option<SourceFile>> = BTreeMap::new();
+    for (path, file) in sources {
+        let name = html::without_folders(&path);
+        let known = files.contains_key(&name);
+        files.insert(name, (!known).then_some(file));
+    }
+    let one = |(name, file): (String, Option<SourceFile>)| Some((name, file?));
+    files.into_iter().filter_map(one).collect()
+}
+
 fn source_file(path: &Path, begun: Option<f64>) -> Option<SourceFile> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() || metadata.len() > LARGEST_SOURCE {
@@ -130,7 +198,8 @@ fn source_file(path: &Path, begun: Option<f64>) -> Option<SourceFile> {
     })
 }
 
-fn save(file: &Path, page: &str) -> Result<()> {
+/// Writes a page, and says where it is.
+pub(crate) fn save(file: &Path, page: &str) -> Result<()> {
     atomic::write(file, page.as_bytes(), 0o644)?;
     remark(format_args!("the page is {}", file.display()));
     Ok(())

@@ -32,6 +32,8 @@ pub struct Unit {
     pub first: i64,
     /// Iterations; 0 if there are none.
     pub iterations: u64,
+    /// Begin in nanoseconds since the run's begin.
+    pub begin_ns: i64,
     /// Counts, in the order of [`Units::events`].
     pub counts: Vec<Option<u64>>,
     /// Its label, of the longest ones.
@@ -83,6 +85,16 @@ impl Units {
         }
     }
 
+    /// The same with modules of other names, as those of a redacted report.
+    #[must_use]
+    pub fn renamed(self, name: impl Fn(&str) -> String) -> Units {
+        let sites = self.sites.into_iter();
+        Units {
+            sites: sites.map(|((m, site), u)| ((name(&m), site), u)).collect(),
+            ..self
+        }
+    }
+
     /// All units that were added.
     pub fn count(&self) -> u64 {
         self.seen
@@ -126,6 +138,7 @@ impl SiteUnits {
             kind: table.construct[row],
             first: table.first[row],
             iterations: table.iterations[row],
+            begin_ns: table.t0_ns[row],
             counts: table.events.iter().map(|e| e.get(row)).collect(),
             label: None,
         };

@@ -48,7 +48,7 @@ pub use ranks::rank_ends;
 pub use regions::doubt;
 pub(crate) use regions::{doubted, in_part};
 pub use running::told;
-pub(crate) use series::{series_cause, series_location};
+pub(crate) use series::{series_cause, series_location, series_place};
 pub use series::{series_notes, series_verdict};
 pub use shell::shell_words;
 pub use unmatched::reason;

@@ -2,7 +2,7 @@
 
 use crate::load::sides;
 use crate::output::{Stream, Usage};
-use crate::{atomic, output, progress};
+use crate::{atomic, output, page, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use ompfuse_report::compare::gate::{self, Gate, Outcome};
@@ -10,6 +10,7 @@ use ompfuse_report::compare::gate::{self, Gate, Outcome};
 use ompfuse_report::compare::units::SideUnits;
 use ompfuse_report::compare::{self, Diff, Side, units};
 use ompfuse_report::view::diff as view;
+use ompfuse_report::view::html;
 use ompfuse_report::words;
 use std::path::PathBuf;
 
@@ -78,6 +79,9 @@ pub(crate) struct Args {
     /// Also write a report for GitLab's Code Quality to this file
     #[arg(long, value_name = "FILE")]
     gitlab: Option<PathBuf>,
+    /// Also write one HTML page to this file, which needs no network
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Folder that paths in annotations are relative to (default: the current one)
     #[arg(long, value_name = "DIR")]
     source_root: Option<PathBuf>,
@@ -107,7 +111,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         return output::print_json(&view::schema()).map(|()| 0);
     }
     let gates = gates(&args.fail_on)?;
-    for file in [&args.markdown, &args.junit, &args.gitlab]
+    for file in [&args.markdown, &args.junit, &args.gitlab, &args.html]
         .into_iter()
         .flatten()
     {
@@ -125,6 +129,9 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     drop(bar);
     args.check(&diff, &a, &b)?;
     let outcomes = gate::judge(&gates, &diff, &a, &b, args.strict);
+    if let Some(file) = &args.html {
+        page::save(file, &html::diff::render(&diff, &outcomes, [&a, &b]))?;
+    }
     args.hand_over(&diff, &outcomes)?;
     status(&outcomes)
 }

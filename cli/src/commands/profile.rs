@@ -81,8 +81,10 @@ pub(super) fn run(args: &Args) -> Result<u8> {
 /// Reports over the numbers of threads.
 fn compare(recording: &Recording, args: &Args) -> Result<()> {
     let (folder, file) = (&recording.folder, args.report.as_deref());
-    if !args.quiet.quiet || file.is_some() || args.how.is_json() {
-        super::report::hand_over_series(folder, args.weak, &args.memory, &args.how, file)?;
+    let is_quiet = args.quiet.quiet && file.is_none() && !args.how.is_json();
+    if !is_quiet || args.how.page().is_wanted() {
+        let (how, memory) = (&args.how, &args.memory);
+        super::report::hand_over_series(folder, args.weak, memory, how, file, is_quiet)?;
     }
     output::remark(format_args!("runs are in {}", folder.display()));
     Ok(())
@@ -103,10 +105,10 @@ fn combine(recording: &Recording, args: &Args) -> Result<()> {
         }
     };
     drop(bar);
-    let asked = args.report.is_some() || args.how.is_json() || args.how.page().is_wanted();
-    if !args.quiet.quiet || asked {
-        let (how, file) = (&args.how, args.report.as_deref());
-        super::report::hand_over(&written.summary, how, file, &recording.folder)?;
+    let (how, file) = (&args.how, args.report.as_deref());
+    let is_quiet = args.quiet.quiet && file.is_none() && !how.is_json();
+    if !is_quiet || how.page().is_wanted() {
+        super::report::hand_over(&written.summary, how, file, &recording.folder, is_quiet)?;
     }
     output::remark(format_args!(
         "runs and profile are in {}",

@@ -183,7 +183,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         inputs => inputs,
     };
     if let Some(interval) = &args.interval {
-        return over_time(inputs, interval, &args.report);
+        return over_time(inputs, interval, &args.memory, &args.report);
     }
     let is_series = inputs.iter().any(|p| load::series::is_series(p));
     if args.over.is_some() || (is_series && args.suggest_filter.is_none()) {
@@ -226,7 +226,12 @@ pub(super) fn run(args: &Args) -> Result<()> {
 }
 
 /// Reports how a run goes on over time.
-fn over_time(inputs: &[PathBuf], interval: &Interval, args: &ReportArgs) -> Result<()> {
+fn over_time(
+    inputs: &[PathBuf],
+    interval: &Interval,
+    memory: &memory::Arg,
+    args: &ReportArgs,
+) -> Result<()> {
     let [input] = inputs else {
         return Err(Usage("--interval is about one run, several are given".to_owned()).into());
     };
@@ -240,6 +245,11 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &ReportArgs) -> Resu
         }
     };
     drop(bar);
+    if args.page.is_wanted() {
+        let summary = load::summary(input, memory.bytes(), progress::whole("reading").progress())?;
+        let report_of = Report::new(&summary);
+        return args.page.write_with(&report_of, Some(input), Some(&report));
+    }
     if args.is_json() {
         return output::print_json(&GrowthJson::new(&report));
     }
@@ -250,6 +260,9 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &ReportArgs) -> Resu
 /// Reports over numbers of threads.
 fn series(inputs: &[PathBuf], weak: bool, memory: &memory::Arg, args: &ReportArgs) -> Result<()> {
     let series = read_series(inputs, weak, memory)?;
+    if args.page.is_wanted() {
+        return args.page.write_series(&series);
+    }
     if args.is_json() {
         return output::print_json(&SeriesJson::new(&series));
     }
@@ -270,8 +283,13 @@ pub(super) fn hand_over_series(
     memory: &memory::Arg,
     args: &ReportArgs,
     file: Option<&Path>,
+    is_quiet: bool,
 ) -> Result<()> {
     let series = read_series(&[folder.to_owned()], weak, memory)?;
+    args.page.write_series(&series)?;
+    if is_quiet {
+        return Ok(());
+    }
     let text = |stream| view::series::text(&series, args.options(stream));
     let json = SeriesJson::new(&series);
     match file {
@@ -327,10 +345,12 @@ pub(super) fn hand_over(
     args: &ReportArgs,
     file: Option<&Path>,
     folder: &Path,
+    is_quiet: bool,
 ) -> Result<()> {
     let report = Report::new(summary);
-    if args.page.is_wanted() {
-        args.page.write(&report, Some(folder))?;
+    args.page.write(&report, Some(folder))?;
+    if is_quiet {
+        return Ok(());
     }
     match file {
         Some(file) => {

@@ -5,14 +5,18 @@
 
 mod data;
 mod detail;
+pub mod diff;
 mod events;
 mod frame;
+mod growth;
 mod keys;
 mod missing;
 mod overview;
 mod paths;
+mod redact;
 mod regions;
 mod rows;
+pub mod series;
 mod shares;
 mod source;
 mod terms;
@@ -20,8 +24,10 @@ pub mod timeline;
 
 pub use keys::Keys;
 pub use maud::Markup;
+pub use redact::{redacted, without_folders};
 pub use source::{SourceFile, Sources};
 
+use crate::model::growth::GrowthReport;
 use crate::model::{Region, Report};
 use crate::units::Units;
 use crate::view::lines;
@@ -38,6 +44,8 @@ pub struct Page<'a> {
     pub date: Option<String>,
     /// Its execution units, as far as they are at hand.
     pub units: Option<&'a Units>,
+    /// How the run goes on over time.
+    pub growth: Option<&'a GrowthReport>,
     /// Source files that may be shown, by the path that regions have.
     pub sources: Sources,
     /// The section of the timeline ([`timeline`]); `None`: single records aren't at hand.
@@ -66,6 +74,7 @@ pub fn render(page: &Page<'_>) -> String {
         ("overview", "Overview", Some(overview::section(&context))),
         ("regions", "Regions", regions::section(&context)),
         ("timeline", "Timeline", page.timeline.clone()),
+        ("phases", "Phases", page.growth.map(growth::section)),
         ("paths", "Call paths", paths::section(&context)),
         ("ranks", "Ranks", events::ranks(&context)),
         ("created", "Tasks", paths::units(&context)),
@@ -75,6 +84,7 @@ pub fn render(page: &Page<'_>) -> String {
     ];
     let data = json!({
         "regions": detail::all(&context),
+        "growth": page.growth.map(growth::values),
         "paths": paths::values(&context),
         "events": page.units.map(|u| &u.events),
     });

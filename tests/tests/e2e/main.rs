@@ -93,6 +93,7 @@ mod ompp;
 mod ompt;
 mod one_program;
 mod over_time;
+mod page;
 mod patch;
 mod pipeline;
 mod prebuilt;

@@ -274,6 +274,8 @@ fn sample(units: &SiteUnits, most: usize) -> Value {
         "histogram": buckets.map(|(from, to, n)| json!([from, to, n])).collect::<Vec<_>>(),
         "count": units.histogram.count(),
         "own": kept.iter().map(|u| u.own_ns).collect::<Vec<_>>(),
+        "first": kept.iter().map(|u| u.first).collect::<Vec<_>>(),
+        "begin": kept.iter().map(|u| u.begin_ns).collect::<Vec<_>>(),
         "thread": kept.iter().map(|u| u.thread).collect::<Vec<_>>(),
         "rank": kept.iter().any(|u| u.rank.is_some()).then(|| kept.iter().map(|u| u.rank).collect::<Vec<_>>()),
         "counts": counts.collect::<Vec<_>>(),

@@ -8,12 +8,14 @@ const STYLES: [&str; 2] = [
 ];
 
 /// In this order. Each puts its part into `window.ompfuse`, but for the timeline's.
-const SCRIPTS: [&str; 10] = [
+const SCRIPTS: [&str; 12] = [
     include_str!("assets/format.js"),
     include_str!("assets/charts.js"),
     include_str!("assets/table.js"),
+    include_str!("assets/diff.js"),
     include_str!("assets/detail.js"),
     include_str!("assets/paths.js"),
+    include_str!("assets/series.js"),
     include_str!("assets/timeline/decode.js"),
     include_str!("assets/timeline/paint.js"),
     include_str!("assets/timeline/view.js"),

@@ -22,7 +22,7 @@ impl Keys {
         let mut rows: Vec<&Region> = merged.report.regions.iter().collect();
         rows.sort_by_key(|r| r.id);
         for region in rows {
-            let plain = plain(region);
+            let plain = of_region(region);
             let times = known.entry(plain.clone()).or_default();
             *times += 1;
             let key = match times {
@@ -55,8 +55,8 @@ impl Keys {
     }
 }
 
-/// Construct and place, of characters that need no escape in an address.
-fn plain(region: &Region) -> String {
+/// Construct and place of a region.
+fn of_region(region: &Region) -> String {
     let place = match &region.source {
         Some(source) => {
             let file = source.file.rsplit('/').next().unwrap_or_default();
@@ -64,7 +64,12 @@ fn plain(region: &Region) -> String {
         }
         None => region.name.clone(),
     };
-    let text = format!("{}@{place}", kind(region));
+    plain(&kind(region), &place)
+}
+
+/// Construct and place, of characters that need no escape in an address.
+pub(super) fn plain(kind: &str, place: &str) -> String {
+    let text = format!("{kind}@{place}");
     let kept = |c: char| match c {
         c if c.is_ascii_alphanumeric() || "@:._-".contains(c) => c,
         _ => '-',

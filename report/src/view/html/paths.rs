@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 const LEAST: f64 = 2e-4;
 /// Paths on a page.
 const MOST: usize = 2000;
+/// Height of a path in pixels.
+const ROW: usize = 26;
 /// Lines of the tree of units.
 const LINES: usize = 120;
 
@@ -29,7 +31,8 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
             h2 { "Call paths" }
             p.sub { "Inclusive time of all threads: the wider, the more. Each region is below what it is inside of, each task below what created it. Select one to zoom." }
         }
-        div #icicle {}
+        // Nothing below moves when it is drawn.
+        div #icicle style=(format!("height:{}px", ROW * depth(&context.merged.call_paths, LEAST * whole))) {}
         p #icicle-told.told role="status" {}
         ul.keys {
             @for (class, name) in [("serial", "serial code"), ("work", "mostly work"), ("sync", "synchronization"), ("imbalance", "imbalance"), ("manage", "management")] {
@@ -37,6 +40,20 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
             }
         }
     })
+}
+
+/// How many paths with so much time lie above each other at most.
+fn depth(paths: &[CallPath], least_s: f64) -> usize {
+    let mut depths: Vec<usize> = vec![];
+    for path in paths {
+        let above = path.parent.map_or(0, |p| depths[p as usize]);
+        // Those that are left out have nothing below that is shown.
+        depths.push(match path.inclusive_s >= least_s {
+            true => above + 1,
+            false => above,
+        });
+    }
+    depths.into_iter().max().unwrap_or(0)
 }
 
 /// The paths for the script that draws them: `[parent, key, name, class, own s, inclusive s, executions, called from]`.

@@ -73,7 +73,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
                         th.name scope="col" title=(terms::term("region").1) { button type="button" data-sort="name" { "Region" } }
                         @for (term, shown) in COLUMNS {
                             @let (name, about) = terms::term(term);
-                            th class={ (term) " " (shown) } scope="col" title=(about) aria-sort=[(term == "share").then_some("descending")] {
+                            th class={ "c-" (term) " " (shown) } scope="col" title=(about) aria-sort=[(term == "share").then_some("descending")] {
                                 button type="button" data-sort=(term) { (name) }
                             }
                         }
@@ -84,9 +84,9 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
                     tbody.outside data-text=(name) data-v=(values(name, share(s), s, [None; 6], None)) {
                         tr {
                             th.name scope="row" { span class={ "key " (class) } {} span { (name) " " span.sub { (place) } } }
-                            td.share { (share_bar(class, share(s), 1.0)) }
-                            td.time { (seconds(s)) }
-                            @for (term, shown) in &COLUMNS[2..] { td class={ (term) " " (shown) } {} }
+                            td.c-share { (share_bar(class, share(s), 1.0)) }
+                            td.c-time { (seconds(s)) }
+                            @for (term, shown) in &COLUMNS[2..] { td class={ "c-" (term) " " (shown) } {} }
                         }
                     }
                 }
@@ -146,18 +146,18 @@ fn one(context: &Context<'_>, row: &Row<'_>) -> Markup {
                     a href={ "#region=" (key) } { span.kind { (kind(region)) } " " span.place { (location(region)) } }
                     @if let Some(function) = function(region) { span.sub.fn { (function) } }
                 }
-                td.share { (share_bar("work", region.share, work(region))) }
-                td.time { (seconds(region.time_s)) }
-                td.efficiency.w2 { (row.efficiency().map(percent).unwrap_or_default()) }
-                td.units.w2 { @if region.xus > 0 { (count(region.xus)) } }
-                td.min.w3 { (region.xu_min_s.map(seconds).unwrap_or_default()) }
-                td.median.w3 { (row.median_s().map(seconds).unwrap_or_default()) }
-                td.max.w3 { (region.xu_max_s.map(seconds).unwrap_or_default()) }
-                td.imbalance.w2 {
+                td.c-share { (share_bar("work", region.share, work(region))) }
+                td.c-time { (seconds(region.time_s)) }
+                td.c-efficiency.w2 { (row.efficiency().map(percent).unwrap_or_default()) }
+                td.c-units.w2 { @if region.xus > 0 { (count(region.xus)) } }
+                td.c-min.w3 { (region.xu_min_s.map(seconds).unwrap_or_default()) }
+                td.c-median.w3 { (row.median_s().map(seconds).unwrap_or_default()) }
+                td.c-max.w3 { (region.xu_max_s.map(seconds).unwrap_or_default()) }
+                td.c-imbalance.w2 {
                     (row.imbalance().map(percent).unwrap_or_default())
                     @if region.doubt_kind.is_some() { "?" }
                 }
-                td.worst.w1 {
+                td.c-worst.w1 {
                     @if let Some(worst) = &row.worst {
                         span class={ "key " (worst.class) } {}
                         (worst.name) " " span.sub { (percent(worst.share)) }
@@ -177,11 +177,11 @@ fn callers(row: &Row<'_>) -> Markup {
         @for caller in row.callers.iter().take(CALLERS) {
             tr.child hidden {
                 th.name scope="row" { span.what { "from " } (caller.text) }
-                td.share {}
-                td.time title="Own time on this path" { (seconds(caller.exclusive_s)) }
-                td.efficiency.w2 {}
-                td.units.w2 {}
-                td.min.w3 colspan="5" { (count(caller.executions)) " executions, " (seconds(caller.inclusive_s)) " inclusive" }
+                td.c-share {}
+                td.c-time title="Own time on this path" { (seconds(caller.exclusive_s)) }
+                td.c-efficiency.w2 {}
+                td.c-units.w2 {}
+                td.c-min.w3 colspan="5" { (count(caller.executions)) " executions, " (seconds(caller.inclusive_s)) " inclusive" }
             }
         }
         @if left > 0 { tr.child hidden { td colspan="10" { (left) " more contexts" } } }
@@ -198,15 +198,15 @@ fn sites(row: &Row<'_>) -> Markup {
                     span.what { "site " } code { (site.name) }
                     @if let Some(function) = function(site) { span.sub.fn { (function) } }
                 }
-                td.share { (share_bar("work", site.share, work(site))) }
-                td.time { (seconds(site.time_s)) }
-                td.efficiency.w2 {}
-                td.units.w2 { @if site.xus > 0 { (count(site.xus)) } }
-                td.min.w3 { (site.xu_min_s.map(seconds).unwrap_or_default()) }
-                td.median.w3 {}
-                td.max.w3 { (site.xu_max_s.map(seconds).unwrap_or_default()) }
-                td.imbalance.w2 {}
-                td.worst.w1 {}
+                td.c-share { (share_bar("work", site.share, work(site))) }
+                td.c-time { (seconds(site.time_s)) }
+                td.c-efficiency.w2 {}
+                td.c-units.w2 { @if site.xus > 0 { (count(site.xus)) } }
+                td.c-min.w3 { (site.xu_min_s.map(seconds).unwrap_or_default()) }
+                td.c-median.w3 {}
+                td.c-max.w3 { (site.xu_max_s.map(seconds).unwrap_or_default()) }
+                td.c-imbalance.w2 {}
+                td.c-worst.w1 {}
             }
         }
         @if left > 0 { tr.child hidden { td colspan="10" { (left) " more sites" } } }

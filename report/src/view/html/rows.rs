@@ -9,6 +9,9 @@ use crate::words::{called_from, property};
 use ompfuse_format::construct::Construct;
 use std::collections::BTreeMap;
 
+/// Losses with a smaller share are none worth telling.
+const LEAST: f64 = 5e-4;
+
 /// A row of the table.
 pub(super) struct Row<'a> {
     pub(super) region: &'a Region,
@@ -133,10 +136,11 @@ fn worst(
     let of = properties.iter().filter(|p| p.region == Some(region.id));
     let most = of.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
     let class = region.construct.and_then(Construct::overhead_class);
+    let share = most.severity.filter(|s| *s >= LEAST)?;
     Some(Worst {
         class: class_id(class.unwrap_or(Class::Imbalance)),
         name: property::name(most.kind),
-        share: most.severity?,
+        share,
     })
 }
 

@@ -1,5 +1,6 @@
 //! What the program's available time went to, as a bar with its legend.
 
+use crate::model::series::Stack;
 use crate::model::{Class, Report};
 use crate::words::units::{percent, seconds};
 use maud::{Markup, html};
@@ -104,13 +105,27 @@ impl Shares {
         })
     }
 
+    /// Of a point of a series. All of it was available with so many threads.
+    pub(super) fn of_stack(stack: &Stack, available_s: f64, threads: u32) -> Shares {
+        let mut parts = vec![(Part::Serial, stack.serial_s), (Part::Work, stack.work_s)];
+        let lost = |class| Some((Part::Lost(class), stack.overhead.get(class)?));
+        parts.extend(Class::ALL.into_iter().filter_map(lost));
+        parts.push((Part::Idle, stack.serial_idle_s + stack.unused_s));
+        parts.push((Part::Unknown, stack.unknown_s));
+        parts.retain(|(_, seconds)| *seconds > 0.0);
+        Shares {
+            available_s,
+            threads: threads.into(),
+            parts,
+        }
+    }
+
     fn share(&self, seconds: f64) -> f64 {
         seconds / self.available_s
     }
 
-    /// The bar, with its legend below. `probes`: what probes took of it, estimated, in seconds.
-    pub(super) fn bar(&self, probes: Option<f64>) -> Markup {
-        let probes = probes.map(|s| s.min(self.available_s));
+    /// The bar alone.
+    pub(super) fn segments(&self) -> Markup {
         let told: Vec<String> = (self.parts.iter())
             .map(|(part, s)| format!("{} {}", super::terms::name(*part), percent(self.share(*s))))
             .collect();
@@ -124,6 +139,14 @@ impl Shares {
                     }
                 }
             }
+        }
+    }
+
+    /// The bar, with its legend below. `probes`: what probes took of it, estimated, in seconds.
+    pub(super) fn bar(&self, probes: Option<f64>) -> Markup {
+        let probes = probes.map(|s| s.min(self.available_s));
+        html! {
+            (self.segments())
             @if let Some(s) = probes {
                 div.probes-bar aria-hidden="true" {
                     div style=(format!("width:{:.3}%", 100.0 * self.share(s))) {}

@@ -113,6 +113,17 @@ pub(super) fn term(id: &str) -> (&'static str, &'static str) {
     found.map_or(("", ""), |(_, name, about)| (*name, *about))
 }
 
+/// The parts' colours and names in a line.
+pub(super) fn keys() -> Markup {
+    html! {
+        ul.keys {
+            @for part in Part::ALL {
+                li title=(about(part)) { span class={ "key " (part.id()) } {} (self::name(part)) }
+            }
+        }
+    }
+}
+
 /// The section.
 pub(super) fn section() -> Markup {
     html! {

@@ -130,6 +130,20 @@
     }));
   });
 
+  // Which share of numbers is at most so large: series [{name, class, list}] of times in seconds at equal steps of rank.
+  ompfuse.cumulative = (series, height = 220) => responsive(height, width => {
+    const all = series.flatMap(one => one.list).filter(v => v > 0);
+    const from = Math.min(...all);
+    const to = Math.max(...all, from * 1.5);
+    const at = v => Math.log(Math.max(v, from) / from) / Math.log(to / from);
+    const x = logTicks(from, to, ompfuse.seconds, Math.max(2, Math.floor(width / 80)));
+    const y = [0, 0.25, 0.5, 0.75, 1].map(v => [v, `${v * 100}%`]);
+    return frame(width, height, 'Distributions of the units’ times', { ticks: x, title: 'own time of a unit' }, { ticks: y }, (w, t) => series.map(one =>
+      s('g', { class: one.class }, s('polyline', {
+        points: one.list.map((v, n) => `${(w * at(v)).toFixed(1)},${(t * (1 - n / (one.list.length - 1))).toFixed(1)}`).join(' '),
+      }))));
+  });
+
   // A cloud of points on a canvas. `axis(name)` gives values, null where there is none.
   ompfuse.scatter = (points, { x, y, colours, height = 300 }) => {
     const known = points.filter(p => x.of(p) != null && y.of(p) != null);

@@ -56,7 +56,7 @@
       s > 0 && h('span', { class: id, style: `width:${(100 * s / most).toFixed(2)}%` }));
     const told = ([, units, work, wait, runtime]) => `work ${seconds(work)}, waiting ${seconds(wait)}, runtime ${seconds(runtime)}${r.units ? `, ${count(units)} units` : ''}`;
     const dense = r.threads.length > 24;
-    return panel('Threads', 'Own time of each thread, by its OpenMP number',
+    return panel('Threads', 'Own time of each thread by its number; the time at the right is its work',
       h('div', { class: dense ? 'threads dense' : 'threads' }, r.threads.map(t => h('div', { title: `thread ${t[0]}: ${told(t)}`, role: 'img', 'aria-label': `thread ${t[0]}: ${told(t)}` },
         h('span', { class: 'who' }, t[0]), h('span', { class: 'track' }, bar(t)), h('span', { class: 'num' }, seconds(t[2]))))),
       h('ul', { class: 'keys' }, [['work', 'Work'], ['wait', 'Waiting'], ['runtime', 'Runtime library']].map(([id, name]) =>
@@ -76,13 +76,14 @@
     if (!sample || !sample.own || sample.own.length < 3) return null;
     const events = data.events || [];
     const axes = [{ name: 'own time', of: p => sample.own[p] * 1e-9, format: seconds },
+      { name: 'iteration or number', of: p => sample.first[p], format: count }, { name: 'begin', of: p => sample.begin[p] * 1e-9, format: seconds },
       ...events.map((name, e) => ({ name, of: p => sample.counts[e] ? sample.counts[e][p] : null, format: count }))];
     axes.push({ name: 'thread', of: p => sample.thread[p], format: String });
     const points = sample.own.map((_, at) => at);
     const group = { thread: p => sample.thread[p], rank: p => sample.rank ? sample.rank[p] : 0 };
     const choice = (label, at) => h('label', {}, label, ' ', h('select', { onchange: draw },
       axes.map((axis, n) => h('option', { value: n, selected: n === at }, axis.name))));
-    const x = choice('Across', events.length ? 1 : axes.length - 1);
+    const x = choice('Across', events.length ? 3 : 1);
     const y = choice('Up', 0);
     const by = h('label', {}, 'Colour ', h('select', { onchange: draw }, h('option', { value: 'thread' }, 'thread'), sample.rank && h('option', { value: 'rank' }, 'rank')));
     const place = h('div', {});
@@ -156,10 +157,14 @@
     if (!r) return false;
     const head = h('div', { class: 'heading' }, h('h2', {}, r.title),
       h('a', { class: 'close', href: '#regions', 'aria-label': 'Close the details' }, 'Close'));
+    section.hidden = false;
+    if (r.pair) {
+      section.replaceChildren(head, h('div', { class: 'panels' }, ompfuse.pair(r, { panel, table })));
+      return true;
+    }
     const notes = r.notes.length > 0 && h('div', { class: 'alert' }, h('ul', {}, r.notes.map(note => h('li', {}, note))));
     const panels = [why, overhead, threads, ranks, source, histogram, scatter, longest, mutex, callers, predicted, events, code];
     section.replaceChildren(head, facts(r), notes || '', h('div', { class: 'panels' }, panels.map(make => make(r))));
-    section.hidden = false;
     return true;
   };
 

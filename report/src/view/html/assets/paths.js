@@ -15,9 +15,6 @@
   let current = 0;
 
   const around = at => nodes[at][0] == null ? [at] : [...around(nodes[at][0]), at];
-  const depth = at => Math.max(1, ...below[at].map(i => 1 + depth(i)));
-  // As high as it gets: nothing below moves when it is zoomed.
-  place.style.height = `${depth(0) * ROW}px`;
 
   const text = at => {
     const [, , name, , own, all, executions, called] = nodes[at];

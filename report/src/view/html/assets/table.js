@@ -4,7 +4,7 @@
   const table = document.getElementById('regions-table');
   if (!table) return;
   const bodies = [...table.tBodies];
-  const columns = ['name', 'share', 'time', 'efficiency', 'units', 'min', 'median', 'max', 'imbalance', 'worst'];
+  const columns = [...table.tHead.querySelectorAll('button[data-sort]')].map(button => button.dataset.sort);
   const values = new Map(bodies.map(body => [body, JSON.parse(body.dataset.v)]));
 
   for (const button of table.tHead.querySelectorAll('button[data-sort]')) {

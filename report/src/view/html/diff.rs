@@ -1,0 +1,263 @@
+//! A comparison of two sides, as a page of its own.
+
+use super::detail::short;
+use super::{data, frame};
+use crate::compare::diff::{Change, Finding, Lone, Pair};
+use crate::compare::gate::Outcome;
+use crate::compare::{Diff, Side, SideInfo};
+use crate::model::key::RegionKey;
+use crate::words;
+use crate::words::units::{percent, seconds};
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+/// Regions without a partner that are listed, of each side.
+const LONE: usize = 40;
+/// Pairs that are listed.
+const PAIRS: usize = 400;
+
+/// The page. `sides`: A and B, which have how units are distributed.
+pub fn render(diff: &Diff, outcomes: &[Outcome], sides: [&Side; 2]) -> String {
+    let keyed: Vec<(String, &Pair)> = keys(diff);
+    let sections = [
+        ("overview", "Overview", Some(overview(diff, outcomes))),
+        ("regions", "Regions", regions(&keyed, diff)),
+        ("unmatched", "Unmatched", unmatched(diff)),
+    ];
+    let all: Map<String, Value> = keyed
+        .iter()
+        .map(|(key, pair)| (key.clone(), value(pair, sides)))
+        .collect();
+    let values = json!({ "regions": all, "sides": [diff.a.name, diff.b.name] });
+    frame::page(
+        "Comparison – ompfuse",
+        &sections,
+        &data::json("data", &values),
+    )
+}
+
+/// What pairs are called in the page's address.
+fn keys(diff: &Diff) -> Vec<(String, &Pair)> {
+    let mut known = std::collections::HashMap::new();
+    let one = |pair| {
+        let plain = super::keys::plain(words::compare_kind(pair), &words::pair_place(pair));
+        let times = known.entry(plain.clone()).or_insert(0);
+        *times += 1;
+        let key = match times {
+            1 => plain,
+            n => format!("{plain}~{n}"),
+        };
+        (key, pair)
+    };
+    diff.pairs.iter().take(PAIRS).map(one).collect()
+}
+
+fn overview(diff: &Diff, outcomes: &[Outcome]) -> Markup {
+    let side = |name: &str, info: &SideInfo| {
+        let runs = if info.runs == 1 { "run" } else { "runs" };
+        html! { li { span.what { (name) } " " span.value { (info.name) } span.sub { " " (info.runs) " " (runs) ", " (info.threads) " threads, " (info.program) } } }
+    };
+    html! {
+        h1 { "Comparison" }
+        ul.facts.sides { (side("A", &diff.a)) (side("B", &diff.b)) }
+        div.verdict { p.headline { (words::verdict(diff)) } }
+        @if !outcomes.is_empty() {
+            ul.outcomes {
+                @for outcome in outcomes {
+                    @let (class, word) = match (outcome.is_error(), outcome.holds()) {
+                        (true, _) => ("error", "Error"),
+                        (false, true) => ("failed", "Failed"),
+                        (false, false) => ("passed", "Passed"),
+                    };
+                    li class=(class) { strong { (word) } " " code { (outcome.expression) } ": " (words::outcome(outcome)) }
+                }
+            }
+        }
+        h2.small { "The whole program" }
+        div.scroll.whole tabindex="0" role="region" aria-label="Changes of the whole program" { (changes(&diff.total)) }
+        @if !diff.conditions.is_empty() {
+            div.alert role="note" { h2.small { "Mind" } ul { @for c in &diff.conditions { li { (words::condition(c)) } } } }
+        }
+    }
+}
+
+fn changes(changes: &[Change]) -> Markup {
+    let side = |change: &Change, v: Option<f64>| {
+        v.map_or_else(|| "–".to_owned(), |v| words::value(&change.quantity, v))
+    };
+    html! {
+        table {
+            thead { tr { th.name scope="col" { "Quantity" } th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "Change" } th.left scope="col" { "How sure" } } }
+            tbody {
+                @for change in changes.iter().filter(|c| c.a.is_some() || c.b.is_some()) {
+                    tr {
+                        th.name scope="row" { (words::quantity(&change.quantity)) @if change.is_modelled { span.sub { " (modelled)" } } }
+                        td { (side(change, change.a)) } td { (side(change, change.b)) }
+                        td class=(tone(change)) { (words::changed(change)) }
+                        td.left.sub { (words::certainty(change)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a change is shown as: certain and worse, certain and better, or neither.
+fn tone(change: &Change) -> &'static str {
+    match (change.finding, change.change) {
+        (Finding::Changed, Some(by)) if by > 0.0 => "worse",
+        (Finding::Changed, Some(by)) if by < 0.0 => "better",
+        _ => "",
+    }
+}
+
+fn regions(pairs: &[(String, &Pair)], diff: &Diff) -> Option<Markup> {
+    if pairs.is_empty() {
+        return None;
+    }
+    let left = diff.pairs.len().saturating_sub(pairs.len());
+    Some(html! {
+        div.heading {
+            h2 { "Regions" }
+            p.sub {
+                "Wall time of parallel regions, thread time of others. Matched: " (percent(diff.matched[0])) " of the regions' time of A, "
+                (percent(diff.matched[1])) " of B."
+            }
+        }
+        div.tools {
+            label { span.what { "Filter " } input #filter type="search" placeholder="construct, file, function" autocomplete="off" spellcheck="false"; }
+            span #shown.sub role="status" {}
+        }
+        div.table tabindex="0" role="region" aria-label="Table of matched regions" {
+            table #regions-table {
+                thead { tr {
+                    th.name scope="col" { button type="button" data-sort="name" { "Region" } }
+                    @for (id, name, shown) in [("a", "A", ""), ("b", "B", ""), ("change", "Change", ""), ("share-a", "Share of A", "w2"), ("share-b", "Share of B", "w2")] {
+                        th class=(shown) scope="col" { button type="button" data-sort=(id) { (name) } }
+                    }
+                    th.left.w1 scope="col" { button type="button" data-sort="sure" { "How sure" } }
+                } }
+                @for (key, pair) in pairs { (pair_row(key, pair)) }
+            }
+        }
+        p #none.note hidden { "No region matches." }
+        @if left > 0 { p.note { (left) " more pairs with smaller changes are left out." } }
+    })
+}
+
+fn pair_row(key: &str, pair: &Pair) -> Markup {
+    let headline = pair.headline();
+    let (place, kind) = (words::pair_place(pair), words::compare_kind(pair));
+    let side = |v: Option<f64>| match (headline, v) {
+        (Some(c), Some(v)) => words::value(&c.quantity, v),
+        _ => "–".to_owned(),
+    };
+    let (a, b) = (headline.and_then(|c| c.a), headline.and_then(|c| c.b));
+    let change = headline.and_then(|c| c.change);
+    let sure = headline.map_or_else(String::new, words::certainty);
+    let values = json!([place, a, b, change, pair.share[0], pair.share[1], sure]);
+    let functions = pair
+        .a
+        .iter()
+        .chain(&pair.b)
+        .filter_map(|k| k.function.as_deref());
+    let functions: Vec<&str> = functions.collect();
+    html! {
+        tbody.row data-key=(key) data-text=(format!("{kind} {place} {}", functions.join(" "))) data-v=(values.to_string()) {
+            tr {
+                th.name scope="row" {
+                    a href={ "#region=" (key) } { span.kind { (kind) } " " span.place { (place) } }
+                    @if let Some(function) = functions.last() { span.sub.fn { (function) } }
+                }
+                td { (side(a)) } td { (side(b)) }
+                td class=(headline.map_or("", tone)) { (headline.map_or_else(|| "–".to_owned(), words::changed)) }
+                td.w2 { (percent(pair.share[0])) } td.w2 { (percent(pair.share[1])) }
+                td.left.w1.sub { (sure) }
+            }
+        }
+    }
+}
+
+fn unmatched(diff: &Diff) -> Option<Markup> {
+    if diff.only_a.is_empty() && diff.only_b.is_empty() {
+        return None;
+    }
+    let list = |name: &str, lone: &[Lone]| {
+        html! {
+            @if !lone.is_empty() {
+                h3 { "Only in " (name) }
+                div.scroll tabindex="0" role="region" aria-label={ "Only in " (name) } {
+                    table {
+                        thead { tr { th.name scope="col" { "Region" } th scope="col" { "Share" } th scope="col" { "Time" } th.left.w1 scope="col" { "" } } }
+                        tbody { @for one in lone.iter().take(LONE) {
+                            tr {
+                                th.name scope="row" { (one.key.construct.name()) " " (words::compare_place(&one.key)) }
+                                td { (percent(one.share)) } td { (seconds(one.time_s)) }
+                                td.left.w1.sub { @if one.may_be_unseen { "the other side has constructs without a probe; it may be among those" } }
+                            }
+                        } }
+                    }
+                }
+                @if lone.len() > LONE { p.note { (lone.len() - LONE) " more" } }
+            }
+        }
+    };
+    Some(html! {
+        h2 { "Without a partner" }
+        (list("A", &diff.only_a))
+        (list("B", &diff.only_b))
+    })
+}
+
+/// A pair for the script that opens it.
+fn value(pair: &Pair, sides: [&Side; 2]) -> Value {
+    let change = |c: &Change| {
+        let side = |v: Option<f64>| v.map(|v| words::value(&c.quantity, v));
+        json!([
+            words::quantity(&c.quantity),
+            side(c.a),
+            side(c.b),
+            words::changed(c),
+            words::certainty(c),
+            tone(c)
+        ])
+    };
+    let known = pair
+        .changes
+        .iter()
+        .filter(|c| c.a.is_some() || c.b.is_some());
+    let place = |keys: &[RegionKey]| {
+        let one = |k: &RegionKey| {
+            let at: Vec<String> = k.addresses.iter().map(|a| format!("{:#x}", a.0)).collect();
+            let file = k
+                .file
+                .as_ref()
+                .zip(k.line)
+                .map(|(file, line)| format!("{file}:{line}"));
+            json!({ "place": words::compare_place(k), "file": file, "function": k.function, "addresses": at, "schedule": k.schedule })
+        };
+        keys.iter().map(one).collect::<Vec<_>>()
+    };
+    let quantiles = |keys: &[RegionKey], side: &Side| {
+        let [key] = keys else { return None };
+        let region = side.regions.iter().find(|r| r.key == *key)?;
+        let list: Vec<Value> = region
+            .quantiles
+            .iter()
+            .map(|&s| short(f64::from(s)))
+            .collect();
+        (list.len() > 1).then_some(list)
+    };
+    json!({
+        "pair": true,
+        "title": format!("{} {}", words::compare_kind(pair), words::pair_place(pair)),
+        "basis": words::basis(pair),
+        "group": pair.is_group,
+        "causes": words::causes(pair),
+        "changes": known.map(change).collect::<Vec<_>>(),
+        "sides": [place(&pair.a), place(&pair.b)],
+        "distance": pair.distance,
+        "quantiles": [quantiles(&pair.a, sides[0]), quantiles(&pair.b, sides[1])],
+        "unit": pair.unit.as_ref().map(|u| json!([u.what, short(u.time_s[0]), short(u.time_s[1]), u.labels, u.is_certain])),
+    })
+}
