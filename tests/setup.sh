@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests compile the fixtures with, where it is missing and apt-get can: clang 19 with libomp, gfortran,
-# g++, binutils, lld, LLVM's tools, gdb, qemu-user, and rustfmt and clippy. Without it the tests say what they skip; with CI=true a skip is a failure.
+# g++, binutils, lld, LLVM's tools, gdb, qemu-user, a browser, and rustfmt and clippy. Without it the tests say what they skip; with CI=true a skip is a failure.
 set -euo pipefail
 
 missing=()
@@ -38,6 +38,10 @@ command -v gm >/dev/null || missing+=(graphicsmagick)
 [ -e /usr/include/fftw3.h ] || missing+=(libfftw3-dev)
 [ -e /usr/lib/x86_64-linux-gnu/openblas-openmp ] || missing+=(libopenblas0-openmp)
 [ -e /usr/lib/python3/dist-packages/numpy ] || missing+=(python3-numpy)
+# Opens pages; npm gets what drives it (tests/page).
+command -v chromium >/dev/null || missing+=(chromium)
+command -v node >/dev/null || missing+=(nodejs)
+command -v npm >/dev/null || missing+=(npm)
 # Compares JSON with its schema.
 [ -e /usr/lib/python3/dist-packages/jsonschema ] || missing+=(python3-jsonschema)
 # Readers of what is exported, and of pages.

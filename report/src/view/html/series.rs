@@ -21,7 +21,7 @@ pub fn render(series: &Series) -> String {
     let name = series.program.rsplit('/').next().unwrap_or_default();
     let sections = [
         ("overview", "Overview", Some(overview(series, name))),
-        ("scaling", "Speed-up", Some(speedup())),
+        ("scaling", "Speed-up", Some(speedup(series))),
         ("regions", "Regions", regions(series)),
         ("terms", "Terms", Some(terms::section())),
     ];
@@ -87,12 +87,14 @@ fn stacks(series: &Series) -> Markup {
     }
 }
 
-fn speedup() -> Markup {
+fn speedup(series: &Series) -> Markup {
     html! {
         div.heading { h2 { "Speed-up" } p.sub { "How many times as fast as with the smallest number of threads. The dashed line is perfect." } }
         div.two {
             div { h3 { "Program" } div #scaling-program {} }
-            div { h3 { "Regions that lose most" } div #scaling-regions {} ul #scaling-keys.keys {} }
+            div { h3 { "Regions that lose most" } div #scaling-regions {}
+                ul.keys { @for (region, n) in drawn(series).zip(0..) { li { span class=(format!("key by-{n}")) {} (words::series_location(&region.place)) } } }
+            }
         }
     }
 }
@@ -151,12 +153,14 @@ fn loss_line(loss: &Loss) -> Markup {
     }
 }
 
+/// The regions whose speed-up is drawn.
+fn drawn(series: &Series) -> impl Iterator<Item = &SeriesRegion> {
+    let known = |r: &&SeriesRegion| r.points.iter().any(|p| p.speedup.is_some());
+    series.regions.iter().filter(known).take(DRAWN)
+}
+
 /// For the script: threads, the program's speed-up, and that of the regions that lose most.
 fn values(series: &Series) -> Value {
-    let known = series
-        .regions
-        .iter()
-        .filter(|r| r.points.iter().any(|p| p.speedup.is_some()));
     let region = |r: &SeriesRegion| {
         let points = r
             .points
@@ -167,6 +171,6 @@ fn values(series: &Series) -> Value {
     json!({
         "threads": series.points.iter().map(|p| p.threads).collect::<Vec<_>>(),
         "program": series.points.iter().map(|p| json!([p.threads, short(p.speedup)])).collect::<Vec<_>>(),
-        "regions": known.take(DRAWN).map(region).collect::<Vec<_>>(),
+        "regions": drawn(series).map(region).collect::<Vec<_>>(),
     })
 }
