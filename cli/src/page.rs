@@ -1,5 +1,7 @@
 //! `--html`: the report as a page, with what the records tell beside it.
 
+mod code;
+
 use crate::load::over_time::Ends;
 use crate::output::remark;
 use crate::{atomic, load, progress};
@@ -90,11 +92,15 @@ impl PageArgs {
             Some(input) => drawn(report, input)?,
             None => None,
         };
+        let mut code = code::code(report);
         let (redacted, redacted_growth);
         let (report, growth) = match self.redact {
             true => {
                 units = units.map(|u| u.renamed(html::without_folders));
                 sources = renamed(sources);
+                code = (code.into_iter())
+                    .map(|((m, site), lines)| ((html::without_folders(&m), site), lines))
+                    .collect();
                 redacted = html::redacted(report);
                 redacted_growth = growth.map(html::redacted);
                 (&redacted, redacted_growth.as_ref())
@@ -107,6 +113,7 @@ impl PageArgs {
             units: units.as_ref(),
             growth,
             sources,
+            code,
             timeline,
         };
         save(file, &html::render(&page))

@@ -85,7 +85,9 @@ mod tests {
     fn percentiles_are_the_middles_of_buckets() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.percentile(50), None);
-        [1, 1, 2, 3, 1000].map(|n| histogram.add(n));
+        for number in [1, 1, 2, 3, 1000] {
+            histogram.add(number);
+        }
         assert_eq!(histogram.percentile(50), Some(2.0));
         assert_eq!(histogram.percentile(60), Some(2.0));
         let top = histogram.percentile(100).unwrap();

@@ -34,6 +34,10 @@ use crate::view::lines;
 use crate::words::{kind, location};
 use rows::Row;
 use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The first instructions at sites, by module and name of the site; each line an address and an instruction.
+pub type Code = BTreeMap<(String, String), Vec<String>>;
 
 /// What a page shows.
 #[derive(Debug, Clone)]
@@ -48,6 +52,8 @@ pub struct Page<'a> {
     pub growth: Option<&'a GrowthReport>,
     /// Source files that may be shown, by the path that regions have.
     pub sources: Sources,
+    /// Instructions at sites.
+    pub code: Code,
     /// The section of the timeline ([`timeline`]); `None`: single records aren't at hand.
     pub timeline: Option<Markup>,
 }

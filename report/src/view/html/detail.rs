@@ -83,6 +83,13 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
     if let Some(excerpt) = source::excerpt(region, &page.report.regions, &page.sources) {
         put("source", excerpt);
     }
+    let code = row.sites.iter().find_map(|s| {
+        let site = (s.module.clone()?, s.name.clone());
+        page.code.get(&site)
+    });
+    if let Some(lines) = code {
+        put("code", json!(lines));
+    }
     if let Some(overhead) = row.overhead {
         put("overhead", of_overhead(overhead));
     }

@@ -32,8 +32,6 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
             }
         }
     }
-    let scaled = counted.iter().any(|e| e.scaled);
-    let names: Vec<&str> = of_units.iter().chain(&of_regions).copied().collect();
     let of = |id: u32, name: &str| {
         let region = report.regions.iter().find(|r| r.id == id)?;
         match of_units.contains(&name) {
@@ -41,6 +39,15 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
             false => sums.get(&(id, name)).copied(),
         }
     };
+    let is_seen = |name: &&&str| {
+        let outside = report.serial.events.get(**name).is_some_and(|n| *n > 0);
+        let inside = |r: &crate::Region| of(r.id, name).is_some_and(|n| n > 0);
+        outside || report.regions.iter().any(inside)
+    };
+    let scaled = counted.iter().any(|e| e.scaled);
+    let all = || of_units.iter().chain(&of_regions);
+    let names: Vec<&str> = all().filter(is_seen).copied().collect();
+    let never: Vec<&str> = all().filter(|n| !is_seen(n)).copied().collect();
     let has_any = |id: u32| names.iter().any(|name| of(id, name).is_some_and(|n| n > 0));
     let rows = context
         .rows
@@ -54,8 +61,9 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
                 @if !of_units.is_empty() { "Counts of each region's own code, all threads" }
                 @if !of_regions.is_empty() {
                     @if !of_units.is_empty() { "; " }
-                    (of_regions.join(", ")) " per outermost parallel region, as far as its parts were read"
+                    (of_regions.join(", ")) " for each outermost parallel region, as far as its parts were read"
                 }
+                @if !never.is_empty() { ". Never: " (never.join(", ")) }
                 @if scaled { "; scaled, as events took turns on the processor's counters" }
             }
         }

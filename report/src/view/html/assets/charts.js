@@ -183,7 +183,7 @@
   };
 
   // Colours of things without an order, told apart by colour-blind people too.
-  ompfuse.hues = ['--work', '--imbalance', '--sync', '--limited', '--manage', '--serial'];
+  ompfuse.hues = ['--accent', '--imbalance', '--sync', '--limited', '--manage', '--serial'];
   ompfuse.colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   ompfuse.h = h;
   ompfuse.s = s;

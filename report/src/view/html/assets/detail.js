@@ -150,7 +150,8 @@
       })))));
   };
 
-  const code = r => r.code && panel('Patched site', r.code.note, h('pre', { class: 'scroll', tabindex: '0', 'aria-label': 'Instructions' }, r.code.text));
+  const code = r => r.code && panel('Machine code at the site', 'Its first instructions, as they were before it was patched',
+    h('pre', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': 'Instructions' }, r.code.join('\n')));
 
   const open = key => {
     const r = data.regions[key];
