@@ -60,6 +60,8 @@ fn lines(elf: &Elf<'_>, bytes: &[u8], address: u64) -> Option<Vec<String>> {
     let mut formatter = IntelFormatter::new();
     formatter.options_mut().set_hex_prefix("0x");
     formatter.options_mut().set_hex_suffix("");
+    formatter.options_mut().set_branch_leading_zeros(false);
+    formatter.options_mut().set_show_branch_size(false);
     formatter
         .options_mut()
         .set_space_after_operand_separator(true);

@@ -78,11 +78,11 @@ pub fn render(page: &Page<'_>) -> String {
     };
     let sections = [
         ("overview", "Overview", Some(overview::section(&context))),
+        ("ranks", "Ranks", events::ranks(&context)),
         ("regions", "Regions", regions::section(&context)),
         ("timeline", "Timeline", page.timeline.clone()),
         ("phases", "Phases", page.growth.map(growth::section)),
         ("paths", "Call paths", paths::section(&context)),
-        ("ranks", "Ranks", events::ranks(&context)),
         ("created", "Tasks", paths::units(&context)),
         ("events", "Events", events::section(&context)),
         ("missing", "Not measured", missing::section(&context)),

@@ -135,7 +135,7 @@ impl Shares {
                     @let share = self.share(*s);
                     div class={ "seg " (part.id()) } style=(format!("width:{:.3}%", 100.0 * share))
                         title=(format!("{}: {} ({})", super::terms::name(*part), seconds(*s), percent(share))) {
-                        @if share >= 0.06 { span { (percent(share)) } }
+                        span { (percent(share)) }
                     }
                 }
             }

@@ -35,7 +35,7 @@
   const stack = (parts, all, label) => h('div', { class: 'bar slim', role: 'img', 'aria-label': label },
     parts.filter(p => p[2] > 0).map(([id, name, s]) => h('div', {
       class: `seg ${id}`, style: `width:${(100 * s / all).toFixed(3)}%`, title: `${name}: ${seconds(s)} (${percent(s / all)})`,
-    }, s / all > 0.08 && percent(s / all))));
+    }, h('span', {}, percent(s / all)))));
 
   const overhead = r => {
     const o = r.overhead;
@@ -164,7 +164,7 @@
       return true;
     }
     const notes = r.notes.length > 0 && h('div', { class: 'alert' }, h('ul', {}, r.notes.map(note => h('li', {}, note))));
-    const panels = [why, overhead, threads, ranks, source, histogram, scatter, longest, mutex, callers, predicted, events, code];
+    const panels = [why, overhead, ranks, threads, source, histogram, scatter, longest, mutex, callers, predicted, events, code];
     section.replaceChildren(head, facts(r), notes || '', h('div', { class: 'panels' }, panels.map(make => make(r))));
     return true;
   };
