@@ -58,10 +58,10 @@ pub(crate) fn since(origin: i64, ns: i64) -> u64 {
 /// What a process is called.
 pub(crate) fn process_name(timeline: &Timeline<'_>, process: usize) -> String {
     let program = &timeline.header().program;
-    let program = program.rsplit('/').next().unwrap_or(program);
     match timeline.processes()[process].mpi_rank {
-        Some(rank) => format!("rank {rank}: {program}"),
-        None => program.to_owned(),
+        // The program is what has launched the ranks.
+        Some(rank) => format!("rank {rank}"),
+        None => program.rsplit('/').next().unwrap_or(program).to_owned(),
     }
 }
 

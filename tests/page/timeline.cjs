@@ -84,7 +84,7 @@ const { chromium } = require(path.resolve(modules, 'playwright-core'));
   assert((await page.textContent('.ot-chosen')).includes(wanted.place));
   await page.fill('.ot-search', '');
 
-  // A click chooses a unit, tells of it, and opens its region.
+  // A click chooses a unit and tells of it; a link opens its region.
   const at = await page.evaluate(best => {
     const { view } = ompfuseTimeline;
     const { spans } = view.decoded;
@@ -97,6 +97,7 @@ const { chromium } = require(path.resolve(modules, 'playwright-core'));
   box = await lanes.boundingBox();
   await page.mouse.click(box.x + at[0], box.y + at[1]);
   assert((await page.textContent('.ot-chosen')).includes(wanted.label));
+  await page.click('.ot-chosen a');
   assert.strictEqual(decodeURIComponent(await page.evaluate(() => location.hash)), `#region=${wanted.key}`);
   assert.deepStrictEqual(said, []);
   await browser.close();

@@ -68,7 +68,7 @@ pub struct Lane {
     pub is_root: bool,
     /// When its recording began, in nanoseconds since the run's begin.
     pub begin_ns: i64,
-    /// When it ended, or the last that is known of it.
+    /// When it ended, or the last that is known of its process.
     pub end_ns: i64,
     /// Whether it ended in an orderly way.
     pub has_ended: bool,
@@ -195,18 +195,22 @@ impl<'a> Timeline<'a> {
                 .map(|thread| index::read(thread, process, &reader.nodes))
                 .collect();
             let mut of_process: HashMap<u64, Fork> = HashMap::new();
+            let last = process.threads.iter().map(|t| t.last_tsc).max();
             for (position, (thread, (lane, partial))) in
                 process.threads.iter().zip(read).enumerate()
             {
                 let header = &thread.file.header;
-                let last = header.tsc_end.max(thread.last_tsc).max(header.tsc_start);
+                let end = match header.tsc_end {
+                    0 => last.unwrap_or(0),
+                    end => end.max(thread.last_tsc),
+                };
                 lanes.push(Lane {
                     process: number,
                     thread: header.index,
                     tid: header.tid,
                     is_root: is_root(thread, &reader.nodes, &process.index),
                     begin_ns: process.clock.at(header.tsc_start),
-                    end_ns: process.clock.at(last),
+                    end_ns: process.clock.at(end.max(header.tsc_start)),
                     has_ended: header.tsc_end != 0,
                     lost: header.lost,
                     unrecorded_ns: process.clock.length(header.unrecorded_ticks),

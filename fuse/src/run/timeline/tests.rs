@@ -39,7 +39,7 @@ const SITES: [(Construct, u64); 4] = [
 ];
 
 /// Two threads: the second one's part ends early, and it executes a task behind it.
-fn region() -> FakeRun {
+fn region(orderly: bool) -> FakeRun {
     let mut run = FakeRun::new(&SITES, &["cycles"]);
     let mut threads = [0, 1].map(|index| FakeThread::new(index, 1, BEGIN));
     let root = FakeThread::root();
@@ -71,13 +71,13 @@ fn region() -> FakeRun {
     threads[0].end(2);
     threads[0].work(3);
     threads[1].work(40);
-    run.process(77, BEGIN, threads.into(), true);
+    run.process(77, BEGIN, threads.into(), orderly);
     run
 }
 
 #[test]
 fn what_is_around_a_threads_part_follows_from_its_region() {
-    let run = region();
+    let run = region(true);
     let first = [
         "program 0-62",
         "  parallel 10-59",
@@ -102,7 +102,7 @@ fn what_is_around_a_threads_part_follows_from_its_region() {
 
 #[test]
 fn a_span_says_what_its_thread_does() {
-    let run = region();
+    let run = region(true);
     run.with_files(|files| {
         let timeline = Timeline::new(files, Progress::default()).unwrap();
         let doing = |lane: usize| -> Vec<Doing> {
@@ -180,6 +180,24 @@ fn a_killed_thread_shows_what_it_has_recorded() {
         let timeline = Timeline::new(files, Progress::default()).unwrap();
         assert!(!timeline.lanes()[0].has_ended);
         assert!(!timeline.health().problems.is_empty());
+    });
+}
+
+#[test]
+fn a_killed_thread_waits_no_longer_than_its_process_lived() {
+    region(false).with_files(|files| {
+        let timeline = Timeline::new(files, Progress::default()).unwrap();
+        let mut ends = vec![];
+        for (number, lane) in timeline.lanes().iter().enumerate() {
+            for step in timeline.steps(number) {
+                if let Step::Leave(span, at) = step {
+                    assert!(lane.begin_ns <= span.begin_ns && at <= lane.end_ns);
+                    ends.push((number, span.kind, at));
+                }
+            }
+        }
+        // Its own last record is the task's.
+        assert!(ends.contains(&(1, Kind::Shutdown, 59)), "{ends:?}");
     });
 }
 

@@ -92,7 +92,9 @@ pub fn section(
     let all = timeline.intervals() as usize;
     let mut columns = Columns::default();
     let mut lanes: Vec<LaneData> = vec![];
-    for (number, lane) in timeline.lanes().iter().enumerate() {
+    let order = order(timeline);
+    for &number in &order {
+        let lane = &timeline.lanes()[number];
         let mut of_lane = encode::Lane::new(begin, events, short);
         each(timeline, number, &mut whats, &mut of_lane);
         progress.part(0.5).steps(lane.intervals as usize, all);
@@ -111,9 +113,9 @@ pub fn section(
     if report.runs.len() > 1 {
         told.insert(0, format!("Of the first of {} runs.", report.runs.len()));
     }
-    let table = table(timeline, &surveyed.lanes);
+    let table = table(timeline, &order, &surveyed.lanes);
     let (regions, whats) = whats.finish();
-    let groups = groups(timeline, lanes);
+    let groups = groups(timeline, &order, lanes);
     let data = Data {
         begin,
         end,
@@ -137,12 +139,24 @@ fn detail(lane: &Lane) -> &'static str {
     }
 }
 
-/// By process, ranks in their order. `lanes`: in the timeline's order, and so is what becomes of them.
-fn groups(timeline: &Timeline<'_>, lanes: Vec<LaneData>) -> Vec<Group> {
+/// Lanes as they are shown, by their numbers in the timeline: ranks in their order.
+fn order(timeline: &Timeline<'_>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..timeline.lanes().len()).collect();
+    let rank = |lane: &Lane| timeline.processes()[lane.process as usize].mpi_rank;
+    order.sort_by_key(|&number| {
+        let lane = &timeline.lanes()[number];
+        (rank(lane).unwrap_or(u32::MAX), lane.process, lane.thread)
+    });
+    order
+}
+
+/// By process. `lanes`: in this order.
+fn groups(timeline: &Timeline<'_>, order: &[usize], lanes: Vec<LaneData>) -> Vec<Group> {
     let several = timeline.processes().len() > 1;
     let is_open = lanes.len() <= MANY_LANES;
     let mut groups: Vec<(u16, Group)> = vec![];
-    for (lane, data) in timeline.lanes().iter().zip(lanes) {
+    for (&number, data) in order.iter().zip(lanes) {
+        let lane = &timeline.lanes()[number];
         if groups
             .last()
             .is_none_or(|(process, _)| *process != lane.process)
@@ -214,7 +228,7 @@ fn told(
 }
 
 /// Time of each thread by class, for who doesn't see the drawing.
-fn table(timeline: &Timeline<'_>, sums: &[LaneSums]) -> Markup {
+fn table(timeline: &Timeline<'_>, order: &[usize], sums: &[LaneSums]) -> Markup {
     let several = timeline.processes().len() > 1;
     html! {
         table {
@@ -223,7 +237,9 @@ fn table(timeline: &Timeline<'_>, sums: &[LaneSums]) -> Markup {
                 @for class in &CLASSES { th scope="col" { (class.name) } }
             } }
             tbody {
-                @for (lane, sums) in timeline.lanes().iter().zip(sums).take(MANY_LANES) {
+                @for &number in order.iter().take(MANY_LANES) {
+                    @let lane = &timeline.lanes()[number];
+                    @let sums = &sums[number];
                     tr {
                         th scope="row" {
                             @if several {
@@ -248,13 +264,14 @@ fn table(timeline: &Timeline<'_>, sums: &[LaneSums]) -> Markup {
 }
 
 /// What keys and fingers do.
-const HELP: [(&[&str], &str); 8] = [
+const HELP: [(&[&str], &str); 9] = [
     (&["drag", "←", "→"], "move in time"),
     (&["Ctrl + wheel", "pinch", "+", "−"], "zoom"),
     (&["double click"], "zoom in here"),
     (&["0", "All"], "show all"),
     (&["n", "p"], "next and previous span, of those found"),
-    (&["click", "Enter"], "choose a span and open its region"),
+    (&["click"], "choose a span"),
+    (&["Enter"], "open the region of the span that is chosen"),
     (&["/"], "find a region"),
     (&["Esc"], "clear"),
 ];

@@ -82,20 +82,22 @@ pub(super) struct Surveyed {
     pub(super) spans: u64,
     /// Execution units, or parts of them.
     pub(super) units: u64,
-    /// Stretches by length: eight steps for each power of two.
+    /// Stretches by length: 64 steps for each power of two.
     lengths: Vec<u64>,
 }
 
-const STEPS: u64 = 8;
+/// Steps of a power of two, as a power of two.
+const BITS: u32 = 6;
+const STEPS: u64 = 1 << BITS;
 
-/// Where a length is counted. Each has those from [`least`] of it on.
+/// Where a length is counted. Each place has those from [`least`] of it on.
 fn place(ns: u64) -> usize {
     if ns < STEPS {
         return ns as usize;
     }
     let power = ns.ilog2();
-    let step = (ns >> (power - 3)) & (STEPS - 1);
-    (u64::from(power - 2) * STEPS + step) as usize
+    let step = (ns >> (power - BITS)) & (STEPS - 1);
+    (u64::from(power - BITS + 1) * STEPS + step) as usize
 }
 
 fn least(place: usize) -> u64 {

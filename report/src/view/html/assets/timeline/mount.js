@@ -88,19 +88,25 @@
     };
     rows();
 
-    // The span that was chosen is told below, and its region is opened by the page.
-    const choose = (at, isOpened) => {
+    // The span that was chosen is told below, with a link to its region: opening that at once would move the timeline away.
+    const keyOf = at => (regionOf(data.whats[spans.what[at]]) ?? {}).key;
+    const choose = at => {
       view.chosen = at;
-      if (at < 0) {
-        parts.chosen.innerHTML = '';
-      } else {
+      parts.chosen.replaceChildren();
+      if (at >= 0) {
         const { name, doing, region, list } = lines(at);
         const lane = decoded.lanes.find(l => l.from <= at && at < l.to);
         parts.chosen.innerHTML = describe(name, doing, region, [['Thread', lane.name], ...list]);
-        if (isOpened && region && region.key) location.hash = `#region=${region.key}`;
+        if (keyOf(at)) {
+          const link = document.createElement('a');
+          link.href = `#region=${encodeURIComponent(keyOf(at))}`;
+          link.textContent = 'Open its region';
+          parts.chosen.append(link);
+        }
       }
       view.draw();
     };
+    const open = () => { if (view.chosen >= 0 && keyOf(view.chosen)) location.hash = `#region=${encodeURIComponent(keyOf(view.chosen))}`; };
     // Shows a span, zooming in where it is too short to be seen.
     const reveal = at => {
       const [from, to] = [spans.start[at], spans.end[at]];
@@ -127,7 +133,7 @@
       }
       if (best < 0) return;
       reveal(best);
-      choose(best, false);
+      choose(best);
     };
 
     const isHit = at => !view.hit || view.hit[spans.what[at]] === 1;
@@ -210,7 +216,7 @@
       const was = down.delete(event.pointerId);
       if (!was || moved > 5 || event.type === 'pointercancel') return;
       const [x, y] = place(event);
-      choose(view.at(x, y).span, true);
+      choose(view.at(x, y).span);
     };
     parts.lanes.addEventListener('pointerup', up);
     parts.lanes.addEventListener('pointercancel', up);
@@ -257,8 +263,8 @@
       Home: () => view.show(0, view.t1 - view.t0), End: () => view.show(view.length - (view.t1 - view.t0), view.length),
       n: () => go(1, isHit), p: () => go(-1, isHit),
       ArrowDown: () => { parts.scroll.scrollTop += ROW; }, ArrowUp: () => { parts.scroll.scrollTop -= ROW; },
-      Enter: () => view.chosen >= 0 && choose(view.chosen, true),
-      Escape: () => { choose(-1, false); parts.search.value = ''; search(); },
+      Enter: open,
+      Escape: () => { choose(-1); parts.search.value = ''; search(); },
       '/': () => parts.search.focus(),
     };
     parts.lanes.addEventListener('keydown', event => {
