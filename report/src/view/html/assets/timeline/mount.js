@@ -46,7 +46,7 @@
       const list = data.classes.map((name, c) => [DOING[name], lane.sums[c][bin]]).filter(([, ns]) => ns > 0);
       return list.sort((a, b) => b[1] - a[1]).map(([name, ns]) => [name, time(ns)]);
     };
-    const table = list => `<dl>${list.map(([k, v]) => `<dt>${text(k)}</dt><dd>${text(v)}</dd>`).join('')}</dl>`;
+    const table = list => `<dl>${list.map(([k, v]) => `<div><dt>${text(k)}</dt><dd>${text(v)}</dd></div>`).join('')}</dl>`;
     const describe = (name, doing, region, list) => {
       const place = region ? `<div class="ot-place">${text(region.place)}${region.function ? ` in <code>${text(region.function)}</code>` : ''}</div>` : '';
       const key = doing ? `<i class="key" style="background:var(--${doing})"></i>` : '';
@@ -159,9 +159,13 @@
     parts.search.addEventListener('keydown', event => {
       if (event.key === 'Enter') go(event.shiftKey ? -1 : 1, isHit);
     });
+    const ofClasses = parts.legend.innerHTML;
+    const entry = (colour, name) => `<li><i class="key" style="background:var(${colour})"></i>${text(name)}</li>`;
+    const named = data.regions.slice(0, ompfuseTimeline.PALETTE.length).map((region, at) => entry(ompfuseTimeline.PALETTE[at], region.place));
+    const ofRegions = [...named, entry('--idle', 'all others')].join('');
     parts.colour.addEventListener('change', () => {
       view.byRegion = parts.colour.value === 'region';
-      parts.legend.hidden = view.byRegion;
+      parts.legend.innerHTML = view.byRegion ? ofRegions : ofClasses;
       view.colours();
     });
     parts.in.addEventListener('click', () => view.zoom(0.5));

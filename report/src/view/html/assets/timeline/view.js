@@ -5,6 +5,8 @@
   const BAR = 18;
   const MAP = 44;
   const RULER = 22;
+  // Of regions, the longest first.
+  const PALETTE = ['--work', '--imbalance', '--sync', '--limited', '--manage', '--accent', '--serial'];
   // Nothing is seen in less.
   const LEAST = 50;
 
@@ -70,7 +72,7 @@
       const { data } = this;
       const classes = data.classes.map(name => rgb(named(`--${name}`)));
       // Regions in the order of their time; those beyond the palette share one colour.
-      const palette = ['--work', '--imbalance', '--sync', '--limited', '--manage', '--accent', '--serial'].map(n => rgb(named(n)));
+      const palette = PALETTE.map(name => rgb(named(name)));
       const rest = rgb(named('--idle'));
       const other = palette.length;
       const slotOf = data.whats.map(([c, region]) => (this.byRegion ? (region < 0 ? other : Math.min(region, other)) : c));
@@ -350,5 +352,5 @@
     }
   };
 
-  Object.assign(ompfuseTimeline, { ROW, unit });
+  Object.assign(ompfuseTimeline, { ROW, PALETTE, unit });
 })();
