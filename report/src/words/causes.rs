@@ -27,7 +27,7 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
         Cause::SerialPart { wall_s, of_work } => {
             let limit = of_work.filter(|&s| s > 0.0).map(|share| {
                 format!(
-                    ": at most {} times as fast with any number of threads",
+                    ": at most {} times as fast as one thread, with any number of threads",
                     times(1.0 / share)
                 )
             });

@@ -97,7 +97,7 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
 pub(crate) fn serial(share: f64, limit: f64) -> String {
     use super::units::percent;
     format!(
-        "{} of the time is serial, with the program's start and end: more threads make it at most {} times as fast",
+        "{} of the time is serial, with the program's start and end: more threads make it at most {} times as fast as now",
         percent(share),
         match limit {
             limit if limit < 99.5 => format!("{limit:.1}"),
