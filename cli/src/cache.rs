@@ -8,11 +8,15 @@
 //! ```
 //! A folder is made under another name and renamed when it is complete, so any number of commands may run at once.
 
+mod contents;
 mod trust;
+pub(crate) mod used;
+
+pub(crate) use contents::{Copy, Kind, list, remove};
 
 use crate::output::note;
 use crate::{atomic, binary, embedded, input};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::AUDIT_LIBRARY;
 use sha2::{Digest, Sha256};
@@ -32,6 +36,8 @@ pub(crate) struct Entry {
     pub(crate) program: PathBuf,
     /// Where there is no cache: removes the folder at the end.
     _temporary: Option<TempDir>,
+    /// Keeps others from removing it.
+    _lock: Option<File>,
 }
 
 impl Entry {
@@ -134,6 +140,7 @@ impl Key<'_> {
 
     /// What is in the cache, if it is not damaged.
     fn cached(&self, entry: &Path) -> Option<Entry> {
+        let lock = used::hold(entry)?;
         let program = entry.join(self.file());
         let holds = |file: &Path, is_right: &dyn Fn(&[u8]) -> bool| {
             input::map(file).is_ok_and(|bytes| is_right(&bytes))
@@ -145,6 +152,7 @@ impl Key<'_> {
         is_whole.then_some(Entry {
             program,
             _temporary: None,
+            _lock: Some(lock),
         })
     }
 }
@@ -162,27 +170,41 @@ fn hex(bytes: &[u8]) -> String {
 /// leave HOME another user's, for one.
 pub(crate) fn folder() -> Option<PathBuf> {
     static TOLD: Once = Once::new();
+    let (base, folder) = named()?;
+    match trust::trusted(&base, &folder) {
+        Ok(()) => Some(folder),
+        Err(why) => {
+            TOLD.call_once(|| note(format_args!("patched copies are not kept: {why}; {REMEDY}")));
+            None
+        }
+    }
+}
+
+/// The same; an error says why there is none.
+pub(crate) fn place() -> Result<PathBuf> {
+    let (base, folder) = named().ok_or_else(|| {
+        anyhow!("cannot keep patched copies: neither XDG_CACHE_HOME nor HOME is an absolute path; {REMEDY}")
+    })?;
+    let cannot = |why| anyhow!("cannot use the cache {}: {why}; {REMEDY}", folder.display());
+    trust::trusted(&base, &folder).map_err(cannot)?;
+    Ok(folder)
+}
+
+/// What to do without a cache folder.
+pub(crate) const REMEDY: &str = "set XDG_CACHE_HOME to a folder of your own";
+
+/// The folder that the user's caches are in, and the one for ompfuse.
+fn named() -> Option<(PathBuf, PathBuf)> {
     let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
+        let path = std::env::var_os(name).map(PathBuf::from);
+        path.filter(|p| p.is_absolute())
     };
     let (base, inner) = match absolute("XDG_CACHE_HOME") {
         Some(base) => (base, "ompfuse"),
         None => (absolute("HOME")?, ".cache/ompfuse"),
     };
     let folder = base.join(inner);
-    match trust::trusted(&base, &folder) {
-        Ok(()) => Some(folder),
-        Err(why) => {
-            TOLD.call_once(|| {
-                note(format_args!(
-                    "patched copies are not kept: {why}; set XDG_CACHE_HOME to a folder of your own"
-                ));
-            });
-            None
-        }
-    }
+    Some((base, folder))
 }
 
 /// The auditing library, and the runtime library beside it, at paths that LD_AUDIT and LD_PRELOAD can name.
@@ -257,6 +279,7 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
         return Ok(Entry {
             program,
             _temporary: Some(temporary),
+            _lock: None,
         });
     };
     let mut moved = std::fs::rename(temporary.path(), &entry);
@@ -278,6 +301,7 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
         Err(_) => Ok(key.cached(&entry).unwrap_or(Entry {
             program,
             _temporary: Some(temporary),
+            _lock: None,
         })),
     }
 }

@@ -27,6 +27,8 @@ const LEFT_OUT: &str = "left-out-";
 pub(crate) struct Libraries {
     folder: TempDir,
     own: Entry,
+    /// Keeps `ompfuse cache clear` from removing the folder, and the copies that it names.
+    _lock: Option<File>,
 }
 
 impl Libraries {
@@ -50,7 +52,12 @@ impl Libraries {
             }
         };
         let command = std::env::current_exe().context("cannot find this command itself")?;
-        let libraries = Libraries { folder, own };
+        let lock = cache::used::hold(folder.path());
+        let libraries = Libraries {
+            folder,
+            own,
+            _lock: lock,
+        };
         for (name, to) in [
             ("runtime", libraries.runtime()),
             ("command", command),

@@ -121,7 +121,7 @@ impl PageArgs {
 }
 
 /// The execution units; `None`: there are sums only.
-fn units(report: &Report, input: &Path) -> Result<Option<Units>> {
+pub(crate) fn units(report: &Report, input: &Path) -> Result<Option<Units>> {
     let has_units = report.xus > 0 && !report.runs.iter().any(|r| r.sums_only);
     if !has_units {
         return Ok(None);
@@ -163,7 +163,7 @@ fn growth(report: &Report, input: &Path) -> Option<GrowthReport> {
 }
 
 /// The source files of a report's regions that are still there. `begun`: when the program ran, in seconds since 1970.
-fn sources(report: &Report, begun: Option<f64>) -> Sources {
+pub(crate) fn sources(report: &Report, begun: Option<f64>) -> Sources {
     let mut sources = Sources::new();
     for region in &report.regions {
         let Some(source) = &region.source else {

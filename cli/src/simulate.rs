@@ -15,7 +15,8 @@ use tempfile::TempDir;
 /// qemu's user mode for x86-64.
 const QEMU: &str = "qemu-x86_64";
 /// What to do where there is no qemu, or one that is of no use.
-const REMEDY: &str = "apt-get install qemu-user (versions 6.0 to 8.2 can load the plugin)";
+pub(crate) const REMEDY: &str =
+    "apt-get install qemu-user (versions 6.0 to 8.2 can load the plugin)";
 
 /// Options of every command that can simulate.
 #[derive(Debug, Clone, clap::Args)]
@@ -212,6 +213,11 @@ pub(crate) fn events(wanted: Option<&str>) -> Result<Vec<&'static str>> {
         "no event given; `ompfuse events` lists them"
     );
     Ok(names)
+}
+
+/// Finds out whether programs can be simulated here: the simulator's path.
+pub(crate) fn check() -> Result<PathBuf> {
+    Ok(Simulator::prepare(Options::default())?.qemu)
 }
 
 /// The simulated events, and whether they can be counted here.

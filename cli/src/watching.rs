@@ -1,20 +1,25 @@
 //! What a recorded program does at the moment, read from the files that its threads map: nobody is stopped or asked.
 
+mod changing;
+mod history;
 mod picture;
+mod rows;
 mod screen;
 
+pub(crate) use rows::{Process, Row, ThreadRow};
 pub(crate) use screen::show;
 
 use crate::run_dir;
-use crate::running::{self, Access, Running, records};
+use crate::running::{self, Access, Running, State, records};
 use anyhow::{Result, ensure};
+use ompfuse_format::control::OFF;
 use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site, sums};
 use ompfuse_format::run::EventStatus;
-use ompfuse_format::site::{HexAddress, SiteInfo, Source};
+use ompfuse_format::site::SiteInfo;
 use ompfuse_fuse::summary::live::{Live, LiveRegion, LiveSite};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The processes that are looked at, and all that they have recorded by now.
@@ -26,6 +31,8 @@ pub(crate) struct Watching {
     live: Live,
     /// What is wrong with other processes' files.
     damaged: Vec<String>,
+    /// Regions that are switched off.
+    off: BTreeSet<LiveSite>,
 }
 
 /// A process that was seen.
@@ -39,6 +46,10 @@ struct Known {
     modules: BTreeMap<u32, (String, Vec<SiteInfo>)>,
     /// Names of the counters, by event set.
     sets: BTreeMap<u8, Vec<Option<String>>>,
+    /// Its MPI rank, if it has one.
+    rank: Option<u32>,
+    /// What holds in it, when it was looked at last.
+    state: Option<State>,
 }
 
 /// The sums at a moment.
@@ -63,40 +74,8 @@ pub(crate) struct Picture {
     damaged: Vec<String>,
     /// Regions, the one with the most time first.
     pub(crate) regions: Vec<Row>,
-}
-
-#[derive(Debug, Serialize)]
-struct Process {
-    pid: u32,
-    folder: PathBuf,
-    /// Since its recording began, if that is known.
-    seconds: Option<f64>,
-}
-
-/// A region.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    pid: u32,
-    module: Option<String>,
-    address: Option<HexAddress>,
-    construct: Option<&'static str>,
-    function: Option<String>,
-    source: Option<Source>,
-    /// How often it was entered, by all threads together, and execution units.
-    entered: u64,
-    xus: u64,
-    /// The larger of the two, per second.
-    rate_per_s: f64,
-    /// Share of all recorded time, waiting and runtime library included.
-    share: f64,
-    /// Share of its own time that is waiting and runtime library.
-    wait_share: f64,
-    /// `max / mean - 1` of the threads' work, as `report` has it.
-    imbalance: f64,
-    /// Threads that worked in it.
-    threads: usize,
-    /// Own counts of the intervals for which they were counted.
-    events: BTreeMap<String, u64>,
+    /// The same time by thread, the one with the most first.
+    per_thread: Vec<ThreadRow>,
 }
 
 fn now_ns() -> u64 {
@@ -115,6 +94,7 @@ impl Watching {
             processes: Vec::new(),
             live: Live::default(),
             damaged: Vec::new(),
+            off: BTreeSet::new(),
         };
         watching.look()?;
         Ok(watching)
@@ -150,7 +130,24 @@ impl Watching {
             }
         };
         self.processes[number].learn(process)?;
-        self.read_records(number)
+        self.read_records(number)?;
+        self.read_switches(number, process)
+    }
+
+    /// Which regions are switched off.
+    fn read_switches(&mut self, number: usize, process: &Running) -> Result<()> {
+        self.off.retain(|(of, _)| *of != number);
+        let known = &self.processes[number];
+        let modules = known.modules.keys().copied().chain([USER_MODULE]);
+        for module in modules {
+            let Some((_, table)) = process.control.table(module)? else {
+                continue;
+            };
+            let off = (0..).zip(table).filter(|(_, byte)| byte & OFF != 0);
+            let sites = off.map(|(site, _)| (number, site_ref(module, site)));
+            self.off.extend(sites);
+        }
+        Ok(())
     }
 
     /// Reads what processes that have ended had yet to record when they were looked at last; what can't be read any more is left
@@ -198,82 +195,6 @@ impl Watching {
             regions: self.live.regions.clone(),
         }
     }
-
-    /// What happened since an earlier sample; without one since the recording began.
-    pub(crate) fn picture(&self, before: Option<&Sample>) -> Picture {
-        let now = now_ns();
-        let begin = self.processes.iter().filter_map(|p| p.begin_ns).min();
-        let from = before.map_or(begin.unwrap_or(now), |b| b.ns);
-        let seconds = now.saturating_sub(from) as f64 / 1e9;
-        let nothing = LiveRegion::default();
-        let since = |key: &LiveSite, region: &LiveRegion| {
-            let before = before.and_then(|b| b.regions.get(key));
-            region.since(before.unwrap_or(&nothing))
-        };
-        let regions = self.live.regions.iter();
-        let regions: Vec<_> = regions.map(|(key, r)| (*key, since(key, r))).collect();
-        let all: u64 = regions.iter().map(|(_, r)| r.ticks()).sum();
-        let mut rows: Vec<Row> = regions
-            .iter()
-            .filter(|(_, r)| r.entered() + r.xus() > 0 || r.ticks() > 0)
-            .map(|(key, region)| self.row(*key, region, all, seconds))
-            .collect();
-        rows.sort_by(|a, b| b.share.total_cmp(&a.share));
-        Picture {
-            processes: (self.processes.iter())
-                .map(|p| Process {
-                    pid: p.pid,
-                    folder: p.folder.clone(),
-                    seconds: p.begin_ns.map(|ns| now.saturating_sub(ns) as f64 / 1e9),
-                })
-                .collect(),
-            threads: self.live.threads(),
-            seconds,
-            lost: self.live.lost(),
-            damaged: self.damaged.clone(),
-            regions: rows,
-        }
-    }
-
-    fn row(&self, key: LiveSite, region: &LiveRegion, all: u64, seconds: f64) -> Row {
-        let process = &self.processes[key.0];
-        let (module, index) = split_site(key.1);
-        let known = process.modules.get(&module);
-        let info = known.and_then(|(_, sites)| sites.get(index as usize));
-        let name = self.live.names.get(&key);
-        let ratio = |part: u64, of: u64| {
-            if of == 0 {
-                0.0
-            } else {
-                part as f64 / of as f64
-            }
-        };
-        let (entered, xus) = (region.entered(), region.xus());
-        let per_s = entered.max(xus) as f64;
-        let split = region.split();
-        Row {
-            pid: process.pid,
-            module: known.map(|(path, _)| path.clone()),
-            address: info.map(|i| i.address),
-            construct: match (info, module) {
-                (Some(info), _) => Some(info.construct.name()),
-                (None, USER_MODULE) => Some(ompfuse_format::Construct::UserRegion.name()),
-                (None, _) => None,
-            },
-            function: name
-                .cloned()
-                .or_else(|| info?.function.as_deref().map(str::to_owned)),
-            source: info.and_then(|i| i.source.clone()),
-            entered,
-            xus,
-            rate_per_s: if seconds > 0.0 { per_s / seconds } else { 0.0 },
-            share: ratio(region.ticks(), all),
-            wait_share: ratio(split.wait + split.runtime, region.ticks()),
-            imbalance: self.live.imbalance(key, region),
-            threads: region.workers(),
-            events: self.live.counts(region),
-        }
-    }
 }
 
 impl Known {
@@ -285,6 +206,8 @@ impl Known {
             begin_ns: begin_of(&process.folder, &process.key)?,
             modules: BTreeMap::new(),
             sets: BTreeMap::new(),
+            rank: None,
+            state: None,
         })
     }
 
@@ -303,7 +226,14 @@ impl Known {
                     .insert(number, (module.binary.path, module.sites));
             }
         }
-        if self.sets.len() < process.control.state()?.sets.len() {
+        if self.rank.is_none() {
+            let header = run_dir::process_of(&self.folder, &self.key)?;
+            self.rank = header.and_then(|h| h.mpi_rank);
+        }
+        let state = process.control.state()?;
+        let known = state.sets.len();
+        self.state = Some(state);
+        if self.sets.len() < known {
             for (number, events) in run_dir::sets_of(&self.folder, &self.key)? {
                 self.sets.insert(number, columns(&events));
             }
@@ -344,6 +274,7 @@ mod tests {
             processes: Vec::new(),
             live: Live::default(),
             damaged: Vec::new(),
+            off: BTreeSet::new(),
         };
         let ended = watching.look().expect_err("it is another one");
         assert_eq!(ended.to_string(), format!("process {me} has ended"));

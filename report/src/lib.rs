@@ -21,4 +21,4 @@ pub mod words;
 pub use from_summary::{growth, probes};
 pub use model::key::RegionKey;
 pub use model::{Class, Mutex, Region, Report};
-pub use view::text::{By, TextOptions};
+pub use view::text::{By, Sort, TextOptions};

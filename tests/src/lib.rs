@@ -14,6 +14,7 @@ pub mod scan;
 pub mod schema;
 pub mod soak;
 pub mod table;
+pub mod tmux;
 
 pub use ompfuse_kit::{
     compile, each, has, in_ci, matrix, process, repository, skip, some, target, tools,

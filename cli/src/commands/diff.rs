@@ -2,6 +2,7 @@
 
 use crate::load::sides;
 use crate::output::{Stream, Usage};
+use crate::pager::PagerArg;
 use crate::{atomic, output, page, progress};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -88,6 +89,8 @@ pub(crate) struct Args {
     /// List this many regions (text and Markdown)
     #[arg(long, value_name = "N", default_value_t = view::Options::default().top)]
     top: usize,
+    #[command(flatten)]
+    pager: PagerArg,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -215,6 +218,9 @@ impl Args {
             Format::Github => view::github(diff, outcomes, &options),
             Format::Gitlab => gitlab()?,
         };
-        output::print(&text)
+        match self.format {
+            Format::Text => self.pager.print(&text),
+            _ => output::print(&text),
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! The commands, one module each. They are private: nothing below may use them.
 
 mod baseline;
+mod cache;
 mod combine;
 mod completions;
 mod ctl;
 mod diff;
+mod doctor;
 mod evaluate;
 mod events;
 mod export;
@@ -47,6 +49,8 @@ enum Command {
     Export(export::Args),
     Watch(watch::Args),
     Ctl(ctl::Args),
+    Doctor(doctor::Args),
+    Cache(cache::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(hide = true)]
@@ -73,6 +77,8 @@ impl Cli {
             Command::Export(args) => export::run(&args).map(done),
             Command::Watch(args) => watch::run(&args).map(done),
             Command::Ctl(args) => ctl::run(&args).map(done),
+            Command::Doctor(args) => doctor::run(&args),
+            Command::Cache(args) => cache::run(&args).map(done),
             Command::Completions(args) => completions::run(&args).map(done),
             Command::Man(args) => man::run(&args).map(done),
             Command::PatchCached(args) => patch_cached::run(&args).map(done),

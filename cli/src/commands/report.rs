@@ -1,19 +1,23 @@
 //! `ompfuse report`.
 
+mod detail;
+
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
 use crate::page::PageArgs;
+use crate::pager::PagerArg;
 use crate::select::Pattern;
 use crate::{atomic, load, memory, output, progress, recording};
 use anyhow::{Context, Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ompfuse_format::site::SiteInfo;
 use ompfuse_fuse::Summary;
 use ompfuse_report::model::series::{Scaling, Series};
 use ompfuse_report::view::growth::GrowthJson;
 use ompfuse_report::view::series::SeriesJson;
 use ompfuse_report::view::{self, json, page, schema, text};
-use ompfuse_report::{By, Report, TextOptions, filter};
+use ompfuse_report::{By, Report, Sort, TextOptions, filter};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -58,6 +62,12 @@ pub(crate) struct Args {
     /// File for these lines (default: standard output)
     #[arg(short, long, value_name = "FILE", requires = "suggest_filter")]
     output: Option<PathBuf>,
+    /// Show all that is known of one region: its threads, units, callers, events, source lines
+    ///
+    /// REGION is its number in the report, or a selector as for --select that means one region: `solve.c:61`,
+    /// `mesh::refine`, `0x4011a6`. Text only: --html shows the same on selection.
+    #[arg(long, value_name = "REGION", conflicts_with_all = ["suggest_filter", "output", "over", "weak", "interval", "html"])]
+    region: Option<detail::Wanted>,
     /// Instead of the report, print the JSON Schema of --format json, or the page that describes it
     #[arg(
         long,
@@ -74,6 +84,8 @@ pub(crate) struct Args {
     from_sums: bool,
     #[command(flatten)]
     memory: memory::Arg,
+    #[command(flatten)]
+    pager: PagerArg,
     #[command(flatten)]
     report: ReportArgs,
 }
@@ -134,6 +146,9 @@ pub(crate) struct ReportArgs {
     /// List this many regions, and sum up the others in one line (text only)
     #[arg(long, value_name = "N", default_value_t = TextOptions::default().top)]
     top: usize,
+    /// Sort the regions by this (text only)
+    #[arg(long, value_name = "COLUMN", default_value = "time", value_parser = sort_parser())]
+    sort: Sort,
     /// What a row stands for (text only; JSON has every site)
     #[arg(long, value_enum, default_value_t = Row::Line)]
     by: Row,
@@ -145,10 +160,24 @@ pub(crate) struct ReportArgs {
     /// has all of it)
     #[arg(long)]
     call_paths: bool,
+    /// Show where each region is called from (text only; JSON has call paths and contexts)
+    #[arg(long)]
+    callers: bool,
+    /// Say below the report what its columns mean (text only)
+    #[arg(long)]
+    legend: bool,
     #[command(flatten)]
     output: output::FormatArg,
     #[command(flatten)]
     page: PageArgs,
+}
+
+/// Takes the names of [`Sort::ALL`].
+fn sort_parser() -> impl TypedValueParser<Value = Sort> {
+    PossibleValuesParser::new(Sort::ALL.map(|(name, _)| name)).map(|name| {
+        let known = Sort::ALL.iter().find(|(known, _)| *known == name);
+        known.map_or_else(Sort::default, |(_, sort)| *sort)
+    })
 }
 
 impl ReportArgs {
@@ -183,11 +212,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
         inputs => inputs,
     };
     if let Some(interval) = &args.interval {
-        return over_time(inputs, interval, &args.memory, &args.report);
+        return over_time(inputs, interval, args);
     }
     let is_series = inputs.iter().any(|p| load::series::is_series(p));
     if args.over.is_some() || (is_series && args.suggest_filter.is_none()) {
-        return series(inputs, args.weak, &args.memory, &args.report);
+        return series(inputs, args);
     }
     let [input] = inputs else {
         return Err(Usage(format!(
@@ -206,7 +235,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
                 input.display()
             );
         }
-        return print(&report, &args.report, None);
+        return print(&report, args, None);
     }
     let bar = progress::whole("reading");
     let summary = match args.from_sums {
@@ -222,16 +251,11 @@ pub(super) fn run(args: &Args) -> Result<()> {
             None => output::print(&lines),
         };
     }
-    print(&Report::new(&summary), &args.report, Some(input))
+    print(&Report::new(&summary), args, Some(input))
 }
 
 /// Reports how a run goes on over time.
-fn over_time(
-    inputs: &[PathBuf],
-    interval: &Interval,
-    memory: &memory::Arg,
-    args: &ReportArgs,
-) -> Result<()> {
+fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()> {
     let [input] = inputs else {
         return Err(Usage("--interval is about one run, several are given".to_owned()).into());
     };
@@ -245,29 +269,31 @@ fn over_time(
         }
     };
     drop(bar);
-    if args.page.is_wanted() {
-        let summary = load::summary(input, memory.bytes(), progress::whole("reading").progress())?;
-        let report_of = Report::new(&summary);
-        return args.page.write_with(&report_of, Some(input), Some(&report));
+    let page = &args.report.page;
+    if page.is_wanted() {
+        let bar = progress::whole("reading");
+        let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
+        drop(bar);
+        return page.write_with(&Report::new(&summary), Some(input), Some(&report));
     }
-    if args.is_json() {
+    if args.report.is_json() {
         return output::print_json(&GrowthJson::new(&report));
     }
-    let options = args.options(Some(Stream::Output));
-    output::print(&view::growth::text(&report, options))
+    let options = args.report.options(Some(Stream::Output));
+    args.pager.print(&view::growth::text(&report, options))
 }
 
 /// Reports over numbers of threads.
-fn series(inputs: &[PathBuf], weak: bool, memory: &memory::Arg, args: &ReportArgs) -> Result<()> {
-    let series = read_series(inputs, weak, memory)?;
-    if args.page.is_wanted() {
-        return args.page.write_series(&series);
+fn series(inputs: &[PathBuf], args: &Args) -> Result<()> {
+    let series = read_series(inputs, args.weak, &args.memory)?;
+    if args.report.page.is_wanted() {
+        return args.report.page.write_series(&series);
     }
-    if args.is_json() {
+    if args.report.is_json() {
         return output::print_json(&SeriesJson::new(&series));
     }
-    let options = args.options(Some(Stream::Output));
-    output::print(&view::series::text(&series, options))
+    let options = args.report.options(Some(Stream::Output));
+    args.pager.print(&view::series::text(&series, options))
 }
 
 fn read_series(inputs: &[PathBuf], weak: bool, memory: &memory::Arg) -> Result<Series> {
@@ -328,14 +354,21 @@ fn printed_before(file: &Path) -> Result<Option<Report>> {
 }
 
 /// Prints a report on standard output, or writes its page. `input`: where its records are.
-fn print(report: &Report, args: &ReportArgs, input: Option<&Path>) -> Result<()> {
-    if args.page.is_wanted() {
-        return args.page.write(report, input);
+fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
+    let how = &args.report;
+    if let Some(wanted) = &args.region {
+        let options = how.options(Some(Stream::Output));
+        return args
+            .pager
+            .print(&detail::text(report, wanted, input, options)?);
     }
-    if args.is_json() {
+    if how.page.is_wanted() {
+        return how.page.write(report, input);
+    }
+    if how.is_json() {
         return output::print_json(&json::Json(report));
     }
-    output::print(&args.text(report, Some(Stream::Output)))
+    args.pager.print(&how.text(report, Some(Stream::Output)))
 }
 
 /// Gives the report of a program that has just printed its own output. JSON, or what goes to a terminal, is printed on standard
@@ -384,6 +417,9 @@ impl ReportArgs {
             top: self.top,
             per_thread: self.per_thread,
             call_paths: self.call_paths,
+            sort: self.sort,
+            callers: self.callers,
+            legend: self.legend,
             width: stream.and_then(Stream::width).unwrap_or(default.width),
             colour: stream.is_some_and(Stream::colour),
             by: match self.by {

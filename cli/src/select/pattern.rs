@@ -4,6 +4,7 @@ use crate::input::quoted;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{SiteInfo, Source};
 use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
+use ompfuse_report::{Region, Report};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -166,6 +167,24 @@ impl Pattern {
     /// Whether a site of a module is meant, which is at this path.
     pub(crate) fn means(&self, module: &str, site: &SiteInfo) -> bool {
         self.is_about(module) && self.matches(site)
+    }
+
+    /// Whether a region of a report is meant.
+    pub(crate) fn means_region(&self, report: &Report, region: &Region) -> bool {
+        let file = region.file.as_ref().unwrap_or(&report.program);
+        let is_user = region.construct == Some(Construct::UserRegion);
+        let function = region.function.as_deref();
+        let is_it = match &self.kind {
+            Kind::Any => true,
+            Kind::Construct(c) => region.construct == Some(*c),
+            Kind::Address(a) => region.address.is_some_and(|at| at.0 == *a),
+            Kind::Source { file, line } => region.source.as_ref().is_some_and(|s| {
+                line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)
+            }),
+            Kind::Function(glob) => function.is_some_and(|f| is_called(glob, f)),
+            Kind::User(glob) => is_user && function.is_some_and(|f| matches_glob(glob, f)),
+        };
+        is_it && self.is_about(file)
     }
 
     /// Whether a region is meant that the program calls by this name.

@@ -59,7 +59,7 @@ impl Picture {
         let fixed = [
             percent(row.share),
             percent(row.wait_share),
-            row.construct.unwrap_or("unknown").to_owned(),
+            row.kind(),
             row.location(),
             format!("{:.0}", row.rate_per_s),
             number(row.entered),
@@ -91,7 +91,16 @@ impl Picture {
 }
 
 impl Row {
-    fn location(&self) -> String {
+    /// The construct, and whether it is switched off.
+    pub(super) fn kind(&self) -> String {
+        let construct = self.construct.unwrap_or("unknown");
+        match self.off {
+            true => format!("{construct} (off)"),
+            false => construct.to_owned(),
+        }
+    }
+
+    pub(super) fn location(&self) -> String {
         match (&self.source, &self.function, self.address) {
             (Some(source), ..) => {
                 let file = source.file.rsplit('/').next().unwrap_or(&source.file);

@@ -82,8 +82,8 @@ impl LiveRegion {
         self.count(Construct::is_xu)
     }
 
-    /// Its own ticks by thread, and by what that does: as [`Construct::split`] has it of sums.
-    fn by_thread(&self) -> BTreeMap<u32, Split> {
+    /// Its own ticks by thread ([`Live::thread_places`]), and by what that does: as [`Construct::split`] has it of sums.
+    pub fn by_thread(&self) -> BTreeMap<u32, Split> {
         let mut threads: BTreeMap<u32, Split> = BTreeMap::new();
         for (construct, of_kind) in &self.kinds {
             for (&thread, totals) in of_kind {
@@ -267,6 +267,14 @@ impl Live {
         }
         let work: Vec<u64> = threads.into_values().map(|part| part.work).collect();
         spread::imbalance(&work)
+    }
+
+    /// The threads that have recorded, by the number that they have here: the process, and the thread's number in it.
+    pub fn thread_places(&self) -> BTreeMap<u32, (usize, u32)> {
+        let tails = self.tails.iter();
+        tails
+            .map(|(&place, (number, _))| (*number, place))
+            .collect()
     }
 
     /// Threads that have recorded.

@@ -15,11 +15,11 @@ mod overview;
 mod paths;
 mod redact;
 mod regions;
-mod rows;
+pub(in crate::view) mod rows;
 pub mod series;
 mod shares;
-mod source;
-mod terms;
+pub(in crate::view) mod source;
+pub(in crate::view) mod terms;
 pub mod timeline;
 
 pub use keys::Keys;

@@ -47,6 +47,11 @@ impl<'a> Column<'a> {
         }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
     /// It leaves where there is no room, before all columns of a lower rank.
     #[must_use]
     pub fn leaves(self, rank: u8) -> Column<'a> {

@@ -1,8 +1,11 @@
 //! The report as text for a terminal.
 
 pub(super) mod bars;
+mod callers;
+pub mod detail;
 mod distribution;
 mod events;
+mod legend;
 mod missing;
 mod mutexes;
 mod parts;
@@ -13,7 +16,11 @@ mod properties;
 mod ranks;
 mod scaling;
 mod sections;
+mod sort;
 mod verdict;
+
+pub use bars::columns;
+pub use sort::Sort;
 
 use crate::model::Report;
 use crate::view::lines;
@@ -33,6 +40,12 @@ pub struct TextOptions {
     pub by: By,
     /// Whether to show the tree of call paths in any case, and more of it.
     pub call_paths: bool,
+    /// What the regions are sorted by.
+    pub sort: Sort,
+    /// Whether to show where each region is called from.
+    pub callers: bool,
+    /// Whether to say at the end what the columns mean.
+    pub legend: bool,
     /// Whether to show a table of threads for each region, and overheads relative to the program.
     pub per_thread: bool,
 }
@@ -54,6 +67,9 @@ impl Default for TextOptions {
             colour: false,
             by: By::Line,
             call_paths: false,
+            sort: Sort::Time,
+            callers: false,
+            legend: false,
             per_thread: false,
         }
     }
@@ -76,6 +92,12 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         Some(merged) => (&merged.report, &merged.several[..]),
         None => (report, &[][..]),
     };
+    let sorted = (options.sort != Sort::Time).then(|| {
+        let mut sorted = report.clone();
+        options.sort.apply(&mut sorted.regions);
+        sorted
+    });
+    let report = sorted.as_ref().unwrap_or(report);
     let mut sections: Vec<String> = verdict.into_iter().collect();
     sections.push(sections::header(report, options));
     sections.extend(parts::starved(report, options));
@@ -84,6 +106,9 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(sections::regions(report, several, options));
     sections.extend(properties::properties(report, options));
     sections.extend(paths::paths(report, options));
+    if options.callers {
+        sections.extend(callers::callers(report, options));
+    }
     sections.extend(distribution::distribution(report, options));
     sections.extend(ranks::ranks(report, options));
     sections.extend(events::events(report, options));
@@ -99,6 +124,9 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(missing::missing_events(report, options));
     sections.extend(missing::skipped(report, options));
     sections.extend(missing::notes(report, options));
+    if options.legend {
+        sections.push(legend::legend(options));
+    }
     let mut text = sections.join("\n");
     debug_assert!(options.colour || !text.contains('\x1b'));
     if !text.ends_with('\n') {

@@ -113,6 +113,7 @@ mod soak;
 mod stripped;
 mod summary;
 mod taskcalls;
+mod terminal;
 mod timeline;
 mod traces;
 mod truth;

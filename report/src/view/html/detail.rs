@@ -6,7 +6,6 @@ use super::{Context, source, title};
 use crate::model::{Class, LargestUnit, Loss, ParallelOverhead, Region, RegionThread};
 use crate::units::{SiteUnits, Unit};
 use crate::words;
-use crate::words::units::count;
 use ompfuse_format::Construct;
 use serde_json::{Map, Value, json};
 
@@ -76,7 +75,7 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
         "threads": threads(region),
         "events": region.events,
         "callers": row.callers.iter().take(CALLERS).map(caller).collect::<Vec<_>>(),
-        "notes": notes(row),
+        "notes": row.notes(),
     });
     let mut put = |name: &str, what: Value| value[name] = what;
     let page = context.page;
@@ -213,33 +212,9 @@ fn caller(caller: &Caller) -> Value {
     ])
 }
 
-/// What is missing or doubtful in the region's numbers.
-fn notes(row: &Row<'_>) -> Vec<String> {
-    let region = row.region;
-    let mut notes = vec![];
-    notes.extend(region.doubt_kind.map(|d| words::doubted(region, d)));
-    notes.extend(region.in_part.iter().map(|p| words::in_part(region, p)));
-    if let Some(overhead) = row.overhead {
-        notes.extend(words::incomplete(&overhead.incomplete_because));
-        notes.extend(overhead.starved.map(|s| words::starved(overhead, s)));
-    }
-    if let Some(cancelled) = region.cancelled.filter(|n| *n > 0) {
-        notes.push(format!(
-            "{} executions found it cancelled",
-            count(cancelled)
-        ));
-    }
-    notes
-}
-
 /// Losses that are in the region, or that it is the place of.
 fn losses(context: &Context<'_>, row: &Row<'_>) -> Vec<Value> {
     let report = context.page.report;
-    let is_here = |id: &u32| row.sites.iter().any(|s| s.id == *id);
-    let here = |l: &&Loss| {
-        l.region.as_ref().is_some_and(is_here)
-            || words::cause_place(&l.cause).as_ref().is_some_and(is_here)
-    };
     let one = |l: &Loss| {
         json!([
             l.share,
@@ -248,7 +223,7 @@ fn losses(context: &Context<'_>, row: &Row<'_>) -> Vec<Value> {
             words::remedy(l)
         ])
     };
-    report.losses.iter().filter(here).map(one).collect()
+    row.losses(report).into_iter().map(one).collect()
 }
 
 /// Predicted times on the clock with other numbers of threads; of a row for several sites nobody knows.

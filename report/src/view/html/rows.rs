@@ -2,10 +2,11 @@
 
 use super::shares::class_id;
 use super::terms;
-use crate::model::{Class, ParallelOverhead, Property, Region, Report};
+use crate::model::{Class, Loss, ParallelOverhead, Property, Region, Report};
 use crate::units::{SiteUnits, Units};
 use crate::view::lines::Merged;
-use crate::words::{called_from, property};
+use crate::words::units::count;
+use crate::words::{self, called_from, property};
 use ompfuse_format::construct::Construct;
 use std::collections::BTreeMap;
 
@@ -13,36 +14,36 @@ use std::collections::BTreeMap;
 const LEAST: f64 = 5e-4;
 
 /// A row of the table.
-pub(super) struct Row<'a> {
-    pub(super) region: &'a Region,
+pub(in crate::view) struct Row<'a> {
+    pub(in crate::view) region: &'a Region,
     /// Of a parallel region.
-    pub(super) overhead: Option<&'a ParallelOverhead>,
+    pub(in crate::view) overhead: Option<&'a ParallelOverhead>,
     /// What it stands for.
-    pub(super) sites: Vec<&'a Region>,
-    pub(super) callers: Vec<Caller>,
-    pub(super) worst: Option<Worst>,
-    pub(super) units: Option<SiteUnits>,
+    pub(in crate::view) sites: Vec<&'a Region>,
+    pub(in crate::view) callers: Vec<Caller>,
+    pub(in crate::view) worst: Option<Worst>,
+    pub(in crate::view) units: Option<SiteUnits>,
 }
 
 /// Where a region was called from, or what it is inside of.
-pub(super) struct Caller {
-    pub(super) text: String,
-    pub(super) executions: u64,
-    pub(super) exclusive_s: f64,
-    pub(super) inclusive_s: f64,
+pub(in crate::view) struct Caller {
+    pub(in crate::view) text: String,
+    pub(in crate::view) executions: u64,
+    pub(in crate::view) exclusive_s: f64,
+    pub(in crate::view) inclusive_s: f64,
 }
 
 /// What costs most.
-pub(super) struct Worst {
+pub(in crate::view) struct Worst {
     /// Its name in style sheets.
-    pub(super) class: &'static str,
-    pub(super) name: &'static str,
+    pub(in crate::view) class: &'static str,
+    pub(in crate::view) name: &'static str,
     /// Of the region's time (parallel regions), or of the available time.
-    pub(super) share: f64,
+    pub(in crate::view) share: f64,
 }
 
 /// The rows, those with the most time first.
-pub(super) fn rows<'a>(
+pub(in crate::view) fn rows<'a>(
     report: &'a Report,
     merged: &'a Merged,
     units: Option<&Units>,
@@ -73,7 +74,7 @@ pub(super) fn rows<'a>(
 
 impl Row<'_> {
     /// Work as a share of the threads' time there; `None`: it is no place for work, or that isn't known.
-    pub(super) fn efficiency(&self) -> Option<f64> {
+    pub(in crate::view) fn efficiency(&self) -> Option<f64> {
         match self.overhead {
             Some(o) => o.work_s.filter(|_| o.total_s > 0.0).map(|w| w / o.total_s),
             None => {
@@ -84,7 +85,7 @@ impl Row<'_> {
     }
 
     /// What half of the units take at most, in seconds.
-    pub(super) fn median_s(&self) -> Option<f64> {
+    pub(in crate::view) fn median_s(&self) -> Option<f64> {
         let (min, max) = (self.region.xu_min_s?, self.region.xu_max_s?);
         let known = self.units.as_ref().and_then(|u| u.histogram.percentile(50));
         let middle = match (known, &self.region.distribution) {
@@ -95,20 +96,54 @@ impl Row<'_> {
         Some(middle.clamp(min, max))
     }
 
-    /// Whether threads that differ in it tell anything: several had their share of work.
-    pub(super) fn imbalance(&self) -> Option<f64> {
-        // What one thread executes by its nature is not uneven.
-        let is_one = matches!(
-            self.region.construct,
-            Some(Construct::Single | Construct::Master)
-        );
-        let spread = &self.region.spread;
-        (spread.threads > 1 && self.region.work_s > 0.0 && !is_one).then_some(spread.imbalance)
+    /// See [`imbalance`].
+    pub(in crate::view) fn imbalance(&self) -> Option<f64> {
+        imbalance(self.region)
+    }
+
+    /// What is missing or doubtful in the region's numbers.
+    pub(in crate::view) fn notes(&self) -> Vec<String> {
+        let region = self.region;
+        let mut notes = vec![];
+        notes.extend(region.doubt_kind.map(|d| words::doubted(region, d)));
+        notes.extend(region.in_part.iter().map(|p| words::in_part(region, p)));
+        if let Some(overhead) = self.overhead {
+            notes.extend(words::incomplete(&overhead.incomplete_because));
+            notes.extend(overhead.starved.map(|s| words::starved(overhead, s)));
+        }
+        if let Some(cancelled) = region.cancelled.filter(|n| *n > 0) {
+            notes.push(format!(
+                "{} executions found it cancelled",
+                count(cancelled)
+            ));
+        }
+        notes
+    }
+
+    /// Losses that are in the region, or that it is the place of.
+    pub(in crate::view) fn losses<'r>(&self, report: &'r Report) -> Vec<&'r Loss> {
+        let is_here = |id: &u32| self.sites.iter().any(|s| s.id == *id);
+        let here = |l: &&Loss| {
+            l.region.as_ref().is_some_and(is_here)
+                || words::cause_place(&l.cause).as_ref().is_some_and(is_here)
+        };
+        report.losses.iter().filter(here).collect()
     }
 }
 
+/// How unevenly threads work in a region; `None`: that tells nothing.
+pub(in crate::view) fn imbalance(region: &Region) -> Option<f64> {
+    // What one thread executes by its nature is not uneven.
+    let is_one = matches!(
+        region.construct,
+        Some(Construct::Single | Construct::Master)
+    );
+    let is_shared = region.spread.threads > 1 && region.work_s > 0.0 && !is_one;
+    is_shared.then_some(region.spread.imbalance)
+}
+
 /// The class that a region's own time belongs to, where it is more than work.
-pub(super) fn class_of(region: &Region) -> &'static str {
+pub(in crate::view) fn class_of(region: &Region) -> &'static str {
     if region.work_s >= region.wait_s + region.runtime_s {
         return "work";
     }
@@ -145,7 +180,7 @@ fn worst(
 }
 
 /// By region where it was called from; where that isn't known, what it is inside of.
-fn callers(report: &Report) -> BTreeMap<u32, Vec<Caller>> {
+pub(in crate::view) fn callers(report: &Report) -> BTreeMap<u32, Vec<Caller>> {
     let mut callers: BTreeMap<u32, Vec<Caller>> = BTreeMap::new();
     let places: BTreeMap<u32, String> = (report.regions.iter())
         .map(|r| (r.id, super::title(r)))

@@ -23,8 +23,23 @@ pub struct SourceFile {
 /// Source files by the path that regions have.
 pub type Sources = BTreeMap<String, SourceFile>;
 
+/// Lines of a source file.
+pub(in crate::view) struct Around {
+    /// The number of the first of them.
+    pub(in crate::view) first: u32,
+    pub(in crate::view) lines: Vec<String>,
+    /// By line: own time and share of the regions that begin in it.
+    pub(in crate::view) sums: BTreeMap<u32, (f64, f64)>,
+    /// As in [`SourceFile`].
+    pub(in crate::view) is_newer: bool,
+}
+
 /// The lines around a region, and the own time of regions that begin in them; `None`: they aren't at hand.
-pub(super) fn excerpt(region: &Region, all: &[Region], sources: &Sources) -> Option<Value> {
+pub(in crate::view) fn lines_around(
+    region: &Region,
+    all: &[Region],
+    sources: &Sources,
+) -> Option<Around> {
     let source = region.source.as_ref()?;
     let file = sources.get(&source.file)?;
     let line = source.line;
@@ -49,7 +64,20 @@ pub(super) fn excerpt(region: &Region, all: &[Region], sources: &Sources) -> Opt
             sum.1 += region.share;
         }
     }
+    Some(Around {
+        first,
+        lines,
+        sums,
+        is_newer: file.is_newer,
+    })
+}
+
+/// The same for the scripts of a page.
+pub(super) fn excerpt(region: &Region, all: &[Region], sources: &Sources) -> Option<Value> {
+    let around = lines_around(region, all, sources)?;
     let time = |(line, (s, share)): (u32, (f64, f64))| (line.to_string(), json!([short(s), share]));
-    let times: Map<String, Value> = sums.into_iter().map(time).collect();
-    Some(json!({ "first": first, "lines": lines, "times": times, "newer": file.is_newer }))
+    let times: Map<String, Value> = around.sums.into_iter().map(time).collect();
+    Some(json!({
+        "first": around.first, "lines": around.lines, "times": times, "newer": around.is_newer
+    }))
 }

@@ -16,13 +16,18 @@ pub(super) fn name(part: Part) -> &'static str {
 }
 
 /// What a class of overhead is called.
-pub(super) fn class_name(class: Class) -> &'static str {
+pub(in crate::view) fn class_name(class: Class) -> &'static str {
     match class {
         Class::Synchronization => "Synchronization",
         Class::Imbalance => "Imbalance",
         Class::LimitedParallelism => "Limited parallelism",
         Class::Management => "Management",
     }
+}
+
+/// What a class of overhead is.
+pub(in crate::view) fn class_about(class: Class) -> &'static str {
+    about(Part::Lost(class))
 }
 
 /// What a part of the available time is.
@@ -108,7 +113,7 @@ const TERMS: [(&str, &str, &str); 12] = [
 ];
 
 /// What a term of the table means.
-pub(super) fn term(id: &str) -> (&'static str, &'static str) {
+pub(in crate::view) fn term(id: &str) -> (&'static str, &'static str) {
     let found = TERMS.iter().find(|(term, _, _)| *term == id);
     found.map_or(("", ""), |(_, name, about)| (*name, *about))
 }

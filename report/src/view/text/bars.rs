@@ -31,7 +31,7 @@ pub(super) fn bar(share: f64, light: f64, width: usize) -> String {
 
 /// One small column per value, relative to the largest; neighbours share a column (its largest) if there are more than
 /// `width`.
-pub(super) fn columns(values: &[f64], width: usize) -> String {
+pub fn columns(values: &[f64], width: usize) -> String {
     let largest = values.iter().copied().fold(0.0, f64::max);
     if largest <= 0.0 || width == 0 {
         return String::new();

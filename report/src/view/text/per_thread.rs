@@ -124,7 +124,8 @@ fn one(region: &Region, sum: &Times, many: bool, options: TextOptions) -> Option
     Some(text)
 }
 
-fn name(thread: &RegionThread, many: bool) -> String {
+/// A thread's number, behind its rank or process where there are `many`.
+pub(super) fn name(thread: &RegionThread, many: bool) -> String {
     match (thread.mpi_rank, thread.process) {
         (Some(rank), _) if many => format!("rank {rank}:{}", thread.thread),
         (None, Some(process)) if many => format!("{process}:{}", thread.thread),

@@ -1,12 +1,12 @@
 //! The sections of the text, each a string or nothing.
 
 use super::bars::{bar, columns};
-use super::{Paint, TextOptions, laid_out, titled};
+use super::{Paint, Sort, TextOptions, laid_out, titled};
 use crate::model::{Class, Note, Region, Report};
+use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
 use crate::words::units::{count, percent, seconds};
 use crate::words::{self, kind, location};
-use ompfuse_format::Construct;
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Problem;
 use std::collections::BTreeMap;
@@ -135,12 +135,7 @@ pub(super) fn regions(
     let mut rows: Vec<(f64, Vec<String>)> = Vec::new();
     for region in report.regions.iter().take(options.top) {
         let works: Vec<f64> = region.per_thread.iter().map(|t| t.work_s).collect();
-        // What one thread executes by its nature is not uneven.
-        let one = matches!(
-            region.construct,
-            Some(Construct::Single | Construct::Master)
-        );
-        let many = region.spread.threads > 1 && region.work_s > 0.0 && !one;
+        let imbalance = imbalance(region);
         rows.push((
             region.time_s,
             vec![
@@ -162,12 +157,10 @@ pub(super) fn regions(
                 } else {
                     String::new()
                 },
-                if many {
+                imbalance.map_or_else(String::new, |imbalance| {
                     let doubt = if region.doubt_kind.is_some() { "?" } else { "" };
-                    format!("{}{doubt}", percent(region.spread.imbalance))
-                } else {
-                    String::new()
-                },
+                    format!("{}{doubt}", percent(imbalance))
+                }),
                 (region.probes_share)
                     .filter(|&share| share >= PROBES_SHOWN)
                     .map_or_else(String::new, |share| format!("~{}", percent(share))),
@@ -214,7 +207,10 @@ pub(super) fn regions(
     if rows.is_empty() {
         return None;
     }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    // What is outside of regions comes last where these are sorted by something else.
+    if options.sort == Sort::Time {
+        rows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    }
     // Where probes took next to nothing there is no such column.
     let last = columns.len() - 1;
     let has_probes = rows.iter().any(|(_, row)| !row[last].is_empty());

@@ -1,0 +1,100 @@
+//! `report --region`.
+
+use crate::page;
+use crate::select::Pattern;
+use anyhow::{Context, Result, bail};
+use ompfuse_report::view::text::detail::{Beside, detail, name, rows_by};
+use ompfuse_report::{Region, Report, TextOptions};
+use std::path::Path;
+use std::str::FromStr;
+
+/// Regions that a message names.
+const NAMED: usize = 5;
+
+/// The region that is asked for.
+#[derive(Debug, Clone)]
+pub(super) enum Wanted {
+    /// By its number in the report.
+    Number(u32),
+    /// By a selector.
+    Selector(Pattern),
+}
+
+impl FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Wanted, String> {
+        match text.strip_prefix('#').unwrap_or(text).parse() {
+            Ok(number) => Ok(Wanted::Number(number)),
+            Err(_) => text.parse().map(Wanted::Selector),
+        }
+    }
+}
+
+impl std::fmt::Display for Wanted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Wanted::Number(number) => write!(f, "#{number}"),
+            Wanted::Selector(pattern) => write!(f, "{pattern}"),
+        }
+    }
+}
+
+/// The text about one region. `input`: where its records are, if they are at hand.
+pub(super) fn text(
+    report: &Report,
+    wanted: &Wanted,
+    input: Option<&Path>,
+    options: TextOptions,
+) -> Result<String> {
+    let rows = rows_by(report, options.by);
+    let id = find(report, &rows, wanted)?.id;
+    let units = match input {
+        Some(input) => page::units(report, input)?,
+        None => None,
+    };
+    let sources = page::sources(report, input.and_then(crate::load::begun_at));
+    let beside = Beside {
+        units: units.as_ref(),
+        sources: &sources,
+    };
+    detail(report, id, beside, options).with_context(|| format!("there is no region #{id}"))
+}
+
+fn find<'r>(report: &Report, rows: &'r [Region], wanted: &Wanted) -> Result<&'r Region> {
+    let is_it = |region: &&Region| match wanted {
+        Wanted::Number(number) => region.id == *number,
+        Wanted::Selector(pattern) => pattern.means_region(report, region),
+    };
+    let found: Vec<&Region> = rows.iter().filter(is_it).collect();
+    match found[..] {
+        [one] => Ok(one),
+        [] => bail!("no region is {wanted}; `ompfuse report` lists them with their numbers"),
+        _ => {
+            let named: Vec<String> = found.iter().take(NAMED).map(|r| name(r)).collect();
+            let more = match found.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            bail!(
+                "{wanted} means {} regions, {}{more}; give the number of one",
+                found.len(),
+                named.join(", ")
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_selectors() {
+        for text in ["3", "#3"] {
+            assert!(matches!(text.parse(), Ok(Wanted::Number(3))), "{text}");
+        }
+        assert!(matches!("task".parse(), Ok(Wanted::Selector(_))));
+        assert!("0xzz".parse::<Wanted>().is_err());
+    }
+}

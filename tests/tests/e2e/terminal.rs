@@ -1,0 +1,11 @@
+//! What people see at a terminal: the report's options, the pager, `watch` on the whole screen, `doctor` and `cache`.
+
+mod cache;
+mod doctor;
+mod report;
+mod watch;
+
+/// The widest line, in characters.
+fn widest(text: &str) -> usize {
+    text.lines().map(|l| l.chars().count()).max().unwrap_or(0)
+}
