@@ -97,9 +97,9 @@ fn change(watching: &Watching, wish: &Wish) -> Result<String> {
         Wish::Switch { row, on } => {
             watching.switch(row, *on)?;
             let word = if *on { "on" } else { "off" };
+            let construct = row.construct.unwrap_or("region");
             Ok(format!(
-                "{} {} is {word} from now on",
-                row.kind(),
+                "{construct} {} is {word} from now on",
                 row.location()
             ))
         }

@@ -179,8 +179,8 @@ fn last_line(app: &App, left_out: usize, width: usize) -> Line<'static> {
     parts.extend((hidden > 0).then(|| format!("{} rows", app.shown.len())));
     parts.extend((left_out > 0).then(|| format!("{left_out} more events: 4")));
     parts.extend((!app.filter.is_empty()).then(|| format!("only with \"{}\"", app.filter)));
-    parts.push("/ filter  <> sort  e off/on  v events  p pause  t total".to_owned());
-    Line::styled(front(&parts.join("   "), width), DIM)
+    parts.push("/ filter  <> sort  e off/on  p pause".to_owned());
+    Line::styled(front(&parts.join("  "), width), DIM)
 }
 
 /// The help in the middle of the screen.
