@@ -6,7 +6,7 @@ mod picture;
 mod rows;
 mod screen;
 
-pub(crate) use rows::{Process, Row, ThreadRow};
+pub(crate) use rows::{Part, Process, Row, ThreadRow};
 pub(crate) use screen::show;
 
 use crate::run_dir;
@@ -209,6 +209,14 @@ impl Known {
             rank: None,
             state: None,
         })
+    }
+
+    /// Its rank, or its number.
+    fn name(&self) -> String {
+        match self.rank {
+            Some(rank) => format!("rank {rank}"),
+            None => self.pid.to_string(),
+        }
     }
 
     /// Takes in modules and event sets that have come.

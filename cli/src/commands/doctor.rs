@@ -7,9 +7,9 @@ use ompfuse_report::view::table::wrap;
 
 /// Find out what can be recorded and counted on this machine, what holds it back, and what helps
 ///
-/// Each line is ok, limited or missing. What can be done about it stands below, behind an arrow.
+/// Each line is ok, limited or missing. What can be done about it stands below, behind an arrow. The exit
+/// status is 1 if nothing can be recorded.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit status: 0 programs can be recorded, 1 nothing can be recorded.")]
 pub(crate) struct Args {
     #[command(flatten)]
     format: output::FormatArg,

@@ -82,6 +82,23 @@ pub(crate) struct ThreadRow {
     pub(crate) mostly: Option<LiveSite>,
 }
 
+/// A thread's part of a region, as shares of the region's time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// The process or rank, and the thread's number in it.
+    pub(crate) thread: String,
+    pub(crate) work: f64,
+    pub(crate) wait: f64,
+    pub(crate) runtime: f64,
+}
+
+impl Part {
+    /// All of its time.
+    pub(crate) fn all(&self) -> f64 {
+        self.work + self.wait + self.runtime
+    }
+}
+
 fn ratio(part: u64, of: u64) -> f64 {
     match of {
         0 => 0.0,
@@ -125,6 +142,28 @@ impl Watching {
             regions: rows,
             per_thread: self.thread_rows(&threads, all),
         }
+    }
+
+    /// What each thread did in a region since an earlier sample.
+    pub(super) fn parts(&self, site: LiveSite, before: Option<&Sample>) -> Vec<Part> {
+        let Some(region) = self.live.regions.get(&site) else {
+            return Vec::new();
+        };
+        let nothing = LiveRegion::default();
+        let before = before.and_then(|b| b.regions.get(&site));
+        let region = region.since(before.unwrap_or(&nothing));
+        let places = self.live.thread_places();
+        let all = region.ticks();
+        let part = |(number, split): (u32, Split)| {
+            let (process, thread) = places.get(&number).copied().unwrap_or_default();
+            Part {
+                thread: format!("{}:{thread}", self.processes[process].name()),
+                work: ratio(split.work, all),
+                wait: ratio(split.wait, all),
+                runtime: ratio(split.runtime, all),
+            }
+        };
+        region.by_thread().into_iter().map(part).collect()
     }
 
     /// What came in each region since an earlier sample.

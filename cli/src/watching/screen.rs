@@ -1,6 +1,7 @@
 //! The full-screen program: keys go to [`app`], [`draw`] shows its state.
 
 mod app;
+mod detail;
 mod draw;
 mod grid;
 mod help;
@@ -87,6 +88,10 @@ fn run(
                 watching.is_held(),
             );
         }
+        app.parts = match app.detailed() {
+            Some(site) => watching.parts(site, (!app.is_total()).then_some(&looks.before)),
+            None => Vec::new(),
+        };
         looks.before = now;
     }
 }

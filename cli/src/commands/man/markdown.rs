@@ -18,14 +18,14 @@ pub(super) fn page(all: &Command) -> String {
     let mut out = ABOUT.to_owned();
     let commands = all.get_subcommands();
     for command in commands.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
-        section(&mut out, command);
+        section(&mut out, command, "##", command.get_name());
     }
     out
 }
 
-fn section(out: &mut String, command: &Command) {
-    let name = command.get_name();
-    line(out, format_args!("\n## {name}\n"));
+/// A command, and those that it has. `mark`: of its heading.
+fn section(out: &mut String, command: &Command, mark: &str, name: &str) {
+    line(out, format_args!("\n{mark} {name}\n"));
     let about = command.get_long_about().or(command.get_about());
     line(out, format_args!("{}\n", full(about)));
     let usage = command.clone().render_usage().to_string();
@@ -49,6 +49,11 @@ fn section(out: &mut String, command: &Command) {
             out,
             format_args!("\n{title}\n\n```sh\n{}\n```", lines.join("\n")),
         );
+    }
+    let inner = command.get_subcommands();
+    for inner in inner.filter(|c| !c.is_hide_set() && c.get_name() != "help") {
+        let name = format!("{name} {}", inner.get_name());
+        section(out, inner, &format!("{mark}#"), &name);
     }
 }
 

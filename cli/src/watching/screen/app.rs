@@ -1,6 +1,6 @@
 //! The state of the screen, and what keys do to it.
 
-use super::super::{Picture, Row};
+use super::super::{Part, Picture, Row};
 use super::grid::{self, EventRow, Key, Tab};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -65,6 +65,9 @@ pub(super) struct App {
     /// Rows on the screen.
     pub(super) page: usize,
     pub(super) help: bool,
+    /// Whether the selected region is shown with its threads, and these.
+    details: bool,
+    pub(super) parts: Vec<Part>,
     /// What has become of the last wish: whether it went well, and what is said.
     pub(super) said: Option<(bool, String)>,
     frozen: bool,
@@ -92,6 +95,8 @@ impl App {
             first: 0,
             page: 1,
             help: false,
+            details: false,
+            parts: Vec::new(),
             said: None,
             frozen: false,
             total: false,
@@ -127,6 +132,18 @@ impl App {
             self.selected = again;
         }
         self.scroll();
+    }
+
+    /// The region that is shown with its threads.
+    pub(super) fn detailed(&self) -> Option<(usize, u32)> {
+        Some(self.detailed_row()?.site)
+    }
+
+    /// The same, as a row.
+    pub(super) fn detailed_row(&self) -> Option<&Row> {
+        let at = self.shown.get(self.selected)?;
+        let is_shown = self.details && self.tab == Tab::Regions;
+        is_shown.then(|| &self.picture.regions[*at])
     }
 
     /// Says what has become of a wish.
@@ -265,9 +282,18 @@ impl App {
 
     fn press(&mut self, code: KeyCode) -> Option<Wish> {
         self.said = None;
+        let before = self.detailed();
+        let wish = self.pressed(code);
+        // Another region is shown at once.
+        let is_other = self.detailed() != before;
+        wish.or_else(|| is_other.then_some(Wish::Look))
+    }
+
+    fn pressed(&mut self, code: KeyCode) -> Option<Wish> {
         match code {
             KeyCode::Char('q') => return Some(Wish::Quit),
             // It ends what is there to be ended, and then the program.
+            KeyCode::Esc if self.details => self.details = false,
             KeyCode::Esc if self.filter.is_empty() => return Some(Wish::Quit),
             KeyCode::Esc => {
                 self.filter.clear();
@@ -290,6 +316,11 @@ impl App {
             KeyCode::Char('r') => {
                 let order = &mut self.orders[self.tab as usize];
                 order.reversed = !order.reversed;
+                self.arrange();
+            }
+            KeyCode::Enter => {
+                self.details = !self.details || self.tab != Tab::Regions;
+                self.tab = Tab::Regions;
                 self.arrange();
             }
             KeyCode::Char('/') => self.typing = Some(Typing::Filter),

@@ -3,7 +3,7 @@
 use super::super::history::History;
 use super::app::{App, Typing};
 use super::grid::{self, Tab};
-use super::help;
+use super::{detail, help};
 use ompfuse_report::view::table::{self, front};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -22,19 +22,29 @@ const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App, history: &History) {
+    // The table keeps half of the screen.
+    let panel = match app.detailed() {
+        Some(_) => detail::height(&app.parts).min(usize::from(frame.area().height / 2)),
+        None => 0,
+    };
     let layout = Layout::vertical([
         Constraint::Length(1),
         Constraint::Length(1),
         Constraint::Min(1),
+        Constraint::Length(panel as u16),
         Constraint::Length(1),
     ]);
-    let [title, tabs, table, last] = layout.areas(frame.area());
+    let [title, tabs, table, panel, last] = layout.areas(frame.area());
     app.page = usize::from(table.height.saturating_sub(1)).max(1); // one line is the heads'
     app.scroll();
     let width = usize::from(title.width);
     frame.render_widget(Line::styled(front(&head(app), width), BOLD), title);
     frame.render_widget(tab_line(app, width), tabs);
     let left_out = rows(frame, app, history, table);
+    if let Some(row) = app.detailed_row() {
+        let lines = detail::lines(row, &app.parts, history, width);
+        frame.render_widget(Text::from(lines), panel);
+    }
     frame.render_widget(last_line(app, left_out, width), last);
     if app.help {
         help(frame);

@@ -4,6 +4,10 @@
 pub(super) const KEYS: [(&str, &str); 13] = [
     ("1-4, Tab", "regions, threads, ranks and processes, events"),
     ("Up, Down", "select a row; also j, k, PgUp, PgDn, Home, End"),
+    (
+        "Enter",
+        "the selected region with its threads; again: without",
+    ),
     ("< >", "sort by the column to the left, to the right"),
     ("r", "reverse the order"),
     ("/", "show only rows with this text; Esc shows all again"),
@@ -17,7 +21,6 @@ pub(super) const KEYS: [(&str, &str); 13] = [
     ("space", "hold the picture, or let it go on"),
     ("?", "this help"),
     ("q, Esc", "quit; the program goes on"),
-    ("", ""),
 ];
 
 /// Columns, and what they mean.
