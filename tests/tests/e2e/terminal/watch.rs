@@ -24,7 +24,8 @@ fn a_program_is_watched_and_changed_from_the_screen() {
         let Some(screen) = watch(&steady, columns, rows) else {
             return;
         };
-        let first = screen.wait("steady.c:33");
+        screen.wait("steady.c:33");
+        let first = screen.wait("q quit"); // the last line is drawn last
         assert!(
             first.contains("2 threads") && first.contains("counting page-faults"),
             "{first}"
@@ -52,6 +53,15 @@ fn a_program_is_watched_and_changed_from_the_screen() {
         screen.wait_for("a process", |s| s.contains("pid") && s.contains("seconds"));
         screen.type_in("4");
         screen.wait("page-faults   ");
+
+        screen.type_in("1");
+        screen.press("Enter");
+        let detail = screen.wait("█ is");
+        assert!(
+            detail.contains("of it waiting and runtime library"),
+            "{detail}"
+        );
+        screen.press("Escape");
 
         // One region off, and on again, as ctl has it.
         screen.type_in("1/steady.c:33");
