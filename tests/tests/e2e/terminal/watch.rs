@@ -81,7 +81,7 @@ fn a_program_is_watched_and_changed_from_the_screen() {
         screen.wait("counting task-clock");
         screen.type_in("vnonsense");
         screen.press("Enter");
-        screen.wait("no event is called `nonsense`");
+        screen.wait("there is no event `nonsense`");
         screen.type_in("p");
         screen.wait("PAUSED");
         assert_eq!(steady.ctl(&[])["held"], true);
