@@ -87,14 +87,14 @@ fn changes(changes: &[Change]) -> Markup {
     };
     html! {
         table {
-            thead { tr { th.name scope="col" { "Quantity" } th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "Change" } th.left scope="col" { "How sure" } } }
+            thead { tr { th.name scope="col" { "Quantity" } th scope="col" { "A" } th scope="col" { "B" } th scope="col" { "Change" } th.left.w1 scope="col" { "How sure" } } }
             tbody {
                 @for change in changes.iter().filter(|c| c.a.is_some() || c.b.is_some()) {
                     tr {
                         th.name scope="row" { (words::quantity(&change.quantity)) @if change.is_modelled { span.sub { " (modelled)" } } }
                         td { (side(change, change.a)) } td { (side(change, change.b)) }
                         td class=(tone(change)) { (words::changed(change)) }
-                        td.left.sub { (words::certainty(change)) }
+                        td.left.sub.w1 { (words::certainty(change)) }
                     }
                 }
             }
