@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// Also write a report for GitLab's Code Quality to this file
     #[arg(long, value_name = "FILE")]
     gitlab: Option<PathBuf>,
-    /// Also write one HTML page to this file, which needs no network
+    /// Also write one HTML page to this file; it needs no network
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Folder that paths in annotations are relative to (default: the current one)
