@@ -46,9 +46,7 @@ command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
 # Compares JSON with its schema.
 [ -e /usr/lib/python3/dist-packages/jsonschema ] || missing+=(python3-jsonschema)
-# Readers of what is exported, and of pages.
-command -v npm >/dev/null || missing+=(nodejs npm)
-command -v chromium >/dev/null || missing+=(chromium)
+# Readers of what is exported (tests/foreign).
 python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 
 if [ ${#missing[@]} -gt 0 ]; then

@@ -20,7 +20,7 @@ fn run(folder: &Path, args: &[&str]) -> Output {
 }
 
 /// The folder with the modules that drive a browser, as the lock file has them; `None`: a tool is missing.
-fn driver() -> Option<PathBuf> {
+pub(crate) fn driver() -> Option<PathBuf> {
     if !(has("chromium") && has("node") && has("npm")) {
         return None;
     }

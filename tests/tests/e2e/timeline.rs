@@ -1,19 +1,15 @@
 //! The page's timeline, in a browser.
 
 use ompfuse_tests::fixture::Fixture;
-use ompfuse_tests::{command, process, skip, table, target, tools};
+use ompfuse_tests::{command, process, table};
 use std::path::Path;
 use std::process::Command;
 
 #[test]
 fn it_shows_every_unit_and_follows_mouse_and_keys() {
-    let modules = target().0.join("foreign/node_modules");
-    if !modules.join("playwright-core").is_dir() {
-        return skip("playwright-core is not installed (tests/setup.sh)");
-    }
-    if !tools::has("chromium") || !tools::has("node") {
+    let Some(driver) = crate::page::driver() else {
         return;
-    }
+    };
     let Some(build) = Fixture::open("tasking")
         .ordinary_builds("gcc")
         .into_iter()
@@ -35,5 +31,5 @@ fn it_shows_every_unit_and_follows_mouse_and_keys() {
     std::fs::write(&file, text).expect("there is room for a table");
     let mut node = Command::new("node");
     node.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/page/timeline.cjs"));
-    process::run(node.arg(&modules).arg(&page).arg(&file)).ok("the timeline");
+    process::run(node.arg(driver.join("node_modules")).arg(&page).arg(&file)).ok("the timeline");
 }

@@ -41,15 +41,16 @@ impl Open<'_> {
 impl<'t, 'a> Steps<'t, 'a> {
     pub(super) fn new(timeline: &'t Timeline<'a>, lane: usize) -> Steps<'t, 'a> {
         let of = &timeline.lanes[lane];
+        let process = &timeline.reader.processes[of.process as usize];
         Steps {
             timeline,
             lane: of,
-            clock: timeline.reader.processes[of.process as usize].clock,
+            clock: process.clock,
             at: (lane, 0),
             items: vec![],
             ready: VecDeque::new(),
             open: vec![],
-            now: 0,
+            now: process.threads[of.position].file.header.tsc_start,
             is_over: false,
         }
     }

@@ -41,7 +41,7 @@ const SITES: [(Construct, u64); 4] = [
 /// Two threads: the second one's part ends early, and it executes a task behind it.
 fn region(orderly: bool) -> FakeRun {
     let mut run = FakeRun::new(&SITES, &["cycles"]);
-    let mut threads = [0, 1].map(|index| FakeThread::new(index, 1, BEGIN));
+    let mut threads = [(0, BEGIN), (1, BEGIN + 12)].map(|(n, at)| FakeThread::new(n, 1, at));
     let root = FakeThread::root();
     let parallel = threads[0].node();
     threads[0].work(10);
@@ -90,8 +90,8 @@ fn what_is_around_a_threads_part_follows_from_its_region() {
     ];
     assert_eq!(drawn(&run, 0), first);
     let second = [
-        "program 0-95",
-        "  Startup parallel 10-15",
+        "program 12-95",
+        "  Startup parallel 12-15",
         "  implicit-task 15-25",
         "  End parallel 25-55",
         "    task 30-55",
@@ -196,8 +196,9 @@ fn a_killed_thread_waits_no_longer_than_its_process_lived() {
                 }
             }
         }
-        // Its own last record is the task's.
-        assert!(ends.contains(&(1, Kind::Shutdown, 59)), "{ends:?}");
+        // Its own last record is the task's; the join is the other's.
+        let last = timeline.lanes()[1].end_ns;
+        assert!(ends.contains(&(1, Kind::Shutdown, last)), "{ends:?}");
     });
 }
 
