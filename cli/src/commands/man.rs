@@ -5,6 +5,7 @@ mod markdown;
 use crate::output;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
+use std::path::PathBuf;
 
 /// Print the manual page (`ompfuse man | man -l -`)
 #[derive(Debug, clap::Args)]
@@ -14,6 +15,9 @@ pub(crate) struct Args {
     /// Print the reference of all commands as Markdown
     #[arg(long, hide = true, conflicts_with = "command")]
     markdown: bool,
+    /// Write the main page and one for each command into this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    to: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
@@ -21,6 +25,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
     all.build();
     if args.markdown {
         return output::print(&markdown::page(&all));
+    }
+    if let Some(folder) = &args.to {
+        return clap_mangen::generate_to(all, folder)
+            .with_context(|| format!("cannot write manual pages to {}", folder.display()));
     }
     let mut command = all;
     for name in &args.command {

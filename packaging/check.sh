@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs inside a fresh root, in which /try holds both packages and a program.
+set -euo pipefail
+cd /try
+glibc=$(ldd --version | sed -n '1s/.* //p')
+profile() { # what is installed, its command
+    "$2" --version
+    OMP_NUM_THREADS=2 "$2" profile -o "/try/out-$1" --report "/try/report-$1" -- ./knapsack-gcc >"/try/output-$1"
+    ./knapsack-gcc >/try/output
+    cmp /try/output "/try/output-$1"
+    "$2" report "/try/out-$1" --format json | grep -q '"schema"\|"version"'
+    [ -s "/try/report-$1" ]
+}
+dpkg --install ./ompfuse_*_amd64.deb >/dev/null
+profile deb ompfuse
+man --where ompfuse ompfuse-profile >/dev/null
+[ -s /usr/share/bash-completion/completions/ompfuse ]
+dpkg --purge ompfuse >/dev/null
+! command -v ompfuse >/dev/null
+tar --extract --file ompfuse-*-x86_64-linux.tar.xz
+profile tarball "$(echo /try/ompfuse-*-x86_64-linux/bin/ompfuse)"
+echo "glibc $glibc: the Debian package and the tarball install, and profile a program"

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs the packages of target/packaging in fresh Debian roots, and profiles a program in each. Usage: packaging/try.sh [SUITE...]
+# (default: bullseye bookworm trixie: glibc 2.31, 2.36, 2.41)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=$PWD/target/packaging
+[ $# -gt 0 ] || set -- bullseye bookworm trixie
+for suite in "$@"; do
+    root=$out/roots/$suite
+    packaging/root.sh "$suite" "$root" libgomp1,man-db,xz-utils
+    rm -rf "$root/try"
+    mkdir "$root/try"
+    cp "$out"/ompfuse_*_amd64.deb "$out"/ompfuse-*-x86_64-linux.tar.xz fixtures/prebuilt/knapsack-gcc packaging/check.sh "$root/try"
+    unshare --mount --pid --fork bash -c 'mount -t proc proc "$0/proc" && exec chroot "$0" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root bash /try/check.sh' "$root"
+done
