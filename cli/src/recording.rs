@@ -211,12 +211,14 @@ pub(crate) fn nanoseconds(text: &str) -> Result<u64, String> {
         "us" => Some(1e3),
         "ms" => Some(1e6),
         "s" => Some(1e9),
+        "min" => Some(60e9),
+        "h" => Some(3600e9),
         _ => None,
     };
     let length = unit.zip(number.parse::<f64>().ok());
     match length.map(|(unit, number)| (unit * number).round()) {
         Some(ns) if (1.0..1e18).contains(&ns) => Ok(ns as u64),
-        _ => Err("a number with a unit is needed: 500ns, 20us, 1ms, 1s".to_owned()),
+        _ => Err("a number with a unit is needed: 500ns, 20us, 1ms, 1s, 5min, 2h".to_owned()),
     }
 }
 
