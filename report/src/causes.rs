@@ -21,16 +21,15 @@ use ompfuse_fuse::summary::RunSummary;
 /// Smaller shares of the available time are no loss worth telling.
 const LEAST_SHARE: f64 = 0.005;
 
-/// The losses, largest first. `report`: all else of it; `ids`: the sites' numbers in it.
+/// The losses worth telling, largest first, and the seconds of all, at most `available_s`. `report`: all else of it; `ids`: the
+/// sites' numbers in it.
 pub(crate) fn losses(
     report: &Report,
+    available_s: f64,
     scaling: Option<&Scaling>,
     summary: &Indexed<'_>,
     ids: &[u32],
-) -> Vec<Loss> {
-    let Some(available_s) = report.losses_of_s else {
-        return vec![];
-    };
+) -> (Vec<Loss>, f64) {
     let mut found = Found {
         report,
         summary,
@@ -59,9 +58,11 @@ pub(crate) fn losses(
     for loss in &mut losses {
         loss.share = loss.seconds / available_s;
     }
+    // They have little in common: a thread without a processor lacks it for its work, not while it waits.
+    let lost_s: f64 = losses.iter().map(|l| l.seconds).sum();
     losses.retain(|l| l.share >= LEAST_SHARE);
     losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    losses
+    (losses, lost_s.min(available_s))
 }
 
 /// The time that shares of losses are of: that of the recorded processes, without what came before recording began (loading the

@@ -121,11 +121,17 @@ impl Report {
             shortcomings,
             losses: vec![],
             losses_of_s: None,
+            lost_s: None,
             scaling: None,
         };
         report.losses_of_s = causes::available_s(&report, summary);
         report.scaling = causes::scaling(&report, summary, &ids);
-        report.losses = causes::losses(&report, report.scaling.as_ref(), summary, &ids);
+        if let Some(available_s) = report.losses_of_s {
+            let scaling = report.scaling.as_ref();
+            let (losses, lost_s) = causes::losses(&report, available_s, scaling, summary, &ids);
+            report.losses = losses;
+            report.lost_s = Some(lost_s);
+        }
         report
     }
 }

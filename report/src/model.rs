@@ -111,6 +111,9 @@ pub struct Report {
     /// it isn't known.
     #[serde(default)]
     pub losses_of_s: Option<f64>,
+    /// All losses together, those too small for `losses` included; at most `losses_of_s`. Null if it isn't known.
+    #[serde(default)]
+    pub lost_s: Option<f64>,
     /// Work, span, and predicted times with other numbers of threads; null if single records weren't looked at.
     #[serde(default)]
     pub scaling: Option<Scaling>,

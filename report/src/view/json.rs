@@ -181,6 +181,7 @@ impl Serialize for Json<'_> {
             overheads,
             losses,
             losses_of_s,
+            lost_s,
             scaling,
             properties,
             accounting,
@@ -239,6 +240,7 @@ impl Serialize for Json<'_> {
         };
         map.serialize_entry("losses", &List(losses, words))?;
         put!(losses_of_s);
+        put!(lost_s);
         let words = |s: &Scaling| ScalingWords {
             told: words::prediction(self.0, s),
         };

@@ -49,19 +49,31 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
         1 => "1 thread's".to_owned(),
         n => format!("{n} threads'"),
     };
+    // Older reports tell the large ones only.
+    let told_s = || {
+        report
+            .losses
+            .iter()
+            .map(|l| l.seconds)
+            .sum::<f64>()
+            .min(available_s)
+    };
+    let lost_s = report.lost_s.unwrap_or_else(told_s);
     let headline = match large.is_empty() {
-        true => format!("No loss of 2% or more of {team} {}", seconds(available_s)),
-        false => {
-            // They have little in common: a thread without a processor lacks it for its work, not while it waits.
-            let lost: f64 = report.losses.iter().map(|l| l.seconds).sum();
-            let lost = lost.min(available_s);
-            format!(
-                "{} of {team} time is lost ({} of {})",
-                percent(lost / available_s),
-                seconds(lost),
-                seconds(available_s)
-            )
+        true if lost_s < LEAST * available_s => {
+            format!("No loss of 2% or more of {team} {}", seconds(available_s))
         }
+        is_spread => format!(
+            "{} of {team} time is lost ({} of {}){}",
+            percent(lost_s / available_s),
+            seconds(lost_s),
+            seconds(available_s),
+            if is_spread {
+                ", no single loss 2% or more"
+            } else {
+                ""
+            }
+        ),
     };
     // That threads had no processors is said once.
     let is_said = large.iter().any(|l| l.loss == LossKind::Starvation);
