@@ -116,7 +116,9 @@ fn look_at(folder: PathBuf, used: &BTreeSet<PathBuf>) -> Copy {
     let is_held = used::take(&folder).is_ok_and(|lock| lock.is_none());
     Copy {
         kind,
-        file: own.map(|name| name.to_string_lossy().into_owned()),
+        file: own
+            .filter(|_| kind != Kind::Unfinished)
+            .map(|name| name.to_string_lossy().into_owned()),
         original,
         bytes,
         unused_s: age.unwrap_or(Duration::ZERO).as_secs(),

@@ -149,7 +149,8 @@ impl Listing {
             };
             let original = match copy.kind {
                 Kind::Own => "libraries of ompfuse",
-                Kind::Unfinished => "not finished",
+                Kind::Unfinished if copy.in_use => "a command at work",
+                Kind::Unfinished => "left behind by a command",
                 Kind::Patched => copy.original.as_deref().unwrap_or("?"),
             };
             let file = copy.file.clone().unwrap_or_default();
