@@ -1,8 +1,8 @@
 //! Runs, profiles and foreign tables.
 
-mod arranged;
 pub(crate) mod by_type;
 mod given;
+mod order;
 pub(crate) mod over_time;
 pub(crate) mod pieces;
 mod runs;
@@ -11,7 +11,7 @@ pub(crate) mod series;
 pub(crate) mod sides;
 mod timeline;
 
-pub(crate) use arranged::arranged;
+pub(crate) use order::arranged;
 pub(crate) use runs::is_run;
 use runs::runs;
 pub(crate) use timeline::{one_run, timeline};

@@ -3,9 +3,9 @@
 //! Nothing is averaged or interpolated: each count was observed in one run, and an event that several runs hold comes
 //! from the first of them. What can't be matched is listed with the reason.
 
-mod arranged;
 mod bc;
 mod ctc;
+mod defaults;
 mod index;
 mod instances;
 mod joint;
@@ -14,10 +14,10 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use arranged::{Arrangement, arrangement, brought_to_front, combine_default};
 pub(crate) use bc::combine_bc_watched;
 pub use bc::{BcError, CellOrder, Relax, combine_bc};
 pub use ctc::combine_ctc;
+pub use defaults::{Arrangement, arrangement, brought_to_front, combine_default};
 pub use instances::{INSTANCES, combine_instances};
 pub use joint::{JointJoin, combine_joint};
 

@@ -10,7 +10,6 @@
 //! was innermost when they began. Ranks for labels are counted where the children are created.
 
 mod boundary;
-mod choice;
 pub(crate) mod context;
 mod cost;
 mod creation;
@@ -19,19 +18,19 @@ mod frame;
 mod lazily;
 mod locks;
 pub(crate) mod meter;
-mod nest;
+mod ranks;
 mod recover;
 pub(crate) mod sample;
+mod settings;
 pub(crate) mod state;
 pub(crate) mod sums;
 mod write;
 
-pub(crate) use choice::Choice;
 pub(crate) use cost::Cost;
 pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 pub(crate) use meter::Outermost;
+pub(crate) use settings::Choice;
 
-use choice::Choices;
 use context::Contexts;
 use creation::Creation;
 use frame::Held;
@@ -39,6 +38,7 @@ use locks::{Lock, MAX_LOCKS};
 use meter::Meter;
 use recover::{Entered, REMEMBERED, Stack};
 use sample::Tally;
+use settings::Choices;
 
 use crate::buffer::Buffer;
 use crate::counters::Counters;

@@ -3,8 +3,8 @@
 mod app;
 mod detail;
 mod draw;
-mod grid;
 mod help;
+mod tabs;
 
 use super::history::History;
 use super::{Picture, Sample, Watching};

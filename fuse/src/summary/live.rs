@@ -4,13 +4,13 @@
 //! looked at once. The sums are those of a [`super::Summary`], in ticks. What needs all records of a region's execution in the order
 //! of time isn't there: how often a team together executed something, and the waits of its workers before and after their parts.
 
-mod around;
+mod enclosing;
 mod kept;
 
 use super::sums::{Numbers, Totals, is_first_part};
 use crate::run::nodes::NodeSet;
 use crate::spread;
-use around::Around;
+use enclosing::Around;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Split;
 use ompfuse_format::record::{

@@ -5,7 +5,7 @@ mod begins;
 mod contexts;
 mod ends;
 mod limits;
-mod odd;
+mod own_process;
 mod profilers;
 
 use ompfuse_tests::process::{self, Output};

@@ -1,6 +1,6 @@
 //! What was recorded against what the program counted itself: tasks, iterations, sections.
 
-mod entered;
+mod chunk_entries;
 mod repeated;
 
 use ompfuse_tests::fixture::{self, Build, Fixture};

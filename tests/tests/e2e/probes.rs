@@ -86,19 +86,19 @@ const SLOW: [(&str, &str); 30] = [
         "the program has jumped out of a construct",
     ),
     (
-        "choice::<impl ompfuse_runtime::thread::Thread>::adopt",
+        "settings::<impl ompfuse_runtime::thread::Thread>::adopt",
         "what is recorded was changed",
     ),
     (
-        "choice::<impl ompfuse_runtime::thread::Thread>::choose_specially",
+        "settings::<impl ompfuse_runtime::thread::Thread>::choose_specially",
         "regions are off, or sets take turns",
     ),
     (
-        "choice::<impl ompfuse_runtime::thread::Thread>::is_off_specially",
+        "settings::<impl ompfuse_runtime::thread::Thread>::is_off_specially",
         "the same",
     ),
     (
-        "choice::<impl ompfuse_runtime::thread::Thread>::change_set",
+        "settings::<impl ompfuse_runtime::thread::Thread>::change_set",
         "another event set",
     ),
     (

@@ -1,7 +1,7 @@
 //! The state of the screen, and what keys do to it.
 
 use super::super::{Part, Picture, Row};
-use super::grid::{self, EventRow, Key, Tab};
+use super::tabs::{self, EventRow, Key, Tab};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Something that the screen can't do itself.
@@ -81,7 +81,7 @@ impl App {
             reversed: false,
         };
         let mut app = App {
-            events: grid::events(&picture),
+            events: tabs::events(&picture),
             picture,
             counted,
             is_held,
@@ -121,7 +121,7 @@ impl App {
     /// Takes in what is new. The same row stays selected.
     pub(super) fn update(&mut self, picture: Picture, counted: String, is_held: bool) {
         let selected = self.shown.get(self.selected).map(|&at| self.id(at));
-        self.events = grid::events(&picture);
+        self.events = tabs::events(&picture);
         (self.picture, self.counted, self.is_held) = (picture, counted, is_held);
         self.arrange();
         let again = self
@@ -171,7 +171,7 @@ impl App {
             .regions
             .iter()
             .find(|row| Some(row.site) == site);
-        row.map_or_else(String::new, grid::place)
+        row.map_or_else(String::new, tabs::place)
     }
 
     /// What the filter is compared with.
@@ -180,7 +180,7 @@ impl App {
             Tab::Regions => {
                 let row = &self.picture.regions[at];
                 let function = row.function.as_deref().unwrap_or_default();
-                format!("{} {function}", grid::place(row))
+                format!("{} {function}", tabs::place(row))
             }
             Tab::Threads => {
                 let row = &self.picture.per_thread[at];
@@ -197,12 +197,12 @@ impl App {
     fn key_of(&self, at: usize, events: &[&str]) -> Key {
         let column = self.order().column;
         match self.tab {
-            Tab::Regions => grid::key_of_region(&self.picture.regions[at], column, events),
+            Tab::Regions => tabs::key_of_region(&self.picture.regions[at], column, events),
             Tab::Threads => {
-                grid::key_of_thread(&self.picture.per_thread[at], column, &self.mostly(at))
+                tabs::key_of_thread(&self.picture.per_thread[at], column, &self.mostly(at))
             }
-            Tab::Ranks => grid::key_of_process(&self.picture.processes[at], column),
-            Tab::Events => grid::key_of_event(&self.events[at], column),
+            Tab::Ranks => tabs::key_of_process(&self.picture.processes[at], column),
+            Tab::Events => tabs::key_of_event(&self.events[at], column),
         }
     }
 
@@ -253,7 +253,7 @@ impl App {
     }
 
     fn sort(&mut self, by: isize) {
-        let columns = grid::columns(self.tab, &self.picture).len() as isize;
+        let columns = tabs::columns(self.tab, &self.picture).len() as isize;
         let order = &mut self.orders[self.tab as usize];
         order.column = (order.column as isize + by).rem_euclid(columns) as usize;
         order.reversed = false;

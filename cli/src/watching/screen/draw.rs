@@ -2,7 +2,7 @@
 
 use super::super::history::History;
 use super::app::{App, Typing};
-use super::grid::{self, Tab};
+use super::tabs::{self, Tab};
 use super::{detail, help};
 use ompfuse_report::view::table::{self, front};
 use ratatui::Frame;
@@ -89,7 +89,7 @@ fn tab_line(app: &App, width: usize) -> Line<'static> {
 /// The table; how many events had no room.
 fn rows(frame: &mut Frame<'_>, app: &App, history: &History, area: Rect) -> usize {
     let width = usize::from(area.width);
-    let columns = grid::columns(app.tab, &app.picture);
+    let columns = tabs::columns(app.tab, &app.picture);
     let (events, never) = app.picture.events();
     let minute = width.saturating_sub(OTHERS).clamp(SHORT, LONG);
     let threads = |pid: u32| -> Vec<u32> {
@@ -99,8 +99,8 @@ fn rows(frame: &mut Frame<'_>, app: &App, history: &History, area: Rect) -> usiz
     // Of thousands only those are put into words that there is room for.
     let visible = app.shown.iter().skip(app.first).take(app.page);
     let cells = visible.map(|&at| match app.tab {
-        Tab::Regions => grid::region(&app.picture.regions[at], &events, history, minute),
-        Tab::Threads => grid::thread(
+        Tab::Regions => tabs::region(&app.picture.regions[at], &events, history, minute),
+        Tab::Threads => tabs::thread(
             &app.picture.per_thread[at],
             &app.mostly(at),
             history,
@@ -108,9 +108,9 @@ fn rows(frame: &mut Frame<'_>, app: &App, history: &History, area: Rect) -> usiz
         ),
         Tab::Ranks => {
             let row = &app.picture.processes[at];
-            grid::process(row, &threads(row.pid), history, minute)
+            tabs::process(row, &threads(row.pid), history, minute)
         }
-        Tab::Events => grid::event(&app.events[at], history, minute),
+        Tab::Events => tabs::event(&app.events[at], history, minute),
     });
     let cells: Vec<Vec<String>> = cells.collect();
     let plain = |_: usize, cell: &str| cell.to_owned();

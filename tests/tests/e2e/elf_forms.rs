@@ -4,7 +4,7 @@
 //! A form is a shell script that makes `program` (and `libwork.so`, if that is what is patched) out of `fixtures/kinds`,
 //! with `CC` (the compiler and its flags) and `S` (the fixture's folder) in its environment.
 
-mod odd;
+mod separate;
 
 use ompfuse_tests::fixture;
 use ompfuse_tests::process::{self, Output};
