@@ -294,8 +294,12 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
     match moved {
         Ok(()) => {
             let _ = temporary.keep(); // it isn't there any more under that name
-            let cached = key.cached(&entry);
-            cached.with_context(|| format!("{} was removed meanwhile", entry.display()))
+            // A process that may open hardly any file has none to spare for a lock.
+            Ok(key.cached(&entry).unwrap_or_else(|| Entry {
+                program: entry.join(key.file()),
+                _temporary: None,
+                _lock: None,
+            }))
         }
         // Somebody else was faster, or the damaged one can't be replaced: then this command's own copy serves.
         Err(_) => Ok(key.cached(&entry).unwrap_or(Entry {

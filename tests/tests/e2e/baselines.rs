@@ -129,7 +129,7 @@ fn what_is_no_side_is_refused_in_one_line() {
         let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
         packed.write_all(newer.as_bytes()).expect("room");
         packed.finish().expect("room");
-        refused(&[diff, &at("newer.json.gz"), &one], "version 99");
+        refused(&[diff, &at("newer.json.gz"), &one], "version is 99");
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// How often; the moments are spread over this many microseconds.
-const KILLS: u64 = 200;
+const KILLS: u64 = 60;
 const SPREAD: u64 = 20_000;
 /// Threads of the program's regions.
 const THREADS: u64 = 2;
