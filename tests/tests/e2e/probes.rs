@@ -34,7 +34,7 @@ const SLOW: [(&str, &str); 30] = [
         "the first fork after a library was loaded",
     ),
     (
-        "context::<impl ompfuse_runtime::thread::Thread>::write_context",
+        "context::<impl ompfuse_runtime::thread::Thread>::learn_context",
         "a chain of calls that the thread has not met",
     ),
     (
