@@ -37,7 +37,7 @@ pub(crate) struct Entry {
     /// Where there is no cache: removes the folder at the end.
     _temporary: Option<TempDir>,
     /// Keeps others from removing it.
-    _lock: Option<File>,
+    _lock: Option<used::Hold>,
 }
 
 impl Entry {
@@ -294,12 +294,8 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
     match moved {
         Ok(()) => {
             let _ = temporary.keep(); // it isn't there any more under that name
-            // A process that may open hardly any file has none to spare for a lock.
-            Ok(key.cached(&entry).unwrap_or_else(|| Entry {
-                program: entry.join(key.file()),
-                _temporary: None,
-                _lock: None,
-            }))
+            let cached = key.cached(&entry);
+            cached.with_context(|| format!("{} was removed meanwhile", entry.display()))
         }
         // Somebody else was faster, or the damaged one can't be replaced: then this command's own copy serves.
         Err(_) => Ok(key.cached(&entry).unwrap_or(Entry {

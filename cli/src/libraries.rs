@@ -28,7 +28,7 @@ pub(crate) struct Libraries {
     folder: TempDir,
     own: Entry,
     /// Keeps `ompfuse cache clear` from removing the folder, and the copies that it names.
-    _lock: Option<File>,
+    _lock: Option<cache::used::Hold>,
 }
 
 impl Libraries {

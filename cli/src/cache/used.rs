@@ -3,16 +3,30 @@
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// How often a lock is tried that somebody else has.
 const ATTEMPTS: u32 = 20;
 
+/// Open files that this process may still need: a lock takes none of the last ones.
+const SPARE: u64 = 16;
+
+/// A folder that this process uses. Without a lock where it may open hardly any file.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    _lock: Option<File>,
+}
+
 /// Marks a folder as used by this process, now and until the result is dropped. `None`: there is no such folder, or another
 /// command is about to remove it.
-pub(crate) fn hold(folder: &Path) -> Option<File> {
+pub(crate) fn hold(folder: &Path) -> Option<Hold> {
     let file = File::open(folder).ok()?;
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    if most.is_some_and(|most| file.as_raw_fd() as u64 + SPARE > most) {
+        return Some(Hold { _lock: None });
+    }
     // A file system without locks is no reason not to use what is there.
     let is_taken = || flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK);
     // Who only looks whether it is in use has it for a moment.
@@ -26,7 +40,7 @@ pub(crate) fn hold(folder: &Path) -> Option<File> {
         return None;
     }
     let _ = file.set_modified(SystemTime::now()); // the cache may be read-only
-    Some(file)
+    Some(Hold { _lock: Some(file) })
 }
 
 /// Keeps others from using a folder, until the result is dropped. `None`: some process uses it.
