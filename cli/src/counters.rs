@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(parse_list("none").unwrap(), Vec::<&str>::new());
         assert!(
             format!("{}", parse_list("cycle").unwrap_err())
-                .starts_with("no event is called `cycle`; known are ")
+                .starts_with("there is no event `cycle`; known events are ")
         );
     }
 }

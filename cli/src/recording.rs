@@ -581,11 +581,13 @@ mod tests {
             ("20us", 20_000),
             ("1.5ms", 1_500_000),
             ("1s", 1_000_000_000),
+            ("1.5min", 90_000_000_000),
+            ("2h", 7_200_000_000_000),
         ];
         for (text, ns) in good {
             assert_eq!(nanoseconds(text), Ok(ns), "{text}");
         }
-        for wrong in ["", "5", "us", "-1us", "0ns", "1min", "1e400s", "µs"] {
+        for wrong in ["", "5", "us", "-1us", "0ns", "1m", "1e400s", "µs"] {
             assert!(nanoseconds(wrong).is_err(), "{wrong}");
         }
     }

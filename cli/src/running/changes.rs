@@ -378,10 +378,10 @@ mod tests {
     #[test]
     fn errors_name_the_line() {
         for (text, message) in [
-            ("task", "f:1: `task` is none of"),
+            ("task", "f:1: `task` is not one of"),
             ("\nrotate x", "f:2: `x` is no number"),
             ("skip 0xzz", "f:1: `0xzz`: no hexadecimal address"),
-            ("events cycle", "f:1: no event is called `cycle`"),
+            ("events cycle", "f:1: there is no event `cycle`"),
             (
                 "events cycles\nevents page-faults",
                 "f: several event sets need",
