@@ -48,12 +48,12 @@ if [ "$what" != deb ]; then
     install -m 644 include/ompfuse.h "$out/$name/include"
     install -m 644 README.md LICENSE-APACHE LICENSE-MIT "$out/$name/share/doc/ompfuse"
     # Equal files give an equal tarball: order, owners and times are fixed.
-    tar --create --xz --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
-        --file "$out/$name.tar.xz" --directory "$out" "$name"
+    tar --create --gzip --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" \
+        --file "$out/$name.tar.gz" --directory "$out" "$name"
     rm -rf "${out:?}/$name"
 fi
 if [ "$what" != tarball ]; then
     cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
     CARGO_TARGET_DIR=$out/target cargo deb --package ompfuse-cli --no-build --no-strip --output "$out"
 fi
-ls -sh "$out"/*.deb "$out"/*.tar.xz 2>/dev/null
+ls -sh "$out"/*.deb "$out"/*.tar.gz 2>/dev/null

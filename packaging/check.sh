@@ -5,8 +5,8 @@ cd /try
 glibc=$(ldd --version | sed -n '1s/.* //p')
 profile() { # what is installed, its command
     "$2" --version
-    OMP_NUM_THREADS=2 "$2" profile -o "/try/out-$1" --report "/try/report-$1" -- ./knapsack-gcc >"/try/output-$1"
-    ./knapsack-gcc >/try/output
+    OMP_NUM_THREADS=2 "$2" profile -o "/try/out-$1" --report "/try/report-$1" -- ./primes >"/try/output-$1"
+    ./primes >/try/output
     cmp /try/output "/try/output-$1"
     "$2" report "/try/out-$1" --format json | grep -q '"schema"\|"version"'
     [ -s "/try/report-$1" ]
@@ -17,6 +17,6 @@ man --where ompfuse ompfuse-profile >/dev/null
 [ -s /usr/share/bash-completion/completions/ompfuse ]
 dpkg --purge ompfuse >/dev/null
 ! command -v ompfuse >/dev/null
-tar --extract --file ompfuse-*-x86_64-linux.tar.xz
+tar --extract --file ompfuse-*-x86_64-linux.tar.gz
 profile tarball "$(echo /try/ompfuse-*-x86_64-linux/bin/ompfuse)"
 echo "glibc $glibc: the Debian package and the tarball install, and profile a program"
