@@ -72,6 +72,19 @@ pub(crate) fn check(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The same before anything takes long: the folder is there too.
+pub(crate) fn check_ahead(path: &Path) -> Result<()> {
+    check(path)?;
+    let folder = parent(path);
+    ensure!(
+        folder.is_dir(),
+        "cannot write {}: there is no folder {}",
+        path.display(),
+        folder.display()
+    );
+    Ok(())
+}
+
 /// A file that isn't there yet.
 enum Temporary {
     /// Without a name, so that whatever ends this command leaves nothing behind.

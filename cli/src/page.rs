@@ -5,7 +5,7 @@ mod code;
 use crate::load::over_time::Ends;
 use crate::output::remark;
 use crate::{atomic, load, progress};
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use ompfuse_report::Report;
 use ompfuse_report::model::growth::GrowthReport;
 use ompfuse_report::model::series::Series;
@@ -43,15 +43,7 @@ impl PageArgs {
         let Some(file) = &self.html else {
             return Ok(());
         };
-        atomic::check(file)?;
-        let folder = atomic::parent(file);
-        ensure!(
-            folder.is_dir(),
-            "cannot write {}: there is no folder {}",
-            file.display(),
-            folder.display()
-        );
-        Ok(())
+        atomic::check_ahead(file)
     }
 
     /// Writes the page of a series.

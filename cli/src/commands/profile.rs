@@ -4,7 +4,7 @@ use crate::load::{self, PROFILE_NAME};
 use crate::output::Usage;
 use crate::recording::{self, Recording, RecordingArgs};
 use crate::{atomic, memory, output, progress};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// Run a program, record its OpenMP constructs, and report where the time went
@@ -58,14 +58,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     args.how.page().check()?;
     if let Some(file) = &args.report {
         // Before the program runs.
-        atomic::check(file)?;
-        let folder = atomic::parent(file);
-        ensure!(
-            folder.is_dir(),
-            "cannot write {}: there is no folder {}",
-            file.display(),
-            folder.display()
-        );
+        atomic::check_ahead(file)?;
     }
     let on_output = args.how.is_json() && args.report.is_none();
     let recording = recording::record(&args.recording, on_output)?;
