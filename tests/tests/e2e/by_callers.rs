@@ -49,28 +49,19 @@ int main() {
 fn recorded(compiler: &&str) -> Option<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir().expect("there is room for a program");
     let at = folder.path();
-    let write = |name: &str, text: &str| {
-        let file = at.join(name);
-        std::fs::write(&file, text).expect("there is room");
-        file
-    };
-    let (library, caller) = (write("library.cc", LIBRARY), write("caller.cc", PROGRAM));
     let shared = format!("{compiler} -O2 -shared -fPIC -s -fopenmp");
     let linked = format!(
         "{compiler} -O2 -s -fopenmp -Wl,-rpath,{0} -L{0} -lops",
         at.display()
     );
-    let is_there = compile::files(&[library], &at.join("libops.so"), &shared)
-        && compile::files(&[caller], &at.join("caller"), &linked);
-    if !is_there {
-        return None;
-    }
+    compile::text(at, "libops.so", LIBRARY, &shared)?;
+    let caller = compile::text(at, "caller", PROGRAM, &linked)?;
     let run = at.join("run");
     let mut record = command::with_threads(2);
     record
         .args(["record", "-q", "--events", "none", "-o"])
         .arg(&run);
-    process::run(record.arg("--").arg(at.join("caller"))).ok("record");
+    process::run(record.arg("--").arg(caller)).ok("record");
     Some((folder, run))
 }
 

@@ -191,21 +191,14 @@ int main(void) { return coarse() + fine() != 4999; }
 fn with_library(compiler: &&str) -> Option<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir().expect("there is room for a program");
     let at = folder.path();
-    let write = |name: &str, text: &str| {
-        let file = at.join(name);
-        std::fs::write(&file, text).expect("there is room");
-        file
-    };
-    let (library, caller) = (write("library.c", LIBRARY), write("caller.c", CALLER));
     let shared = format!("{compiler} -O2 -shared -fPIC -s -fopenmp");
     let linked = format!(
         "{compiler} -O2 -fopenmp -Wl,-rpath,{0} -L{0} -lsolver",
         at.display()
     );
-    let is_there = compile::files(&[library], &at.join("libsolver.so"), &shared)
-        && compile::files(&[caller], &at.join("caller"), &linked);
-    let program = at.join("caller");
-    is_there.then_some((folder, program))
+    compile::text(at, "libsolver.so", LIBRARY, &shared)?;
+    let program = compile::text(at, "caller", CALLER, &linked)?;
+    Some((folder, program))
 }
 
 #[test]

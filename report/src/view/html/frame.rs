@@ -7,6 +7,17 @@ const STYLES: [&str; 2] = [
     include_str!("assets/timeline/timeline.css"),
 ];
 
+/// The colours of dark pages.
+const DARK: &str = include_str!("assets/dark.css");
+/// Where they hold: the reader's system is dark and the page was not made light, or the page was made dark. Paper is light.
+const WHERE_DARK: [[&str; 2]; 2] = [
+    [
+        "@media screen and (prefers-color-scheme: dark)",
+        ":root:not([data-theme=\"light\"])",
+    ],
+    ["@media screen", ":root[data-theme=\"dark\"]"],
+];
+
 /// In this order. Each puts its part into `window.ompfuse`, but for the timeline's.
 const SCRIPTS: [&str; 12] = [
     include_str!("assets/format.js"),
@@ -49,6 +60,9 @@ pub(super) fn page(title: &str, sections: &[Section], data: &Markup) -> String {
                 link rel="icon" href="data:,";
                 @for style in STYLES {
                     style { (PreEscaped(style)) }
+                }
+                @for [media, root] in WHERE_DARK {
+                    style { (PreEscaped(format!("{media} {{ {root} {{\n{DARK}}} }}"))) }
                 }
                 script { (PreEscaped(THEME)) }
             }
