@@ -52,7 +52,8 @@
         s('line', { x1: PAD.left, x2: width - PAD.right, y1: PAD.top + t * (1 - at), y2: PAD.top + t * (1 - at), class: 'grid' }),
         s('text', { x: PAD.left - 6, y: PAD.top + t * (1 - at) + 4, 'text-anchor': 'end' }, text),
       ]),
-      x.ticks.map(([at, text]) => s('text', { x: PAD.left + w * at, y: height - PAD.bottom + 15, 'text-anchor': 'middle' }, text)),
+      // The last one may be at the edge.
+      x.ticks.map(([at, text]) => s('text', { x: Math.min(PAD.left + w * at, width - 4 * text.length), y: height - PAD.bottom + 15, 'text-anchor': 'middle' }, text)),
       x.title && s('text', { x: PAD.left + w / 2, y: height - 3, 'text-anchor': 'middle', class: 'axis' }, x.title),
       s('g', { transform: `translate(${PAD.left},${PAD.top})` }, inside(w, t)));
   };

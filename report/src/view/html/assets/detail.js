@@ -9,8 +9,8 @@
 
   const panel = (title, note, ...inside) => h('div', { class: 'panel' }, h('h3', {}, title), note && h('p', { class: 'note' }, note), inside);
   const table = (head, rows, label) => h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label }, h('table', {},
-    h('thead', {}, h('tr', {}, head.map(name => h('th', { scope: 'col' }, name)))),
-    h('tbody', {}, rows.map(row => h('tr', {}, row.map((cell, at) => h(at ? 'td' : 'th', at ? {} : { scope: 'row' }, cell)))))));
+    h('thead', {}, h('tr', {}, head.map(name => h('th', { scope: 'col', class: name === 'Label' ? 'label' : '' }, name)))),
+    h('tbody', {}, rows.map(row => h('tr', {}, row.map((cell, at) => h(at ? 'td' : 'th', at ? { class: head[at] === 'Label' ? 'label' : '' } : { scope: 'row' }, cell)))))));
   const known = value => value == null ? '–' : seconds(value);
 
   const facts = r => {
