@@ -1,4 +1,4 @@
-//! Names for calling contexts: after a run the files that calls were in are looked at, and what they tell is kept in the run's
+//! Names for calling contexts and locks: after a run the files that calls and locks were in are looked at, and what they tell is kept in the run's
 //! folder. So reports need no program or library.
 
 use crate::atomic;
@@ -7,14 +7,15 @@ use crate::input;
 use crate::load;
 use anyhow::Result;
 use ompfuse_format::run::RunModule;
-use ompfuse_fuse::run::{ContextNames, ContextObject, FrameName, NAMES_FILE, NamedObject};
+use ompfuse_fuse::run::{
+    Addresses, ContextNames, ContextObject, DataName, FrameName, NAMES_FILE, NamedObject,
+};
 use ompfuse_rewriter::addresses::{self, AddressName};
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Names what a run's contexts have. `modules`: the patched files, whose originals are named.
 pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Result<()> {
-    let all = load::with_files(run, |files| Ok(files.context_addresses()))?;
+    let all = load::with_files(run, |files| Ok(files.addresses()))?;
     if all.is_empty() {
         return Ok(());
     }
@@ -30,7 +31,7 @@ pub(crate) fn name(run: &Path, modules: &[RunModule], debug: &DebugArgs) -> Resu
 
 fn of_file(
     object: &ContextObject,
-    wanted: &BTreeSet<u64>,
+    wanted: &Addresses,
     modules: &[RunModule],
     debug: &DebugArgs,
 ) -> NamedObject {
@@ -56,10 +57,18 @@ fn of_file(
         return named;
     }
     let separate = debug.find(Path::new(&named.object.path), &bytes);
-    let wanted: Vec<u64> = wanted.iter().copied().collect();
-    let names = addresses::names(&bytes, separate.files(), &wanted);
-    let names = wanted.into_iter().zip(names.into_iter().map(frame_name));
+    let code: Vec<u64> = wanted.code.iter().copied().collect();
+    let names = addresses::names(&bytes, separate.files(), &code);
+    let names = code.into_iter().zip(names.into_iter().map(frame_name));
     named.names = names.collect();
+    let data: Vec<u64> = wanted.data.iter().copied().collect();
+    let names = addresses::variables(&bytes, separate.files(), &data);
+    let names = data.into_iter().zip(names);
+    let name = |(at, name): (u64, Option<(String, u64)>)| {
+        let (symbol, offset) = name?;
+        Some((at, DataName { symbol, offset }))
+    };
+    named.data = names.filter_map(name).collect();
     named
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod contexts;
 mod files;
 mod health;
+mod locks;
 pub(crate) mod merge;
 pub(crate) mod nodes;
 mod open;
@@ -29,10 +30,12 @@ pub(crate) mod whereabouts;
 
 pub use chunks::{Chunks, InParts};
 pub use contexts::{
-    ContextFrame, ContextNames, ContextObject, Contexts, Cut, FrameName, NAMES_FILE, NamedObject,
+    Addresses, ContextFrame, ContextNames, ContextObject, Contexts, Cut, DataName, FrameName,
+    NAMES_FILE, NamedObject,
 };
 pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
 pub use health::{Health, Problem};
+pub use locks::{LockPlace, LockStat};
 pub use nodes::{NONE, NodeTable};
 pub use parts::RegionParts;
 pub use read::{AtPlace, RunPart, RunReader, Wanted};
@@ -304,6 +307,8 @@ pub struct Run {
     pub region_events: Vec<EventInfo>,
     /// Processor time and such counts, by region and thread.
     pub region_parts: Vec<RegionParts>,
+    /// Locks, by address.
+    pub locks: Vec<LockStat>,
     /// What of that was executed behind threads' parts of parallel regions, by thread.
     pub left_behind: Vec<LeftBehind>,
     /// Where parallel regions were called from.

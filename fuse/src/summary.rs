@@ -15,7 +15,9 @@ pub(crate) use collect::TableSums;
 pub use tree::{MOST_PATHS, PathKind, PathStat};
 
 use crate::combine::Unmatched;
-use crate::run::{Contexts, EventInfo, Health, LeftOut, ProcessInfo, RegionParts, ThreadAccount};
+use crate::run::{
+    Contexts, EventInfo, Health, LeftOut, LockStat, ProcessInfo, RegionParts, ThreadAccount,
+};
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
@@ -79,6 +81,9 @@ pub struct Summary {
     /// that it comes from. No execution unit has a share of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub region_parts: Vec<RegionParts>,
+    /// Locks by address, of the first run. Empty where only sums were recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<LockStat>,
     /// Processors that the program could use at once in the first run, if known: not always a whole number, where a control group
     /// has a quota.
     #[serde(default)]

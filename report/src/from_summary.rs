@@ -23,7 +23,7 @@ use crate::model::{
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
 use indexed::Indexed;
-pub(crate) use mutex::of_region as mutex_of;
+pub(crate) use mutex::{critical_name, of_region as mutex_of};
 use ompfuse_format::Construct;
 use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine;
@@ -105,6 +105,7 @@ impl Report {
             regions,
             call_paths: paths::call_paths(summary, &on_paths, &ids, &context_ids),
             contexts,
+            locks: mutex::locks(summary, &ids),
             region_counts: parts::counts(summary, &ids),
             running: parts::running(summary),
             mpi,

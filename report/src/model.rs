@@ -24,7 +24,7 @@ pub use contexts::{ContextCall, ContextCut};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
 pub use loss::{Better, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling};
-pub use mutex::Mutex;
+pub use mutex::{Lock, LockKind, Mutex};
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
 pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead, ProgramShares};
 pub use parts::{Grain, RegionCount, RegionCounts, Running};
@@ -93,6 +93,9 @@ pub struct Report {
     /// The calls that parallel regions were called by, callers first. Empty where they weren't recorded.
     #[serde(default)]
     pub contexts: Vec<ContextCall>,
+    /// Locks by address, those first with which threads spent the most time; 100 at most. Empty where only sums were recorded.
+    #[serde(default)]
+    pub locks: Vec<Lock>,
     /// Processor time, and counts of events with the grain `region`: per outermost parallel region and thread.
     pub region_counts: Vec<RegionCounts>,
     /// Whether threads had processors while they worked in parallel regions; null if too little of that is known.

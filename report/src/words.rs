@@ -9,6 +9,7 @@ pub(crate) mod distribution;
 mod gates;
 mod growth;
 mod health;
+pub(crate) mod locks;
 mod names;
 mod notes;
 mod overhead;

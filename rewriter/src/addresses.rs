@@ -15,9 +15,9 @@ pub struct AddressName {
     pub source: Option<Source>,
 }
 
-/// A function's begin, end and symbol.
+/// A function's or variable's begin, end and symbol.
 #[derive(Debug)]
-struct Function<'a> {
+struct Named<'a> {
     begin: u64,
     end: u64,
     name: &'a str,
@@ -27,15 +27,13 @@ struct Function<'a> {
 /// separate debug information, or else from the exported ones.
 #[must_use]
 pub fn names(bytes: &[u8], files: DebugFiles<'_>, addresses: &[u64]) -> Vec<AddressName> {
-    let functions = functions(bytes, files);
+    let functions = symbols(bytes, files, SymbolKind::Text);
     let sections = AllSections::read(bytes, files);
     let lines = Lines::read(&sections);
     let name = |&address: &u64| {
         // The call is right before.
         let call = address.wrapping_sub(1);
-        let at = functions.partition_point(|f| f.begin <= call);
-        let function = at.checked_sub(1).map(|at| &functions[at]);
-        let function = function.filter(|f| call < f.end);
+        let function = covering(&functions, call);
         let frames = lines.frames(call);
         let outermost = frames.last();
         AddressName {
@@ -46,14 +44,34 @@ pub fn names(bytes: &[u8], files: DebugFiles<'_>, addresses: &[u64]) -> Vec<Addr
     addresses.iter().map(name).collect()
 }
 
-/// The functions by their begin, without overlaps.
-fn functions<'a>(bytes: &'a [u8], files: DebugFiles<'a>) -> Vec<Function<'a>> {
+/// The symbols of variables at these link-time addresses, in their order, and how many bytes behind its begin each is.
+#[must_use]
+pub fn variables(
+    bytes: &[u8],
+    files: DebugFiles<'_>,
+    addresses: &[u64],
+) -> Vec<Option<(String, u64)>> {
+    let variables = symbols(bytes, files, SymbolKind::Data);
+    let name = |&address: &u64| {
+        let variable = covering(&variables, address)?;
+        Some((variable.name.to_owned(), address - variable.begin))
+    };
+    addresses.iter().map(name).collect()
+}
+
+fn covering<'n, 'a>(all: &'n [Named<'a>], address: u64) -> Option<&'n Named<'a>> {
+    let at = all.partition_point(|f| f.begin <= address).checked_sub(1)?;
+    Some(&all[at]).filter(|f| address < f.end)
+}
+
+/// The symbols of a kind by their begin, of each begin one.
+fn symbols<'a>(bytes: &'a [u8], files: DebugFiles<'a>, kind: SymbolKind) -> Vec<Named<'a>> {
     let has_symbols = |bytes: &[u8]| {
         let file = ElfFile64::<Endianness>::parse(bytes);
         file.is_ok_and(|f| f.symbols().next().is_some())
     };
     let separate = files.separate.filter(|_| !has_symbols(bytes));
-    let mut functions: Vec<Function<'a>> = vec![];
+    let mut named: Vec<Named<'a>> = vec![];
     for file in [Some(bytes), separate].into_iter().flatten() {
         let Ok(file) = ElfFile64::<Endianness>::parse(file) else {
             continue;
@@ -62,9 +80,9 @@ fn functions<'a>(bytes: &'a [u8], files: DebugFiles<'a>) -> Vec<Function<'a>> {
             let name = symbol.name_bytes().ok();
             let name = name.and_then(|n| std::str::from_utf8(n).ok());
             let name = name.filter(|n| !n.is_empty());
-            let is_function = symbol.kind() == SymbolKind::Text && symbol.is_definition();
-            if let Some(name) = name.filter(|_| is_function && symbol.size() > 0) {
-                functions.push(Function {
+            let is_wanted = symbol.kind() == kind && symbol.is_definition();
+            if let Some(name) = name.filter(|_| is_wanted && symbol.size() > 0) {
+                named.push(Named {
                     begin: symbol.address(),
                     end: symbol.address().saturating_add(symbol.size()),
                     name,
@@ -72,10 +90,10 @@ fn functions<'a>(bytes: &'a [u8], files: DebugFiles<'a>) -> Vec<Function<'a>> {
             }
         }
     }
-    // Of several names of one function the shortest: others are aliases with versions and underscores.
-    functions.sort_by_key(|f| (f.begin, f.name.len(), f.name));
-    functions.dedup_by_key(|f| f.begin);
-    functions
+    // Of several names of one place the shortest: others are aliases with versions and underscores.
+    named.sort_by_key(|f| (f.begin, f.name.len(), f.name));
+    named.dedup_by_key(|f| f.begin);
+    named
 }
 
 /// The build id of a file in hexadecimal.

@@ -28,6 +28,7 @@ mod entry;
 mod heap;
 mod host;
 mod imports;
+mod locks;
 mod modules;
 mod names;
 mod probes;

@@ -20,6 +20,11 @@ static NAMES: [AtomicPtr<Name>; PLACES] = [const { AtomicPtr::new(core::ptr::nul
 /// Counts the forks that led here, from 1.
 static AGE: AtomicU32 = AtomicU32::new(1);
 
+/// Which process this is, counted by forks: what was written elsewhere is not on its record.
+pub(crate) fn age() -> u32 {
+    AGE.load(Ordering::Relaxed)
+}
+
 /// The child of a fork has written nothing yet.
 pub(crate) fn after_fork() {
     AGE.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +56,7 @@ pub(crate) fn site(thread: &Thread, name: &[u8]) -> Option<u32> {
             continue;
         }
         let site = site_ref(USER_MODULE, at as u32);
-        let age = AGE.load(Ordering::Relaxed);
+        let age = age();
         if known.written.load(Ordering::Relaxed) != age
             && known.written.swap(age, Ordering::AcqRel) != age
         {

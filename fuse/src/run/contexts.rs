@@ -1,5 +1,6 @@
 //! Calling contexts: from threads' records to one tree of frames, which doesn't depend on who met what first.
 
+use super::locks::LockSums;
 use ompfuse_format::record::context::{self, ChainEnd};
 use ompfuse_format::record::sums::Entry;
 use ompfuse_format::record::{Node, Record, ThreadFile};
@@ -88,6 +89,27 @@ pub struct NamedObject {
     pub object: ContextObject,
     /// By address.
     pub names: BTreeMap<u64, FrameName>,
+    /// Variables, by address.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub data: BTreeMap<u64, DataName>,
+}
+
+/// A variable's symbol.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DataName {
+    /// As the file has it.
+    pub symbol: String,
+    /// Bytes from its begin.
+    pub offset: u64,
+}
+
+/// What is to be named in a file, by link-time address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Where calls return to.
+    pub code: BTreeSet<u64>,
+    /// Variables.
+    pub data: BTreeSet<u64>,
 }
 
 /// A chain of calls, innermost first, as a thread recorded it.
@@ -134,18 +156,22 @@ impl ThreadContexts {
     fn add(&mut self, number: u64, end: ChainEnd, addresses: impl Iterator<Item = u64>) {
         let frame = |address: u64| {
             // The call is right before.
-            let call = address.wrapping_sub(1);
-            let mut newest_first = self.objects.iter().rev();
-            match newest_first.find(|(begin, end, ..)| (*begin..*end).contains(&call)) {
-                Some((_, _, bias, object)) => {
-                    (Some(Arc::clone(object)), address.wrapping_sub(*bias))
-                }
+            match self.file_of(address.wrapping_sub(1)) {
+                Some((object, call)) => (Some(Arc::clone(object)), call.wrapping_add(1)),
                 None => (None, address),
             }
         };
         let mut frames: Vec<_> = addresses.map(frame).collect();
         frames.reverse();
         self.chains.insert(number, Arc::new(Chain { end, frames }));
+    }
+
+    /// The file that an address is in, and its link-time address there.
+    pub(super) fn file_of(&self, address: u64) -> Option<(&Arc<ContextObject>, u64)> {
+        let mut newest_first = self.objects.iter().rev();
+        let (_, _, bias, object) =
+            newest_first.find(|(begin, end, ..)| (*begin..*end).contains(&address))?;
+        Some((object, address.wrapping_sub(*bias)))
     }
 
     /// Takes in the contexts of a table of sums, whose objects the records have told.
@@ -364,17 +390,25 @@ impl Contexts {
 }
 
 impl crate::RunFiles<'_> {
-    /// The addresses that calling contexts have, by the path of the file as the process had it: what is to be named.
-    pub fn context_addresses(&self) -> BTreeMap<ContextObject, BTreeSet<u64>> {
-        let mut all: BTreeMap<ContextObject, BTreeSet<u64>> = BTreeMap::new();
+    /// The addresses of calling contexts and locks, by the path of the file as the process had it: what is to be named.
+    pub fn addresses(&self) -> BTreeMap<ContextObject, Addresses> {
+        let mut all: BTreeMap<ContextObject, Addresses> = BTreeMap::new();
         let threads = self.processes.iter().flat_map(|p| &p.threads);
         for file in threads.filter_map(|t| ThreadFile::parse(t.bytes).ok()) {
             let mut contexts = ThreadContexts::default();
-            file.contexts().for_each(|record| contexts.note(&record));
+            let mut locks = LockSums::default();
+            file.contexts().for_each(|record| match record {
+                Record::Lock(lock) => locks.note(&lock, &contexts),
+                record => contexts.note(&record),
+            });
             contexts.note_sums(&file);
+            for (object, address) in locks.variables() {
+                all.entry(object.clone()).or_default().data.insert(address);
+            }
             for (object, address) in contexts.chains.values().flat_map(|c| &c.frames) {
                 if let Some(object) = object {
-                    all.entry((**object).clone()).or_default().insert(*address);
+                    let of_file = all.entry((**object).clone()).or_default();
+                    of_file.code.insert(*address);
                 }
             }
         }

@@ -9,6 +9,7 @@ use super::clock::{Clock, RateSource};
 use super::contexts::AllContexts;
 use super::files::RunFiles;
 use super::health::{Health, Problem};
+use super::locks::{self, LockStat};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
 use super::open::has_open;
 use super::order::{Counters, clocks, counters, events, in_order};
@@ -52,6 +53,7 @@ pub struct RunReader<'a> {
     left_out: Vec<LeftOut>,
     region_events: Vec<EventInfo>,
     region_parts: Vec<RegionParts>,
+    locks: Vec<LockStat>,
     left_behind: Vec<LeftBehind>,
     pub(super) contexts: AllContexts,
     /// All but what only rows tell.
@@ -158,7 +160,9 @@ impl<'a> RunReader<'a> {
         let contexts = AllContexts::new(of_threads, files.names.as_ref());
         let (mut labels, mut nodes) = (Labels::default(), NodeTable::default());
         let (mut infos, mut left_out, mut prepared) = (Vec::new(), Vec::new(), Vec::new());
-        let mut region_parts = Vec::new();
+        let (mut region_parts, mut locks) = (Vec::new(), Vec::new());
+        let lock_names = files.names.iter().flat_map(|n| &n.objects);
+        let lock_names = lock_names.map(|o| (o.loaded.as_str(), o)).collect();
         let mut left_behind = Vec::new();
         let mut last_ns = 0;
         let known = processes.iter().zip(surveyed).zip(clocks).zip(last);
@@ -301,6 +305,13 @@ impl<'a> RunReader<'a> {
                     Some(place(raw)?.0)
                 });
             }
+            locks.extend(locks::of_process(
+                of_process.process,
+                threads.iter().map(|t| &t.locks),
+                |ticks| clock.length(ticks),
+                |raw| Some(place(raw)?.0),
+                &lock_names,
+            ));
             prepared.push(Process {
                 pid,
                 clock,
@@ -329,6 +340,7 @@ impl<'a> RunReader<'a> {
             left_out,
             region_events,
             region_parts,
+            locks,
             left_behind,
             contexts,
             health,
@@ -420,6 +432,7 @@ impl<'a> RunReader<'a> {
             xu_scaled: vec![],
             region_events: self.region_events,
             region_parts: self.region_parts,
+            locks: self.locks,
             intervals: IntervalTable::default(),
             nodes: self.nodes,
             left_behind: self.left_behind,
@@ -504,6 +517,7 @@ impl<'a> RunReader<'a> {
                 left_out: self.left_out.clone(),
                 region_events: self.region_events.clone(),
                 region_parts: self.region_parts.clone(),
+                locks: self.locks.clone(),
                 left_behind: self.left_behind.clone(),
                 contexts: self.contexts.contexts.clone(),
                 health,

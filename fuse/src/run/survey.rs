@@ -3,6 +3,7 @@
 use super::contexts::ThreadContexts;
 use super::files::{ProcessFiles, ThreadBytes};
 use super::health::{Health, Problem};
+use super::locks::LockSums;
 use super::nodes::NodeSet;
 use super::parts::PartSums;
 use ompfuse_format::Construct;
@@ -28,6 +29,7 @@ pub(crate) struct Surveyed<'a> {
     pub(crate) names: Vec<(u32, String)>,
     pub(crate) left_out: Vec<record::LeftOut>,
     pub(crate) parts: PartSums,
+    pub(crate) locks: LockSums,
     pub(crate) contexts: ThreadContexts,
     pub(crate) last_tsc: u64,
     /// The sites of its nodes, and of its intervals, as they are met.
@@ -143,6 +145,7 @@ impl<'a> Surveyed<'a> {
             names: vec![],
             left_out: vec![],
             parts: PartSums::default(),
+            locks: LockSums::default(),
             contexts: ThreadContexts::default(),
             last_tsc: file.header.tsc_end,
             node_sites: Sites::default(),
@@ -157,6 +160,7 @@ impl<'a> Surveyed<'a> {
         self.names.clear();
         self.left_out.clear();
         self.parts = PartSums::default();
+        self.locks = LockSums::default();
         self.contexts.clear();
         self.node_sites = Sites::default();
         self.sites = Sites::default();
@@ -170,6 +174,7 @@ impl<'a> Surveyed<'a> {
         self.last_tsc = self.last_tsc.max(i.t1);
         self.in_team |= i.construct.is_part();
         self.sites.add(i.site, i.construct.is_xu());
+        self.locks.add(i);
     }
 
     /// Takes in what is neither node nor interval.
@@ -185,6 +190,7 @@ impl<'a> Surveyed<'a> {
                 self.names.push((n.site, text));
             }
             Ok(Record::Node(_) | Record::Interval(_)) => {}
+            Ok(Record::Lock(lock)) => self.locks.note(&lock, &self.contexts),
             Ok(other) => self.contexts.note(&other),
             Err(error) => self.error = Some(error),
         }

@@ -140,6 +140,7 @@ impl Summary {
             left_out: run.left_out.clone(),
             region_events: origins(&run.region_events),
             region_parts: run.region_parts.clone(),
+            locks: run.locks.clone(),
             processors: processors(run),
             matching: None,
             analysis: None,

@@ -219,7 +219,7 @@ impl Live {
                     self.names.insert((process, n.site), text);
                 }
                 Record::LeftOut(_) | Record::Parts(_) => {}
-                Record::Object(_) | Record::Context(_) | Record::Calls(_) => {}
+                Record::Object(_) | Record::Context(_) | Record::Calls(_) | Record::Lock(_) => {}
             }
         }
         of_process.around.settle();

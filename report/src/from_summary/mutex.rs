@@ -3,9 +3,11 @@
 //! All three follow from what is recorded of each execution: when it began and ended, the own time of the probes' two calls
 //! into the runtime library, and the part of it that was spent entering. No further reading of the clock is needed.
 
-use super::NS;
-use crate::model::Mutex;
+use super::indexed::Indexed;
+use super::{NS, pid};
+use crate::model::{Lock, LockKind, Mutex};
 use ompfuse_format::Construct;
+use ompfuse_fuse::run::{LockPlace, LockStat};
 use ompfuse_fuse::summary::RegionStat;
 
 /// In nanoseconds.
@@ -77,6 +79,66 @@ fn sum(stats: &[&RegionStat], of: Option<u32>) -> Option<Mutex> {
     // Who has only waited was in it for as long as that took, to the tick.
     let is_released = all.wall > all.own || all.own > all.enter;
     (wanted.entries > 0).then(|| wanted.mutex(is_released))
+}
+
+/// Most locks that a report lists.
+const MOST_LOCKS: usize = 100;
+
+/// The locks, those first with which threads spent the most time. `ids`: the regions' ids by site.
+pub(super) fn locks(summary: &Indexed<'_>, ids: &[u32]) -> Vec<Lock> {
+    let mut all: Vec<&LockStat> = summary.locks.iter().collect();
+    all.sort_by_key(|l| (std::cmp::Reverse(l.wall_ns), l.process, &l.place));
+    let listed = all.into_iter().take(MOST_LOCKS);
+    listed.map(|stat| lock(summary, stat, ids)).collect()
+}
+
+fn lock(summary: &Indexed<'_>, stat: &LockStat, ids: &[u32]) -> Lock {
+    let (mut symbol, mut offset, mut module, mut address) = (None, None, None, None);
+    match &stat.place {
+        LockPlace::Variable {
+            object,
+            address: at,
+            name,
+        } => {
+            module = Some(object.path.clone());
+            address = Some(*at);
+            symbol = name.as_ref().map(|n| n.symbol.clone());
+            offset = name.as_ref().map(|n| n.offset);
+        }
+        LockPlace::Memory(at) => address = Some(*at),
+        LockPlace::Unnamed | LockPlace::Unknown => {}
+    }
+    let is_unnamed = stat.place == LockPlace::Unnamed
+        || symbol
+            .as_deref()
+            .is_some_and(|s| critical_name(s) == Some(""));
+    let sums = Sums {
+        entries: stat.entries,
+        own: stat.own_ns,
+        wall: stat.wall_ns,
+        enter: stat.enter_ns,
+    };
+    Lock {
+        kind: match stat.construct {
+            Construct::Critical if is_unnamed => LockKind::UnnamedCritical,
+            Construct::Critical => LockKind::Critical,
+            _ => LockKind::Lock,
+        },
+        symbol,
+        offset,
+        module,
+        address,
+        process: pid(summary, stat.process),
+        regions: stat.sites.iter().map(|&s| ids[s as usize]).collect(),
+        threads: stat.threads,
+        times: sums.mutex(sums.wall > sums.own || sums.own > sums.enter),
+    }
+}
+
+/// The name of the critical sections whose lock has this symbol, as gcc and clang make it.
+pub(crate) fn critical_name(symbol: &str) -> Option<&str> {
+    let name = symbol.strip_prefix(".gomp_critical_user_")?;
+    Some(name.strip_suffix(".var").unwrap_or(name))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! The report as JSON: the model, and sentences made of it for people that read JSON.
 
 use crate::model::{
-    CallPath, Loss, ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running, Scaling,
-    UnmatchedXus,
+    CallPath, Lock, Loss, ParallelOverhead, ProbeTime, REPORT_VERSION, Region, Report, Running,
+    Scaling, UnmatchedXus,
 };
 use crate::words;
 use schemars::JsonSchema;
@@ -86,6 +86,13 @@ pub(super) struct CallPathWords {
     /// The calls of `context` that tell most, from outside inwards: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Null
     /// where it is not known.
     called_from: Option<String>,
+}
+
+/// What a lock is called.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct LockWords {
+    /// The critical sections' name, the variable, or the address.
+    name: String,
 }
 
 /// Sentences about a parallel region's overheads.
@@ -174,6 +181,7 @@ impl Serialize for Json<'_> {
             regions,
             call_paths,
             contexts,
+            locks,
             region_counts,
             running,
             serial,
@@ -221,7 +229,12 @@ impl Serialize for Json<'_> {
             called_from: p.context.and_then(|c| words::called_from(contexts, c)),
         };
         map.serialize_entry("call_paths", &List(call_paths, words))?;
-        put!(contexts, region_counts);
+        put!(contexts);
+        let words = |l: &Lock| LockWords {
+            name: words::locks::lock(l),
+        };
+        map.serialize_entry("locks", &List(locks, words))?;
+        put!(region_counts);
         let words = |r: &Running| RunningWords {
             told: words::told(r),
         };

@@ -4,7 +4,7 @@ use super::merged_paths as paths;
 use crate::model::Mutex;
 use crate::model::ranks;
 use crate::model::{
-    InPart, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region,
+    InPart, Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region,
     RegionCounts, RegionThread, Report, Spread, Times,
 };
 use ompfuse_format::Construct;
@@ -85,6 +85,7 @@ pub(super) fn merged(report: &Report) -> Merged {
         call_paths: paths::merged(&report.call_paths, &number, &report.contexts),
         properties: properties(report, &number),
         region_counts: region_counts(&report.region_counts, &number),
+        locks: locks(&report.locks, &number),
         ..report.clone()
     };
     Merged {
@@ -92,6 +93,19 @@ pub(super) fn merged(report: &Report) -> Merged {
         several,
         number,
     }
+}
+
+/// Locks with the rows that take them.
+fn locks(all: &[Lock], number: &BTreeMap<u32, u32>) -> Vec<Lock> {
+    let of_rows = |lock: &Lock| {
+        let rows = lock.regions.iter().filter_map(|id| number.get(id));
+        let rows: BTreeSet<u32> = rows.copied().collect();
+        Lock {
+            regions: rows.into_iter().collect(),
+            ..lock.clone()
+        }
+    };
+    all.iter().map(of_rows).collect()
 }
 
 /// Regions as one.

@@ -1,8 +1,8 @@
 //! The JSON Schema of the report's JSON.
 
 use super::json::{
-    CallPathWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords, RunningWords,
-    ScalingWords, UnmatchedWords,
+    CallPathWords, LockWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords,
+    RunningWords, ScalingWords, UnmatchedWords,
 };
 use crate::model::Report;
 use schemars::generate::SchemaSettings;
@@ -16,6 +16,7 @@ pub fn schema() -> Value {
     let of_type = |schema: &mut Value, name: &str, words: fn(&mut Value)| {
         words(&mut schema["$defs"][name]);
     };
+    of_type(&mut schema, "Lock", add::<LockWords>);
     of_type(&mut schema, "Loss", add::<LossWords>);
     of_type(&mut schema, "Scaling", add::<ScalingWords>);
     of_type(&mut schema, "CallPath", add::<CallPathWords>);

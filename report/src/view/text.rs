@@ -116,6 +116,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(sections::overheads(report, options));
     sections.extend(sections::of_program(report, options));
     sections.extend(mutexes::mutexes(report, options));
+    sections.extend(mutexes::locks(report, options));
     sections.extend(scaling);
     if options.per_thread {
         sections.extend(per_thread::per_thread(report, options));

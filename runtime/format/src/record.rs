@@ -17,9 +17,10 @@
 //! committed is whole, whatever ends the process.
 //!
 //! Nodes and intervals have a short form ([`short`]) besides the full one: what is written costs time by the byte. Where regions
-//! were called from is in records of their own ([`context`]).
+//! were called from is in records of their own ([`context`]), and so are locks ([`lock`]).
 
 pub mod context;
+pub mod lock;
 mod read;
 pub mod short;
 pub mod sums;
@@ -316,7 +317,7 @@ pub struct Interval<'a> {
     pub step: Step,
     /// Logical processor at the end, `u16::MAX` if not known.
     pub cpu: u16,
-    /// Meaning by `step`.
+    /// Meaning by `step`. Critical and locks: number of the lock ([`lock::Lock`]), 0 where it is not known.
     pub index: i64,
     /// Range, or task of a taskloop: number of iterations (0: not known, or none). Parallel: team size. Implicit task: thread number in the team.
     /// Critical and locks: ticks spent waiting to enter, a part of `own_ticks`; the rest of these is releasing, and what is

@@ -2,6 +2,7 @@
 
 use super::inline;
 use crate::entry::{self, Call};
+use crate::locks;
 use crate::thread::{Cost, Thread};
 use ompfuse_format::Construct;
 
@@ -197,7 +198,7 @@ pub(crate) fn reduce_begin(thread: &Thread, call: &Call) -> u64 {
     let cost = Cost::new();
     let (result, t0) = timed(thread, &cost, || call.forward());
     if result as u32 == 1 {
-        thread.hold(construct, site, t0, &cost);
+        thread.hold(construct, site, 0, t0, &cost);
     } else {
         thread.write_wait(construct, site, t0, cost.ticks.get(), &cost);
     }
@@ -222,7 +223,13 @@ pub(crate) fn reduce_end(thread: &Thread, call: &Call) -> u64 {
 pub(crate) fn mutex_enter(thread: &Thread, call: &Call) -> u64 {
     let cost = Cost::new();
     let (result, t0) = timed(thread, &cost, || call.forward());
-    thread.hold(construct(call), entry::this(call.site()), t0, &cost);
+    let construct = construct(call);
+    let lock = match call.known(0) {
+        Some(address) => locks::number(thread, address),
+        None if construct == Construct::Critical => locks::unnamed(thread),
+        None => 0,
+    };
+    thread.hold(construct, entry::this(call.site()), lock, t0, &cost);
     result
 }
 

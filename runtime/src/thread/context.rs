@@ -218,6 +218,13 @@ impl Thread {
         true
     }
 
+    /// Writes which file an address is in, where contexts are recorded.
+    pub(super) fn tell_object_of(&self, address: u64) {
+        if let Some(contexts) = self.contexts() {
+            self.tell_object(contexts, address);
+        }
+    }
+
     /// Writes which file an address is in, if that wasn't told.
     fn tell_object(&self, contexts: &Contexts, address: u64) {
         let Some(found) = unwind::find(address) else {

@@ -220,6 +220,8 @@ pub(crate) struct Work {
 pub(super) struct Held {
     pub(super) construct: Cell<Construct>,
     pub(super) site: Cell<u32>,
+    /// Its number ([`crate::locks`]).
+    pub(super) lock: Cell<u32>,
     pub(super) t0: Cell<u64>,
     pub(super) wait: Cell<u64>,
     pub(super) cost: Cost,

@@ -2,6 +2,7 @@
 //! tasks, by other threads even: so they are kept apart from the frames, and found again by their address.
 
 use super::{Cost, Thread};
+use crate::locks;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::Construct;
@@ -18,6 +19,8 @@ const OWNER_PLACES: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Lock {
     lock: Cell<u64>,
+    /// [`crate::locks`]
+    number: Cell<u32>,
     site: Cell<u32>,
     parent: Cell<u64>,
     /// Where it was taken ([`Thread::team_word`]).
@@ -53,6 +56,7 @@ impl Thread {
         };
         self.lock_top.set(self.lock_top.get() + 1);
         held.lock.set(lock);
+        held.number.set(locks::number(self, lock));
         held.site.set(site);
         held.parent.set(self.here());
         held.team.set(self.team_word());
@@ -125,8 +129,7 @@ impl Lock {
     fn write(&self, thread: &Thread, until: u64) {
         let write = || {
             thread.write_span(
-                Construct::Lock,
-                self.site.get(),
+                (Construct::Lock, self.site.get(), self.number.get()),
                 self.parent.get(),
                 (self.t0.get(), until),
                 self.wait.get(),
@@ -139,6 +142,7 @@ impl Lock {
 
     fn move_to(&self, to: &Lock, thread: &Thread) {
         to.lock.set(self.lock.get());
+        to.number.set(self.number.get());
         to.site.set(self.site.get());
         to.parent.set(self.parent.get());
         to.team.set(self.team.get());

@@ -4,6 +4,7 @@ use super::{Choice, Cost, FIRST_SET, Place, Thread, special};
 use crate::host;
 use core::cell::Cell;
 use ompfuse_format::Construct;
+use ompfuse_format::record::lock::{self, Lock};
 use ompfuse_format::record::short::{self, Origin};
 use ompfuse_format::record::{self, IntervalHead, NOT_COUNTED, Node, Step};
 
@@ -63,6 +64,23 @@ impl Thread {
             unsafe { out.add(at).write(word) };
         });
         self.buffer.commit(len / 8);
+    }
+
+    /// Writes where a lock is, once the file that it is in is on record.
+    #[cold]
+    pub(crate) fn tell_lock(&self, lock: &Lock) {
+        if self.is_gone() || self.keeps_sums_only() {
+            return;
+        }
+        self.tell_object_of(lock.address);
+        let Some(out) = self.buffer.room(Lock::LEN) else {
+            return;
+        };
+        lock::encode_lock(lock, |at, word| {
+            // SAFETY: the encoder writes as many words as the buffer gives.
+            unsafe { out.add(at).write(word) };
+        });
+        self.buffer.commit(Lock::LEN / 8);
     }
 
     /// Writes an interval, if its region is recorded at its end.
@@ -269,6 +287,18 @@ impl Thread {
         extent: u64,
         cost: &Cost,
     ) {
+        self.write_wait_for((construct, site, 0), t0, extent, cost);
+    }
+
+    /// As [`Thread::write_wait`], for the lock with this number.
+    #[inline(always)]
+    fn write_wait_for(
+        &self,
+        (construct, site, lock): (Construct, u32, u32),
+        t0: u64,
+        extent: u64,
+        cost: &Cost,
+    ) {
         let head = IntervalHead {
             construct,
             site,
@@ -276,7 +306,7 @@ impl Thread {
             parent: self.innermost_node(),
             step: Step::None,
             cpu: host::cpu(),
-            index: 0,
+            index: i64::from(lock),
             extent,
             t0,
             t1: self.last.get(),
@@ -284,12 +314,18 @@ impl Thread {
         };
         self.count_wait(construct, cost);
         if self.is_off(site) || !self.write_plain(&head, None) {
-            self.write_any_wait(construct, site, t0, extent, cost);
+            self.write_any_wait((construct, site, lock), t0, extent, cost);
         }
     }
 
     #[inline(never)]
-    fn write_any_wait(&self, construct: Construct, site: u32, t0: u64, extent: u64, cost: &Cost) {
+    fn write_any_wait(
+        &self,
+        (construct, site, lock): (Construct, u32, u32),
+        t0: u64,
+        extent: u64,
+        cost: &Cost,
+    ) {
         if self.leaves_out(construct, site, cost) {
             return;
         }
@@ -297,21 +333,20 @@ impl Thread {
             return self.add_wait(construct, site, t0, extent, cost);
         }
         let span = (t0, self.last.get());
-        self.write_kept(construct, site, self.here(), span, extent, cost);
+        self.write_kept((construct, site, lock), self.here(), span, extent, cost);
     }
 
-    /// Writes a wait that happened in `parent`, from when to when.
+    /// Writes a wait that happened in `parent`, from when to when, for the lock with this number.
     pub(crate) fn write_span(
         &self,
-        construct: Construct,
-        site: u32,
+        (construct, site, lock): (Construct, u32, u32),
         parent: u64,
-        (t0, t1): (u64, u64),
+        span: (u64, u64),
         extent: u64,
         cost: &Cost,
     ) {
         if !self.leaves_out(construct, site, cost) {
-            self.write_kept(construct, site, parent, (t0, t1), extent, cost);
+            self.write_kept((construct, site, lock), parent, span, extent, cost);
         }
     }
 
@@ -328,8 +363,7 @@ impl Thread {
     #[inline(always)]
     fn write_kept(
         &self,
-        construct: Construct,
-        site: u32,
+        (construct, site, lock): (Construct, u32, u32),
         parent: u64,
         (t0, t1): (u64, u64),
         extent: u64,
@@ -343,7 +377,7 @@ impl Thread {
             parent,
             step: Step::None,
             cpu: host::cpu(),
-            index: 0,
+            index: i64::from(lock),
             extent,
             t0,
             t1,
@@ -358,9 +392,9 @@ impl Thread {
         self.drain(cost, unsafe { &*self.innermost_cost() });
     }
 
-    /// A mutex was entered; `cost` is what that took, since `t0`.
+    /// A mutex was entered, the one with this number; `cost` is what that took, since `t0`.
     #[inline(always)]
-    pub(crate) fn hold(&self, construct: Construct, site: u32, t0: u64, cost: &Cost) {
+    pub(crate) fn hold(&self, construct: Construct, site: u32, lock: u32, t0: u64, cost: &Cost) {
         let Some(held) = self.mutexes.get(self.mutex_top.get()) else {
             self.mutex_lost.set(self.mutex_lost.get() + 1);
             self.absorb(cost);
@@ -369,6 +403,7 @@ impl Thread {
         self.mutex_top.set(self.mutex_top.get() + 1);
         held.construct.set(construct);
         held.site.set(site);
+        held.lock.set(lock);
         held.t0.set(t0);
         held.wait.set(cost.ticks.get());
         held.cost.clear();
@@ -394,9 +429,8 @@ impl Thread {
         };
         self.mutex_top.set(top - 1);
         self.drain(cost, &held.cost);
-        self.write_wait(
-            held.construct.get(),
-            held.site.get(),
+        self.write_wait_for(
+            (construct, held.site.get(), held.lock.get()),
             held.t0.get(),
             held.wait.get(),
             &held.cost,

@@ -1,5 +1,5 @@
 //! How long critical sections, locks and ordered blocks are waited for, held and released, against the program's own clock
-//! (`tests/sources/held.c`).
+//! (`tests/sources/held.c`), and which lock that was (`tests/sources/locks.c`).
 
 use crate::counting::{Recorded, regions};
 use ompfuse_tests::each;
@@ -77,5 +77,69 @@ fn held_times_are_those_that_the_program_measures() {
         for threads in [1, 4] {
             check(&command, &program, threads);
         }
+    }
+}
+
+/// The lock with this name in a report.
+fn lock<'r>(report: &'r Value, name: &str) -> &'r Value {
+    let locks = report["locks"].as_array().expect("locks");
+    let found = locks.iter().find(|l| l["name"] == name);
+    found.unwrap_or_else(|| panic!("no lock {name}: {locks:#?}"))
+}
+
+/// Several locks at one place, and one lock at several, by the addresses that the program prints and `nm` knows.
+#[test]
+fn locks_are_told_apart_by_address() {
+    let compilers = ["gcc", "clang-19"].map(|c| format!("{c} -O2 -fno-inline -no-pie"));
+    let made = |c: &String| Recorded::compiled("locks", c);
+    for (command, program) in each(compilers, made) {
+        let (output, report) = program.report(2, &[]);
+        let text = output.ok(&command).text();
+        let printed: Vec<Vec<&str>> = text.lines().map(|l| l.split(' ').collect()).collect();
+        assert_eq!(
+            report["locks"].as_array().map(Vec::len),
+            Some(6),
+            "{command}"
+        );
+        let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+        let first = address(printed[0][2]).expect("an address");
+        for line in &printed {
+            let (own, at) = (line[0], address(line[2]).expect("an address"));
+            let name = match own {
+                "update" => "critical update".to_owned(),
+                "unnamed" => "critical without a name".to_owned(),
+                "allocated" => format!("memory at {at:#x}"),
+                _ if at == first => "doors".to_owned(),
+                _ => format!("doors+{:#x}", at - first),
+            };
+            let lock = lock(&report, &name);
+            let what = format!("{command}: {own}: {lock:#}");
+            assert_eq!(lock["entries"].to_string(), line[1], "{what}");
+            let regions = lock["regions"].as_array().map(Vec::len);
+            let places = if own.starts_with('u') { 2 } else { 1 };
+            assert_eq!(regions, Some(places), "{what}");
+            if !own.starts_with('u') {
+                assert_eq!(lock["address"].as_u64(), Some(at), "{what}");
+                assert_eq!(lock["kind"], "lock", "{what}");
+            }
+        }
+        // The region's times are those of its locks together.
+        let doors = lock(&report, "doors")["regions"][0].clone();
+        let region = regions(&report, "lock")
+            .into_iter()
+            .find(|r| r["id"] == doors);
+        let region = region.unwrap_or_else(|| panic!("{command}: no region {doors}"));
+        let locks = report["locks"].as_array().expect("locks").iter();
+        let of_region = locks.filter(|l| l["regions"][0] == doors);
+        let of_region: Vec<&Value> = of_region.collect();
+        assert_eq!(of_region.len(), 3, "{command}");
+        for field in ["enter_s", "held_s", "exit_s"] {
+            let sum: f64 = of_region.iter().map(|l| seconds(l, field)).sum();
+            let all = seconds(&region["mutex"], field);
+            assert!((sum - all).abs() < 1e-7, "{command}: {field}: {sum}, {all}");
+        }
+        let text = program.text(2);
+        let line = text.lines().find(|l| l.contains("doors+"));
+        assert!(line.is_some_and(|l| l.contains(" 20 ")), "{text}");
     }
 }

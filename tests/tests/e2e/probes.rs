@@ -23,7 +23,7 @@ const ENTRIES: [&str; 11] = [
 ];
 
 /// Functions of ours that probes call where something seldom happens, and what.
-const SLOW: [(&str, &str); 30] = [
+const SLOW: [(&str, &str); 31] = [
     (
         "make_tallies",
         "the first instance of anything, where one in so many is recorded",
@@ -41,6 +41,7 @@ const SLOW: [(&str, &str); 30] = [
         "context::<impl ompfuse_runtime::thread::Thread>::write_calls",
         "a region is called from elsewhere than the last time",
     ),
+    ("locks::find", "a lock that the process has not met"),
     (
         "unwind::look_up",
         "a return address that the thread has not met",

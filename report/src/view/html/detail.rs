@@ -19,6 +19,8 @@ const CALLERS: usize = 20;
 const SITES: usize = 12;
 /// Threads that are kept apart; where there are more, those with the most time.
 const THREADS: usize = 512;
+/// Locks that are listed of a region.
+const MOST_LOCKS: usize = 50;
 
 /// Every region's values, by key.
 pub(super) fn all(context: &Context<'_>) -> Value {
@@ -119,6 +121,24 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
                 "threads": threads.collect::<Vec<_>>(),
             }),
         );
+    }
+    let of_region = context.merged.locks.iter();
+    let of_region = of_region.filter(|l| l.regions.contains(&region.id));
+    let locks: Vec<Value> = of_region
+        .take(MOST_LOCKS)
+        .map(|lock| {
+            json!([
+                words::locks::lock(lock),
+                lock.threads,
+                lock.times.entries,
+                short(lock.times.enter_s),
+                maybe(lock.times.held_s),
+                maybe(lock.times.exit_s)
+            ])
+        })
+        .collect();
+    if !locks.is_empty() {
+        put("locks", Value::from(locks));
     }
     if let Some(ranks) = &region.ranks {
         let one = |r: &crate::model::RegionRank| {

@@ -4,7 +4,7 @@ mod source;
 mod units;
 
 use super::bars::bar;
-use super::{Paint, TextOptions, callers, laid_out, titled};
+use super::{Paint, TextOptions, callers, laid_out, mutexes, titled};
 use crate::model::{Class, Loss, Region, RegionThread, Report};
 use crate::units::Units;
 use crate::view::html::Sources;
@@ -19,6 +19,8 @@ use crate::words::{self, kind, location};
 const CALLERS: usize = 20;
 const SITES: usize = 12;
 const THREADS: usize = 64;
+/// Locks that are listed.
+const MOST_LOCKS: usize = 20;
 /// Width of bars.
 const BAR: usize = 20;
 
@@ -74,6 +76,7 @@ pub fn detail(
     sections.extend(units::histogram(row, options));
     sections.extend(units::longest(row, beside.units, options));
     sections.extend(mutex(region, options));
+    sections.extend(locks(&merged.report, region, options));
     if !row.callers.is_empty() {
         let title = titled("Callers", "incl.: own time with everything inside", options);
         sections.push(title + &callers::table(&row.callers, CALLERS, options));
@@ -301,6 +304,19 @@ fn mutex(region: &Region, options: TextOptions) -> Option<String> {
         known(mutex.exit_s)
     );
     Some(wrap(&line, options.width, "  "))
+}
+
+/// The locks that it takes, where they are told apart.
+fn locks(report: &Report, region: &Region, options: TextOptions) -> Option<String> {
+    let of_region = report.locks.iter();
+    let of_region: Vec<_> = of_region
+        .filter(|l| l.regions.contains(&region.id))
+        .collect();
+    if of_region.is_empty() {
+        return None;
+    }
+    let text = titled("Locks", "of all regions that take them", options);
+    Some(text + &mutexes::table(&of_region, MOST_LOCKS, options))
 }
 
 fn events(region: &Region, options: TextOptions) -> Option<String> {

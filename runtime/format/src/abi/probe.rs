@@ -66,7 +66,7 @@ probes! {
     MasterStart = 17, "master-start";
     /// The end of a `master` or `masked` block.
     MasterEnd = 18, "master-end";
-    /// Waits for a lock, then holds it (`critical` and others, by construct).
+    /// Waits for a lock, then holds it (`critical` and others, by construct). `args = [lock]` where the construct names it.
     MutexEnter = 19, "mutex-enter";
     /// Releases the lock.
     MutexExit = 20, "mutex-exit";

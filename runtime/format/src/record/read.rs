@@ -1,6 +1,7 @@
 //! Record files as they are read.
 
 use super::context::{self, Calls, Context, Object};
+use super::lock::{self, Lock};
 use super::short::{self, Origin};
 use super::*;
 
@@ -48,6 +49,8 @@ pub enum Record<'a> {
     Context(Context<'a>),
     /// What was called from where.
     Calls(Calls),
+    /// Where a lock is.
+    Lock(Lock),
 }
 
 impl ThreadHeader {
@@ -197,6 +200,7 @@ impl<'a> ThreadFile<'a> {
                     context::KIND_CALLS => {
                         return Some(Record::Calls(context::read_calls(body)?));
                     }
+                    lock::KIND_LOCK => return Some(Record::Lock(lock::read_lock(body)?)),
                     _ => {}
                 }
             }
@@ -391,6 +395,7 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
         context::KIND_OBJECT => Some(Record::Object(context::read_object(body)?)),
         context::KIND_CONTEXT => Some(Record::Context(context::read_context(body)?)),
         context::KIND_CALLS => Some(Record::Calls(context::read_calls(body)?)),
+        lock::KIND_LOCK => Some(Record::Lock(lock::read_lock(body)?)),
         _ => None,
     };
     Some((len, record, [None; 2]))

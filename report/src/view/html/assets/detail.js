@@ -115,6 +115,10 @@
       ['all', count(r.mutex.entries), seconds(r.mutex.enter), known(r.mutex.held), known(r.mutex.exit)],
     ], 'Waits and holders'));
 
+  const locks = r => r.locks && panel('Locks', 'By address, in all regions that take them',
+    table(['Lock', 'Threads', 'Entries', 'Waiting', 'Held', 'Leaving'], r.locks.map(([name, threads, n, ...s]) =>
+      [name, count(threads), count(n), ...s.map(known)]), 'Locks'));
+
   const callers = r => r.callers.length > 0 && panel('Callers', null,
     table(['From', 'Executions', 'Own', 'Inclusive'], r.callers.map(([text, n, own, all]) => [text, count(n), seconds(own), seconds(all)]), 'Where it was called from'));
 
@@ -164,7 +168,7 @@
       return true;
     }
     const notes = r.notes.length > 0 && h('div', { class: 'alert' }, h('ul', {}, r.notes.map(note => h('li', {}, note))));
-    const panels = [why, overhead, ranks, threads, source, histogram, scatter, longest, mutex, callers, predicted, events, code];
+    const panels = [why, overhead, ranks, threads, source, histogram, scatter, longest, mutex, locks, callers, predicted, events, code];
     section.replaceChildren(head, facts(r), notes || '', h('div', { class: 'panels' }, panels.map(make => make(r))));
     return true;
   };
