@@ -1,4 +1,4 @@
-// The page's timeline in Chromium: what it shows is the table of units; zoom, pan, search, choosing a unit.
+// The page's timeline in Chromium: what it shows is the table of units; zoom, pan, search, choosing a unit; by mouse, keys and fingers.
 // usage: node timeline.cjs NODE_MODULES PAGE UNITS, where UNITS is JSON: [{label, own_ns}, ...]
 'use strict';
 const assert = require('node:assert');
@@ -99,6 +99,43 @@ const { chromium } = require(path.resolve(modules, 'playwright-core'));
   assert((await page.textContent('.ot-chosen')).includes(wanted.label));
   await page.click('.ot-chosen a');
   assert.strictEqual(decodeURIComponent(await page.evaluate(() => location.hash)), `#region=${wanted.key}`);
+
+  // On a telephone: two fingers zoom, one moves along, a tap chooses.
+  const phone = await browser.newContext({ viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
+  const small = await phone.newPage();
+  small.on('console', message => said.push(message.text()));
+  small.on('pageerror', error => said.push(error.message));
+  await small.goto(`file://${path.resolve(file)}`);
+  await small.waitForFunction(() => window.ompfuseTimeline && window.ompfuseTimeline.view);
+  const area = small.locator('.ot-lanes');
+  await area.scrollIntoViewIfNeeded();
+  const of = await area.boundingBox();
+  const fingers = await phone.newCDPSession(small);
+  const touch = (type, points) => fingers.send('Input.dispatchTouchEvent', { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
+  const now = () => small.evaluate(() => [ompfuseTimeline.view.t0, ompfuseTimeline.view.t1]);
+  const [y, middle] = [of.y + 12, of.x + of.width / 2];
+  const all = await now();
+  await touch('touchStart', [[middle - 20, y], [middle + 20, y]]);
+  for (const d of [30, 45, 60, 80]) await touch('touchMove', [[middle - d, y], [middle + d, y]]);
+  await touch('touchEnd', []);
+  const pinched = await now();
+  assert((pinched[1] - pinched[0]) < 0.6 * (all[1] - all[0]), `two fingers zoom: ${all} to ${pinched}`);
+  await touch('touchStart', [[middle, y]]);
+  for (const d of [10, 30, 60]) await touch('touchMove', [[middle - d, y]]);
+  await touch('touchEnd', []);
+  const moved = await now();
+  assert(moved[0] > pinched[0], `a finger to the left shows what is later: ${pinched} to ${moved}`);
+  const tapped = await small.evaluate(best => {
+    const { view } = ompfuseTimeline;
+    const { spans } = view.decoded;
+    view.show(spans.start[best], spans.end[best]);
+    const row = view.rows.findIndex(r => r.lane && r.lane.from <= best && best < r.lane.to);
+    return row * ompfuseTimeline.ROW + 12 - view.parts.scroll.scrollTop;
+  }, wanted.best);
+  await area.scrollIntoViewIfNeeded();
+  const again = await area.boundingBox();
+  await small.touchscreen.tap(again.x + again.width / 2, again.y + tapped);
+  assert((await small.textContent('.ot-chosen')).includes(wanted.label), 'a tap chooses');
   assert.deepStrictEqual(said, []);
   await browser.close();
 })().catch(error => { console.error(error); process.exit(1); });

@@ -83,6 +83,9 @@ pub(crate) struct Args {
     /// Also write one HTML page to this file; it needs no network
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// With --html: leave out the folders of absolute paths
+    #[arg(long, requires = "html")]
+    redact: bool,
     /// Folder that paths in annotations are relative to (default: the current one)
     #[arg(long, value_name = "DIR")]
     source_root: Option<PathBuf>,
@@ -133,7 +136,10 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     args.check(&diff, &a, &b)?;
     let outcomes = gate::judge(&gates, &diff, &a, &b, args.strict);
     if let Some(file) = &args.html {
-        page::save(file, &html::diff::render(&diff, &outcomes, [&a, &b]))?;
+        page::save(
+            file,
+            &html::diff::render(&diff, &outcomes, [&a, &b], args.redact),
+        )?;
     }
     args.hand_over(&diff, &outcomes)?;
     status(&outcomes)

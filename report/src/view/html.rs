@@ -93,6 +93,7 @@ pub fn render(page: &Page<'_>) -> String {
         "growth": page.growth.map(growth::values),
         "paths": paths::values(&context),
         "events": page.units.map(|u| &u.events),
+        "event_runs": page.units.map(|u| event_runs(page.report, &u.events)),
     });
     let name = page.report.program.rsplit('/').next().unwrap_or_default();
     let title = format!("{name} – ompfuse");
@@ -102,4 +103,13 @@ pub fn render(page: &Page<'_>) -> String {
 /// What a region is called: construct and place.
 fn title(region: &Region) -> String {
     format!("{} {}", kind(region), location(region))
+}
+
+/// The run that each event's counts come from, where there are several.
+fn event_runs(report: &Report, events: &[String]) -> Vec<Option<u16>> {
+    let of = |name: &String| {
+        let known = report.events.iter().find(|e| e.name == *name)?;
+        known.run.filter(|_| report.runs.len() > 1)
+    };
+    events.iter().map(of).collect()
 }

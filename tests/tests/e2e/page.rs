@@ -146,6 +146,14 @@ fn a_browser_shows_the_report() {
         folder,
         &["diff", &first, "series/threads-2", "--html", "diff.html"],
     );
+    let second = folder.join("series/threads-2");
+    let second = second.to_string_lossy();
+    let redact = ["--redact", "--html", "redacted-diff.html"];
+    run(folder, &[&["diff", &first, &second], &redact[..]].concat());
+    let page = fs::read_to_string(folder.join("redacted-diff.html")).expect("a page");
+    for secret in [&*here, &*folder.to_string_lossy(), "some-argument"] {
+        assert!(!page.contains(secret), "{secret} is on the redacted page");
+    }
 
     let mut node = Command::new("node");
     let chromium = process::run(Command::new("sh").args(["-c", "command -v chromium"]));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn it_shows_every_unit_and_follows_mouse_and_keys() {
+fn it_shows_every_unit_and_follows_mouse_keys_and_fingers() {
     let Some(driver) = crate::page::driver() else {
         return;
     };

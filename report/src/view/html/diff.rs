@@ -16,8 +16,11 @@ const LONE: usize = 40;
 /// Pairs that are listed.
 const PAIRS: usize = 400;
 
-/// The page. `sides`: A and B, which have how units are distributed.
-pub fn render(diff: &Diff, outcomes: &[Outcome], sides: [&Side; 2]) -> String {
+/// The page. `sides`: A and B, which have how units are distributed. `redact`: as [`super::redacted`] does.
+pub fn render(diff: &Diff, outcomes: &[Outcome], sides: [&Side; 2], redact: bool) -> String {
+    let quantiles: Vec<_> = (diff.pairs.iter()).map(|p| quantiles(p, sides)).collect();
+    let redacted = redact.then(|| super::redacted(diff));
+    let diff = redacted.as_ref().unwrap_or(diff);
     let keyed: Vec<(String, &Pair)> = keys(diff);
     let sections = [
         ("overview", "Overview", Some(overview(diff, outcomes))),
@@ -26,7 +29,8 @@ pub fn render(diff: &Diff, outcomes: &[Outcome], sides: [&Side; 2]) -> String {
     ];
     let all: Map<String, Value> = keyed
         .iter()
-        .map(|(key, pair)| (key.clone(), value(pair, sides)))
+        .zip(&quantiles)
+        .map(|((key, pair), quantiles)| (key.clone(), value(pair, quantiles)))
         .collect();
     let values = json!({ "regions": all, "sides": [diff.a.name, diff.b.name] });
     frame::page(
@@ -209,8 +213,20 @@ fn unmatched(diff: &Diff) -> Option<Markup> {
     })
 }
 
+/// How the units of a pair's regions are distributed, on A and on B.
+fn quantiles(pair: &Pair, sides: [&Side; 2]) -> [Option<Vec<Value>>; 2] {
+    let of = |keys: &[RegionKey], side: &Side| {
+        let [key] = keys else { return None };
+        let region = side.regions.iter().find(|r| r.key == *key)?;
+        let times = region.quantiles.iter();
+        let list: Vec<Value> = times.map(|&s| short(f64::from(s))).collect();
+        (list.len() > 1).then_some(list)
+    };
+    [of(&pair.a, sides[0]), of(&pair.b, sides[1])]
+}
+
 /// A pair for the script that opens it.
-fn value(pair: &Pair, sides: [&Side; 2]) -> Value {
+fn value(pair: &Pair, quantiles: &[Option<Vec<Value>>; 2]) -> Value {
     let change = |c: &Change| {
         let side = |v: Option<f64>| v.map(|v| words::value(&c.quantity, v));
         json!([
@@ -238,16 +254,6 @@ fn value(pair: &Pair, sides: [&Side; 2]) -> Value {
         };
         keys.iter().map(one).collect::<Vec<_>>()
     };
-    let quantiles = |keys: &[RegionKey], side: &Side| {
-        let [key] = keys else { return None };
-        let region = side.regions.iter().find(|r| r.key == *key)?;
-        let list: Vec<Value> = region
-            .quantiles
-            .iter()
-            .map(|&s| short(f64::from(s)))
-            .collect();
-        (list.len() > 1).then_some(list)
-    };
     json!({
         "pair": true,
         "title": format!("{} {}", words::compare_kind(pair), words::pair_place(pair)),
@@ -257,7 +263,7 @@ fn value(pair: &Pair, sides: [&Side; 2]) -> Value {
         "changes": known.map(change).collect::<Vec<_>>(),
         "sides": [place(&pair.a), place(&pair.b)],
         "distance": pair.distance,
-        "quantiles": [quantiles(&pair.a, sides[0]), quantiles(&pair.b, sides[1])],
+        "quantiles": quantiles,
         "unit": pair.unit.as_ref().map(|u| json!([u.what, short(u.time_s[0]), short(u.time_s[1]), u.labels, u.is_certain])),
     })
 }

@@ -75,9 +75,10 @@
     const sample = r.sample;
     if (!sample || !sample.own || sample.own.length < 3) return null;
     const events = data.events || [];
+    const runs = data.event_runs || [];
     const axes = [{ name: 'own time', of: p => sample.own[p] * 1e-9, format: seconds },
       { name: 'iteration or number', of: p => sample.first[p], format: count }, { name: 'begin', of: p => sample.begin[p] * 1e-9, format: seconds },
-      ...events.map((name, e) => ({ name, of: p => sample.counts[e] ? sample.counts[e][p] : null, format: count }))];
+      ...events.map((name, e) => ({ name: runs[e] ? `${name} (run ${runs[e]})` : name, run: runs[e], of: p => sample.counts[e] ? sample.counts[e][p] : null, format: count }))];
     axes.push({ name: 'thread', of: p => sample.thread[p], format: String });
     const points = sample.own.map((_, at) => at);
     const group = { thread: p => sample.thread[p], rank: p => sample.rank ? sample.rank[p] : 0 };
@@ -87,16 +88,19 @@
     const y = choice('Up', 0);
     const by = h('label', {}, 'Colour ', h('select', { onchange: draw }, h('option', { value: 'thread' }, 'thread'), sample.rank && h('option', { value: 'rank' }, 'rank')));
     const place = h('div', {});
+    const origin = h('p', { class: 'note' });
     function draw() {
       const of = label => label.querySelector('select').value;
       const hues = ompfuse.hues.map(ompfuse.colour);
+      const [a, b] = [axes[of(x)].run || 1, axes[of(y)].run || 1];
+      origin.textContent = a === b || !runs.some(Boolean) ? '' : `The two come from runs ${b} and ${a}; a unit is the same in both by its label.`;
       place.replaceChildren(ompfuse.scatter(points, { x: axes[of(x)], y: axes[of(y)], colours: p => hues[group[of(by)](p) % hues.length] }));
     }
     draw();
     window.addEventListener('ompfuse-theme', draw);
     const whole = sample.own.length < sample.count;
     return panel('Units', whole ? `A sample of ${count(sample.own.length)} of ${count(sample.count)} units` : `All ${count(sample.count)} units`,
-      h('div', { class: 'tools' }, y, x, by), place);
+      h('div', { class: 'tools' }, y, x, by), place, origin);
   };
 
   const longest = r => {
