@@ -101,7 +101,7 @@ impl Row {
     }
 
     pub(super) fn location(&self) -> String {
-        match (&self.source, &self.function, self.address) {
+        let place = match (&self.source, &self.function, self.address) {
             (Some(source), ..) => {
                 let file = source.file.rsplit('/').next().unwrap_or(&source.file);
                 format!("{file}:{}", source.line)
@@ -109,6 +109,10 @@ impl Row {
             (None, Some(function), _) => function.clone(),
             (None, None, Some(address)) => address.to_string(),
             (None, None, None) => "?".to_owned(),
+        };
+        match &self.among {
+            Some(process) => format!("{process}: {place}"),
+            None => place,
         }
     }
 }

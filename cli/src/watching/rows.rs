@@ -36,6 +36,9 @@ pub(crate) struct Row {
     #[serde(skip)]
     pub(crate) site: LiveSite,
     pub(crate) pid: u32,
+    /// What its process is called, where there are several.
+    #[serde(skip)]
+    pub(crate) among: Option<String>,
     pub(crate) module: Option<String>,
     pub(crate) address: Option<HexAddress>,
     pub(crate) construct: Option<&'static str>,
@@ -236,6 +239,7 @@ impl Watching {
         Row {
             site: key,
             pid: process.pid,
+            among: (self.processes.len() > 1).then(|| process.name()),
             module: known.map(|(path, _)| path.clone()),
             address: info.map(|i| i.address),
             construct: match (info, module) {
