@@ -71,12 +71,17 @@ fi
 cd "$(dirname "$0")/.."
 foreign="${CARGO_TARGET_DIR:-target}/foreign"
 mkdir -p "$foreign"
-if ! cmp -s tests/foreign/requirements.txt "$foreign/requirements.txt"; then
-    python3 -m venv "$foreign/python" &&
-        "$foreign/python/bin/pip" install -q -r tests/foreign/requirements.txt &&
-        cp tests/foreign/requirements.txt "$foreign/" ||
-        echo "setup: could not install the Python packages of tests/foreign: tests that need them are skipped" >&2
-fi
+# An interpreter with the packages that a file lists. Nothing is compiled ahead: each is used once or twice.
+python_with() {
+    cmp -s "$1" "$2/requirements.txt" && return
+    mkdir -p "$2"
+    python3 -m venv "$2/python" &&
+        "$2/python/bin/pip" install -q --no-compile -r "$1" &&
+        cp "$1" "$2/requirements.txt" ||
+        echo "setup: could not install the Python packages of $1: tests that need them are skipped" >&2
+}
+python_with tests/foreign/requirements.txt "$foreign"
+python_with tests/foreign/tables/requirements.txt "$foreign/tables"
 if ! cmp -s tests/foreign/package-lock.json "$foreign/package-lock.json"; then
     cp tests/foreign/package.json tests/foreign/package-lock.json "$foreign/" &&
         (cd "$foreign" && npm ci --silent --ignore-scripts) || {

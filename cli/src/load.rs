@@ -9,11 +9,13 @@ mod runs;
 pub(crate) mod same;
 pub(crate) mod series;
 pub(crate) mod sides;
+mod table;
 mod timeline;
 
 pub(crate) use order::arranged;
 pub(crate) use runs::is_run;
 use runs::runs;
+pub(crate) use table::table;
 pub(crate) use timeline::{one_run, timeline};
 
 use crate::input::{self, Input};

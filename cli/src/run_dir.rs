@@ -15,8 +15,9 @@ use anyhow::{Context, Result, bail};
 use ompfuse_format::control::MAX_SETS;
 use ompfuse_format::record::{HEADER_LEN, ThreadHeader};
 use ompfuse_format::run::{
-    BEGUN_FILE, EventSet, EventStatus, Exit, ModuleStatus, ProcessEnd, ProcessHeader, RUN_FILE,
-    RankEnd, RunHeader, RunModule, events_file, events_file_process, module_file_process,
+    BEGUN_FILE, EventSet, EventStatus, Exit, ModuleStatus, ProcessCosts, ProcessEnd, ProcessHeader,
+    RUN_FILE, RankEnd, RunHeader, RunModule, costs_file, events_file, events_file_process,
+    module_file_process,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -315,6 +316,15 @@ pub(crate) fn modules_of(folder: &Path, key: &str) -> Result<Vec<ModuleStatus>> 
 /// The header of a process; `None`: it is not written yet.
 pub(crate) fn process_of(folder: &Path, key: &str) -> Result<Option<ProcessHeader>> {
     read_json(&folder.join(format!("process-{key}.json")))
+}
+
+/// What recording costs a process; `None`: it has not measured that yet.
+pub(crate) fn costs_of(folder: &Path, key: &str) -> Result<Option<ProcessCosts>> {
+    let path = folder.join(costs_file(key));
+    if !path.is_file() {
+        return Ok(None);
+    }
+    read_json(&path)
 }
 
 /// The event sets that a process knows by now, by number.

@@ -2,12 +2,15 @@
 
 mod changing;
 mod history;
+mod metrics;
 mod picture;
 mod rows;
 mod screen;
+mod serve;
 
 pub(crate) use rows::{Part, Process, Row, ThreadRow};
 pub(crate) use screen::show;
+pub(crate) use serve::serve;
 
 use crate::run_dir;
 use crate::running::{self, Access, Running, State, records};
@@ -16,6 +19,7 @@ use ompfuse_format::control::OFF;
 use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site, sums};
 use ompfuse_format::run::EventStatus;
 use ompfuse_format::site::SiteInfo;
+use ompfuse_fuse::run::rate_at_start;
 use ompfuse_fuse::summary::live::{Live, LiveRegion, LiveSite};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -42,6 +46,8 @@ struct Known {
     pid: u32,
     /// When its recording began, once that is known.
     begin_ns: Option<u64>,
+    /// Nanoseconds of a tick of its clock, once that was measured.
+    ns_per_tick: Option<f64>,
     /// Module number to path and sites.
     modules: BTreeMap<u32, (String, Vec<SiteInfo>)>,
     /// Names of the counters, by event set.
@@ -204,6 +210,7 @@ impl Known {
             key: process.key.clone(),
             pid: process.pid,
             begin_ns: begin_of(&process.folder, &process.key)?,
+            ns_per_tick: None,
             modules: BTreeMap::new(),
             sets: BTreeMap::new(),
             rank: None,
@@ -223,6 +230,9 @@ impl Known {
     fn learn(&mut self, process: &Running) -> Result<()> {
         if self.begin_ns.is_none() {
             self.begin_ns = begin_of(&self.folder, &self.key)?;
+        }
+        if self.ns_per_tick.is_none() {
+            self.ns_per_tick = rate_of(&self.folder, &self.key)?;
         }
         let numbers = run_dir::modules_of(&self.folder, &self.key)?;
         if numbers
@@ -253,6 +263,13 @@ impl Known {
 /// When a process's recording began; `None`: it has not said so yet.
 fn begin_of(folder: &Path, key: &str) -> Result<Option<u64>> {
     Ok(run_dir::process_of(folder, key)?.map(|header| header.begin.ns))
+}
+
+/// The rate of a process's clock, right to some tenths of a percent; `None`: it was not measured yet.
+fn rate_of(folder: &Path, key: &str) -> Result<Option<f64>> {
+    let begin = run_dir::process_of(folder, key)?.map(|header| header.begin);
+    let soon = run_dir::costs_of(folder, key)?.and_then(|costs| costs.clock);
+    Ok((begin.zip(soon)).and_then(|(begin, soon)| rate_at_start(begin, soon)))
 }
 
 /// The names of what is counted, in the order of the counters. Counts that have to be scaled are not shown, nor are the times

@@ -120,7 +120,7 @@ fn text(value: Option<impl ToString>) -> String {
 }
 
 /// The error of the file itself: the conversion that csv offers hides what kind it is.
-fn io_error(error: csv::Error) -> io::Error {
+pub(crate) fn io_error(error: csv::Error) -> io::Error {
     let text = error.to_string();
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,

@@ -6,6 +6,10 @@
 pub mod chrome;
 pub mod csv;
 pub mod firefox;
+pub mod openmetrics;
 pub mod perfetto;
+pub mod regions;
 pub mod speedscope;
+pub mod table;
 mod trace;
+pub mod units;

@@ -44,7 +44,7 @@ pub use combine::{
 pub use evaluate::{Evaluation, EvaluationError, References};
 pub use label::{Label, LabelHash, LabelId, Labels};
 pub use plan::{plan_bc, plan_joint, plan_lgl, with_first_again};
-pub use profile::{Combiner, Profile, ProfileError, ProfileWriter, Strategy};
+pub use profile::{Combiner, Profile, ProfileError, ProfileReader, ProfileWriter, Strategy};
 pub use run::{Health, Problem, Run, RunError, RunFiles};
 pub use summary::Summary;
 pub use table::{EventColumn, Site, TableError, XuTable};

@@ -16,7 +16,7 @@ use crate::table::{COUNT, ROW, XuTable, gather};
 use ompfuse_progress::Progress;
 
 pub use self::combiner::Combiner;
-pub use self::parquet::{LABEL_LIMIT, ProfileError, ProfileWriter};
+pub use self::parquet::{LABEL_LIMIT, ProfileError, ProfileReader, ProfileWriter};
 
 /// XUs with their counts, and everything else that is known of the execution. Rows are in depth-first order of labels
 /// once runs have been combined by label, and in the Parquet file (in each of its row groups, where there are several: of runs that
@@ -140,13 +140,18 @@ impl Profile {
     /// With the rows in depth-first order of labels (those without a label last).
     #[must_use]
     pub fn in_label_order(&self) -> Profile {
-        let order = self.xus.labels.depth_first(&self.xus.label);
-        let in_order = |rows: &Vec<u32>| gather(rows, &order);
+        self.gather(&self.xus.labels.depth_first(&self.xus.label))
+    }
+
+    /// With these rows only, in their order.
+    #[must_use]
+    pub fn gather(&self, rows: &[u32]) -> Profile {
         let sources = self.sources.as_ref();
+        let of_rows = |column: &Vec<u32>| gather(column, rows);
         Profile {
-            xus: self.xus.gather(&order),
+            xus: self.xus.gather(rows),
             origins: self.origins.clone(),
-            sources: sources.map(|columns| columns.iter().map(in_order).collect()),
+            sources: sources.map(|columns| columns.iter().map(of_rows).collect()),
             summary: self.summary.clone(),
         }
     }

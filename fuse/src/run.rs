@@ -29,6 +29,7 @@ mod units;
 pub(crate) mod whereabouts;
 
 pub use chunks::{Chunks, InParts};
+pub use clock::rate_at_start;
 pub use contexts::{
     Addresses, ContextFrame, ContextNames, ContextObject, Contexts, Cut, DataName, FrameName,
     NAMES_FILE, NamedObject,

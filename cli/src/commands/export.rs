@@ -1,19 +1,19 @@
 //! `ompfuse export`.
 
+mod tables;
+
 use crate::output::Usage;
-use crate::{atomic, load, output, progress};
-use anyhow::{Context, Result, bail};
-use ompfuse_export::{chrome, csv, firefox, perfetto, speedscope};
-use ompfuse_fuse::Profile;
+use crate::select::Pattern;
+use crate::{atomic, load, memory, output, progress};
+use anyhow::Result;
+use ompfuse_export::{chrome, firefox, perfetto, speedscope};
 use ompfuse_fuse::run::timeline::Timeline;
 use ompfuse_progress::Progress;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use tables::{Form, Table};
 
-/// What reading takes of the time.
-const OF_READING: f64 = 0.4;
-
-/// Write the units of a profile or run as a table, or a run as a trace
+/// Write a profile or run as a table, as metrics or as a trace, for other tools
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A profile, a run folder, or a folder of runs; for a trace one run
@@ -22,9 +22,17 @@ pub(crate) struct Args {
     /// The format
     #[arg(long, value_enum)]
     to: Target,
-    /// Add a column `label_hex` to a table, with the numbers of labels in hexadecimal
+    /// What a row of a table stands for (default: units)
+    #[arg(long, value_enum)]
+    table: Option<Table>,
+    /// Take only these regions into a table or into metrics (may be repeated); selectors as for `record`
+    #[arg(long, value_name = "S")]
+    select: Vec<Pattern>,
+    /// Add a column `label_hex` to a table of units, with the numbers of labels in hexadecimal (csv only)
     #[arg(long)]
     hex_labels: bool,
+    #[command(flatten)]
+    memory: memory::Arg,
     /// The file to write (default: standard output)
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
@@ -32,8 +40,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Target {
-    /// A table, one row per execution unit
+    /// A table as text
     Csv,
+    /// A table for pandas, polars, duckdb and others
+    Parquet,
+    /// A table as a file of Arrow's IPC format
+    Arrow,
+    /// Metrics of regions as OpenMetrics text, for Prometheus
+    Openmetrics,
     /// A trace for Perfetto's page (ui.perfetto.dev)
     Perfetto,
     /// A trace as JSON, for Chrome and tools that read its traces
@@ -44,66 +58,80 @@ enum Target {
     Firefox,
 }
 
+/// What a target is made by.
+enum Maker {
+    Table(Form),
+    Metrics,
+    Trace(Trace),
+}
+
 /// Writes a run.
 type Trace = fn(&mut dyn Write, &Timeline<'_>, Progress<'_>) -> io::Result<()>;
 
 impl Target {
-    /// Of a trace format.
-    fn trace(self) -> Option<Trace> {
+    fn maker(self) -> Maker {
         match self {
-            Target::Csv => None,
-            Target::Perfetto => Some(perfetto::write),
-            Target::Chrome => Some(chrome::write),
-            Target::Speedscope => Some(speedscope::write),
-            Target::Firefox => Some(firefox::write),
+            Target::Csv => Maker::Table(Form::Csv),
+            Target::Parquet => Maker::Table(Form::Parquet),
+            Target::Arrow => Maker::Table(Form::Arrow),
+            Target::Openmetrics => Maker::Metrics,
+            Target::Perfetto => Maker::Trace(perfetto::write),
+            Target::Chrome => Maker::Trace(chrome::write),
+            Target::Speedscope => Maker::Trace(speedscope::write),
+            Target::Firefox => Maker::Trace(firefox::write),
         }
     }
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    if args.hex_labels && args.to != Target::Csv {
-        return Err(Usage("--hex-labels is of use with --to csv only".to_owned()).into());
-    }
+    let maker = args.to.maker();
+    args.check(&maker)?;
     let bar = progress::whole("exporting");
     if let Some(path) = &args.output {
         load::check_output(path, std::slice::from_ref(&args.input))?;
     }
-    match args.to.trace() {
-        Some(write) => {
+    match maker {
+        Maker::Table(form) => tables::write(args, form, bar.progress()),
+        Maker::Metrics => tables::metrics(args, bar.progress()),
+        Maker::Trace(write) => {
             let folder = load::one_run(&args.input)?;
             load::timeline(&folder, bar.progress(), |timeline, progress| {
                 let lost = ompfuse_report::words::losses(timeline.health());
                 for problem in lost {
                     output::note(format_args!("{}: {problem}", folder.display()));
                 }
-                args.write(|out| write(out, timeline, progress))
+                args.write(|out| Ok(write(out, timeline, progress)?))
             })
         }
-        None => table(args, bar.progress()),
     }
-}
-
-/// Writes a table of units.
-fn table(args: &Args, progress: Progress<'_>) -> Result<()> {
-    let options = csv::Options {
-        hex_labels: args.hex_labels,
-    };
-    let writing = progress.part(1.0 - OF_READING);
-    let Profile { xus, summary, .. } = load::profile(&args.input, progress.part(OF_READING))?;
-    load::tell_damage(&summary);
-    if summary.runs.iter().any(|run| run.sums_only) {
-        bail!(
-            "cannot export {}: {}",
-            args.input.display(),
-            ompfuse_report::words::SUMS_ONLY
-        );
-    }
-    args.write(|out| csv::write(out, &xus, options, writing))
 }
 
 impl Args {
+    /// Refuses options that would do nothing.
+    fn check(&self, maker: &Maker) -> Result<()> {
+        let is_table = matches!(maker, Maker::Table(_));
+        let is_trace = matches!(maker, Maker::Trace(_));
+        let is_csv = matches!(maker, Maker::Table(Form::Csv)) && self.table() == Table::Units;
+        let wrong = match () {
+            () if self.hex_labels && !is_csv => "--hex-labels is of use with --to csv only",
+            () if self.table.is_some() && !is_table => {
+                "--table is of use with --to csv, parquet or arrow only"
+            }
+            () if !self.select.is_empty() && is_trace => {
+                "--select is of use for tables and metrics only"
+            }
+            () => return Ok(()),
+        };
+        Err(Usage(wrong.to_owned()).into())
+    }
+
+    /// What a row stands for.
+    fn table(&self) -> Table {
+        self.table.unwrap_or(Table::Units)
+    }
+
     /// Writes to the file, which has no name until it is whole, or to standard output.
-    fn write(&self, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    fn write(&self, write: impl FnOnce(&mut (dyn Write + Send)) -> Result<()>) -> Result<()> {
         match &self.output {
             Some(path) => atomic::write_with(path, 0o644, |file| {
                 let mut buffered = io::BufWriter::new(file);
@@ -111,13 +139,14 @@ impl Args {
                 Ok(buffered.flush()?)
             }),
             None => {
-                let mut out = io::BufWriter::new(io::stdout().lock());
-                match write(&mut out).and_then(|()| out.flush()) {
-                    Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
-                        Err(output::ReaderGone.into())
-                    }
-                    result => result.context("cannot write to standard output"),
-                }
+                let mut out = io::BufWriter::new(io::stdout());
+                let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+                written.map_err(|error| match error.downcast_ref::<io::Error>() {
+                    Some(e) if e.kind() == io::ErrorKind::BrokenPipe => output::ReaderGone.into(),
+                    Some(_) => error.context("cannot write to standard output"),
+                    // What was read is wrong, and says where.
+                    None => error,
+                })
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::output;
 use crate::watching::{self, Watching};
 use anyhow::Result;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,9 +22,15 @@ pub(crate) struct Args {
     /// Print once what happened since the recording began; the default without a terminal, and for JSON
     #[arg(long)]
     once: bool,
-    /// Seconds between two pictures
+    /// Seconds between two pictures, or between two looks of --serve
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = parse_seconds)]
     interval: f64,
+    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics as long as something is recorded, as in
+    /// `127.0.0.1:9464`; port 0 takes a free one
+    ///
+    /// The metrics are sums since the recording began. Whoever reaches the address can read them.
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["once", "format"])]
+    serve: Option<SocketAddr>,
     #[command(flatten)]
     format: output::FormatArg,
 }
@@ -37,13 +44,20 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     let watching = Watching::new(&or_newest(args.target.as_deref())?)?;
+    let interval = Duration::from_secs_f64(args.interval);
+    if let Some(address) = args.serve {
+        let (last, ended) = watching::serve(watching, address, interval)?;
+        let printed = output::print(&last.text());
+        output::note(ended);
+        return printed;
+    }
     if args.format.is_json() {
         return output::print_json(&watching.picture(None));
     }
     if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return output::print(&watching.picture(None).text());
     }
-    let (last, ended) = watching::show(watching, Duration::from_secs_f64(args.interval))?;
+    let (last, ended) = watching::show(watching, interval)?;
     let printed = output::print(&last.text());
     ended.iter().for_each(output::note);
     printed

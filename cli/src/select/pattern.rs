@@ -2,7 +2,8 @@
 
 use crate::input::quoted;
 use ompfuse_format::Construct;
-use ompfuse_format::site::{SiteInfo, Source};
+use ompfuse_format::site::{HexAddress, SiteInfo, Source};
+use ompfuse_fuse::Site;
 use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
 use ompfuse_report::{Region, Report};
 use std::path::Path;
@@ -45,6 +46,16 @@ enum Kind {
     Function(String),
     /// A region that the program itself names, through ompfuse.h.
     User(String),
+}
+
+/// What a finished run knows of a place.
+struct Place<'a> {
+    /// Path or name of its module.
+    file: &'a str,
+    construct: Option<Construct>,
+    address: Option<HexAddress>,
+    source: Option<&'a Source>,
+    function: Option<&'a str>,
 }
 
 impl FromStr for Pattern {
@@ -171,20 +182,39 @@ impl Pattern {
 
     /// Whether a region of a report is meant.
     pub(crate) fn means_region(&self, report: &Report, region: &Region) -> bool {
-        let file = region.file.as_ref().unwrap_or(&report.program);
-        let is_user = region.construct == Some(Construct::UserRegion);
-        let function = region.function.as_deref();
+        self.means_place(&Place {
+            file: region.file.as_ref().unwrap_or(&report.program),
+            construct: region.construct,
+            address: region.address,
+            source: region.source.as_ref(),
+            function: region.function.as_deref(),
+        })
+    }
+
+    /// Whether the units of a type are meant. `file`: the path or name of its module.
+    pub(crate) fn means_units(&self, file: &str, site: &Site) -> bool {
+        self.means_place(&Place {
+            file,
+            construct: site.construct,
+            address: site.address,
+            source: site.source.as_ref(),
+            function: site.function.as_deref(),
+        })
+    }
+
+    fn means_place(&self, place: &Place<'_>) -> bool {
+        let is_user = place.construct == Some(Construct::UserRegion);
         let is_it = match &self.kind {
             Kind::Any => true,
-            Kind::Construct(c) => region.construct == Some(*c),
-            Kind::Address(a) => region.address.is_some_and(|at| at.0 == *a),
-            Kind::Source { file, line } => region.source.as_ref().is_some_and(|s| {
+            Kind::Construct(c) => place.construct == Some(*c),
+            Kind::Address(a) => place.address.is_some_and(|at| at.0 == *a),
+            Kind::Source { file, line } => place.source.is_some_and(|s| {
                 line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)
             }),
-            Kind::Function(glob) => function.is_some_and(|f| is_called(glob, f)),
-            Kind::User(glob) => is_user && function.is_some_and(|f| matches_glob(glob, f)),
+            Kind::Function(glob) => place.function.is_some_and(|f| is_called(glob, f)),
+            Kind::User(glob) => is_user && place.function.is_some_and(|f| matches_glob(glob, f)),
         };
-        is_it && self.is_about(file)
+        is_it && self.is_about(place.file)
     }
 
     /// Whether a region is meant that the program calls by this name.

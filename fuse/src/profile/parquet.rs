@@ -9,10 +9,12 @@ mod columns;
 mod read;
 mod write;
 
+pub use read::ProfileReader;
 pub(crate) use read::ProfileRows;
 pub use write::ProfileWriter;
 
 use super::Profile;
+use arrow_array::RecordBatch;
 use ompfuse_progress::Progress;
 
 /// Longer labels are not written as text, only as hash: the label of the last task in a chain of a hundred thousand would
@@ -73,6 +75,20 @@ impl Profile {
             progress.advance(OF_ORDER);
             write::to_parquet(&ordered, progress.part(1.0 - OF_ORDER))
         }
+    }
+
+    /// The rows as they are, in the columns of the Parquet file: what other formats of tables are made of. Texts that come again are
+    /// dictionaries, which are equal for all pieces of a run.
+    ///
+    /// # Errors
+    /// [`ProfileError`] if the columns don't have equal lengths.
+    pub fn to_batch(&self) -> Result<RecordBatch, ProfileError> {
+        write::batch(self)
+    }
+
+    /// What the file says of itself beside the columns: keys and values.
+    pub fn facts() -> [(&'static str, &'static str); 1] {
+        [(VERSION_KEY, columns::VERSION)]
     }
 
     /// Reads a Parquet file that [`Profile::to_parquet`] made.

@@ -240,6 +240,7 @@ fn every_column_is_described_in_the_file_and_in_the_documents() {
     let file = bytes::Bytes::from(bytes);
     let reader = ::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
     let documented = include_str!("../../../docs/reference/columns.md");
+    let (documented, _) = documented.split_once("\n## The CSV table\n").unwrap();
     let (mut described, mut missing) = (0, vec![]);
     for field in reader.unwrap().schema().fields() {
         let name = field.name();

@@ -31,8 +31,9 @@ pub(crate) fn rate(begin: ClockPair, end: ClockPair) -> Option<f64> {
 /// What two readings at a process's begin must lie apart, in nanoseconds: a reading is exact to some tens of them.
 const START_NS: u64 = 20_000;
 
-/// As [`rate`], of a reading at the begin and one soon after it: right to some tenths of a percent; `None` if they lie too close.
-pub(crate) fn rate_at_start(begin: ClockPair, soon: ClockPair) -> Option<f64> {
+/// Nanoseconds per tick by a reading at the begin and one soon after it: right to some tenths of a percent; `None` if they lie too close, or
+/// are not in order.
+pub fn rate_at_start(begin: ClockPair, soon: ClockPair) -> Option<f64> {
     rate(begin, soon).filter(|_| soon.ns - begin.ns >= START_NS)
 }
 

@@ -12,7 +12,7 @@ use crate::run::nodes::NodeSet;
 use crate::spread;
 use enclosing::Around;
 use ompfuse_format::Construct;
-use ompfuse_format::construct::Split;
+use ompfuse_format::construct::{Charge, OverheadClass, Split};
 use ompfuse_format::record::{
     Interval, NO_SITE, NOT_COUNTED, Record, RecordError, Records, ThreadHeader, USER_MODULE,
     split_site,
@@ -91,6 +91,31 @@ impl LiveRegion {
             }
         }
         threads
+    }
+
+    /// Its own ticks by thread, by what that does, and by the class of overhead that this is by the construct alone: whom a thread waited
+    /// for isn't known yet. `None`: work.
+    pub fn by_class(&self) -> BTreeMap<(u32, Option<OverheadClass>), Split> {
+        let mut parts: BTreeMap<_, Split> = BTreeMap::new();
+        for (construct, of_kind) in &self.kinds {
+            for (&thread, totals) in of_kind {
+                let Split {
+                    work,
+                    wait,
+                    runtime,
+                } = construct.split(totals.own, totals.extent);
+                let none = Split::default();
+                let class = construct.overhead_class();
+                let of_runtime = match construct.charges_to() {
+                    Charge::Entry => Some(Construct::AFTER_ENTRY),
+                    _ => class,
+                };
+                *parts.entry((thread, None)).or_default() += Split { work, ..none };
+                *parts.entry((thread, class)).or_default() += Split { wait, ..none };
+                *parts.entry((thread, of_runtime)).or_default() += Split { runtime, ..none };
+            }
+        }
+        parts
     }
 
     /// Its own ticks by what its threads do.

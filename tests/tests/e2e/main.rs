@@ -112,6 +112,7 @@ mod simulated;
 mod soak;
 mod stripped;
 mod summary;
+mod tables;
 mod taskcalls;
 mod terminal;
 mod timeline;

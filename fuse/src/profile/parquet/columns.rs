@@ -12,12 +12,18 @@ pub(super) struct Column {
 
 /// Key of a column's meaning in its field's metadata.
 pub(super) const MEANING_KEY: &str = "description";
+/// Key of its unit, likewise.
+pub(super) const UNIT_KEY: &str = "unit";
+/// Key of the run that an event's counts come from, likewise.
+pub(super) const ORIGIN_KEY: &str = "origin";
 
 /// Versions of the layout that can be read, the one that is written last. In version 2 old names stand beside new ones.
 pub(super) const VERSIONS: [&str; 2] = ["1", "2"];
 
 /// The version that is written.
 pub(super) const WRITTEN: u8 = VERSIONS.len() as u8;
+/// The same as files have it.
+pub(super) const VERSION: &str = VERSIONS[VERSIONS.len() - 1];
 
 /// Prefix of the columns that say which run an event comes from.
 pub(super) const ORIGIN_PREFIX: &str = "run:";

@@ -60,12 +60,67 @@ pub(super) fn from_parquet(bytes: bytes::Bytes) -> Result<Profile, ProfileError>
     })
 }
 
+/// A profile that is read piece by piece.
+pub struct ProfileReader(ProfileRows);
+
+/// Rows of a piece.
+const PIECE: usize = 1 << 16;
+
+impl ProfileReader {
+    /// Of a Parquet file's bytes.
+    ///
+    /// # Errors
+    /// [`ProfileError`] says what it is instead.
+    pub fn new(bytes: bytes::Bytes) -> Result<ProfileReader, ProfileError> {
+        ProfileRows::new(bytes, PIECE).map(ProfileReader)
+    }
+
+    /// The next rows, in their order; `None` at the end. A profile without rows is one piece. What is known beside the rows is in
+    /// [`ProfileReader::summary`], and sums are only there.
+    ///
+    /// # Errors
+    /// [`ProfileError`] says where it is broken.
+    pub fn read(&mut self) -> Result<Option<Profile>, ProfileError> {
+        let rows = &mut self.0;
+        let batch = match rows.reader.next() {
+            Some(batch) => batch?,
+            None if rows.is_begun => return Ok(None),
+            None => RecordBatch::new_empty(Arc::clone(&rows.schema)),
+        };
+        rows.is_begun = true;
+        let (xus, origins) = table(&batch, &rows.summary, rows.version)?;
+        Ok(Some(Profile {
+            sources: sources(&batch, &xus)?,
+            xus,
+            origins,
+            summary: Summary {
+                runs: rows.summary.runs.clone(),
+                modules: rows.summary.modules.clone(),
+                program: rows.summary.program.clone(),
+                ..Summary::default()
+            },
+        }))
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.0.rows
+    }
+
+    /// What is known beside the rows.
+    pub fn summary(&self) -> &Summary {
+        &self.0.summary
+    }
+}
+
 /// A profile's rows, read piece by piece.
 pub(crate) struct ProfileRows {
     reader: ParquetRecordBatchReader,
     schema: SchemaRef,
     summary: Summary,
     version: u8,
+    rows: usize,
+    is_begun: bool,
 }
 
 impl ProfileRows {
@@ -77,7 +132,9 @@ impl ProfileRows {
             summary,
             version,
             schema: Arc::clone(builder.schema()),
+            rows: builder.metadata().file_metadata().num_rows().max(0) as usize,
             reader: builder.with_batch_size(limit).build()?,
+            is_begun: false,
         })
     }
 

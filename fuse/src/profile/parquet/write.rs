@@ -1,7 +1,7 @@
 //! A profile's columns as Parquet.
 
 use super::arrays::arrays;
-use super::columns::{MEANING_KEY, VERSIONS, meaning};
+use super::columns::{MEANING_KEY, ORIGIN_KEY, UNIT_KEY, VERSION, WRITTEN, meaning, of_event};
 use super::{Profile, ProfileError, SUMMARY_KEY, VERSION_KEY};
 use crate::table::Site;
 use arrow_array::{ArrayRef, RecordBatch};
@@ -74,22 +74,16 @@ impl<W: Write + Send> ProfileWriter<W> {
         piece: &Profile,
         progress: Progress<'_>,
     ) -> Result<(), ProfileError> {
-        let columns = arrays(piece)?;
+        let batch = batch(piece)?;
         progress.advance(OF_COLUMNS);
-        let fields: Vec<Field> = columns
-            .iter()
-            .map(|(name, array, nullable)| field(name, array, *nullable))
-            .collect();
-        let schema = Arc::new(Schema::new(fields));
-        let arrays: Vec<ArrayRef> = columns.into_iter().map(|(_, array, _)| array).collect();
-        // Says so if columns differ in length.
-        RecordBatch::try_new(Arc::clone(&schema), arrays.clone())?;
         if let State::New(into) = &mut self.state {
             let into = into.take().expect("taken only to be opened");
-            self.state = State::Open(Box::new(Open::new(into, &schema, piece)?));
+            self.state = State::Open(Box::new(Open::new(into, &batch.schema(), piece)?));
         }
         match &mut self.state {
-            State::Open(open) if !piece.xus.is_empty() => open.write(arrays, progress),
+            State::Open(open) if !piece.xus.is_empty() => {
+                open.write(batch.columns().to_vec(), progress)
+            }
             _ => Ok(()),
         }
     }
@@ -106,13 +100,42 @@ impl<W: Write + Send> ProfileWriter<W> {
             sites: open.sites.to_vec(),
             ..summary.clone()
         };
-        let Open { mut file, .. } = *open;
-        let entry = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
-        file.append_key_value_metadata(entry(VERSION_KEY, VERSIONS[VERSIONS.len() - 1].to_owned()));
-        file.append_key_value_metadata(entry(SUMMARY_KEY, serde_json::to_string(&summary)?));
-        file.close()?;
-        Ok(())
+        open.finish(&[(SUMMARY_KEY, &serde_json::to_string(&summary)?)])
     }
+
+    /// The same of a table that has only some of the units: what is known beside them is that of all, and is left out. Such a file is
+    /// no profile.
+    ///
+    /// # Errors
+    /// [`ProfileError`] if it can't be written.
+    pub fn finish_table(self) -> Result<(), ProfileError> {
+        match self.state {
+            State::Open(open) => open.finish(&[]),
+            State::New(_) => Ok(()),
+        }
+    }
+}
+
+/// A profile's rows, with what is to be known of each column as metadata of its field.
+pub(super) fn batch(profile: &Profile) -> Result<RecordBatch, ProfileError> {
+    let columns = arrays(profile)?;
+    let origins: HashMap<String, &str> = origins(profile).collect();
+    let field = |(name, array, nullable): &(String, ArrayRef, bool)| {
+        field(name, array, *nullable, origins.get(name).copied())
+    };
+    let fields: Vec<Field> = columns.iter().map(field).collect();
+    let arrays = columns.into_iter().map(|(_, array, _)| array).collect();
+    // Says so if columns differ in length.
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+/// By column of an event the run that its counts come from.
+fn origins(profile: &Profile) -> impl Iterator<Item = (String, &str)> {
+    let events = profile.xus.events.iter().zip(&profile.origins);
+    events.filter_map(|(event, &run)| {
+        let run = profile.summary.runs.get(usize::from(run))?;
+        Some((of_event(&event.name, WRITTEN), run.name.as_str()))
+    })
 }
 
 /// Columns in which neighbours differ by little, and values seldom come again.
@@ -126,11 +149,21 @@ const DELTAS: [&str; 7] = [
     "rank",
 ];
 
-/// What a file says of a column.
-fn field(name: &str, array: &ArrayRef, nullable: bool) -> Field {
+/// What a file says of a column. `origin`: of an event's, the run that its counts come from.
+fn field(name: &str, array: &ArrayRef, nullable: bool, origin: Option<&str>) -> Field {
     let field = Field::new(name, array.data_type().clone(), nullable);
-    let meaning = meaning(name).map(|m| (MEANING_KEY.to_owned(), m.to_owned()));
-    field.with_metadata(meaning.into_iter().collect::<HashMap<_, _>>())
+    let unit = match origin {
+        Some(_) => Some("count"),
+        None => name.ends_with("_ns").then_some("ns"),
+    };
+    let entries = [
+        (MEANING_KEY, meaning(name)),
+        (UNIT_KEY, unit),
+        (ORIGIN_KEY, origin),
+    ];
+    let entries = entries.into_iter();
+    let known = entries.filter_map(|(key, value)| Some((key.to_owned(), value?.to_owned())));
+    field.with_metadata(known.collect::<HashMap<_, _>>())
 }
 
 impl<W: Write + Send> Open<W> {
@@ -183,6 +216,17 @@ impl<W: Write + Send> Open<W> {
         }
         group.close()?;
         self.groups += 1;
+        Ok(())
+    }
+
+    /// Writes the layout's version and what else stands at the file's end.
+    fn finish(self, facts: &[(&str, &str)]) -> Result<(), ProfileError> {
+        let mut file = self.file;
+        for (key, value) in [(VERSION_KEY, VERSION)].iter().chain(facts) {
+            let entry = KeyValue::new((*key).to_owned(), (*value).to_owned());
+            file.append_key_value_metadata(entry);
+        }
+        file.close()?;
         Ok(())
     }
 }
