@@ -179,11 +179,8 @@ fn what_was_not_counted_is_null() {
     export_all(&input, folder.path());
     let found = read(&python, folder.path(), &["read", ".", "A"]);
     for (reader, of_reader) in found["units"].as_object().expect("readers") {
-        assert_eq!(
-            of_reader["events"]["A"],
-            serde_json::json!([4, 2]),
-            "{reader}"
-        );
+        let [sum, known] = [0, 1].map(|at| of_reader["events"]["A"][at].as_f64());
+        assert_eq!((sum, known), (Some(4.0), Some(2.0)), "{reader}");
     }
     let names: BTreeSet<&str> = (found["metrics"]["ompfuse_region_time_seconds"].as_object())
         .expect("places")
@@ -282,12 +279,7 @@ fn pages_are_executed() {
     let picture = std::fs::read(folder.path().join("slowest.png")).expect("it was drawn");
     assert!(picture.starts_with(b"\x89PNG"));
 
-    let then = [
-        "len(units)",
-        "len(longest)",
-        "len(mapped)",
-        "len(imbalance)",
-    ];
+    let then = ["len(units)", "len(longest)", "len(mapped)"];
     let found = page(&python, folder.path(), "tables.md", &then);
     assert_eq!(found, serde_json::json!([64, 5, 64]), "{found}");
 }
