@@ -10,6 +10,7 @@ fn picture(regions: u32, counts: &[(&str, u64)]) -> Picture {
     let region = |n: u32| Row {
         site: (0, n),
         pid: 1,
+        among: None,
         module: None,
         address: None,
         construct: Some("task"),
