@@ -1,4 +1,5 @@
-//! What OpenMP looks like in machine code: the entry points of the runtimes, as data.
+//! What OpenMP looks like in machine code: the entry points of the runtimes, as data; and other libraries' functions that a process
+//! waits in.
 //!
 //! The facts are in `data/*.toml`, one record per entry point; this crate embeds and indexes them. It knows nothing of
 //! files or ELF. Inlined shapes are found by `ompfuse-rewriter` from the functions that have a [`Query`] here.
@@ -8,7 +9,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::abi::{self, NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use serde::Deserialize;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 /// A value that inlined shapes are built on.
@@ -34,6 +35,8 @@ pub enum Runtime {
     Kmpc,
     /// The OpenMP API, the same everywhere.
     Api,
+    /// MPI, which is no OpenMP: its calls are recorded in files that use OpenMP.
+    Mpi,
 }
 
 /// An entry point of an OpenMP runtime.
@@ -104,6 +107,53 @@ struct RawEntry {
 #[derive(Deserialize)]
 struct RawTable {
     entry: Vec<RawEntry>,
+}
+
+/// A group of functions in a data file that are recorded alike, by name with their numbers.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawGroup {
+    name: String,
+    functions: BTreeMap<String, u32>,
+}
+
+#[derive(Deserialize)]
+struct RawGroups {
+    group: Vec<RawGroup>,
+}
+
+/// Most arguments that a function of MPI has, Fortran's lengths of texts included.
+const MOST_OF_MPI: u8 = 12;
+
+/// Reads the data file of MPI's functions.
+///
+/// # Errors
+/// [`PatternError::Toml`].
+pub fn parse_mpi(text: &str) -> Result<Vec<Entry>, PatternError> {
+    let groups: RawGroups = toml::from_str(text)?;
+    let entry = |group: &str, (symbol, id): (String, u32)| Entry {
+        id,
+        runtime: Runtime::Mpi,
+        construct: Construct::Mpi,
+        edge: Edge::Encloses,
+        probe: Some(Probe::Enclosed),
+        implied: None,
+        no_probe: None,
+        args: [NO_ARG; 8],
+        nargs: MOST_OF_MPI,
+        variadic: false,
+        width: 0,
+        unsigned: false,
+        outlined_arg: None,
+        detail: Some(format!("{symbol}, {group}")),
+        query: None,
+        symbol,
+    };
+    let of_group = |g: RawGroup| {
+        let functions = g.functions.into_iter();
+        functions.map(|f| entry(&g.name, f)).collect::<Vec<_>>()
+    };
+    Ok(groups.group.into_iter().flat_map(of_group).collect())
 }
 
 /// What is wrong with a data file.
@@ -185,8 +235,28 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     .flat_map(|(text, runtime)| {
         parse(text, runtime).expect("embedded pattern file, checked by a test")
     })
+    .chain(parse_mpi(include_str!("../data/mpi.toml")).expect("likewise"))
     .collect()
 });
+
+/// MPI's functions by their names in lower case.
+static MPI: LazyLock<HashMap<String, &'static Entry>> = LazyLock::new(|| {
+    let all = ENTRIES.iter().filter(|e| e.runtime == Runtime::Mpi);
+    all.map(|e| (e.symbol.to_ascii_lowercase(), e)).collect()
+});
+
+/// Endings of Fortran's names of MPI's functions: of `mpif.h` and `mpi` by several compilers, of `mpi_f08` by Open MPI and MPICH.
+const MPI_ENDINGS: [&str; 4] = ["_f08ts_", "_f08_", "__", "_"];
+
+/// The function of MPI with this symbol (without version), Fortran's names included, if a process may wait in it.
+pub fn mpi(symbol: &str) -> Option<&'static Entry> {
+    let is_mpi = symbol.get(..4)?.eq_ignore_ascii_case("mpi_");
+    // All in lower or all in upper case are Fortran's.
+    let name = symbol.to_ascii_lowercase();
+    let endings = MPI_ENDINGS.iter().filter_map(|e| name.strip_suffix(e));
+    let mut names = std::iter::once(&*name).chain(endings);
+    names.find_map(|n| MPI.get(n).copied()).filter(|_| is_mpi)
+}
 
 static BY_SYMBOL: LazyLock<HashMap<&'static str, &'static Entry>> =
     LazyLock::new(|| ENTRIES.iter().map(|e| (e.symbol.as_str(), e)).collect());
@@ -357,6 +427,29 @@ mod tests {
         assert_eq!(symbol("__tgt_target_nowait_mapper"), Some("__tgt_target*"));
         assert_eq!(symbol("GOMP_of_tomorrow"), None);
         assert_eq!(symbol("omp_of_tomorrow_"), None);
+    }
+
+    #[test]
+    fn functions_of_mpi_have_several_names() {
+        let symbol = |name: &str| mpi(name).map(|e| e.symbol.as_str());
+        for name in [
+            "MPI_Allreduce",
+            "MPI_ALLREDUCE",
+            "mpi_allreduce",
+            "mpi_allreduce_",
+            "mpi_allreduce__",
+            "mpi_allreduce_f08_",
+            "mpi_allreduce_f08ts_",
+        ] {
+            assert_eq!(symbol(name), Some("MPI_Allreduce"), "{name}");
+        }
+        // Questions have no record, and others' functions have other names.
+        for name in ["MPI_Comm_rank", "mpi_wtime_", "MPI_T_init_thread", "mpi"] {
+            assert_eq!(symbol(name), None, "{name}");
+        }
+        assert_eq!(lookup("mpi_send_"), None);
+        let detail = mpi("MPI_Wait").and_then(|e| e.detail.as_deref());
+        assert_eq!(detail, Some("MPI_Wait, wait"));
     }
 
     #[test]

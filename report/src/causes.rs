@@ -3,6 +3,7 @@
 //! Seconds are those of the classes of overhead ([`ParallelOverhead`](crate::model::ParallelOverhead)); causes come of single records
 //! ([`ompfuse_fuse::span`]). What these don't tell has the cause [`Cause::Unknown`].
 
+mod communication;
 mod managing;
 mod scaling;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub(crate) fn losses(
         losses: vec![],
     };
     found.serial(scaling);
+    communication::outside(&mut found);
     for stat in summary.parallel.iter() {
         let Some(site) = stat.site else { continue };
         let id = found.id(site);
@@ -52,6 +54,7 @@ pub(crate) fn losses(
         };
         waiting::add(&mut found, &of);
         managing::add(&mut found, &of);
+        communication::inside(&mut found, &of);
     }
     found.starvation();
     let mut losses = found.losses;

@@ -4,6 +4,7 @@ use super::NS;
 use super::region::Built;
 use crate::model::ranks::{Works, among_ranks, among_threads, imbalance, of_region};
 use crate::model::{Mpi, Note, Rank};
+use ompfuse_format::Construct;
 use ompfuse_format::run::{Exit, RankEnd, RankState};
 use ompfuse_fuse::summary::{RegionStat, Summary};
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,15 +33,20 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
     for (at, _) in summary.accounts.iter().enumerate() {
         works.extend(rank_of(at as u32).map(|rank| ((rank, at as u32), 0.0)));
     }
-    let mut sums: BTreeMap<u32, [f64; 4]> = BTreeMap::new();
-    let of_threads = (regions.iter()).flat_map(|b| b.region.per_thread.iter().zip(&b.accounts));
-    for (part, account) in of_threads {
+    let mut sums: BTreeMap<u32, [f64; 5]> = BTreeMap::new();
+    let of_threads = (regions.iter()).flat_map(|b| {
+        let is_mpi = b.region.construct == Some(Construct::Mpi);
+        let parts = b.region.per_thread.iter().zip(&b.accounts);
+        parts.map(move |(part, account)| (part, account, is_mpi))
+    });
+    for (part, account, is_mpi) in of_threads {
         if let Some((rank, account)) = part.mpi_rank.zip(*account) {
             *works.entry((rank, account)).or_default() += part.work_s;
             let sum = sums.entry(rank).or_default();
             sum[0] += part.work_s;
             sum[1] += part.wait_s;
             sum[2] += part.runtime_s;
+            sum[4] += if is_mpi { part.wait_s } else { 0.0 };
         }
     }
     for stat in summary.regions.iter().filter(|r| r.site.is_none()) {
@@ -59,7 +65,8 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
         let begin = own().map(|p| p.begin_ns).min().unwrap_or(0);
         let end = own().map(|p| p.end_ns).max().unwrap_or(0);
         let told = told.get(&rank);
-        let [work_s, wait_s, runtime_s, serial_s] = sums.get(&rank).copied().unwrap_or_default();
+        let [work_s, wait_s, runtime_s, serial_s, mpi_s] =
+            sums.get(&rank).copied().unwrap_or_default();
         let threads = of_ranks.get(&rank).map_or(&[][..], |t| t);
         Rank {
             rank,
@@ -74,13 +81,22 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
             wall_s: (end - begin).max(0) as f64 * NS,
             work_s,
             wait_s,
+            mpi_s,
             runtime_s,
             serial_s,
             imbalance: imbalance(threads.iter().copied()),
         }
     };
+    let calls = |is_serial: bool| {
+        let calls = summary.regions.iter();
+        let calls = calls.filter(|r| r.construct == Some(Construct::Mpi));
+        let calls = calls.filter(|r| r.parallel.is_none() == is_serial);
+        calls.map(RegionStat::own_ns).sum::<u64>() as f64 * NS
+    };
     Some(Mpi {
         size,
+        serial_s: calls(true),
+        parallel_s: calls(false),
         missing: (0..size.unwrap_or(0))
             .filter(|r| !recorded.contains(r))
             .collect(),
@@ -95,7 +111,7 @@ fn add_serial(
     summary: &Summary,
     stat: &RegionStat,
     rank_of: &impl Fn(u32) -> Option<u32>,
-    sums: &mut BTreeMap<u32, [f64; 4]>,
+    sums: &mut BTreeMap<u32, [f64; 5]>,
 ) {
     for (&thread, &own) in stat.threads.thread.iter().zip(&stat.threads.own_ns) {
         let is_root = summary

@@ -41,6 +41,8 @@ pub enum LossKind {
     Creation,
     /// Ranges of iterations are fetched.
     Fetching,
+    /// A process waits in MPI; outside of parallel regions for its whole team.
+    Communication,
     /// Threads have no processor.
     Starvation,
 }
@@ -57,6 +59,15 @@ pub enum Cause {
         /// Its share of the run on one thread: with any number of threads the program is at most `1 / share` times as fast. Null if the
         /// work isn't known.
         of_work: Option<f64>,
+    },
+    /// Calls of MPI.
+    Communication {
+        /// The calls.
+        at: u32,
+        /// How many.
+        calls: u64,
+        /// Mean time of a call.
+        call_s: f64,
     },
     /// Some units take much longer than the others.
     UnevenUnits {

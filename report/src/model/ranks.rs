@@ -13,6 +13,12 @@ pub struct Mpi {
     pub size: Option<u32>,
     /// Ranks of which nothing is on record.
     pub missing: Vec<u32>,
+    /// Own time of calls of MPI outside of parallel regions, all ranks together, in seconds. Calls without a probe are not in it.
+    #[serde(default)]
+    pub serial_s: f64,
+    /// The same inside of parallel regions, all threads together.
+    #[serde(default)]
+    pub parallel_s: f64,
     /// Over the ranks' work in regions: `max / mean - 1`.
     pub imbalance_among_ranks: f64,
     /// Within ranks: the sum of each rank's slowest thread's work, over the sum of each rank's mean, less 1.
@@ -40,11 +46,14 @@ pub struct Rank {
     pub wall_s: f64,
     /// Own time of regions on its threads: the program's code.
     pub work_s: f64,
-    /// Waiting.
+    /// Waiting, calls of MPI included.
     pub wait_s: f64,
+    /// Calls of MPI that are on record: a part of `wait_s`.
+    #[serde(default)]
+    pub mpi_s: f64,
     /// In the OpenMP runtime otherwise.
     pub runtime_s: f64,
-    /// Code outside every construct, calls of MPI included, of threads that start parallel regions.
+    /// Code outside every construct, of threads that start parallel regions. Calls of MPI are in it that have no probe.
     pub serial_s: f64,
     /// Over its threads' work: `max / mean - 1`.
     pub imbalance: f64,

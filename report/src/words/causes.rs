@@ -37,6 +37,20 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 limit.unwrap_or_default()
             )
         }
+        Cause::Communication {
+            at: id,
+            calls,
+            call_s,
+        } => format!(
+            "a process waits in {}, {} of {}",
+            at(id),
+            if *calls == 1 {
+                "1 call".to_owned()
+            } else {
+                format!("{} calls", count(*calls))
+            },
+            seconds(*call_s)
+        ),
         Cause::UnevenUnits {
             at: id,
             is_sections,
@@ -247,6 +261,11 @@ pub fn remedy(loss: &Loss) -> Option<String> {
         Cause::SerialPart { .. } => {
             "parallelise that code, or give the regions more work".to_owned()
         }
+        Cause::Communication { calls: 1, .. } => return None,
+        Cause::Communication { .. } => {
+            "give all ranks equal work, send less often, or work while messages are on their way"
+                .to_owned()
+        }
         Cause::UnevenUnits {
             is_sections: true, ..
         } => "divide that section".to_owned(),
@@ -414,6 +433,7 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
         | Cause::UnevenDistribution { at, .. }
         | Cause::FewUnits { at, .. }
         | Cause::OneThread { at }
+        | Cause::Communication { at, .. }
         | Cause::FewTasks { at, .. }
         | Cause::SlowCreation { at, .. }
         | Cause::UnevenTasks { at, .. }

@@ -25,6 +25,12 @@ pub(crate) fn what(
 /// The construct, with the one that it is combined with.
 pub(crate) fn kind(region: &Region) -> String {
     let construct = region.construct.map_or("xu", Construct::name);
+    // The function is what people look for; its group stands behind it.
+    if region.construct == Some(Construct::Mpi)
+        && let Some((function, _)) = region.detail.as_deref().and_then(|d| d.split_once(", "))
+    {
+        return function.to_owned();
+    }
     // Other source code gives the same instructions.
     if region.detail.as_deref() == Some("or equivalent") {
         return format!("{construct} or equivalent");

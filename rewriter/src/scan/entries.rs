@@ -9,7 +9,7 @@ use super::search::Span;
 use crate::thunk::is_pushing_stub;
 use iced_x86::{Instruction, OpKind};
 use ompfuse_patterns::{
-    Entry, Query, Runtime, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup,
+    Entry, Query, Runtime, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup, mpi,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
@@ -88,6 +88,10 @@ pub(crate) struct Entries<'a> {
 /// name is one of the interface's or of the API's.
 fn callee(symbol: &str, own: bool) -> Option<Callee<'_>> {
     let symbol = symbol.split('@').next().unwrap_or(symbol);
+    if let Some(entry) = mpi(symbol).filter(|_| !own) {
+        let entry = Some(entry);
+        return Some(Callee { symbol, entry });
+    }
     // mold names its stubs and slots, `GOMP_parallel$plt`: they are found as any other linker's.
     if !is_runtime_symbol(symbol) || symbol.contains('$') {
         return None;
@@ -108,6 +112,12 @@ impl<'a> Entries<'a> {
     pub(crate) fn hand_over(&self, runtime: Runtime) -> bool {
         let mut entries = self.callees.iter().filter_map(|c| c.entry);
         entries.any(|e| e.runtime == runtime && e.outlined_arg.is_some())
+    }
+
+    /// Whether anything of OpenMP is reached: MPI alone is none.
+    pub(crate) fn use_openmp(&self) -> bool {
+        let is_mpi = |c: &Callee<'_>| c.entry.is_some_and(|e| e.runtime == Runtime::Mpi);
+        self.callees.iter().any(|c| !is_mpi(c))
     }
 
     /// Collects the ways into the runtime.

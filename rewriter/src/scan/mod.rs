@@ -301,7 +301,7 @@ fn scan_with(
         || Entries::collect(&image, &dynamic, &symbols),
         || Functions::collect(&image, &[&symbols, &dynamic.symbols]),
     );
-    if entries.callees.is_empty() {
+    if !entries.use_openmp() {
         let path = path.to_owned();
         return Err(match entries::holds_nameless_runtime(&image) {
             true => ScanError::NamelessRuntime { path },

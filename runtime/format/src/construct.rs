@@ -105,6 +105,8 @@ constructs! {
     Team = 30, "team";
     /// A region that the program names itself (`include/ompfuse.h`).
     UserRegion = 31, "user-region";
+    /// A call of MPI in which the process may wait for others.
+    Mpi = 32, "mpi";
 }
 
 /// What a thread does in a construct's own time.
@@ -250,7 +252,8 @@ impl Construct {
             | Construct::ImplicitBarrier
             | Construct::Taskwait
             | Construct::Taskgroup
-            | Construct::Flush => Charge::Wait,
+            | Construct::Flush
+            | Construct::Mpi => Charge::Wait,
             Construct::Critical
             | Construct::Atomic
             | Construct::Ordered

@@ -87,6 +87,7 @@ mod lifecycle;
 mod lines;
 mod matching;
 mod matrix;
+mod mpi;
 mod mutexes;
 mod ompp;
 mod ompt;

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Both implementations, as Debian names their compilers and launchers.
-const IMPLEMENTATIONS: [(&str, &str); 2] = [
+pub(crate) const IMPLEMENTATIONS: [(&str, &str); 2] = [
     ("mpicc.openmpi", "mpirun.openmpi"),
     ("mpicc.mpich", "mpirun.mpich"),
 ];
 
 /// What Open MPI wants of root, and of machines with few processors.
-const ENVIRONMENT: [(&str, &str); 4] = [
+pub(crate) const ENVIRONMENT: [(&str, &str); 4] = [
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),

@@ -112,12 +112,12 @@ pub(super) fn ranks(context: &Context<'_>) -> Option<Markup> {
                 thead { tr {
                     th.name scope="col" { "Rank" } th.w1 scope="col" { "Threads" } th.w1 scope="col" { "On the clock" }
                     th.wide scope="col" { "Threads' time" }
-                    th scope="col" { "Work" } th.w2 scope="col" { "Waiting" } th.w2 scope="col" { "Runtime" } th.w2 scope="col" { "Serial, MPI" }
+                    th scope="col" { "Work" } th.w2 scope="col" { "Waiting" } th.w2 scope="col" { "MPI" } th.w2 scope="col" { "Runtime" } th.w2 scope="col" { "Serial" }
                     th scope="col" { "Imbalance" }
                 } }
                 tbody {
                     @for rank in &mpi.ranks {
-                        @let parts = [("work", "work", rank.work_s), ("wait", "waiting", rank.wait_s), ("runtime", "runtime", rank.runtime_s), ("serial", "serial", rank.serial_s)];
+                        @let parts = [("work", "work", rank.work_s), ("wait", "waiting", rank.wait_s - rank.mpi_s), ("mpi", "MPI", rank.mpi_s), ("runtime", "runtime", rank.runtime_s), ("serial", "serial", rank.serial_s)];
                         tr {
                             th.name scope="row" {
                                 (rank.rank)
@@ -130,7 +130,7 @@ pub(super) fn ranks(context: &Context<'_>) -> Option<Markup> {
                                     span class=(class) title={ (name) " " (seconds(s)) } style=(format!("width:{:.2}%", 100.0 * s / most)) {}
                                 }
                             } }
-                            td { (seconds(rank.work_s)) } td.w2 { (seconds(rank.wait_s)) } td.w2 { (seconds(rank.runtime_s)) } td.w2 { (seconds(rank.serial_s)) }
+                            td { (seconds(rank.work_s)) } td.w2 { (seconds(rank.wait_s - rank.mpi_s)) } td.w2 { (seconds(rank.mpi_s)) } td.w2 { (seconds(rank.runtime_s)) } td.w2 { (seconds(rank.serial_s)) }
                             td { (percent(rank.imbalance)) }
                         }
                     }

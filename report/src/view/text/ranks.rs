@@ -37,7 +37,8 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
                 seconds(r.wall_s),
                 bar(share, 0.0, BAR),
                 seconds(r.work_s),
-                seconds(r.wait_s),
+                seconds(r.wait_s - r.mpi_s),
+                seconds(r.mpi_s),
                 seconds(r.runtime_s),
                 seconds(r.serial_s),
                 percent(r.imbalance),
@@ -51,6 +52,7 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         Column::left("").leaves(3),
         Column::right("work"),
         Column::right("wait"),
+        Column::right("MPI"),
         Column::right("runtime"),
         Column::right("serial"),
         Column::right("imbal.").leaves(1),
@@ -60,7 +62,7 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         _ => String::new(),
     };
     let title = format!("{}{of} MPI ranks", mpi.ranks.len());
-    let explanation = "in regions; serial: outside, with MPI; imbal.: of its threads";
+    let explanation = "serial: outside of regions and MPI; imbal.: of its threads";
     let mut text = titled(&title, explanation, options);
     text.push_str(&laid_out(&columns, rows, options));
     if left_out > 0 {
@@ -72,6 +74,14 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         percent(mpi.imbalance_among_threads)
     );
     text.push_str(&wrap(&line, options.width, "  "));
+    if mpi.serial_s + mpi.parallel_s > 0.0 {
+        let line = format!(
+            "MPI takes {} outside of parallel regions and {} inside, all ranks together",
+            seconds(mpi.serial_s),
+            seconds(mpi.parallel_s)
+        );
+        text.push_str(&wrap(&line, options.width, "  "));
+    }
     text.push_str(&regions(report, options));
     Some(text)
 }
