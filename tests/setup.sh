@@ -71,13 +71,17 @@ fi
 cd "$(dirname "$0")/.."
 foreign="${CARGO_TARGET_DIR:-target}/foreign"
 mkdir -p "$foreign"
-# An interpreter with the packages that a file lists. Nothing is compiled ahead: each is used once or twice.
+# An interpreter with the packages that a file lists, and those beside it that are installed without what they need. Nothing is
+# compiled ahead: each is used once or twice.
 python_with() {
-    cmp -s "$1" "$2/requirements.txt" && return
+    lists=("$(dirname "$1")"/*.txt)
+    cat "${lists[@]}" | cmp -s - "$2/requirements.txt" && return
+    alone="$(dirname "$1")/without-dependencies.txt"
     mkdir -p "$2"
     python3 -m venv "$2/python" &&
-        "$2/python/bin/pip" install -q --no-compile -r "$1" &&
-        cp "$1" "$2/requirements.txt" ||
+        "$2/python/bin/python" -m pip install -q --no-compile -r "$1" &&
+        { [ ! -e "$alone" ] || "$2/python/bin/python" -m pip install -q --no-compile --no-deps -r "$alone"; } &&
+        cat "${lists[@]}" >"$2/requirements.txt" ||
         echo "setup: could not install the Python packages of $1: tests that need them are skipped" >&2
 }
 python_with tests/foreign/requirements.txt "$foreign"

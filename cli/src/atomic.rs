@@ -1,5 +1,9 @@
 //! Output files that are either there in full or not at all.
 
+mod folder;
+
+pub(crate) use folder::{check_folder, write_folder};
+
 use crate::input;
 use crate::interrupt;
 use anyhow::{Context, Result, ensure};

@@ -3,13 +3,19 @@
 //! Each has a function `write`, which takes a writer and values and opens nothing. Writes are many and small: the caller buffers them.
 #![forbid(unsafe_code)]
 
+pub mod calltree;
 pub mod chrome;
+pub mod collapsed;
 pub mod csv;
+pub mod cube;
+pub mod extrap;
 pub mod firefox;
 pub mod openmetrics;
 pub mod perfetto;
+pub mod pprof;
 pub mod regions;
 pub mod speedscope;
 pub mod table;
+pub mod tau;
 mod trace;
 pub mod units;

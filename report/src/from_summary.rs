@@ -8,6 +8,7 @@ mod mutex;
 mod notes;
 mod overhead;
 mod parts;
+mod path_parts;
 mod paths;
 pub mod probes;
 mod property;

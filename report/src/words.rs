@@ -31,13 +31,14 @@ pub(crate) use compare::{
     basis, both, causes, certainty, changed, condition, is_told, pair_place,
     place as compare_place, quantity, value,
 };
-pub use contexts::called_from;
 pub(crate) use contexts::is_beginning;
+pub use contexts::{called_from, functions};
 pub(crate) use gates::explained;
 pub use gates::outcome;
 pub use growth::{growth_intervals, growth_verdict};
 pub use health::losses;
 pub(crate) use health::problem;
+pub use names::called;
 pub(crate) use names::{kind, location, place, what};
 pub use notes::{SUMS_ONLY, notes};
 pub use overhead::incomplete;

@@ -1,5 +1,6 @@
 //! `ompfuse export`.
 
+mod profiles;
 mod tables;
 
 use crate::output::Usage;
@@ -13,27 +14,35 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use tables::{Form, Table};
 
-/// Write a profile or run as a table, as metrics or as a trace, for other tools
+/// Write a profile or run for other tools: as a table, metrics, a call-path profile or a trace
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A profile, a run folder, or a folder of runs; for a trace one run
     #[arg(value_name = "PROFILE|RUN")]
     input: PathBuf,
+    /// Further runs or profiles (extra-p only): repetitions, or other numbers of threads
+    #[arg(value_name = "RUN")]
+    more: Vec<PathBuf>,
     /// The format
     #[arg(long, value_enum)]
     to: Target,
     /// What a row of a table stands for (default: units)
     #[arg(long, value_enum)]
     table: Option<Table>,
-    /// Take only these regions into a table or into metrics (may be repeated); selectors as for `record`
+    /// Take only these regions into a table, metrics, or with what is inside into a call-path profile (may
+    /// be repeated); selectors as for `record`
     #[arg(long, value_name = "S")]
     select: Vec<Pattern>,
     /// Add a column `label_hex` to a table of units, with the numbers of labels in hexadecimal (csv only)
     #[arg(long)]
     hex_labels: bool,
+    /// What values of collapsed stacks are: `time`, `visits`, a class of overhead as `imbalance`, or an event
+    /// (default: time)
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
     #[command(flatten)]
     memory: memory::Arg,
-    /// The file to write (default: standard output)
+    /// The file to write (default: standard output), or for tau the folder
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -48,6 +57,16 @@ enum Target {
     Arrow,
     /// Metrics of regions as OpenMetrics text, for Prometheus
     Openmetrics,
+    /// A call-path profile for Cube, Extra-P and Scalasca's tools (.cubex)
+    Cube,
+    /// Stacks with a value each, for flame graphs (flamegraph.pl, inferno, speedscope)
+    Collapsed,
+    /// A call-path profile for pprof and what reads its files
+    Pprof,
+    /// A folder with a profile for each thread, for TAU's ParaProf, Hatchet and Thicket
+    Tau,
+    /// Measurements of runs with several numbers of threads, for Extra-P's models (JSON lines)
+    ExtraP,
     /// A trace for Perfetto's page (ui.perfetto.dev)
     Perfetto,
     /// A trace as JSON, for Chrome and tools that read its traces
@@ -62,6 +81,7 @@ enum Target {
 enum Maker {
     Table(Form),
     Metrics,
+    Profile(profiles::Form),
     Trace(Trace),
 }
 
@@ -75,6 +95,11 @@ impl Target {
             Target::Parquet => Maker::Table(Form::Parquet),
             Target::Arrow => Maker::Table(Form::Arrow),
             Target::Openmetrics => Maker::Metrics,
+            Target::Cube => Maker::Profile(profiles::Form::Cube),
+            Target::Collapsed => Maker::Profile(profiles::Form::Collapsed),
+            Target::Pprof => Maker::Profile(profiles::Form::Pprof),
+            Target::Tau => Maker::Profile(profiles::Form::Tau),
+            Target::ExtraP => Maker::Profile(profiles::Form::ExtraP),
             Target::Perfetto => Maker::Trace(perfetto::write),
             Target::Chrome => Maker::Trace(chrome::write),
             Target::Speedscope => Maker::Trace(speedscope::write),
@@ -88,11 +113,13 @@ pub(super) fn run(args: &Args) -> Result<()> {
     args.check(&maker)?;
     let bar = progress::whole("exporting");
     if let Some(path) = &args.output {
-        load::check_output(path, std::slice::from_ref(&args.input))?;
+        let inputs = std::iter::once(&args.input).chain(&args.more);
+        load::check_output(path, &inputs.cloned().collect::<Vec<_>>())?;
     }
     match maker {
         Maker::Table(form) => tables::write(args, form, bar.progress()),
         Maker::Metrics => tables::metrics(args, bar.progress()),
+        Maker::Profile(form) => profiles::write(args, form, bar.progress()),
         Maker::Trace(write) => {
             let folder = load::one_run(&args.input)?;
             load::timeline(&folder, bar.progress(), |timeline, progress| {
@@ -112,13 +139,21 @@ impl Args {
         let is_table = matches!(maker, Maker::Table(_));
         let is_trace = matches!(maker, Maker::Trace(_));
         let is_csv = matches!(maker, Maker::Table(Form::Csv)) && self.table() == Table::Units;
+        let is_stacks = matches!(maker, Maker::Profile(profiles::Form::Collapsed));
+        let are_several = matches!(maker, Maker::Profile(profiles::Form::ExtraP));
         let wrong = match () {
             () if self.hex_labels && !is_csv => "--hex-labels is of use with --to csv only",
             () if self.table.is_some() && !is_table => {
                 "--table is of use with --to csv, parquet or arrow only"
             }
             () if !self.select.is_empty() && is_trace => {
-                "--select is of use for tables and metrics only"
+                "--select is of use for tables, metrics and call-path profiles only"
+            }
+            () if self.metric.is_some() && !is_stacks => {
+                "--metric is of use with --to collapsed only"
+            }
+            () if !self.more.is_empty() && !are_several => {
+                "one input is exported, several are given; only --to extra-p takes more"
             }
             () => return Ok(()),
         };

@@ -13,6 +13,11 @@ pub(crate) fn is_series(folder: &Path) -> bool {
     !super::is_run(folder) && !run_dir::of_threads(folder).is_empty()
 }
 
+/// The folders with the runs of one number of threads each.
+pub(crate) fn runs(folder: &Path) -> Vec<PathBuf> {
+    run_dir::of_threads(folder)
+}
+
 /// The series that paths mean: run folders, folders of runs, what `--threads` has recorded, profiles. Each run is read and
 /// summed up before the next. Needs about `memory` bytes.
 pub(crate) fn series(
@@ -24,7 +29,7 @@ pub(crate) fn series(
     let mut folders = vec![];
     for path in paths {
         match path.is_dir() && is_series(path) {
-            true => folders.extend(run_dir::of_threads(path)),
+            true => folders.extend(runs(path)),
             false => folders.push(path.clone()),
         }
     }

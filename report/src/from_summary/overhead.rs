@@ -216,14 +216,8 @@ impl Parts {
                 self.add_wait_at_barrier(idle, own, count);
             }
             Construct::ImplicitBarrier => {
-                let ends = site.and_then(|s| summary.sites[s as usize].construct);
-                let waits_for = match ends {
-                    Some(Construct::Single) => WaitsFor::OneThread,
-                    Some(Construct::Sections) if too_few_sections(summary, site, parallel) => {
-                        WaitsFor::FewSections
-                    }
-                    _ => WaitsFor::Others,
-                };
+                let ends = ended_at(summary, site);
+                let waits_for = ends_behind(summary, site, parallel);
                 let class = construct.overhead_class_for(waits_for).unwrap_or(class);
                 let what = match ends {
                     Some(Construct::ImplicitBarrier) | None => name.to_owned(),
@@ -338,6 +332,26 @@ impl Parts {
 fn starved(summary: &Indexed<'_>, site: Option<u32>) -> Option<f64> {
     let running = parts::running_in(summary, summary.parts_at(site?))?;
     running.is_starved.then_some(running.not_running)
+}
+
+/// The construct whose end is at a site.
+fn ended_at(summary: &Indexed<'_>, site: Option<u32>) -> Option<Construct> {
+    site.and_then(|s| summary.sites[s as usize].construct)
+}
+
+/// Whom threads wait for in the implicit barrier at a site.
+pub(super) fn ends_behind(
+    summary: &Indexed<'_>,
+    site: Option<u32>,
+    parallel: Option<u32>,
+) -> WaitsFor {
+    match ended_at(summary, site) {
+        Some(Construct::Single) => WaitsFor::OneThread,
+        Some(Construct::Sections) if too_few_sections(summary, site, parallel) => {
+            WaitsFor::FewSections
+        }
+        _ => WaitsFor::Others,
+    }
 }
 
 /// What waits at a barrier are called behind a block that one thread executes.

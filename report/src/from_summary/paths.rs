@@ -1,8 +1,9 @@
 //! The call-path profile: what belongs to each path itself, and with all that is below.
 
+use super::path_parts::{Parts, parts};
 use super::{NS, pid};
 use crate::from_summary::indexed::Indexed;
-use crate::model::{CallPath, CallPathThread, PathCount};
+use crate::model::{CallPath, CallPathThread, Class, PathCount};
 use ompfuse_format::Construct;
 use ompfuse_fuse::summary::{EventOrigin, PathStat};
 use std::collections::BTreeMap;
@@ -143,8 +144,11 @@ pub(super) fn call_paths(
     ids: &[u32],
     contexts: &[Option<u32>],
 ) -> Vec<CallPath> {
-    let paths = summary.paths.iter().zip(sums);
-    let path = |(path, by_thread): (&PathStat, &ByThread)| {
+    let paths = summary.paths.iter().zip(sums).enumerate();
+    let path = |(at, (path, by_thread)): (usize, (&PathStat, &ByThread))| {
+        let parts = parts(summary, at, |thread| {
+            by_thread.get(&thread).map_or(0, |sums| sums.own)
+        });
         let mut total = Sums::default();
         by_thread
             .values()
@@ -160,7 +164,10 @@ pub(super) fn call_paths(
             inclusive_s: total.all as f64 * NS,
             per_thread: by_thread
                 .iter()
-                .map(|(t, s)| thread(summary, *t, s))
+                .map(|(t, s)| CallPathThread {
+                    idle_s: (at == 0).then(|| idle(summary, *t, s)).flatten(),
+                    ..thread(summary, *t, s, parts.get(t))
+                })
                 .collect(),
             events: counts(summary, &total),
         }
@@ -199,15 +206,34 @@ fn in_order(mut paths: Vec<CallPath>) -> Vec<CallPath> {
         .collect()
 }
 
-fn thread(summary: &Indexed<'_>, thread: u32, sums: &Sums) -> CallPathThread {
+fn thread(
+    summary: &Indexed<'_>,
+    thread: u32,
+    sums: &Sums,
+    parts: Option<&Parts>,
+) -> CallPathThread {
     let account = summary.accounts.get(thread as usize);
+    let classes = Class::ALL.into_iter().filter_map(|class| {
+        let ns = parts?.classes[class as usize];
+        (ns > 0).then_some((class, ns as f64 * NS))
+    });
     CallPathThread {
         process: account.and_then(|a| pid(summary, a.process)),
+        mpi_rank: account.and_then(|a| summary.processes.get(a.process as usize)?.mpi_rank),
         thread: account.map_or(thread, |a| a.index),
         exclusive_s: sums.own as f64 * NS,
         inclusive_s: sums.all as f64 * NS,
+        visits: parts.and_then(|parts| parts.visits),
+        classes: classes.collect(),
+        idle_s: None,
         events: counts(summary, sums),
     }
+}
+
+/// What a worker does in the program's own time.
+fn idle(summary: &Indexed<'_>, thread: u32, sums: &Sums) -> Option<f64> {
+    let is_worker = (summary.accounts.get(thread as usize)).is_some_and(|a| !a.root);
+    (is_worker && sums.own > 0).then_some(sums.own as f64 * NS)
 }
 
 /// By name of the event; without those of which nothing is known.

@@ -1,5 +1,6 @@
 //! The call-path profile: regions inside of regions.
 
+use super::overhead::Class;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,12 +39,26 @@ pub struct CallPath {
 pub struct CallPathThread {
     /// Process (its number in the operating system).
     pub process: Option<u32>,
+    /// MPI rank of the process, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mpi_rank: Option<u32>,
     /// Number of the thread in its process.
     pub thread: u32,
     /// Own time.
     pub exclusive_s: f64,
     /// The same with all that is below.
     pub inclusive_s: f64,
+    /// How often the thread came to it on this path, as `exec_count` of a region's times. Absent if it did not: it created tasks that
+    /// others executed, or there is more below only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<u64>,
+    /// Part of `exclusive_s` by class of overhead, in seconds. A class without time is absent. The rest is the program's code, or `idle_s`,
+    /// or time that was not divided by thread: a parallel region's begin and end where a part of it is not on record.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub classes: BTreeMap<Class, f64>,
+    /// Part of `exclusive_s` of the program: a worker thread outside of parallel regions. Absent without such time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_s: Option<f64>,
     /// Per event; one that was not counted all the time is absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events: BTreeMap<String, PathCount>,

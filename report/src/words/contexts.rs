@@ -26,19 +26,7 @@ struct Step<'c> {
 /// The calls to a region from outside inwards: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Of a library's own calls the
 /// outermost counts, which is the function that others call, and the innermost ones. `None` if the context isn't known.
 pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
-    let find = |id: u32| {
-        let at = all.partition_point(|c| c.id < id);
-        all.get(at).filter(|c| c.id == id)
-    };
-    let chain: Vec<&ContextCall> =
-        std::iter::successors(find(context), |call| find(call.caller?)).collect();
-    let outermost = chain.last()?;
-    let begins = |call: &&&ContextCall| {
-        let file = call.file.as_deref().map(file_name).unwrap_or_default();
-        is_beginning(call.function.as_deref(), &file)
-    };
-    let beginnings = chain.iter().rev().take_while(begins).count();
-    let chain = &chain[..(chain.len() - beginnings).max(1)];
+    let (chain, cut) = chain(all, context)?;
     let program = chain.last().and_then(|c| c.file.as_deref());
     let mut steps: Vec<Step<'_>> = vec![];
     for call in chain.iter().rev() {
@@ -54,7 +42,7 @@ pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
     }
     let steps = telling(&steps);
     let mut text = String::new();
-    if outermost.cut == Some(ContextCut::Depth) || steps.len() > MOST {
+    if cut == Some(ContextCut::Depth) || steps.len() > MOST {
         text += "… › ";
     }
     let mut file = program;
@@ -70,6 +58,36 @@ pub fn called_from(all: &[ContextCall], context: u32) -> Option<String> {
         text += &step.text;
     }
     Some(text.replace('\n', " "))
+}
+
+/// A context's calls from inside outwards, without what comes before `main`, and why there are no more. `None` if the context isn't known.
+fn chain(all: &[ContextCall], context: u32) -> Option<(Vec<&ContextCall>, Option<ContextCut>)> {
+    let find = |id: u32| {
+        let at = all.partition_point(|c| c.id < id);
+        all.get(at).filter(|c| c.id == id)
+    };
+    let mut chain: Vec<&ContextCall> =
+        std::iter::successors(find(context), |call| find(call.caller?)).collect();
+    let cut = chain.last()?.cut;
+    let begins = |call: &&&ContextCall| {
+        let file = call.file.as_deref().map(file_name).unwrap_or_default();
+        is_beginning(call.function.as_deref(), &file)
+    };
+    let beginnings = chain.iter().rev().take_while(begins).count();
+    chain.truncate((chain.len() - beginnings).max(1));
+    Some((chain, cut))
+}
+
+/// The functions on the way to a region from outside inwards, each with its file's path. A function that calls itself stands once.
+/// Empty if the context isn't known.
+pub fn functions(all: &[ContextCall], context: u32) -> Vec<(String, Option<&str>)> {
+    let (chain, _) = chain(all, context).unwrap_or_default();
+    let calls = chain.into_iter().rev();
+    let mut calls: Vec<_> = calls
+        .map(|call| (function(call).replace('\n', " "), call.file.as_deref()))
+        .collect();
+    calls.dedup();
+    calls
 }
 
 /// Of each library's consecutive calls the first, by which it was entered, and the last two: the innermost may be a wrapper that all regions
@@ -122,7 +140,7 @@ mod tests {
     use super::*;
 
     /// From outside inwards: file, function.
-    fn chain(calls: &[(&str, Option<&str>)]) -> Vec<ContextCall> {
+    fn calls(calls: &[(&str, Option<&str>)]) -> Vec<ContextCall> {
         let call = |(at, (file, function)): (u32, &(&str, Option<&str>))| ContextCall {
             id: at,
             caller: (at > 1).then(|| at - 1),
@@ -141,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_comes_before_main_is_left_out_and_recursion_stands_once() {
-        let all = chain(&[
+        let all = calls(&[
             ("/p", Some("_start")),
             ("/lib/libc.so.6", Some("__libc_start_main")),
             ("/p", Some("main")),
@@ -157,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_library_is_entered_by_the_function_that_others_call() {
-        let all = chain(&[
+        let all = calls(&[
             ("/p", Some("main")),
             ("/l/libblas.so", Some("cblas_dgemm")),
             ("/l/libblas.so", None),
@@ -167,10 +185,10 @@ mod tests {
         assert_eq!(called_from(&all, 4).as_deref(), Some(expected));
         let library = ["execute", "primitive", "product", "parallel"];
         let library = library.map(|name| ("/l/libdnnl.so", Some(name)));
-        let all = chain(&[&[("/p", Some("main"))], &library[..]].concat());
+        let all = calls(&[&[("/p", Some("main"))], &library[..]].concat());
         let expected = "main › libdnnl.so: execute › product › parallel";
         assert_eq!(called_from(&all, 5).as_deref(), Some(expected));
-        let all = chain(&[("/p", Some("main")), ("/l/x.so", None), ("", None)]);
+        let all = calls(&[("/p", Some("main")), ("/l/x.so", None), ("", None)]);
         let expected = "main › x.so+0x20 › code in no file at 0x30";
         assert_eq!(called_from(&all, 3).as_deref(), Some(expected));
     }
@@ -179,7 +197,7 @@ mod tests {
     fn the_innermost_calls_of_a_long_or_cut_chain_are_named() {
         let names = ["main", "a", "b", "c", "d", "e"];
         let all: Vec<_> = names.iter().map(|name| ("/p", Some(*name))).collect();
-        let mut all = chain(&all);
+        let mut all = calls(&all);
         assert_eq!(
             called_from(&all, 6).as_deref(),
             Some("… › a › b › c › d › e")

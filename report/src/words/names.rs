@@ -41,6 +41,11 @@ pub(crate) fn kind(region: &Region) -> String {
     }
 }
 
+/// What a region is called where it stands alone: `parallel loop solve.c:61`.
+pub fn called(region: &Region) -> String {
+    format!("{} {}", kind(region), location(region)).replace('\n', " ")
+}
+
 /// Source line, or function and address, behind the file where the profile has several.
 pub(crate) fn location(region: &Region) -> String {
     let place = place(

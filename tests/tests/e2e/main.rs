@@ -74,6 +74,7 @@ mod elf_forms;
 mod errors;
 mod events;
 mod executions;
+mod exports;
 mod fixtures;
 mod foreign;
 mod inputs;

@@ -10,6 +10,7 @@ use ompfuse_fuse::{Profile, Site, Summary, XuTable};
 use ompfuse_progress::Progress;
 use ompfuse_report::words::SUMS_ONLY;
 use ompfuse_report::{Region, Report};
+use std::path::Path;
 
 /// What reading takes of the time.
 const OF_READING: f64 = 0.4;
@@ -42,13 +43,13 @@ pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<(
 
 /// Writes the metrics of regions.
 pub(super) fn metrics(args: &Args, progress: Progress<'_>) -> Result<()> {
-    let report = report(args, progress)?;
+    let report = report(args, &args.input, progress)?;
     let is_wanted = |region: &Region| args.means(&report, region);
     args.write(|out| Ok(openmetrics::write(out, &report, is_wanted)?))
 }
 
 fn write_regions(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> {
-    let report = report(args, progress)?;
+    let report = report(args, &args.input, progress)?;
     let unplaced = regions::unplaced(&report);
     if unplaced > 0 {
         output::note(format_args!(
@@ -66,9 +67,9 @@ fn write_regions(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> 
     })
 }
 
-/// The report that regions are taken from.
-fn report(args: &Args, progress: Progress<'_>) -> Result<Report> {
-    let summary = load::summary(&args.input, args.memory.bytes(), progress)?;
+/// The report of an input that regions are taken from.
+pub(super) fn report(args: &Args, input: &Path, progress: Progress<'_>) -> Result<Report> {
+    let summary = load::summary(input, args.memory.bytes(), progress)?;
     load::tell_damage(&summary);
     let report = Report::new(&summary);
     for pattern in &args.select {
@@ -76,7 +77,7 @@ fn report(args: &Args, progress: Progress<'_>) -> Result<Report> {
         ensure!(
             regions.any(|region| pattern.means_region(&report, region)),
             "no region of {} is {pattern}; `ompfuse report` lists them",
-            args.input.display()
+            input.display()
         );
     }
     Ok(report)
@@ -123,7 +124,7 @@ fn write_units(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> {
 
 impl Args {
     /// Whether a region is selected.
-    fn means(&self, report: &Report, region: &Region) -> bool {
+    pub(super) fn means(&self, report: &Report, region: &Region) -> bool {
         let mut patterns = self.select.iter();
         self.select.is_empty() || patterns.any(|p| p.means_region(report, region))
     }

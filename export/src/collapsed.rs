@@ -1,0 +1,38 @@
+//! Collapsed stacks, which flame graphs are made from (flamegraph.pl, inferno, speedscope): a line for each path, of frames and a value.
+
+use crate::calltree::CallTree;
+use std::io::{self, Write};
+
+/// Writes the values of a metric, by its position, of all threads together: nanoseconds, or numbers. Paths with no value of their own are
+/// left out.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, tree: &CallTree, metric: usize) -> io::Result<()> {
+    for node in 0..tree.nodes.len() {
+        let value = tree.own(node, metric);
+        if value == 0 {
+            continue;
+        }
+        for (nth, frame) in tree.path(node).into_iter().enumerate() {
+            let separator = if nth > 0 { ";" } else { "" };
+            write!(out, "{separator}{}", name(&frame.name))?;
+        }
+        writeln!(out, " {value}")?;
+    }
+    Ok(())
+}
+
+/// A frame's name without what separates frames and lines. One that begins with `#` would be taken for a comment.
+fn name(name: &str) -> String {
+    let fit = |c: char| match c {
+        ';' => ':',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let name: String = name.trim().chars().map(fit).collect();
+    match name.starts_with('#') {
+        true => format!("_{name}"),
+        false => name,
+    }
+}
