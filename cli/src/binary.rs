@@ -3,7 +3,7 @@
 use crate::atomic::Holes;
 use crate::debug::{self, DebugArgs};
 use crate::input::Input;
-use crate::select::{self, SelectArgs};
+use crate::select::{self, FunctionArgs, SelectArgs};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
@@ -11,7 +11,7 @@ use ompfuse_progress::Progress;
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::{self, PatchPlan, PlanOptions};
 use ompfuse_rewriter::reproduce::reproduce_debugged;
-use ompfuse_rewriter::scan::{ScanError, scan_debugged, scan_scarce_debugged, self_description};
+use ompfuse_rewriter::scan::{ScanError, ScanOptions, scan_chosen, self_description};
 use ompfuse_rewriter::verify::VerifyError;
 use ompfuse_rewriter::{patch, verify, write};
 use serde::Serialize;
@@ -49,24 +49,26 @@ pub(crate) fn description(path: &Path, bytes: &[u8]) -> Result<Option<SelfDescri
     Ok(self_description(bytes, &path.to_string_lossy())?)
 }
 
-/// What is found in a file.
+/// What is found in a file. `functions`: those of this file that are regions; `scarce`: as if there were room for short jumps only.
 pub(crate) fn scan(
     path: &Path,
     bytes: &Input,
     debug: &debug::Found,
+    functions: Option<&FunctionArgs>,
+    scarce: bool,
     progress: Progress<'_>,
 ) -> Result<Scan> {
     let release = || bytes.release();
     let progress = progress.releasing(&release);
-    let found = scan_debugged(bytes, &path.to_string_lossy(), debug.files(), progress)?;
+    let wish = |name: &str, _: u64| functions.map(|f| f.wants(name)).unwrap_or_default();
+    let choice = ScanOptions {
+        functions: functions.is_some().then_some(&wish),
+        scarce,
+    };
+    let path = path.to_string_lossy();
+    let found = scan_chosen(bytes, &path, debug.files(), choice, progress)?;
     debug.release();
     Ok(found)
-}
-
-/// The same, as if there were room for short jumps only.
-pub(crate) fn scan_scarce(path: &Path, bytes: &[u8], debug: &debug::Found) -> Result<Scan> {
-    let path = path.to_string_lossy();
-    Ok(scan_scarce_debugged(bytes, &path, debug.files())?)
 }
 
 /// Whether a scan failed because the file doesn't use OpenMP (or because it is an OpenMP runtime).
@@ -87,14 +89,17 @@ const OF_VERIFYING: f64 = 0.18;
 pub(crate) fn examine(
     path: &Path,
     bytes: &Input,
-    debug: &DebugArgs,
+    (debug, functions): (&DebugArgs, &FunctionArgs),
+    scarce: bool,
     progress: Progress<'_>,
 ) -> Result<Binary> {
     Ok(match description(path, bytes)? {
         Some(description) => Binary::Patched(Box::new(description)),
         None => {
             let debug = debug.find(path, bytes);
-            Binary::Original(Box::new(scan(path, bytes, &debug, progress)?))
+            let own = functions.of(&path.to_string_lossy(), true);
+            let scan = scan(path, bytes, &debug, own.as_ref(), scarce, progress)?;
+            Binary::Original(Box::new(scan))
         }
     })
 }

@@ -176,7 +176,9 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     };
     let mut nothing = false;
     let entry = cache::get_or_make_in(Some(&cache), &key, || {
-        let scan = binary::scan(&file, bytes, &debug, Progress::default())
+        let wanted = selection.functions.of(&file.to_string_lossy(), false);
+        let progress = Progress::default();
+        let scan = binary::scan(&file, bytes, &debug, wanted.as_ref(), false, progress)
             .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {

@@ -111,7 +111,9 @@ impl Prepared {
         };
         let (mut nothing, mut left_out) = (false, false);
         let made = cache::get_or_make(&key, || {
-            let scan = binary::scan(file, bytes, &debug, progress.part(binary::OF_SCAN))
+            let wanted = selection.functions.of(&path_text(file), true);
+            let of_scan = progress.part(binary::OF_SCAN);
+            let scan = binary::scan(file, bytes, &debug, wanted.as_ref(), false, of_scan)
                 .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
             nothing = scan.sites.is_empty() || left_out;

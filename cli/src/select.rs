@@ -1,13 +1,16 @@
 //! `--select`, `--skip` and `--filter`: which regions get probes.
 
 mod filter;
+mod functions;
 mod pattern;
 
 pub(crate) use filter::{Filter, line};
+pub(crate) use functions::FunctionArgs;
 pub(crate) use pattern::Pattern;
 
 use crate::debug::DebugArgs;
 use anyhow::{Result, bail};
+use ompfuse_format::Construct;
 use ompfuse_format::site::{Mechanism, SiteInfo};
 use std::collections::HashMap;
 
@@ -16,8 +19,8 @@ use std::collections::HashMap;
 pub(crate) struct SelectArgs {
     /// Patch only these regions (may be repeated)
     ///
-    /// A selector is a construct (`task`), a function (`solve_*`, `mesh::*`), a source line (`lu.c:120`), a
-    /// file (`lu.c`), or an address (`0x4011a6`). `lib:libfoo*` selects everything in a patched file of this
+    /// A selector is a construct (`task`), a function (`solve_*`, `mesh::*`: the constructs in it; `fn:solve_*`: itself, of those
+    /// that --functions names), a source line (`lu.c:120`), a file (`lu.c`), or an address (`0x4011a6`). `lib:libfoo*` selects everything in a patched file of this
     /// name, `lib:libfoo*:task` a part of it.
     #[arg(long, value_name = "S")]
     pub(crate) select: Vec<Pattern>,
@@ -27,6 +30,8 @@ pub(crate) struct SelectArgs {
     /// File with a line `select S` or `skip S` each; `ompfuse report --suggest-filter` writes one
     #[arg(long, value_name = "FILE", value_parser = filter::read)]
     pub(crate) filter: Vec<Filter>,
+    #[command(flatten)]
+    pub(crate) functions: FunctionArgs,
     /// Lines and names may come from there.
     #[command(flatten)]
     pub(crate) debug: DebugArgs,
@@ -52,6 +57,11 @@ pub(crate) fn selected(
         Ok(is_meant)
     };
     let mut chosen = vec![args.selects().next().is_none(); sites.len()];
+    // Functions were chosen already, unless something is said of them here.
+    if !args.selects().any(Pattern::is_about_functions) {
+        let all = sites.iter().map(AsRef::as_ref).zip(&mut chosen);
+        all.for_each(|(site, chosen)| *chosen |= site.construct == Construct::Function);
+    }
     for pattern in args.selects() {
         regions(pattern)?
             .iter()
@@ -169,7 +179,9 @@ impl SelectArgs {
     pub(crate) fn arguments(&self) -> Vec<String> {
         let selects = self.selects().map(|p| format!("--select={}", p.text));
         let skips = self.skips().map(|p| format!("--skip={}", p.text));
-        selects.chain(skips).chain(self.debug.arguments()).collect()
+        let functions = self.functions.texts().map(|f| format!("--functions={f}"));
+        let all = selects.chain(skips).chain(functions);
+        all.chain(self.debug.arguments()).collect()
     }
 
     /// What of a whole program's selection is about a library that it has loaded; `None`: nothing in it is selected.
@@ -191,6 +203,7 @@ impl SelectArgs {
             select,
             skip,
             filter: Vec::new(),
+            functions: self.functions.clone(),
             debug: self.debug.clone(),
         })
     }
@@ -201,8 +214,13 @@ impl SelectArgs {
             let texts: Vec<_> = patterns.map(|p| p.text.as_str()).collect();
             texts.join("\x1f")
         }
+        let functions: Vec<&str> = self.functions.texts().collect();
+        let functions = match functions.is_empty() {
+            true => String::new(),
+            false => format!(" functions={}", functions.join("\x1f")),
+        };
         format!(
-            "select={} skip={}",
+            "select={} skip={}{functions}",
             join(self.selects()),
             join(self.skips())
         )
@@ -212,7 +230,6 @@ impl SelectArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ompfuse_format::Construct;
     use ompfuse_format::site::{Edge, HexAddress, Outcome, Source};
 
     fn site(id: u32, region: u32, construct: Construct, function: &str, line: u32) -> SiteInfo {

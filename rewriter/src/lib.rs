@@ -12,6 +12,7 @@ pub mod layout;
 pub mod model;
 pub mod patch;
 pub mod patch_error;
+mod place;
 pub mod plan;
 mod relay;
 pub mod reproduce;

@@ -6,11 +6,13 @@ use crate::image::Image;
 use crate::model::Scan;
 use crate::patch_error::PatchError;
 use crate::plan::{PatchPlan, PlanOptions, plan, plan_releasing};
-use crate::scan::{ScanError, scan_debugged, scan_scarce_debugged};
+use crate::scan::{ScanError, ScanOptions, Wanted, Wish, scan_chosen, wanted};
 use crate::write::write_to;
 use object::elf::DT_NEEDED;
-use ompfuse_format::site::{Outcome, SelfDescription};
+use ompfuse_format::Construct;
+use ompfuse_format::site::{Outcome, SelfDescription, SiteInfo};
 use ompfuse_progress::Progress;
+use std::collections::HashMap;
 use thiserror::Error;
 
 /// Why a file can't be made again, or is another one.
@@ -79,18 +81,50 @@ pub fn reproduce_debugged(
             .map(|(_, id)| id)
             .collect(),
     );
-    let mut scan = scan_debugged(old, path, debug, progress.part(OF_SCAN))?;
+    let functions = Functions::of(description);
+    let wish = |_: &str, entry: u64| functions.wanted(entry);
+    let choice = functions.choice(&wish, false);
+    let mut scan = scan_chosen(old, path, debug, choice, progress.part(OF_SCAN))?;
     take_lines(&mut scan, description);
     let plan = plan_releasing(old, scan, &options, progress)?;
     progress.advance(1.0 - OF_SCAN);
     match difference(old, new, &plan, progress) {
         None => Ok(true),
-        Some(_) if is_scarce(old, new, description, debug, &options) => Ok(true),
+        Some(_) if is_scarce((old, new), description, debug, &options, &functions) => Ok(true),
         Some(offset) => Err(ReproduceError::Other {
             offset,
             what: place(&plan, offset),
             version: options.version,
         }),
+    }
+}
+
+/// The functions that a file has as regions, by the places of their first probes.
+struct Functions(HashMap<u64, Wanted>);
+
+impl Functions {
+    fn of(description: &SelfDescription) -> Functions {
+        let sites = description.sites.iter();
+        let begins = sites.filter(|s| s.construct == Construct::Function && s.region == s.id);
+        let wanted = |s: &SiteInfo| {
+            let how = match s.reason.as_deref() {
+                Some(wanted::SMALL | wanted::BODY) => Wanted::ByPattern,
+                _ => Wanted::ByName,
+            };
+            (s.address.0, how)
+        };
+        Functions(begins.map(wanted).collect())
+    }
+
+    fn wanted(&self, entry: u64) -> Wanted {
+        self.0.get(&entry).copied().unwrap_or_default()
+    }
+
+    fn choice<'w>(&self, wish: Wish<'w>, scarce: bool) -> ScanOptions<'w> {
+        ScanOptions {
+            functions: (!self.0.is_empty()).then_some(wish),
+            scarce,
+        }
     }
 }
 
@@ -114,13 +148,16 @@ fn take_lines(scan: &mut Scan, description: &SelfDescription) {
 
 /// Whether a file that isn't the usual one was made as if there were room for short jumps only, which it doesn't say.
 fn is_scarce(
-    old: &[u8],
-    new: &[u8],
+    (old, new): (&[u8], &[u8]),
     description: &SelfDescription,
     debug: DebugFiles<'_>,
     options: &PlanOptions,
+    functions: &Functions,
 ) -> bool {
-    let scan = scan_scarce_debugged(old, &description.binary.path, debug).ok();
+    let wish = |_: &str, entry: u64| functions.wanted(entry);
+    let choice = functions.choice(&wish, true);
+    let path = &description.binary.path;
+    let scan = scan_chosen(old, path, debug, choice, Progress::default()).ok();
     let plan = scan.and_then(|mut scan| {
         take_lines(&mut scan, description);
         plan(old, scan, options).ok()

@@ -142,10 +142,15 @@ impl Buffer {
         Some(unsafe { self.stage.add(at) }.cast::<u64>())
     }
 
-    /// Counts the record of so many words that was stored where [`Buffer::room`] said.
+    /// Counts the record of so many words that was stored at `out`, where [`Buffer::room`] said. What a signal handler has stored there
+    /// meanwhile is overwritten.
     #[inline(always)]
-    pub(crate) fn commit(&self, words: usize) {
-        let at = self.at.get() + 8 * words;
+    pub(crate) fn commit(&self, out: *mut u64, words: usize) {
+        let begin = out as usize - self.stage as usize;
+        if begin != self.at.get() {
+            self.lose();
+        }
+        let at = begin + 8 * words;
         self.at.set(at);
         let committed = self.flushed.get() + at as u64;
         // Release: the record's stores come first for whoever reads on.
@@ -223,12 +228,13 @@ impl Buffer {
         let rest = STAGE - self.at.get();
         if rest >= PAD {
             // SAFETY: inside the stage, as `room` leaves so much.
-            unsafe {
+            let pad = unsafe {
                 let pad = self.stage.add(self.at.get()).cast::<u64>();
                 pad.write(u64::from(KIND_PAD));
                 pad.add(1).write(rest as u64);
-            }
-            self.commit(rest / 8);
+                pad
+            };
+            self.commit(pad, rest / 8);
         }
     }
 
@@ -405,8 +411,8 @@ mod tests {
         let buffer = Buffer::new(file.into_raw_fd(), &name, header).expect("there is room");
         let words = 100;
         let store = || {
-            assert!(buffer.room(8 * words).is_some());
-            buffer.commit(words);
+            let out = buffer.room(8 * words).expect("there is room");
+            buffer.commit(out, words);
         };
         while buffer.flushed.get() == 0 {
             store();

@@ -60,6 +60,9 @@ static CALLS: [CallHandler; 256] = by_probe!(handle_call: CallHandler);
 type InlineHandler = unsafe extern "C" fn(*const [u64; 16], *const SiteDesc);
 static INLINE: [InlineHandler; 256] = by_probe!(handle_inline: InlineHandler);
 
+type ShortHandler = unsafe extern "C" fn(usize, *const SiteDesc);
+static SHORT: [ShortHandler; 256] = by_probe!(handle_short: ShortHandler);
+
 unsafe extern "C-unwind" fn handle_call<const PROBE: u8>(call: *const Call) -> u64 {
     // SAFETY: the thunk's own structure, on the stack below us.
     let call = unsafe { &*call };
@@ -97,7 +100,7 @@ unsafe extern "C" fn handle_inline<const PROBE: u8>(
     // SAFETY: the thunk's own array; the trampoline's site.
     let (registers, site) = unsafe { (&*registers, &*site) };
     if let Some(thread) = inline_thread() {
-        thread.look_below(registers[RSP] as usize);
+        thread.look_below(behind(registers[RSP] as usize));
         thread.watch_creation(registers[RSP] as usize, PROBE);
         let probe = const { Probe::from_number(PROBE) };
         probes::inline::inline(probe, thread, registers, site);
@@ -105,16 +108,37 @@ unsafe extern "C" fn handle_inline<const PROBE: u8>(
     }
 }
 
-/// As [`handle_inline`], of a construct's end; `sp`: what the stack pointer was.
-unsafe extern "C" fn handle_inline_end(sp: usize, site: *const SiteDesc) {
+/// As [`handle_inline`], of a probe that reads no register; `sp`: what the stack pointer was.
+unsafe extern "C" fn handle_short<const PROBE: u8>(sp: usize, site: *const SiteDesc) {
     // SAFETY: the trampoline's site.
     let site = unsafe { &*site };
     if let Some(thread) = inline_thread() {
-        thread.look_below(sp);
-        thread.watch_creation(sp, Probe::InlineEnd as u8);
-        probes::inline::end(thread, site);
+        match const { Probe::from_number(PROBE) } {
+            // Its return address is there now, in the place of whatever call was there.
+            Some(Probe::FunctionEnter) => {
+                thread.look_below(sp);
+                thread.watch_creation(behind(sp), PROBE);
+                probes::inline::enter(thread, site, sp);
+            }
+            Some(Probe::FunctionLeave) => {
+                thread.look_below(behind(sp));
+                thread.watch_creation(behind(sp), PROBE);
+                probes::inline::leave(thread, site, sp);
+            }
+            _ => {
+                thread.look_below(behind(sp));
+                thread.watch_creation(sp, PROBE);
+                probes::inline::end(thread, site);
+            }
+        }
         thread.rest();
     }
+}
+
+/// In the midst of a function the stack pointer may lead to its return address: the call goes on.
+#[inline(always)]
+fn behind(sp: usize) -> usize {
+    sp.wrapping_sub(1)
 }
 
 /// The thread's state, where any register of the program may be live.

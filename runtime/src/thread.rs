@@ -10,6 +10,7 @@
 //! was innermost when they began. Ranks for labels are counted where the children are created.
 
 mod boundary;
+mod called;
 pub(crate) mod context;
 mod cost;
 mod creation;
@@ -31,6 +32,7 @@ pub(crate) use frame::{Chunks, Frame, Place, Share, Work};
 pub(crate) use meter::Outermost;
 pub(crate) use settings::Choice;
 
+use called::{Called, MAX_CALLS, PLACES};
 use context::Contexts;
 use creation::Creation;
 use frame::Held;
@@ -97,6 +99,8 @@ pub(crate) struct Thread {
     pub(crate) buffer: Buffer,
     choices: Choices,
     depth: Cell<usize>,
+    /// How many calls of functions go on.
+    calls_open: Cell<usize>,
     /// Where in which parallel region it is ([`TeamPlace::word`]).
     team: Cell<u64>,
     /// Clock at the end of the last synchronisation with the team: a barrier's end, or the begin of the thread's part.
@@ -138,6 +142,10 @@ pub(crate) struct Thread {
     detached: Cell<*mut Detached>,
     detached_free: Cell<*mut Detached>,
     detached_lost: Cell<usize>,
+    /// How many calls go on, by functions.
+    open_calls: [Cell<u32>; PLACES],
+    /// Calls of functions that go on, outermost first.
+    calls: [Called; MAX_CALLS],
     /// Next in the list of the process.
     pub(crate) next: Cell<*const Thread>,
 }
@@ -329,6 +337,12 @@ impl Thread {
         self.abandon();
         loop {
             let frame = self.frame();
+            if let Some(called) = self.call_of(frame) {
+                self.end_call(called);
+                self.turn(called.frame.before.get());
+                self.abandon();
+                continue;
+            }
             let last = core::ptr::eq(frame, &raw const self.root);
             self.leave(frame, frame.tid.get() as u64);
             if frame.construct.is_part() {
@@ -345,6 +359,7 @@ impl Thread {
         self.give_up();
         // In the midst of something it goes on, finds a place to charge, and writes nothing.
         self.frame.set(&raw const self.root);
+        self.forget_calls();
         self.set_floor(usize::MAX);
         self.account.set(&raw const self.root.cost);
         self.turn(&raw const self.root.cost);

@@ -96,13 +96,9 @@ pub(super) fn run(args: &Args) -> Result<()> {
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let bar = progress::whole("scanning");
     let progress = bar.progress();
-    let debug = &args.selection.debug;
+    let what = (&args.selection.debug, &args.selection.functions);
     let of_scan = progress.part(binary::OF_SCAN);
-    let scan = match binary::examine(&args.binary, &bytes, debug, of_scan)? {
-        Binary::Original(_) if args.scarce => {
-            let debug = debug.find(&args.binary, &bytes);
-            Box::new(binary::scan_scarce(&args.binary, &bytes, &debug)?)
-        }
+    let scan = match binary::examine(&args.binary, &bytes, what, args.scarce, of_scan)? {
         Binary::Original(scan) => scan,
         Binary::Patched(_) => bail!(
             "{} is patched already; give the original",
@@ -156,7 +152,8 @@ pub(super) fn dry_run(
     let planned;
     let described;
     let of_scan = progress.part(binary::OF_SCAN);
-    let sites = match binary::examine(&found, &bytes, &selection.debug, of_scan)? {
+    let what = (&selection.debug, &selection.functions);
+    let sites = match binary::examine(&found, &bytes, what, false, of_scan)? {
         Binary::Patched(_) if !selection.is_empty() => bail!(
             "{} is patched already: --select, --skip and --filter need the original",
             found.display()

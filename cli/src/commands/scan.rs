@@ -2,6 +2,7 @@
 
 use crate::binary::{self, Binary, Totals};
 use crate::debug::DebugArgs;
+use crate::select::FunctionArgs;
 use crate::{input, memory, output, progress};
 use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
@@ -18,6 +19,8 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// The program or library
     binary: PathBuf,
+    #[command(flatten)]
+    functions: FunctionArgs,
     #[command(flatten)]
     debug: DebugArgs,
     #[command(flatten)]
@@ -57,7 +60,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     memory::give_back();
     let bytes = input::map(&args.binary)?;
     let bar = progress::whole("scanning");
-    let binary = binary::examine(&args.binary, &bytes, &args.debug, bar.progress())?;
+    let what = (&args.debug, &args.functions);
+    let binary = binary::examine(&args.binary, &bytes, what, false, bar.progress())?;
     drop(bar);
     let sites = binary.sites();
     // A patched file describes its original; the path is still that of the file at hand.

@@ -10,10 +10,13 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// Prefix of the name of a file that is patched.
-const LIBRARY: &str = "lib:";
+pub(super) const LIBRARY: &str = "lib:";
 
 /// Prefix of the name of a region that the program names. A C++ function may be in a namespace of this name.
 const USER: &str = "user:";
+
+/// Prefix of the name of a function that is a region itself. A C++ function may be in a namespace of this name.
+const NAMED: &str = "fn:";
 
 /// Endings of source files: a name with one of them is no function's.
 const SOURCES: [&str; 25] = [
@@ -43,7 +46,10 @@ enum Kind {
         file: String,
         line: Option<u32>,
     },
+    /// The constructs in a function.
     Function(String),
+    /// A function that is a region itself.
+    Named(String),
     /// A region that the program itself names, through ompfuse.h.
     User(String),
 }
@@ -100,6 +106,12 @@ fn kind(text: &str) -> Result<Kind, String> {
     if let Some(&construct) = Construct::ALL.iter().find(|c| c.name() == text) {
         return Ok(Kind::Construct(construct));
     }
+    if let Some(name) = text.strip_prefix(NAMED).filter(|n| !n.starts_with(':')) {
+        return match name {
+            "" => Err("no name behind fn:; give that of a function, as in fn:solve*".to_owned()),
+            _ => Ok(Kind::Named(name.to_owned())),
+        };
+    }
     if let Some(name) = text.strip_prefix(USER).filter(|n| !n.starts_with(':')) {
         return match name {
             "" => Err("no name behind user:; give that of a region, as in user:solve*".to_owned()),
@@ -145,10 +157,8 @@ impl Pattern {
 
     /// Whether it is about this module, by its path.
     pub(super) fn is_about(&self, module: &str) -> bool {
-        let name = module.rsplit('/').next().unwrap_or(module);
-        self.library
-            .as_ref()
-            .is_none_or(|glob| matches_glob(glob, name))
+        let matches = |glob: &String| matches_glob(glob, file_name(module));
+        self.library.as_ref().is_none_or(matches)
     }
 
     /// Whether it names modules.
@@ -170,7 +180,13 @@ impl Pattern {
             Kind::Address(a) => site.address.0 == *a,
             Kind::Source { file, line } => sources(site)
                 .any(|s| line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)),
-            Kind::Function(glob) => functions(site).any(|f| is_called(glob, f)),
+            Kind::Function(glob) => {
+                !is_function(Some(site.construct)) && functions(site).any(|f| is_called(glob, f))
+            }
+            Kind::Named(glob) => {
+                let name = site.function.as_deref();
+                is_function(Some(site.construct)) && name.is_some_and(|f| is_called(glob, f))
+            }
             Kind::User(_) => false, // it has no place in a file
         }
     }
@@ -211,7 +227,12 @@ impl Pattern {
             Kind::Source { file, line } => place.source.is_some_and(|s| {
                 line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)
             }),
-            Kind::Function(glob) => place.function.is_some_and(|f| is_called(glob, f)),
+            Kind::Function(glob) => {
+                !is_function(place.construct) && place.function.is_some_and(|f| is_called(glob, f))
+            }
+            Kind::Named(glob) => {
+                is_function(place.construct) && place.function.is_some_and(|f| is_called(glob, f))
+            }
             Kind::User(glob) => is_user && place.function.is_some_and(|f| matches_glob(glob, f)),
         };
         is_it && self.is_about(place.file)
@@ -231,6 +252,12 @@ impl Pattern {
         self.library.is_none() && (self.kind == all || matches!(self.kind, Kind::User(_)))
     }
 
+    /// Whether it may be about functions that are regions themselves.
+    pub(super) fn is_about_functions(&self) -> bool {
+        let all = Kind::Construct(Construct::Function);
+        self.kind == all || matches!(self.kind, Kind::Named(_))
+    }
+
     /// Whether everything in its modules is meant.
     pub(super) fn matches_all(&self) -> bool {
         self.kind == Kind::Any
@@ -240,6 +267,16 @@ impl Pattern {
     pub(super) fn is_address(&self) -> bool {
         matches!(self.kind, Kind::Address(_))
     }
+}
+
+/// The name of a module's file.
+pub(super) fn file_name(module: &str) -> &str {
+    module.rsplit('/').next().unwrap_or(module)
+}
+
+/// Whether it is a function that is a region itself.
+fn is_function(construct: Option<Construct>) -> bool {
+    construct == Some(Construct::Function)
 }
 
 /// The lines of a site: its own, and those of the functions that are inlined around it.

@@ -28,6 +28,8 @@ pub(crate) struct Whereabouts {
     pub(crate) region: RegionId,
     /// Whether all that it is in is known, so that it has a label.
     pub(crate) labelled: bool,
+    /// It is the region itself, or a function that was called in it: what is created there is the region's own.
+    pub(crate) is_region: bool,
 }
 
 impl Whereabouts {
@@ -35,6 +37,7 @@ impl Whereabouts {
     pub(crate) const NOWHERE: Whereabouts = Whereabouts {
         region: RegionId::OUTSIDE,
         labelled: false,
+        is_region: false,
     };
 }
 
@@ -287,6 +290,7 @@ mod tests {
                 generation: 0,
             },
             labelled: true,
+            is_region: false,
         }
     }
 

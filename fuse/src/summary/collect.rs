@@ -423,10 +423,12 @@ fn regions(
             parallel: parallel_site(intervals.parent[row]),
             path: tree.of_interval(intervals, row),
         };
-        let numbers = Numbers {
-            own: intervals.own_ns[row],
-            wall: length(intervals.t0_ns[row], intervals.t1_ns[row]),
-            extent: intervals.extent[row],
+        let is_call = intervals.construct[row] == Construct::Function;
+        let wall = length(intervals.t0_ns[row], intervals.t1_ns[row]);
+        let (own, extent) = (intervals.own_ns[row], intervals.extent[row]);
+        let numbers = match is_call {
+            true => Numbers::of_call(own, wall, extent),
+            false => Numbers { own, wall, extent },
         };
         let thread = thread(intervals.process[row], intervals.thread[row]);
         let group = groups.add(
@@ -437,17 +439,27 @@ fn regions(
             row,
         );
         // What each thread of a team meets by itself is one instance: its parent node and its label are the same.
-        match run.node_label(intervals.node[row]) {
+        match run.node_label(intervals.node[row]).filter(|_| !is_call) {
             Some(label) => {
                 let hash = run.xus.labels.hash(label).0;
+                let parent = around_calls(run, intervals.parent[row]);
                 group
                     .instances
-                    .insert((intervals.process[row], intervals.parent[row], hash));
+                    .insert((intervals.process[row], parent, hash));
             }
             None => group.single += 1,
         }
     }
     groups.into_stats(&names(&run.xus.events), &names(&run.xu_scaled), events)
+}
+
+/// The node itself, or the one that the functions were called in.
+fn around_calls(run: &Run, node: u32) -> u32 {
+    let mut at = node;
+    while run.nodes.construct.get(at as usize) == Some(&Construct::Function) {
+        at = run.nodes.parent[at as usize];
+    }
+    at
 }
 
 fn names(columns: &[EventColumn]) -> Vec<String> {

@@ -19,6 +19,9 @@ impl Numbers {
     /// Of an interval. `length`: what ticks are in the unit of the sums.
     #[inline]
     pub(super) fn of(i: &Interval<'_>, wall: u64, length: impl Fn(u64) -> u64) -> Numbers {
+        if i.construct == Construct::Function {
+            return Numbers::of_call(length(i.own_ticks), wall, i.extent);
+        }
         Numbers {
             own: length(i.own_ticks),
             wall,
@@ -28,6 +31,17 @@ impl Numbers {
                 Construct::Section => 0,
                 _ => i.extent,
             },
+        }
+    }
+}
+
+impl Numbers {
+    /// Of a function's call. `inner`: another call of it was going on, whose time from begin to end has that of this one.
+    pub(super) fn of_call(own: u64, wall: u64, inner: u64) -> Numbers {
+        Numbers {
+            own,
+            wall: if inner == 0 { wall } else { 0 },
+            extent: 0,
         }
     }
 }

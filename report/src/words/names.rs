@@ -48,11 +48,11 @@ pub fn called(region: &Region) -> String {
 
 /// Source line, or function and address, behind the file where the profile has several.
 pub(crate) fn location(region: &Region) -> String {
-    let place = place(
-        region.source.as_ref(),
-        region.function.as_deref(),
-        &region.name,
-    );
+    let function = region.function.as_deref();
+    let place = match (region.construct, function) {
+        (Some(Construct::Function), Some(name)) => readable(name).into_owned(),
+        _ => place(region.source.as_ref(), function, &region.name),
+    };
     match &region.file {
         Some(file) => format!("{file}: {place}"), // the front is cut where room is short
         None => place,

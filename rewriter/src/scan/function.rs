@@ -12,9 +12,10 @@ use super::draft::Draft;
 use super::functions::Function;
 use super::names;
 use super::relays::{self, Relayed};
-use super::windows::{self, Placed};
-use super::{Module, regions, release, shapes};
+use super::windows;
+use super::{Module, regions, release, shapes, wanted};
 use crate::model::Action;
+use crate::place::Placed;
 use ompfuse_format::abi::Probe;
 use ompfuse_patterns::Runtime;
 use rayon::prelude::*;
@@ -64,6 +65,36 @@ struct Found {
     depends: bool,
     /// Inlined constructs weren't looked for, as it may be a function that KMPC's interface hands over.
     pending: bool,
+}
+
+impl Found {
+    /// The function is wanted as a region, too.
+    fn want(&mut self, module: &Module<'_>, body: &Body, barred: &BTreeSet<u64>) {
+        self.depends = true;
+        wanted::add(
+            module,
+            body,
+            (barred, &self.relays),
+            self.job.outlined,
+            &mut self.drafts,
+            &mut self.windows,
+        );
+    }
+
+    /// Of a function that is wanted, and gets no probes.
+    fn refused(module: &Module<'_>, job: Job, why: &str) -> Found {
+        Found {
+            drafts: vec![wanted::refused(module, job.function, why.to_owned())],
+            parts: Vec::new(),
+            windows: Vec::new(),
+            relays: Vec::new(),
+            atomics: None,
+            combined: Vec::new(),
+            depends: false,
+            pending: false,
+            job,
+        }
+    }
 }
 
 /// Looks at every function with a candidate ([`super::candidates::find`]).
@@ -141,7 +172,7 @@ fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<Draft>) {
             }),
         }
     }
-    if jobs.is_empty() && orphans.is_empty() {
+    if jobs.is_empty() && orphans.is_empty() && !module.entries.callees.is_empty() {
         // Code of the large model calls through registers only: no bytes tell, so that all has to be decoded.
         jobs.extend((0..module.functions.count()).map(|function| Job {
             function,
@@ -157,6 +188,15 @@ fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<Draft>) {
         let name = module.functions.get(job.function).base_name();
         !(module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal))
     });
+    let known: FxHashSet<usize> = jobs.iter().map(|job| job.function).collect();
+    let others = (0..module.wanted.len()).filter(|&n| module.is_wanted(n) && !known.contains(&n));
+    jobs.extend(others.map(|function| Job {
+        function,
+        candidates: Vec::new(),
+        outlined: seems_outlined(module.functions.get(function)),
+        trouble: None,
+        settled,
+    }));
     (jobs, orphans)
 }
 
@@ -194,7 +234,10 @@ fn functions(module: &Module<'_>, pool: &Pool, jobs: Vec<Job>) -> Vec<Found> {
     let mut done: FxHashSet<usize> = FxHashSet::default();
     let mut out = Vec::new();
     for found in all {
-        if !done.contains(&found.job.function) {
+        if found.job.candidates.is_empty() && found.parts.iter().any(|p| done.contains(p)) {
+            // What belongs to a function with constructs stays with that.
+            out.push(Found::refused(module, found.job, wanted::SHARED));
+        } else if !done.contains(&found.job.function) {
             done.extend(&found.parts);
             out.push(found);
         }
@@ -255,12 +298,21 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         job,
     };
     laps.end(Part::Rest);
+    let is_wanted = module.is_wanted(found.job.function);
     if let Some(at) = body.unknown {
         found.drafts = undecoded(module, &body, &found.job, at);
+        if is_wanted {
+            let why = format!("the instruction at {at:#x} is unknown: it is left alone");
+            let draft = wanted::refused(module, found.job.function, why);
+            found.drafts.push(draft);
+        }
         scratch.recycle(body);
         return found;
     }
     if body.leads.is_empty() {
+        if is_wanted {
+            found.want(module, &body, barred);
+        }
         scratch.recycle(body);
         return found;
     }
@@ -300,7 +352,11 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
         laps.end(Part::Shapes);
         found.windows = windows::place(module, &body, barred, &found.relays, drafts);
     }
+    if is_wanted {
+        found.want(module, &body, barred);
+    }
     scratch.recycle(body);
+    let drafts = &mut found.drafts;
     // A question may be a part of a construct that the compiler computes itself.
     let named = drafts.iter().filter(|d| d.entry.is_some());
     let known: FxHashSet<u64> = named.map(|d| d.address).collect();

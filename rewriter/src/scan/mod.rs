@@ -10,7 +10,7 @@ mod asked;
 mod atomics;
 mod calls;
 mod candidates;
-mod cfg;
+pub(crate) mod cfg;
 mod checked;
 mod clobbers;
 mod clock;
@@ -48,10 +48,12 @@ mod step;
 mod taken;
 mod traced;
 mod value;
+pub(crate) mod wanted;
 mod windows;
 mod work;
 
 pub use error::ScanError;
+pub use wanted::{Wanted, Wish};
 
 use crate::debug::DebugFiles;
 use crate::model::{LinkVa, Relay, Scan, Window};
@@ -97,9 +99,17 @@ pub(crate) struct Module<'a> {
     release: Release<'a>,
     /// See [`scan_scarce`].
     scarce: bool,
+    /// Of each function whether it is a region of its own; empty where none is.
+    wanted: Vec<Wanted>,
 }
 
 impl Module<'_> {
+    /// Whether a function is to be a region of its own.
+    fn is_wanted(&self, function: usize) -> bool {
+        let wanted = self.wanted.get(function);
+        wanted.is_some_and(|wanted| *wanted != Wanted::No)
+    }
+
     /// Whether these bytes must stay what and where they are: the loader writes there, or the kernel knows the place.
     fn stays(&self, range: &Range<u64>) -> bool {
         self.dynamic.writes_in(range) || restartable::meets(&self.sequences, range)
@@ -226,7 +236,32 @@ pub fn scan_debugged(
     debug: DebugFiles<'_>,
     progress: Progress<'_>,
 ) -> Result<Scan, ScanError> {
-    Ok(scan_with(bytes, path, debug, Clock::default(), false, progress)?.0)
+    let choice = ScanOptions::default();
+    Ok(scan_with(bytes, path, debug, choice, Clock::default(), progress)?.0)
+}
+
+/// As [`scan_debugged`], with a choice of what is looked for. A file that doesn't use OpenMP is no error if some of its functions
+/// are wanted.
+///
+/// # Errors
+/// As [`scan`].
+pub fn scan_chosen(
+    bytes: &[u8],
+    path: &str,
+    debug: DebugFiles<'_>,
+    choice: ScanOptions<'_>,
+    progress: Progress<'_>,
+) -> Result<Scan, ScanError> {
+    Ok(scan_with(bytes, path, debug, choice, Clock::default(), progress)?.0)
+}
+
+/// What is looked for besides constructs, and how.
+#[derive(Clone, Copy, Default)]
+pub struct ScanOptions<'x> {
+    /// Functions that are wanted as regions of their own.
+    pub functions: Option<Wish<'x>>,
+    /// Every inline probe that can have a short jump has one, as if there were no more bytes: for tests of how room is made.
+    pub scarce: bool,
 }
 
 /// As [`scan`]; also how long the parts of looking at functions took, on all threads together, by name.
@@ -235,8 +270,8 @@ pub fn scan_debugged(
 /// As [`scan`].
 pub fn scan_timed(bytes: &[u8], path: &str) -> Result<(Scan, Times), ScanError> {
     let debug = DebugFiles::default();
-    let clock = Clock::running();
-    scan_with(bytes, path, debug, clock, false, Progress::default())
+    let (choice, clock) = (ScanOptions::default(), Clock::running());
+    scan_with(bytes, path, debug, choice, clock, Progress::default())
 }
 
 /// What looking at functions is of a scan's time.
@@ -245,36 +280,31 @@ const OF_FUNCTIONS: f64 = 0.9;
 /// Times by name.
 pub type Times = Vec<(&'static str, Duration)>;
 
-/// As [`scan`], but every inline probe that can have a short jump has one, as if there were no more bytes: for tests of
-/// how room is made.
+/// As [`scan`], with [`ScanOptions::scarce`].
 ///
 /// # Errors
 /// As [`scan`].
 #[doc(hidden)]
 pub fn scan_scarce(bytes: &[u8], path: &str) -> Result<Scan, ScanError> {
-    scan_scarce_debugged(bytes, path, DebugFiles::default())
-}
-
-/// As [`scan_scarce`] and [`scan_debugged`].
-///
-/// # Errors
-/// As [`scan`].
-#[doc(hidden)]
-pub fn scan_scarce_debugged(
-    bytes: &[u8],
-    path: &str,
-    debug: DebugFiles<'_>,
-) -> Result<Scan, ScanError> {
-    let clock = Clock::default();
-    Ok(scan_with(bytes, path, debug, clock, true, Progress::default())?.0)
+    let choice = ScanOptions {
+        scarce: true,
+        ..ScanOptions::default()
+    };
+    scan_chosen(
+        bytes,
+        path,
+        DebugFiles::default(),
+        choice,
+        Progress::default(),
+    )
 }
 
 fn scan_with(
     bytes: &[u8],
     path: &str,
     debug: DebugFiles<'_>,
+    choice: ScanOptions<'_>,
     clock: Clock,
-    scarce: bool,
     progress: Progress<'_>,
 ) -> Result<(Scan, Times), ScanError> {
     let image = Image::parse(bytes, path)?;
@@ -301,7 +331,7 @@ fn scan_with(
         || Entries::collect(&image, &dynamic, &symbols),
         || Functions::collect(&image, &[&symbols, &dynamic.symbols]),
     );
-    if !entries.use_openmp() {
+    if !entries.use_openmp() && choice.functions.is_none() {
         let path = path.to_owned();
         return Err(match entries::holds_nameless_runtime(&image) {
             true => ScanError::NamelessRuntime { path },
@@ -326,7 +356,8 @@ fn scan_with(
         progress: progress.part(OF_FUNCTIONS),
         rules: Rules::of(bytes),
         release: Release::new(progress),
-        scarce,
+        scarce: choice.scarce,
+        wanted: Vec::new(),
     };
     if let Some(function) = missing(&module) {
         let path = path.to_owned();
@@ -334,6 +365,14 @@ fn scan_with(
     }
     let candidates = candidates::find(&module.image, &module.entries);
     discover::extend(&mut module, &candidates);
+    if let Some(wish) = choice.functions {
+        module.wanted = wanted::wanted(&module, wish);
+    }
+    if !module.entries.use_openmp() && !(0..module.wanted.len()).any(|n| module.is_wanted(n)) {
+        return Err(ScanError::NoOpenMp {
+            path: path.to_owned(),
+        });
+    }
     let whole = function::find_all(&module, candidates);
     let scan = assemble(&module, whole, binary, debug);
     progress.advance(1.0 - OF_FUNCTIONS);

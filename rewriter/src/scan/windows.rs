@@ -1,4 +1,4 @@
-//! Windows: whole instructions that a jump to a trampoline may replace.
+//! Windows for the inline probes of drafts: what each of them asks for, and what becomes of a construct whose probe gets none.
 
 use super::Module;
 use super::cfg::Body;
@@ -7,35 +7,35 @@ use super::image::Kind;
 use super::relays::Relayed;
 use super::shapes::{again, dealt};
 use crate::model::Action;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+use crate::place::{self, Finder, Ground, Placed, Request, too_few};
+use crate::unwind::Row;
+use iced_x86::{Instruction, OpKind};
+use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Outcome};
-use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 mod entered;
-mod room;
 
 pub(crate) use entered::branches_into;
 
-/// Bytes of the jump.
-const NEEDED: u64 = 5;
-/// Bytes of a short jump.
-const SHORT: u64 = 2;
-/// How far an end may move behind its place when there is no room, in instructions.
-const MAX_SLIP: usize = 12;
-/// How far a window may begin before its probe, in instructions.
-const MAX_BACK: usize = 8;
+impl Ground for Module<'_> {
+    fn stays(&self, range: &Range<u64>) -> bool {
+        Module::stays(self, range)
+    }
 
-/// A window.
-#[derive(Debug, Clone)]
-pub(crate) struct Placed {
-    pub range: Range<u64>,
-    /// The drafts whose probes it holds; none if it makes room for islands.
-    pub members: Vec<usize>,
-    /// Where its long jump stands, if there is no room for it in the window.
-    pub island: Option<u64>,
+    fn bytes_from(&self, va: u64) -> Option<&[u8]> {
+        self.image.rest(va)
+    }
+
+    fn begins_function(&self, va: u64) -> bool {
+        self.functions.starts_at(va)
+    }
+
+    fn rows(&self, addresses: &mut dyn Iterator<Item = u64>) -> Option<Vec<Option<Row>>> {
+        self.rules.rows(addresses)
+    }
 }
 
 /// Chooses windows for the inline probes of a function. Where there is none, the whole construct loses its probes.
@@ -51,8 +51,11 @@ pub(crate) fn place(
     if !drafts.iter().any(is_inline) {
         return Vec::new();
     }
+    // Where loops begin, at divisions by the number of threads: that isn't 0.
+    let divides =
+        |d: &&Draft| is_inline(d) && d.edge == Edge::Begin && d.construct != Construct::Function;
     let finder = Finder {
-        module,
+        ground: module,
         body,
         targets: body
             .targets
@@ -61,12 +64,8 @@ pub(crate) fn place(
             .copied()
             .chain(made(module, body))
             .collect(),
-        divisions: drafts
-            .iter()
-            .filter(|d| is_inline(d) && d.edge == Edge::Begin)
-            .map(|d| d.address)
-            .collect(),
-        loads: relays.iter().flat_map(Relayed::changed).collect(),
+        harmless: drafts.iter().filter(divides).map(|d| d.address).collect(),
+        changed: relays.iter().flat_map(Relayed::changed).collect(),
         scarce: module.scarce,
     };
     let mut chosen = Vec::new();
@@ -74,16 +73,25 @@ pub(crate) fn place(
         if !is_inline(&drafts[d]) {
             continue;
         }
-        match finder.choose(&mut drafts[d]) {
-            Ok(window) => chosen.push((window, d)),
+        match finder.choose(&request(&drafts[d])) {
+            Ok(found) => {
+                let fallback = drafts[d].rare().fallback;
+                drafts[d].address = found.at;
+                if let (true, Some((_, register)), Some(Action::Inline(spec))) =
+                    (found.is_other, fallback, &mut drafts[d].action)
+                {
+                    spec.args[0] = register;
+                }
+                chosen.push((found.range, d));
+            }
             Err(reason) => skip_construct(d, &reason, drafts),
         }
     }
     loop {
         chosen.retain(|&(_, d)| drafts[d].action.is_some());
-        let mut windows = merge(chosen.clone(), drafts);
-        let Some(narrow) = room::make(&finder, &mut windows) else {
-            room::tell(&windows, drafts);
+        let mut windows = place::merge(chosen.clone(), |d| drafts[d].address);
+        let Some(narrow) = place::make_room(&finder, &mut windows) else {
+            tell(&windows, drafts);
             return windows;
         };
         // What a short jump can't be led on from has no probe.
@@ -94,6 +102,33 @@ pub(crate) fn place(
             if drafts[d].action.is_some() {
                 skip_construct(d, &reason, drafts);
             }
+        }
+    }
+}
+
+/// What a draft's probe asks for.
+fn request(draft: &Draft) -> Request {
+    Request {
+        at: draft.address,
+        other: draft.rare().fallback.map(|(at, _)| at),
+        later: draft.probe() == Some(Probe::InlineEnd),
+        exact: draft.probe() == Some(Probe::FunctionEnter),
+    }
+}
+
+/// Says of the sites how they get their room.
+fn tell(windows: &[Placed], drafts: &mut [Draft]) {
+    for window in windows {
+        let Some(island) = window.island else {
+            continue;
+        };
+        let host = windows.iter().find(|w| w.range.contains(&island));
+        let Some(Range { start, end }) = host.map(|h| h.range.clone()) else {
+            continue;
+        };
+        let reason = format!("short jump, {start:#x} to {end:#x} move to make room");
+        for &d in &window.members {
+            drafts[d].reason = Some(reason.clone().into());
         }
     }
 }
@@ -165,235 +200,4 @@ fn skip_construct(d: usize, reason: &str, drafts: &mut [Draft]) {
     for i in implied {
         skip_construct(i, "what ends it has no probe", drafts);
     }
-}
-
-/// Looks for windows in one function.
-struct Finder<'x, 'a> {
-    module: &'x Module<'a>,
-    body: &'x Body,
-    /// Addresses that something else than the instruction before leads to.
-    targets: FxHashSet<u64>,
-    /// Where constructs begin: at divisions by the number of threads, which isn't 0.
-    divisions: FxHashSet<u64>,
-    /// Addresses of instructions that are changed in place.
-    loads: FxHashSet<u64>,
-    /// Every window is to be as short as can be: for tests.
-    scarce: bool,
-}
-
-impl Finder<'_, '_> {
-    /// The window of a probe. An end without room may move to a later instruction. Where no window has room for a jump,
-    /// one for a short jump will do.
-    fn choose(&self, draft: &mut Draft) -> Result<Range<u64>, String> {
-        if let Some(trouble) = self.body.trouble {
-            return Err(format!("the function can't be changed: {trouble}"));
-        }
-        let order = if self.scarce {
-            [SHORT, NEEDED]
-        } else {
-            [NEEDED, SHORT]
-        };
-        let mut free = 0;
-        for needed in order {
-            match self.choose_of(draft, needed) {
-                Ok(window) => return Ok(window),
-                Err(bytes) => free = free.max(bytes),
-            }
-        }
-        Err(too_few(free))
-    }
-
-    /// The window of a probe with so many bytes, or how many there are.
-    fn choose_of(&self, draft: &mut Draft, needed: u64) -> Result<Range<u64>, u64> {
-        let first = self.window(draft.address, needed);
-        if let (Err(_), Some((at, register)), Some(Action::Inline(spec))) =
-            (&first, draft.rare().fallback, &mut draft.action)
-            && let Ok(window) = self.window(at, needed)
-        {
-            draft.address = at;
-            spec.args[0] = register;
-            return Ok(window);
-        }
-        if first.is_ok() || draft.probe() != Some(Probe::InlineEnd) {
-            return first;
-        }
-        for at in self.later(draft.address) {
-            if let Ok(window) = self.window(at, needed) {
-                draft.address = at;
-                return Ok(window);
-            }
-        }
-        first
-    }
-
-    /// The window for a probe before the instruction at `at` with so many bytes, or the number of bytes that are free.
-    fn window(&self, at: u64, needed: u64) -> Result<Range<u64>, u64> {
-        let Some(probe) = self.body.insn_at(at) else {
-            return Err(0);
-        };
-        let mut start = probe;
-        let mut free = 0;
-        for _ in 0..=MAX_BACK {
-            let from = self.body.insns[start].ip();
-            let end = self.extend(start, at, needed);
-            free = free.max(end - from);
-            if end - from >= needed {
-                return Ok(from..end);
-            }
-            let Some(before) = start.checked_sub(1) else {
-                break;
-            };
-            let insn = &self.body.insns[before];
-            if insn.next_ip() != from || !passes(insn) || self.is_target(from) {
-                break;
-            }
-            start = before;
-        }
-        Err(free)
-    }
-
-    /// The end of the window that begins with this instruction: no longer than needed, and holding `at`.
-    fn extend(&self, start: usize, at: u64, needed: u64) -> u64 {
-        let from = self.body.insns[start].ip();
-        let mut end = from;
-        for insn in &self.body.insns[start..] {
-            let inner = insn.ip() != from;
-            if insn.ip() != end
-                || (inner && self.is_target(insn.ip()))
-                || (end > at && end - from >= needed)
-                || !can_move(insn)
-                || self.module.stays(&(insn.ip()..insn.next_ip()))
-                || self.loads.contains(&insn.ip())
-                || (self.body.throws(insn) && !self.divisions.contains(&insn.ip()))
-            {
-                break;
-            }
-            end = insn.next_ip();
-            if !passes(insn) {
-                if !falls_through(insn) {
-                    end = self.padding(from, end, needed);
-                }
-                break;
-            }
-        }
-        if end > at { end } else { from }
-    }
-
-    /// Takes padding behind an unconditional jump into the window, as far as needed. What a `nop` of XRay keeps free (told by its
-    /// displacement, which padding hasn't) a program may write calls into.
-    fn padding(&self, from: u64, mut end: u64, needed: u64) -> u64 {
-        let Some(code) = self.module.image.rest(end) else {
-            return end;
-        };
-        let mut decoder = Decoder::with_ip(64, code, end, DecoderOptions::NONE);
-        while end - from < needed && decoder.can_decode() {
-            let insn = decoder.decode();
-            let taken = self.is_target(end)
-                || self.body.insn_at(end).is_some()
-                || self.module.functions.starts_at(end)
-                || insn.memory_displacement64() != 0
-                || !matches!(insn.mnemonic(), Mnemonic::Nop | Mnemonic::Int3);
-            if taken {
-                break;
-            }
-            end = insn.next_ip();
-        }
-        end
-    }
-
-    fn is_target(&self, va: u64) -> bool {
-        self.targets.contains(&va)
-    }
-
-    /// Instructions that are always executed after the one at `at`, with no call between.
-    fn later(&self, at: u64) -> Vec<u64> {
-        let mut out = Vec::new();
-        let Some(mut block) = self.body.block_at(at) else {
-            return out;
-        };
-        let post = self.body.post_dominators();
-        let mut from = at;
-        while out.len() < MAX_SLIP {
-            for insn in self
-                .body
-                .block_insns(block)
-                .iter()
-                .filter(|i| i.ip() >= from)
-            {
-                if insn.ip() != at {
-                    out.push(insn.ip());
-                }
-                let is_call = matches!(
-                    insn.flow_control(),
-                    FlowControl::Call | FlowControl::IndirectCall
-                );
-                if is_call || out.len() >= MAX_SLIP {
-                    return out;
-                }
-            }
-            let Some(next) = post.parent(block).filter(|&b| b < self.body.blocks.len()) else {
-                return out;
-            };
-            // What lies between is passed over: it must not call anything.
-            let direct = self.body.blocks[block].succs.contains(&next);
-            if !direct {
-                return out;
-            }
-            block = next;
-            from = self.body.blocks[block].start;
-        }
-        out
-    }
-}
-
-fn too_few(free: u64) -> String {
-    format!("{free} bytes free, {NEEDED} needed")
-}
-
-/// Whether control goes on to the next instruction, and the window may too.
-fn passes(insn: &Instruction) -> bool {
-    matches!(insn.flow_control(), FlowControl::Next)
-        || (insn.flow_control() == FlowControl::ConditionalBranch && insn.is_jcc_short_or_near())
-}
-
-/// Whether a trampoline can hold the instruction.
-fn can_move(insn: &Instruction) -> bool {
-    match insn.flow_control() {
-        FlowControl::Next | FlowControl::Return | FlowControl::Call | FlowControl::IndirectCall => {
-            true
-        }
-        FlowControl::ConditionalBranch => insn.is_jcc_short_or_near(),
-        FlowControl::UnconditionalBranch => insn.is_jmp_short_or_near(),
-        _ => false,
-    }
-}
-
-fn falls_through(insn: &Instruction) -> bool {
-    !matches!(
-        insn.flow_control(),
-        FlowControl::Return | FlowControl::UnconditionalBranch
-    )
-}
-
-/// Joins windows that overlap.
-fn merge(mut chosen: Vec<(Range<u64>, usize)>, drafts: &[Draft]) -> Vec<Placed> {
-    chosen.sort_by_key(|(w, d)| (w.start, w.end, *d));
-    let mut out: Vec<Placed> = Vec::new();
-    for (range, d) in chosen {
-        match out.last_mut() {
-            Some(last) if range.start < last.range.end => {
-                last.range.end = last.range.end.max(range.end);
-                last.members.push(d);
-            }
-            _ => out.push(Placed {
-                range,
-                members: vec![d],
-                island: None,
-            }),
-        }
-    }
-    for window in &mut out {
-        window.members.sort_by_key(|&d| drafts[d].address);
-    }
-    out
 }

@@ -107,6 +107,8 @@ constructs! {
     UserRegion = 31, "user-region";
     /// A call of MPI in which the process may wait for others.
     Mpi = 32, "mpi";
+    /// One call of a function of the program (`--functions`), from its entry to its exit.
+    Function = 33, "function";
 }
 
 /// What a thread does in a construct's own time.
@@ -247,7 +249,8 @@ impl Construct {
             | Construct::Team
             | Construct::Distribute
             | Construct::Target
-            | Construct::UserRegion => Charge::Work,
+            | Construct::UserRegion
+            | Construct::Function => Charge::Work,
             Construct::Barrier
             | Construct::ImplicitBarrier
             | Construct::Taskwait

@@ -1,6 +1,6 @@
 //! The thunks: what saves the program's registers, hands over to a handler and restores them.
 
-use super::{CALLS, INLINE, handle_inline_end, handle_task};
+use super::{CALLS, INLINE, SHORT, handle_task};
 use crate::probes;
 use core::arch::global_asm;
 use core::mem::offset_of;
@@ -101,9 +101,13 @@ global_asm!(
     ".cfi_offset rbp, -16",
     "mov rbp, rsp",
     ".cfi_def_cfa_register rbp",
-    // An end needs no registers but to keep them: those that a function may change.
-    "cmp byte ptr [r10 + {probe}], {end}",
-    "jne 1f",
+    // An end, and a function's entry and exit, need no registers but to keep them: those that a function may change.
+    "movzx eax, byte ptr [r10 + {probe}]",
+    "cmp eax, {end}",
+    "je 2f",
+    "cmp eax, {enter}",
+    "jb 1f",
+    "2:",
     "push rcx",
     "push rdx",
     "push rsi",
@@ -118,7 +122,8 @@ global_asm!(
     "movaps [rsp + 16], xmm1",
     "movaps [rsp + 32], xmm2",
     "movaps [rsp + 48], xmm3",
-    "call {inline_end}",
+    "lea r11, [rip + {short}]",
+    "call [r11 + rax * 8]",
     "movaps xmm0, [rsp]",
     "movaps xmm1, [rsp + 16]",
     "movaps xmm2, [rsp + 32]",
@@ -241,8 +246,10 @@ global_asm!(
     "ompfuse_has_xsave: .byte 0",
     ".popsection",
     inline = sym INLINE,
-    inline_end = sym handle_inline_end,
+    short = sym SHORT,
     end = const Probe::InlineEnd as u8,
+    // No other inline probe has a higher number.
+    enter = const Probe::FunctionEnter as u8,
     probe = const offset_of!(SiteDesc, probe),
     area = const XSAVE_AREA,
     components = const XSAVE_COMPONENTS,

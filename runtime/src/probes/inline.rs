@@ -44,6 +44,18 @@ pub(crate) fn inline(
     }
 }
 
+/// A function is entered ([`Probe::FunctionEnter`]); `sp` leads to its return address.
+#[inline(always)]
+pub(crate) fn enter(thread: &Thread, site: &SiteDesc, sp: usize) {
+    thread.enter_function(entry::this(site), sp);
+}
+
+/// A function is about to be left ([`Probe::FunctionLeave`]).
+#[inline(always)]
+pub(crate) fn leave(thread: &Thread, site: &SiteDesc, sp: usize) {
+    thread.leave_function(entry::region(site), sp);
+}
+
 /// The end of a construct, told by where it began ([`Probe::InlineEnd`]).
 #[inline(always)]
 pub(crate) fn end(thread: &Thread, site: &SiteDesc) {
@@ -54,8 +66,8 @@ pub(crate) fn end(thread: &Thread, site: &SiteDesc) {
 /// Thread number as the frame knows it, or the runtime where the frame is not one of a team (an orphaned construct in
 /// a region that is not patched).
 fn thread_number(thread: &Thread, site: &SiteDesc) -> i64 {
-    match thread.frame().construct {
-        Construct::ImplicitTask => thread.frame().tid.get(),
+    match thread.task_frame().construct {
+        Construct::ImplicitTask => thread.task_frame().tid.get(),
         _ => Question::THREAD_NUM.ask(entry::this(site)),
     }
 }
@@ -237,7 +249,7 @@ fn first_chunk(thread: &Thread, site: &SiteDesc) {
 
 /// How many threads, or teams, a loop's chunks are dealt to.
 fn dealt_to(thread: &Thread, construct: Construct, site: &SiteDesc) -> i64 {
-    let frame = thread.frame();
+    let frame = thread.task_frame();
     match (construct, frame.construct) {
         (Construct::Distribute, Construct::Team) => frame.team.get(),
         (Construct::Distribute, _) => Question::NUM_TEAMS.ask(entry::this(site)),

@@ -214,7 +214,7 @@ impl Thread {
         for (at, &address) in (2..).zip(addresses) {
             put(at, address);
         }
-        self.buffer.commit(len / 8);
+        self.buffer.commit(out, len / 8);
         true
     }
 
@@ -253,7 +253,7 @@ impl Thread {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        self.buffer.commit(len / 8);
+        self.buffer.commit(out, len / 8);
         let told = contexts.told.get();
         if let Some(place) = contexts.objects.get(told % OBJECTS) {
             place.set(found.begin);
@@ -271,7 +271,7 @@ impl Thread {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        self.buffer.commit(Calls::LEN / 8);
+        self.buffer.commit(out, Calls::LEN / 8);
         true
     }
 

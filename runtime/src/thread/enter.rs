@@ -66,6 +66,13 @@ impl Thread {
 
     #[inline(always)]
     fn enter_above(&self, frame: &Frame, floor: usize) {
+        self.begin_frame(frame, floor);
+        self.remember(frame);
+    }
+
+    /// A frame is the current one from the last boundary on.
+    #[inline(always)]
+    pub(super) fn begin_frame(&self, frame: &Frame, floor: usize) {
         if frame.choice.get() == Choice::NONE {
             let choice = self.choose(frame.site);
             frame.choice.set(match frame.construct {
@@ -85,7 +92,6 @@ impl Thread {
         frame.up.set(self.frame.replace(frame));
         frame.work_base.set(self.work_top.get());
         frame.mutex_base.set(self.mutex_top.get());
-        self.remember(frame);
     }
 
     /// Leaves the current frame, closing what its end implies, and writes its interval. `extent`: see
@@ -117,18 +123,32 @@ impl Thread {
             return;
         }
         self.end_all();
-        while self.mutex_top.get() > frame.mutex_base.get() {
-            self.mutex_top.set(self.mutex_top.get() - 1);
-            if let Some(held) = self.mutexes.get(self.mutex_top.get()) {
-                self.drain(&held.cost, &frame.cost);
-            }
-        }
+        self.drain_mutexes(frame);
         if !self.write_plain(&self.interval_of_frame(frame, extent, is_part), None) {
             self.write_frame(frame, extent);
         }
         self.frame.set(frame.up.get());
         self.set_floor(frame.floor.get());
         self.turn(frame.before.get());
+    }
+
+    /// Mutexes that were entered in a frame, and are held at its end, are its own business.
+    #[inline(always)]
+    pub(super) fn drain_mutexes(&self, frame: &Frame) {
+        while self.mutex_top.get() > frame.mutex_base.get() {
+            self.mutex_top.set(self.mutex_top.get() - 1);
+            if let Some(held) = self.mutexes.get(self.mutex_top.get()) {
+                self.drain(&held.cost, &frame.cost);
+            }
+        }
+    }
+
+    /// Writes the interval of a frame that is no part of a region, and ends at the last boundary.
+    #[inline(always)]
+    pub(super) fn write_ended(&self, frame: &Frame, extent: u64) {
+        if !self.write_plain(&self.interval_of_frame(frame, extent, false), None) {
+            self.write_frame(frame, extent);
+        }
     }
 
     #[inline(never)]
@@ -149,8 +169,11 @@ impl Thread {
     #[inline(always)]
     fn interval_of_frame(&self, frame: &Frame, extent: u64, is_part: bool) -> IntervalHead {
         let place = &frame.place;
+        let is_lone = frame.construct == Construct::Function && !frame.written.get();
         let (node, parent, step, index) = if is_part {
             (0, frame.node, Step::None, frame.tid.get())
+        } else if is_lone {
+            (0, place.parent, Step::None, 0)
         } else {
             (frame.node, place.parent, place.step, place.index)
         };

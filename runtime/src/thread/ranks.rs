@@ -1,6 +1,6 @@
 //! Work-sharing constructs that open and close, and the ranks of what is created in a construct.
 
-use super::{Choice, Place, Thread, Work};
+use super::{Choice, Frame, Place, Thread, Work};
 use crate::host;
 use ompfuse_format::Construct;
 use ompfuse_format::record::short;
@@ -20,7 +20,21 @@ impl Thread {
     pub(super) fn innermost_node(&self) -> u64 {
         match self.work() {
             Some(work) => work.node.get(),
-            None => self.frame().node,
+            None => {
+                let frame = self.frame();
+                if frame.construct == Construct::Function {
+                    self.tell_call(frame);
+                }
+                frame.node
+            }
+        }
+    }
+
+    /// Something happens in a function: its node is on record from now on. Most calls have none.
+    #[inline(always)]
+    fn tell_call(&self, frame: &Frame) {
+        if !frame.written.replace(true) {
+            self.write_here();
         }
     }
 
@@ -32,6 +46,9 @@ impl Thread {
             Some(work) => (work.choice.get(), &work.written, work.node.get()),
             None => {
                 let frame = self.frame();
+                if frame.construct == Construct::Function {
+                    self.tell_call(frame);
+                }
                 (frame.choice(), &frame.written, frame.node)
             }
         };
@@ -81,19 +98,67 @@ impl Thread {
     /// Place of a new task or parallel construct created here ([XU] section 4; docs/design/labels.md).
     #[inline(always)]
     pub(crate) fn place_task(&self) -> Place {
-        if self.work().is_none() && self.frame().construct.is_part() {
-            let frame = self.frame();
-            let calls = frame.calls.get();
-            frame.calls.set(calls + 1);
-            let index = frame.tid.get() + calls * frame.team.get();
-            return Place {
-                parent: frame.node,
-                step: Step::TidRanked,
-                index,
-                path: self.path(&frame.place, frame.site, index),
-            };
+        let frame = self.frame();
+        if self.work().is_none() && frame.construct.is_part() {
+            return self.place_in_part(frame, frame);
         }
-        self.place_ranked()
+        match frame.construct {
+            Construct::Function => self.place_task_in_call(),
+            _ => self.place_ranked(),
+        }
+    }
+
+    /// The place of the next task or parallel construct that is created directly in a thread's part of a region, or in functions called there:
+    /// `frame` is the innermost one's.
+    #[inline(always)]
+    fn place_in_part(&self, frame: &Frame, part: &Frame) -> Place {
+        let calls = part.calls.get();
+        part.calls.set(calls + 1);
+        let index = part.tid.get() + calls * part.team.get();
+        Place {
+            parent: frame.node,
+            step: Step::TidRanked,
+            index,
+            path: self.path(&frame.place, frame.site, index),
+        }
+    }
+
+    #[inline(never)]
+    fn place_task_in_call(&self) -> Place {
+        let frame = self.frame();
+        let part = frame.directly_around_calls();
+        match part.filter(|part| self.work().is_none() && part.construct.is_part()) {
+            Some(part) => {
+                self.tell_call(frame);
+                self.place_in_part(frame, part)
+            }
+            None => self.place_ranked(),
+        }
+    }
+
+    /// Node and path of what a function that is called here happens in.
+    #[inline(always)]
+    pub(super) fn parent_of_call(&self) -> (u64, u64) {
+        let (node, written, place, site) = match self.work() {
+            Some(work) => (
+                work.node.get(),
+                &work.written,
+                work.place.get(),
+                work.site.get(),
+            ),
+            None => {
+                let frame = self.frame();
+                (frame.node, &frame.written, frame.place, frame.site)
+            }
+        };
+        if !written.replace(true) {
+            self.write_here();
+        }
+        let path = match self.has_lazy_paths() {
+            true => self.path_of_child(site, 0),
+            false => self.path(&place, site, 0),
+        };
+        (node, path)
     }
 
     /// Place of a new construct here that is opened next ([`Thread::open`]).
@@ -134,7 +199,11 @@ impl Thread {
             None => {
                 let frame = self.frame();
                 let (place, site) = (frame.place, frame.site);
-                (frame.node, &frame.written, &frame.rank, place, site)
+                let rank = match frame.construct {
+                    Construct::Function => frame.rank_around_calls(),
+                    _ => &frame.rank,
+                };
+                (frame.node, &frame.written, rank, place, site)
             }
         };
         if !written.replace(true) {

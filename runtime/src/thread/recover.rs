@@ -11,6 +11,8 @@ pub(super) const REMEMBERED: usize = 64;
 #[derive(Debug)]
 pub(super) struct Entered {
     frame: Cell<*const Frame>,
+    /// The frame around it, which may be a call's.
+    up: Cell<*const Frame>,
     /// Number of frames around it: whether the place was taken by a deeper one since.
     depth: Cell<usize>,
     work_base: Cell<*const Work>,
@@ -80,7 +82,7 @@ impl Thread {
     /// As [`Thread::look_below`], without knowing that there may be something.
     #[inline(never)]
     pub(crate) fn recover(&self, sp: usize) {
-        let (frame, account) = (self.frame.get() as usize, self.account.get() as usize);
+        let (frame, account) = (self.frame_place(), self.account.get() as usize);
         if self.stack.is_gone(frame, sp) || self.stack.is_gone(account, sp) {
             self.forget(sp);
         }
@@ -89,15 +91,25 @@ impl Thread {
             true => object,
             false => usize::MAX,
         };
-        let frame = place(self.frame.get() as usize);
+        let frame = place(self.frame_place());
         self.set_floor(frame.min(place(self.account.get() as usize)));
+    }
+
+    /// Where the current frame lies on the thread's stack, or what stands for it there.
+    fn frame_place(&self) -> usize {
+        let frame = self.frame.get();
+        self.call_of(frame).map_or(frame as usize, |c| c.place())
     }
 
     #[cold]
     #[inline(never)]
     fn forget(&self, sp: usize) {
         self.forget_reading();
-        while self.stack.is_gone(self.frame.get() as usize, sp) {
+        let account = self.account.get() as usize;
+        if account.wrapping_sub(core::ptr::from_ref(self) as usize) < size_of::<Thread>() {
+            self.charge(); // of a call, or of what is open in one: it lasts
+        }
+        while self.stack.is_gone(self.frame_place(), sp) {
             self.pop();
         }
         let account: *const Cost = self.innermost_cost();
@@ -110,6 +122,7 @@ impl Thread {
         let depth = self.depth.get();
         if let Some(entered) = self.entered.get(depth % REMEMBERED) {
             entered.frame.set(frame);
+            entered.up.set(frame.up.get());
             entered.depth.set(depth);
             entered.work_base.set(frame.work_base.get());
             entered.mutex_base.set(frame.mutex_base.get());
@@ -124,18 +137,17 @@ impl Thread {
 
     /// Makes the frame around the current one current, without touching the latter.
     fn pop(&self) {
+        if let Some(called) = self.call_of(self.frame.get()) {
+            return self.end_call(called);
+        }
         let depth = self.depth.get().saturating_sub(1);
         let current = self.remembered(depth);
         let current = current.filter(|e| core::ptr::eq(e.frame.get(), self.frame.get()));
-        let around = match depth {
-            0 => Some(&raw const self.root),
-            _ => self.remembered(depth - 1).map(|e| e.frame.get()),
-        };
-        match (current, around) {
-            (Some(current), Some(around)) => {
+        match current {
+            Some(current) => {
                 self.work_top.set(current.work_base.get());
                 self.mutex_top.set(current.mutex_base.get());
-                self.frame.set(around);
+                self.frame.set(current.up.get());
                 self.depth.set(depth);
             }
             // Nested too deeply to know: what is still alive says so when it is left.
@@ -144,6 +156,7 @@ impl Thread {
                 self.mutex_top.set(0);
                 self.frame.set(&raw const self.root);
                 self.depth.set(0);
+                self.forget_calls();
             }
         }
     }
@@ -151,7 +164,8 @@ impl Thread {
     /// Makes `frame`, which is alive and about to be left, the current one, whatever was entered since.
     #[cold]
     pub(super) fn return_to(&self, frame: &Frame) {
-        while self.depth.get() > 0 && !core::ptr::eq(self.frame.get(), frame) {
+        let is_wanted = |at| core::ptr::eq(at, frame) || core::ptr::eq(at, &raw const self.root);
+        while !is_wanted(self.frame.get()) {
             self.pop();
         }
         self.frame.set(frame);

@@ -354,7 +354,7 @@ impl Thread {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        self.buffer.commit(LeftOut::LEN / 8);
+        self.buffer.commit(out, LeftOut::LEN / 8);
     }
 
     /// Gives the table back.

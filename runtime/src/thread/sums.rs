@@ -117,10 +117,12 @@ impl Thread {
             return;
         };
         let is_first = !is_xu || self.is_first_part(head);
+        // What an outer call of the same function has is not counted again.
+        let is_inner = head.construct == Construct::Function && head.extent != 0;
         let numbers = Numbers {
             own: head.own_ticks,
-            extent: head.extent,
-            t0: head.t0,
+            extent: if is_inner { 0 } else { head.extent },
+            t0: if is_inner { head.t1 } else { head.t0 },
             t1: head.t1,
         };
         self.add_numbers(
@@ -160,10 +162,8 @@ impl Thread {
         };
         let is_xu = construct.is_xu();
         let frame = self.frame();
-        let is_other = is_of_team(construct)
-            && frame.construct.is_part()
-            && frame.node == place.parent
-            && frame.tid.get() != 0;
+        let is_other =
+            is_of_team(construct) && frame.node == place.parent && self.is_other_member(frame);
         self.add_numbers(entry, numbers, true, !is_other);
         if is_xu {
             self.add_unit(entry, numbers, (construct, place.step, place.index));
@@ -188,6 +188,16 @@ impl Thread {
             );
         }
         true
+    }
+
+    /// Whether a frame is a part of a region, or a function that is called there, of another thread than the first one.
+    #[inline(always)]
+    fn is_other_member(&self, frame: &Frame) -> bool {
+        let part = match frame.construct {
+            Construct::Function => frame.directly_around_calls(),
+            _ => Some(frame),
+        };
+        part.is_some_and(|part| part.construct.is_part() && part.tid.get() != 0)
     }
 
     /// The same of a task.
@@ -383,7 +393,13 @@ impl Thread {
             // SAFETY: a frame that was entered has one around it, which lasts longer.
             frame = unsafe { &*frame.up.get() };
         }
-        if !frame.construct.is_part() || frame.node != head.parent {
+        if frame.node != head.parent {
+            return true;
+        }
+        let Some(frame) = frame.directly_around_calls() else {
+            return true;
+        };
+        if !frame.construct.is_part() {
             return true;
         }
         if is_of_team(head.construct) {

@@ -23,7 +23,7 @@ impl Thread {
             (Some(out), Some(words)) => {
                 // SAFETY: there is room for any short record, which nothing else refers to.
                 unsafe { out.cast::<[u64; short::NODE_WORDS]>().write(words) };
-                self.buffer.commit(short::NODE_WORDS);
+                self.buffer.commit(out, short::NODE_WORDS);
             }
             _ => self.write_node(node, construct, site, place),
         }
@@ -43,11 +43,11 @@ impl Thread {
         unsafe {
             if let Some(words) = short::node(&node, self.origin()) {
                 out.cast::<[u64; short::NODE_WORDS]>().write(words);
-                return self.buffer.commit(short::NODE_WORDS);
+                return self.buffer.commit(out, short::NODE_WORDS);
             }
             record::encode_node(&mut *out.cast::<[u8; Node::LEN]>(), &node);
         }
-        self.buffer.commit(Node::LEN / 8);
+        self.buffer.commit(out, Node::LEN / 8);
     }
 
     /// Writes what the program calls a region.
@@ -63,7 +63,7 @@ impl Thread {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        self.buffer.commit(len / 8);
+        self.buffer.commit(out, len / 8);
     }
 
     /// Writes where a lock is, once the file that it is in is on record.
@@ -121,7 +121,7 @@ impl Thread {
         if words == 0 {
             return false;
         }
-        self.buffer.commit(words);
+        self.buffer.commit(out, words);
         true
     }
 
@@ -198,7 +198,7 @@ impl Thread {
             };
             match short::interval(head, self.origin(), FIRST_SET - 1, fetches, none, put) {
                 0 => {}
-                words => return self.buffer.commit(words),
+                words => return self.buffer.commit(out, words),
             }
         }
         // A copy: so the caller keeps the numbers in registers.
@@ -235,7 +235,7 @@ impl Thread {
             unsafe { out.add(at).write(word) };
         });
         if words > 0 {
-            self.buffer.commit(words);
+            self.buffer.commit(out, words);
         }
         words > 0
     }
@@ -268,7 +268,7 @@ impl Thread {
             0 => record::encode_interval(head, set - 1, counts(), put),
             words => words,
         };
-        self.buffer.commit(words);
+        self.buffer.commit(out, words);
     }
 
     /// What short records leave out.

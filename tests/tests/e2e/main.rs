@@ -77,6 +77,7 @@ mod executions;
 mod exports;
 mod fixtures;
 mod foreign;
+mod functions;
 mod inputs;
 mod interposed;
 mod killed;

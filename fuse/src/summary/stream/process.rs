@@ -308,7 +308,6 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             inside = (self.regions).begin(
                 node.construct,
                 (region.site, path),
-                node.node,
                 thread as u32,
                 above.region,
             );
@@ -316,6 +315,8 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         let is = Whereabouts {
             region: inside,
             labelled,
+            is_region: node.construct.is_fork()
+                || node.construct == Construct::Function && above.is_region,
         };
         let regions = &self.regions;
         (self.nodes).enter(node.node, (is, path), |region| regions.is_alive(region));

@@ -51,7 +51,6 @@ pub(super) struct Region {
     is_alive: bool,
     /// In the order of their begins.
     number: u64,
-    pub(super) node: u64,
     construct: Construct,
     site: u32,
     path: u32,
@@ -68,12 +67,11 @@ pub(super) struct Region {
 }
 
 impl Region {
-    fn new(construct: Construct, (site, path): (u32, u32), node: u64) -> Region {
+    fn new(construct: Construct, (site, path): (u32, u32)) -> Region {
         Region {
             generation: 0,
             is_alive: true,
             number: 0,
-            node,
             construct,
             site,
             path,
@@ -92,7 +90,7 @@ impl Regions {
     /// `spans`: begin and end of each thread that has ended in an orderly way.
     pub(super) fn new(spans: Vec<Option<(i64, i64)>>) -> Regions {
         Regions {
-            list: vec![Region::new(Construct::Program, (u32::MAX, Paths::ROOT), 0)],
+            list: vec![Region::new(Construct::Program, (u32::MAX, Paths::ROOT))],
             free: vec![],
             ended: VecDeque::new(),
             forked: spans.iter().map(|_| Forked::default()).collect(),
@@ -122,7 +120,6 @@ impl Regions {
         &mut self,
         construct: Construct,
         place: (u32, u32),
-        node: u64,
         thread: u32,
         around: RegionId,
     ) -> RegionId {
@@ -140,7 +137,7 @@ impl Regions {
                 .get_mut(&place.1)
                 .and_then(Vec::pop)
                 .unwrap_or_default(),
-            ..Region::new(construct, place, node)
+            ..Region::new(construct, place)
         };
         match self.list.get_mut(slot as usize) {
             Some(place) => *place = region,

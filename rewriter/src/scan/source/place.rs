@@ -57,7 +57,8 @@ pub(crate) fn find(lines: &Lines<'_>, drafts: &mut [Draft]) {
         let found = users.or(begun).or(own).cloned();
         draft.source = found.or(draft.source.take());
         draft.frames = (chain.len() > 1).then(|| chain.clone());
-        draft.debug_name = chain.last().and_then(|f| f.function.clone());
+        let name = chain.last().and_then(|f| f.function.clone());
+        draft.debug_name = name.or(draft.debug_name.take());
         if let Some(cycles) = draft.own_rare().and_then(|r| r.cycles.take())
             && are_apart(lines, &cycles)
         {

@@ -122,6 +122,10 @@ probes! {
     /// Inline. The loop of site `region` begins as in [`Probe::InlineChunk`], with the chunk from iteration 0 on: of the first
     /// thread of a team, whose way there has no comparison.
     InlineFirstChunk = 47, "inline-first-chunk";
+    /// Inline. A function of site `site` is entered: the stack pointer leads to its return address.
+    FunctionEnter = 48, "function-enter";
+    /// Inline. The function of site `region` is about to return, or to jump to another one: the stack pointer is what it was at the entry.
+    FunctionLeave = 49, "function-leave";
     /// `GOMP_taskloop*`: `args = [fn, data, cpyfn, flags, start, end, step]`, size and alignment of the block where
     /// [`Probe::TaskCreate`] has them. Uses [`SLOT_TASK`].
     Taskloop = 60, "taskloop";

@@ -139,7 +139,7 @@ pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
         match tag(call.known(0).unwrap_or(0)) {
             None => entry::this(call.site()),
             Some(tag) => {
-                let frame = thread.frame();
+                let frame = thread.task_frame();
                 if frame.node == (*tag).tag.node {
                     (*tag).rank = frame.rank();
                 }

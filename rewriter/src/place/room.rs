@@ -2,10 +2,9 @@
 //! to the trampoline. That stands behind the jump of another window, one of at least ten bytes, whose instructions move to a
 //! trampoline of their own for that purpose alone.
 
-use super::{Finder, Placed, can_move, falls_through, passes};
-use crate::scan::Module;
+use super::window::{can_move, falls_through, passes};
+use super::{Finder, Ground, Placed};
 use crate::scan::cfg::Body;
-use crate::scan::draft::Draft;
 use crate::unwind::Row;
 use iced_x86::{FlowControl, Instruction, Mnemonic, Register};
 use std::ops::Range;
@@ -35,7 +34,7 @@ struct Run {
 
 /// Gives each window that is too short for a long jump an island, and adds the windows that hold them. Otherwise the
 /// number of a window for which there is none.
-pub(super) fn make(finder: &Finder<'_, '_>, windows: &mut Vec<Placed>) -> Option<usize> {
+pub(super) fn make(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usize> {
     let is_narrow = |w: &Placed| w.range.end - w.range.start < JUMP;
     let wants = |w: &Placed| is_narrow(w) || finder.scarce;
     if !windows.iter().any(wants) {
@@ -54,12 +53,12 @@ pub(super) fn make(finder: &Finder<'_, '_>, windows: &mut Vec<Placed>) -> Option
             continue;
         }
         let start = window.range.start;
-        window.island = hosts.iter_mut().find_map(|h| h.take(finder.module, start));
+        window.island = hosts.iter_mut().find_map(|h| h.take(finder.ground, start));
         if window.island.is_none()
             && let Some(run) = best(finder, &loops, &taken, start)
         {
             let mut host = Host::new(run.range.clone());
-            window.island = host.take(finder.module, start);
+            window.island = host.take(finder.ground, start);
             hosts.push(host);
             taken.push(run.range);
         }
@@ -76,23 +75,6 @@ pub(super) fn make(finder: &Finder<'_, '_>, windows: &mut Vec<Placed>) -> Option
     None
 }
 
-/// Says of the sites how they get their room.
-pub(super) fn tell(windows: &[Placed], drafts: &mut [Draft]) {
-    for window in windows {
-        let Some(island) = window.island else {
-            continue;
-        };
-        let host = windows.iter().find(|w| w.range.contains(&island));
-        let Some(Range { start, end }) = host.map(|h| h.range.clone()) else {
-            continue;
-        };
-        let reason = format!("short jump, {start:#x} to {end:#x} move to make room");
-        for &d in &window.members {
-            drafts[d].reason = Some(reason.clone().into());
-        }
-    }
-}
-
 impl Host {
     fn new(range: Range<u64>) -> Host {
         let free = range.start + JUMP;
@@ -100,8 +82,8 @@ impl Host {
     }
 
     /// Takes room for the island of a window.
-    fn take(&mut self, module: &Module<'_>, window: u64) -> Option<u64> {
-        let island = place(module, self.free, self.range.end, window)?;
+    fn take(&mut self, ground: &dyn Ground, window: u64) -> Option<u64> {
+        let island = place(ground, self.free, self.range.end, window)?;
         self.free = island + JUMP;
         Some(island)
     }
@@ -109,7 +91,7 @@ impl Host {
 
 /// The first place in a range of bytes for the island of a window: the short jump reaches it, and unwinders, which go by
 /// the original's rules there, find what they would where the window begins.
-fn place(module: &Module<'_>, from: u64, to: u64, window: u64) -> Option<u64> {
+fn place(ground: &dyn Ground, from: u64, to: u64, window: u64) -> Option<u64> {
     let behind = window + SHORT;
     let last = to.checked_sub(JUMP)?;
     let first = from.max(behind.saturating_sub(128));
@@ -117,9 +99,7 @@ fn place(module: &Module<'_>, from: u64, to: u64, window: u64) -> Option<u64> {
     if first > last {
         return None;
     }
-    let rows = module
-        .rules
-        .rows(std::iter::once(window).chain(first..=last))?;
+    let rows = ground.rows(&mut std::iter::once(window).chain(first..=last))?;
     let (here, there) = rows.split_first()?;
     let same = there.iter().position(|row| row == here)?;
     Some(first + same as u64)
@@ -127,7 +107,7 @@ fn place(module: &Module<'_>, from: u64, to: u64, window: u64) -> Option<u64> {
 
 /// The instructions that make room for the island of a window at the least cost: outside of loops that the window isn't in,
 /// not where a function begins, without branches, near.
-fn best(finder: &Finder<'_, '_>, loops: &Loops, taken: &[Range<u64>], window: u64) -> Option<Run> {
+fn best(finder: &Finder<'_>, loops: &Loops, taken: &[Range<u64>], window: u64) -> Option<Run> {
     let insns = &finder.body.insns;
     let first = insns.partition_point(|i| i.ip() < window.saturating_sub(NEAR));
     let behind = insns.partition_point(|i| i.ip() < window + NEAR);
@@ -137,7 +117,7 @@ fn best(finder: &Finder<'_, '_>, loops: &Loops, taken: &[Range<u64>], window: u6
         .map(|run| {
             let Range { start, .. } = run.range;
             let deep = loops.depth(start);
-            let begins = finder.module.functions.starts_at(start);
+            let begins = finder.ground.begins_function(start);
             let cost = (deep, begins, run.branches, start.abs_diff(window), start);
             (cost, run)
         })
@@ -146,13 +126,13 @@ fn best(finder: &Finder<'_, '_>, loops: &Loops, taken: &[Range<u64>], window: u6
     runs.sort_by_key(|(cost, _)| *cost);
     let fits = |run: &Run| {
         let Range { start, end } = run.range;
-        unwound(finder, &run.range) && place(finder.module, start + JUMP, end, window).is_some()
+        unwound(finder, &run.range) && place(finder.ground, start + JUMP, end, window).is_some()
     };
     runs.into_iter().map(|(_, run)| run).find(fits)
 }
 
 /// The instructions from this one on, if they can make room.
-fn run(finder: &Finder<'_, '_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
+fn run(finder: &Finder<'_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
     let insns = &finder.body.insns[first..];
     let start = insns.first()?.ip();
     let mut run = Run {
@@ -167,7 +147,7 @@ fn run(finder: &Finder<'_, '_>, taken: &[Range<u64>], first: usize) -> Option<Ru
             || end - start >= ROOM
             || !is_simple(insn)
             || finder.body.throws(insn)
-            || finder.loads.contains(&end)
+            || finder.changed.contains(&end)
         {
             break;
         }
@@ -182,7 +162,7 @@ fn run(finder: &Finder<'_, '_>, taken: &[Range<u64>], first: usize) -> Option<Ru
     }
     let Range { start, end } = run.range;
     let is_free = taken.iter().all(|t| t.end <= start || end <= t.start);
-    let stays = finder.module.stays(&run.range);
+    let stays = finder.ground.stays(&run.range);
     (end - start >= ROOM && is_free && !stays).then_some(run)
 }
 
@@ -200,13 +180,13 @@ fn is_simple(insn: &Instruction) -> bool {
 }
 
 /// Whether unwinders will find their way from the moved instructions as from the original ones.
-fn unwound(finder: &Finder<'_, '_>, range: &Range<u64>) -> bool {
+fn unwound(finder: &Finder<'_>, range: &Range<u64>) -> bool {
     let insns = &finder.body.insns;
     let inside = insns[insns.partition_point(|i| i.ip() < range.start)..]
         .iter()
         .map(Instruction::ip)
         .take_while(|&ip| ip < range.end);
-    let Some(rows) = finder.module.rules.rows(inside) else {
+    let Some(rows) = finder.ground.rows(&mut { inside }) else {
         return false;
     };
     let kept = |row: &Option<Row>| row.as_ref().is_some_and(|r| r.deeper(0).is_some());

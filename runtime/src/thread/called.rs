@@ -1,0 +1,230 @@
+//! Functions of the program that are regions of their own: a frame for each call that goes on, on a stack of the thread's own. A call is
+//! told by where its return address is. Whoever has a stack pointer above that has left it, with an exit or without (by an
+//! exception, or `longjmp`): the next probe ends it.
+//!
+//! In labels there are no functions: what is created in one has the rank, and the label, that it would have without.
+
+use super::{Choice, Frame, Place, Thread};
+use core::cell::Cell;
+use ompfuse_format::Construct;
+use ompfuse_format::record::Step;
+
+/// Calls that go on at once on a thread; deeper ones are not recorded.
+pub(super) const MAX_CALLS: usize = 1 << 13;
+/// Places for how many calls of a function go on; a power of two. Functions may share one.
+pub(super) const PLACES: usize = 256;
+
+/// A call that goes on.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Called {
+    pub(super) frame: Frame,
+    /// Address of its return address.
+    at: Cell<usize>,
+}
+
+impl Called {
+    /// What stands for it on the thread's stack: the call is over for whoever has a stack pointer above.
+    pub(super) fn place(&self) -> usize {
+        self.at.get().wrapping_sub(1)
+    }
+}
+
+impl Thread {
+    /// A function is entered, whose return address is at `at`.
+    #[inline(always)]
+    pub(crate) fn enter_function(&self, site: u32, at: usize) {
+        let depth = self.calls_open.get();
+        let Some(called) = self.calls.get(depth) else {
+            return self.buffer.lose();
+        };
+        self.charge();
+        let place = self.place_of_call();
+        let node = self.new_node();
+        let counted = self.open_of(site);
+        let is_inner = counted.get() > 0 && self.is_called(site);
+        let to = core::ptr::from_ref(called).cast_mut();
+        // SAFETY: a place that no open call has: nobody looks at what is written. It was zero, which is a valid frame, or a call's.
+        unsafe { Frame::set_call(&raw mut (*to).frame, site, node, place) };
+        called.at.set(at);
+        let frame = &called.frame;
+        // One call of a function is in another: the time of the outer one has that of this one.
+        frame.tid.set(i64::from(is_inner));
+        counted.set(counted.get() + 1);
+        self.calls_open.set(depth + 1);
+        self.begin_frame(frame, called.place());
+    }
+
+    /// The function of this site is about to be left; `at`: its stack pointer, which leads to its return address.
+    #[inline(always)]
+    pub(crate) fn leave_function(&self, site: u32, at: usize) {
+        let innermost = self.calls_open.get().checked_sub(1);
+        let innermost = innermost.and_then(|n| self.calls.get(n));
+        let is_it = |c: &&Called| c.at.get() == at && c.frame.site == site;
+        let Some(called) = innermost.filter(is_it).or_else(|| self.find_call(site, at)) else {
+            return; // it was entered before anything was recorded
+        };
+        self.charge();
+        if !core::ptr::eq(self.frame.get(), &raw const called.frame) {
+            self.return_to_call(called);
+        }
+        self.end_call(called);
+        self.turn(called.frame.before.get());
+    }
+
+    /// A call that isn't the innermost one.
+    #[cold]
+    #[inline(never)]
+    fn find_call(&self, site: u32, at: usize) -> Option<&Called> {
+        let open = self.calls.get(..self.calls_open.get())?;
+        let mut open = open.iter().rev();
+        open.find(|c| c.at.get() == at && c.frame.site == site)
+    }
+
+    /// A call is about to be left whatever was entered since.
+    #[cold]
+    #[inline(never)]
+    fn return_to_call(&self, called: &Called) {
+        self.return_to(&called.frame);
+    }
+
+    /// Ends the current frame, which is a call's, at the last boundary. What is charged next is the caller's business.
+    #[inline(always)]
+    pub(super) fn end_call(&self, called: &Called) {
+        let frame = &called.frame;
+        self.close_all();
+        self.drain_mutexes(frame);
+        if !self.is_gone() {
+            let extent = frame.tid.get() as u64;
+            self.write_ended(frame, extent);
+        }
+        self.frame.set(frame.up.get());
+        self.work_top.set(frame.work_base.get());
+        self.set_floor(frame.floor.get());
+        let counted = self.open_of(frame.site);
+        counted.set(counted.get().saturating_sub(1));
+        let first = self.calls.as_ptr() as usize;
+        let number = (core::ptr::from_ref(called) as usize - first) / size_of::<Called>();
+        self.calls_open.set(number);
+    }
+
+    /// The call whose frame this is, if it is one's. The frame itself need not be there any more.
+    #[inline(always)]
+    pub(super) fn call_of(&self, frame: *const Frame) -> Option<&Called> {
+        let offset = (frame as usize).wrapping_sub(self.calls.as_ptr() as usize);
+        match offset < size_of_val(&self.calls) {
+            // SAFETY: only frames of this array lie in it; they are its entries' first fields.
+            true => Some(unsafe { &*frame.cast::<Called>() }),
+            false => None,
+        }
+    }
+
+    /// No call is known any more.
+    pub(super) fn forget_calls(&self) {
+        self.calls_open.set(0);
+        self.open_calls.iter().for_each(|open| open.set(0));
+    }
+
+    #[inline(always)]
+    fn open_of(&self, site: u32) -> &Cell<u32> {
+        &self.open_calls[site as usize % PLACES]
+    }
+
+    /// Whether a call of the function goes on.
+    #[inline(never)]
+    fn is_called(&self, site: u32) -> bool {
+        let open = self.calls.get(..self.calls_open.get());
+        let mut open = open.into_iter().flatten().rev();
+        open.any(|c| c.frame.site == site)
+    }
+
+    /// Where a call stands in the tree: in the innermost construct, which it gives no child with a label.
+    #[inline(always)]
+    fn place_of_call(&self) -> Place {
+        let (parent, path) = self.parent_of_call();
+        Place {
+            parent,
+            step: Step::None,
+            index: 0,
+            path,
+        }
+    }
+
+    /// The innermost task region: calls of functions are in it.
+    #[inline(always)]
+    pub(crate) fn task_frame(&self) -> &Frame {
+        self.frame().task()
+    }
+}
+
+impl Frame {
+    /// The frame of a call.
+    ///
+    /// # Safety
+    /// Nobody refers to what is there, which is a frame or zero.
+    #[inline(always)]
+    unsafe fn set_call(at: *mut Frame, site: u32, node: u64, place: Place) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (&raw mut (*at).construct).write(Construct::Function);
+            (&raw mut (*at).site).write(site);
+            (&raw mut (*at).node).write(node);
+            (&raw mut (*at).place).write(place);
+            let frame = &*at;
+            frame.written.set(false);
+            frame.cost.clear();
+            frame.choice.set(Choice::NONE);
+        }
+    }
+
+    /// The innermost frame around calls of functions, or this one.
+    #[inline(always)]
+    pub(super) fn task(&self) -> &Frame {
+        match self.construct {
+            Construct::Function => self.around_calls(),
+            _ => self,
+        }
+    }
+
+    #[inline(never)]
+    fn around_calls(&self) -> &Frame {
+        let mut frame = self;
+        while frame.construct == Construct::Function {
+            // SAFETY: a frame that was entered has one around it, which lasts longer.
+            frame = unsafe { &*frame.up.get() };
+        }
+        frame
+    }
+
+    /// The same, if no work-sharing construct is open in between.
+    #[inline(never)]
+    pub(super) fn directly_around_calls(&self) -> Option<&Frame> {
+        let mut frame = self;
+        while frame.construct == Construct::Function {
+            // SAFETY: as above.
+            let around = unsafe { &*frame.up.get() };
+            if frame.work_base.get() > around.work_base.get() {
+                return None;
+            }
+            frame = around;
+        }
+        Some(frame)
+    }
+
+    /// Where the children of a call are counted: where they would be without it.
+    #[inline(never)]
+    pub(super) fn rank_around_calls(&self) -> &Cell<i64> {
+        let mut frame = self;
+        while frame.construct == Construct::Function {
+            // SAFETY: as above.
+            let around = unsafe { &*frame.up.get() };
+            let base = frame.work_base.get();
+            if base > around.work_base.get() {
+                // SAFETY: the innermost construct that was open when the function was called, and is.
+                return unsafe { &(*base.sub(1)).rank };
+            }
+            frame = around;
+        }
+        &frame.rank
+    }
+}
