@@ -61,7 +61,7 @@ type InlineHandler = unsafe extern "C" fn(*const [u64; 16], *const SiteDesc);
 static INLINE: [InlineHandler; 256] = by_probe!(handle_inline: InlineHandler);
 
 type ShortHandler = unsafe extern "C" fn(usize, *const SiteDesc);
-static SHORT: [ShortHandler; 256] = by_probe!(handle_short: ShortHandler);
+static SHORT: [ShortHandler; 256] = by_probe!(handle_inline_short: ShortHandler);
 
 unsafe extern "C-unwind" fn handle_call<const PROBE: u8>(call: *const Call) -> u64 {
     // SAFETY: the thunk's own structure, on the stack below us.
@@ -109,7 +109,7 @@ unsafe extern "C" fn handle_inline<const PROBE: u8>(
 }
 
 /// As [`handle_inline`], of a probe that reads no register; `sp`: what the stack pointer was.
-unsafe extern "C" fn handle_short<const PROBE: u8>(sp: usize, site: *const SiteDesc) {
+unsafe extern "C" fn handle_inline_short<const PROBE: u8>(sp: usize, site: *const SiteDesc) {
     // SAFETY: the trampoline's site.
     let site = unsafe { &*site };
     if let Some(thread) = inline_thread() {

@@ -80,7 +80,7 @@ impl Thread {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        self.buffer.commit(Lock::LEN / 8);
+        self.buffer.commit(out, Lock::LEN / 8);
     }
 
     /// Writes an interval, if its region is recorded at its end.

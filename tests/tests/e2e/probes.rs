@@ -12,7 +12,7 @@ const ENTRIES: [&str; 11] = [
     "entry::handle_call",
     "entry::handle_task",
     "entry::handle_inline",
-    "entry::handle_short",
+    "entry::handle_inline_short",
     "parallel::gomp_enter",
     "parallel::kmpc_enter",
     "tasks::gomp_enter",
