@@ -5,6 +5,7 @@
 //! In labels there are no functions: what is created in one has the rank, and the label, that it would have without.
 
 use super::{Choice, Frame, Place, Thread};
+use crate::entry;
 use core::cell::Cell;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
@@ -93,7 +94,9 @@ impl Thread {
     pub(super) fn end_call(&self, called: &Called) {
         let frame = &called.frame;
         self.close_all();
-        self.drain_mutexes(frame);
+        if self.mutex_top.get() > frame.mutex_base.get() {
+            self.drain_held(frame);
+        }
         if !self.is_gone() {
             let extent = frame.tid.get() as u64;
             self.write_ended(frame, extent);
@@ -106,6 +109,22 @@ impl Thread {
         let first = self.calls.as_ptr() as usize;
         let number = (core::ptr::from_ref(called) as usize - first) / size_of::<Called>();
         self.calls_open.set(number);
+    }
+
+    /// The call is left with mutexes that were entered in it. Any register of the program may be live.
+    #[cold]
+    #[inline(never)]
+    fn drain_held(&self, frame: &Frame) {
+        extern "C" fn drain(both: u64) -> u64 {
+            // SAFETY: the pair below.
+            unsafe {
+                let (thread, frame) = *(both as *const (*const Thread, *const Frame));
+                (*thread).drain_mutexes(&*frame);
+            }
+            0
+        }
+        let both = (core::ptr::from_ref(self), core::ptr::from_ref(frame));
+        entry::protected(drain, &raw const both as u64);
     }
 
     /// The call whose frame this is, if it is one's. The frame itself need not be there any more.
