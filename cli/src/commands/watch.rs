@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// `127.0.0.1:9464`; port 0 takes a free one
     ///
     /// The metrics are sums since the recording began. Whoever reaches the address can read them.
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["once", "format"])]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address, conflicts_with_all = ["once", "format"])]
     serve: Option<SocketAddr>,
     #[command(flatten)]
     format: output::FormatArg,
@@ -40,6 +40,12 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
         Ok(seconds @ 0.05..=3600.0) => Ok(seconds),
         _ => Err("a number of seconds from 0.05 to 3600 is needed".to_owned()),
     }
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    // A name can stand for several addresses, and only one is meant to be bound.
+    let wrong = |_| "an IP address and a port are needed, as in 127.0.0.1:9464".to_owned();
+    text.parse().map_err(wrong)
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {

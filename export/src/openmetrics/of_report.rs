@@ -114,12 +114,18 @@ fn add_events(events: &mut Family, region: &Region, labels: &Labels) {
 }
 
 fn labels(report: &Report, region: &Region) -> Labels {
-    let module = region.file.as_deref().unwrap_or(&report.program);
+    // The program may be what has launched the ranks.
+    let modules = report.modules.iter();
+    let mut of_region = modules.filter(|m| {
+        let name = m.build_id.as_ref().unwrap_or(&m.path);
+        Some(name) == region.module.as_ref()
+    });
+    let module = of_region.next().map(|m| m.path.as_str());
     place(
         region.construct,
         region.source.as_ref(),
         region.function.as_deref(),
-        Some(module),
+        module,
         &region.name,
     )
 }

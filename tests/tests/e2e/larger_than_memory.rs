@@ -145,4 +145,16 @@ fn memory_follows_the_largest_region_and_not_the_run() {
     assert!(in_parts == report("1T", 1 << 40).ok("report").stdout);
     // One run's records are read once and not kept, whatever memory there is.
     assert!(in_parts == report("1T", LIMITS[1]).ok("report in little memory").stdout);
+    // So are those of a table, which is written meanwhile.
+    let run = path("runs/run-0001");
+    for (form, input) in [("parquet", &run), ("arrow", &path("table.parquet"))] {
+        let mut export = Command::new("prlimit");
+        export.arg(format!("--data={}", LIMITS[1]));
+        export.arg(command::path());
+        process::clean(&mut export, 2).env("RAYON_NUM_THREADS", "2");
+        export.args(["export", "--to", form, "--memory", "2M", "-o"]);
+        export.arg(path(&format!("table.{form}"))).arg(input);
+        process::run(&mut export).ok(form);
+    }
+    assert!(rows(&path("table.parquet")) == rows(&run));
 }

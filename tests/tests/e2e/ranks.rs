@@ -5,6 +5,7 @@ use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::table::{self, Xu};
 use ompfuse_tests::{command, repository, schema};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -138,6 +139,37 @@ fn one_job_is_one_run() {
         );
         let xus = |rank: usize| per_rank[rank]["xus"].as_u64();
         assert_eq!((xus(0), xus(1)), (Some(16), Some(16)), "{ranks}");
+        check_exports(&folder.path().join("in"), (zero, one));
+    }
+}
+
+/// Tables and metrics tell the ranks apart. `work_s`: of the region with most work, by rank.
+fn check_exports(out: &Path, work_s: (f64, f64)) {
+    let export = |args: &[&str]| {
+        let args = args.iter().map(Path::new);
+        command::ok([Path::new("export"), out].into_iter().chain(args)).text()
+    };
+    let table = export(&["--to", "csv", "--table", "regions"]);
+    let mut sums: BTreeMap<(String, String), f64> = BTreeMap::new();
+    for row in csv::Reader::from_reader(table.as_bytes()).deserialize() {
+        let row: BTreeMap<String, String> = row.expect("a table");
+        let place = (row["region"].clone(), row["mpi_rank"].clone());
+        let work: f64 = row["work_s"].parse().expect("a number");
+        *sums.entry(place).or_default() += work;
+    }
+    let has = |rank: &str, work: f64| {
+        let mut of_rank = sums.iter().filter(|((_, r), _)| r == rank);
+        of_rank.any(|(_, sum)| (sum - work).abs() <= 1e-9 * work)
+    };
+    assert!(
+        has("0", work_s.0) && has("1", work_s.1),
+        "{work_s:?} in {table}"
+    );
+    let metrics = export(&["--to", "openmetrics", "--select", "loop"]);
+    for rank in ["module=\"ranks\"", "rank=\"0\"", "rank=\"1\""] {
+        let mut lines = metrics.lines();
+        let is_it = |l: &str| l.starts_with("ompfuse_region_units_total{") && l.contains(rank);
+        assert!(lines.any(is_it), "no {rank} in {metrics}");
     }
 }
 

@@ -231,6 +231,9 @@ fn a_part_is_taken_and_sums_have_no_units() {
     assert!(wrong.errors().contains("no region of"), "{wrong:?}");
     let usage = run(&["--to", "perfetto", "--select", "task"]);
     assert_eq!(usage.status, 2, "{usage:?}");
+    let usage = command::run(["watch", ".", "--serve", "localhost:80"]);
+    assert_eq!(usage.status, 2, "{usage:?}");
+    assert!(usage.errors().contains("as in 127.0.0.1:9464"), "{usage:?}");
 }
 
 /// Executes a page's commands of ours, then its Python.

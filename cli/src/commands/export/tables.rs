@@ -34,6 +34,7 @@ pub(super) enum Form {
 
 /// Writes a table.
 pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> {
+    check_input(args)?;
     match (args.table(), form) {
         (Table::Regions, _) => write_regions(args, form, progress),
         (Table::Units, Form::Csv) => write_csv(args, progress),
@@ -43,9 +44,21 @@ pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<(
 
 /// Writes the metrics of regions.
 pub(super) fn metrics(args: &Args, progress: Progress<'_>) -> Result<()> {
+    check_input(args)?;
     let report = report(args, &args.input, progress)?;
     let is_wanted = |region: &Region| args.means(&report, region);
     args.write(|out| Ok(openmetrics::write(out, &report, is_wanted)?))
+}
+
+/// Refuses what is several profiles.
+fn check_input(args: &Args) -> Result<()> {
+    ensure!(
+        !load::series::is_series(&args.input),
+        "cannot export {}: it has recordings with several numbers of threads; name the folder of one of them, as {}",
+        args.input.display(),
+        args.input.join("threads-2").display()
+    );
+    Ok(())
 }
 
 fn write_regions(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> {
