@@ -1,7 +1,10 @@
 """Reads exported tables and metrics by libraries that had no part in writing them.
 
-read FOLDER NAME...        prints what the libraries find in a folder's tables, as JSON; NAME: the columns of events
+read EVENT FOLDER...       prints what the libraries find in each folder's tables, as JSON; EVENT: name of a column
 page FILE EXPRESSION...    executes a page's blocks of Python one after the other, and prints the expressions' values as JSON
+metrics FILE               prints the sums of metrics by family and region as JSON
+
+Libraries are imported where they are needed, since that takes longer than what they do.
 """
 
 import contextlib
@@ -11,16 +14,13 @@ import math
 import pathlib
 import sys
 
-import duckdb
-import pandas
-import polars
-import pyarrow
-import pyarrow.parquet
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
-
 
 def frames(folder, table):
     """The same table by each reader, as lists by column: what is null is None."""
+    import duckdb
+    import pandas
+    import polars
+    import pyarrow
 
     def of_pandas(frame):
         return frame.astype(object).where(frame.notna(), None).to_dict("list")
@@ -71,6 +71,9 @@ def regions(columns, events):
 
 def described(folder, table):
     """What is known of each column, by both formats."""
+    import pyarrow
+    import pyarrow.parquet
+
     schemas = [
         pyarrow.parquet.read_schema(folder / f"{table}.parquet"),
         pyarrow.ipc.open_file(folder / f"{table}.arrow").schema,
@@ -85,6 +88,8 @@ def described(folder, table):
 
 def metrics(path):
     """By family and region the sum of all samples."""
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
     text = path.read_bytes().decode()
     found = {}
     for family in text_string_to_metric_families(text):
@@ -95,8 +100,8 @@ def metrics(path):
     return found
 
 
-def read(folder, events):
-    folder = pathlib.Path(folder)
+def read(folder, event):
+    folder, events = pathlib.Path(folder), [event]
     result = {"metrics": metrics(folder / "metrics.txt")}
     for table, sums in [("units", units), ("regions", regions)]:
         result[table] = {reader: sums(columns, events) for reader, columns in frames(folder, table).items()}
@@ -122,5 +127,9 @@ def page(file, expressions):
 
 if __name__ == "__main__":
     what, first, *rest = sys.argv[1:]
-    result = {"read": read, "page": page, "metrics": lambda file, _: metrics(pathlib.Path(file))}[what](first, rest)
+    result = {
+        "read": lambda: [read(folder, first) for folder in rest],
+        "page": lambda: page(first, rest),
+        "metrics": lambda: metrics(pathlib.Path(first)),
+    }[what]()
     json.dump(result, sys.stdout, default=lambda value: value.item())

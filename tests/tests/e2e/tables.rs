@@ -92,77 +92,87 @@ fn check_region(found: &Value, region: &Value, overheads: &[Value], what: &str) 
 fn numbers_are_those_of_the_report() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().expect("there is room for runs");
-    for name in ["tasking", "sections", "locks"] {
+    let names = ["tasking", "sections", "locks"];
+    for name in names {
         let Some(build) = Fixture::open(name).ordinary_builds("gcc").pop() else {
             return;
         };
         let out = folder.path().join(name);
         table::record(&build.path, &[], 2, &out, &table::ONE_EVENT).ok(name);
-        let run = &table::runs(&out)[0];
-        export_all(run, &out);
-        let found = read(&python, &out, &["read", ".", "task-clock"]);
-        let report: Value = serde_json::from_str(&schema::report(run)).expect("JSON");
-        let list = |name: &str| report[name].as_array().cloned().expect("a list");
-        let (regions, overheads) = (list("regions"), list("overheads"));
-        let xus = table::export(run);
-        let labels = Value::from(table::labels(&xus));
-        let own: u64 = xus.iter().map(|xu| xu.number("own_ns")).sum();
-        let clock = xus.iter().filter(|xu| !xu.columns["task-clock"].is_empty());
-        let counts: Vec<u64> = clock.map(|xu| xu.number("task-clock")).collect();
-        for (reader, of_reader) in found["units"].as_object().expect("readers") {
-            assert_eq!(
-                of_reader["own_ns"][0].as_f64(),
-                Some(own as f64),
-                "{reader}"
-            );
-            assert_eq!(of_reader["labels"], labels, "{name}: {reader}");
-            let (sum, known) = (
-                &of_reader["events"]["task-clock"][0],
-                &of_reader["events"]["task-clock"][1],
-            );
-            let expected: u64 = counts.iter().sum();
-            assert_eq!(sum.as_f64(), Some(expected as f64), "{name}: {reader}");
-            assert_eq!(*known, counts.len(), "{name}: {reader}");
-        }
-        for (reader, of_reader) in found["regions"].as_object().expect("readers") {
-            for region in &regions {
-                let what = format!("{name}: {reader}, region {}", region["id"]);
-                let of_region = &of_reader[region["id"].to_string()];
-                check_region(of_region, region, &overheads, &what);
-            }
-            assert_eq!(of_reader.as_object().map(|o| o.len()), Some(regions.len()));
-        }
-        let metrics = &found["metrics"];
-        for region in &regions {
-            let at = region["name"].as_str().expect("a name");
-            let what = format!("{name}: metrics of {region}");
-            close(
-                &metrics["ompfuse_region_time_seconds"][at],
-                &region["time_s"],
-                &what,
-            );
-            close(&metrics["ompfuse_region_units"][at], &region["xus"], &what);
-            close(
-                &metrics["ompfuse_region_executions"][at],
-                &region["executions"],
-                &what,
-            );
-            close(
-                &metrics["ompfuse_region_events"][at],
-                &region["events"]["task-clock"],
-                &what,
-            );
-        }
-        // What is not ours to know is told by the file.
-        for table in ["units", "regions"] {
-            let described = &found[format!("{table}_described")];
-            let origin = &described["task-clock"]["origin"];
-            assert_eq!(origin.as_str(), run.to_str(), "{described}");
-            assert_eq!(described["task-clock"]["unit"], "count", "{described}");
-        }
-        assert_eq!(found["units_described"]["own_ns"]["unit"], "ns");
-        assert_eq!(found["regions_described"]["exec_s"]["unit"], "s");
+        export_all(&table::runs(&out)[0], &out);
     }
+    let args: Vec<&str> = ["read", "task-clock"].into_iter().chain(names).collect();
+    let found = read(&python, folder.path(), &args);
+    for (at, name) in names.into_iter().enumerate() {
+        let run = &table::runs(&folder.path().join(name))[0];
+        check(name, run, &found[at]);
+    }
+}
+
+/// Compares what readers have found with the report.
+#[track_caller]
+fn check(name: &str, run: &Path, found: &Value) {
+    let report: Value = serde_json::from_str(&schema::report(run)).expect("JSON");
+    let list = |name: &str| report[name].as_array().cloned().expect("a list");
+    let (regions, overheads) = (list("regions"), list("overheads"));
+    let xus = table::export(run);
+    let labels = Value::from(table::labels(&xus));
+    let own: u64 = xus.iter().map(|xu| xu.number("own_ns")).sum();
+    let clock = xus.iter().filter(|xu| !xu.columns["task-clock"].is_empty());
+    let counts: Vec<u64> = clock.map(|xu| xu.number("task-clock")).collect();
+    for (reader, of_reader) in found["units"].as_object().expect("readers") {
+        assert_eq!(
+            of_reader["own_ns"][0].as_f64(),
+            Some(own as f64),
+            "{reader}"
+        );
+        assert_eq!(of_reader["labels"], labels, "{name}: {reader}");
+        let (sum, known) = (
+            &of_reader["events"]["task-clock"][0],
+            &of_reader["events"]["task-clock"][1],
+        );
+        let expected: u64 = counts.iter().sum();
+        assert_eq!(sum.as_f64(), Some(expected as f64), "{name}: {reader}");
+        assert_eq!(*known, counts.len(), "{name}: {reader}");
+    }
+    for (reader, of_reader) in found["regions"].as_object().expect("readers") {
+        for region in &regions {
+            let what = format!("{name}: {reader}, region {}", region["id"]);
+            let of_region = &of_reader[region["id"].to_string()];
+            check_region(of_region, region, &overheads, &what);
+        }
+        assert_eq!(of_reader.as_object().map(|o| o.len()), Some(regions.len()));
+    }
+    let metrics = &found["metrics"];
+    for region in &regions {
+        let at = region["name"].as_str().expect("a name");
+        let what = format!("{name}: metrics of {region}");
+        close(
+            &metrics["ompfuse_region_time_seconds"][at],
+            &region["time_s"],
+            &what,
+        );
+        close(&metrics["ompfuse_region_units"][at], &region["xus"], &what);
+        close(
+            &metrics["ompfuse_region_executions"][at],
+            &region["executions"],
+            &what,
+        );
+        close(
+            &metrics["ompfuse_region_events"][at],
+            &region["events"]["task-clock"],
+            &what,
+        );
+    }
+    // What is not ours to know is told by the file.
+    for table in ["units", "regions"] {
+        let described = &found[format!("{table}_described")];
+        let origin = &described["task-clock"]["origin"];
+        assert_eq!(origin.as_str(), run.to_str(), "{described}");
+        assert_eq!(described["task-clock"]["unit"], "count", "{described}");
+    }
+    assert_eq!(found["units_described"]["own_ns"]["unit"], "ns");
+    assert_eq!(found["regions_described"]["exec_s"]["unit"], "s");
 }
 
 /// Of a table in which counts are missing, with names that mean something elsewhere.
@@ -177,7 +187,8 @@ fn what_was_not_counted_is_null() {
     );
     std::fs::write(&input, text).expect("there is room for a table");
     export_all(&input, folder.path());
-    let found = read(&python, folder.path(), &["read", ".", "A"]);
+    let found = read(&python, folder.path(), &["read", "A", "."]);
+    let found = &found[0];
     for (reader, of_reader) in found["units"].as_object().expect("readers") {
         let [sum, known] = [0, 1].map(|at| of_reader["events"]["A"][at].as_f64());
         assert_eq!((sum, known), (Some(4.0), Some(2.0)), "{reader}");
