@@ -3,6 +3,7 @@
 //! Each has a function `write`, which takes a writer and values and opens nothing. Writes are many and small: the caller buffers them.
 #![forbid(unsafe_code)]
 
+pub mod caliper;
 pub mod calltree;
 pub mod chrome;
 pub mod collapsed;

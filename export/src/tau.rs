@@ -2,6 +2,7 @@
 //! each frame and each path. ParaProf, pprof and Hatchet read them.
 
 use crate::calltree::{CallTree, Frame, FrameKind, Quantity, VISITS};
+use ompfuse_format::Construct;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
@@ -155,6 +156,8 @@ impl OfThread<'_> {
             let group = match tree.frames[frame].kind {
                 FrameKind::Program => "TAU_DEFAULT",
                 FrameKind::Function => "TAU_USER",
+                FrameKind::Region(Some(Construct::UserRegion)) => "TAU_USER",
+                FrameKind::Region(Some(Construct::Mpi)) => "MPI",
                 FrameKind::Region(_) => "OpenMP",
             };
             line(&mut text, &names[frame], *row, quantity, group);

@@ -1,6 +1,7 @@
 """What call-path profiles hold, read by software that isn't ours, as JSON on standard output.
 
-usage: profiles.py values FOLDER...   each with the files `cube`, `pprof.json` (of pprof.mjs) and `collapsed`, and the folder `tau`
+usage: profiles.py values FOLDER...   each with the files `cube`, `pprof.json` (of pprof.mjs), `collapsed` and `caliper`, and the
+                                      folder `tau`
        profiles.py models JSON_LINES CUBE_FOLDER THREADS
 
 Of values: for each folder by format, by path, by rank and thread, by metric [own, with what is inside]. A path is the places in the source,
@@ -109,8 +110,21 @@ def of_tau(path):
     return profile.paths
 
 
+def of_caliper(path):
+    import hatchet
+
+    profile = Profile()
+    graph = hatchet.GraphFrame.from_caliperreader(str(path))
+    assert graph.metadata["threads"] > 0, graph.metadata
+    for row in graph.dataframe.reset_index().to_dict("records"):
+        names = [node.frame["name"] for node in row["node"].path()]
+        for metric in graph.exc_metrics:
+            profile.add(names, f"{int(row.get('rank', 0))}/all", metric, row[metric], 0)
+    return profile.paths
+
+
 def values(folders):
-    read = {"cube": of_cube, "pprof.json": of_pprof, "collapsed": of_collapsed, "tau": of_tau}
+    read = {"cube": of_cube, "pprof.json": of_pprof, "collapsed": of_collapsed, "tau": of_tau, "caliper": of_caliper}
     return [{name: function(folder / name) for name, function in read.items()} for folder in map(Path, folders)]
 
 

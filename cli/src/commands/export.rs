@@ -65,6 +65,8 @@ enum Target {
     Pprof,
     /// A folder with a profile for each thread, for TAU's ParaProf, Hatchet and Thicket
     Tau,
+    /// A call-path profile by rank as text, for Hatchet and Thicket (.cali)
+    Caliper,
     /// Measurements of runs with several numbers of threads, for Extra-P's models (JSON lines)
     ExtraP,
     /// A trace for Perfetto's page (ui.perfetto.dev)
@@ -99,6 +101,7 @@ impl Target {
             Target::Collapsed => Maker::Profile(profiles::Form::Collapsed),
             Target::Pprof => Maker::Profile(profiles::Form::Pprof),
             Target::Tau => Maker::Profile(profiles::Form::Tau),
+            Target::Caliper => Maker::Profile(profiles::Form::Caliper),
             Target::ExtraP => Maker::Profile(profiles::Form::ExtraP),
             Target::Perfetto => Maker::Trace(perfetto::write),
             Target::Chrome => Maker::Trace(chrome::write),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{collapsed, cube, extrap, tau};
+use crate::{caliper, collapsed, cube, extrap, tau};
 
 /// The program, a function and a region of these names, on two threads. Times are 1, 0 and 2 of the first, 0, 0 and 3 of the other.
 fn tree(names: [&str; 3]) -> CallTree {
@@ -101,6 +101,32 @@ fn signs_of_tau_are_no_part_of_names() {
         "0 aggregates".to_owned(),
     ];
     assert_eq!(lines[2..], expected);
+}
+
+#[test]
+fn signs_of_caliper_are_no_part_of_names() {
+    let mut text = vec![];
+    caliper::write(&mut text, &tree(["a,b=c", "d\\e", "f"])).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let nodes: Vec<&str> = text
+        .lines()
+        .filter(|line| line.contains("attr=21,"))
+        .collect();
+    let id = |line: &str| line.split("id=").nth(1).unwrap()[..2].to_owned();
+    let [program, function, region] = nodes[..] else {
+        panic!("{text}")
+    };
+    assert!(program.ends_with("data=a\\,b\\=c"), "{program}");
+    assert!(
+        function.ends_with(&format!("data=d\\\\e,parent={}", id(program))),
+        "{function}"
+    );
+    let record = format!("__rec=ctx,ref={},attr=23=", id(region));
+    let record = text.lines().find(|line| line.starts_with(&record)).unwrap();
+    assert!(
+        record.ends_with(",data=0=0.000000005=0=0=0=0=0=2=50"),
+        "{record}"
+    );
 }
 
 #[test]

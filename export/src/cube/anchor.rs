@@ -150,6 +150,7 @@ fn region(xml: &mut Xml, at: usize, frame: &Frame) -> io::Result<()> {
         FrameKind::Program => ("measurement", "artificial"),
         FrameKind::Function => ("compiler", "function"),
         FrameKind::Region(Some(Construct::UserRegion)) => ("user", "user"),
+        FrameKind::Region(Some(Construct::Mpi)) => ("mpi", "function"),
         FrameKind::Region(construct) => ("openmp", construct.map_or("unknown", role)),
     };
     let mod_: String = module

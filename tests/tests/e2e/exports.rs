@@ -101,7 +101,7 @@ fn expected(report: &Value) -> Values {
 /// Exports an input to all formats, in a folder of this name beside it.
 fn export(input: &Path, folder: &Path) {
     std::fs::create_dir(folder).expect("there is room for profiles");
-    for format in ["cube", "pprof", "collapsed", "tau"] {
+    for format in ["cube", "pprof", "collapsed", "tau", "caliper"] {
         let to = [
             "export".as_ref(),
             input.as_os_str(),
@@ -133,7 +133,7 @@ fn check(foreign: &Foreign, inputs: &[(PathBuf, Value)]) {
         let expected = expected(report);
         let depth = expected.keys().map(|path| path.matches('>').count()).max();
         assert!(depth >= Some(1), "{expected:?}");
-        for format in ["cube", "pprof.json", "tau", "collapsed"] {
+        for format in ["cube", "pprof.json", "tau", "collapsed", "caliper"] {
             let what = format!("{format} of {}", input.display());
             compare(&what, format, &read[at][format], &expected);
         }
@@ -148,9 +148,24 @@ fn python(foreign: &Foreign, before: &[&str], paths: &[PathBuf]) -> Value {
     serde_json::from_slice(&read.stdout).expect("JSON")
 }
 
+/// All threads of a rank together.
+fn by_rank(
+    threads: &BTreeMap<String, BTreeMap<String, Pair>>,
+) -> BTreeMap<String, BTreeMap<String, Pair>> {
+    let mut ranks: BTreeMap<String, BTreeMap<String, Pair>> = BTreeMap::new();
+    for (who, metrics) in threads {
+        let rank = who.split('/').next().unwrap_or_default();
+        let sums = ranks.entry(format!("{rank}/all")).or_default();
+        for (metric, &(own, _)) in metrics {
+            sums.entry(metric.clone()).or_default().0 += own;
+        }
+    }
+    ranks
+}
+
 fn compare(what: &str, format: &str, read: &Value, expected: &Values) {
     let unit = match format {
-        "cube" => 1.0,
+        "cube" | "caliper" => 1.0,
         "tau" => 1e-6,
         _ => 1e-9,
     };
@@ -167,7 +182,9 @@ fn compare(what: &str, format: &str, read: &Value, expected: &Values) {
             );
             continue;
         }
-        for (who, metrics) in threads {
+        let ranks = by_rank(threads);
+        let expected = if format == "caliper" { &ranks } else { threads };
+        for (who, metrics) in expected {
             for (metric, &(own, inside)) in metrics {
                 let is_time = !["visits", "task_clock"].contains(&&**metric);
                 let unit = if is_time { unit } else { 1.0 };

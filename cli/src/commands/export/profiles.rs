@@ -6,7 +6,7 @@ use crate::output::Usage;
 use crate::{atomic, load, output};
 use anyhow::{Context, Result, bail, ensure};
 use ompfuse_export::calltree::{CallTree, TIME};
-use ompfuse_export::{collapsed, cube, extrap, pprof, tau};
+use ompfuse_export::{caliper, collapsed, cube, extrap, pprof, tau};
 use ompfuse_progress::Progress;
 use ompfuse_report::Region;
 use std::collections::BTreeSet;
@@ -22,6 +22,7 @@ pub(super) enum Form {
     Collapsed,
     Pprof,
     Tau,
+    Caliper,
     ExtraP,
 }
 
@@ -39,6 +40,10 @@ pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<(
         Form::Pprof => {
             let tree = one()?;
             args.write(|out| Ok(pprof::write(out, &tree)?))
+        }
+        Form::Caliper => {
+            let tree = one()?;
+            args.write(|out| Ok(caliper::write(out, &tree)?))
         }
         Form::Collapsed => {
             let tree = one()?;

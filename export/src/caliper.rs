@@ -1,0 +1,125 @@
+//! Caliper's text (`.cali`), which Hatchet and Thicket read: a tree of regions, a record for each of them and each rank, and what is true of the
+//! whole run.
+
+use crate::calltree::{CallTree, Quantity};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// Numbers of types.
+const INT: u32 = 1;
+const STRING: u32 = 3;
+const DOUBLE: u32 = 5;
+
+/// Properties: a value of a record; regions in regions; of the whole run, as a value.
+const VALUE: u32 = 65;
+const NESTED: u32 = 276;
+const GLOBAL: u32 = 576;
+
+/// Writes a profile. Values are of all threads of a rank together, times in seconds.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut dyn Write, tree: &CallTree) -> io::Result<()> {
+    let mut text = Text { out, last: FIRST };
+    let region = text.attribute("region", STRING, NESTED)?;
+    let rank = text.attribute("mpi.rank", INT, VALUE)?;
+    let mut metrics = vec![];
+    for metric in &tree.metrics {
+        let kind = match metric.quantity {
+            Quantity::Time => DOUBLE,
+            Quantity::Visits | Quantity::Event => INT,
+        };
+        metrics.push(text.attribute(&metric.name, kind, VALUE)?);
+    }
+    let (team, processes) = (tree.team.to_string(), tree.processes.len().to_string());
+    for (name, value) in [
+        ("program", &tree.program),
+        ("host", &tree.host),
+        ("threads", &team),
+        ("processes", &processes),
+    ] {
+        let kind = if name.ends_with('s') { INT } else { STRING };
+        let attribute = text.attribute(name, kind, GLOBAL)?;
+        writeln!(
+            text.out,
+            "__rec=globals,attr={attribute},data={}",
+            escaped(value)
+        )?;
+    }
+    let ranks = tree.ranks();
+    let mut nodes: Vec<u32> = Vec::with_capacity(tree.nodes.len());
+    for (at, node) in tree.nodes.iter().enumerate() {
+        let parent = node.parent.map(|parent| nodes[parent]);
+        let number = text.node(region, &tree.frame(at).name, parent)?;
+        nodes.push(number);
+        let mut sums: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for (&thread, values) in &node.own {
+            let of_rank = sums.entry(ranks[tree.threads[thread].process]);
+            let of_rank = of_rank.or_insert_with(|| vec![0; values.len()]);
+            of_rank
+                .iter_mut()
+                .zip(values)
+                .for_each(|(sum, value)| *sum += value);
+        }
+        for (rank_number, values) in sums {
+            write!(text.out, "__rec=ctx,ref={number},attr={rank}")?;
+            metrics
+                .iter()
+                .try_for_each(|metric| write!(text.out, "={metric}"))?;
+            write!(text.out, ",data={rank_number}")?;
+            for (metric, value) in tree.metrics.iter().zip(values) {
+                match metric.quantity {
+                    Quantity::Time => write!(text.out, "={}", value as f64 * 1e-9)?,
+                    Quantity::Visits | Quantity::Event => write!(text.out, "={value}")?,
+                }
+            }
+            writeln!(text.out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Below are nodes that all readers have.
+const FIRST: u32 = 19;
+
+/// Attributes of attributes.
+const NAME: u32 = 8;
+const PROPERTIES: u32 = 10;
+
+struct Text<'o> {
+    out: &'o mut dyn Write,
+    /// Number of the last node.
+    last: u32,
+}
+
+impl Text<'_> {
+    /// Writes a node, and returns its number.
+    fn node(&mut self, attribute: u32, data: &str, parent: Option<u32>) -> io::Result<u32> {
+        self.last += 1;
+        let (id, data) = (self.last, escaped(data));
+        write!(self.out, "__rec=node,id={id},attr={attribute},data={data}")?;
+        match parent {
+            Some(parent) => writeln!(self.out, ",parent={parent}")?,
+            None => writeln!(self.out)?,
+        }
+        Ok(id)
+    }
+
+    /// Writes an attribute, which is two nodes below its type.
+    fn attribute(&mut self, name: &str, kind: u32, properties: u32) -> io::Result<u32> {
+        let node = self.node(PROPERTIES, &properties.to_string(), Some(kind))?;
+        self.node(NAME, name, Some(node))
+    }
+}
+
+/// A text without the signs of the format.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | ',' | '=') {
+            escaped.push('\\');
+        }
+        escaped.push(if c.is_control() { ' ' } else { c });
+    }
+    escaped
+}
