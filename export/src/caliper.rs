@@ -31,21 +31,20 @@ pub fn write(out: &mut dyn Write, tree: &CallTree) -> io::Result<()> {
         };
         metrics.push(text.attribute(&metric.name, kind, VALUE)?);
     }
-    let (team, processes) = (tree.team.to_string(), tree.processes.len().to_string());
-    for (name, value) in [
-        ("program", &tree.program),
-        ("host", &tree.host),
-        ("threads", &team),
-        ("processes", &processes),
-    ] {
-        let kind = if name.ends_with('s') { INT } else { STRING };
-        let attribute = text.attribute(name, kind, GLOBAL)?;
-        writeln!(
-            text.out,
-            "__rec=globals,attr={attribute},data={}",
-            escaped(value)
-        )?;
+    let globals = [
+        ("program", escaped(&tree.program), STRING),
+        ("host", escaped(&tree.host), STRING),
+        ("threads", tree.team.to_string(), INT),
+        ("processes", tree.processes.len().to_string(), INT),
+    ];
+    let (mut attributes, mut values) = (vec![], vec![]);
+    for (name, value, kind) in globals {
+        attributes.push(text.attribute(name, kind, GLOBAL)?.to_string());
+        values.push(value);
     }
+    // Readers keep one such record.
+    let (attributes, values) = (attributes.join("="), values.join("="));
+    writeln!(text.out, "__rec=globals,attr={attributes},data={values}")?;
     let ranks = tree.ranks();
     let mut nodes: Vec<u32> = Vec::with_capacity(tree.nodes.len());
     for (at, node) in tree.nodes.iter().enumerate() {

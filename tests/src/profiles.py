@@ -1,6 +1,6 @@
 """What call-path profiles hold, read by software that isn't ours, as JSON on standard output.
 
-usage: profiles.py values FOLDER...   each with the files `cube`, `pprof.json` (of pprof.mjs), `collapsed` and `caliper`, and the
+usage: profiles.py values FOLDER...   each with the files `cube`, `pprof.json` (of pprof.mjs), `collapsed` and `caliper.cali`, and the
                                       folder `tau`
        profiles.py models JSON_LINES CUBE_FOLDER THREADS
 
@@ -124,7 +124,7 @@ def of_caliper(path):
 
 
 def values(folders):
-    read = {"cube": of_cube, "pprof.json": of_pprof, "collapsed": of_collapsed, "tau": of_tau, "caliper": of_caliper}
+    read = {"cube": of_cube, "pprof.json": of_pprof, "collapsed": of_collapsed, "tau": of_tau, "caliper.cali": of_caliper}
     return [{name: function(folder / name) for name, function in read.items()} for folder in map(Path, folders)]
 
 

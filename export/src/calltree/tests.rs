@@ -1,3 +1,4 @@
+use super::metrics::EVENTS;
 use super::*;
 use crate::{caliper, collapsed, cube, extrap, tau};
 
