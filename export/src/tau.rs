@@ -155,8 +155,10 @@ impl OfThread<'_> {
             let Some(row) = row else { continue };
             let group = match tree.frames[frame].kind {
                 FrameKind::Program => "TAU_DEFAULT",
-                FrameKind::Function => "TAU_USER",
-                FrameKind::Region(Some(Construct::UserRegion)) => "TAU_USER",
+                FrameKind::Function
+                | FrameKind::Region(Some(Construct::UserRegion | Construct::Function)) => {
+                    "TAU_USER"
+                }
                 FrameKind::Region(Some(Construct::Mpi)) => "MPI",
                 FrameKind::Region(_) => "OpenMP",
             };

@@ -148,7 +148,9 @@ fn region(xml: &mut Xml, at: usize, frame: &Frame) -> io::Result<()> {
         .unwrap_or_default();
     let (paradigm, role) = match frame.kind {
         FrameKind::Program => ("measurement", "artificial"),
-        FrameKind::Function => ("compiler", "function"),
+        FrameKind::Function | FrameKind::Region(Some(Construct::Function)) => {
+            ("compiler", "function")
+        }
         FrameKind::Region(Some(Construct::UserRegion)) => ("user", "user"),
         FrameKind::Region(Some(Construct::Mpi)) => ("mpi", "function"),
         FrameKind::Region(construct) => ("openmp", construct.map_or("unknown", role)),
