@@ -68,7 +68,7 @@ pub fn write(out: &mut dyn Write, tree: &CallTree) -> io::Result<()> {
             write!(text.out, ",data={rank_number}")?;
             for (metric, value) in tree.metrics.iter().zip(values) {
                 match metric.quantity {
-                    Quantity::Time => write!(text.out, "={}", value as f64 * 1e-9)?,
+                    Quantity::Time => write!(text.out, "={}", value as f64 / 1e9)?,
                     Quantity::Visits | Quantity::Event => write!(text.out, "={value}")?,
                 }
             }

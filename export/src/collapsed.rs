@@ -30,9 +30,9 @@ fn name(name: &str) -> String {
         c if c.is_control() => ' ',
         c => c,
     };
-    let name: String = name.trim().chars().map(fit).collect();
-    match name.starts_with('#') {
-        true => format!("_{name}"),
-        false => name,
+    let name: String = name.chars().map(fit).collect();
+    match name.trim() {
+        name if name.starts_with('#') => format!("_{name}"),
+        name => name.to_owned(),
     }
 }

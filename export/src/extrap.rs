@@ -79,7 +79,7 @@ pub fn write(out: &mut dyn Write, trees: &[CallTree]) -> io::Result<()> {
                 });
                 let sum = values.sum::<u64>() as f64;
                 let value = match tree.metrics[known.unwrap_or(TIME)].quantity {
-                    Quantity::Time => sum * 1e-9,
+                    Quantity::Time => sum / 1e9,
                     Quantity::Visits | Quantity::Event => sum,
                 };
                 let params = &parameters[at];

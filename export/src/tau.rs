@@ -59,8 +59,8 @@ fn name(frame: &Frame) -> String {
         c if c.is_control() => ' ',
         c => c,
     };
-    let mut name: String = frame.name.trim().chars().map(fit).collect();
-    name = name.replace("=>", "->");
+    let name: String = frame.name.chars().map(fit).collect();
+    let mut name = name.trim().replace("=>", "->");
     if let (Some(file), Some(line)) = (&frame.file, frame.line) {
         let is_bad = |c: char| c.is_whitespace() || c.is_control() || "\"{}".contains(c);
         let file: String = file
