@@ -2,7 +2,7 @@
 //! Perfetto's page, speedscope and `chrome://tracing` read it.
 
 use crate::trace::{
-    LABEL_LIMIT, Names, category, each, is_stretch, origin, process_name, since, thread_name,
+    LABEL_LIMIT, Names, View, category, each, is_stretch, origin, process_name, since, thread_name,
 };
 use ompfuse_fuse::run::timeline::{Lane, Span, Step, Timeline};
 use ompfuse_progress::Progress;
@@ -33,6 +33,7 @@ struct Event<'e> {
 pub fn write(
     out: &mut dyn Write,
     timeline: &Timeline<'_>,
+    view: &View<'_>,
     progress: Progress<'_>,
 ) -> io::Result<()> {
     let header = timeline.header();
@@ -51,7 +52,7 @@ pub fn write(
         separator = ",\n";
     }
     let (origin, mut names) = (origin(timeline), Names::default());
-    each(timeline, progress, |number, step| {
+    each(timeline, view, progress, |number, step| {
         let Step::Leave(span, at) = step else {
             return Ok(());
         };

@@ -3,7 +3,7 @@
 //! The format has one column after the other, so the whole profile is in memory, unlike those of other formats.
 
 use crate::trace::{
-    LABEL_LIMIT, Names, category, each, is_stretch, origin, process_name, since, thread_name,
+    LABEL_LIMIT, Names, View, category, each, is_stretch, origin, process_name, since, thread_name,
 };
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, Marker, MarkerFieldFlags, MarkerFieldFormat, MarkerLocations,
@@ -68,6 +68,7 @@ const CATEGORIES: [(&str, CategoryColor); 7] = [
 pub fn write(
     out: &mut dyn Write,
     timeline: &Timeline<'_>,
+    view: &View<'_>,
     progress: Progress<'_>,
 ) -> io::Result<()> {
     let header = timeline.header();
@@ -88,7 +89,7 @@ pub fn write(
     let no_label = profile.intern_string("");
     let (mut counts, mut numbers) = (vec![], vec![]);
     let at = |ns| Timestamp::from_nanos_since_reference(since(origin, ns));
-    each(timeline, progress, |number, step| {
+    each(timeline, view, progress, |number, step| {
         let Step::Leave(span, end) = step else {
             return Ok(());
         };

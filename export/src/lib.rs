@@ -12,6 +12,7 @@ pub mod cube;
 pub mod extrap;
 pub mod firefox;
 pub mod openmetrics;
+pub mod otf2;
 pub mod perfetto;
 pub mod pprof;
 pub mod regions;
@@ -20,3 +21,5 @@ pub mod table;
 pub mod tau;
 mod trace;
 pub mod units;
+
+pub use trace::View;

@@ -1,12 +1,13 @@
 //! Perfetto's trace format: a track for each thread, below that of its process; a slice for each span, with its own time, label and
-//! counts.
+//! counts; arrows from a task's creation to its execution.
 //!
 //! Each thread is a packet sequence of its own, whose names are interned as they are met. So nothing but names is kept.
 
 mod messages;
 
 use crate::trace::{
-    LABEL_LIMIT, Names, category, each, is_stretch, origin, process_name, since, thread_name,
+    LABEL_LIMIT, Names, OF_TASKS, View, category, each, is_stretch, origin, process_name, since,
+    thread_name,
 };
 use messages::{
     DebugAnnotation, INSTANT, Interned, InternedData, NEEDS_STATE, ProcessDescriptor, SLICE_BEGIN,
@@ -29,8 +30,11 @@ const LABEL: &str = "label";
 pub fn write(
     out: &mut dyn Write,
     timeline: &Timeline<'_>,
+    view: &View<'_>,
     progress: Progress<'_>,
 ) -> io::Result<()> {
+    timeline.read_tasks(progress.part(OF_TASKS));
+    let progress = progress.part(1.0 - OF_TASKS);
     let mut packets = Packets {
         out,
         bytes: Vec::new(),
@@ -61,7 +65,7 @@ pub fn write(
     }
     let (origin, mut names) = (origin(timeline), Names::default());
     let mut sequence = Sequence::default();
-    each(timeline, progress, |number, step| {
+    each(timeline, view, progress, |number, step| {
         if sequence.lane != Some(number) {
             sequence = Sequence {
                 lane: Some(number),
@@ -101,6 +105,7 @@ pub fn write(
             });
             event.category_iids.push(iid);
             event.debug_annotations = annotations(timeline, lane, &span);
+            event.flow_ids.extend(flow(timeline, lane, &span));
         }
         packets.put(TracePacket {
             timestamp: Some(since(origin, at)),
@@ -173,6 +178,13 @@ fn annotations(timeline: &Timeline<'_>, lane: &Lane, span: &Span<'_>) -> Vec<Deb
         string_value: Some(label.to_string()),
     });
     numbers.filter_map(number).chain(label).collect()
+}
+
+/// What a task's creation and its execution have in common.
+fn flow(timeline: &Timeline<'_>, lane: &Lane, span: &Span<'_>) -> Option<u64> {
+    let task = timeline.task_name(lane, span)?;
+    // Lanes are of all processes together. Numbers have at most 40 bits.
+    Some((task.creator as u64 + 1) << 40 | task.number)
 }
 
 fn process_track(process: usize) -> u64 {

@@ -1,7 +1,7 @@
 //! speedscope's own format: a profile for each thread, of what is entered and left. Its schema is
 //! <https://www.speedscope.app/file-format-schema.json>.
 
-use crate::trace::{Names, each, is_stretch, origin, process_name, since, thread_name};
+use crate::trace::{Names, View, each, is_stretch, origin, process_name, since, thread_name};
 use ompfuse_fuse::run::timeline::{Step, Timeline};
 use ompfuse_progress::Progress;
 use serde_json::{Map, Value, json};
@@ -14,6 +14,7 @@ use std::io::{self, Write};
 pub fn write(
     out: &mut dyn Write,
     timeline: &Timeline<'_>,
+    view: &View<'_>,
     progress: Progress<'_>,
 ) -> io::Result<()> {
     let name = &timeline.header().program;
@@ -36,7 +37,7 @@ pub fn write(
             r#"{{"type":"evented","name":{name},"unit":"nanoseconds","startValue":{begin},"endValue":{end},"events":["#
         )
     };
-    each(timeline, progress, |number, step| {
+    each(timeline, view, progress, |number, step| {
         let (span, at, kind) = match step {
             Step::Enter(span) => (span, span.begin_ns, 'O'),
             Step::Leave(span, at) => (span, at, 'C'),

@@ -2,6 +2,10 @@
 
 #[cfg(test)]
 mod tests;
+mod view;
+
+use view::Seen;
+pub use view::View;
 
 use ompfuse_format::Construct;
 use ompfuse_format::construct::OverheadClass;
@@ -14,29 +18,51 @@ use std::io;
 /// Labels with more components than this are left out: their text would be longer than all else.
 pub(crate) const LABEL_LIMIT: usize = 64;
 
+/// What reading tasks takes of the time.
+pub(crate) const OF_TASKS: f64 = 0.2;
+
 /// So many steps are read before somebody is told.
 const STRETCH: usize = 1 << 16;
 
 /// Reads all threads, one after the other.
 pub(crate) fn each<'a>(
     timeline: &Timeline<'a>,
+    view: &View<'_>,
     progress: Progress<'_>,
     mut step: impl FnMut(usize, Step<'a>) -> io::Result<()>,
 ) -> io::Result<()> {
+    (0..timeline.lanes().len())
+        .try_for_each(|lane| each_of(timeline, lane, view, progress, |next| step(lane, next)))
+}
+
+/// Reads one thread.
+pub(crate) fn each_of<'a>(
+    timeline: &Timeline<'a>,
+    lane: usize,
+    view: &View<'_>,
+    progress: Progress<'_>,
+    mut step: impl FnMut(Step<'a>) -> io::Result<()>,
+) -> io::Result<()> {
     // Each interval begins and ends.
     let all = 2 * timeline.intervals() as usize;
-    for lane in 0..timeline.lanes().len() {
-        let mut read = 0;
-        for next in timeline.steps(lane) {
-            step(lane, next)?;
-            read += 1;
-            if read == STRETCH {
-                progress.steps(std::mem::take(&mut read), all.max(STRETCH));
-                progress.release();
-            }
+    let mut read = 0;
+    let steps = timeline.steps(lane).inspect(|_| {
+        read += 1;
+        if read == STRETCH {
+            progress.steps(std::mem::take(&mut read), all.max(STRETCH));
+            progress.release();
+        }
+    });
+    if view.is_all() {
+        return steps.map(step).collect();
+    }
+    let mut seen = Seen::new(timeline, view);
+    for next in steps {
+        if !seen.take(next, &mut step)? {
+            break;
         }
     }
-    Ok(())
+    seen.end(&mut step)
 }
 
 /// Whether a span is a stretch of time. Fetching a loop's ranges is on record as one sum for each loop, and lasts as long as that.
@@ -94,6 +120,8 @@ pub(crate) struct Names {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) text: String,
+    /// Where it is, if that is known: the end of the text.
+    pub(crate) place: Option<String>,
     pub(crate) file: Option<String>,
     pub(crate) line: Option<u32>,
 }
@@ -139,14 +167,18 @@ fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
     let place = match (source, function, site) {
         (Some(source), ..) => {
             let file = source.file.rsplit('/').next().unwrap_or(&source.file);
-            format!(" {file}:{}", source.line)
+            Some(format!("{file}:{}", source.line))
         }
-        (None, Some(function), Some(site)) => format!(" {} {}", readable(function), site.name),
-        (None, None, Some(site)) => format!(" {}", site.name),
-        (_, _, None) => String::new(),
+        (None, Some(function), Some(site)) => Some(format!("{} {}", readable(function), site.name)),
+        (None, None, Some(site)) => Some(site.name.clone()),
+        (_, _, None) => None,
     };
     Name {
-        text: what + &place,
+        text: match &place {
+            Some(place) => format!("{what} {place}"),
+            None => what,
+        },
+        place,
         file: source.map(|s| s.file.clone()),
         line: source.map(|s| s.line),
     }

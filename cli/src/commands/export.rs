@@ -2,14 +2,12 @@
 
 mod profiles;
 mod tables;
+mod traces;
 
 use crate::output::Usage;
 use crate::select::Pattern;
 use crate::{atomic, load, memory, output, progress};
 use anyhow::Result;
-use ompfuse_export::{chrome, firefox, perfetto, speedscope};
-use ompfuse_fuse::run::timeline::Timeline;
-use ompfuse_progress::Progress;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use tables::{Form, Table};
@@ -29,8 +27,8 @@ pub(crate) struct Args {
     /// What a row of a table stands for (default: units)
     #[arg(long, value_enum)]
     table: Option<Table>,
-    /// Take only these regions into a table, metrics, or with what is inside into a call-path profile (may
-    /// be repeated); selectors as for `record`
+    /// Take only these regions, with what is inside into a call-path profile or a trace (may be repeated); selectors
+    /// as for `record`
     #[arg(long, value_name = "S")]
     select: Vec<Pattern>,
     /// Add a column `label_hex` to a table of units, with the numbers of labels in hexadecimal (csv only)
@@ -40,9 +38,15 @@ pub(crate) struct Args {
     /// (default: time)
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
+    /// Take only this stretch of a trace's time, as 1s..2s, 1.5s.. or ..20ms
+    ///
+    /// Times are counted from the begin of the first thread's recording, as in the trace. What crosses a border is cut there, and what is
+    /// nested in it stays so. A piece has no own time and no counts: they are on record as one sum for all of it.
+    #[arg(long, value_name = "FROM..TO")]
+    window: Option<traces::Window>,
     #[command(flatten)]
     memory: memory::Arg,
-    /// The file to write (default: standard output), or for tau the folder
+    /// The file to write (default: standard output), or for tau and otf2 the folder
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -77,6 +81,8 @@ enum Target {
     Speedscope,
     /// A profile of markers for the Firefox Profiler (profiler.firefox.com)
     Firefox,
+    /// A folder with a trace for Vampir, Scalasca and others, by OTF2's own library, which has to be installed
+    Otf2,
 }
 
 /// What a target is made by.
@@ -84,11 +90,8 @@ enum Maker {
     Table(Form),
     Metrics,
     Profile(profiles::Form),
-    Trace(Trace),
+    Trace(traces::Form),
 }
-
-/// Writes a run.
-type Trace = fn(&mut dyn Write, &Timeline<'_>, Progress<'_>) -> io::Result<()>;
 
 impl Target {
     fn maker(self) -> Maker {
@@ -103,10 +106,11 @@ impl Target {
             Target::Tau => Maker::Profile(profiles::Form::Tau),
             Target::Caliper => Maker::Profile(profiles::Form::Caliper),
             Target::ExtraP => Maker::Profile(profiles::Form::ExtraP),
-            Target::Perfetto => Maker::Trace(perfetto::write),
-            Target::Chrome => Maker::Trace(chrome::write),
-            Target::Speedscope => Maker::Trace(speedscope::write),
-            Target::Firefox => Maker::Trace(firefox::write),
+            Target::Perfetto => Maker::Trace(traces::Form::Perfetto),
+            Target::Chrome => Maker::Trace(traces::Form::Chrome),
+            Target::Speedscope => Maker::Trace(traces::Form::Speedscope),
+            Target::Firefox => Maker::Trace(traces::Form::Firefox),
+            Target::Otf2 => Maker::Trace(traces::Form::Otf2),
         }
     }
 }
@@ -123,16 +127,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Maker::Table(form) => tables::write(args, form, bar.progress()),
         Maker::Metrics => tables::metrics(args, bar.progress()),
         Maker::Profile(form) => profiles::write(args, form, bar.progress()),
-        Maker::Trace(write) => {
-            let folder = load::one_run(&args.input)?;
-            load::timeline(&folder, bar.progress(), |timeline, progress| {
-                let lost = ompfuse_report::words::losses(timeline.health());
-                for problem in lost {
-                    output::note(format_args!("{}: {problem}", folder.display()));
-                }
-                args.write(|out| Ok(write(out, timeline, progress)?))
-            })
-        }
+        Maker::Trace(form) => traces::write(args, form, bar.progress()),
     }
 }
 
@@ -149,9 +144,7 @@ impl Args {
             () if self.table.is_some() && !is_table => {
                 "--table is of use with --to csv, parquet or arrow only"
             }
-            () if !self.select.is_empty() && is_trace => {
-                "--select is of use for tables, metrics and call-path profiles only"
-            }
+            () if self.window.is_some() && !is_trace => "--window is of use for traces only",
             () if self.metric.is_some() && !is_stacks => {
                 "--metric is of use with --to collapsed only"
             }

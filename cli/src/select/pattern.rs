@@ -196,6 +196,11 @@ impl Pattern {
         self.is_about(module) && self.matches(site)
     }
 
+    /// Whether everything of this kind in a module is meant, which is at this path.
+    pub(crate) fn means_all_of(&self, module: &str, construct: Option<Construct>) -> bool {
+        matches!(self.kind, Kind::Construct(c) if Some(c) == construct) && self.is_about(module)
+    }
+
     /// Whether a region of a report is meant.
     pub(crate) fn means_region(&self, report: &Report, region: &Region) -> bool {
         self.means_place(&Place {

@@ -49,6 +49,9 @@ pub(super) struct TrackEvent {
     pub(super) name_iid: Option<u64>,
     #[prost(uint64, optional, tag = "11")]
     pub(super) track_uuid: Option<u64>,
+    /// Events with one number are connected by arrows, in the order of time.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub(super) flow_ids: Vec<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,6 +1,6 @@
 //! All trace formats on made-up runs.
 
-use crate::{chrome, firefox, perfetto, speedscope};
+use crate::{View, chrome, firefox, perfetto, speedscope};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use ompfuse_format::run::Exit;
@@ -14,11 +14,11 @@ fn written(run: &FakeRun) -> Vec<Value> {
     run.with_files(|files| {
         let timeline = Timeline::new(files, Progress::default()).unwrap();
         let mut trace = vec![];
-        perfetto::write(&mut trace, &timeline, Progress::default()).unwrap();
+        perfetto::write(&mut trace, &timeline, &View::default(), Progress::default()).unwrap();
         let formats = [chrome::write, speedscope::write, firefox::write];
         let text = formats.map(|write| {
             let mut out = vec![];
-            write(&mut out, &timeline, Progress::default()).unwrap();
+            write(&mut out, &timeline, &View::default(), Progress::default()).unwrap();
             serde_json::from_slice(&out).unwrap()
         });
         text.into()

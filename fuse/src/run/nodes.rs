@@ -158,6 +158,46 @@ impl NodeSet {
         is_new
     }
 
+    /// How many nodes of a thread are in the set; `None`: some are out of proportion, so that their order is not kept.
+    pub(crate) fn number_of(&self, thread: u32) -> Option<u64> {
+        let words = self.words(thread);
+        let number = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        self.sparse.is_empty().then_some(number)
+    }
+
+    /// The first node of a thread behind this one; `node` 0: its first one.
+    pub(crate) fn after(&self, thread: u32, node: u64) -> Option<u64> {
+        let words = self.words(thread);
+        let from = if node == 0 { 0 } else { split(node).1 + 1 };
+        let rest = words.get(from / 64)? & u64::MAX << (from % 64);
+        let words = words.iter().copied().enumerate().skip(from / 64 + 1);
+        let mut words = std::iter::once((from / 64, rest)).chain(words);
+        let (at, word) = words.find(|&(_, word)| word != 0)?;
+        let sequence = 64 * at as u64 + u64::from(word.trailing_zeros());
+        Some((u64::from(thread) + 1) << 40 | sequence)
+    }
+
+    /// A thread's bits.
+    fn words(&self, thread: u32) -> &[u64] {
+        let words = self.dense.get(thread as usize + 1);
+        words.map_or(&[], Vec::as_slice)
+    }
+
+    /// Calls `each` for what is in the other set too.
+    pub(crate) fn common(&self, other: &NodeSet, mut each: impl FnMut(u64)) {
+        for (thread, (ours, theirs)) in self.dense.iter().zip(&other.dense).enumerate() {
+            for (at, (a, b)) in ours.iter().zip(theirs).enumerate() {
+                let first = (thread as u64) << 40 | (64 * at) as u64;
+                let both = (0..64).filter(|bit| a & b & 1 << bit != 0);
+                both.for_each(|bit| each(first | bit));
+            }
+        }
+        let sparse = self.sparse.iter().filter(|node| other.contains(**node));
+        sparse.for_each(|&node| each(node));
+        let sparse = other.sparse.iter().filter(|node| self.contains(**node));
+        sparse.for_each(|&node| each(node));
+    }
+
     /// Takes over another set's.
     pub(crate) fn absorb(&mut self, other: NodeSet) {
         for (thread, words) in other.dense.iter().enumerate() {

@@ -12,11 +12,17 @@
 //! * Spans are nested. One that would end after what it began in is cut there ([`Span::is_cut`]).
 
 mod index;
+mod labels;
 mod steps;
+mod tasks;
+mod teams;
 #[cfg(test)]
 mod tests;
 
+pub use labels::{LabelPattern, PatternKey};
 pub use steps::Steps;
+pub use tasks::TaskName;
+pub use teams::Team;
 
 use super::files::RunFiles;
 use super::health::Health;
@@ -24,16 +30,18 @@ use super::nodes::NONE;
 use super::read::RunReader;
 use super::rows::is_root;
 use super::{EventInfo, ProcessInfo, shared};
-use crate::label::Label;
 use crate::table::Site;
 use index::{Fork, LaneIndex, Partial};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::OverheadClass;
-use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Step as LabelStep};
+use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED};
 use ompfuse_format::run::RunHeader;
 use ompfuse_progress::Progress;
 use rayon::prelude::*;
 use std::collections::HashMap;
+use std::sync::OnceLock;
+use tasks::Tasks;
+use teams::Teams;
 
 /// Why there is no timeline.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,7 +60,10 @@ pub struct Timeline<'a> {
     index: Vec<LaneIndex<'a>>,
     /// By process and node: executions of parallel regions that are on record.
     forks: Vec<HashMap<u64, Fork>>,
+    teams: Teams,
     names: Vec<String>,
+    /// Once somebody has asked ([`Timeline::read_tasks`]).
+    tasks: OnceLock<Tasks>,
 }
 
 /// A thread.
@@ -126,7 +137,17 @@ pub struct Span<'a> {
     pub in_parallel: bool,
     /// It was longer than what it began in, and is cut there.
     pub is_cut: bool,
+    /// Of a task's creation the node of the task, where it is known for sure ([`Timeline::read_tasks`]); 0: it isn't.
+    pub created: u64,
+    /// Only a piece of it is looked at ([`Span::cut_to`]).
+    piece: Option<Piece>,
     record: Option<Interval<'a>>,
+}
+
+/// What of a span is looked at.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    has_end: bool,
 }
 
 /// What a thread does.
@@ -143,6 +164,32 @@ pub enum Doing {
 }
 
 impl Span<'_> {
+    /// What of it is between two times, in nanoseconds since the run's begin. Own time and counts are on record as one sum for all of it: a
+    /// piece has none.
+    #[must_use]
+    pub fn cut_to(mut self, begin_ns: i64, end_ns: i64) -> Self {
+        if self.begin_ns >= begin_ns && self.end_ns <= end_ns {
+            return self;
+        }
+        self.piece = Some(Piece {
+            has_end: self.end_ns <= end_ns,
+        });
+        self.begin_ns = self.begin_ns.max(begin_ns);
+        self.end_ns = self.end_ns.min(end_ns);
+        self.own_ns = None;
+        self.is_cut = true;
+        self
+    }
+
+    /// Whether it is all of the span.
+    pub fn is_whole(&self) -> bool {
+        self.piece.is_none()
+    }
+
+    fn has_end(&self) -> bool {
+        self.piece.is_none_or(|piece| piece.has_end)
+    }
+
     /// Whether it is an execution unit, or a part of one.
     pub fn is_unit(&self) -> bool {
         self.kind == Kind::Interval && self.construct.is_xu()
@@ -189,7 +236,7 @@ impl<'a> Timeline<'a> {
         }
         let reader = RunReader::for_pieces(files, progress);
         let (mut lanes, mut index) = (vec![], vec![]);
-        let mut forks = vec![];
+        let (mut forks, mut teams) = (vec![], Teams::default());
         for (number, process) in (0u16..).zip(&reader.processes) {
             let read: Vec<(LaneIndex<'a>, Partial)> = (process.threads.par_iter())
                 .map(|thread| index::read(thread, process, &reader.nodes))
@@ -200,6 +247,7 @@ impl<'a> Timeline<'a> {
                 process.threads.iter().zip(read).enumerate()
             {
                 let header = &thread.file.header;
+                let at = lanes.len();
                 let end = match header.tsc_end {
                     0 => last.unwrap_or(0),
                     end => end.max(thread.last_tsc),
@@ -218,11 +266,14 @@ impl<'a> Timeline<'a> {
                     position,
                 });
                 index.push(lane);
-                partial.into_iter().for_each(|(node, part)| {
-                    of_process.entry(node).or_default().absorb(part);
-                });
+                for (node, part) in partial {
+                    let fork = of_process.entry(node).or_default();
+                    fork.absorb(part);
+                    if let Some(member) = part.member {
+                        fork.team = teams.with(fork.team, (member, at));
+                    }
+                }
             }
-            of_process.retain(|_, fork| fork.is_recorded());
             forks.push(of_process);
             progress.release();
         }
@@ -232,7 +283,9 @@ impl<'a> Timeline<'a> {
             lanes,
             index,
             forks,
+            teams,
             names,
+            tasks: OnceLock::new(),
         })
     }
 
@@ -288,7 +341,9 @@ impl<'a> Timeline<'a> {
     /// the like are all at its entering. Replaces what is in `counts`.
     pub fn counts(&self, lane: &Lane, span: &Span<'_>, counts: &mut Vec<Option<u64>>) {
         counts.clear();
-        let record = span.record.filter(|_| span.kind != Kind::Exit);
+        let record = span
+            .record
+            .filter(|_| span.kind != Kind::Exit && span.is_whole());
         let process = &self.reader.processes[lane.process as usize];
         let counters = record.and_then(|r| process.counters.get(&r.set));
         let (Some(record), Some(counters)) = (record, counters) else {
@@ -308,30 +363,14 @@ impl<'a> Timeline<'a> {
         }
     }
 
-    /// A unit's or a construct's label; `None`: it has none, or it is longer than so many components.
-    pub fn label(&self, lane: &Lane, span: &Span<'_>, most: usize) -> Option<Label> {
-        let record = span.record.filter(|_| span.kind == Kind::Interval)?;
-        if record.node == 0 && !matches!(record.construct, Construct::Range | Construct::Section) {
-            return None;
-        }
-        let address = || {
-            let place = self.place(lane, record.site)?;
-            Some(place.1)
-        };
-        let index = record.index as u64;
-        let suffix: &[u64] = match record.step {
-            LabelStep::Root => return Some(Label(vec![0])),
-            LabelStep::Ranked => &[index, address()?],
-            LabelStep::TidRanked => &[0, index, address()?],
-            LabelStep::Range => &[index],
-            LabelStep::None => &[],
-        };
+    /// Of an interval of entering a critical section and the like: when the thread was out again, in nanoseconds since the run's
+    /// begin. `None` of a piece without the end: the thread got in later.
+    pub fn released_ns(&self, lane: &Lane, span: &Span<'_>) -> Option<i64> {
+        let record = span
+            .record
+            .filter(|_| span.kind == Kind::Enter && span.has_end())?;
         let process = &self.reader.processes[lane.process as usize];
-        let parent = process.index.get(record.parent)?;
-        let id = Some(self.reader.nodes.label[parent as usize]).filter(|id| id.is_some())?;
-        let mut label = self.reader.labels.get(id, most)?;
-        label.0.extend_from_slice(suffix);
-        Some(label).filter(|label| label.0.len() <= most)
+        Some(process.clock.at(index::held(&record).1))
     }
 
     /// The site of the innermost parallel region around a span, as far as it is known.

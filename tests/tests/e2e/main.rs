@@ -94,6 +94,7 @@ mod mutexes;
 mod ompp;
 mod ompt;
 mod one_program;
+mod otf2;
 mod over_time;
 mod page;
 mod patch;

@@ -29,7 +29,7 @@ fn iterations(rank: u64) -> u64 {
 }
 
 /// A folder with the program.
-fn build(compiler: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+pub(crate) fn build(compiler: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir().expect("there is room for a program");
     let program = folder.path().join("ranks");
     let source = repository().join("tests/sources/ranks.c");
@@ -38,7 +38,7 @@ fn build(compiler: &str) -> Option<(tempfile::TempDir, PathBuf)> {
 }
 
 /// A command in the folder, with everything that launchers want.
-fn run(folder: &Path, line: &str) -> Output {
+pub(crate) fn run(folder: &Path, line: &str) -> Output {
     let mut shell = Command::new("sh");
     process::clean(&mut shell, 2)
         .env(

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What `tests/setup.sh` installs: an interpreter with the packages of `tests/foreign/requirements.txt`, and speedscope's schema.
-struct Foreign {
-    python: PathBuf,
+pub(crate) struct Foreign {
+    pub(crate) python: PathBuf,
     schema: PathBuf,
 }
 
-fn foreign() -> Option<Foreign> {
+pub(crate) fn foreign() -> Option<Foreign> {
     let folder = target().0.join("foreign");
     let found = Foreign {
         python: folder.join("python/bin/python"),
@@ -56,8 +56,8 @@ fn by_place(found: &Value) -> BTreeMap<String, AtPlace> {
     places
 }
 
-/// Exports a run to all formats, and reads them.
-fn exported(run: &Path, folder: &Path, foreign: &Foreign) -> Value {
+/// Exports a run to all formats, with these options, and reads them.
+pub(crate) fn exported(run: &Path, folder: &Path, options: &[&str], foreign: &Foreign) -> Value {
     let formats = ["perfetto", "chrome", "speedscope", "firefox"];
     let files = formats.map(|format| folder.join(format));
     for (format, file) in formats.iter().zip(&files) {
@@ -67,7 +67,9 @@ fn exported(run: &Path, folder: &Path, foreign: &Foreign) -> Value {
             Path::new("--to"),
             Path::new(format),
         ];
-        command::ok(args.into_iter().chain([Path::new("-o"), file]));
+        let output = [Path::new("-o"), file];
+        let options = options.iter().map(Path::new);
+        command::ok(args.into_iter().chain(output).chain(options));
     }
     let mut reader = Command::new(&foreign.python);
     reader.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/src/traces.py"));
@@ -93,7 +95,7 @@ fn totals_are_those_of_the_report() {
         let out = folder.path().join(name);
         table::record(&build.path, &[], 2, &out, &table::ONE_EVENT).ok(name);
         let run = &table::runs(&out)[0];
-        let read = exported(run, &out, &foreign);
+        let read = exported(run, &out, &[], &foreign);
         let report: Value = serde_json::from_str(&schema::report(run)).expect("JSON");
         let mut expected: BTreeMap<String, (f64, u64)> = BTreeMap::new();
         for region in report["regions"].as_array().expect("a list") {

@@ -1,6 +1,7 @@
 //! The pass before: where pieces of a thread's records begin, what is open at their ends, and when regions began and ended.
 
 use super::Kind;
+use super::teams::TeamId;
 use crate::run::nodes::{NONE, NodeTable};
 use crate::run::read::Process;
 use crate::run::survey::Surveyed;
@@ -87,14 +88,20 @@ pub(super) fn items<'a>(interval: Interval<'a>, order: u64) -> impl Iterator<Ite
     let parts = match interval.construct.is_exclusive() {
         false => [Some(item(Kind::Interval, t0, t1)), None],
         true => {
-            let entered = t0.saturating_add(interval.extent).min(t1);
-            let leaving = interval.own_ticks.saturating_sub(interval.extent);
-            let left = t1.saturating_sub(leaving).max(entered);
+            let (entered, left) = held(&interval);
             let exit = (left < t1).then(|| item(Kind::Exit, left, t1));
             [Some(item(Kind::Enter, t0, entered)), exit]
         }
     };
     parts.into_iter().flatten()
+}
+
+/// From when to when a thread was in a critical section or the like, in ticks.
+pub(super) fn held(interval: &Interval<'_>) -> (u64, u64) {
+    let (t0, t1) = (interval.t0, interval.t1.max(interval.t0));
+    let entered = t0.saturating_add(interval.extent).min(t1);
+    let leaving = interval.own_ticks.saturating_sub(interval.extent);
+    (entered, t1.saturating_sub(leaving).max(entered))
 }
 
 /// One execution of a parallel region, in ticks.
@@ -106,18 +113,19 @@ pub(super) struct Fork {
     pub(super) last: u64,
     pub(super) construct: Option<Construct>,
     pub(super) site: u32,
+    /// Of one thread: its number in the team, if it has a part of the region.
+    pub(super) member: Option<u32>,
+    /// Of all: the threads that have a part of it.
+    pub(super) team: TeamId,
 }
 
 impl Fork {
     pub(super) fn absorb(&mut self, other: Fork) {
         self.last = self.last.max(other.last);
+        self.member = self.member.or(other.member);
         if other.span.is_some() {
             (self.span, self.construct, self.site) = (other.span, other.construct, other.site);
         }
-    }
-
-    pub(super) fn is_recorded(&self) -> bool {
-        self.span.is_some()
     }
 }
 
@@ -160,6 +168,7 @@ pub(super) fn read<'a>(
         if i.construct.is_part() && i.parent != 0 {
             let fork = forks.entry(i.parent).or_default();
             fork.last = fork.last.max(i.t1);
+            fork.member = Some(u32::try_from(i.extent).unwrap_or(u32::MAX));
             let position = process.index.get(i.parent);
             behind = position.map(|position| (i.parent, position, i.t1));
         } else if i.construct.is_fork() && i.node != 0 {
@@ -168,6 +177,7 @@ pub(super) fn read<'a>(
                 last: 0,
                 construct: Some(i.construct),
                 site: i.site,
+                ..Fork::default()
             });
         } else if let Some((node, region, end)) = behind
             && i.t0 >= end

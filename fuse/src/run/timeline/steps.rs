@@ -1,6 +1,7 @@
 //! A thread's pieces, one after the other, as spans that begin and end.
 
 use super::index::{CHUNK, Fork, Item, Reader, items};
+use super::tasks::Creations;
 use super::{Kind, Lane, Span, Step, Timeline};
 use crate::run::clock::Clock;
 use ompfuse_format::Construct;
@@ -19,6 +20,7 @@ pub struct Steps<'t, 'a> {
     ready: VecDeque<Step<'a>>,
     open: Vec<Open<'a>>,
     now: u64,
+    created: Creations,
     is_over: bool,
 }
 
@@ -51,6 +53,7 @@ impl<'t, 'a> Steps<'t, 'a> {
             ready: VecDeque::new(),
             open: vec![],
             now: process.threads[of.position].file.header.tsc_start,
+            created: Creations::of(lane),
             is_over: false,
         }
     }
@@ -126,6 +129,14 @@ impl<'t, 'a> Steps<'t, 'a> {
             cpu: (i.cpu != u16::MAX).then_some(i.cpu),
             in_parallel: is_part,
             is_cut: false,
+            created: match i.construct {
+                Construct::TaskCreate => {
+                    self.created
+                        .next(self.timeline.tasks.get(), self.lane, i.site)
+                }
+                _ => 0,
+            },
+            piece: None,
             record: Some(item.interval),
         };
         self.enter(span, (begin, item.t1), fork.copied());
@@ -160,6 +171,8 @@ impl<'t, 'a> Steps<'t, 'a> {
             cpu: None,
             in_parallel: true,
             is_cut: false,
+            created: 0,
+            piece: None,
             record: None,
         };
         self.enter(around, span, Some(*fork));
