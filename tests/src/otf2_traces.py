@@ -79,10 +79,10 @@ def read(folder):
     )
     kinds_found = collections.Counter()
     created, executed, completed = {}, collections.defaultdict(list), {}
-    last = 0
+    last, held = 0, collections.defaultdict(list)
     with otf2.reader.open(folder + "/traces.otf2") as trace:
         definitions = trace.definitions
-        begin, clock = 0, definitions.clock_properties
+        clock = definitions.clock_properties
         assert clock.timer_resolution == 10**9
         threads = {location: Thread(found) for location in definitions.locations}
         for location, event in trace.events:
@@ -123,7 +123,8 @@ def read(folder):
             elif isinstance(event, kinds.ThreadAcquireLock):
                 thread.locks[(event.lock_id, event.acquisition_order)] = event.time
             elif isinstance(event, kinds.ThreadReleaseLock):
-                assert thread.locks.pop((event.lock_id, event.acquisition_order)) <= event.time
+                taken = thread.locks.pop((event.lock_id, event.acquisition_order))
+                held[event.lock_id].append((taken, event.time, location.name))
             else:
                 raise AssertionError(f"nobody writes {event}")
         for location, thread in threads.items():
@@ -135,7 +136,11 @@ def read(folder):
         for group in definitions.groups:
             if group.group_type == GroupType.COMM_GROUP:
                 assert len(set(group.members)) == len(group.members)
-        assert begin + clock.trace_length >= last
+        assert clock.trace_length >= last
+        for times in held.values():
+            times.sort()
+            for (_, given_back, by), (taken, _, next_by) in zip(times, times[1:]):
+                assert given_back <= taken or by == next_by, "two threads have a lock"
         assert all(created[task] <= min(times) for task, times in executed.items() if task in created)
         assert all(max(executed[task]) <= end for task, end in completed.items())
         return {

@@ -45,6 +45,8 @@ pub(super) struct Book {
     patterns: HashMap<PatternKey, Option<u32>>,
     /// Metric classes, by the events that they have.
     classes: HashMap<u64, u32>,
+    /// By process, and by the number on record, else by place.
+    locks: HashMap<(u16, Option<u32>, Option<u32>), u32>,
     /// By position in the timeline's.
     teams: HashMap<u32, KnownTeam>,
 }
@@ -177,6 +179,17 @@ impl Book {
         to.metric_class(id, &metrics)?;
         self.classes.insert(events, id);
         Ok(id)
+    }
+
+    /// The lock that a span is about. One whose address is not on record is told by its place.
+    pub(super) fn lock(&mut self, lane: &Lane, span: &Span<'_>) -> u32 {
+        let number = span.lock();
+        let place = span.site.filter(|_| number.is_none());
+        let next = self.locks.len() as u32;
+        *self
+            .locks
+            .entry((lane.process, number, place))
+            .or_insert(next)
     }
 
     /// A team, by its position in the timeline's.

@@ -289,10 +289,10 @@ impl<'t, 'a, 'w> Thread<'t, 'a, 'w> {
     }
 
     fn acquire(&mut self, span: &Span<'a>, at: u64) -> Result<(), Error> {
-        let (Some(until), Some(lock)) = (self.timeline.released_ns(self.lane, span), span.site)
-        else {
+        let Some(until) = self.timeline.released_ns(self.lane, span) else {
             return Ok(());
         };
+        let lock = self.book.lock(self.lane, span);
         // The clock tells the order in which threads had a lock.
         let order = u32::try_from(at / self.tick).unwrap_or(UNDEFINED - 1);
         self.events.acquire(at, lock, order)?;

@@ -190,6 +190,15 @@ impl Span<'_> {
         self.piece.is_none_or(|piece| piece.has_end)
     }
 
+    /// The number of the lock that a critical section or a lock call is about, in its process; `None`: it isn't known.
+    pub fn lock(&self) -> Option<u32> {
+        let is_lock = matches!(self.construct, Construct::Critical | Construct::Lock);
+        let record = self.record.filter(|_| is_lock)?;
+        u32::try_from(record.index)
+            .ok()
+            .filter(|&number| number != 0)
+    }
+
     /// Whether it is an execution unit, or a part of one.
     pub fn is_unit(&self) -> bool {
         self.kind == Kind::Interval && self.construct.is_xu()
@@ -239,7 +248,7 @@ impl<'a> Timeline<'a> {
         let (mut forks, mut teams) = (vec![], Teams::default());
         for (number, process) in (0u16..).zip(&reader.processes) {
             let read: Vec<(LaneIndex<'a>, Partial)> = (process.threads.par_iter())
-                .map(|thread| index::read(thread, process, &reader.nodes))
+                .map(|thread| index::read(thread, process, &reader.nodes, progress))
                 .collect();
             let mut of_process: HashMap<u64, Fork> = HashMap::new();
             let last = process.threads.iter().map(|t| t.last_tsc).max();

@@ -7,10 +7,14 @@ use crate::run::read::Process;
 use crate::run::survey::Surveyed;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, Record, Records};
+use ompfuse_progress::Progress;
 use std::collections::HashMap;
 
 /// Intervals of a piece: some megabytes as spans.
 pub(super) const CHUNK: usize = if cfg!(test) { 7 } else { 1 << 13 };
+
+/// So many intervals are read before memory is given back.
+pub(super) const STRETCH: u64 = 1 << 18;
 
 /// Pieces of a thread's records.
 #[derive(Debug, Default)]
@@ -137,6 +141,7 @@ pub(super) fn read<'a>(
     thread: &Surveyed<'a>,
     process: &Process<'a>,
     nodes: &NodeTable,
+    progress: Progress<'_>,
 ) -> (LaneIndex<'a>, Partial) {
     let mut lane = LaneIndex::default();
     let mut forks = Partial::new();
@@ -156,6 +161,9 @@ pub(super) fn read<'a>(
             break;
         };
         lane.intervals += 1;
+        if lane.intervals.is_multiple_of(STRETCH) {
+            progress.release();
+        }
         let from = lane.chunks.last().map_or(0, |chunk| chunk.from);
         for item in items(interval, order) {
             if item.t0 < from {

@@ -4,6 +4,7 @@
 //! follow one another: its creations and its tasks, both in order, are the same tasks. That holds where all of them are on record:
 //! a thread with another number of tasks than creations names none, nor does a process in which anything was lost or left out.
 
+use super::index::STRETCH;
 use super::{Kind, Lane, Span, Timeline};
 use crate::run::nodes::NodeSet;
 use crate::run::read::Process;
@@ -67,7 +68,7 @@ impl<'a> Timeline<'a> {
         for (process, number) in self.reader.processes.iter().zip(0u16..) {
             let lanes = self.lanes.iter().enumerate();
             let lanes: Vec<(usize, &Lane)> = lanes.filter(|(_, l)| l.process == number).collect();
-            tasks.add(self.is_taskloop(process), process, &lanes);
+            tasks.add(self.is_taskloop(process), process, &lanes, progress);
             progress.steps(lanes.len(), self.lanes.len());
             progress.release();
         }
@@ -119,9 +120,10 @@ impl Tasks {
         is_taskloop: impl Fn(u64) -> bool + Sync,
         process: &Process<'_>,
         lanes: &[(usize, &Lane)],
+        progress: Progress<'_>,
     ) {
         let threads: Vec<OfThread> = (process.threads.par_iter())
-            .map(|thread| read(thread, &is_taskloop))
+            .map(|thread| read(thread, &is_taskloop, progress))
             .collect();
         let expected = lanes.iter().map(|(_, lane)| lane.intervals as usize).sum();
         let mut tasks = NodeSet::new(expected);
@@ -155,7 +157,11 @@ impl Tasks {
     }
 }
 
-fn read(thread: &Surveyed<'_>, is_taskloop: impl Fn(u64) -> bool) -> OfThread {
+fn read(
+    thread: &Surveyed<'_>,
+    is_taskloop: impl Fn(u64) -> bool,
+    progress: Progress<'_>,
+) -> OfThread {
     let records = thread.file.records();
     let mut of = OfThread {
         tasks: NodeSet::new(records.left() / ompfuse_format::record::Node::LEN),
@@ -164,7 +170,10 @@ fn read(thread: &Surveyed<'_>, is_taskloop: impl Fn(u64) -> bool) -> OfThread {
         creations: HashMap::new(),
         is_whole: thread.file.header.lost == 0 && thread.file.header.unrecorded_ticks == 0,
     };
-    for record in records {
+    for (read, record) in (1..).zip(records) {
+        if u64::is_multiple_of(read, STRETCH) {
+            progress.release();
+        }
         match record {
             Ok(Record::Interval(i)) if i.construct == Construct::TaskCreate => {
                 *of.creations.entry(i.site).or_default() += 1;
