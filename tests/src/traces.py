@@ -54,6 +54,7 @@ def read_perfetto(file):
     with open(file, "rb") as stream:
         trace.ParseFromString(stream.read())
     found, names, tracks = collections.defaultdict(sums), {}, {}
+    flows = collections.defaultdict(list)
     types = perfetto.TrackEvent
     for packet in trace.packet:
         if packet.HasField("track_descriptor"):
@@ -78,12 +79,24 @@ def read_perfetto(file):
         for a in event.debug_annotations:
             args[names[sequence][1][a.name_iid]] = a.string_value or a.uint_value
         name = names[sequence][0][event.name_iid]
+        for flow in event.flow_ids:
+            flows[flow].append((packet.timestamp, name.split(" ")[0]))
         if event.type == types.TYPE_SLICE_BEGIN:
             track.begin(packet.timestamp, name, args)
         else:
             track.add(name, args)
     assert all(not track.open for track in tracks.values()), "something is left open"
-    return found
+    return found, tasks_of(flows)
+
+
+def tasks_of(flows):
+    """How many arrows go from a task's creation to its execution; all others would be wrong."""
+    connected = 0
+    for slices in flows.values():
+        kinds = [kind for _, kind in sorted(slices)]
+        assert set(kinds[1:]) <= {"task"} and kinds[0] in ("task-create", "task"), kinds
+        connected += kinds[0] == "task-create" and len(kinds) > 1
+    return connected
 
 
 def add_slices(found, slices):
@@ -160,9 +173,11 @@ def read_speedscope(file, schema):
     return found
 
 
+slices, connected = read_perfetto(sys.argv[2])
 json.dump(
     {
-        "perfetto": read_perfetto(sys.argv[2]),
+        "perfetto": slices,
+        "connected_tasks": connected,
         "chrome": read_chrome(sys.argv[3]),
         "speedscope": read_speedscope(sys.argv[4], sys.argv[1]),
         "firefox": read_firefox(sys.argv[5]),

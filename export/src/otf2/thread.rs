@@ -175,13 +175,23 @@ impl<'t, 'a, 'w> Thread<'t, 'a, 'w> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
+        let region = match open.region {
+            Some(region) => region,
+            // A sum of many short times, written where its loop ends.
+            None if !is_stretch(span) => {
+                let region = self
+                    .book
+                    .region(self.events.definitions(), self.timeline, span)?;
+                self.metric(at, open.counted)?;
+                self.events.enter(at, region, &[])?;
+                region
+            }
+            None => return Ok(()),
+        };
         self.timeline.counts(self.lane, span, &mut self.counts);
         for (sum, count) in self.sums.iter_mut().zip(&self.counts) {
             *sum = sum.wrapping_add(count.unwrap_or(0));
         }
-        let Some(region) = open.region else {
-            return Ok(());
-        };
         self.metric(at, open.counted)?;
         self.events.leave(at, region)?;
         if let Some(task) = open.task {

@@ -211,3 +211,57 @@ fn an_empty_run_has_no_lanes() {
         assert!(timeline.lanes().is_empty());
     });
 }
+
+/// Three tasks that one thread creates, of which the other one executes so many, the last one first. An event that one waits for is
+/// created like a task.
+fn creations(executed: usize) -> (Vec<u64>, Vec<u64>) {
+    let mut run = FakeRun::new(&SITES, &[]);
+    let mut threads = [0, 1].map(|n| FakeThread::new(n, 0, BEGIN));
+    let root = FakeThread::root();
+    let mut nodes = vec![];
+    for _ in 0..3 {
+        nodes.push(threads[0].node());
+        threads[0].wait(Construct::TaskCreate, 2, root, 2);
+        threads[0].wait(Construct::TaskCreate, 3, root, 1);
+    }
+    threads[1].until(BEGIN + 20);
+    for &node in nodes[..executed].iter().rev() {
+        for part in 0..2 {
+            threads[1].begin(Construct::Task, 2, node, root, LabelStep::Ranked, 1);
+            threads[1].work(5 + part);
+            threads[1].end(0);
+        }
+    }
+    run.process(77, BEGIN, threads.into(), true);
+    run.with_files(|files| {
+        let timeline = Timeline::new(files, Progress::default()).unwrap();
+        timeline.read_tasks(Progress::default());
+        let created = timeline.steps(0).filter_map(|step| match step {
+            Step::Enter(span)
+                if span.construct == Construct::TaskCreate && span.site == Some(2) =>
+            {
+                Some(span.created)
+            }
+            _ => None,
+        });
+        let (created, lane) = (created.collect(), &timeline.lanes()[1]);
+        let mut parts = timeline.steps(1).filter_map(|step| match step {
+            Step::Leave(span, _) if span.is_task() => Some((timeline.ends(lane, &span), span)),
+            _ => None,
+        });
+        while let Some((ends, span)) = parts.next() {
+            let name = timeline.task_name(lane, &span).unwrap();
+            assert_eq!((name.creator, ends), (0, false));
+            assert!(parts.next().is_some_and(|(ends, _)| ends));
+        }
+        (created, nodes)
+    })
+}
+
+#[test]
+fn creations_are_connected_with_their_tasks() {
+    let (created, nodes) = creations(3);
+    assert_eq!(created, nodes);
+    // Which one is missing is not known.
+    assert_eq!(creations(2).0, [0, 0, 0]);
+}
