@@ -237,12 +237,8 @@ fn creations(executed: usize) -> (Vec<u64>, Vec<u64>) {
         let timeline = Timeline::new(files, Progress::default()).unwrap();
         timeline.read_tasks(Progress::default());
         let created = timeline.steps(0).filter_map(|step| match step {
-            Step::Enter(span)
-                if span.construct == Construct::TaskCreate && span.site == Some(2) =>
-            {
-                Some(span.created)
-            }
-            _ => None,
+            Step::Enter(span) => Some(span.created).filter(|&node| node != 0),
+            Step::Leave(..) => None,
         });
         let (created, lane) = (created.collect(), &timeline.lanes()[1]);
         let mut parts = timeline.steps(1).filter_map(|step| match step {
@@ -263,5 +259,5 @@ fn creations_are_connected_with_their_tasks() {
     let (created, nodes) = creations(3);
     assert_eq!(created, nodes);
     // Which one is missing is not known.
-    assert_eq!(creations(2).0, [0, 0, 0]);
+    assert!(creations(2).0.is_empty());
 }
