@@ -69,9 +69,11 @@ fn number(value: &Value) -> u64 {
         .unwrap_or_else(|| panic!("{value} is no number"))
 }
 
-/// Totals of an archive are those of the run's report and table.
+/// Totals of an archive are those of the run's report and table. In the report of a killed run, start and end of parallel regions are
+/// missing where a thread has not told them.
 fn check_totals(what: &str, run: &Path, archive: &Value) {
     let report: Value = serde_json::from_str(&schema::report(run)).expect("JSON");
+    let is_killed = what.contains("killed");
     let mut expected: BTreeMap<String, (f64, u64)> = BTreeMap::new();
     for region in report["regions"].as_array().expect("a list") {
         if let Some(file) = region["source"]["file"].as_str() {
@@ -93,7 +95,7 @@ fn check_totals(what: &str, run: &Path, archive: &Value) {
         let rounding = 2e-9 * (ends + 2) as f64;
         let time = at.0 as f64 / 1e9;
         assert!(
-            (time - seconds).abs() <= rounding,
+            (time - seconds).abs() <= rounding || (is_killed && time > *seconds),
             "{what}: {time} s at {place}, in the report {seconds}"
         );
         assert_eq!(at.1, *count, "{what} at {place}");
@@ -143,10 +145,14 @@ fn totals_are_those_of_the_report() {
         check_totals(what, run, &found);
         let tasks = &found["tasks"];
         if what.starts_with("tasking") || what.starts_with("locks") {
-            // Each task is created once and ends once.
+            // Each task ends once, and is created once. libomp's untied tasks are created again for each part.
             assert!(number(&tasks["executed"]) > 40, "{what}: {tasks}");
-            assert_eq!(tasks["created"], tasks["executed"], "{what}");
             assert_eq!(tasks["completed"], tasks["executed"], "{what}");
+            let is_sure = what.ends_with("gcc");
+            assert!(
+                tasks["created"] == tasks["executed"] || !is_sure,
+                "{what}: {tasks}"
+            );
         }
         let has = |kind: &str| found["kinds"][kind].as_u64().unwrap_or(0) > 0;
         assert!(has("ThreadFork") && has("ThreadTeamBegin"), "{what}");
@@ -248,7 +254,7 @@ fn stretches_of_time_add_up_and_a_selection_is_a_part() {
     };
     assert!(!of_critical(&only).is_empty());
     assert_eq!(of_critical(&only), of_critical(&whole));
-    assert!(only["regions"].as_object().expect("sums").len() < parts[0].len());
+    assert!(times(&only["regions"]).len() < times(&whole["regions"]).len());
 }
 
 #[test]
