@@ -1,6 +1,7 @@
 //! Profiles and runs in formats that other tools read, one module a format.
 //!
 //! Each has a function `write`, which takes a writer and values and opens nothing. Writes are many and small: the caller buffers them.
+//! The exception is OTF2, whose own library writes a folder of files.
 #![forbid(unsafe_code)]
 
 pub mod caliper;

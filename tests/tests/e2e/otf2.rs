@@ -298,7 +298,7 @@ fn what_cannot_be_written_is_refused() {
     refused(
         &["csv", &run, "--window", "1s..2s"],
         2,
-        "are of use for traces only",
+        "--window is of use for traces only",
     );
     refused(
         &["otf2", &run, "-o", &to, "--window", "2s..1s"],
