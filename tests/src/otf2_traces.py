@@ -70,7 +70,8 @@ class Thread:
 
 
 def task_of(event):
-    return (event.thread_team.name, event.creating_thread, event.generation_number)
+    """Numbers of a thread's tasks are its own, whichever team it is in."""
+    return (event.thread_team.group.members[event.creating_thread], event.generation_number)
 
 
 def read(folder):
