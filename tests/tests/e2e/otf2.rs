@@ -74,6 +74,8 @@ fn number(value: &Value) -> u64 {
 fn check_totals(what: &str, run: &Path, archive: &Value) {
     let report: Value = serde_json::from_str(&schema::report(run)).expect("JSON");
     let is_killed = what.contains("killed");
+    // Parts of libomp's untied tasks overlap what they begin in, and are cut.
+    let is_cut = what == "tasking by clang";
     let mut expected: BTreeMap<String, (f64, u64)> = BTreeMap::new();
     for region in report["regions"].as_array().expect("a list") {
         if let Some(file) = region["source"]["file"].as_str() {
@@ -95,7 +97,7 @@ fn check_totals(what: &str, run: &Path, archive: &Value) {
         let rounding = 2e-9 * (ends + 2) as f64;
         let time = at.0 as f64 / 1e9;
         assert!(
-            (time - seconds).abs() <= rounding || (is_killed && time > *seconds),
+            (time - seconds).abs() <= rounding || is_cut || (is_killed && time > *seconds),
             "{what}: {time} s at {place}, in the report {seconds}"
         );
         assert_eq!(at.1, *count, "{what} at {place}");
