@@ -120,6 +120,8 @@ pub(crate) struct Names {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name {
     pub(crate) text: String,
+    /// What it is: the begin of the text.
+    pub(crate) what: String,
     /// Where it is, if that is known: the end of the text.
     pub(crate) place: Option<String>,
     pub(crate) file: Option<String>,
@@ -162,6 +164,10 @@ fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
         Kind::Shutdown => format!("end of {construct}"),
     };
     let site = span.site.map(|site| &timeline.sites()[site as usize]);
+    let what = match site.and_then(|site| site.detail.as_deref()?.split_once(", ")) {
+        Some((function, _)) if span.construct == Construct::Mpi => function.to_owned(),
+        _ => what,
+    };
     let source = site.and_then(|site| site.source.as_ref());
     let function = site.and_then(|site| site.function.as_deref());
     let place = match (source, function, site) {
@@ -176,8 +182,9 @@ fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
     Name {
         text: match &place {
             Some(place) => format!("{what} {place}"),
-            None => what,
+            None => what.clone(),
         },
+        what,
         place,
         file: source.map(|s| s.file.clone()),
         line: source.map(|s| s.line),

@@ -133,7 +133,8 @@ def read(folder):
             assert location.number_of_events == thread.number, "another number of events is declared"
         for region in definitions.regions:
             if "@" in region.name:
-                assert region.paradigm == Paradigm.OPENMP and region.region_role != RegionRole.UNKNOWN, region
+                expected = Paradigm.MPI if region.name.startswith("MPI_") else Paradigm.OPENMP
+                assert region.paradigm == expected and region.region_role != RegionRole.UNKNOWN, region
         for group in definitions.groups:
             if group.group_type == GroupType.COMM_GROUP:
                 assert len(set(group.members)) == len(group.members)

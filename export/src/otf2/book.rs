@@ -45,6 +45,7 @@ pub(super) struct Book {
     patterns: HashMap<PatternKey, Option<u32>>,
     /// Metric classes, by the events that they have.
     classes: HashMap<u64, u32>,
+    has_mpi: bool,
     /// By process, and by the number on record, else by place.
     locks: HashMap<(u16, Option<u32>, Option<u32>), u32>,
     /// By position in the timeline's.
@@ -105,6 +106,15 @@ impl Book {
         Ok(id)
     }
 
+    /// Says that there is MPI, once.
+    fn mpi(&mut self, to: &mut Archive) -> Result<(), Error> {
+        if std::mem::replace(&mut self.has_mpi, true) {
+            return Ok(());
+        }
+        let name = self.string(to, "MPI")?;
+        to.paradigm(Paradigm::Mpi, name, ParadigmClass::Process)
+    }
+
     /// A span's region.
     pub(super) fn region(
         &mut self,
@@ -118,6 +128,9 @@ impl Book {
             let program = &timeline.header().program;
             let program = program.rsplit('/').next().unwrap_or(program);
             let (what, role, paradigm) = regions::region(span);
+            if paradigm == Paradigm::Mpi {
+                self.mpi(to)?;
+            }
             let name = self.names.get(number).clone();
             let text = regions::name(what, &name, program, span);
             let text = self.string(to, &text)?;
@@ -276,8 +289,8 @@ impl Book {
         if ranks.is_empty() {
             return Ok(());
         }
+        self.mpi(to)?;
         let name = self.string(to, "MPI")?;
-        to.paradigm(Paradigm::Mpi, name, ParadigmClass::Process)?;
         define(to, name, GroupKind::CommLocations, Paradigm::Mpi, &ranks)?;
         let members: Vec<u64> = (0..ranks.len() as u64).collect();
         let name = self.string(to, "MPI_COMM_WORLD")?;

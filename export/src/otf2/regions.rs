@@ -5,7 +5,8 @@ use ompfuse_format::Construct;
 use ompfuse_fuse::run::timeline::{Kind, Span};
 use ompfuse_otf2::{Paradigm, Role};
 
-/// A span's name without its place, its role and its paradigm. What the program names itself has no name here.
+/// A span's name without its place, its role and its paradigm. What the program names itself has no name here, nor has a
+/// call of MPI.
 pub(super) fn region(span: &Span<'_>) -> (&'static str, Role, Paradigm) {
     let (name, role) = match span.kind {
         Kind::Interval => interval(span.construct),
@@ -25,6 +26,7 @@ pub(super) fn region(span: &Span<'_>) -> (&'static str, Role, Paradigm) {
     let paradigm = match span.construct {
         Construct::Program => Paradigm::MeasurementSystem,
         Construct::UserRegion => Paradigm::User,
+        Construct::Mpi => Paradigm::Mpi,
         _ => Paradigm::OpenMp,
     };
     (name, role, paradigm)
@@ -58,6 +60,8 @@ fn interval(construct: Construct) -> (&'static str, Role) {
         Construct::Scope => ("!$omp scope", Role::Workshare),
         Construct::Target => ("!$omp target", Role::Code),
         Construct::Service => ("!$omp service", Role::Wrapper),
+        // Its name is the call's.
+        Construct::Mpi => ("", Role::Wrapper),
         Construct::UserRegion => ("", Role::Code),
         Construct::Critical
         | Construct::Atomic
@@ -100,9 +104,10 @@ pub(super) fn name(what: &str, name: &Name, program: &str, span: &Span<'_>) -> S
     if span.construct == Construct::Program {
         return program.to_owned();
     }
-    if what.is_empty() {
+    if span.construct == Construct::UserRegion {
         return name.text.clone();
     }
+    let what = if what.is_empty() { &name.what } else { what };
     match &name.place {
         Some(place) => format!("{what} @{place}"),
         None => what.to_owned(),
