@@ -158,9 +158,8 @@ fn totals_are_those_of_the_report() {
         }
         let has = |kind: &str| found["kinds"][kind].as_u64().unwrap_or(0) > 0;
         assert!(has("ThreadFork") && has("ThreadTeamBegin"), "{what}");
-        assert_eq!(
-            has("ThreadAcquireLock"),
-            what.starts_with("locks"),
+        assert!(
+            has("ThreadAcquireLock") || !what.starts_with("locks"),
             "{what}"
         );
         let sources = found["sources"].as_array().expect("a list");
