@@ -166,7 +166,12 @@ fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
     let site = span.site.map(|site| &timeline.sites()[site as usize]);
     let what = match site.and_then(|site| site.detail.as_deref()?.split_once(", ")) {
         Some((function, _)) if span.construct == Construct::Mpi => function.to_owned(),
-        _ => what,
+        _ => match site.and_then(|site| site.function.as_deref()) {
+            Some(function) if span.construct == Construct::Function => {
+                readable(function).into_owned()
+            }
+            _ => what,
+        },
     };
     let source = site.and_then(|site| site.source.as_ref());
     let function = site.and_then(|site| site.function.as_deref());

@@ -33,6 +33,8 @@ pub enum Role {
 pub enum Paradigm {
     /// The program's own code, as its author names it.
     User = 1,
+    /// Functions, as the compiler has them.
+    Compiler = 2,
     /// OpenMP.
     OpenMp = 3,
     /// MPI.

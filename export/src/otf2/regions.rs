@@ -6,7 +6,7 @@ use ompfuse_fuse::run::timeline::{Kind, Span};
 use ompfuse_otf2::{Paradigm, Role};
 
 /// A span's name without its place, its role and its paradigm. What the program names itself has no name here, nor has a
-/// call of MPI.
+/// function or a call of MPI.
 pub(super) fn region(span: &Span<'_>) -> (&'static str, Role, Paradigm) {
     let (name, role) = match span.kind {
         Kind::Interval => interval(span.construct),
@@ -26,6 +26,7 @@ pub(super) fn region(span: &Span<'_>) -> (&'static str, Role, Paradigm) {
     let paradigm = match span.construct {
         Construct::Program => Paradigm::MeasurementSystem,
         Construct::UserRegion => Paradigm::User,
+        Construct::Function => Paradigm::Compiler,
         Construct::Mpi => Paradigm::Mpi,
         _ => Paradigm::OpenMp,
     };
@@ -63,6 +64,7 @@ fn interval(construct: Construct) -> (&'static str, Role) {
         // Its name is the call's.
         Construct::Mpi => ("", Role::Wrapper),
         Construct::UserRegion => ("", Role::Code),
+        Construct::Function => ("", Role::Function),
         Construct::Critical
         | Construct::Atomic
         | Construct::Ordered
@@ -104,8 +106,10 @@ pub(super) fn name(what: &str, name: &Name, program: &str, span: &Span<'_>) -> S
     if span.construct == Construct::Program {
         return program.to_owned();
     }
-    if span.construct == Construct::UserRegion {
-        return name.text.clone();
+    match span.construct {
+        Construct::UserRegion => return name.text.clone(),
+        Construct::Function => return name.what.clone(),
+        _ => {}
     }
     let what = if what.is_empty() { &name.what } else { what };
     match &name.place {
