@@ -27,8 +27,8 @@ pub(crate) struct Args {
     /// What a row of a table stands for (default: units)
     #[arg(long, value_enum)]
     table: Option<Table>,
-    /// Take only these regions, with what is inside into a call-path profile or a trace (may be repeated); selectors
-    /// as for `record`
+    /// Take only these regions, for a call-path profile or a trace with what is inside (may be repeated);
+    /// selectors as for `record`
     #[arg(long, value_name = "S")]
     select: Vec<Pattern>,
     /// Add a column `label_hex` to a table of units, with the numbers of labels in hexadecimal (csv only)
