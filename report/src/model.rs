@@ -41,94 +41,96 @@ use serde::{Deserialize, Serialize};
 /// Version of the report's JSON. It grows when a field is removed or changes its meaning, not when one is added.
 pub const REPORT_VERSION: u32 = 1;
 
-/// What is true of a run or profile.
+/// The values of a report on a run or profile.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
     /// The program as the user named it.
     pub program: String,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<String>,
     /// Host name; empty if not known.
     pub host: String,
-    /// Threads that recorded.
+    /// Number of threads that recorded.
     pub threads: u32,
-    /// Wall-clock time of the program, if known.
+    /// Wall-clock time of the program; null if not known.
     pub duration_s: Option<f64>,
-    /// Time in which at least one of the recorded processes was there, if known: from when recording began to its end, or the program's
-    /// duration if that is longer.
+    /// Time in which at least one recorded process existed: from the begin of recording to its end, or `duration_s` if that
+    /// is longer. Null if not known.
     pub lifetime_s: Option<f64>,
-    /// The time that was available: the wall times of all recorded processes together, times the size of the largest team.
+    /// Available time: the wall times of all recorded processes, times the size of the largest team. Null if not known.
     pub available_s: Option<f64>,
-    /// Time inside outermost parallel regions (fork to join), counted once where they overlap, if the duration is known.
+    /// Time inside outermost parallel regions, from fork to join. Overlapping times count once. Null if the duration is not
+    /// known.
     pub parallel_s: Option<f64>,
-    /// Parallel coverage: `parallel_s / lifetime_s`, from 0 to 1.
+    /// Parallel coverage, from 0 to 1: `parallel_s / lifetime_s`. Null if one of them is null.
     pub coverage: Option<f64>,
-    /// The part of `lifetime_s` in which no parallel region was executed: `1 - coverage`. Null likewise.
+    /// Share of `lifetime_s` outside parallel regions, from 0 to 1: `1 - coverage`. Null if `coverage` is null.
     #[serde(default)]
     pub serial_share: Option<f64>,
-    /// Amdahl's law: how many times as fast as in this run the program can be at most, with any number of threads, if nothing but its
-    /// parallel regions become faster: `1 / serial_share`. Null where that is 0 or not known.
+    /// Amdahl's law: the highest speed-up over this run if only its parallel regions become faster. It is `1 / serial_share`;
+    /// null if that share is 0 or null.
     #[serde(default)]
     pub speedup_limit: Option<f64>,
-    /// Execution units: of the combined profile, or of the only run.
+    /// Number of execution units in the combined profile, or in the only run.
     pub xus: u64,
-    /// The runs.
+    /// The runs of the report.
     pub runs: Vec<RunInfo>,
-    /// The patched modules, and what in them has no probe.
+    /// The patched modules, with the number of their sites that have no probe.
     pub modules: Vec<ModuleInfo>,
-    /// The events that were asked for.
+    /// The requested events.
     pub events: Vec<EventState>,
-    /// Sum of all threads' recorded time: what the regions' and `serial`'s times add up to.
+    /// Recorded time of all threads: the sum of the own times of all regions and of the times in `serial`.
     pub thread_time_s: f64,
-    /// What the probes took of that, estimated; null if what one costs was not measured.
+    /// Estimated time of the probes; null if the cost of a probe was not measured.
     pub probes: Option<ProbeTime>,
-    /// The regions, those with the most own time first.
+    /// The regions; the one with the most own time comes first.
     pub regions: Vec<Region>,
-    /// The regions by path of enclosing regions: the program first, each behind the one around it. Empty for foreign tables and
-    /// for runs that an older version has summed up.
+    /// The regions by path of enclosing regions. The program comes first, and each path comes after the one around it. Empty
+    /// for foreign tables and for runs that an older version summed up.
     #[serde(default)]
     pub call_paths: Vec<CallPath>,
-    /// The calls that parallel regions were called by, callers first. Empty where they weren't recorded.
+    /// The calls that led to parallel regions; callers come first. Empty if they were not recorded.
     #[serde(default)]
     pub contexts: Vec<ContextCall>,
-    /// Locks by address, those first with which threads spent the most time; 100 at most. Empty where only sums were recorded.
+    /// At most 100 locks by address; the one with which threads spent the most time comes first. Empty if only sums were
+    /// recorded.
     #[serde(default)]
     pub locks: Vec<Lock>,
-    /// Processor time, and counts of events with the grain `region`: per outermost parallel region and thread.
+    /// Processor time, and counts of events with the grain `region`, for each outermost parallel region and thread.
     pub region_counts: Vec<RegionCounts>,
-    /// Whether threads had processors while they worked in parallel regions; null if too little of that is known.
+    /// Whether threads had processors while they worked in parallel regions; null if too little is known about it.
     pub running: Option<Running>,
-    /// Code outside every construct.
+    /// Time outside all constructs.
     pub serial: Serial,
     /// The ranks of an MPI program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mpi: Option<Mpi>,
-    /// Overheads per parallel region, the longest wall-clock time first.
+    /// Overheads of each parallel region; the one with the longest wall-clock time comes first.
     pub overheads: Vec<ParallelOverhead>,
-    /// Why threads do no work: the losses with their causes, largest first. Empty where the run's time isn't known.
+    /// Losses of thread time with their causes, largest first. Empty if the run's time is not known.
     #[serde(default)]
     pub losses: Vec<Loss>,
-    /// The time that the losses' shares are of: from when recording began in the processes to its end, times the largest team. Null if
-    /// it isn't known.
+    /// The time of which the losses are shares: from the begin of recording in the processes to its end, times the largest
+    /// team. Null if not known.
     #[serde(default)]
     pub losses_of_s: Option<f64>,
-    /// All losses together, those too small for `losses` included; at most `losses_of_s`. Null if it isn't known.
+    /// Sum of all losses, also of those too small for `losses`; at most `losses_of_s`. Null if not known.
     #[serde(default)]
     pub lost_s: Option<f64>,
-    /// Work, span, and predicted times with other numbers of threads; null if single records weren't looked at.
+    /// Work, span, and predicted times with other numbers of threads; null if no single records were analysed.
     #[serde(default)]
     pub scaling: Option<Scaling>,
-    /// Losses of known kinds, the largest first.
+    /// Performance properties: losses of known kinds, largest first.
     #[serde(default)]
     pub properties: Vec<Property>,
-    /// The check that nothing was counted twice or not at all, per thread of the first run.
+    /// For each thread of the first run: the check that every tick and event was counted exactly once.
     pub accounting: Vec<ThreadCheck>,
-    /// Name of the strategy that combined the runs, if several were.
+    /// Name of the strategy that combined the runs; null if there is one run.
     pub strategy: Option<String>,
     /// XUs that could not be matched.
     pub unmatched: Vec<UnmatchedXus>,
-    /// Everything that makes the numbers less than complete or exact.
+    /// Reasons why the numbers are incomplete or inexact.
     pub shortcomings: Vec<Note>,
 }

@@ -22,23 +22,23 @@ impl Health {
     }
 }
 
-/// Something that makes a run less than complete or exact.
+/// A reason why a run is incomplete or inexact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "problem", rename_all = "kebab-case")]
 pub enum Problem {
-    /// A file that can't be read; what came before the error is used.
+    /// A file can't be read. The part before the error is used.
     Malformed {
         /// Name in the run folder.
         file: String,
-        /// What is wrong.
+        /// The error.
         error: String,
     },
-    /// A record file whose process left no readable header: its records are not used.
+    /// A record file belongs to a process without a readable header. Its records are not used.
     NoProcess {
         /// Name in the run folder.
         file: String,
-        /// The process as file names have it: its number, and how many had that number before.
+        /// The process as in file names: its id, and the number of earlier processes with that id.
         process: String,
     },
     /// The process did not end in an orderly way.
@@ -46,26 +46,26 @@ pub enum Problem {
         /// The process.
         pid: u32,
     },
-    /// The process did not say that it ends, but no construct on record went on then.
+    /// The process did not report its end, but no recorded construct was unfinished.
     Unfinished {
         /// The process.
         pid: u32,
     },
-    /// Threads that found no room for their records.
+    /// Threads found no space for their records.
     ThreadsLost {
         /// The process.
         pid: u32,
-        /// How many there were.
+        /// Number of threads.
         threads: u64,
     },
     /// Recording stopped before the process ended.
     Stopped {
         /// The process.
         pid: u32,
-        /// Why, in the runtime library's words.
+        /// The reason, in the runtime library's words.
         reason: String,
     },
-    /// The rate of the time stamp counter had to be estimated from readings at the begin, or the run's duration.
+    /// The rate of the time stamp counter was estimated, from readings at the begin or from the run's duration.
     EstimatedClock {
         /// The process.
         pid: u32,
@@ -75,39 +75,39 @@ pub enum Problem {
         /// The process.
         pid: u32,
     },
-    /// A module whose sites are not in the run's header.
+    /// The sites of a module are not in the run's header.
     UnknownModule {
         /// The process.
         pid: u32,
-        /// The module's path.
+        /// Path of the module.
         path: String,
     },
-    /// A counter was not running all the time: the counts of these intervals are left out.
+    /// A counter was not running all the time. The counts of these intervals are left out.
     NotCounted {
         /// The process.
         pid: u32,
         /// The event.
         event: String,
-        /// How many intervals have no count.
+        /// Number of intervals without a count.
         intervals: u64,
     },
-    /// Threads whose counters could not be opened.
+    /// The counters of some threads could not be opened.
     WithoutCounters {
         /// The process.
         pid: u32,
-        /// How many threads count nothing.
+        /// Number of threads that count nothing.
         threads: u32,
-        /// How many threads it has.
+        /// Number of the process's threads.
         of: u32,
     },
-    /// Recording was ended before the program did, so that its records don't fill the disk.
+    /// Recording was ended before the program, to keep its records from filling the disk.
     EndedAtSize {
-        /// How many bytes they had.
+        /// Size of the records in bytes.
         bytes: u64,
     },
     /// Several processes ran at once.
     OverlappingProcesses {
-        /// How many.
+        /// Number of processes.
         count: u32,
     },
 }

@@ -17,18 +17,18 @@ pub struct Analysis {
     pub regions: Vec<RegionAnalysis>,
 }
 
-/// Why a span is a lower bound only.
+/// Why a span is only a lower bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LowerBound {
-    /// Tasks may depend on each other (`depend`): that is not on record.
+    /// Tasks may depend on each other (`depend`), which is not recorded.
     TaskDependences,
     /// Iterations wait for each other in `ordered` blocks.
     Ordered,
-    /// Locks order what holds them.
+    /// Locks determine the order of the code that holds them.
     Locks,
-    /// A range of iterations was taken for one unit, though its iterations may run in parallel.
+    /// A range of iterations counts as one unit, but its iterations may run at once.
     WholeRanges,
     /// Some units are not on record.
     LeftOut,

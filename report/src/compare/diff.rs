@@ -8,80 +8,80 @@ use serde::{Deserialize, Serialize};
 /// Version of the comparison's JSON.
 pub const DIFF_VERSION: u32 = 1;
 
-/// A comparison.
+/// A comparison of two sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diff {
-    /// [`DIFF_VERSION`] of the writer.
+    /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
-    /// The side that is compared with.
+    /// Side A, the reference.
     pub a: SideInfo,
-    /// The side that is judged.
+    /// Side B, which is judged.
     pub b: SideInfo,
-    /// What makes the sides less comparable.
+    /// Reasons why the sides are less comparable.
     pub conditions: Vec<Condition>,
-    /// Share of the thread time in regions that is matched, on each side; from 0 to 1.
+    /// Share of the thread time in regions that is matched, for A and B, from 0 to 1.
     pub matched: [f64; 2],
     /// Changes of the whole program.
     pub total: Vec<Change>,
-    /// What belongs together, the largest change of time first.
+    /// Matched regions; the one with the largest change of time comes first.
     pub pairs: Vec<Pair>,
-    /// Regions of A that have no partner, those with the most time first.
+    /// Regions of A without a partner; the one with the most time comes first.
     pub only_a: Vec<Lone>,
-    /// Regions of B that have none.
+    /// Regions of B without a partner; the one with the most time comes first.
     pub only_b: Vec<Lone>,
 }
 
-/// A side in a few words.
+/// Short description of a side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SideInfo {
-    /// What the user calls it.
+    /// Name of the side, as the user wrote it.
     pub name: String,
     /// The program.
     pub program: String,
     /// Number of runs.
     pub runs: u32,
-    /// Threads that recorded.
+    /// Number of threads that recorded.
     pub threads: u32,
 }
 
 /// A region without a partner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lone {
-    /// What it is.
+    /// The region.
     pub key: RegionKey,
-    /// Share of its side's thread time.
+    /// Share of its side's thread time, from 0 to 1.
     pub share: f64,
-    /// Own time, all threads, in seconds.
+    /// Own time of all threads, in seconds.
     pub time_s: f64,
-    /// Whether the other side's program has constructs without a probe in that module: it may be among those.
+    /// True if the other side has constructs without a probe in that module. The region may be one of them.
     pub may_be_unseen: bool,
 }
 
-/// Regions that belong together: one on each side; several where compilers made copies, or where they can't be told apart.
+/// Matched regions: one on each side. There are several if compilers made copies, or if they can't be told apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// Regions of A.
     pub a: Vec<RegionKey>,
     /// Regions of B.
     pub b: Vec<RegionKey>,
-    /// By what they were matched.
+    /// The basis of the match.
     pub basis: Basis,
-    /// How sure that is.
+    /// How certain the match is.
     pub confidence: Confidence,
-    /// Whether these are compared as a sum, since they can't be told apart.
+    /// True if the regions are compared as a sum because they can't be told apart.
     pub is_group: bool,
-    /// Share of the thread time on each side.
+    /// Share of the thread time on A and on B, from 0 to 1.
     pub share: [f64; 2],
-    /// Whether it took part in the test of the regions with much time.
+    /// True if it took part in the test of the regions with much time.
     pub is_tested: bool,
-    /// What was compared.
+    /// The compared quantities.
     pub changes: Vec<Change>,
-    /// Distance of the distributions of units' times: what the units of A would have to change on the mean to be those of B, over A's
-    /// mean time; `None` without units.
+    /// Distance between the distributions of the units' times: the mean change that turns A's times into B's, divided by A's
+    /// mean time. Null without units.
     pub distance: Option<f64>,
-    /// The unit that got slower most.
+    /// The unit that got slower most; null if none did or there are no units.
     pub unit: Option<UnitChange>,
-    /// Schedules, where they differ.
+    /// Schedules on A and on B if they differ, else null. One of them is null if not known.
     pub schedules: Option<[Option<String>; 2]>,
 }
 
@@ -153,7 +153,7 @@ impl Change {
     }
 }
 
-/// By what two regions were matched: the most certain first.
+/// The basis of a match, most certain first.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -167,168 +167,169 @@ pub enum Basis {
     Order,
     /// Function, construct and the order in it; no lines are known.
     Function,
-    /// The names of the functions that called it.
+    /// Names of the functions that called it.
     Callers,
-    /// The units' places in the tree of regions are the same ones.
+    /// Places of its units in the tree of regions.
     Units,
-    /// Its parent's match, and construct and order in it.
+    /// The match of its parent, and construct and order in it.
     Tree,
-    /// Executions, units, iterations, and what it is nested in.
+    /// Numbers of executions, units and iterations, and the region around it.
     Behaviour,
 }
 
-/// How sure a match is.
+/// How certain a match is.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
-    /// Nothing else is possible.
+    /// No other match is possible.
     Certain,
     /// Several independent signs agree.
     High,
-    /// One sign tells.
+    /// One sign shows it.
     Fair,
 }
 
-/// An interval with its level.
+/// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Level, from 0 to 1.
+    /// Confidence level, from 0 to 1.
     pub level: f64,
 }
 
 /// One quantity on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// What.
+    /// The quantity.
     pub quantity: Quantity,
-    /// What a run of A has; `None` if it was not measured there.
+    /// Mean of A's runs; null if it was not measured.
     pub a: Option<f64>,
-    /// What a run of B has.
+    /// Mean of B's runs; null if it was not measured.
     pub b: Option<f64>,
-    /// `b / a - 1`; of shares `b - a`. `None` if `a` is 0 or something is not known.
+    /// Relative change `b / a - 1`; for shares `b - a`. Null if `a` is 0 or a value is not known.
     pub change: Option<f64>,
-    /// Where the true change is, at 95 %; `None`: both are constant, or noise is unknown.
+    /// Interval of the true change at 95 %. Null if both sides are constant or the noise is not known.
     pub interval: Option<Interval>,
-    /// Probability of such a difference by chance, if it was tested.
+    /// Probability of such a difference by chance; null if it was not tested.
     pub p: Option<f64>,
-    /// What that means.
+    /// Result of the comparison.
     pub finding: Finding,
-    /// Runs on each side that would be needed to tell a difference of this size, where it isn't certain.
+    /// Number of runs on each side needed to detect a difference of this size; null if it is certain already.
     pub runs_needed: Option<u32>,
-    /// A model estimates it.
+    /// True if a model estimates the quantity (caches, branch prediction).
     pub is_modelled: bool,
 }
 
-/// What a comparison of two samples says.
+/// Result of comparing two samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
     /// Both are constant and equal.
     Equal,
-    /// It changed: constant on both sides and different, or certain after correction for the number of tests.
+    /// It changed. Either both sides are constant and different, or the change is significant after correction for the number
+    /// of tests.
     Changed,
-    /// No difference was seen; one of this size would have been, four times in five.
+    /// No difference was detected. A difference of this size would be detected in four cases of five.
     NotSeen {
-        /// The size: a share of A, or points. `None` if A is 0.
+        /// The size: relative to A, or in points for shares. Null if A is 0.
         could_see: Option<f64>,
     },
-    /// It varies, and was not tested: it is a detail of what has not changed, or of a region with little time.
+    /// It varies and was not tested, because it is a detail of an unchanged region or of a region with little time.
     NotTested,
-    /// With one run on a side noise is unknown.
+    /// A side has one run, so the noise is not known.
     NoiseUnknown,
-    /// It was not measured on a side.
+    /// A side did not measure it.
     NotMeasured,
 }
 
 /// A unit on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnitChange {
-    /// Its label on A, then on B.
+    /// Its label on A, and on B.
     pub labels: [String; 2],
-    /// What it is, in words that scripts can rely on: `iterations 10..20`, `task 3`, `section 1`.
+    /// The unit, in words that scripts can rely on: `iterations 10..20`, `task 3`, `section 1`.
     pub what: String,
-    /// Its time on A and on B in seconds, the mean over runs.
+    /// Mean of its times on A, and on B, in seconds.
     pub time_s: [f64; 2],
-    /// It took longer in every run of B than in any of A, too often for chance (see `units::add_slowest`), and by half at least.
+    /// True if it took longer in every run of B than in any run of A, too often for chance, and at least half as long again.
     #[serde(default)]
     pub is_certain: bool,
 }
 
-/// What makes two sides less comparable.
+/// A reason why two sides are less comparable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Condition {
-    /// Teams of other sizes.
+    /// The largest teams differ.
     Threads {
-        /// Largest team of A.
+        /// Size of the largest team of A.
         a: u32,
-        /// Of B.
+        /// Size of the largest team of B.
         b: u32,
     },
-    /// Other arguments.
+    /// The arguments differ.
     Arguments,
-    /// Other hosts.
+    /// The hosts differ.
     Hosts,
-    /// Other numbers of processors.
+    /// The numbers of processors differ.
     Processors {
-        /// Of A.
+        /// Processors of A.
         a: f64,
-        /// Of B.
+        /// Processors of B.
         b: f64,
     },
-    /// Events that only one side has.
+    /// Only one side has some events.
     Events {
-        /// Those of A only.
+        /// Events of A only.
         only_a: Vec<String>,
-        /// Those of B only.
+        /// Events of B only.
         only_b: Vec<String>,
     },
-    /// One side was recorded in part (sampling, throttling, a filter).
+    /// A side was recorded in part (sampling, throttling, a filter).
     InPart {
-        /// Whether it was A.
+        /// True if A was.
         a: bool,
-        /// Whether it was B.
+        /// True if B was.
         b: bool,
     },
-    /// A simulator counted on one side only.
+    /// Only one side was counted by a simulator.
     Simulated {
-        /// Whether on A.
+        /// True if A was.
         a: bool,
-        /// Whether on B.
+        /// True if B was.
         b: bool,
     },
     /// Threads waited for processors.
     Starved {
-        /// Share of the time on A.
+        /// Share of the working time on A, from 0 to 1; null if small or not known.
         a: Option<f64>,
-        /// On B.
+        /// Share of the working time on B, from 0 to 1; null if small or not known.
         b: Option<f64>,
     },
-    /// Probes took much of the time: times are those of the probes too.
+    /// Probes took much of the time, so the times include much of theirs.
     Probes {
-        /// Share on A.
+        /// Share on A, from 0 to 1; null if small or not known.
         a: Option<f64>,
-        /// On B.
+        /// Share on B, from 0 to 1; null if small or not known.
         b: Option<f64>,
     },
-    /// Something is lost or damaged.
+    /// Records are lost or damaged.
     Damaged {
-        /// On A.
+        /// What is wrong on A.
         a: Vec<String>,
-        /// On B.
+        /// What is wrong on B.
         b: Vec<String>,
     },
-    /// One run on a side: noise is unknown.
+    /// A side has one run, so the noise is not known.
     OneRun {
-        /// Whether it is A.
+        /// True if A has one run.
         a: bool,
-        /// Whether it is B.
+        /// True if B has one run.
         b: bool,
     },
 }

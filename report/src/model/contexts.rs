@@ -3,31 +3,33 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A call on the way to a parallel region. A calling context is the chain from its innermost call outwards. The frames of
-/// the OpenMP runtime are left out.
+/// A call on the way to a parallel region. A calling context is the chain from its innermost call outwards. Frames of the
+/// OpenMP runtime are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContextCall {
-    /// Its number; `context` of a call path is that of its innermost call.
+    /// Number of the call. `context` of a call path is the number of its innermost call.
     pub id: u32,
-    /// `id` of the call around it; null: the outermost that is known.
+    /// `id` of the call around this one; null for the outermost known call.
     pub caller: Option<u32>,
-    /// Path of the program or library that the calling code is in; null: in no file, as code that was made at run time.
+    /// Path of the program or library with the calling code; null if the code is in no file, such as code that was made at
+    /// run time.
     pub file: Option<String>,
-    /// Build id of that file.
+    /// Build id of that file; null if there is none.
     pub build_id: Option<String>,
-    /// Where the call returns to: link-time address in hexadecimal; in no file that of the process.
+    /// Return address in hexadecimal: the link-time address, or the address in the process if the code is in no file.
     pub address: String,
-    /// The calling function's symbol; null if the file names none there.
+    /// Symbol of the calling function; null if the file has none there.
     pub function: Option<String>,
-    /// The function as the source has it: C++ and Fortran names demangled, without parameters.
+    /// Name of that function in the source: C++ and Fortran names demangled, without parameters. Null if `function` is null.
     pub function_demangled: Option<String>,
-    /// Bytes from the function's begin to `address`.
+    /// Bytes from the function's begin to `address`; null if `function` is null.
     pub offset: Option<u64>,
-    /// Source file of the call, where debug information tells it.
+    /// Source file of the call; null without debug information.
     pub source: Option<String>,
-    /// Its line there.
+    /// Source line of the call, from 1; null without debug information.
     pub line: Option<u32>,
-    /// Why the chain ends here, if it isn't whole: more calls were not wanted (`depth`), or their stack can't be read (`unknown`).
+    /// Why the chain ends here although there are more callers: the depth was limited (`depth`), or the stack can't be read
+    /// (`unknown`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<ContextCut>,
 }
@@ -36,8 +38,8 @@ pub struct ContextCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ContextCut {
-    /// No more calls were wanted (`record --context-depth`).
+    /// The depth was limited (`record --context-depth`).
     Depth,
-    /// Code without unwind information, another stack, or a signal handler.
+    /// There is code without unwind information, another stack, or a signal handler.
     Unknown,
 }

@@ -15,25 +15,25 @@ use std::collections::BTreeMap;
 pub struct RunInfo {
     /// The run folder, as the user named it.
     pub name: String,
-    /// Wall-clock time in seconds, if known.
+    /// Wall-clock time in seconds; null if not known.
     pub duration_s: Option<f64>,
-    /// How the program ended, if known.
+    /// How the program ended; null if not known.
     pub exit: Option<Exit>,
-    /// The events that it counted.
+    /// Events that were counted for each interval.
     pub events: Vec<String>,
-    /// Those that it counted per parallel region and thread.
+    /// Events that were counted for each outermost parallel region and thread.
     pub region_events: Vec<String>,
-    /// Its XUs.
+    /// Number of execution units.
     pub xus: u64,
-    /// Bytes of records at which recording ended before the program did; null if it went on to the end.
+    /// Size of the records in bytes when recording was ended before the program; null if recording went on to the end.
     pub recording_ended_bytes: Option<u64>,
-    /// Records that could not be written.
+    /// Number of records that could not be written.
     pub lost_records: u64,
-    /// How often threads were switched away from a processor, if known.
+    /// Number of times that threads were switched away from a processor; null if not known.
     pub switches: Option<u64>,
-    /// Processor time that the processor's counters added to a switch, at least, in seconds; if that was measured.
+    /// Least processor time that counting adds to one switch, in seconds; null if not measured.
     pub switch_cost_s: Option<f64>,
-    /// Only sums were recorded (`--summary`): no unit, wait or region by itself.
+    /// True if only sums were recorded (`--summary`), and no single unit, wait or region.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub sums_only: bool,
 }
@@ -41,99 +41,99 @@ pub struct RunInfo {
 /// A patched module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModuleInfo {
-    /// Path of the original.
+    /// Path of the original file.
     pub path: String,
-    /// Build id in hexadecimal, where there is one.
+    /// Build id in hexadecimal; null if the file has none.
     pub build_id: Option<String>,
-    /// Sites with a probe.
+    /// Number of sites with a probe.
     pub patched: u32,
-    /// Sites without one, by reason.
+    /// Number of sites without a probe, for each reason.
     pub skipped: BTreeMap<String, u32>,
-    /// The same by constructs, of which each has several sites; null in older profiles.
+    /// Number of constructs with and without a probe; a construct has several sites. Null in older profiles.
     pub constructs: Option<Coverage>,
 }
 
-/// An event, and where its counts come from.
+/// An event, and the origin of its counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventState {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// What its counts belong to: those of `region` are in `region_counts`, and in no region's own.
+    /// What the counts belong to. Counts with the grain `region` are in `region_counts`, not in `events` of regions.
     pub grain: Grain,
-    /// The run (from 1) that its counts come from; null if it was not counted.
+    /// Number of the run that counted the event, from 1; null if it was not counted.
     pub run: Option<u16>,
-    /// Why it was not counted, with the remedy.
+    /// Why the event was not counted, with the remedy; null if it was counted.
     pub reason: Option<String>,
-    /// It took turns with others on the processor's counters: its counts are scaled.
+    /// True if the event shared the processor's counters with others, so its counts are scaled.
     pub scaled: bool,
-    /// What its probes add to the count of an execution unit: measured with an empty task when the run began.
+    /// Count that probes add to an execution unit, measured with an empty task when the run began; null if not measured.
     pub probe_inside: Option<u64>,
-    /// What they add to what is around it, likewise.
+    /// Count that probes add to the construct around a unit, measured likewise; null if not measured.
     pub probe_around: Option<u64>,
 }
 
-/// Code outside every construct.
+/// Time outside all constructs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Serial {
-    /// The program's own: threads that start parallel regions, outside of them.
+    /// Program code outside parallel regions, on threads that start parallel regions.
     pub program_s: f64,
-    /// Worker threads outside parallel regions (fork to join): they wait for the next.
+    /// Worker threads between parallel regions: from a join to the next fork.
     pub idle_s: f64,
-    /// Intervals whose place is not known.
+    /// Intervals at unknown places.
     pub unknown_s: f64,
-    /// Total per event of the program's own code and of workers outside their parts of parallel regions: here the waiting
-    /// between fork and join, which `idle_s` leaves to the regions, is included.
+    /// Total count of each event, in the program's code and in workers outside their parts of parallel regions. Unlike
+    /// `idle_s`, this includes the workers' waits between fork and join.
     pub events: BTreeMap<String, u64>,
 }
 
-/// One thread's accounting: the exclusive values of its intervals against the readings at its begin and end.
+/// Accounting of one thread: the sum of its intervals, compared with the readings at its begin and end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadCheck {
     /// Process (its number in the operating system).
     pub process: u32,
     /// Number of the thread in its process.
     pub thread: u32,
-    /// Sum of the exclusive ticks of all its intervals.
+    /// Sum of the own ticks of all intervals.
     pub own_ticks: u64,
     /// Ticks in intervals that are not on record because they were switched off.
     pub unrecorded_ticks: u64,
-    /// Ticks between its begin and its end; null if it did not end in an orderly way.
+    /// Ticks from the thread's begin to its end; null if it did not end in an orderly way.
     pub total_ticks: Option<u64>,
-    /// Sum of the exclusive counts, per event.
+    /// Sum of the exclusive counts, for each event.
     pub own_counts: BTreeMap<String, u64>,
-    /// Counts that are in no interval, per event: counters were read for execution units on record only. They are a part of
-    /// `total_counts`, beside `own_counts`.
+    /// Counts that belong to no interval, for each event: counters were read only for recorded execution units. With
+    /// `own_counts` they add up to `total_counts`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unattributed_counts: BTreeMap<String, u64>,
-    /// Difference of the readings, per event; absent as `total_ticks` is null.
+    /// Difference of the readings at begin and end, for each event; an event without such readings is absent.
     pub total_counts: BTreeMap<String, u64>,
-    /// Whether they are equal; null if there is nothing to compare with.
+    /// Whether sums and readings are equal; null if there is nothing to compare with.
     pub balanced: Option<bool>,
 }
 
-/// XUs of one run and type that are in no combined row.
+/// Execution units of one run and type that no combined row contains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnmatchedXus {
-    /// The run, from 1.
+    /// Number of the run, from 1.
     pub run: u16,
-    /// Their type.
+    /// Type of the units.
     pub name: String,
-    /// Kind of XU: `range`, `section`, `task`; null in foreign tables.
+    /// Kind of the units: `range`, `section`, `task`; null in foreign tables.
     pub kind: Option<Construct>,
-    /// The same; version 2 leaves it out.
+    /// Old name of `kind`; version 2 leaves it out.
     pub construct: Option<Construct>,
-    /// The construct that the XUs belong to, as regions have it: `loop` where `kind` is `range`.
+    /// Construct that the units belong to, as in `regions`: `loop` if `kind` is `range`. Null in foreign tables.
     pub region_construct: Option<Construct>,
-    /// The function that the construct is in.
+    /// Function with the construct; null if not known.
     pub function: Option<String>,
-    /// Its source line.
+    /// Source line of the construct; null if not known.
     pub source: Option<Source>,
-    /// More about it: schedule, a critical section's name.
+    /// Schedule, or name of a critical section; null if there is none.
     pub detail: Option<String>,
-    /// How many.
+    /// Number of units.
     pub count: u64,
     /// Why they could not be matched.
     pub because: Unmatched,
-    /// The label of one of them.
+    /// Label of one of them; null if they have none.
     pub example: Option<String>,
 }

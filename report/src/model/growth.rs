@@ -8,33 +8,33 @@ use serde::{Deserialize, Serialize};
 /// Version of this JSON. It grows when a field is removed or changes its meaning, not when one is added.
 pub const GROWTH_VERSION: u32 = 1;
 
-/// A run over time. All intervals' times add up to those of the run's report.
+/// A run over time. The times of all intervals add up to those of the run's report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthReport {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
     /// The program as the user named it.
     pub program: String,
-    /// Its arguments.
+    /// The program's arguments.
     pub args: Vec<String>,
     /// The run folder, as the user named it.
     pub run: String,
-    /// Threads that recorded.
+    /// Number of threads that recorded.
     pub threads: u32,
     /// Where an interval ends.
     pub by: GrowthUnit,
-    /// How often neighbours became one, since there were too many intervals: each time an interval stands for twice as much.
+    /// How often neighbouring intervals were merged because there were too many. Each time, intervals become twice as long.
     pub folded: u32,
-    /// The intervals, one after the other.
+    /// The intervals in the order of time.
     pub intervals: Vec<GrowthInterval>,
-    /// The constructs with the most time, the first with most; the others are summed up in `other_s` of each interval.
+    /// The constructs with the most time, most first. Each interval has the others in `other_s`.
     pub regions: Vec<GrowthRegion>,
-    /// The phases, one after the other.
+    /// The phases in the order of time.
     pub phases: Vec<Phase>,
-    /// A phase ends where an interval's work is divided among places otherwise than the phase's, by more than this share of it, from 0
-    /// to 1. Waits are in no composition: they say how well the program does what it does.
+    /// A new phase begins if more than this share of the code's time would have to move to match the phase, from 0 to 1.
+    /// Waits don't count.
     pub phase_distance: f64,
-    /// What makes the run's numbers less than complete: notes of its report.
+    /// Reasons why the run's numbers are incomplete: notes of its report.
     pub shortcomings: Vec<super::Note>,
 }
 
@@ -42,41 +42,41 @@ pub struct GrowthReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum GrowthUnit {
-    /// After a length of time.
+    /// After a fixed time.
     Time {
-        /// What was asked for, in seconds.
+        /// The requested length, in seconds.
         wanted_s: f64,
-        /// What there is, in seconds.
+        /// The actual length, in seconds.
         length_s: f64,
     },
-    /// With executions of parallel regions.
+    /// After executions of parallel regions.
     Instances {
-        /// Which ones, as the user named them.
+        /// The selector of the regions, as the user wrote it.
         regions: String,
-        /// So many executions are an interval; what comes behind the last one is another interval.
+        /// Number of executions in an interval. The time after the last one is another interval.
         each: u64,
     },
 }
 
-/// An interval. Times are thread time in seconds: of all threads together.
+/// An interval. Times are in seconds, the sum of all threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthInterval {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,
-    /// End.
+    /// End, in seconds since the run's begin.
     pub end_s: f64,
-    /// All threads' recorded time: regions, serial code and idle workers add up to it.
+    /// Recorded time of all threads: the sum of regions, serial code and idle workers.
     pub thread_time_s: f64,
-    /// The program's code in constructs.
+    /// Program code in constructs.
     pub work_s: f64,
-    /// The classes of overhead in parallel regions; null where the run has nothing of the kind.
+    /// The classes of overhead in parallel regions; null if the run has none of the class.
     #[serde(flatten)]
     pub overhead: Overhead,
-    /// Code outside of constructs.
+    /// Code outside constructs.
     pub serial_s: f64,
-    /// Workers outside of parallel regions.
+    /// Workers outside parallel regions.
     pub idle_s: f64,
-    /// Intervals whose place is not known.
+    /// Intervals at unknown places.
     pub unknown_s: f64,
     /// Own time of the regions that are not listed.
     pub other_s: f64,
@@ -85,31 +85,31 @@ pub struct GrowthInterval {
 /// A construct over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GrowthRegion {
-    /// Which one.
+    /// The construct.
     pub place: SeriesPlace,
-    /// Own time, waits included, of all threads and intervals: `time_s` of the report's region.
+    /// Own time with waits, the sum of all threads and intervals: `time_s` of the report's region.
     pub time_s: f64,
-    /// The same for each interval.
+    /// The same time for each interval.
     pub interval_s: Vec<f64>,
-    /// The program's code in it, for each interval: a part of `interval_s`.
+    /// Program code in it, for each interval: a part of `interval_s`.
     pub interval_work_s: Vec<f64>,
 }
 
-/// A stretch of time in which the program does the same.
+/// A stretch of time in which the program executes the same code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,
-    /// End.
+    /// End, in seconds since the run's begin.
     pub end_s: f64,
-    /// The position of its first interval in `intervals`, from 0.
+    /// Position of its first interval in `intervals`, from 0.
     pub first: u32,
-    /// The number of its intervals.
+    /// Number of its intervals.
     pub count: u32,
-    /// The construct with most of the program's code; null: code outside of all.
+    /// The construct with most of the program's code; null if that is code outside constructs.
     pub main: Option<SeriesPlace>,
-    /// Its share in the program's code, inside and outside of constructs; from 0 to 1.
+    /// Share of that construct in the program's code, from 0 to 1.
     pub main_share: f64,
-    /// The sums of its intervals.
+    /// Sums of its intervals.
     pub sums: GrowthInterval,
 }

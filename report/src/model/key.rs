@@ -5,20 +5,20 @@ use ompfuse_format::site::HexAddress;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A call on the way to a region, as far as two builds can have it in common.
+/// A call on the way to a region, with the properties that two builds can share.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Caller {
-    /// File name of the program or library that the call is in.
+    /// File name of the program or library with the call.
     pub module: String,
-    /// The calling function of the source: demangled, without compilers' suffixes. `None` if no name is known.
+    /// Name of the calling function in the source: demangled, without compilers' suffixes. Absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Where the call returns to (link-time address), if no name is known.
+    /// Return address (link-time); absent if the function's name is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<HexAddress>,
-    /// Several functions call this one on their ways to regions, so it doesn't tell which region this is.
+    /// True if several functions call this one on their ways to regions. It then doesn't tell which region this is.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub is_shared: bool,
 }
@@ -29,35 +29,36 @@ pub struct Caller {
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct RegionKey {
-    /// File name of the module; empty if not known.
+    /// File name of the module; absent if not known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub module: String,
-    /// Build id of the module, or its path where it has none; empty if not known. With `addresses` it identifies the region in one build.
+    /// Build id of the module, or its path if it has none; absent if not known. With `addresses` it identifies the region in
+    /// one build.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub build: String,
-    /// Link-time addresses of the places that the region stands for, ascending: several where the compiler made copies of one line.
+    /// Link-time addresses of the region's places, ascending. There are several if the compiler copied the line.
     pub addresses: Vec<HexAddress>,
-    /// What it is, without what a compiler adds: a combined construct is two regions.
+    /// The construct. A combined construct is two regions.
     pub construct: Construct,
-    /// The function of the source that it is in: demangled, without compilers' suffixes. `None` if no name is known.
+    /// Name of its function in the source: demangled, without compilers' suffixes. Absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// Path of its source file as the debug information has it.
+    /// Path of its source file in the debug information; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Its line there, from 1.
+    /// Its source line, from 1; absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// A name that the source gives: of a critical section, of a region of the user's own.
+    /// Its name in the source: of a critical section, or of a region that the program names. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its schedule, as `static` or `dynamic,8`.
+    /// Its schedule, such as `static` or `dynamic,8`; absent if it has none or it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// The calls to it from outside inwards, where no surer sign tells which region it is.
+    /// The calls to it, outermost first, if nothing else tells which region it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<Caller>,
-    /// It is only a part of what is executed at its place: what these callers led to.
+    /// True if the key stands only for the executions that these callers led to, not for all at its place.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub is_part: bool,
 }

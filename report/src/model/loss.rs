@@ -5,25 +5,25 @@ use ompfuse_fuse::span::replay::Schedule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Time in which threads do no work, of one cause.
+/// Time in which threads do no work, with one cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// What is lost.
     pub loss: LossKind,
-    /// `id` of the parallel region; null outside of all.
+    /// `id` of the parallel region; null outside all regions.
     pub region: Option<u32>,
-    /// Seconds, all threads together.
+    /// Lost time in seconds, the sum of all threads.
     pub seconds: f64,
-    /// The same as a share of `losses_of_s`, from 0 to 1.
+    /// Share of `losses_of_s`, from 0 to 1.
     pub share: f64,
-    /// Why.
+    /// Why the time is lost.
     pub cause: Cause,
-    /// The share of the region's work for which its threads had no processor, from 0 to 1, where that is much: then the loss holds
-    /// waiting for a processor.
+    /// Share of the region's work for which its threads had no processor, from 0 to 1. The loss then includes waiting for a
+    /// processor. Null if the share is small or not known.
     pub starved: Option<f64>,
 }
 
-/// What is lost.
+/// The kind of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LossKind {
@@ -33,15 +33,15 @@ pub enum LossKind {
     Waiting,
     /// Threads wait for tasks in `taskwait` or `taskgroup`.
     TaskWait,
-    /// Threads wait to enter what one thread at a time executes.
+    /// Threads wait to enter a construct that admits one thread at a time.
     Exclusion,
-    /// Parts of regions are started and ended.
+    /// Threads' parts of regions are started and ended.
     Forking,
     /// Tasks are created.
     Creation,
     /// Ranges of iterations are fetched.
     Fetching,
-    /// A process waits in MPI; outside of parallel regions for its whole team.
+    /// A process waits in MPI. Outside parallel regions its whole team waits.
     Communication,
     /// Threads have no processor.
     Starvation,
@@ -54,62 +54,62 @@ pub enum LossKind {
 pub enum Cause {
     /// A part of the program is serial.
     SerialPart {
-        /// Its time on the clock.
+        /// Its wall-clock time in seconds.
         wall_s: f64,
-        /// Its share of the run on one thread: with any number of threads the program is at most `1 / share` times as fast. Null if the
-        /// work isn't known.
+        /// Its share of the run on one thread. The program can be at most `1 / of_work` times as fast with any number of
+        /// threads. Null if the work is not known.
         of_work: Option<f64>,
     },
-    /// Calls of MPI.
+    /// Calls of MPI take the time.
     Communication {
         /// The calls.
         at: u32,
-        /// How many.
+        /// Number of calls.
         calls: u64,
-        /// Mean time of a call.
+        /// Mean time of a call, in seconds.
         call_s: f64,
     },
     /// Some units take much longer than the others.
     UnevenUnits {
-        /// The loop, or sections.
+        /// The loop or sections.
         at: u32,
-        /// They are sections.
+        /// True for sections, false for a loop.
         is_sections: bool,
-        /// First iteration of the longest unit (logical, from 0), or its section's number.
+        /// First iteration of the longest unit, counted from 0; or the number of the section.
         first: i64,
-        /// Iterations of the longest unit.
+        /// Number of iterations of the longest unit.
         iterations: u64,
-        /// Its time.
+        /// Time of the longest unit, in seconds.
         unit_s: f64,
-        /// Its time for an iteration or section, in those of the others' mean.
+        /// Its time for one iteration or section, divided by the mean of the others.
         times_mean: f64,
-        /// Its instructions likewise, where they were counted.
+        /// The same ratio of instructions; null if not counted.
         instructions_times_mean: Option<f64>,
-        /// Its misses likewise (`misses_event`).
+        /// The same ratio of the misses `misses_event`; null if not counted.
         misses_times_mean: Option<f64>,
-        /// The event that `misses_times_mean` is of.
+        /// Event of `misses_times_mean`; null if not counted.
         misses_event: Option<String>,
     },
-    /// Iterations differ, and the schedule gives some threads more of the work.
+    /// Iterations differ in time, and the schedule gives some threads more of the work.
     UnevenDistribution {
-        /// The loop, or sections.
+        /// The loop or sections.
         at: u32,
-        /// Its schedule, as far as it is known.
+        /// Its schedule; null if not known.
         schedule: Option<String>,
-        /// The slowest thread's work, in those of the threads' mean.
+        /// The slowest thread's work, divided by the mean of the threads.
         slowest_times_mean: f64,
-        /// A better schedule, from replaying the units on record; null if none of those tried is.
+        /// A better schedule, found by replaying the recorded units; null if none is better.
         better: Option<Better>,
     },
     /// There are fewer units than threads.
     FewUnits {
-        /// The loop, or sections.
+        /// The loop or sections.
         at: u32,
-        /// They are sections.
+        /// True for sections, false for a loop.
         is_sections: bool,
-        /// Units of an execution, mean.
+        /// Mean number of units in an execution.
         units: f64,
-        /// Iterations of an execution, mean.
+        /// Mean number of iterations in an execution.
         iterations: f64,
         /// Threads of the team.
         threads: u64,
@@ -123,32 +123,32 @@ pub enum Cause {
     FewTasks {
         /// The tasks.
         at: u32,
-        /// Work divided by span: the threads that could be busy.
+        /// Work divided by span: the number of threads that could be busy.
         parallelism: f64,
-        /// Mean own time of these tasks; null if not known.
+        /// Mean own time of these tasks, in seconds; null if not known.
         mean_s: Option<f64>,
-        /// Own time of the longest; null likewise.
+        /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
     },
-    /// One thread creates the tasks, more slowly than the others execute them.
+    /// One thread creates the tasks more slowly than the others execute them.
     SlowCreation {
         /// The tasks.
         at: u32,
-        /// Share of the region's time in which that thread creates, from 0 to 1.
+        /// Share of the region's time in which one thread creates tasks, from 0 to 1.
         share: f64,
     },
-    /// Tasks are distributed unevenly though there are enough of them.
+    /// There are enough tasks, but they are unevenly distributed.
     UnevenTasks {
         /// The tasks.
         at: u32,
         /// Work divided by span.
         parallelism: f64,
-        /// Mean own time of these tasks; null if not known.
+        /// Mean own time of these tasks, in seconds; null if not known.
         mean_s: Option<f64>,
-        /// Own time of the longest; null likewise.
+        /// Own time of the longest task, in seconds; null if not known.
         longest_s: Option<f64>,
     },
-    /// Threads wait though there are tasks enough, none of them long: they sleep, or find the tasks too late.
+    /// There are enough short tasks, but threads sleep or find them too late.
     UntakenTasks {
         /// The tasks.
         at: u32,
@@ -159,150 +159,150 @@ pub enum Cause {
     UnevenCode,
     /// A thread began later than the others.
     Late,
-    /// Threads inside wait for a nested region.
+    /// Threads wait for a nested region.
     Nested {
         /// The nested region.
         at: u32,
     },
-    /// One thread at a time is in a construct, and the others wait for it.
+    /// One thread at a time is in a construct while others wait for it.
     Held {
         /// The construct.
         at: u32,
-        /// Seconds in which a thread was in it; null if that isn't known.
+        /// Time in which a thread was in it, in seconds; null if not known.
         held_s: Option<f64>,
-        /// The same as a share of the time on the clock of the parallel region, from 0 to 1.
+        /// Share of that time in the parallel region's wall-clock time, from 0 to 1; null if not known.
         of_wall: Option<f64>,
-        /// How often it was entered.
+        /// Number of entries.
         entries: u64,
     },
     /// Threads wait for tasks to end.
     WaitsForTasks {
         /// The tasks.
         at: u32,
-        /// Mean time of such a task.
+        /// Mean time of such a task, in seconds.
         task_s: f64,
     },
-    /// Creating a task costs too much for what it does.
+    /// Creating a task takes long for the work in it.
     CostlyTasks {
         /// The tasks.
         at: u32,
-        /// Mean time of a creation.
+        /// Mean time to create a task, in seconds.
         create_s: f64,
-        /// Mean time of a task.
+        /// Mean time of a task, in seconds.
         task_s: f64,
-        /// Tasks.
+        /// Number of tasks.
         count: u64,
     },
-    /// Fetching a range costs too much for what it holds.
+    /// Fetching a range takes long for the work in it.
     CostlyRanges {
         /// The loop.
         at: u32,
-        /// Mean time of fetching one.
+        /// Mean time to fetch a range, in seconds.
         fetch_s: f64,
-        /// Mean time of a range.
+        /// Mean time of a range, in seconds.
         range_s: f64,
-        /// Mean iterations of a range; null if not known.
+        /// Mean number of iterations in a range; null if not known.
         iterations: Option<f64>,
     },
-    /// Regions are short for what starting and ending them costs.
+    /// Regions are short, so starting and ending them takes a large part.
     ShortRegions {
-        /// Executions.
+        /// Number of executions.
         executions: u64,
-        /// Mean time of an execution on the clock.
+        /// Mean wall-clock time of an execution, in seconds.
         wall_s: f64,
-        /// Mean cost of an execution on a thread.
+        /// Mean cost of an execution on a thread, in seconds.
         cost_s: f64,
     },
-    /// There are fewer processors than threads, or others had them.
+    /// There are fewer processors than threads, or other programs use them.
     NoProcessor {
-        /// Threads.
+        /// Number of threads.
         threads: u64,
-        /// Processors that the program could use, if known.
+        /// Number of processors that the program could use; null if not known.
         processors: Option<f64>,
     },
-    /// What is on record doesn't tell.
+    /// The records don't show the cause.
     Unknown,
 }
 
-/// A schedule that is better than the one that was used.
+/// A schedule that is better than the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Better {
     /// The schedule.
     pub schedule: Schedule,
-    /// The loop's time with it, as a share of its time now.
+    /// The loop's time with it, divided by its present time.
     pub of_now: f64,
-    /// Whether that takes iterations of one range to last equally long: nothing finer is on record.
+    /// True if this assumes that the iterations of a recorded range take equal time.
     pub assumes_equal: bool,
 }
 
-/// Work, span, and what they say of other numbers of threads.
+/// Work, span, and predictions for other numbers of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scaling {
-    /// Share of the time in parallel regions that was looked at record by record, from 0 to 1.
+    /// Share of the time in parallel regions whose records were analysed, from 0 to 1.
     pub seen: f64,
-    /// Threads that it ran with: the largest team.
+    /// Number of threads of the run: the largest team.
     pub threads: u64,
-    /// Work T1: the program's own code in parallel regions, and all of it outside.
+    /// Work T1: time of the program's code in parallel regions and outside, in seconds.
     pub work_s: f64,
-    /// Span T∞: the longest chain of code that must run one after the other. Each range of iterations on record is one unit.
+    /// Span T∞: the longest chain of code that must run in order, in seconds. Each recorded range of iterations is one unit.
     pub span_s: f64,
     /// `work_s / span_s`.
     pub parallelism: f64,
-    /// Predicted times of the run, without what came before recording began; empty if they can't be told.
+    /// Predicted times of the run, without the time before recording began; empty if nothing can be predicted.
     pub predicted: Vec<Predicted>,
-    /// The prediction for the threads that it ran with, as a share of what was measured: 1 is exact. Null as `predicted` is empty.
+    /// Predicted time for the threads of the run, divided by the measured time: 1 is exact. Null if `predicted` is empty.
     pub model_error: Option<f64>,
-    /// Whether the prediction takes iterations of one range to last equally long.
+    /// True if the prediction assumes that the iterations of a recorded range take equal time.
     pub assumes_equal: bool,
-    /// Parallel regions, those with the most time first.
+    /// Parallel regions; the one with the most time comes first.
     pub regions: Vec<RegionScaling>,
 }
 
 /// A predicted run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Time on the clock.
+    /// Wall-clock time in seconds.
     pub seconds: f64,
-    /// How many times as fast as with one thread.
+    /// Speed-up over one thread.
     pub speedup: f64,
-    /// `id` of the parallel region that loses the most; null: the serial part.
+    /// `id` of the parallel region that loses most; null for the serial part.
     pub limited_by: Option<u32>,
-    /// Share of the lost time that is due to it, from 0 to 1.
+    /// Its share of the lost time, from 0 to 1.
     pub limited_share: f64,
 }
 
-/// A parallel region's work and span, over the executions that were looked at.
+/// Work and span of a parallel region, for the analysed executions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionScaling {
     /// `id` of the region.
     pub region: u32,
-    /// Executions that were looked at.
+    /// Number of analysed executions.
     pub executions: u64,
-    /// All executions.
+    /// Number of all executions.
     pub of_executions: u64,
-    /// Their time on the clock, as far as they were looked at.
+    /// Wall-clock time of the analysed executions, in seconds.
     pub wall_s: f64,
-    /// T1.
+    /// Work T1, in seconds.
     pub work_s: f64,
-    /// T∞, each range of iterations on record being one unit.
+    /// Span T∞ in seconds, with each recorded range of iterations as one unit.
     pub span_s: f64,
-    /// T∞ if all iterations of a range last equally long and may run at once.
+    /// Span T∞ in seconds if all iterations of a range take equal time and may run at once.
     pub span_equal_s: f64,
-    /// `work_s / span_s`; null without a span.
+    /// `work_s / span_s`; null if the span is 0.
     pub parallelism: Option<f64>,
-    /// Why the span may be longer; empty: it is exact.
+    /// Why the true span may be longer; empty if it is exact.
     pub lower_bound_because: Vec<LowerBound>,
-    /// Predicted time on the clock of these executions; empty if it can't be told.
+    /// Predicted wall-clock times of these executions; empty if nothing can be predicted.
     pub predicted: Vec<PredictedRegion>,
 }
 
 /// A region's predicted time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PredictedRegion {
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Time on the clock.
+    /// Wall-clock time in seconds.
     pub seconds: f64,
 }

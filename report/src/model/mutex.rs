@@ -3,47 +3,47 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Times of a critical section, lock, `ordered` block or locked atomic operation, all its threads together or one's. Held time
-/// is in no other time of this region: what is executed inside belongs to the code around it, and to constructs inside.
+/// Times of a critical section, lock, `ordered` block or locked atomic operation: of all threads, or of one. Held time is in
+/// no other time of this region, as the code inside belongs to the construct around it and to constructs inside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mutex {
-    /// Times that it was entered.
+    /// Number of entries.
     pub entries: u64,
-    /// Seconds spent entering: waiting for it. A part of the region's `wait_s`.
+    /// Time to enter, in seconds: the wait. A part of the region's `wait_s`.
     pub enter_s: f64,
-    /// Seconds from having it to releasing it, whatever is executed meanwhile. Null if no release was seen: the runtime
-    /// library has the whole construct in one call, or other threads release the lock.
+    /// Time from entering to leaving, in seconds. Null if leaving was not seen: the runtime library does the whole construct
+    /// in one call, or other threads release the lock.
     pub held_s: Option<f64>,
-    /// Seconds spent releasing it: a part of the region's `runtime_s`. Null likewise.
+    /// Time to leave, in seconds: a part of the region's `runtime_s`. Null if leaving was not seen.
     pub exit_s: Option<f64>,
 }
 
-/// What threads did with one lock. Several critical sections and calls may be about one lock, and one call about several.
+/// Times of one lock. Several critical sections and calls can use one lock, and one call can use several locks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Lock {
-    /// Whether it is that of critical sections, or an OpenMP lock.
+    /// Kind of the lock.
     pub kind: LockKind,
-    /// Its variable's symbol; null where it has none, or isn't a variable.
+    /// Symbol of its variable; null if it has none or is not a variable.
     pub symbol: Option<String>,
-    /// Bytes from the variable's begin; null likewise.
+    /// Bytes from the variable's begin; null if `symbol` is null.
     pub offset: Option<u64>,
-    /// Path of the file that the variable is in; null for memory that the program allocated.
+    /// Path of the file with the variable; null for memory that the program allocated.
     pub module: Option<String>,
-    /// Its address: in the file as it is linked, else in the process. Null for libgomp's lock of all critical sections without a
-    /// name, and where it isn't known.
+    /// Link-time address in the file, or address in the process if it is in no file. Null if not known, and for libgomp's
+    /// single lock of all critical sections without a name.
     pub address: Option<u64>,
-    /// Process (its number in the operating system), if known.
+    /// Process id; null if not known.
     pub process: Option<u32>,
-    /// The regions that take it, by id.
+    /// `id` of the regions that take it.
     pub regions: Vec<u32>,
-    /// Threads that have taken it.
+    /// Number of threads that took it.
     pub threads: u32,
-    /// The times, all threads together.
+    /// The times, of all threads.
     #[serde(flatten)]
     pub times: Mutex,
 }
 
-/// What a lock is of.
+/// Kind of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LockKind {
@@ -51,6 +51,6 @@ pub enum LockKind {
     Critical,
     /// All critical sections without a name.
     UnnamedCritical,
-    /// `omp_set_lock` and its like.
+    /// An OpenMP lock (`omp_set_lock` and similar functions).
     Lock,
 }

@@ -5,156 +5,156 @@ use ompfuse_fuse::Problem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that makes a report less than complete or exact. Runs count from 1.
+/// A reason why a report is incomplete or inexact. Runs count from 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Note {
-    /// Records could not be written while the program ran: their counts and times are missing.
+    /// Records could not be written while the program ran. Their counts and times are missing.
     LostRecords {
         /// The run.
         run: u16,
-        /// How many records.
+        /// Number of records.
         records: u64,
     },
-    /// XUs without a label: they match no other run.
+    /// Execution units have no label, so they match no other run.
     UnlabelledXus {
         /// The run.
         run: u16,
-        /// How many XUs.
+        /// Number of execution units.
         xus: u64,
     },
-    /// Intervals whose place in the program is not known.
+    /// Intervals are at unknown places of the program.
     UnknownSites {
         /// The run.
         run: u16,
-        /// How many intervals.
+        /// Number of intervals.
         intervals: u64,
     },
-    /// Something is missing or broken in what a process left, or something was not counted.
+    /// A process left something missing or broken, or something was not counted.
     Problem {
         /// The run.
         run: u16,
-        /// What it is.
+        /// The problem.
         #[serde(flatten)]
         problem: Problem,
     },
-    /// A part of the run was recorded, as asked for. Regions that began at other times were not recorded.
+    /// Only a part of the run was recorded, as requested. Regions that began at other times are missing.
     Window {
         /// The run.
         run: u16,
-        /// When it was recorded: begin and end in seconds from the program's start. Empty: at no time.
+        /// Begin and end of recording, in seconds from the program's start. Empty if nothing was recorded.
         spans_s: Vec<[f64; 2]>,
-        /// Wall-clock time of the run in seconds, if known.
+        /// Wall-clock time of the run in seconds; null if not known.
         of_s: Option<f64>,
     },
-    /// The processor's counters took much of the threads' time where threads were switched.
+    /// Counting took much of the threads' time, because it makes each switch of threads slower.
     Switching {
         /// The run.
         run: u16,
-        /// What one switch costs at least, in seconds.
+        /// Least cost of one switch, in seconds.
         each_s: f64,
-        /// How often threads were switched.
+        /// Number of switches.
         switches: u64,
-        /// What all switches cost, in seconds.
+        /// Cost of all switches, in seconds.
         cost_s: f64,
-        /// The threads' time that this is a part of, in seconds.
+        /// The threads' time in seconds, of which `cost_s` is a part.
         of_s: f64,
     },
-    /// The processor's counters cost time where threads are switched, and how often that was is not known of some processes.
+    /// Counting makes each switch of threads slower, but the number of switches is not known for some processes.
     SwitchingUnknown {
         /// The run.
         run: u16,
-        /// What one switch costs at least, in seconds.
+        /// Least cost of one switch, in seconds.
         each_s: f64,
-        /// Processes of which it is not known: they did not end in an orderly way.
+        /// Number of processes without that number: they did not end in an orderly way.
         unknown: u32,
-        /// All processes.
+        /// Number of all processes.
         processes: u32,
     },
-    /// A share of the threads' time is in no region, since regions were not recorded all the time.
+    /// A share of the threads' time is in no region, because regions were not recorded all the time.
     Unrecorded {
-        /// That share, from 0 to 1.
+        /// The share, from 0 to 1.
         share: f64,
-        /// Whether some regions were recorded in part, as asked for.
+        /// True if some regions were recorded in part, as requested.
         in_part: bool,
     },
-    /// Counts that belong to no region: counters were read for execution units on record only.
+    /// Counts belong to no region, because counters were read only for recorded execution units.
     Unattributed {
         /// The events.
         events: Vec<UnattributedShare>,
     },
-    /// There were too many paths of enclosing regions: what came on further ones stands below its parallel region.
+    /// There were too many paths of enclosing regions. The others are counted for their parallel region.
     PathsFolded {
-        /// Paths that are kept apart.
+        /// Number of separate paths.
         most: u64,
     },
-    /// Only sums were recorded: no unit, wait or region is on record by itself.
+    /// Only sums were recorded: no single unit, wait or region.
     SumsOnly {
         /// The run.
         run: u16,
     },
-    /// Event sets took turns in one run: the counts of one row are those of several executions of the same region.
+    /// Event sets took turns in one run. The counts of a row come from several executions of the region.
     Instances,
-    /// Threads whose intervals' times and counts don't add up to the thread's.
+    /// The intervals of some threads don't add up to the thread's times and counts.
     Unbalanced {
-        /// How many threads.
+        /// Number of such threads.
         threads: u32,
-        /// All threads.
+        /// Number of all threads.
         of: u32,
     },
     /// An MPI rank did not end as it should.
     Rank {
-        /// Its number.
+        /// Number of the rank.
         rank: u32,
-        /// What has become of it.
+        /// How it ended.
         state: RankState,
     },
-    /// MPI ranks that started no `ompfuse`.
+    /// MPI ranks started no `ompfuse`.
     RanksMissing {
-        /// Their numbers.
+        /// Numbers of the ranks.
         ranks: Vec<u32>,
     },
-    /// MPI ranks of which nothing is on record, though nothing is known to be wrong with them.
+    /// Nothing is on record of these MPI ranks, although no error is known.
     RanksSilent {
-        /// Their numbers.
+        /// Numbers of the ranks.
         ranks: Vec<u32>,
-        /// Number of ranks.
+        /// Number of all ranks.
         of: u32,
     },
 }
 
-/// An event, and which share of its counts belongs to no region.
+/// An event with counts that belong to no region.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnattributedShare {
     /// The event.
     pub event: String,
-    /// The share, from 0 to 1.
+    /// Share of those counts, from 0 to 1.
     pub share: f64,
 }
 
-/// Why the overheads of a parallel region are not all known, or not exact.
+/// Why some overheads of a parallel region are unknown or inexact.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Incomplete {
-    /// Executions lack a thread's part: waiting at the region's end, startup and shutdown are not known.
+    /// Executions lack a thread's part. Waiting at the region's end, startup and shutdown are not known.
     MissingParts {
-        /// How many executions.
+        /// Number of such executions.
         executions: u64,
-        /// All executions.
+        /// Number of all executions.
         of: u64,
     },
-    /// Regions were switched off for a time: what threads waited there is in no class, so work is not known.
+    /// Regions were switched off for a time. Waits of that time are in no class, so work is not known.
     SwitchedOff,
-    /// Intervals that were left out may have been here or elsewhere: neither work nor waiting at the region's end is known.
+    /// Intervals were left out, here or elsewhere. Neither work nor waiting at the region's end is known.
     Unplaced {
         /// Their time in seconds.
         seconds: f64,
     },
-    /// Waiting at the region's end includes its shutdown: tasks that were executed there were left out.
+    /// Waiting at the region's end includes the shutdown, because tasks executed there were left out.
     ShutdownIncluded,
-    /// The intervals on record take longer than the region, so no class is known.
+    /// The recorded intervals take longer than the region, so no class is known.
     TooLong,
 }
 
@@ -167,30 +167,30 @@ pub enum Doubt {
     SharedCode,
 }
 
-/// Why XUs match none of another run. Runs count from 1.
+/// Why execution units match none of another run. Runs count from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unmatched {
-    /// No XU of that run has the same label.
+    /// That run has no unit with the same label.
     Absent {
-        /// The run that does not have it.
+        /// The run without it.
         run: u16,
     },
-    /// Several XUs of that run have the same label.
+    /// That run has several units with the same label.
     Ambiguous {
-        /// The run where it is ambiguous.
+        /// The run with several.
         run: u16,
     },
-    /// They have no label.
+    /// The units have no label.
     Unlabelled,
-    /// That run has fewer XUs of this type.
+    /// That run has fewer units of this type.
     Surplus {
-        /// The run with the fewest.
+        /// The run with the fewest units.
         run: u16,
     },
-    /// An event that they are matched by, or were to give, was not counted for them.
+    /// An event was not counted for them: one used for the match, or one that they should provide.
     Uncounted,
-    /// Something else.
+    /// Another reason.
     Other,
 }

@@ -7,60 +7,61 @@ use serde::{Deserialize, Serialize};
 
 pub use ompfuse_format::construct::OverheadClass as Class;
 
-/// A parallel region's overheads. The basis is the time that its threads are bound to it: fork to join times team size. What is not
-/// known is null, never 0 or less.
+/// Overheads of a parallel region. They are shares of its team time: wall time from fork to join, times team size. An unknown
+/// value is null, never 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ParallelOverhead {
     /// `id` of the parallel region.
     pub region: u32,
-    /// Its address.
+    /// Link-time address of the region; null if not known.
     pub address: Option<HexAddress>,
-    /// Executions.
+    /// Number of executions.
     pub executions: u64,
-    /// Those inside another parallel region.
+    /// Number of executions inside another parallel region.
     pub nested: u64,
-    /// Largest team.
+    /// Size of the largest team.
     pub team: u64,
-    /// Fork to join, all executions.
+    /// Wall time from fork to join, the sum of all executions.
     pub wall_s: f64,
-    /// `wall_s` as a share of the processes' wall times, from 0 to 1; null if that isn't known, or executions overlap in a process.
+    /// `wall_s` as a share of the processes' wall times, from 0 to 1. Null if not known, or if executions overlap in a
+    /// process.
     pub of_run: Option<f64>,
-    /// Fork to join times team size.
+    /// Team time: wall time from fork to join, times team size.
     pub total_s: f64,
-    /// `total_s` less all overheads; null if some of those could not be measured.
+    /// `total_s` without all overheads; null if some overhead could not be measured.
     pub work_s: Option<f64>,
-    /// The part of `total_s` that is in no class, where `work_s` is null: work, and overheads that are not known. With it the
-    /// classes and work add up to `total_s`.
+    /// Time that is in no class if `work_s` is null: work, and unknown overheads. The classes, work and this add up to
+    /// `total_s`.
     pub unknown_s: f64,
-    /// The classes.
+    /// Seconds in each class.
     #[serde(flatten)]
     pub overhead: Overhead,
-    /// The classes as shares of the program's available time, from 0 to 1; null if that is not known.
+    /// The classes as shares of the program's available time, from 0 to 1; null if that time is not known.
     #[serde(default)]
     pub of_program: Option<ProgramShares>,
-    /// What the classes consist of.
+    /// The sources of overhead.
     pub parts: Vec<OverheadPart>,
-    /// What is missing in these numbers or not certain, and why.
+    /// What is missing in these numbers or uncertain, and why.
     pub incomplete_because: Vec<Incomplete>,
-    /// Set if the region's threads were not running for much of their working time: at least this share, from 0 to 1. Its
-    /// overheads then include waiting for a processor. Null where it is little, or not known.
+    /// Share of the threads' working time in which they had no processor, from 0 to 1: at least this. The overheads then
+    /// include waiting for a processor. Null if the share is small or not known.
     pub starved: Option<f64>,
 }
 
-/// Shares of the program's available time (`available_s` of the report), from 0 to 1. What is not known is null.
+/// Shares of the program's available time (`available_s` of the report), from 0 to 1. An unknown value is null.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramShares {
-    /// The time that the region's threads are bound to it: `total_s`.
+    /// Share of the team time `total_s`.
     pub total: f64,
-    /// All classes together.
+    /// Share of all classes together.
     pub overheads: f64,
-    /// See the class.
+    /// Share of the class synchronization; null if not known.
     pub synchronization: Option<f64>,
-    /// See the class.
+    /// Share of the class imbalance; null if not known.
     pub imbalance: Option<f64>,
-    /// See the class.
+    /// Share of the class limited parallelism; null if not known.
     pub limited_parallelism: Option<f64>,
-    /// See the class.
+    /// Share of the class management; null if not known.
     pub management: Option<f64>,
 }
 
@@ -89,16 +90,16 @@ impl ProgramShares {
     }
 }
 
-/// Seconds per class, all threads together; null if nothing of the kind was recorded.
+/// Seconds in each class, the sum of all threads; null if nothing of the class was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
-    /// Barriers, taskwait, entering critical sections and locks, atomics, flush.
+    /// Barriers, `taskwait`, entering critical sections and locks, atomics, `flush`. In seconds.
     pub synchronization_s: Option<f64>,
-    /// Waiting at the end of parallel regions and work-sharing for slower threads.
+    /// Waiting for slower threads at the end of parallel regions and work-sharing. In seconds.
     pub imbalance_s: Option<f64>,
-    /// Waiting because there was not enough to do: behind what one thread executes, too few sections.
+    /// Waiting because there was too little to do: one thread executed a block, or there were too few sections. In seconds.
     pub limited_parallelism_s: Option<f64>,
-    /// Starting and ending threads' parts, creating tasks, fetching ranges.
+    /// Starting and ending threads' parts, creating tasks, fetching ranges. In seconds.
     pub management_s: Option<f64>,
 }
 
@@ -132,12 +133,12 @@ impl Overhead {
 /// One source of overhead in a parallel region.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverheadPart {
-    /// What: `barrier`, `taskwait`, `critical`, `loop-end`, `region-end`, `startup`, ...
+    /// The source: `barrier`, `taskwait`, `critical`, `loop-end`, `region-end`, `startup`, ...
     pub what: String,
     /// Its class.
     pub class: Class,
-    /// Seconds, all threads together.
+    /// Seconds, the sum of all threads.
     pub seconds: f64,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }

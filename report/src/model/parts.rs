@@ -8,37 +8,37 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
-    /// Each interval of the program has its own: execution units, waits, and all else.
+    /// Each interval has its own count: execution units, waits, and all others.
     Unit,
-    /// An outermost parallel region on one thread of its team, nested regions included.
+    /// An outermost parallel region has one count for each thread of its team, nested regions included.
     Region,
 }
 
-/// What one thread of a region's team executed. Processor time and counts are of the parts that were read: only some where
-/// parts are short. Nothing is extrapolated.
+/// Work of one thread of a region's team. Processor time and counts come from the parts that were read. If parts are short,
+/// only some of them are read. Nothing is extrapolated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionCounts {
     /// `id` of the outermost parallel region.
     pub region: u32,
-    /// Process (its number in the operating system).
+    /// Process id; null if not known.
     pub process: Option<u32>,
     /// Number of the thread in the region's team.
     pub team_thread: u32,
-    /// Number of the thread in its process, if it was always the same one.
+    /// Number of the thread in its process; null if it was not always the same one.
     pub thread: Option<u32>,
-    /// Parts that were executed: one for each execution, and those of threads of nested regions.
+    /// Number of executed parts: one for each execution, and those of threads of nested regions.
     pub executed: u64,
-    /// Parts that were read.
+    /// Number of parts that were read.
     pub covered: u64,
-    /// Begin to end of all parts.
+    /// Time of all parts from begin to end, in seconds.
     pub wall_s: f64,
-    /// Begin to end of those that were read.
+    /// Time of the read parts from begin to end, in seconds.
     pub covered_wall_s: f64,
-    /// Processor time of those; null where it is not known.
+    /// Processor time of the read parts, in seconds; null if not known.
     pub processor_s: Option<f64>,
-    /// Time of those in which the thread waited for others, and may have slept.
+    /// Time in the read parts in which the thread waited for others and may have slept, in seconds.
     pub wait_s: f64,
-    /// Counts; an event that was not counted here is absent.
+    /// Counts for each event; an event that was not counted here is absent.
     pub events: BTreeMap<String, RegionCount>,
 }
 
@@ -47,23 +47,25 @@ pub struct RegionCounts {
 pub struct RegionCount {
     /// The count.
     pub count: u64,
-    /// Parts that it is of, in the run that it comes from.
+    /// Number of parts that the count comes from, in its run.
     pub covered: u64,
 }
 
-/// Whether threads had processors while they worked in parallel regions, from the parts that were read.
+/// Whether threads had processors while they worked in parallel regions. It comes from the parts that were read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Running {
-    /// Largest team, or what several processes and nested regions have together at least.
+    /// Size of the largest team, or the least number of threads of several processes and nested regions together.
     pub threads: u64,
-    /// Processors that the program could use at once: by its affinity mask, and its control group's quota.
+    /// Number of processors that the program could use at once, by its affinity mask and the quota of its control group; null
+    /// if not known.
     pub processors: Option<f64>,
-    /// Time in parallel regions less waiting for other threads.
+    /// Time in parallel regions without waits for other threads, in seconds.
     pub wanted_s: f64,
-    /// What of it a thread was not running, at least: it had no processor, or the program itself waited (files, sleep).
+    /// Least time of `wanted_s` in which a thread was not running, in seconds. It had no processor, or the program itself
+    /// waited (files, sleep).
     pub not_running_s: f64,
     /// `not_running_s` as a share of `wanted_s`, from 0 to 1.
     pub not_running: f64,
-    /// Whether that is so much that times tell more of the machine than of the program.
+    /// True if the share is so large that times depend more on the machine than on the program.
     pub is_starved: bool,
 }

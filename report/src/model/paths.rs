@@ -5,70 +5,70 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A region on one path of enclosing regions; the first one is the program. What a task executes is in the construct that created it, in
-/// whatever wait it was executed. A region that is on the path already leads back to where it was first met.
-/// The `exclusive_s` of all of them add up to `thread_time_s`, and the `inclusive_s` of the program is all of that.
+/// A region on one path of enclosing regions. The first path is the program. A task is below the construct that created it,
+/// whichever wait it was executed in. Recursion leads back to the region's first occurrence on the path. All `exclusive_s`
+/// add up to `thread_time_s`, and so the program's `inclusive_s` equals it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallPath {
-    /// Position in `call_paths` of the one around it, before its own; null: this is the program.
+    /// Position of the enclosing path in `call_paths`, which is before its own; null for the program.
     pub parent: Option<u32>,
-    /// `id` of the region; null for the program, and for a place that is not known.
+    /// `id` of the region; null for the program and for an unknown place.
     pub region: Option<u32>,
-    /// Where a parallel region was called from, an `id` in `contexts`: paths that differ in nothing else have different ones. Absent where it
-    /// is not known.
+    /// `id` in `contexts`: where a parallel region was called from. Paths can differ only in this. Absent if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<u32>,
-    /// Executions on this path that are on record, by a team together; of a task construct the tasks.
+    /// Number of recorded executions on this path. A team's execution counts once. For a task construct: the number of tasks.
     pub executions: u64,
-    /// Parallel regions: fork to join, all executions on this path.
+    /// For parallel regions: wall time from fork to join in seconds, the sum of the executions on this path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall_s: Option<f64>,
-    /// Own time on this path, all threads together: as `time_s` of the region. The program's is what threads spent outside of all regions.
+    /// Own time on this path in seconds, the sum of all threads: like `time_s` of the region. For the program: time outside
+    /// all regions.
     pub exclusive_s: f64,
-    /// The same with all that is below.
+    /// Own time with all paths below, in seconds.
     pub inclusive_s: f64,
-    /// For each thread with time on this path or below.
+    /// The same for each thread with time on this path or below.
     pub per_thread: Vec<CallPathThread>,
-    /// Per event; one that was not counted all the time is absent.
+    /// Counts for each event; an event that was not always counted is absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events: BTreeMap<String, PathCount>,
 }
 
-/// A thread's part of that.
+/// Times and counts of one thread on a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallPathThread {
-    /// Process (its number in the operating system).
+    /// Process id; null if not known.
     pub process: Option<u32>,
-    /// MPI rank of the process, if it has one.
+    /// MPI rank of the process; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mpi_rank: Option<u32>,
     /// Number of the thread in its process.
     pub thread: u32,
-    /// Own time.
+    /// Own time, in seconds.
     pub exclusive_s: f64,
-    /// The same with all that is below.
+    /// Own time with all paths below, in seconds.
     pub inclusive_s: f64,
-    /// How often the thread came to it on this path, as `exec_count` of a region's times. Absent if it did not: it created tasks that
-    /// others executed, or there is more below only.
+    /// Number of times that the thread came to it on this path, like `exec_count` of a region's times. Absent if it never
+    /// did: it created tasks that others executed, or only paths below have time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visits: Option<u64>,
-    /// Part of `exclusive_s` by class of overhead, in seconds. A class without time is absent. The rest is the program's code, or `idle_s`,
-    /// or time that was not divided by thread: a parallel region's begin and end where a part of it is not on record.
+    /// Parts of `exclusive_s` by class of overhead, in seconds; a class without time is absent. The rest is the program's
+    /// code, `idle_s`, or time that could not be divided by thread: begin and end of a parallel region with a missing part.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<Class, f64>,
-    /// Part of `exclusive_s` of the program: a worker thread outside of parallel regions. Absent without such time.
+    /// Part of the program's `exclusive_s`: a worker thread outside parallel regions, in seconds. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_s: Option<f64>,
-    /// Per event; one that was not counted all the time is absent.
+    /// Counts for each event; an event that was not always counted is absent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events: BTreeMap<String, PathCount>,
 }
 
-/// Counts of an event. What is not known is null.
+/// Counts of an event. An unknown count is null.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCount {
-    /// Of the region itself.
+    /// Count of the region itself.
     pub exclusive: Option<u64>,
-    /// The same with what is below.
+    /// Count of the region and everything below.
     pub inclusive: Option<u64>,
 }

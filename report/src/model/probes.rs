@@ -5,32 +5,32 @@ use ompfuse_format::site::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What probes took, estimated: the number of intervals, times what the probes of an empty task cost when the run began. The times
-/// of the regions hold it.
+/// Estimated time of the probes: the number of intervals, times the cost of an empty task's probes, measured when the run
+/// began. The times of the regions include it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbeTime {
-    /// Seconds, all threads together.
+    /// Time in seconds, the sum of all threads.
     pub estimated_s: f64,
-    /// As a share of the processes' processor time, from 0 to 1. Where that is unknown, of the threads' time.
+    /// Share of the processes' processor time, from 0 to 1; or of the threads' time if that is not known.
     pub share: f64,
-    /// What the probes of one interval took, in seconds.
+    /// Cost of one interval's probes, in seconds.
     pub interval_s: f64,
-    /// The region whose probes took most, where they all took more than a tenth.
+    /// The region with the most probe time; null if all probes took less than a tenth.
     pub most_at: Option<MostProbes>,
-    /// How to record the program with fewer probes, likewise.
+    /// How to record the program with fewer probes; null if all probes took less than a tenth.
     pub remedy: Option<FewerProbes>,
 }
 
-/// The region whose probes took most.
+/// The region with the most probe time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MostProbes {
-    /// Its `id`.
+    /// `id` of the region.
     pub region: u32,
-    /// The construct that begins there, as the scan of the program has it.
+    /// The construct that begins there; null if not known.
     pub construct: Option<Construct>,
-    /// The function that it is in: its linkage name.
+    /// Linkage name of its function; null if not known.
     pub function: Option<String>,
-    /// Its source line.
+    /// Its source line; null if not known.
     pub source: Option<Source>,
 }
 
@@ -39,16 +39,16 @@ pub struct MostProbes {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FewerProbes {
-    /// Count no events: reading the counters takes most of the time.
+    /// Count no events, because reading the counters takes most of the time.
     NoEvents,
     /// Leave out a region.
     Skip {
-        /// The word that selects it.
+        /// The selector of the region.
         region: String,
     },
-    /// Record fewer instances of what is so short that its probes cost more than this.
+    /// Record fewer instances of constructs whose probes cost more than this.
     Throttle {
-        /// Percentage of its time.
+        /// Percentage of the construct's time.
         percent: u32,
     },
 }

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A loss at a place, after ompP's performance properties.
+/// A loss of a known kind at a place, after ompP's performance properties.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Property {
-    /// What kind of loss.
+    /// Kind of the loss.
     pub kind: PropertyKind,
-    /// `id` of the region; null where the place is not known.
+    /// `id` of the region; null if the place is not known.
     pub region: Option<u32>,
-    /// All threads together.
+    /// Lost time in seconds, the sum of all threads.
     pub seconds: f64,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
     /// `seconds` as a share of `available_s`, from 0 to 1; null if that is not known.
     pub severity: Option<f64>,
@@ -31,13 +31,13 @@ pub enum PropertyKind {
     ImbalanceInParallelRegion,
     /// Waiting at the end of a loop.
     ImbalanceInLoop,
-    /// Waiting at an implicit barrier that no loop, sections or single construct has.
+    /// Waiting at an implicit barrier of no loop, sections or single construct.
     ImbalanceInWorkshare,
-    /// Waiting at the end of sections that took different times.
+    /// Waiting at the end of sections that take different times.
     ImbalanceInSections,
-    /// Waiting at the end of sections of which some threads executed more than others.
+    /// Waiting at the end of sections, if some threads executed more of them than others.
     UnevenSectionDistribution,
-    /// Waiting at the end of sections of which there are fewer than threads.
+    /// Waiting at the end of sections, if there are fewer sections than threads.
     NotEnoughSections,
     /// Waiting to enter a critical section.
     CriticalSectionContention,
@@ -59,6 +59,6 @@ pub enum PropertyKind {
     TaskCreation,
     /// Fetching ranges of a loop.
     LoopScheduling,
-    /// Waking threads at the begin of a parallel region, and joining them.
+    /// Waking threads at the begin of a parallel region, and joining them at its end.
     ThreadManagement,
 }

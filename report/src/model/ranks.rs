@@ -9,79 +9,82 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The ranks of an MPI program, of the first run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mpi {
-    /// How many ranks the launcher has started, if it told.
+    /// Number of ranks that the launcher started; null if the launcher doesn't tell.
     pub size: Option<u32>,
-    /// Ranks of which nothing is on record.
+    /// Ranks without any record.
     pub missing: Vec<u32>,
-    /// Own time of calls of MPI outside of parallel regions, all ranks together, in seconds. Calls without a probe are not in it.
+    /// Own time of MPI calls outside parallel regions, the sum of all ranks, in seconds. Calls without a probe are not in it.
     #[serde(default)]
     pub serial_s: f64,
-    /// The same inside of parallel regions, all threads together.
+    /// Own time of MPI calls inside parallel regions, the sum of all threads, in seconds. Calls without a probe are not in
+    /// it.
     #[serde(default)]
     pub parallel_s: f64,
-    /// Over the ranks' work in regions: `max / mean - 1`.
+    /// Imbalance of the ranks' work in regions: `max / mean - 1`.
     pub imbalance_among_ranks: f64,
-    /// Within ranks: the sum of each rank's slowest thread's work, over the sum of each rank's mean, less 1.
+    /// Imbalance within ranks: the sum of each rank's largest work of a thread, divided by the sum of each rank's mean, minus
+    /// 1.
     pub imbalance_among_threads: f64,
-    /// The ranks by number.
+    /// The ranks, by number.
     pub ranks: Vec<Rank>,
 }
 
-/// One rank: its processes together.
+/// One rank, with all its processes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
-    /// Its number.
+    /// Number of the rank.
     pub rank: u32,
-    /// Its host, if it was recorded by a command of its own.
+    /// Its host; null if it was not recorded by its own command.
     pub host: Option<String>,
-    /// How its program ended, likewise.
+    /// How its program ended; null if it was not recorded by its own command.
     pub exit: Option<Exit>,
-    /// Whether all of its processes ended in an orderly way.
+    /// True if all its processes ended in an orderly way.
     pub ended: bool,
-    /// Its processes that recorded.
+    /// Number of its processes that recorded.
     pub processes: u32,
-    /// Their threads that recorded.
+    /// Number of their threads that recorded.
     pub threads: u32,
-    /// From the begin of its first process's recording to the last end, in seconds.
+    /// Time from the begin of its first process's recording to the last end, in seconds.
     pub wall_s: f64,
-    /// Own time of regions on its threads: the program's code.
+    /// Own time of regions on its threads: the program's code. In seconds.
     pub work_s: f64,
-    /// Waiting, calls of MPI included.
+    /// Waits, with recorded calls of MPI, in seconds.
     pub wait_s: f64,
-    /// Calls of MPI that are on record: a part of `wait_s`.
+    /// Recorded calls of MPI, in seconds: a part of `wait_s`.
     #[serde(default)]
     pub mpi_s: f64,
-    /// In the OpenMP runtime otherwise.
+    /// Other time in the OpenMP runtime, in seconds.
     pub runtime_s: f64,
-    /// Code outside every construct, of threads that start parallel regions. Calls of MPI are in it that have no probe.
+    /// Code outside all constructs, on threads that start parallel regions, in seconds. This includes calls of MPI without a
+    /// probe.
     pub serial_s: f64,
-    /// Over its threads' work: `max / mean - 1`.
+    /// Imbalance of its threads' work: `max / mean - 1`.
     pub imbalance: f64,
 }
 
-/// How a region's work is spread over ranks.
+/// How a region's work is distributed over ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionRanks {
-    /// As `imbalance_among_ranks` of the program, of this region.
+    /// Like `imbalance_among_ranks` of the program, for this region.
     pub imbalance_among_ranks: f64,
-    /// As `imbalance_among_threads` of the program, of this region.
+    /// Like `imbalance_among_threads` of the program, for this region.
     pub imbalance_among_threads: f64,
-    /// The ranks by number; those that never executed it are left out, and count as ranks without work.
+    /// The ranks that executed the region, by number. The others count as ranks without work.
     pub per_rank: Vec<RegionRank>,
 }
 
 /// A region on one rank.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionRank {
-    /// Its number.
+    /// Number of the rank.
     pub rank: u32,
-    /// XUs that began on it.
+    /// Number of execution units that began on it.
     pub xus: u64,
-    /// The program's code.
+    /// The program's code, in seconds.
     pub work_s: f64,
-    /// Waiting.
+    /// Waits, in seconds.
     pub wait_s: f64,
-    /// In the OpenMP runtime otherwise.
+    /// Other time in the OpenMP runtime, in seconds.
     pub runtime_s: f64,
 }
 

@@ -12,158 +12,160 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is on record only in part.
+/// A kind of instances that was recorded only in part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InPart {
-    /// Kind of the instances: `task`, `range`, a wait.
+    /// Kind of the instances: `task`, `range`, or a wait.
     pub kind: Construct,
-    /// The same; version 2 leaves it out.
+    /// Old name of `kind`; version 2 leaves it out.
     pub construct: Construct,
-    /// Instances that are on record.
+    /// Number of recorded instances.
     pub recorded: u64,
-    /// All instances.
+    /// Number of all instances.
     pub executed: u64,
-    /// At the end, one in this many was recorded on some thread. 1: all.
+    /// At the end, some thread recorded one instance in this many. 1 means all.
     pub one_in: u32,
-    /// Whether that is because probes would have cost more than they were allowed to.
+    /// True if the reason is that probes would have cost more than allowed (`--throttle`).
     pub throttled: bool,
-    /// Own time of those that are not on record.
+    /// Own time of the instances that are not on record, in seconds.
     pub left_out_s: f64,
-    /// Instances that were shorter than this were left out, in seconds; null without such a limit.
+    /// Instances shorter than this were left out, in seconds; null without such a limit.
     pub shorter_than_s: Option<f64>,
 }
 
-/// One construct at one place.
+/// One construct at one place of the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
-    /// Number in this report, from 1 in the order of addresses.
+    /// Number of the region in this report, from 1 in the order of addresses.
     pub id: u32,
-    /// Link-time address of its begin.
+    /// Link-time address of the construct's begin; null if not known.
     pub address: Option<HexAddress>,
-    /// The type's text in profiles (the address, or what a foreign table says).
+    /// Type of its units in profiles: the address, or the type of a foreign table.
     pub name: String,
-    /// Build id (or path) of the module; null if not known.
+    /// Build id or path of the module; null if not known.
     pub module: Option<String>,
-    /// File name of the module, where there are several.
+    /// File name of the module; null if there is only one.
     pub file: Option<String>,
-    /// Its kind; null for the XUs of a foreign table.
+    /// Kind of the construct; null for units of a foreign table.
     pub construct: Option<Construct>,
-    /// A combined construct's other half: `loop` or `sections` of a parallel region.
+    /// Other half of a combined construct: `loop` or `sections` of a parallel region. Null if there is none.
     pub combined_with: Option<Construct>,
-    /// The function that it is in: its linkage name.
+    /// Linkage name of the function with the construct; null if not known.
     pub function: Option<String>,
-    /// The function as the source has it: C++ and Fortran names demangled, without parameters.
+    /// Name of that function in the source: C++ and Fortran names demangled, without parameters. Null if not known.
     pub function_demangled: Option<String>,
-    /// Its source line.
+    /// Source line of the construct; null if not known.
     pub source: Option<Source>,
-    /// More about it: schedule, a critical section's name.
+    /// Schedule, or name of a critical section; null if there is none.
     pub detail: Option<String>,
-    /// Why the region may be more than one construct.
+    /// Why the region may be more than one construct; null if there is no doubt.
     pub doubt_kind: Option<Doubt>,
-    /// Executions, by a team together; of a task construct the tasks.
+    /// Number of executions. A team's execution counts once. For a task construct: the number of tasks.
     pub executions: u64,
-    /// Execution units: ranges, sections or tasks. 0 for constructs that have none.
+    /// Number of execution units: ranges, sections or tasks. 0 for constructs without units.
     pub xus: u64,
-    /// Iterations of its ranges that are on record; null where there are no ranges.
+    /// Number of recorded iterations; null if there are no ranges.
     pub iterations: Option<u64>,
-    /// Its parts that were recorded only in part. All numbers but `executions` are then of what was recorded.
+    /// Kinds of instances that were recorded only in part. All numbers except `executions` then cover only recorded
+    /// instances.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_part: Vec<InPart>,
-    /// Parallel regions: fork to join, all executions.
+    /// For parallel regions: wall time from fork to join, the sum of all executions. Else null.
     pub wall_s: Option<f64>,
-    /// Own time: code directly in this construct (its XUs' too), waits and runtime library included; all threads. The own times
-    /// of all regions and of `serial` add up to `thread_time_s`.
+    /// Own time of all threads: code directly in this construct and its units, waits, and runtime library. The own times of
+    /// all regions and the times in `serial` add up to `thread_time_s`.
     pub time_s: f64,
     /// `time_s` as a share of `thread_time_s`, from 0 to 1.
     pub share: f64,
     /// Part of `time_s`: the program's code.
     pub work_s: f64,
-    /// Part of `time_s`: waiting (barriers, taskwait, entering a critical section; in a parallel region what its workers
-    /// wait between fork and join, before and after their parts).
+    /// Part of `time_s`: waits (barriers, `taskwait`, entering a critical section). For a parallel region also the workers'
+    /// waits between fork and join, before and after their parts.
     pub wait_s: f64,
-    /// Part of `time_s`: in the runtime library otherwise (fork and join, fetching ranges, creating tasks).
+    /// Part of `time_s`: other time in the runtime library (fork and join, fetching ranges, creating tasks).
     pub runtime_s: f64,
-    /// What the region's probes took of the threads' time, estimated as `probes` of the report.
+    /// Estimated time of the region's probes, as in `probes` of the report; null if not measured.
     pub probes_estimated_s: Option<f64>,
-    /// The same as a share of `time_s`, at most 1: probes lie in the code around the region too.
+    /// That time as a share of `time_s`, at most 1, as probes are also in the code around the region. Null if not measured.
     pub probes_share: Option<f64>,
-    /// Mean own time of an XU; null without XUs.
+    /// Mean own time of a unit; null without units.
     pub xu_mean_s: Option<f64>,
-    /// Own time of the shortest XU; null without XUs.
+    /// Own time of the shortest unit; null without units.
     pub xu_min_s: Option<f64>,
-    /// Own time of the longest XU; null without XUs.
+    /// Own time of the longest unit; null without units.
     pub xu_max_s: Option<f64>,
-    /// How `work_s` is spread over the threads.
+    /// Distribution of `work_s` over the threads.
     pub spread: Spread,
-    /// `time_s` with all that was executed inside: constructs in it, and tasks that it created, wherever they were executed. Null where paths
-    /// are not known.
+    /// `time_s` with everything executed inside: constructs in it, and tasks that it created, on whichever thread. Null if
+    /// paths are not known.
     #[serde(default)]
     pub inclusive_s: Option<f64>,
-    /// What its time consists of, all threads together: the columns of ompP. Null in foreign tables.
+    /// ompP's columns: the parts of its time, of all threads. Null in foreign tables.
     #[serde(default)]
     pub times: Option<Times>,
     /// The same times for each thread that took part.
     pub per_thread: Vec<RegionThread>,
-    /// Per rank, of an MPI program.
+    /// The same for each rank of an MPI program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<RegionRanks>,
-    /// Total per event, exclusive as `time_s`; an event that was not counted here is absent.
+    /// Exclusive count of each event; an event that was not counted here is absent.
     pub events: BTreeMap<String, u64>,
-    /// Constructs that one thread at a time is in (`detail` is their name, if they have one): entering, held, leaving.
+    /// For constructs that admit one thread at a time: times to enter, held, and to leave. `detail` is the construct's name,
+    /// if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutex: Option<Mutex>,
-    /// Of `cancel` and cancellation points: how many of the executions found that the construct is cancelled.
+    /// For `cancel` and cancellation points: number of executions that found the construct cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<u64>,
-    /// How its XUs are distributed, where only sums were recorded.
+    /// Distribution of its units, if only sums were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<Distribution>,
 }
 
-/// A region's work on one thread.
+/// Work of one thread in a region.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionThread {
-    /// Process (its number in the operating system); null in foreign tables.
+    /// Process id; null in foreign tables.
     pub process: Option<u32>,
-    /// MPI rank of the process, if it has one.
+    /// MPI rank of the process; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mpi_rank: Option<u32>,
     /// Number of the thread in its process.
     pub thread: u32,
-    /// XUs that began on it.
+    /// Number of execution units that began on it.
     pub xus: u64,
-    /// The program's code.
+    /// The program's code, in seconds.
     pub work_s: f64,
-    /// Waiting.
+    /// Waits, in seconds.
     pub wait_s: f64,
-    /// In the runtime library otherwise.
+    /// Other time in the runtime library, in seconds.
     pub runtime_s: f64,
-    /// As `inclusive_s` of the region, of this thread.
+    /// Like `inclusive_s` of the region, for this thread.
     #[serde(default)]
     pub inclusive_s: Option<f64>,
-    /// As `times` of the region, of this thread; null if it only worked for tasks or waits that have no such columns.
+    /// Like `times` of the region, for this thread. Null if it only worked on tasks or waits without such columns.
     #[serde(default)]
     pub times: Option<Times>,
-    /// Counts per event, of this thread, exclusive and inclusive.
+    /// Counts of each event on this thread, exclusive and inclusive.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events: BTreeMap<String, PathCount>,
-    /// As `mutex` of the region, of this thread.
+    /// Like `mutex` of the region, for this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutex: Option<Mutex>,
 }
 
-/// How evenly threads are used. Over the threads that took part in the enclosing parallel regions, even if they got
-/// nothing of this region.
+/// Distribution of work over threads. It covers all threads of the enclosing parallel regions, also those without work in
+/// this region.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spread {
     /// Number of threads.
     pub threads: u32,
-    /// Least work on a thread.
+    /// Least work of a thread, in seconds.
     pub min_s: f64,
-    /// Mean work of a thread.
+    /// Mean work of a thread, in seconds.
     pub mean_s: f64,
-    /// Most work on a thread.
+    /// Most work of a thread, in seconds.
     pub max_s: f64,
-    /// `max_s / mean_s - 1`: 0 is even, 1 says that the slowest thread has twice the mean.
+    /// `max_s / mean_s - 1`: 0 is even; at 1 the slowest thread has twice the mean.
     pub imbalance: f64,
 }

@@ -14,9 +14,9 @@ pub const SERIES_VERSION: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scaling {
-    /// It stays the same: with n times the threads the program should take one n-th of the time.
+    /// It stays the same. With n times the threads the program should take one n-th of the time.
     Strong,
-    /// It grows with the threads: the program should always take the same time.
+    /// It grows with the threads. The program should always take the same time.
     Weak,
 }
 
@@ -27,60 +27,60 @@ pub struct Series {
     pub version: u32,
     /// The program as the user named it.
     pub program: String,
-    /// Its arguments, of the first run.
+    /// The program's arguments in the first run.
     pub args: Vec<String>,
-    /// What the amount of work is taken to do.
+    /// How the amount of work is assumed to depend on the number of threads.
     pub scaling: Scaling,
-    /// The runs by number of threads, the smallest first: what the others are compared with.
+    /// The runs by number of threads. The first point has the smallest number; the others are compared with it.
     pub points: Vec<SeriesPoint>,
-    /// The parallel regions, those that lose most with the largest number of threads first.
+    /// The parallel regions; the one that loses most with the largest number of threads comes first.
     pub regions: Vec<SeriesRegion>,
-    /// The number of threads with which the program gets most done per second: with `strong` the least wall time.
+    /// The number of threads with the most work per second. With `strong` it has the least wall time.
     pub fastest: u32,
-    /// The largest number of threads that pays off: compared with the last number below it that does, each thread more brought at
-    /// least half of what a thread brings at the smallest number. Null if it is the largest number of all.
+    /// The largest number of threads that pays off. A number pays off if each thread added since the last one that does
+    /// brings at least half the speed of a thread at the smallest number. Null if the largest number of all pays off.
     pub pays_off_until: Option<u32>,
-    /// What limits the program with the largest number of threads: of the parallel region, or the code outside of all, that loses
-    /// most, the largest loss. Null if nothing is lost, or that isn't known.
+    /// What limits the program with the largest number of threads: the largest loss of the parallel region, or of the code
+    /// outside, that loses most. Null if nothing is lost or it is not known.
     pub limit: Option<Loss>,
-    /// What makes the series less than complete or comparable.
+    /// Reasons why the series is incomplete or not comparable.
     pub notes: Vec<SeriesNote>,
 }
 
-/// The runs with one number of threads. Values are means over them.
+/// The runs with one number of threads. Values are means of these runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesPoint {
-    /// The largest team of threads in these runs.
+    /// Size of the largest team in these runs.
     pub threads: u32,
     /// The run folders or profiles, as the user named them.
     pub runs: Vec<String>,
     /// Wall-clock time of the program.
     pub wall: Repeated,
-    /// Speed: work done per wall time, over that of the smallest number of threads.
+    /// Speed relative to the smallest number of threads; speed is work divided by wall time.
     pub speedup: f64,
-    /// `speedup` over the threads' growth: 1 is perfect.
+    /// `speedup` divided by the growth of the threads: 1 is perfect.
     pub efficiency: f64,
-    /// Of the step from the number of threads before to this one: the speed that each added thread brought, over the speed of a
-    /// thread at the smallest number. Null at the smallest number.
+    /// Speed that each thread added since the last number brings, relative to the speed of a thread at the smallest number.
+    /// Null at the smallest number.
     pub marginal_efficiency: Option<f64>,
-    /// The wall times of all processes together times `threads`, in seconds. All parts of `stack` add up to it.
+    /// Wall times of all processes, times `threads`, in seconds. The parts of `stack` add up to it.
     pub available_s: f64,
-    /// `available_s` of a program that scales perfectly, from the smallest number of threads.
+    /// `available_s` if the program scaled perfectly from the smallest number of threads, in seconds.
     pub ideal_s: f64,
-    /// Where the available thread time went; null if parallel regions overlap in time, so that this can't be told.
+    /// Use of the available thread time; null if parallel regions overlap in time, so that it can't be divided.
     pub stack: Option<Stack>,
-    /// `stack.work_s` over `threads`; of interest where the work grows with the threads.
+    /// `stack.work_s` divided by `threads`, in seconds; useful if the work grows with the threads. Null if `stack` is null.
     pub work_per_thread_s: Option<f64>,
-    /// What makes `available_s` more than `ideal_s`, the largest first: a place, and how. Parts that got smaller are negative. All of
-    /// them and `other_losses_s` add up to `available_s - ideal_s`.
+    /// What makes `available_s` larger than `ideal_s`: place and kind, largest first. Parts that got smaller are negative.
+    /// These losses and `other_losses_s` add up to `available_s - ideal_s`.
     pub losses: Vec<Loss>,
-    /// Losses and gains that are too small to be listed, together.
+    /// Sum of the losses and gains that are too small for the list, in seconds.
     pub other_losses_s: f64,
-    /// Processors that the program could use, if known: not always a whole number.
+    /// Number of processors that the program could use, not always a whole number; null if not known.
     pub processors: Option<f64>,
-    /// Share of the time in which threads that worked were not running, from 0 to 1, if it was much.
+    /// Share of the working time in which threads were not running, from 0 to 1; null if small or not known.
     pub starved: Option<f64>,
-    /// Share of the threads' time that probes took, estimated; null if what one costs was not measured.
+    /// Estimated share of the probes in the threads' time, from 0 to 1; null if the cost of a probe was not measured.
     pub probes_share: Option<f64>,
 }
 
@@ -91,55 +91,55 @@ pub struct Repeated {
     pub runs: u32,
     /// Mean, in seconds.
     pub mean_s: f64,
-    /// Least, in seconds.
+    /// Smallest value, in seconds.
     pub min_s: f64,
-    /// Most, in seconds.
+    /// Largest value, in seconds.
     pub max_s: f64,
-    /// Standard deviation of a run, in seconds; null of one run.
+    /// Standard deviation of one run, in seconds; null if there is one run.
     pub deviation_s: Option<f64>,
 }
 
-/// Thread time in seconds: wall time times threads, by what it went to. What nothing was recorded of is null.
+/// Use of thread time, in seconds. Thread time is wall time times threads. A part is null if nothing of it was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
-    /// In parallel regions, no overhead.
+    /// The program's code in parallel regions, without overhead.
     pub work_s: f64,
     /// The classes of overhead in parallel regions.
     #[serde(flatten)]
     pub overhead: Overhead,
-    /// Outside of parallel regions: the thread that executes it.
+    /// Outside parallel regions: the thread that works.
     pub serial_s: f64,
-    /// Outside of parallel regions: all other threads, which have nothing to do meanwhile.
+    /// Outside parallel regions: all other threads, which are idle.
     pub serial_idle_s: f64,
-    /// Threads that a parallel region's team left out, since it was smaller than the largest one.
+    /// Threads without a part in a parallel region, because its team was smaller than the largest one.
     pub unused_s: f64,
-    /// Work or overhead of parallel regions, which of them isn't known.
+    /// Time in parallel regions that is either work or overhead.
     pub unknown_s: f64,
 }
 
-/// What thread time goes to.
+/// Use of thread time.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesCause {
-    /// The program's code in parallel regions: it takes more thread time than with fewer threads.
+    /// The program's code in parallel regions takes more thread time than with fewer threads.
     Work,
-    /// A class of overhead.
+    /// The class of overhead synchronization.
     Synchronization,
-    /// A class of overhead.
+    /// The class of overhead imbalance.
     Imbalance,
-    /// A class of overhead.
+    /// The class of overhead limited parallelism.
     LimitedParallelism,
-    /// A class of overhead.
+    /// The class of overhead management.
     Management,
-    /// Code outside of parallel regions, on the thread that executes it.
+    /// Code outside parallel regions, on the thread that executes it.
     Serial,
-    /// All other threads meanwhile.
+    /// Code outside parallel regions: all other threads, which are idle.
     SerialIdle,
-    /// Threads that a smaller team left out.
+    /// Threads without a part in a smaller team.
     Unused,
-    /// Not known.
+    /// Either work or overhead.
     Unknown,
 }
 
@@ -173,22 +173,22 @@ impl Stack {
     }
 }
 
-/// A construct at one place of the program. Two are equal if they are at the same address of one build, whatever else is told of them.
+/// A construct at one place of the program. Two are equal if they have the same address in one build.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesPlace {
-    /// Build id (or path) of the module; null if not known.
+    /// Build id or path of the module; null if not known.
     pub module: Option<String>,
-    /// Link-time address.
+    /// Link-time address; null if not known.
     pub address: Option<HexAddress>,
-    /// The type's text in profiles.
+    /// Type of its units in profiles.
     pub name: String,
-    /// Its kind.
+    /// Kind of the construct; null if not known.
     pub construct: Option<Construct>,
-    /// The function that it is in: its linkage name.
+    /// Linkage name of the function with the construct; null if not known.
     pub function: Option<String>,
-    /// Its source line.
+    /// Source line of the construct; null if not known.
     pub source: Option<Source>,
-    /// More about it: schedule, a critical section's name.
+    /// Schedule, or name of a critical section; null if there is none.
     pub detail: Option<String>,
 }
 
@@ -218,72 +218,72 @@ impl Ord for SeriesPlace {
     }
 }
 
-/// A reason why a larger number of threads brings less than it could.
+/// A reason why more threads bring less than they could.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
-    /// The construct; null for the code outside of parallel regions.
+    /// The construct; null for code outside parallel regions.
     pub place: Option<SeriesPlace>,
-    /// The outermost parallel region that it is in, or that it is; null for the code outside.
+    /// The outermost parallel region around the construct, or the construct itself; null for code outside.
     pub region: Option<SeriesPlace>,
-    /// What the thread time goes to.
+    /// Use of the thread time.
     pub cause: SeriesCause,
-    /// Thread time more than perfect scaling from the smallest number of threads would have, in seconds.
+    /// Thread time beyond perfect scaling from the smallest number of threads, in seconds.
     pub seconds: f64,
-    /// Thread time of this kind at this place, in seconds.
+    /// All thread time of this kind at this place, in seconds.
     pub all_s: f64,
-    /// `seconds` over all thread time that is lost, `available_s - ideal_s`; null if nothing is.
+    /// `seconds` divided by the whole loss `available_s - ideal_s`; null if nothing is lost.
     pub share: Option<f64>,
 }
 
 /// A parallel region with several numbers of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesRegion {
-    /// Which one.
+    /// The region.
     pub place: SeriesPlace,
-    /// Whether it was executed inside another one, in any run: the program's stack has its time in that one then.
+    /// True if it was executed inside another region in some run. The program's stack has its time in that region.
     pub is_nested: bool,
-    /// With each number of threads with which it was executed.
+    /// One entry for each number of threads that executed it.
     pub points: Vec<RegionPoint>,
-    /// Thread time more than perfect scaling would have, with the largest number of threads, in seconds; null where it was not
-    /// executed with both the smallest and the largest.
+    /// Thread time beyond perfect scaling with the largest number of threads, in seconds. Null unless it was executed with
+    /// both the smallest and the largest number.
     pub lost_s: Option<f64>,
-    /// What most of that is.
+    /// The largest part of that; null if `lost_s` is null or nothing is lost.
     pub mostly: Option<SeriesCause>,
 }
 
-/// A parallel region with one number of threads. Values are means over the runs.
+/// A parallel region with one number of threads. Values are means of the runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionPoint {
-    /// As `threads` of the program's point.
+    /// Like `threads` of the program's point.
     pub threads: u32,
-    /// Executions, a run's mean.
+    /// Mean number of executions in a run.
     pub executions: f64,
-    /// Its largest team.
+    /// Size of its largest team.
     pub team: u32,
-    /// Fork to join, all executions of a run.
+    /// Wall time from fork to join in seconds, the sum of a run's executions.
     pub wall_s: f64,
-    /// As the program's; null where it was not executed with the smallest number of threads.
+    /// Like the program's; null if it was not executed with the smallest number of threads.
     pub speedup: Option<f64>,
-    /// As the program's.
+    /// Like the program's; null if `speedup` is null.
     pub efficiency: Option<f64>,
-    /// `wall_s` times `threads`: all parts of `stack` add up to it.
+    /// `wall_s` times `threads`, in seconds. The parts of `stack` add up to it.
     pub available_s: f64,
-    /// Where that went.
+    /// Use of that time.
     pub stack: Stack,
 }
 
-/// What makes a series less than complete or comparable.
+/// A reason why a series is incomplete or not comparable.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum SeriesNote {
-    /// There were more threads than processors: they took turns.
+    /// There were more threads than processors, so threads took turns.
     MoreThreadsThanProcessors {
-        /// The smallest number of threads of which that is true.
+        /// The smallest such number of threads.
         threads: u32,
-        /// The processors.
+        /// Number of processors.
         processors: f64,
     },
-    /// Threads were not running for much of the time that they worked.
+    /// Threads were not running for much of their working time.
     Starved {
         /// Number of threads.
         threads: u32,
@@ -295,28 +295,28 @@ pub enum SeriesNote {
         /// The run.
         run: String,
     },
-    /// Some of what was executed is not on record (sampling, throttling, a window): work is not known for certain.
+    /// Some instances are not on record (sampling, throttling, a window), so work is not certain.
     InPart {
         /// Number of threads.
         threads: u32,
     },
-    /// Parallel regions overlap in time in a process: the program's thread time can't be divided.
+    /// Parallel regions overlap in time in a process, so the program's thread time can't be divided.
     Overlapping {
         /// Number of threads.
         threads: u32,
     },
-    /// Parallel regions were executed inside others, whose work their time is part of.
+    /// Parallel regions were executed inside others. Their time is part of the outer regions' work.
     Nested {
-        /// How many regions.
+        /// Number of such regions.
         regions: u32,
     },
-    /// One run for each number of threads: how much runs differ by chance isn't known.
+    /// There is one run for each number of threads, so the noise is not known.
     Single,
-    /// Runs had different arguments, and the work is taken to be the same.
+    /// Runs had different arguments. Their work is assumed to be the same.
     ArgumentsDiffer,
     /// Runs were recorded on different hosts.
     HostsDiffer,
-    /// Probes took more of the threads' time than is small.
+    /// Probes took a large part of the threads' time.
     Probes {
         /// Number of threads.
         threads: u32,

@@ -3,61 +3,61 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a region's time consists of, all its threads together or one's: the columns that ompP prints for the region's kind. Times are
-/// from begin to end, whatever is executed meanwhile. `exec_s` is the sum of all other times here. A field is absent where
-/// the kind has no such column, or where that was not measured: then `exec_s` may be more than the others.
+/// Parts of a region's time, of all threads or of one: ompP's columns for the region's kind. Times are from begin to end,
+/// with everything executed meanwhile. `exec_s` is the sum of the other times. A field is absent if the kind has no such
+/// column, or if it was not measured; `exec_s` may then be larger than the sum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Times {
-    /// How often threads came to it.
+    /// Number of times that threads came to it.
     pub exec_count: u64,
-    /// All of the construct, its end included. A worker's time in a parallel region counts from the fork to the join.
+    /// Time of the whole construct with its end. In a parallel region a worker's time counts from fork to join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_s: Option<f64>,
-    /// Parallel regions: from the fork to the begin of the thread's part. A worker is woken meanwhile.
+    /// Parallel regions: from the fork to the begin of the thread's part. This includes waking a worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_s: Option<f64>,
-    /// Constructs that one thread at a time is in: waiting to get in.
+    /// Constructs that admit one thread at a time: waiting to enter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enter_s: Option<f64>,
-    /// What the construct encloses: a parallel region's part, a loop's ranges with what is between them, what is executed in a critical
-    /// section, a taskloop's tasks.
+    /// The enclosed code: a thread's part of a parallel region, a loop's ranges and the code between them, the code in a
+    /// critical section, the tasks of a taskloop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_s: Option<f64>,
-    /// Sections: the executed ones.
+    /// Sections: the executed sections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section_s: Option<f64>,
-    /// How many.
+    /// Sections: number of executed sections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub section_count: Option<u64>,
     /// Single: the block, on the thread that executes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_s: Option<f64>,
-    /// How often the thread did.
+    /// Single: number of blocks that the thread executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_count: Option<u64>,
     /// Sections: distributing them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management_s: Option<f64>,
-    /// Waiting at the construct's end, less `task_s`. Absent if there is no barrier at its end, or if the barrier alone has
-    /// this time.
+    /// Waiting at the construct's end, without `task_s`. Absent if there is no barrier at the end, or if a barrier region of
+    /// its own has this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_barrier_s: Option<f64>,
-    /// Barriers, `taskwait` and `taskgroup`: waiting, less `task_s`.
+    /// Barriers, `taskwait` and `taskgroup`: waiting, without `task_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_s: Option<f64>,
     /// Tasks that the thread executed while it waited in this construct.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_s: Option<f64>,
-    /// Constructs that one thread at a time is in: leaving.
+    /// Constructs that admit one thread at a time: leaving.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_s: Option<f64>,
     /// Parallel regions: from the end of the team's last work to the join.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shutdown_s: Option<f64>,
-    /// Tasks: creating them, on the thread that does. It is no part of `exec_s`.
+    /// Tasks: creating them, on the creating thread. Not part of `exec_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_s: Option<f64>,
-    /// How many the thread created.
+    /// Tasks: number of tasks that the thread created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub create_count: Option<u64>,
 }

@@ -60,38 +60,38 @@ pub(super) struct ReportWords {
 /// Sentences about what probes took.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ProbesWords {
-    /// `most_at` in words.
+    /// `most_at` in words; null if `most_at` is null.
     most: Option<String>,
-    /// `remedy` as a command that records the program so.
+    /// The command that records the program as `remedy` says; null if `remedy` is null.
     command: Option<String>,
 }
 
 /// Sentences about processors.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RunningWords {
-    /// What it means that threads were starved, in words; null if they weren't.
+    /// What the starvation means, in words; null if threads were not starved.
     told: Option<String>,
 }
 
 /// Sentences about a region.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RegionWords {
-    /// `doubt_kind` in words.
+    /// `doubt_kind` in words; null if there is no doubt.
     doubt: Option<&'static str>,
 }
 
 /// Words about a call path.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CallPathWords {
-    /// The calls of `context` that tell most, from outside inwards: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Null
-    /// where it is not known.
+    /// The most telling calls of `context`, outermost first: `main › solve › libopenblas.so: cblas_dgemm › exec_blas`. Null
+    /// if the context is not known.
     called_from: Option<String>,
 }
 
 /// What a lock is called.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct LockWords {
-    /// The critical sections' name, the variable, or the address.
+    /// Name of the critical sections, name of the variable, or address.
     name: String,
 }
 
@@ -107,14 +107,14 @@ pub(super) struct OverheadWords {
 pub(super) struct LossWords {
     /// `cause` in words.
     told: String,
-    /// What usually helps; null: nothing in general.
+    /// What usually helps; null if there is no general advice.
     remedy: Option<String>,
 }
 
 /// Sentences about other numbers of threads.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ScalingWords {
-    /// What is predicted, in words; null: nothing.
+    /// The prediction in words; null if there is none.
     told: Option<String>,
 }
 

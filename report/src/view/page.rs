@@ -9,19 +9,17 @@ use std::fmt::Write;
 const ABOUT: &str = "\
 # JSON of `ompfuse report`
 
-`ompfuse report RUN --format json` prints one object: everything that the report is made of. This page is made of the doc comments
-in `report/src/model/`; `ompfuse report --schema=markdown` prints it. `ompfuse report --schema` prints the same as a JSON Schema
-([report.schema.json](../report.schema.json)).
+`ompfuse report RUN --format json` prints one object with all data of the report. `ompfuse report --schema` prints its JSON Schema
+([report.schema.json](../report.schema.json)). `ompfuse report --schema=markdown` prints this page.
 
-- Scripts can rely on the names. Fields and kinds of notes may be added at any time: ignore what you don't know. `version` grows
-  when a field is removed or changes its meaning.
-- Names that end with `_s` are in seconds. Shares are from 0 to 1. Nothing is rounded.
-- What was not measured is null, never 0. Fields marked *optional* are absent where they don't apply.
-- Runs are numbered from 1 in the order of `runs`. Times are those of the first run.
-- An XU (execution unit) is an executed range of loop iterations, section or task. Its *own* time is what it spends itself, without
-  the constructs inside it.
-- `notes`, `told`, `remedy`, `most`, `command`, `doubt`, `incomplete` and `reason` are sentences for people, made of the values beside them.
-  Their words may change; scripts should use the values.
+- Scripts can rely on the names. New fields and kinds of notes can appear at any time: ignore unknown ones. `version` grows when a field is
+  removed or changes its meaning.
+- Fields whose names end with `_s` are in seconds. Shares are from 0 to 1. Nothing is rounded.
+- A value that was not measured is null, never 0. A field marked *optional* is absent if it doesn't apply.
+- Runs are numbered from 1 in the order of `runs`. Times are from the first run.
+- An XU (execution unit) is an executed range of loop iterations, section or task. *Own* time excludes the constructs inside.
+- `notes`, `told`, `remedy`, `most`, `command`, `doubt`, `incomplete` and `reason` are sentences for people, made from the other values.
+  Their words can change; scripts should use the values.
 ";
 
 /// The page, in Markdown.

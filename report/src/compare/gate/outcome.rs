@@ -5,12 +5,12 @@ use crate::model::key::RegionKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What became of an expression.
+/// Result of a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// As the user wrote it.
+    /// The condition, as the user wrote it.
     pub expression: String,
-    /// What it says.
+    /// Its result.
     pub verdict: Verdict,
 }
 
@@ -36,50 +36,50 @@ impl Outcome {
     }
 }
 
-/// What an expression says.
+/// Result of a condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Verdict {
-    /// What it warns of is there.
+    /// The condition holds: the pipeline fails.
     Holds {
-        /// Where: the worst first, at least one.
+        /// Where it holds, worst first; at least one.
         hits: Vec<Hit>,
     },
-    /// It is not there.
+    /// The condition does not hold.
     Passes,
-    /// It can't be told.
+    /// The condition can't be checked.
     Error {
         /// Why.
         problem: Problem,
     },
 }
 
-/// Something that an expression warns of.
+/// A place where a condition holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
-    /// The region as B has it; `None`: the whole program.
+    /// The region, as in B; null for the whole program.
     pub region: Option<RegionKey>,
-    /// What was compared; `None`: the number of new regions.
+    /// The compared quantity; null for the number of new regions.
     pub quantity: Option<Quantity>,
-    /// What a run of A has.
+    /// Mean of A's runs; null if not known.
     pub a: Option<f64>,
-    /// What a run of B has.
+    /// Mean of B's runs; null if not known.
     pub b: Option<f64>,
-    /// `b / a - 1`; of shares `b - a`. `None` if `a` is 0 or the value itself was compared.
+    /// Relative change `b / a - 1`; for shares `b - a`. Null if `a` is 0 or the value itself was compared.
     pub change: Option<f64>,
-    /// Probability of such a difference by chance, if it was tested.
+    /// Probability of such a difference by chance; null if it was not tested.
     pub p: Option<f64>,
 }
 
-/// Why an expression can't be told.
+/// Why a condition can't be checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "why")]
 pub enum Problem {
-    /// Something is lost or damaged on a side.
+    /// Records of a side are lost or damaged.
     Damaged {
-        /// What the user calls the side.
+        /// Name of the side.
         side: String,
-        /// What is wrong with it.
+        /// What is wrong.
         what: Vec<String>,
     },
     /// The selector matches no region.
@@ -87,41 +87,41 @@ pub enum Problem {
         /// The selector.
         selector: String,
     },
-    /// The selector matches regions that have no partner.
+    /// The selector matches regions without a partner.
     NoPartner {
         /// The selector.
         selector: String,
-        /// What the user calls the side that has the region.
+        /// Name of the side with the region.
         side: String,
         /// One of the regions.
         region: Box<RegionKey>,
     },
     /// A region with much time may have lost its probe.
     LostProbe {
-        /// What it is on A.
+        /// The region, as in A.
         region: Box<RegionKey>,
-        /// Its share of A's time.
+        /// Its share of A's time, from 0 to 1.
         share: f64,
     },
-    /// B has regions that A may have had without a probe.
+    /// B has regions that may be in A without a probe.
     MayBeOld {
         /// One of them.
         region: Box<RegionKey>,
     },
     /// No region is matched, or none has the quantity.
     NotMeasured {
-        /// What the user calls the side.
+        /// Name of the side.
         side: String,
         /// The quantity.
         quantity: Quantity,
-        /// The region; `None`: the whole program, or any region.
+        /// The region; null for the whole program or any region.
         region: Option<Box<RegionKey>>,
-        /// The events that the side has.
+        /// The events of the side.
         events: Vec<String>,
     },
-    /// There is one run on a side, so noise is unknown.
+    /// A side has one run, so the noise is not known.
     OneRun {
-        /// What the user calls the side.
+        /// Name of the side.
         side: String,
         /// The quantity.
         quantity: Quantity,

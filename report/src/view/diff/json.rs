@@ -13,19 +13,19 @@ pub struct Compared<'d> {
     /// The comparison.
     #[serde(flatten)]
     pub diff: &'d Diff,
-    /// What became of each `--fail-on`.
+    /// Result of each `--fail-on`.
     pub gates: Vec<Told<'d>>,
-    /// The verdict, in one or two sentences for people.
+    /// The verdict for people, in one or two sentences.
     pub verdict: String,
 }
 
-/// What became of an expression.
+/// Result of a condition.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Told<'d> {
     /// The values.
     #[serde(flatten)]
     pub outcome: &'d Outcome,
-    /// The same, as a sentence for people.
+    /// The result as a sentence for people.
     pub told: String,
 }
 

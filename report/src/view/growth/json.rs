@@ -13,7 +13,7 @@ pub struct GrowthJson<'r> {
     /// The values.
     #[serde(flatten)]
     report: &'r GrowthReport,
-    /// The phases, in a sentence or two for people.
+    /// The phases for people, in one or two sentences.
     verdict: String,
 }
 

@@ -13,7 +13,7 @@ pub struct SeriesJson<'s> {
     /// The values.
     #[serde(flatten)]
     series: &'s Series,
-    /// The verdict, in a few sentences for people.
+    /// The verdict for people, in a few sentences.
     verdict: Vec<String>,
     /// `notes` as sentences.
     told: Vec<String>,
