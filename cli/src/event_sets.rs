@@ -36,10 +36,9 @@ pub(crate) struct SetArgs {
     /// Repeated event sets are left out first, then the last sets. Events that are left out are named.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_runs: Option<u32>,
-    /// A run or profile that tells which events predict which others, and how long a run takes (may be given
-    /// twice)
+    /// Earlier run or profile: shows which events predict others, and how long a run takes (may be given twice)
     ///
-    /// A second one with the same events also tells which of them the labels fix.
+    /// A second one with the same events also shows which events depend on the label alone.
     #[arg(long, value_name = "RUN|PROFILE")]
     pub(crate) from: Vec<PathBuf>,
 }

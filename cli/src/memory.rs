@@ -16,7 +16,7 @@ const ENOUGH: u64 = 1 << 30;
 pub(crate) struct Arg {
     /// Use at most this much memory (`500M`, `4G`; default: half of what is available, 1G at most)
     ///
-    /// What needs more is read several times, some regions each time.
+    /// Larger data is read in several passes, some regions in each.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
 }

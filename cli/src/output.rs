@@ -34,7 +34,7 @@ impl FormatArg {
 /// The `--quiet` option.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct QuietArg {
-    /// Print only errors and what was lost: no report, no remarks
+    /// Print only errors and losses: no report, no remarks
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

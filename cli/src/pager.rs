@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 /// The `--no-pager` option.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PagerArg {
-    /// Print at once what is longer than the screen, and not through $PAGER or less
+    /// Print long output directly, not through $PAGER or less
     #[arg(long)]
     no_pager: bool,
 }

@@ -48,10 +48,10 @@ use window::WindowArgs;
 pub(crate) struct RecordingArgs {
     /// Events to count per execution unit: a list with commas, `all`, or `none`
     ///
-    /// `none` records labels and times only. Without this option, hardware events that need no system call
-    /// are counted per unit. All other events, but for those of single caches, are counted per parallel
-    /// region and thread. Each software event named here costs a system call wherever a unit begins or ends.
-    /// `rNNN` is the processor's own event with this hexadecimal number, as in perf.
+    /// `none` records labels and times only. Without this option, hardware events that need no system call are counted per
+    /// unit. All others, except events of single caches, are counted per parallel region and thread. Each software event in
+    /// the list costs a system call at the begin and end of each unit. `rNNN` is the processor's own event with this
+    /// hexadecimal number, as in perf.
     #[arg(long, value_name = "LIST")]
     events: Option<String>,
     /// Events to count per outermost parallel region and thread
@@ -77,7 +77,7 @@ pub(crate) struct RecordingArgs {
     output: Option<Output>,
     #[command(flatten)]
     sets: SetArgs,
-    /// Count all event sets in one run: each region takes the next set after N of its instances on a thread
+    /// Count all event sets in one run: each region uses the next set after N of its instances on a thread
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rotate: Option<u32>,
     /// Count all events in one run: the kernel shares the processor's counters among them
@@ -87,16 +87,15 @@ pub(crate) struct RecordingArgs {
     /// give exact counts instead.
     #[arg(long, conflicts_with_all = ["rotate", "simulate", "from", "max_runs"])]
     multiplex: bool,
-    /// File that is read again when the program gets SIGUSR1, as by `ompfuse ctl --reload`
+    /// File of settings, read again when the program receives SIGUSR1; its format is that of `ompfuse ctl --reload`
     ///
     /// Don't use it if the program handles that signal itself.
     #[arg(long, value_name = "FILE")]
     control: Option<PathBuf>,
     /// Record one in N tasks, ranges and waits, and count the others
     ///
-    /// The same tasks and ranges are recorded in every run. Events that need a system call are read for
-    /// recorded tasks and ranges only; nothing else has counts of them. That is also so with --throttle and
-    /// --min-duration.
+    /// The same tasks and ranges are recorded in every run. Events that need a system call are read only for recorded tasks
+    /// and ranges; all else has no counts of them. The same holds for --throttle and --min-duration.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     sample: Option<u32>,
     /// Record fewer instances where probes cost more than this percentage of the time, and count the others
@@ -113,9 +112,9 @@ pub(crate) struct RecordingArgs {
     min_duration: Option<u64>,
     /// Record sums and histograms instead of single units
     ///
-    /// The space stays the same however long the program runs: some hundred KB per thread. The largest units
-    /// of each region and thread are kept. Exporting units, naming the slowest unit in a comparison, and
-    /// combining runs by label need units, and are not possible then.
+    /// The space stays the same however long the program runs: some hundred KB per thread. The largest units of each region
+    /// and thread are kept. `export`, the slowest unit in `diff`, and combining by label need single units, so they are not
+    /// available then.
     #[arg(long, conflicts_with_all = ["sample", "throttle", "min_duration", "rotate", "multiplex"])]
     summary: bool,
     /// Keep these sums beside the records, to compare the two
@@ -135,7 +134,7 @@ pub(crate) struct RecordingArgs {
     simulate: SimulateArgs,
     #[command(flatten)]
     selection: SelectArgs,
-    /// Only show what would be patched and what not, and why; run and write nothing
+    /// Only show what would be patched, and why the rest would not; run and write nothing
     #[arg(long)]
     dry_run: bool,
     /// The program and its arguments

@@ -9,8 +9,8 @@ pub(crate) const SEED: u64 = 1;
 /// The strategies of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Strategy {
-    /// lgl, or joint if some run counts new events beside events that runs before it have. Of three or more
-    /// inputs with the first one's events, the most typical one gives the times and these counts
+    /// lgl; or joint if a run counts new events together with events of earlier runs. If three or more inputs have the
+    /// first one's events, the most typical of them gives the times and these counts
     Default,
     /// By label
     Lgl,

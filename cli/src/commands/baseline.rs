@@ -9,10 +9,10 @@ use ompfuse_report::compare::Side;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Write a small summary of runs to commit; `ompfuse diff` takes it as a side
+/// Write a small summary of runs to commit; `ompfuse diff` accepts it as a side
 ///
-/// The runs must be of one build: repetitions, or runs that counted other events. The file is compressed JSON
-/// without host, arguments and absolute paths. A hash of the arguments tells `diff` whether they differ.
+/// The runs must be of one build: repetitions, or runs with other events. The file is compressed JSON without host,
+/// arguments and absolute paths. A hash of the arguments tells `diff` whether they differ.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse baseline ompfuse-out -o perf/baseline.json.gz

@@ -28,7 +28,7 @@ enum What {
         #[command(flatten)]
         format: output::FormatArg,
     },
-    /// Remove copies, but none that a command or a recorded program is using
+    /// Remove copies, except those that a command or a recorded program is using
     Clear {
         /// Only those that were not used for this long (30d, 12h, 10min, 30s)
         #[arg(long, value_name = "AGE", value_parser = parse_age)]

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Change what is recorded of a program while it runs
 ///
-/// This switches regions off and on, and changes what is counted. Each thread takes a change over at its next
-/// execution unit. Labels stay the same for regions that are off, and their time is in no other region.
-/// Without an option this shows the current settings.
+/// This switches regions off and on, and changes what is counted. Each thread applies a change at its next execution unit.
+/// Labels don't change if regions are off. The time of such regions is in no other region. Without an option this shows the
+/// current settings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A run's folder, the folder of `ompfuse record -o`, or a process's number
@@ -25,10 +25,10 @@ pub(crate) struct Args {
     /// through ompfuse.h.
     #[arg(long, value_name = "S")]
     disable: Vec<Pattern>,
-    /// Record these regions again; done after --disable
+    /// Record these regions again (applied after --disable)
     #[arg(long, value_name = "S")]
     enable: Vec<Pattern>,
-    /// Count these events from now on; `default`: those that the recording began with
+    /// Count these events from now on; `default`: the events at the recording's begin
     ///
     /// Given several times, with --rotate: these sets in turn.
     #[arg(long, value_name = "LIST")]
@@ -36,10 +36,10 @@ pub(crate) struct Args {
     /// Count the events of --events in these regions only
     #[arg(long, value_name = "S", requires = "events")]
     on: Vec<Pattern>,
-    /// Take the next event set after every N instances of a region on a thread; 0 ends that
+    /// Take the next event set after every N instances of a region on a thread; 0 stops this
     #[arg(long, value_name = "N")]
     rotate: Option<u32>,
-    /// Pause recording, in all processes of the folder and those that start later, or in one process
+    /// Pause recording: in all present and later processes of the folder, or in one process
     #[arg(long, conflicts_with = "resume")]
     pause: bool,
     /// Resume recording after --pause or `record --start-paused`

@@ -23,9 +23,9 @@ const LEAST_MATCHED: f64 = 0.5;
 
 /// Compare two runs, builds or compilers: which regions changed, by how much, how sure that is, and why
 ///
-/// Each side is a run folder, a folder of repeated runs, a profile, or a baseline. Regions of different
-/// builds are matched by their source, and without names by what they do. Repeat the runs: with one run a
-/// side, noise is unknown.
+/// Each side is a run folder, a folder of repeated runs, a profile, or a baseline. Regions of different builds are matched
+/// by source lines and names, or by behaviour if these are missing. Repeat the runs: with one run on a side the noise is
+/// unknown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ompfuse diff out-gcc out-clang
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     /// new-regions>0, max-unit>20%.
     #[arg(long, value_name = "EXPR")]
     fail_on: Vec<String>,
-    /// Let --fail-on go by the estimate alone, however uncertain it is
+    /// Judge --fail-on by the estimate alone, even if it is uncertain
     #[arg(long)]
     strict: bool,
     /// Compare even if less than half of the regions' time can be matched
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     /// How to print
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// Also write Markdown to this file, as for the summary of a pull request
+    /// Also write Markdown to this file, for the summary of a pull request
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// Also write JUnit XML to this file: a test case for each --fail-on
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     /// With --html: leave out the folders of absolute paths
     #[arg(long, requires = "html")]
     redact: bool,
-    /// Folder that paths in annotations are relative to (default: the current one)
+    /// Folder to which paths in annotations are relative (default: the current one)
     #[arg(long, value_name = "DIR")]
     source_root: Option<PathBuf>,
     /// List this many regions (text and Markdown)

@@ -5,10 +5,10 @@ use crate::output::{self, Stream};
 use anyhow::Result;
 use ompfuse_report::view::table::wrap;
 
-/// Find out what can be recorded and counted on this machine, what holds it back, and what helps
+/// Check what can be recorded and counted on this machine, and show how to fix the rest
 ///
-/// Each line is ok, limited or missing. What can be done about it stands below, behind an arrow. The exit
-/// status is 1 if nothing can be recorded.
+/// Each line is ok, limited or missing. The remedy is below it, after an arrow. The exit status is 1 if nothing can be
+/// recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

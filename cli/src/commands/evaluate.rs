@@ -27,10 +27,10 @@ pub(crate) struct Args {
     /// The profile
     #[arg(required_unless_present = "mask", conflicts_with = "mask")]
     profile: Option<PathBuf>,
-    /// Complete runs or tables, two at least
+    /// Complete runs or tables, at least two
     #[arg(long, required = true, num_args = 1.., value_name = "RUN|TABLE")]
     reference: Vec<PathBuf>,
-    /// The profile's first run with all its events: shows how far the counts are from the true ones
+    /// The profile's first run with all events, to show the error of the counts
     #[arg(long, value_name = "RUN|TABLE", requires = "profile")]
     truth: Option<PathBuf>,
     /// Show this many event pairs, those with the highest TMD first
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     top: usize,
     /// Write an HTML page with pictures of these pairs' distributions
     ///
-    /// With --mask it has those of every method, of the first repetition.
+    /// With --mask it shows every method, for the first repetition.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]

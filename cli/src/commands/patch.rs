@@ -35,7 +35,7 @@ pub(crate) struct Args {
     /// Don't load the runtime library: the copy behaves as the original until `ompfuse record` runs it
     #[arg(long)]
     dormant: bool,
-    /// Write nothing; list what would be patched and what not, and why
+    /// Write nothing; list what would be patched, and why the rest would not
     #[arg(long)]
     dry_run: bool,
     /// For tests: as if there were room for short jumps only

@@ -31,10 +31,9 @@ pub(crate) struct Args {
     /// With --over there may be several.
     #[arg(value_name = "PROFILE|RUN|REPORT")]
     inputs: Vec<PathBuf>,
-    /// Compare runs with several numbers of threads: speed-up, efficiency, what limits
+    /// Compare runs with several numbers of threads: speed-up, efficiency, limits
     ///
-    /// Runs with the same number are repetitions. Folders that `profile --threads` has recorded are reported
-    /// so without this option.
+    /// Runs with the same number are repetitions. Folders of `profile --threads` are reported so without this option.
     #[arg(long, value_enum, value_name = "WHAT", conflicts_with_all = ["suggest_filter", "output"])]
     over: Option<Over>,
     /// The work grows with the number of threads, so the time should stay the same
@@ -43,8 +42,8 @@ pub(crate) struct Args {
     /// Report over time, in intervals of this length (1s, 100ms), or from one execution of a region to the
     /// next
     ///
-    /// region:SELECTOR ends an interval with each execution of that parallel region; selectors as for
-    /// --select. Beyond 240 intervals neighbours become one.
+    /// region:SELECTOR ends an interval with each execution of that parallel region; selectors as for --select. Above 240
+    /// intervals neighbours are merged.
     #[arg(long, value_name = "LENGTH|region:SELECTOR", value_parser = parse_interval, conflicts_with_all = ["suggest_filter", "output", "over", "weak"])]
     interval: Option<Interval>,
     /// Instead of the report, write lines for --filter that leave out regions with costly probes
@@ -59,10 +58,10 @@ pub(crate) struct Args {
         value_parser = parse_share
     )]
     suggest_filter: Option<f64>,
-    /// File for these lines (default: standard output)
+    /// File for the lines of --suggest-filter (default: standard output)
     #[arg(short, long, value_name = "FILE", requires = "suggest_filter")]
     output: Option<PathBuf>,
-    /// Show all that is known of one region: its threads, units, callers, events, source lines
+    /// Show everything about one region: its threads, units, callers, events, source lines
     ///
     /// REGION is its number in the report, or a selector as for --select that means one region: `solve.c:61`,
     /// `mesh::refine`, `0x4011a6`. Text only: --html shows the same on selection.
@@ -149,11 +148,10 @@ pub(crate) struct ReportArgs {
     /// Sort the regions by this (text only)
     #[arg(long, value_name = "COLUMN", default_value = "time", value_parser = sort_parser())]
     sort: Sort,
-    /// What a row stands for (text only; JSON has every site)
+    /// Meaning of a row (text only; JSON has every site)
     #[arg(long, value_enum, default_value_t = Row::Line)]
     by: Row,
-    /// Show a table for each region, with a row for each thread: what its time consists of (text only; JSON
-    /// always has it)
+    /// Show a table for each region, with the parts of each thread's time (text only; JSON always has it)
     #[arg(long)]
     per_thread: bool,
     /// Show the tree of call paths, with all branches of at least 0.1 % of the threads' time (text only; JSON
@@ -163,7 +161,7 @@ pub(crate) struct ReportArgs {
     /// Show where each region is called from (text only; JSON has call paths and contexts)
     #[arg(long)]
     callers: bool,
-    /// Say below the report what its columns mean (text only)
+    /// Explain the columns below the report (text only)
     #[arg(long)]
     legend: bool,
     #[command(flatten)]

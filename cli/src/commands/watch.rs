@@ -9,17 +9,17 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Show what a program does while it is being recorded: rate, time, imbalance and events of its regions
+/// Show what a program does while it is recorded: rate, time, imbalance and events of its regions
 ///
-/// The program isn't stopped: this reads what its threads have written. A unit counts once it has ended. The
-/// last picture stays on the terminal.
+/// The program is not stopped: `watch` reads its records. A unit counts when it has ended. The last picture stays on the
+/// terminal.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A run's folder, the folder of `ompfuse record -o`, or a process's number (default: the newest
     /// ompfuse-out* here)
     #[arg(value_name = "DIR|PID")]
     target: Option<PathBuf>,
-    /// Print once what happened since the recording began; the default without a terminal, and for JSON
+    /// Print everything since the recording began, once; the default without a terminal, and for JSON
     #[arg(long)]
     once: bool,
     /// Seconds between two pictures, or between two looks of --serve

@@ -13,7 +13,7 @@ use std::time::Duration;
 pub(crate) struct WindowArgs {
     /// Begin to record this long after the program's start (`500ms`, `5s`)
     ///
-    /// Regions that it executes before are not recorded.
+    /// Regions executed before are not recorded.
     #[arg(long, value_name = "TIME", value_parser = nanoseconds, conflicts_with = "start_paused")]
     delay: Option<u64>,
     /// Record for this long, and let the program run on to its end

@@ -126,14 +126,22 @@ pub(super) const COLUMNS: &[Column] = &[
         1,
         "Begin of the unit, in nanoseconds since the run's begin.",
     ),
-    column("end_ns", 1, "End of the unit, in nanoseconds since the run's begin."),
+    column(
+        "end_ns",
+        1,
+        "End of the unit, in nanoseconds since the run's begin.",
+    ),
     column(
         "own_ns",
         2,
         "Nanoseconds in the unit's own code, without the constructs inside.",
     ),
     column("duration_ns", 1, "Old name of `own_ns`."),
-    column("parts", 1, "Number of stretches in which the unit was executed without interruption."),
+    column(
+        "parts",
+        1,
+        "Number of stretches in which the unit was executed without interruption.",
+    ),
     column(
         "confidence",
         1,
