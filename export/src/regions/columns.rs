@@ -83,45 +83,43 @@ pub(super) const COLUMNS: &[Fixed] = &[
     }),
     text(
         "type",
-        "Address of the construct (`0x4011a6`), as in the table of units, or the type of another recorder's table.",
+        "Address of the construct (`0x4011a6`), as in the table of units. For another recorder's table: its type.",
         |r| Some(r.region.name.clone()),
     ),
     text(
         "module",
-        "Build id of the module that the address is in, or its path where it has none.",
+        "Build id of the module with that address, or its path if it has no build id.",
         |r| r.region.module.clone(),
     ),
     text(
         "construct",
-        "What the region is: `parallel`, `loop`, `barrier`.",
+        "Kind of the construct, such as `parallel`, `loop`, `barrier`.",
         |r| name(r.region.construct),
     ),
     text(
         "combined_with",
-        "A combined construct's other half: `loop` or `sections` of a parallel region.",
+        "Other half of a combined construct: `loop` or `sections` of a parallel region.",
         |r| name(r.region.combined_with),
     ),
     text(
         "function",
-        "The function that the construct is in: its linkage name.",
+        "Linkage name of the function with the construct.",
         |r| r.region.function.clone(),
     ),
     text(
         "function_demangled",
-        "The function as the source has it: C++ and Fortran names demangled, without parameters.",
+        "The function's name in the source: C++ and Fortran names demangled, without parameters.",
         |r| r.region.function_demangled.clone(),
     ),
     text("source_file", "Source file of the construct.", |r| {
         r.region.source.as_ref().map(|s| s.file.clone())
     }),
-    count("source_line", "Line in it.", |r| {
+    count("source_line", "Source line of the construct.", |r| {
         r.region.source.as_ref().map(|s| u64::from(s.line))
     }),
-    text(
-        "detail",
-        "More about it: the schedule, a critical section's name.",
-        |r| r.region.detail.clone(),
-    ),
+    text("detail", "Schedule, or name of a critical section.", |r| {
+        r.region.detail.clone()
+    }),
     count("process", "Process id.", |r| {
         r.thread.process.map(u64::from)
     }),
@@ -131,32 +129,34 @@ pub(super) const COLUMNS: &[Fixed] = &[
     count("thread", "Number of the thread in its process.", |r| {
         Some(u64::from(r.thread.thread))
     }),
-    count("xus", "Execution units that began on the thread.", |r| {
-        Some(r.thread.xus)
-    }),
+    count(
+        "xus",
+        "Number of execution units that began on the thread.",
+        |r| Some(r.thread.xus),
+    ),
     seconds(
         "time_s",
-        "Own time of the region on the thread: `work_s`, `wait_s` and `runtime_s` together.",
+        "Own time of the region on the thread: the sum of `work_s`, `wait_s` and `runtime_s`.",
         |r| Some(r.thread.work_s + r.thread.wait_s + r.thread.runtime_s),
     ),
     seconds("work_s", "The program's code.", |r| Some(r.thread.work_s)),
     seconds("wait_s", "Waiting for other threads.", |r| {
         Some(r.thread.wait_s)
     }),
-    seconds("runtime_s", "In the OpenMP runtime otherwise.", |r| {
+    seconds("runtime_s", "Other time in the OpenMP runtime.", |r| {
         Some(r.thread.runtime_s)
     }),
     seconds(
         "inclusive_s",
-        "Own time with all that was executed inside, wherever it was executed.",
+        "Own time with everything executed inside, on whichever thread.",
         |r| r.thread.inclusive_s,
     ),
     count(
         "exec_count",
-        "How often the thread came to the region.",
+        "Number of times that the thread came to the region.",
         |r| times(r, |t| Some(t.exec_count)),
     ),
-    seconds("exec_s", "All of the construct, its end included.", |r| {
+    seconds("exec_s", "Time of the whole construct with its end.", |r| {
         times(r, |t| t.exec_s)
     }),
     seconds(
@@ -166,35 +166,39 @@ pub(super) const COLUMNS: &[Fixed] = &[
     ),
     seconds(
         "enter_s",
-        "Constructs that one thread at a time is in: waiting to get in.",
+        "Constructs that admit one thread at a time: waiting to enter.",
         |r| times(r, |t| t.enter_s),
     ),
-    seconds("body_s", "What the construct encloses.", |r| {
-        times(r, |t| t.body_s)
-    }),
-    seconds("section_s", "Sections: the executed ones.", |r| {
+    seconds(
+        "body_s",
+        "Time in the code that the construct encloses.",
+        |r| times(r, |t| t.body_s),
+    ),
+    seconds("section_s", "Sections: the executed sections.", |r| {
         times(r, |t| t.section_s)
     }),
     count("section_count", "How many.", |r| {
         times(r, |t| t.section_count)
     }),
-    seconds("single_s", "Single: the block.", |r| {
+    seconds("single_s", "Single: the executed block.", |r| {
         times(r, |t| t.single_s)
     }),
-    count("single_count", "How often the thread executed it.", |r| {
-        times(r, |t| t.single_count)
-    }),
+    count(
+        "single_count",
+        "Single: number of blocks that the thread executed.",
+        |r| times(r, |t| t.single_count),
+    ),
     seconds("management_s", "Sections: distributing them.", |r| {
         times(r, |t| t.management_s)
     }),
     seconds(
         "exit_barrier_s",
-        "Waiting at the construct's end, less `task_s`.",
+        "Waiting at the construct's end, without `task_s`.",
         |r| times(r, |t| t.exit_barrier_s),
     ),
     seconds(
         "waiting_s",
-        "Barriers, `taskwait` and `taskgroup`: waiting, less `task_s`.",
+        "Barriers, `taskwait` and `taskgroup`: waiting, without `task_s`.",
         |r| times(r, |t| t.waiting_s),
     ),
     seconds(
@@ -204,7 +208,7 @@ pub(super) const COLUMNS: &[Fixed] = &[
     ),
     seconds(
         "exit_s",
-        "Constructs that one thread at a time is in: leaving.",
+        "Constructs that admit one thread at a time: leaving.",
         |r| times(r, |t| t.exit_s),
     ),
     seconds(
@@ -215,58 +219,62 @@ pub(super) const COLUMNS: &[Fixed] = &[
     seconds("create_s", "Tasks: creating them.", |r| {
         times(r, |t| t.create_s)
     }),
-    count("create_count", "How many the thread created.", |r| {
-        times(r, |t| t.create_count)
-    }),
+    count(
+        "create_count",
+        "Tasks: number of tasks that the thread created.",
+        |r| times(r, |t| t.create_count),
+    ),
     count(
         "parts",
-        "Outermost parallel regions: parts that the thread executed.",
+        "Outermost parallel regions: number of parts that the thread executed.",
         |r| r.parts.as_ref().map(|p| p.executed),
     ),
     count(
         "parts_read",
-        "Those of them for which processor time and counts were read.",
+        "Number of these parts whose processor time and counts were read.",
         |r| r.parts.as_ref().map(|p| p.covered),
     ),
     seconds(
         "parts_read_s",
-        "Begin to end of those that were read.",
+        "Time of the read parts from begin to end.",
         |r| r.parts.as_ref().map(|p| p.covered_wall_s),
     ),
-    seconds(
-        "processor_s",
-        "Processor time of those that were read.",
-        |r| r.parts.as_ref().and_then(|p| p.processor_s),
-    ),
+    seconds("processor_s", "Processor time of the read parts.", |r| {
+        r.parts.as_ref().and_then(|p| p.processor_s)
+    }),
     count(
         "region_executions",
-        "Executions of the region by a team together; of a task construct the tasks. The same for all threads.",
+        "Number of executions; a team's execution counts once. For a task construct: number of tasks. The same for all threads.",
         |r| Some(r.region.executions),
     ),
     seconds(
         "region_wall_s",
-        "Parallel regions: fork to join of all executions. The same for all threads.",
+        "Parallel regions: wall time from fork to join, the sum of all executions. The same for all threads.",
         |r| r.region.wall_s,
     ),
     seconds(
         "region_total_s",
-        "Parallel regions: fork to join times team size. The same for all threads, as are the classes.",
+        "Parallel regions: wall time times team size. The same for all threads, like the classes.",
         |r| r.overhead.map(|o| o.total_s),
     ),
     seconds(
         "region_synchronization_s",
-        "Class of overhead, of all threads together.",
+        "Parallel regions: the class of overhead synchronization, of all threads.",
         |r| class(r, |o| o.synchronization_s),
     ),
-    seconds("region_imbalance_s", "Class of overhead, likewise.", |r| {
-        class(r, |o| o.imbalance_s)
-    }),
+    seconds(
+        "region_imbalance_s",
+        "Parallel regions: the class of overhead imbalance, of all threads.",
+        |r| class(r, |o| o.imbalance_s),
+    ),
     seconds(
         "region_limited_parallelism_s",
-        "Class of overhead, likewise.",
+        "Parallel regions: the class of overhead limited parallelism, of all threads.",
         |r| class(r, |o| o.limited_parallelism_s),
     ),
-    seconds("region_management_s", "Class of overhead, likewise.", |r| {
-        class(r, |o| o.management_s)
-    }),
+    seconds(
+        "region_management_s",
+        "Parallel regions: the class of overhead management, of all threads.",
+        |r| class(r, |o| o.management_s),
+    ),
 ];
