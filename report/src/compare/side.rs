@@ -141,7 +141,7 @@ impl JsonSchema for Quantity {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let names: Vec<&str> = NAMES.iter().map(|(_, name)| *name).collect();
         let description = format!(
-            "What was compared: {}; else an event's name, followed by `{PER_UNIT}` where it is the count per execution unit.",
+            "The compared quantity: {}, or an event. `{PER_UNIT}` behind an event means: per execution unit.",
             names.join(", ")
         );
         json_schema!({"type": "string", "description": description})

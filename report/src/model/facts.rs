@@ -68,7 +68,7 @@ pub struct EventState {
     pub scaled: bool,
     /// Count that probes add to an execution unit, measured with an empty task when the run began; null if not measured.
     pub probe_inside: Option<u64>,
-    /// Count that probes add to the construct around a unit, measured likewise; null if not measured.
+    /// Count that probes add to the construct around a unit, measured with an empty task; null if not measured.
     pub probe_around: Option<u64>,
 }
 

@@ -23,8 +23,8 @@ pub struct Caller {
     pub is_shared: bool,
 }
 
-/// What is told of a region in whatever build it is. Two builds' keys are seldom equal in all fields: `compare::matching` says which
-/// of them belong together, and why.
+/// Properties of a region that can be compared across builds. The keys of two builds are seldom equal in all fields; `pairs`
+/// says which regions belong together, and why.
 #[derive(
     Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Time in which threads do no work, with one cause.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
-    /// What is lost.
+    /// Kind of the loss.
     pub loss: LossKind,
     /// `id` of the parallel region; null outside all regions.
     pub region: Option<u32>,

@@ -149,7 +149,7 @@ pub enum Incomplete {
     SwitchedOff,
     /// Intervals were left out, here or elsewhere. Neither work nor waiting at the region's end is known.
     Unplaced {
-        /// Their time in seconds.
+        /// Time of these intervals in seconds.
         seconds: f64,
     },
     /// Waiting at the region's end includes the shutdown, because tasks executed there were left out.
