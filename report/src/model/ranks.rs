@@ -22,8 +22,8 @@ pub struct Mpi {
     pub parallel_s: f64,
     /// Imbalance of the ranks' work in regions: `max / mean - 1`.
     pub imbalance_among_ranks: f64,
-    /// Imbalance within ranks: the sum of each rank's largest work of a thread, divided by the sum of each rank's mean, minus
-    /// 1.
+    /// Imbalance within ranks: the sum of each rank's largest work of a thread, divided by the sum of each rank's mean, less
+    /// one.
     pub imbalance_among_threads: f64,
     /// The ranks, by number.
     pub ranks: Vec<Rank>,
