@@ -46,7 +46,7 @@ pub(crate) fn each_of<'a>(
     // Each interval begins and ends.
     let all = 2 * timeline.intervals() as usize;
     let mut read = 0;
-    let steps = timeline.steps(lane).inspect(|_| {
+    let mut steps = timeline.steps(lane).inspect(|_| {
         read += 1;
         if read == STRETCH {
             progress.steps(std::mem::take(&mut read), all.max(STRETCH));
@@ -54,7 +54,7 @@ pub(crate) fn each_of<'a>(
         }
     });
     if view.is_all() {
-        return steps.map(step).collect();
+        return steps.try_for_each(step);
     }
     let mut seen = Seen::new(timeline, view);
     for next in steps {
