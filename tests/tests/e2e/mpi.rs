@@ -1,12 +1,10 @@
 //! Calls of MPI as regions, against a library that counts them through MPI's profiling interface (`tests/sources/mpicount.c`).
 
-use crate::ranks::{ENVIRONMENT, IMPLEMENTATIONS};
-use ompfuse_tests::process::{self, Output};
-use ompfuse_tests::{command, compile, each, repository, schema};
+use crate::ranks::{IMPLEMENTATIONS, run};
+use ompfuse_tests::{compile, each, repository, schema};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 /// The program with the counting library, in a folder. `None`: a compiler is missing.
 fn build(source: &str, compilers: [&str; 2]) -> Option<tempfile::TempDir> {
@@ -24,20 +22,6 @@ fn build(source: &str, compilers: [&str; 2]) -> Option<tempfile::TempDir> {
     let is_built = compile::files(&[sources.join("mpicount.c")], &library, &shared)
         && compile::files(&[sources.join(source), library], &program, &linked);
     is_built.then_some(folder)
-}
-
-fn run(folder: &Path, line: &str) -> Output {
-    let mut shell = Command::new("sh");
-    process::clean(&mut shell, 2)
-        .env(
-            "XDG_CACHE_HOME",
-            ompfuse_tests::target().0.join("fixtures/cache"),
-        )
-        .env("OMPFUSE", command::path())
-        .envs(ENVIRONMENT)
-        .current_dir(folder)
-        .args(["-c", line]);
-    process::run(&mut shell)
 }
 
 /// Calls by function, all ranks together.

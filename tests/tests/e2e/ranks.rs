@@ -16,7 +16,7 @@ pub(crate) const IMPLEMENTATIONS: [(&str, &str); 2] = [
 ];
 
 /// What Open MPI wants of root, and of machines with few processors.
-pub(crate) const ENVIRONMENT: [(&str, &str); 4] = [
+const ENVIRONMENT: [(&str, &str); 4] = [
     ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
     ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
     ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
