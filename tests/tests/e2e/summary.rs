@@ -5,7 +5,7 @@
 //! * quotients of numbers that are compared (shares, imbalance): rounding makes them differ where times are short;
 //! * of tasks in parts (untied ones of KMPC), which thread the whole is counted to and how long it went on, shortest and longest
 //!   included: each part is added where and when it is executed, and nobody knows there which one is the last;
-//! * distributions, which only sums have;
+//! * distributions, which only sums have, and locks by address, which only records have;
 //! * causes, work and span: they need units.
 
 mod lives;
@@ -27,7 +27,7 @@ const IN_PROPORTION: f64 = 1e-6;
 const OF_UNION: f64 = 1e-2;
 
 /// Quotients, what only one form has, and lists by size.
-const NOT_COMPARED: [&str; 21] = [
+const NOT_COMPARED: [&str; 22] = [
     "share",
     "spread",
     "probes_share",
@@ -49,6 +49,7 @@ const NOT_COMPARED: [&str; 21] = [
     "load",
     "efficiency",
     "of_program",
+    "locks",
 ];
 
 /// Where two reports differ.
