@@ -21,7 +21,7 @@ use std::process::Command;
 const THREADS: usize = 3;
 
 /// At least so many builds of each version are selected.
-const SELECTED: usize = 20;
+const SELECTED: usize = 12;
 
 /// One build of the matrix.
 #[derive(Debug, Clone)]
