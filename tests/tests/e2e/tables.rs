@@ -240,7 +240,7 @@ fn a_part_is_taken_and_sums_have_no_units() {
     let wrong = run(&["--to", "openmetrics", "--select", "nowhere"]);
     assert_eq!(wrong.status, 1, "{wrong:?}");
     assert!(wrong.errors().contains("no region of"), "{wrong:?}");
-    let usage = run(&["--to", "perfetto", "--select", "task"]);
+    let usage = run(&["--to", "perfetto", "--table", "regions"]);
     assert_eq!(usage.status, 2, "{usage:?}");
     let usage = command::run(["watch", ".", "--serve", "localhost:80"]);
     assert_eq!(usage.status, 2, "{usage:?}");
