@@ -71,7 +71,7 @@ fn memory_follows_the_largest_type_and_not_the_profile() {
     let folder = tempfile::tempdir().expect("there is room for tables");
     let path = |name: &str| folder.path().join(name);
     let (by_type, at_once) = (path("by-type.parquet"), path("at-once.parquet"));
-    for (types, strategy) in [(12, "lgl"), (24, "lgl"), (24, "bc")] {
+    for (types, strategy) in [(12, "lgl"), (24, "lgl")] {
         let inputs: Vec<PathBuf> = (1..=3)
             .map(|run| {
                 let input = path(&format!("run-{run}.csv"));
