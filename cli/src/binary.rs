@@ -11,7 +11,7 @@ use ompfuse_progress::Progress;
 use ompfuse_rewriter::model::Scan;
 use ompfuse_rewriter::plan::{self, PatchPlan, PlanOptions};
 use ompfuse_rewriter::reproduce::reproduce_debugged;
-use ompfuse_rewriter::scan::{ScanError, ScanOptions, scan_chosen, self_description};
+use ompfuse_rewriter::scan::{ScanError, ScanOptions, Wish, scan_chosen, self_description};
 use ompfuse_rewriter::verify::VerifyError;
 use ompfuse_rewriter::{patch, verify, write};
 use serde::Serialize;
@@ -60,9 +60,8 @@ pub(crate) fn scan(
 ) -> Result<Scan> {
     let release = || bytes.release();
     let progress = progress.releasing(&release);
-    let wish = |name: &str, _: u64| functions.map(|f| f.wants(name)).unwrap_or_default();
     let choice = ScanOptions {
-        functions: functions.is_some().then_some(&wish),
+        functions: functions.map(|f| f as &dyn Wish),
         scarce,
     };
     let path = path.to_string_lossy();
@@ -75,7 +74,9 @@ pub(crate) fn scan(
 pub(crate) fn lacks_openmp(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
-        Some(ScanError::NoOpenMp { .. } | ScanError::Runtime { .. })
+        Some(
+            ScanError::NoOpenMp { .. } | ScanError::NoFunctions { .. } | ScanError::Runtime { .. }
+        )
     )
 }
 

@@ -3,12 +3,14 @@
 use crate::cache::{self, Entry, Key};
 use crate::input::Input;
 use crate::libraries::{self, Libraries};
-use crate::select::SelectArgs;
-use crate::{binary, input, launch, loader, privileges};
+use crate::select::{FunctionArgs, SelectArgs};
+use crate::{binary, input, launch, loader, output, privileges};
 use anyhow::{Context, Result, bail};
+use ompfuse_format::Construct;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
-use ompfuse_format::site::SelfDescription;
+use ompfuse_format::site::{Outcome, SelfDescription, SiteInfo};
 use ompfuse_progress::Progress;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -110,13 +112,16 @@ impl Prepared {
             is_whole: cache::is_patched,
         };
         let (mut nothing, mut left_out) = (false, false);
+        let mut unprobed = None;
         let made = cache::get_or_make(&key, || {
             let wanted = selection.functions.of(&path_text(file), true);
             let of_scan = progress.part(binary::OF_SCAN);
             let scan = binary::scan(file, bytes, &debug, wanted.as_ref(), false, of_scan)
-                .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
+                .inspect_err(|e| nothing = binary::lacks_openmp(e))
+                .inspect_err(|_| unprobed = wanted.as_ref().map(|w| unmatched(file, w)))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
-            nothing = scan.sites.is_empty() || left_out;
+            unprobed = without_probes(file, &scan.sites);
+            nothing = scan.sites.is_empty() || left_out || unprobed.is_some();
             let plan = binary::plan(bytes, scan, selection, false)?;
             Ok(move |file: &mut File| binary::write(bytes, &plan, file, progress))
         });
@@ -128,6 +133,7 @@ impl Prepared {
                     file.display()
                 );
             }
+            unprobed.iter().for_each(output::note);
             return Ok(());
         }
         let entry = made?;
@@ -136,6 +142,12 @@ impl Prepared {
             bail!("{} is damaged; remove its folder", patched.display());
         };
         description.binary.path = path_text(file); // the entry may come from another file with the same contents
+        let is_function = |s: &SiteInfo| s.construct == Construct::Function;
+        if let Some(wanted) = selection.functions.of(&path_text(file), true)
+            && !description.sites.iter().any(is_function)
+        {
+            output::note(unmatched(file, &wanted));
+        }
         let user = std::env::var_os(LIBRARY_PATH);
         let path = loader::library_path(file, bytes, user).map(|path| (LIBRARY_PATH, path));
         self.module = Some(module(&patched, description));
@@ -164,6 +176,31 @@ impl Prepared {
         self.file = file;
         Ok(())
     }
+}
+
+/// What is said where `--functions` matches nothing in a file.
+fn unmatched(file: &Path, wanted: &FunctionArgs) -> String {
+    let patterns: Vec<String> = wanted.texts().map(|text| format!("`{text}`")).collect();
+    let file = file.display();
+    format!(
+        "no function in {file} matches {}; `ompfuse scan {file} --functions '*'` lists what there is",
+        patterns.join(" or ")
+    )
+}
+
+/// What is said of a file without OpenMP whose functions are wanted, and none of them can have probes; `None`: some can.
+fn without_probes(file: &Path, sites: &[impl AsRef<SiteInfo>]) -> Option<String> {
+    let sites: Vec<&SiteInfo> = sites.iter().map(AsRef::as_ref).collect();
+    let lacks = |s: &&SiteInfo| (s.construct, s.outcome) == (Construct::Function, Outcome::Skipped);
+    let none = !sites.is_empty() && sites.iter().all(lacks);
+    none.then(|| {
+        format!(
+            "no function that --functions chooses in {} can be recorded: {}; what the program loads or starts is recorded all the \
+             same",
+            file.display(),
+            Coverage::of(&sites).reasons()
+        )
+    })
 }
 
 /// A patched file that some process has loaded; `None`: it is not there any more, or not readable.

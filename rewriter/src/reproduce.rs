@@ -6,7 +6,7 @@ use crate::image::Image;
 use crate::model::Scan;
 use crate::patch_error::PatchError;
 use crate::plan::{PatchPlan, PlanOptions, plan, plan_releasing};
-use crate::scan::{ScanError, ScanOptions, Wanted, Wish, scan_chosen, wanted};
+use crate::scan::{Known, ScanError, ScanOptions, Wanted, Wish, scan_chosen, wanted};
 use crate::write::write_to;
 use object::elf::DT_NEEDED;
 use ompfuse_format::Construct;
@@ -82,8 +82,7 @@ pub fn reproduce_debugged(
             .collect(),
     );
     let functions = Functions::of(description);
-    let wish = |_: &str, entry: u64| functions.wanted(entry);
-    let choice = functions.choice(&wish, false);
+    let choice = functions.choice(false);
     let mut scan = scan_chosen(old, path, debug, choice, progress.part(OF_SCAN))?;
     take_lines(&mut scan, description);
     let plan = plan_releasing(old, scan, &options, progress)?;
@@ -116,15 +115,17 @@ impl Functions {
         Functions(begins.map(wanted).collect())
     }
 
-    fn wanted(&self, entry: u64) -> Wanted {
-        self.0.get(&entry).copied().unwrap_or_default()
-    }
-
-    fn choice<'w>(&self, wish: Wish<'w>, scarce: bool) -> ScanOptions<'w> {
+    fn choice(&self, scarce: bool) -> ScanOptions<'_> {
         ScanOptions {
-            functions: (!self.0.is_empty()).then_some(wish),
+            functions: (!self.0.is_empty()).then_some(self),
             scarce,
         }
+    }
+}
+
+impl Wish for Functions {
+    fn wanted(&self, function: &Known<'_>) -> Wanted {
+        self.0.get(&function.entry).copied().unwrap_or_default()
     }
 }
 
@@ -154,8 +155,7 @@ fn is_scarce(
     options: &PlanOptions,
     functions: &Functions,
 ) -> bool {
-    let wish = |_: &str, entry: u64| functions.wanted(entry);
-    let choice = functions.choice(&wish, true);
+    let choice = functions.choice(true);
     let path = &description.binary.path;
     let scan = scan_chosen(old, path, debug, choice, Progress::default()).ok();
     let plan = scan.and_then(|mut scan| {

@@ -1,8 +1,9 @@
 //! `--functions`: which functions are regions of their own.
 
 use super::pattern::{LIBRARY, file_name};
-use ompfuse_fuse::names::{is_called, matches_glob};
-use ompfuse_rewriter::scan::Wanted;
+use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
+use ompfuse_rewriter::scan::{Known, Wanted, Wish};
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// The option, as several commands take it.
@@ -11,7 +12,9 @@ pub(crate) struct FunctionArgs {
     /// Record these functions of the program as regions, too (may be repeated)
     ///
     /// A name as in the source (`solve`, `mesh::step`), a glob (`solve_*`, `*`), or the address of a function without a name
-    /// (`0x401136`). `lib:libfoo*:NAME` is about functions of a library. A program without OpenMP can be recorded so.
+    /// (`0x401136`). Conditions may stand before the name, or alone: `file:src/solve*.c` (source file), `size:200..` (bytes of code),
+    /// `from:main_loop` (called directly from there). `lib:libfoo*:NAME` is about functions of a library. A program without OpenMP
+    /// can be recorded so.
     #[arg(long, value_name = "NAME")]
     pub(crate) functions: Vec<FunctionPattern>,
 }
@@ -22,14 +25,28 @@ pub(crate) struct FunctionPattern {
     text: String,
     /// Name of a library's file, as a glob; `None`: the program itself.
     library: Option<String>,
+    /// All of them hold.
+    conditions: Vec<Condition>,
     name: String,
+}
+
+/// What a function is chosen by besides its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Condition {
+    /// The end of its source file's path, as a glob.
+    File(String),
+    /// Its length in bytes.
+    Size(RangeInclusive<u64>),
+    /// The name of a function that calls it directly, as a glob.
+    From(String),
 }
 
 impl FromStr for FunctionPattern {
     type Err = String;
 
     fn from_str(text: &str) -> Result<FunctionPattern, String> {
-        let (library, name) = match text.strip_prefix(LIBRARY).map(|rest| rest.split_once(':')) {
+        let (library, mut name) = match text.strip_prefix(LIBRARY).map(|rest| rest.split_once(':'))
+        {
             None => (None, text),
             Some(Some((library, name))) => (Some(library), name),
             Some(None) => {
@@ -38,14 +55,82 @@ impl FromStr for FunctionPattern {
                 );
             }
         };
+        let mut conditions = Vec::new();
+        while let Some((condition, rest)) = Condition::before(name)? {
+            conditions.push(condition);
+            name = rest;
+        }
         if name.is_empty() || library.is_some_and(str::is_empty) {
             return Err("empty; give a function's name, or lib:FILE:NAME".to_owned());
         }
         Ok(FunctionPattern {
             text: text.to_owned(),
             library: library.map(str::to_owned),
+            conditions,
             name: name.to_owned(),
         })
+    }
+}
+
+impl Condition {
+    /// The condition that a pattern begins with, and what is behind it: all names, if nothing is.
+    fn before(text: &str) -> Result<Option<(Condition, &str)>, String> {
+        let Some((kind, rest)) = text.split_once(':') else {
+            return Ok(None);
+        };
+        let is_known = matches!(kind, "file" | "size" | "from");
+        // `size::f` is a name.
+        if !is_known || rest.starts_with(':') {
+            return Ok(None);
+        }
+        let (value, rest) = split(rest).unwrap_or((rest, "*"));
+        if value.is_empty() {
+            return Err(format!("nothing behind {kind}:"));
+        }
+        let condition = match kind {
+            "file" => Condition::File(value.to_owned()),
+            "from" => Condition::From(value.to_owned()),
+            _ => Condition::Size(sizes(value)?),
+        };
+        Ok(Some((condition, rest)))
+    }
+
+    fn holds(&self, function: &Known<'_>) -> bool {
+        match self {
+            Condition::File(glob) => function.file.is_some_and(|path| is_path_end(glob, path)),
+            Condition::Size(range) => range.contains(&function.size),
+            Condition::From(glob) => function.callers.iter().any(|name| is_called(glob, name)),
+        }
+    }
+}
+
+/// Splits a text at the first colon that belongs to no `::`.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let mut at = 0;
+    loop {
+        at += text[at..].find(':')?;
+        let colons = text[at..].bytes().take_while(|&b| b == b':').count();
+        if colons == 1 {
+            return Some((&text[..at], &text[at + 1..]));
+        }
+        at += colons;
+    }
+}
+
+/// `200..`, `..999`, `200..999`: numbers of bytes, the ends included.
+fn sizes(text: &str) -> Result<RangeInclusive<u64>, String> {
+    let wrong = || {
+        format!("size:{text} is no range of bytes; write size:200.., size:..999 or size:200..999")
+    };
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str, otherwise| match text {
+        "" => Ok(otherwise),
+        text => text.parse().map_err(|_| wrong()),
+    };
+    let range = number(from, 0)?..=number(to, u64::MAX)?;
+    match text == ".." || range.is_empty() {
+        true => Err(wrong()),
+        false => Ok(range),
     }
 }
 
@@ -71,9 +156,22 @@ impl FunctionArgs {
         (!functions.is_empty()).then_some(FunctionArgs { functions })
     }
 
-    /// Whether one of them wants a function of its file.
-    pub(crate) fn wants(&self, name: &str) -> Wanted {
-        let mut fitting = self.functions.iter().filter(|p| is_called(&p.name, name));
+    fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.functions.iter().flat_map(|p| &p.conditions)
+    }
+
+    /// The option's values.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.functions.iter().map(|p| p.text.as_str())
+    }
+}
+
+impl Wish for FunctionArgs {
+    fn wanted(&self, function: &Known<'_>) -> Wanted {
+        let fits = |p: &&FunctionPattern| {
+            is_called(&p.name, function.name) && p.conditions.iter().all(|c| c.holds(function))
+        };
+        let mut fitting = self.functions.iter().filter(fits);
         match fitting.next() {
             None => Wanted::No,
             Some(first) if !first.is_glob() || fitting.any(|p| !p.is_glob()) => Wanted::ByName,
@@ -81,9 +179,14 @@ impl FunctionArgs {
         }
     }
 
-    /// The option's values.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.functions.iter().map(|p| p.text.as_str())
+    fn needs_files(&self) -> bool {
+        let mut conditions = self.conditions();
+        conditions.any(|c| matches!(c, Condition::File(_)))
+    }
+
+    fn asks_for_callees(&self, caller: &str) -> bool {
+        let mut conditions = self.conditions();
+        conditions.any(|c| matches!(c, Condition::From(glob) if is_called(glob, caller)))
     }
 }
 
@@ -96,19 +199,76 @@ mod tests {
         FunctionArgs { functions }
     }
 
+    fn known(name: &str) -> Known<'_> {
+        Known {
+            name,
+            entry: 0x1000,
+            size: 200,
+            file: Some("/home/x/src/solve2.c"),
+            callers: &["_ZN4mesh4stepEv"],
+        }
+    }
+
     #[test]
     fn functions_of_the_program_and_of_libraries() {
         let all = args(&["solve", "mesh::*", "lib:libfoo*:step"]);
         let own = all.of("/bin/lu.x", true).unwrap();
-        assert_eq!(own.wants("solve"), Wanted::ByName);
-        assert_eq!(own.wants("_ZN4mesh4stepEv"), Wanted::ByPattern);
-        assert_eq!(own.wants("step"), Wanted::No);
+        assert_eq!(own.wanted(&known("solve")), Wanted::ByName);
+        assert_eq!(own.wanted(&known("_ZN4mesh4stepEv")), Wanted::ByPattern);
+        assert_eq!(own.wanted(&known("step")), Wanted::No);
         let library = all.of("/lib/libfoo.so.1", false).unwrap();
-        assert_eq!(library.wants("step"), Wanted::ByName);
-        assert_eq!(library.wants("solve"), Wanted::No);
+        assert_eq!(library.wanted(&known("step")), Wanted::ByName);
+        assert_eq!(library.wanted(&known("solve")), Wanted::No);
         assert!(all.of("/lib/libbar.so", false).is_none());
-        assert_eq!(args(&["*", "f"]).wants("f"), Wanted::ByName);
-        for wrong in ["", "lib:libfoo", "lib:libfoo:", "lib::f"] {
+        assert_eq!(args(&["*", "f"]).wanted(&known("f")), Wanted::ByName);
+    }
+
+    #[test]
+    fn all_conditions_hold() {
+        let wanted = |text: &str| args(&[text]).wanted(&known("f"));
+        for fitting in [
+            "file:src/solve*.c",
+            "size:200..",
+            "size:..200",
+            "size:200..200:*",
+            "from:mesh::step",
+            "from:mesh::step:size:100..:file:solve2.c",
+            "file:solve2.c:?",
+        ] {
+            assert_eq!(wanted(fitting), Wanted::ByPattern, "{fitting}");
+        }
+        assert_eq!(wanted("from:mesh::*:f"), Wanted::ByName);
+        for other in [
+            "file:olve2.c",
+            "size:201..",
+            "size:..199",
+            "from:step",
+            "from:mesh::step:size:..100",
+            "file:solve2.c:g",
+            "size::f",
+        ] {
+            assert_eq!(wanted(other), Wanted::No, "{other}");
+        }
+        assert_eq!(args(&["size::f"]).wanted(&known("size::f")), Wanted::ByName);
+        let library = args(&["lib:libfoo*:size:100..:from:mesh::step"]);
+        assert!(library.of("/bin/lu.x", true).is_none());
+        let library = library.of("/lib/libfoo.so", false).unwrap();
+        assert_eq!(library.wanted(&known("f")), Wanted::ByPattern);
+        assert!(!library.needs_files() && args(&["file:a.c"]).needs_files());
+        assert!(library.asks_for_callees("mesh::step") && !library.asks_for_callees("f"));
+        for wrong in [
+            "",
+            "lib:libfoo",
+            "lib:libfoo:",
+            "lib::f",
+            "size:200",
+            "size:..",
+            "size:9..8",
+            "size:x..",
+            "file:",
+            "from:f:",
+            "size:-1..",
+        ] {
             assert!(wrong.parse::<FunctionPattern>().is_err(), "{wrong}");
         }
     }

@@ -109,6 +109,23 @@ pub enum ScanError {
         /// The file.
         path: String,
     },
+    /// Functions were to be chosen by their source file, which only debug information tells.
+    #[error(
+        "{path}: cannot choose functions by source file, because it has no debug information; compile with -g, or give \
+         the functions' names"
+    )]
+    NoLines {
+        /// The file.
+        path: String,
+    },
+    /// No OpenMP, and no function that is wanted.
+    #[error(
+        "{path}: no OpenMP in it, and no function that --functions chooses; `--functions '*'` lists all that it has"
+    )]
+    NoFunctions {
+        /// The file.
+        path: String,
+    },
     /// No function of an OpenMP runtime is imported or contained.
     #[error(
         "{path}: no OpenMP in it: no function of an OpenMP runtime is imported or contained; \

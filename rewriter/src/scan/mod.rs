@@ -53,7 +53,7 @@ mod windows;
 mod work;
 
 pub use error::ScanError;
-pub use wanted::{Wanted, Wish};
+pub use wanted::{Known, Wanted, Wish};
 
 use crate::debug::DebugFiles;
 use crate::model::{LinkVa, Relay, Scan, Window};
@@ -259,7 +259,7 @@ pub fn scan_chosen(
 #[derive(Clone, Copy, Default)]
 pub struct ScanOptions<'x> {
     /// Functions that are wanted as regions of their own.
-    pub functions: Option<Wish<'x>>,
+    pub functions: Option<&'x dyn Wish>,
     /// Every inline probe that can have a short jump has one, as if there were no more bytes: for tests of how room is made.
     pub scarce: bool,
 }
@@ -366,10 +366,10 @@ fn scan_with(
     let candidates = candidates::find(&module.image, &module.entries);
     discover::extend(&mut module, &candidates);
     if let Some(wish) = choice.functions {
-        module.wanted = wanted::wanted(&module, wish);
+        module.wanted = chosen(&module, wish, path, debug)?;
     }
     if !module.entries.use_openmp() && !(0..module.wanted.len()).any(|n| module.is_wanted(n)) {
-        return Err(ScanError::NoOpenMp {
+        return Err(ScanError::NoFunctions {
             path: path.to_owned(),
         });
     }
@@ -377,6 +377,26 @@ fn scan_with(
     let scan = assemble(&module, whole, binary, debug);
     progress.advance(1.0 - OF_FUNCTIONS);
     Ok((scan, module.clock.times()))
+}
+
+/// Of each function whether it is wanted.
+fn chosen(
+    module: &Module<'_>,
+    wish: &dyn Wish,
+    path: &str,
+    debug: DebugFiles<'_>,
+) -> Result<Vec<Wanted>, ScanError> {
+    if !wish.needs_files() {
+        return Ok(wanted::wanted(module, wish, None));
+    }
+    let sections = source::AllSections::read(module.image.bytes, debug);
+    let lines = source::Lines::read(&sections);
+    match lines.are_there() {
+        true => Ok(wanted::wanted(module, wish, Some(&lines))),
+        false => Err(ScanError::NoLines {
+            path: path.to_owned(),
+        }),
+    }
 }
 
 /// Adds source lines, and numbers everything by address.

@@ -2,9 +2,11 @@
 //! function of which one probe has no room gets none.
 
 use super::cfg::{Body, Exit};
+use super::decode::Scratch;
 use super::draft::Draft;
 use super::image::u64_at;
 use super::relays::Relayed;
+use super::source::Lines;
 use super::{Module, names, windows};
 use crate::model::ProbeSpec;
 use crate::place::Placed;
@@ -12,6 +14,8 @@ use iced_x86::{FlowControl, Instruction, Mnemonic};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Functions with fewer instructions than this, without call and loop, are recorded only if they are named.
@@ -29,9 +33,36 @@ pub enum Wanted {
     ByName,
 }
 
-/// Tells whether a function is wanted, by its name in the symbol table, or its address (`0x401136`) where it has none; and by the address
-/// of the instruction that its first probe stands before.
-pub type Wish<'x> = &'x (dyn Fn(&str, u64) -> Wanted + Sync);
+/// What a function can be chosen by.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'x> {
+    /// Its name in the symbol table, or its address (`0x401136`) where it has none.
+    pub name: &'x str,
+    /// Address of the instruction that its first probe stands before.
+    pub entry: u64,
+    /// Length in bytes, without parts that lie elsewhere.
+    pub size: u64,
+    /// Path of its source file; known only if [`Wish::needs_files`].
+    pub file: Option<&'x str>,
+    /// Names of the functions that call it directly, of those for which [`Wish::asks_for_callees`].
+    pub callers: &'x [&'x str],
+}
+
+/// Tells which functions are wanted.
+pub trait Wish: Sync {
+    /// Whether this one is.
+    fn wanted(&self, function: &Known<'_>) -> Wanted;
+
+    /// Whether functions are chosen by their source files.
+    fn needs_files(&self) -> bool {
+        false
+    }
+
+    /// Whether functions are chosen because one of this name calls them.
+    fn asks_for_callees(&self, _caller: &str) -> bool {
+        false
+    }
+}
 
 /// Why a small function that isn't named has no probes.
 pub(crate) const SMALL: &str =
@@ -41,25 +72,77 @@ pub(crate) const BODY: &str = "it is the body of an OpenMP construct, which is r
 /// What is said of a function with code that belongs to others, too.
 pub(super) const SHARED: &str = "it has code in common with another function";
 
-/// Of each function whether it is wanted.
-pub(super) fn wanted(module: &Module<'_>, wish: Wish<'_>) -> Vec<Wanted> {
+/// Of each function whether it is wanted. `lines`: of the file, if the wish needs them.
+pub(super) fn wanted(
+    module: &Module<'_>,
+    wish: &dyn Wish,
+    lines: Option<&Lines<'_>>,
+) -> Vec<Wanted> {
     let all = 0..module.functions.count();
+    let callers = callers(module, wish);
+    let none = Vec::new();
     all.map(|n| {
         let function = module.functions.get(n);
         if function.fragment || is_linkers(module, function.start) {
             return Wanted::No;
         }
-        let entry = entry(module, function.start);
-        let wanted = match function.name {
-            Some(name) => wish(name, entry),
-            None => wish(&format!("{:#x}", function.start), entry),
-        };
+        let frames = lines.map(|lines| lines.frames(function.start));
+        let outermost = frames
+            .as_ref()
+            .and_then(|frames| frames.last()?.source.as_ref());
+        let callers = callers.get(&n).unwrap_or(&none);
+        let callers: Vec<&str> = callers.iter().map(AsRef::as_ref).collect();
+        let wanted = wish.wanted(&Known {
+            name: &name(module, n),
+            entry: entry(module, function.start),
+            size: function.end - function.start,
+            file: outermost.map(|source| &*source.file),
+            callers: &callers,
+        });
         match wanted {
             Wanted::ByPattern if is_start(module, function.start, function.name) => Wanted::No,
             wanted => wanted,
         }
     })
     .collect()
+}
+
+/// What a function is called: by its address where it has no name.
+fn name<'x>(module: &'x Module<'_>, function: usize) -> Cow<'x, str> {
+    let function = module.functions.get(function);
+    let address = || format!("{:#x}", function.start).into();
+    function.name.map_or_else(address, Cow::Borrowed)
+}
+
+/// For each function the names of those that call it directly, or jump to it at their ends, of those that the wish asks for.
+fn callers<'x>(module: &'x Module<'_>, wish: &dyn Wish) -> FxHashMap<usize, Vec<Cow<'x, str>>> {
+    let mut callers: FxHashMap<usize, Vec<Cow<'_, str>>> = FxHashMap::default();
+    let mut scratch = Scratch::default();
+    for n in 0..module.functions.count() {
+        let name = name(module, n);
+        if module.functions.get(n).fragment || !wish.asks_for_callees(&name) {
+            continue;
+        }
+        let body = Body::build(module, &mut scratch, n, &[]);
+        let is_call = |i: &&Instruction| i.flow_control() == FlowControl::Call;
+        let calls = body
+            .insns
+            .iter()
+            .filter(is_call)
+            .map(Instruction::near_branch_target);
+        let tails = body.blocks.iter().filter_map(|block| match block.exit {
+            Exit::Tail(to) => Some(to),
+            _ => None,
+        });
+        let begins = |to: &u64| module.functions.begins_at(*to);
+        let called = calls.chain(tails).filter(begins);
+        let called: BTreeSet<usize> = called.filter_map(|to| module.functions.at(to)).collect();
+        scratch.recycle(body);
+        for callee in called {
+            callers.entry(callee).or_default().push(name.clone());
+        }
+    }
+    callers
 }
 
 /// Whether the linker has made the code there.

@@ -97,12 +97,14 @@ program main
 end program
 ";
 
-/// The functions that get probes: the address of each one's first probe, and its name.
-fn patchable(program: &Path) -> BTreeMap<u64, String> {
+mod choice;
+
+/// The functions that match and get probes: the address of each one's first probe, and its name.
+fn patchable(program: &Path, pattern: &str) -> BTreeMap<u64, String> {
     let args = ["scan".as_ref(), program.as_os_str(), "--functions".as_ref()];
     let scan = command::json(
         args.into_iter()
-            .chain(["*", "--format", "json"].map(AsRef::as_ref)),
+            .chain([pattern, "--format", "json"].map(AsRef::as_ref)),
     );
     let sites = scan["sites"].as_array().expect("a list of sites");
     let begins = sites.iter().filter(|s| {
@@ -182,7 +184,7 @@ fn calls_are_those_that_gdb_counts() {
         let recorded = table::record(&program.path, &[], 1, &out, &all);
         assert_eq!(recorded.text(), alone.text(), "{command}: {recorded:?}");
         let run = table::runs(&out).pop().expect("a run was recorded");
-        let functions = patchable(&program.path);
+        let functions = patchable(&program.path, "*");
         assert!(functions.len() >= 4, "{command}: {functions:?}");
         if !has("gdb") {
             continue;

@@ -71,6 +71,12 @@ impl<'a> Lines<'a> {
         }
     }
 
+    /// Whether there is any debug information.
+    pub(crate) fn are_there(&self) -> bool {
+        let first = self.dwarf.as_ref().map(|dwarf| dwarf.units().next());
+        self.context.is_some() && matches!(first, Some(Ok(Some(_))))
+    }
+
     /// The lines with which functions begin: of several that the table has for one address, the first, where a look-up
     /// of the address finds the last.
     pub(crate) fn beginnings(&self, functions: &BTreeSet<u64>) -> HashMap<u64, Source> {
