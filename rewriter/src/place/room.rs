@@ -2,7 +2,7 @@
 //! to the trampoline. That stands behind the jump of another window, one of at least ten bytes, whose instructions move to a
 //! trampoline of their own for that purpose alone.
 
-use super::window::{can_move, falls_through, passes};
+use super::window::{MAX_BACK, can_move, falls_through, passes};
 use super::{Finder, Ground, Placed};
 use crate::scan::cfg::Body;
 use crate::unwind::Row;
@@ -52,15 +52,32 @@ pub(super) fn make(finder: &Finder<'_>, windows: &mut Vec<Placed>) -> Option<usi
         if !wants(window) {
             continue;
         }
-        let start = window.range.start;
-        window.island = hosts.iter_mut().find_map(|h| h.take(finder.ground, start));
-        if window.island.is_none()
-            && let Some(run) = best(finder, &loops, &taken, start)
-        {
-            let mut host = Host::new(run.range.clone());
-            window.island = host.take(finder.ground, start);
-            hosts.push(host);
-            taken.push(run.range);
+        let mut range = window.range.clone();
+        for _ in 0..=MAX_BACK {
+            let start = range.start;
+            window.island = hosts.iter_mut().find_map(|h| h.take(finder.ground, start));
+            if window.island.is_none()
+                && let Some(run) = best(finder, &loops, &taken, start)
+            {
+                let mut host = Host::new(run.range.clone());
+                window.island = host.take(finder.ground, start);
+                hosts.push(host);
+                taken.push(run.range);
+            }
+            if window.island.is_some() {
+                taken[n] = range.clone();
+                window.range = range;
+                break;
+            }
+            // Where it begins earlier, unwinders may find what they find elsewhere in the function, too.
+            let is_free = |longer: &Range<u64>| {
+                let mut others = taken.iter().filter(|t| t.end <= range.start);
+                is_narrow(window) && others.all(|t| t.end <= longer.start)
+            };
+            match finder.longer(&range).filter(is_free) {
+                Some(longer) => range = longer,
+                None => break,
+            }
         }
         if window.island.is_none() && is_narrow(window) {
             return Some(n);
@@ -166,12 +183,12 @@ fn run(finder: &Finder<'_>, taken: &[Range<u64>], first: usize) -> Option<Run> {
     (end - start >= ROOM && is_free && !stays).then_some(run)
 }
 
-/// Whether an instruction can move without any need: no call, and nothing that control may come to by its address, or that
+/// Whether an instruction can move without any need: no call, no indirect jump, and nothing that control may come to by its address, or that
 /// is there to be written over while the program runs (`-fpatchable-function-entry`, `-mnop-mcount`).
 fn is_simple(insn: &Instruction) -> bool {
     let calls = matches!(
         insn.flow_control(),
-        FlowControl::Call | FlowControl::IndirectCall
+        FlowControl::Call | FlowControl::IndirectCall | FlowControl::IndirectBranch
     );
     let is_mark = matches!(insn.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32);
     let odd = insn.is_ip_rel_memory_operand() && insn.memory_base() != Register::RIP;

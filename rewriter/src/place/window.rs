@@ -2,7 +2,7 @@
 
 use super::{Ground, Request};
 use crate::scan::cfg::Body;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ const SHORT: u64 = 2;
 /// How far a probe may move behind its place when there is no room, in instructions.
 const MAX_SLIP: usize = 12;
 /// How far a window may begin before its probe, in instructions.
-const MAX_BACK: usize = 8;
+pub(super) const MAX_BACK: usize = 8;
 
 /// A window for one request.
 #[derive(Debug, Clone)]
@@ -125,10 +125,7 @@ impl Finder<'_> {
             if insn.ip() != end
                 || (inner && self.is_target(insn.ip()))
                 || (end > at && end - from >= needed)
-                || !can_move(insn)
-                || self.ground.stays(&(insn.ip()..insn.next_ip()))
-                || self.changed.contains(&insn.ip())
-                || (self.body.throws(insn) && !self.harmless.contains(&insn.ip()))
+                || !self.may_move(insn)
             {
                 break;
             }
@@ -141,6 +138,23 @@ impl Finder<'_> {
             }
         }
         if end > at { end } else { from }
+    }
+
+    /// Whether a window may hold an instruction.
+    fn may_move(&self, insn: &Instruction) -> bool {
+        can_move(insn)
+            && !self.ground.stays(&(insn.ip()..insn.next_ip()))
+            && !self.changed.contains(&insn.ip())
+            && (!self.body.throws(insn) || self.harmless.contains(&insn.ip()))
+    }
+
+    /// The same window with the instruction before it, if that may be in it and isn't what marks where control arrives.
+    pub(super) fn longer(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let before = self.body.insn_at(range.start)?.checked_sub(1)?;
+        let insn = &self.body.insns[before];
+        let leads = insn.next_ip() == range.start && passes(insn) && !self.is_target(range.start);
+        let is_mark = matches!(insn.mnemonic(), Mnemonic::Endbr64 | Mnemonic::Endbr32);
+        (leads && !is_mark && self.may_move(insn)).then(|| insn.ip()..range.end)
     }
 
     /// Takes padding behind an unconditional jump into the window, as far as needed. What a `nop` of XRay keeps free (told by its
@@ -229,6 +243,12 @@ pub(super) fn can_move(insn: &Instruction) -> bool {
         }
         FlowControl::ConditionalBranch => insn.is_jcc_short_or_near(),
         FlowControl::UnconditionalBranch => insn.is_jmp_short_or_near(),
+        // A prefix (`notrack`, `bnd`) changes what the jump means to the processor.
+        FlowControl::IndirectBranch => {
+            insn.is_jmp_near_indirect()
+                && insn.segment_prefix() == Register::None
+                && !insn.has_repne_prefix()
+        }
         _ => false,
     }
 }
@@ -236,6 +256,6 @@ pub(super) fn can_move(insn: &Instruction) -> bool {
 pub(super) fn falls_through(insn: &Instruction) -> bool {
     !matches!(
         insn.flow_control(),
-        FlowControl::Return | FlowControl::UnconditionalBranch
+        FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch
     )
 }

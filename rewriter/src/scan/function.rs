@@ -231,9 +231,17 @@ fn functions(module: &Module<'_>, pool: &Pool, jobs: Vec<Job>) -> Vec<Found> {
             },
         )
         .collect();
+    // A function that others jump into may be a moved part of one of them that nothing marks as one: they come first.
+    let inner: FxHashSet<usize> = all
+        .iter()
+        .flat_map(|f| f.parts.iter().skip(1))
+        .copied()
+        .collect();
+    let is_inner = |f: &Found| f.job.candidates.is_empty() && inner.contains(&f.job.function);
+    let (last, first): (Vec<Found>, Vec<Found>) = all.into_iter().partition(is_inner);
     let mut done: FxHashSet<usize> = FxHashSet::default();
     let mut out = Vec::new();
-    for found in all {
+    for found in first.into_iter().chain(last) {
         if found.job.candidates.is_empty() && found.parts.iter().any(|p| done.contains(p)) {
             // What belongs to a function with constructs stays with that.
             out.push(Found::refused(module, found.job, wanted::SHARED));

@@ -202,7 +202,7 @@ pub(super) fn add(
     }
     let exits = match ways(module, body, by_name) {
         Ok(exits) => exits,
-        Err(why) => return drafts.push(skipped(why.into())),
+        Err(why) => return drafts.push(skipped(why)),
     };
     let first = drafts.len();
     let mut all = drafts.clone();
@@ -230,14 +230,14 @@ pub(super) fn add(
 }
 
 /// The instructions that leave a function; or why it gets no probes.
-fn ways(module: &Module<'_>, body: &Body, by_name: bool) -> Result<Vec<u64>, &'static str> {
+fn ways(module: &Module<'_>, body: &Body, by_name: bool) -> Result<Vec<u64>, String> {
     let function = module.functions.get(body.function);
     if is_start(module, function.start, function.name) {
-        return Err("it begins or ends the program");
+        return Err("it begins or ends the program".into());
     }
     let name = function.base_name();
     if module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal) {
-        return Err("it belongs to the OpenMP runtime");
+        return Err("it belongs to the OpenMP runtime".into());
     }
     if module
         .image
@@ -245,24 +245,24 @@ fn ways(module: &Module<'_>, body: &Body, by_name: bool) -> Result<Vec<u64>, &'s
         .iter()
         .any(|s| s.name == "xray_instr_map")
     {
-        return Err("its code is changed while the program runs (XRay)");
+        return Err("its code is changed while the program runs (XRay)".into());
     }
     let at = entry(module, function.start);
     let entry = body.insn_at(at).map(|n| &body.insns[n]);
     let entry = entry.ok_or("its code isn't known")?;
     if entry.mnemonic() == Mnemonic::Nop {
-        return Err("its first bytes are kept free for others to write");
+        return Err("its first bytes are kept free for others to write".into());
     }
     let mut begins = body.blocks.iter().filter(|b| b.start == at);
     if begins.any(|b| at != function.start || !b.preds.is_empty()) {
-        return Err("its first instruction is in a loop");
+        return Err("its first instruction is in a loop".into());
     }
     if !by_name && is_small(body) {
-        return Err(SMALL);
+        return Err(SMALL.into());
     }
     let exits = exits(body)?;
     match exits.contains(&at) {
-        true => Err("it has one instruction"),
+        true => Err("it has one instruction".into()),
         false => Ok(exits),
     }
 }
@@ -308,7 +308,7 @@ fn is_small(body: &Body) -> bool {
 }
 
 /// The instructions that leave a function.
-fn exits(body: &Body) -> Result<Vec<u64>, &'static str> {
+fn exits(body: &Body) -> Result<Vec<u64>, String> {
     let mut out = Vec::new();
     for (number, block) in body.blocks.iter().enumerate() {
         let Some(last) = body.last(number) else {
@@ -326,7 +326,15 @@ fn exits(body: &Body) -> Result<Vec<u64>, &'static str> {
                 | FlowControl::Exception,
             ) => {}
             (Exit::Dead, _) if last.mnemonic() == Mnemonic::Hlt => {}
-            (Exit::Dead, _) => return Err("control runs on behind its end"),
+            (Exit::Dead, FlowControl::IndirectBranch) => {
+                return Err("it has an indirect jump whose targets are unknown".into());
+            }
+            (Exit::Dead, _) => {
+                let end = last.next_ip();
+                return Err(format!(
+                    "control runs on behind {end:#x}, where its code ends"
+                ));
+            }
             (
                 Exit::Return | Exit::Tail(_) | Exit::TailIndirect,
                 FlowControl::Return
@@ -334,9 +342,9 @@ fn exits(body: &Body) -> Result<Vec<u64>, &'static str> {
                 | FlowControl::IndirectBranch,
             ) => out.push(last.ip()),
             (Exit::Tail(_), FlowControl::ConditionalBranch) => {
-                return Err("it leaves by a conditional jump");
+                return Err("it leaves by a conditional jump".into());
             }
-            _ => return Err("it leaves in an unusual way"),
+            _ => return Err("it leaves in an unusual way".into()),
         }
     }
     Ok(out)

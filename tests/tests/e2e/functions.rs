@@ -24,6 +24,10 @@ KEPT void leap(int n) { if (n == 0) longjmp(env, 1); leap(n - 1); puts("never");
 KEPT double sum(const double *x, int n) { double s = 0; for (int i = 0; i < n; i++) s += x[i]; return s; }
 KEPT long double wide(long double x, int n) { for (int i = 0; i < n; i++) x = x * 1.25L + sum((double[]){1, 2}, 2); return x; }
 KEPT int compare(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+int (*volatile handler)(int) = fib;
+KEPT int through(int n) { int m = fib(n % 5); return handler(m + 1); }
+struct ops { int (*f)(int); };
+KEPT int by_register(struct ops *o, int n) { for (int i = 0; i < 3; i++) n += o->f(i); return o->f(n & 7); }
 KEPT double mixed(int a, double b, long c, float d, int e, int f, int g, int h, double i) {
     printf("%d %g %ld %g %d %d %d %d %g\n", a, b, c, (double)d, e, f, g, h, i);
     return b + i;
@@ -36,6 +40,7 @@ int main(void) {
         if (!setjmp(env)) leap(4 + i);
     for (int i = 0; i < 20; i++) { x[i] += sum(x, 64) + i; order[i] = i * 37 % 50; }
     qsort(order, 20, sizeof order[0], compare);
+    printf("%d %d\n", through(7), by_register(&(struct ops){through}, 5));
     printf("%g %Lg %d\n", sum(x, 64), wide(1.5L, 30), order[3]);
     printf("%g\n", mixed(1, 2.5, 3, 4.5f, 5, 6, 7, 8, 9.5));
     return 0;
@@ -186,6 +191,9 @@ fn calls_are_those_that_gdb_counts() {
         let run = table::runs(&out).pop().expect("a run was recorded");
         let functions = patchable(&program.path, "*");
         assert!(functions.len() >= 4, "{command}: {functions:?}");
+        let jumps = command == "gcc -O2 -no-pie";
+        let has = |name: &str| functions.values().any(|f| f == name);
+        assert!(!jumps || has("through") && has("by_register"));
         if !has("gdb") {
             continue;
         }
