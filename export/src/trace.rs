@@ -180,8 +180,10 @@ fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
             let file = source.file.rsplit('/').next().unwrap_or(&source.file);
             Some(format!("{file}:{}", source.line))
         }
-        (None, Some(function), Some(site)) => Some(format!("{} {}", readable(function), site.name)),
-        (None, None, Some(site)) => Some(site.name.clone()),
+        (None, Some(function), Some(site)) if span.construct != Construct::Function => {
+            Some(format!("{} {}", readable(function), site.name))
+        }
+        (None, _, Some(site)) => Some(site.name.clone()),
         (_, _, None) => None,
     };
     Name {

@@ -103,6 +103,7 @@ end program
 ";
 
 mod choice;
+mod running;
 
 /// The functions that match and get probes: the address of each one's first probe, and its name.
 fn patchable(program: &Path, pattern: &str) -> BTreeMap<u64, String> {
