@@ -11,6 +11,7 @@ mod files;
 mod health;
 mod locks;
 pub(crate) mod merge;
+mod messages;
 pub(crate) mod nodes;
 mod open;
 mod order;
@@ -37,6 +38,7 @@ pub use contexts::{
 pub use files::{ProcessFiles, RunError, RunFiles, ThreadBytes};
 pub use health::{Health, Problem};
 pub use locks::{LockPlace, LockStat};
+pub use messages::{Matched, MessageStat};
 pub use nodes::{NONE, NodeTable};
 pub use parts::RegionParts;
 pub use read::{AtPlace, RunPart, RunReader, Wanted};
@@ -310,6 +312,8 @@ pub struct Run {
     pub region_parts: Vec<RegionParts>,
     /// Locks, by address.
     pub locks: Vec<LockStat>,
+    /// What calls of MPI handed over, by place and thread.
+    pub messages: Vec<MessageStat>,
     /// What of that was executed behind threads' parts of parallel regions, by thread.
     pub left_behind: Vec<LeftBehind>,
     /// Where parallel regions were called from.

@@ -16,7 +16,8 @@ pub use tree::{MOST_PATHS, PathKind, PathStat};
 
 use crate::combine::Unmatched;
 use crate::run::{
-    Contexts, EventInfo, Health, LeftOut, LockStat, ProcessInfo, RegionParts, ThreadAccount,
+    Contexts, EventInfo, Health, LeftOut, LockStat, MessageStat, ProcessInfo, RegionParts,
+    ThreadAccount,
 };
 use crate::table::{ProcessId, Site};
 use ompfuse_format::Construct;
@@ -84,6 +85,9 @@ pub struct Summary {
     /// Locks by address, of the first run. Empty where only sums were recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockStat>,
+    /// What calls of MPI handed over, by place and thread, of the first run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageStat>,
     /// Processors that the program could use at once in the first run, if known: not always a whole number, where a control group
     /// has a quota.
     #[serde(default)]

@@ -5,6 +5,8 @@
 //! files or ELF. Inlined shapes are found by `ompfuse-rewriter` from the functions that have a [`Query`] here.
 #![forbid(unsafe_code)]
 
+mod handed;
+
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{self, NO_ARG, Probe};
 use ompfuse_format::site::Edge;
@@ -174,6 +176,9 @@ pub enum PatternError {
     /// More argument positions than a site has room for.
     #[error("entry {0}: more than 8 args")]
     TooManyArgs(String),
+    /// Arguments of a function that has no record.
+    #[error("arguments of {0}, which has no record")]
+    UnknownFunction(String),
 }
 
 /// Reads one data file.
@@ -235,9 +240,15 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     .flat_map(|(text, runtime)| {
         parse(text, runtime).expect("embedded pattern file, checked by a test")
     })
-    .chain(parse_mpi(include_str!("../data/mpi.toml")).expect("likewise"))
+    .chain(functions_of_mpi())
     .collect()
 });
+
+fn functions_of_mpi() -> Vec<Entry> {
+    let mut all = parse_mpi(include_str!("../data/mpi.toml")).expect("checked by a test");
+    handed::add(include_str!("../data/mpi-arguments.toml"), &mut all).expect("likewise");
+    all
+}
 
 /// MPI's functions by their names in lower case.
 static MPI: LazyLock<HashMap<String, &'static Entry>> = LazyLock::new(|| {
@@ -255,8 +266,22 @@ pub fn mpi(symbol: &str) -> Option<&'static Entry> {
     let name = symbol.to_ascii_lowercase();
     let endings = MPI_ENDINGS.iter().filter_map(|e| name.strip_suffix(e));
     let mut names = std::iter::once(&*name).chain(endings);
-    names.find_map(|n| MPI.get(n).copied()).filter(|_| is_mpi)
+    let entry = names.find_map(|n| MPI.get(n).copied());
+    let entry = entry.filter(|_| is_mpi)?;
+    if entry.symbol == symbol {
+        return Some(entry);
+    }
+    let is_f08 = name.ends_with("_f08_") || name.ends_with("_f08ts_");
+    MPI_OF_FORTRAN[usize::from(is_f08)].get(&entry.id)
 }
+
+/// MPI's functions as Fortran calls them, by their numbers: those of `mpif.h` and `mpi`, those of `mpi_f08`.
+static MPI_OF_FORTRAN: LazyLock<[HashMap<u32, Entry>; 2]> = LazyLock::new(|| {
+    [false, true].map(|is_f08| {
+        let all = ENTRIES.iter().filter(|e| e.runtime == Runtime::Mpi);
+        all.map(|e| (e.id, handed::of_fortran(e, is_f08))).collect()
+    })
+});
 
 static BY_SYMBOL: LazyLock<HashMap<&'static str, &'static Entry>> =
     LazyLock::new(|| ENTRIES.iter().map(|e| (e.symbol.as_str(), e)).collect());
@@ -372,7 +397,8 @@ mod tests {
             assert!(ids.insert(e.id), "id {} twice", e.id);
             assert!(symbols.insert(&e.symbol), "{} twice", e.symbol);
             assert!(e.probe.is_none() || e.implied.is_none(), "{}", e.symbol);
-            for a in present_args(&e.args) {
+            let is_message = e.probe == Some(Probe::Message);
+            for a in present_args(&e.args).skip(usize::from(is_message)) {
                 assert!(a < e.nargs, "{}: argument {a} of {}", e.symbol, e.nargs);
             }
             assert!(
@@ -448,6 +474,15 @@ mod tests {
             assert_eq!(symbol(name), None, "{name}");
         }
         assert_eq!(lookup("mpi_send_"), None);
+        let told = |name: &str| mpi(name).map(|e| (e.probe, e.args[0], e.args[6], e.width));
+        let message = Some(Probe::Message);
+        assert_eq!(told("MPI_Recv"), Some((message, 0x41, 6, 4)));
+        assert_eq!(told("MPI_Recv_c"), Some((message, 0x41, 6, 8)));
+        assert_eq!(told("mpi_recv_"), Some((message, 0xc1, 6, 4)));
+        assert_eq!(told("mpi_recv_f08ts_"), Some((message, 0xc1, NO_ARG, 4)));
+        let untold = Some((Some(Probe::Enclosed), NO_ARG, NO_ARG, 0));
+        assert_eq!(told("mpi_gather_f08_"), untold);
+        assert_eq!(told("MPI_Wait"), untold);
         let detail = mpi("MPI_Wait").and_then(|e| e.detail.as_deref());
         assert_eq!(detail, Some("MPI_Wait, wait"));
     }

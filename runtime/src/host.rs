@@ -25,7 +25,7 @@ static OPENMP: [[AtomicUsize; NAMES.len()]; MODULES] =
 const MODULES: usize = 256;
 
 /// Address of a symbol in the process, 0 if there is none.
-fn symbol(name: &CStr) -> usize {
+pub(crate) fn symbol(name: &CStr) -> usize {
     // SAFETY: dlsym only reads the name.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
 }
@@ -141,13 +141,13 @@ pub(crate) fn find_openmp(module: u32, name: &CStr, imports: Option<Imports>) {
 }
 
 /// A library that is loaded already; null: what every module sees.
-fn open(name: *const c_char) -> *mut c_void {
+pub(crate) fn open(name: *const c_char) -> *mut c_void {
     // SAFETY: the name is a string or null; nothing is loaded that is not there already.
     unsafe { libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD) }
 }
 
 /// Where a library, or one that it needs, has a function; 0 if nowhere.
-fn look(library: *mut c_void, name: &CStr) -> usize {
+pub(crate) fn look(library: *mut c_void, name: &CStr) -> usize {
     if library.is_null() {
         return 0;
     }
@@ -167,7 +167,7 @@ fn all_of(function: usize) -> Option<[usize; NAMES.len()]> {
 }
 
 /// The library that an address is in.
-fn library_of(address: usize) -> Option<libc::Dl_info> {
+pub(crate) fn library_of(address: usize) -> Option<libc::Dl_info> {
     // SAFETY: all-zero is a valid value; dladdr fills it if the address is in a library.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
     // SAFETY: any address may be asked for.

@@ -30,6 +30,7 @@ mod host;
 mod imports;
 mod locks;
 mod modules;
+mod mpi;
 mod names;
 mod probes;
 mod process;

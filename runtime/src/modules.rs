@@ -9,7 +9,7 @@
 //! that is opened again gets the number that it had.
 
 use crate::imports::{self, Imports, Place};
-use crate::{entry, host, process, syscall};
+use crate::{entry, host, mpi, process, syscall};
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use ompfuse_format::abi::{self, ModuleHeader, NoteDesc, SiteDesc};
@@ -83,6 +83,7 @@ impl Module {
                 let imports = self.place.as_ref().and_then(|p| Imports::of(p));
                 host::find_openmp(self.status.module, &self.name, imports);
             }
+            mpi::find(&self.name);
             // The look-up may have run constructors: of another copy of this library, which takes the module and protects
             // the page.
             if (&raw const (*self.header).slots[abi::SLOT_CALL]).read_volatile() != 0 {

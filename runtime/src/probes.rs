@@ -4,6 +4,7 @@ mod divide;
 pub(crate) mod inline;
 pub(crate) mod locks;
 pub(crate) mod loops;
+pub(crate) mod messages;
 pub(crate) mod parallel;
 pub(crate) mod started;
 pub(crate) mod sync;
@@ -67,6 +68,7 @@ pub(crate) fn call(probe: Option<Probe>, thread: &Thread, call: &Call) -> u64 {
         Some(Probe::ForkIf) => parallel::fork_if(thread, call),
         Some(Probe::ParallelStart) => started::start(thread, call),
         Some(Probe::ParallelEnd) => started::end(thread, call),
+        Some(Probe::Message) => messages::message(thread, call),
         Some(Probe::TeamNext) => started::team_next(thread, call),
         // A probe of another slot, or one of a later version: the program's call and nothing else.
         _ => call.forward_only(),

@@ -18,6 +18,7 @@ mod enter;
 mod frame;
 mod lazily;
 mod locks;
+mod messages;
 pub(crate) mod meter;
 mod ranks;
 mod recover;
@@ -122,6 +123,8 @@ pub(crate) struct Thread {
     pub(crate) pending: Cost,
     work: [Work; MAX_WORK],
     mutexes: [Held; MAX_MUTEXES],
+    /// Where only sums are kept: what calls of MPI handed over.
+    messages: [messages::Sum; messages::MAX_PLACES],
     locks: [Lock; MAX_LOCKS],
     /// Shares of static loops that another loop may reuse: of each place the newest, and the one before.
     shares: [[Cell<Share>; 2]; SHARES],
@@ -334,6 +337,7 @@ impl Thread {
         self.interrupt_creation();
         self.drain(&self.pending, &self.root.cost);
         self.forget_locks();
+        self.tell_messages();
         self.abandon();
         loop {
             let frame = self.frame();

@@ -10,6 +10,7 @@ use super::contexts::AllContexts;
 use super::files::RunFiles;
 use super::health::{Health, Problem};
 use super::locks::{self, LockStat};
+use super::messages::{self, MessageStat};
 use super::nodes::{NONE, NodeIndex, NodeTable, add_nodes};
 use super::open::has_open;
 use super::order::{Counters, clocks, counters, events, in_order};
@@ -31,7 +32,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::record::{NO_SITE, TeamPlace, ThreadFile, USER_MODULE, split_site};
 use ompfuse_format::run::{Exit, RunHeader};
 use ompfuse_progress::Progress;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// A run after the first pass.
@@ -54,6 +55,7 @@ pub struct RunReader<'a> {
     region_events: Vec<EventInfo>,
     region_parts: Vec<RegionParts>,
     locks: Vec<LockStat>,
+    messages: Vec<MessageStat>,
     left_behind: Vec<LeftBehind>,
     pub(super) contexts: AllContexts,
     /// All but what only rows tell.
@@ -325,6 +327,7 @@ impl<'a> RunReader<'a> {
             header.duration_s = last_ns as f64 / 1e9; // so long it went on at least
         }
         let ids = match_processes(&processes, &infos, &prepared, &mut health);
+        let messages = messages_of(&header, &infos, &prepared);
         let sites = Arc::new(book.sites);
         RunReader {
             header,
@@ -341,6 +344,7 @@ impl<'a> RunReader<'a> {
             region_events,
             region_parts,
             locks,
+            messages,
             left_behind,
             contexts,
             health,
@@ -433,6 +437,7 @@ impl<'a> RunReader<'a> {
             region_events: self.region_events,
             region_parts: self.region_parts,
             locks: self.locks,
+            messages: self.messages,
             intervals: IntervalTable::default(),
             nodes: self.nodes,
             left_behind: self.left_behind,
@@ -518,6 +523,7 @@ impl<'a> RunReader<'a> {
                 region_events: self.region_events.clone(),
                 region_parts: self.region_parts.clone(),
                 locks: self.locks.clone(),
+                messages: self.messages.clone(),
                 left_behind: self.left_behind.clone(),
                 contexts: self.contexts.contexts.clone(),
                 health,
@@ -525,6 +531,33 @@ impl<'a> RunReader<'a> {
             positions,
         }
     }
+}
+
+/// What calls of MPI handed over.
+fn messages_of(
+    header: &RunHeader,
+    infos: &[ProcessInfo],
+    prepared: &[Process<'_>],
+) -> Vec<MessageStat> {
+    let hosts: BTreeSet<&str> = (header.ranks.iter())
+        .filter_map(|r| r.host.as_deref())
+        .collect();
+    let of_process = infos.iter().zip(prepared).map(|(info, process)| {
+        let Process {
+            clock,
+            threads,
+            places,
+            ..
+        } = process;
+        messages::OfProcess {
+            rank: info.mpi_rank,
+            clock: *clock,
+            threads,
+            places,
+        }
+    });
+    let processes: Vec<_> = of_process.collect();
+    messages::of_run(&processes, hosts.len() < 2)
 }
 
 /// What the first pass is of the time, and the second; the nodes are the rest.

@@ -4,6 +4,7 @@ use super::contexts::ThreadContexts;
 use super::files::{ProcessFiles, ThreadBytes};
 use super::health::{Health, Problem};
 use super::locks::LockSums;
+use super::messages::Messages;
 use super::nodes::NodeSet;
 use super::parts::PartSums;
 use ompfuse_format::Construct;
@@ -30,6 +31,7 @@ pub(crate) struct Surveyed<'a> {
     pub(crate) left_out: Vec<record::LeftOut>,
     pub(crate) parts: PartSums,
     pub(crate) locks: LockSums,
+    pub(crate) messages: Messages,
     pub(crate) contexts: ThreadContexts,
     pub(crate) last_tsc: u64,
     /// The sites of its nodes, and of its intervals, as they are met.
@@ -146,6 +148,7 @@ impl<'a> Surveyed<'a> {
             left_out: vec![],
             parts: PartSums::default(),
             locks: LockSums::default(),
+            messages: Messages::default(),
             contexts: ThreadContexts::default(),
             last_tsc: file.header.tsc_end,
             node_sites: Sites::default(),
@@ -161,6 +164,7 @@ impl<'a> Surveyed<'a> {
         self.left_out.clear();
         self.parts = PartSums::default();
         self.locks = LockSums::default();
+        self.messages = Messages::default();
         self.contexts.clear();
         self.node_sites = Sites::default();
         self.sites = Sites::default();
@@ -190,6 +194,7 @@ impl<'a> Surveyed<'a> {
                 self.names.push((n.site, text));
             }
             Ok(Record::Node(_) | Record::Interval(_)) => {}
+            Ok(Record::Message(message)) => self.messages.add(&message),
             Ok(Record::Lock(lock)) => self.locks.note(&lock, &self.contexts),
             Ok(other) => self.contexts.note(&other),
             Err(error) => self.error = Some(error),

@@ -141,6 +141,7 @@ impl Summary {
             region_events: origins(&run.region_events),
             region_parts: run.region_parts.clone(),
             locks: run.locks.clone(),
+            messages: run.messages.clone(),
             processors: processors(run),
             matching: None,
             analysis: None,

@@ -245,6 +245,7 @@ impl Live {
                 }
                 Record::LeftOut(_) | Record::Parts(_) => {}
                 Record::Object(_) | Record::Context(_) | Record::Calls(_) | Record::Lock(_) => {}
+                Record::Message(_) => {}
             }
         }
         of_process.around.settle();

@@ -50,6 +50,7 @@
 //!
 //! All relative fields are `address of the target - address of the field`, so that nothing needs a relocation.
 
+pub mod handed;
 mod probe;
 
 pub use probe::Probe;

@@ -158,6 +158,8 @@ probes! {
     ParallelStart = 78, "parallel-start";
     /// The end of a region that [`Probe::ParallelStart`] began.
     ParallelEnd = 79, "parallel-end";
+    /// As [`Probe::Enclosed`], of a call of MPI whose arguments tell what it hands over: `args` as in [`super::handed`].
+    Message = 80, "message";
 }
 
 impl Probe {

@@ -2,6 +2,7 @@
 
 use super::context::{self, Calls, Context, Object};
 use super::lock::{self, Lock};
+use super::message::{self, Message};
 use super::short::{self, Origin};
 use super::*;
 
@@ -51,6 +52,8 @@ pub enum Record<'a> {
     Calls(Calls),
     /// Where a lock is.
     Lock(Lock),
+    /// What calls of MPI handed over.
+    Message(Message),
 }
 
 impl ThreadHeader {
@@ -396,6 +399,7 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
         context::KIND_CONTEXT => Some(Record::Context(context::read_context(body)?)),
         context::KIND_CALLS => Some(Record::Calls(context::read_calls(body)?)),
         lock::KIND_LOCK => Some(Record::Lock(lock::read_lock(body)?)),
+        message::KIND_MESSAGE => Some(Record::Message(message::read_message(body)?)),
         _ => None,
     };
     Some((len, record, [None; 2]))
