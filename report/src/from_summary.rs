@@ -15,6 +15,7 @@ mod property;
 pub(crate) mod ranks;
 mod region;
 mod times;
+mod transfer;
 
 use crate::causes;
 use crate::model::{

@@ -19,6 +19,7 @@ pub(crate) mod ranks;
 pub(crate) mod region;
 pub mod series;
 pub(crate) mod times;
+pub(crate) mod transfer;
 
 pub use contexts::{ContextCall, ContextCut};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
@@ -34,6 +35,7 @@ pub use property::{Property, PropertyKind};
 pub use ranks::{Mpi, Rank, RegionRank, RegionRanks};
 pub use region::{InPart, Region, RegionThread, Spread};
 pub use times::Times;
+pub use transfer::{LateSender, Transfer};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -20,6 +20,7 @@ mod regions;
 mod running;
 mod series;
 mod shell;
+pub(crate) mod transfer;
 pub mod units;
 mod unmatched;
 pub(crate) mod verdict;

@@ -3,7 +3,7 @@
 use super::NS;
 use super::region::Built;
 use crate::model::ranks::{Works, among_ranks, among_threads, imbalance, of_region};
-use crate::model::{Mpi, Note, Rank};
+use crate::model::{Mpi, Note, Rank, Transfer};
 use ompfuse_format::Construct;
 use ompfuse_format::run::{Exit, RankEnd, RankState};
 use ompfuse_fuse::summary::{RegionStat, Summary};
@@ -52,6 +52,21 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
     for stat in summary.regions.iter().filter(|r| r.site.is_none()) {
         add_serial(summary, stat, &rank_of, &mut sums);
     }
+    let mut mpi_in: BTreeMap<(u32, bool), u64> = BTreeMap::new();
+    let calls = summary.regions.iter();
+    for stat in calls.filter(|r| r.construct == Some(Construct::Mpi)) {
+        for (&thread, &own) in stat.threads.thread.iter().zip(&stat.threads.own_ns) {
+            if let Some(rank) = rank_of(thread) {
+                *mpi_in.entry((rank, stat.parallel.is_none())).or_default() += own;
+            }
+        }
+    }
+    let mut transfers: BTreeMap<u32, Transfer> = BTreeMap::new();
+    for part in regions.iter().flat_map(|b| &b.region.per_thread) {
+        if let (Some(rank), Some(more)) = (part.mpi_rank, &part.transfer) {
+            transfers.entry(rank).or_default().add(more);
+        }
+    }
     let mut of_ranks: Works = BTreeMap::new();
     for (&(rank, _), &work) in &works {
         of_ranks.entry(rank).or_default().push(work);
@@ -82,6 +97,9 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
             work_s,
             wait_s,
             mpi_s,
+            mpi_serial_s: mpi_in.get(&(rank, true)).map_or(0.0, |&ns| ns as f64 * NS),
+            mpi_parallel_s: mpi_in.get(&(rank, false)).map_or(0.0, |&ns| ns as f64 * NS),
+            transfer: transfers.get(&rank).copied(),
             runtime_s,
             serial_s,
             imbalance: imbalance(threads.iter().copied()),

@@ -2,9 +2,9 @@
 
 use super::paths::{self, ByThread};
 use super::probes::{Price, intervals};
-use super::{NS, distribution, mutex, pid, times};
+use super::{NS, distribution, mutex, pid, times, transfer};
 use crate::from_summary::indexed::Indexed;
-use crate::model::{Doubt, InPart, Region, RegionThread, Spread};
+use crate::model::{Doubt, InPart, Region, RegionThread, Spread, Transfer};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Split;
 use ompfuse_format::site::SHARED_CODE;
@@ -90,7 +90,11 @@ pub(super) fn region(
     });
     let times = times::by_thread(summary, site, construct);
     let of_thread = |thread: u32| inclusive.and_then(|i| i.get(&thread));
-    let region = Region {
+    let of_call = |thread: u32| {
+        let is_call = construct == Some(Construct::Mpi);
+        is_call.then(|| transfer::of_thread(summary, site, thread))?
+    };
+    let mut region = Region {
         id,
         address: at.address,
         name: at.name.clone(),
@@ -136,6 +140,7 @@ pub(super) fn region(
             .iter()
             .map(|(&thread, part)| RegionThread {
                 mutex: mutex::of_thread(stats, thread),
+                transfer: of_call(thread),
                 inclusive_s: of_thread(thread).map(|s| s.all as f64 * NS),
                 times: times.get(&thread).copied(),
                 events: of_thread(thread).map_or_else(BTreeMap::new, |s| paths::counts(summary, s)),
@@ -145,9 +150,11 @@ pub(super) fn region(
         ranks: None,
         events: event_totals(summary, stats),
         mutex: mutex::of_region(stats),
+        transfer: None,
         cancelled: (construct == Some(Construct::Cancel)).then(|| cancelled(stats)),
         distribution: distribution::distribution(summary, stats),
     };
+    region.transfer = Transfer::sum(region.per_thread.iter().filter_map(|t| t.transfer.as_ref()));
     let account = |&thread: &u32| summary.accounts.get(thread as usize).map(|_| thread);
     Some(Built {
         region,
@@ -319,6 +326,7 @@ fn region_thread(summary: &Indexed<'_>, thread: u32, &(xus, part): &(u64, Split)
         times: None,
         events: BTreeMap::new(),
         mutex: None,
+        transfer: None,
     }
 }
 

@@ -69,6 +69,17 @@ pub enum Cause {
         /// Mean time of a call, in seconds.
         call_s: f64,
     },
+    /// Receives begin before their message is sent, and wait for the sender. Time behind that is of `communication`.
+    LateSender {
+        /// The calls of `MPI_Recv`.
+        at: u32,
+        /// Number of receives whose message was found.
+        receives: u64,
+        /// Number of those that began first.
+        late: u64,
+        /// Mean time from their begin until the message was sent, in seconds.
+        late_s: f64,
+    },
     /// Some units take much longer than the others.
     UnevenUnits {
         /// The loop or sections.

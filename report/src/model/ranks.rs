@@ -1,6 +1,7 @@
 //! The ranks of an MPI program, and how unevenly they work, apart from how uneven the threads of a rank are.
 
 use super::region::Region;
+use super::transfer::Transfer;
 use ompfuse_format::run::Exit;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,15 @@ pub struct Rank {
     /// Recorded calls of MPI, in seconds: a part of `wait_s`.
     #[serde(default)]
     pub mpi_s: f64,
+    /// Part of `mpi_s`: calls outside of parallel regions.
+    #[serde(default)]
+    pub mpi_serial_s: f64,
+    /// Part of `mpi_s`: calls inside parallel regions.
+    #[serde(default)]
+    pub mpi_parallel_s: f64,
+    /// Bytes that its calls of MPI handed over. Null if no call tells.
+    #[serde(default)]
+    pub transfer: Option<Transfer>,
     /// Other time in the OpenMP runtime, in seconds.
     pub runtime_s: f64,
     /// Code outside all constructs, on threads that start parallel regions, in seconds. This includes calls of MPI without a
@@ -86,6 +96,9 @@ pub struct RegionRank {
     pub wait_s: f64,
     /// Other time in the OpenMP runtime, in seconds.
     pub runtime_s: f64,
+    /// Like `transfer` of the region, for this rank.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
 }
 
 /// The work of each thread of each rank.
@@ -129,11 +142,15 @@ pub(crate) fn of_region(region: &Region, all: &BTreeSet<u32>) -> Option<RegionRa
             work_s: 0.0,
             wait_s: 0.0,
             runtime_s: 0.0,
+            transfer: None,
         });
         sum.xus += part.xus;
         sum.work_s += part.work_s;
         sum.wait_s += part.wait_s;
         sum.runtime_s += part.runtime_s;
+        if let Some(more) = &part.transfer {
+            sum.transfer.get_or_insert_default().add(more);
+        }
     }
     (!per_rank.is_empty()).then(|| RegionRanks {
         imbalance_among_ranks: among_ranks(&works),

@@ -6,6 +6,7 @@ use super::note::Doubt;
 use super::paths::PathCount;
 use super::ranks::RegionRanks;
 use super::times::Times;
+use super::transfer::Transfer;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
 use schemars::JsonSchema;
@@ -114,6 +115,9 @@ pub struct Region {
     /// if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutex: Option<Mutex>,
+    /// For calls of MPI whose arguments tell: the bytes that they handed over. Else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
     /// For `cancel` and cancellation points: number of executions that found the construct cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled: Option<u64>,
@@ -152,6 +156,9 @@ pub struct RegionThread {
     /// Like `mutex` of the region, for this thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mutex: Option<Mutex>,
+    /// Like `transfer` of the region, for this thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transfer: Option<Transfer>,
 }
 
 /// Distribution of work over threads. It covers all threads of the enclosing parallel regions, also those without work in

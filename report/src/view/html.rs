@@ -21,6 +21,7 @@ mod shares;
 pub(in crate::view) mod source;
 pub(in crate::view) mod terms;
 pub mod timeline;
+mod transfers;
 
 pub use keys::Keys;
 pub use maud::Markup;

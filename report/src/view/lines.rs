@@ -1,12 +1,12 @@
 //! Rows by source line: compilers copy constructs (they inline functions, and make versions of loops), people wrote them once.
 
 use super::merged_paths as paths;
-use crate::model::Mutex;
 use crate::model::ranks;
 use crate::model::{
     InPart, Lock, Overhead, OverheadPart, ParallelOverhead, ProgramShares, Property, Region,
     RegionCounts, RegionThread, Report, Spread, Times,
 };
+use crate::model::{Mutex, Transfer};
 use ompfuse_format::Construct;
 use ompfuse_fuse::names::readable;
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,6 +168,7 @@ fn add(to: &mut Region, from: &Region) {
                     count.exclusive = exclusive.map(|(a, b)| a + b);
                     count.inclusive = None;
                 }
+                known.transfer = Transfer::sum(known.transfer.iter().chain(&thread.transfer));
                 known.xus += thread.xus;
                 known.work_s += thread.work_s;
                 known.wait_s += thread.wait_s;
@@ -180,6 +181,7 @@ fn add(to: &mut Region, from: &Region) {
         .sort_by_key(|t| (t.mpi_rank, t.process, t.thread));
     to.ranks = to.ranks.take().or_else(|| from.ranks.clone());
     to.mutex = mutex(to.mutex, from.mutex);
+    to.transfer = Transfer::sum(to.transfer.iter().chain(&from.transfer));
     to.times = sum_of(to.times, from.times);
     to.inclusive_s = None;
     to.distribution = None; // percentiles of several don't add up

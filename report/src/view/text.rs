@@ -17,6 +17,7 @@ mod ranks;
 mod scaling;
 mod sections;
 mod sort;
+mod transfers;
 mod verdict;
 
 pub use bars::columns;

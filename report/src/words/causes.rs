@@ -51,6 +51,18 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             },
             seconds(*call_s)
         ),
+        Cause::LateSender {
+            at: id,
+            receives,
+            late,
+            late_s,
+        } => format!(
+            "the sender is late for {} of {} receives in {}, by {}",
+            count(*late),
+            count(*receives),
+            at(id),
+            seconds(*late_s)
+        ),
         Cause::UnevenUnits {
             at: id,
             is_sections,
@@ -266,6 +278,9 @@ pub fn remedy(loss: &Loss) -> Option<String> {
             "give all ranks equal work, send less often, or work while messages are on their way"
                 .to_owned()
         }
+        Cause::LateSender { .. } => {
+            "send earlier, or receive without blocking and work meanwhile".to_owned()
+        }
         Cause::UnevenUnits {
             is_sections: true, ..
         } => "divide that section".to_owned(),
@@ -434,6 +449,7 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
         | Cause::FewUnits { at, .. }
         | Cause::OneThread { at }
         | Cause::Communication { at, .. }
+        | Cause::LateSender { at, .. }
         | Cause::FewTasks { at, .. }
         | Cause::SlowCreation { at, .. }
         | Cause::UnevenTasks { at, .. }

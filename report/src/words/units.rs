@@ -35,11 +35,13 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
-/// A number of bytes with a fitting unit: `12 kB`, `3.4 GB`.
+/// A number of bytes with a fitting unit: `800 B`, `12 kB`, `3.4 GB`.
 pub fn bytes(bytes: u64) -> String {
     let unit = |power: i32| bytes as f64 / 1e3f64.powi(power);
     match bytes {
-        0..1_000_000 => format!("{:.0} kB", unit(1)),
+        0..1_000 => format!("{bytes} B"),
+        1_000..10_000 => format!("{:.1} kB", unit(1)),
+        10_000..1_000_000 => format!("{:.0} kB", unit(1)),
         1_000_000..1_000_000_000 => format!("{:.1} MB", unit(2)),
         _ => format!("{:.1} GB", unit(3)),
     }
@@ -75,7 +77,7 @@ mod tests {
             .collect();
         assert_eq!(texts, ["0", "9999", "10.0 k", "123 k", "1.00 M", "1.10 T"]);
         assert_eq!(percent(0.12345), "12.3%");
-        let texts = [1_600, 1_250_000, 5_000_000_000].map(bytes);
-        assert_eq!(texts, ["2 kB", "1.2 MB", "5.0 GB"]);
+        let texts = [800, 1_600, 16_200, 1_250_000, 5_000_000_000].map(bytes);
+        assert_eq!(texts, ["800 B", "1.6 kB", "16 kB", "1.2 MB", "5.0 GB"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Context;
 use crate::model::{Grain, Mpi};
+use crate::words::transfer;
 use crate::words::units::{count, percent, seconds};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -112,7 +113,7 @@ pub(super) fn ranks(context: &Context<'_>) -> Option<Markup> {
                 thead { tr {
                     th.name scope="col" { "Rank" } th.w1 scope="col" { "Threads" } th.w1 scope="col" { "On the clock" }
                     th.wide scope="col" { "Threads' time" }
-                    th scope="col" { "Work" } th.w2 scope="col" { "Waiting" } th.w2 scope="col" { "MPI" } th.w2 scope="col" { "Runtime" } th.w2 scope="col" { "Serial" }
+                    th scope="col" { "Work" } th.w2 scope="col" { "Waiting" } th.w2 scope="col" { "MPI" } th.w2 scope="col" { "Bytes out" } th.w2 scope="col" { "Bytes in" } th.w2 scope="col" { "Runtime" } th.w2 scope="col" { "Serial" }
                     th scope="col" { "Imbalance" }
                 } }
                 tbody {
@@ -130,13 +131,17 @@ pub(super) fn ranks(context: &Context<'_>) -> Option<Markup> {
                                     span class=(class) title={ (name) " " (seconds(s)) } style=(format!("width:{:.2}%", 100.0 * s / most)) {}
                                 }
                             } }
-                            td { (seconds(rank.work_s)) } td.w2 { (seconds(rank.wait_s - rank.mpi_s)) } td.w2 { (seconds(rank.mpi_s)) } td.w2 { (seconds(rank.runtime_s)) } td.w2 { (seconds(rank.serial_s)) }
+                            td { (seconds(rank.work_s)) } td.w2 { (seconds(rank.wait_s - rank.mpi_s)) } td.w2 { (seconds(rank.mpi_s)) }
+                            td.w2 { @if let Some(of) = &rank.transfer { (transfer::left(of)) } }
+                            td.w2 { @if let Some(of) = &rank.transfer { (transfer::came(of)) } }
+                            td.w2 { (seconds(rank.runtime_s)) } td.w2 { (seconds(rank.serial_s)) }
                             td { (percent(rank.imbalance)) }
                         }
                     }
                 }
             }
         }
+        (super::transfers::transfers(context).unwrap_or_default())
         @if !mpi.missing.is_empty() {
             p.note { "Nothing is on record of: " (mpi.missing.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")) }
         }

@@ -13,7 +13,7 @@ use crate::view::lines::Merged;
 use crate::view::table::{Column, wrap};
 use crate::view::{html::terms, lines, paint};
 use crate::words::units::{count, percent, seconds};
-use crate::words::{self, kind, location};
+use crate::words::{self, kind, location, transfer};
 
 /// Callers, sites and threads that are listed.
 const CALLERS: usize = 20;
@@ -77,6 +77,7 @@ pub fn detail(
     sections.extend(units::longest(row, beside.units, options));
     sections.extend(mutex(region, options));
     sections.extend(locks(&merged.report, region, options));
+    sections.extend(handed_over(region, options));
     if !row.callers.is_empty() {
         let title = titled("Callers", "incl.: own time with everything inside", options);
         sections.push(title + &callers::table(&row.callers, CALLERS, options));
@@ -303,6 +304,27 @@ fn mutex(region: &Region, options: TextOptions) -> Option<String> {
         known(mutex.held_s),
         known(mutex.exit_s)
     );
+    Some(wrap(&line, options.width, "  "))
+}
+
+/// Of calls of MPI.
+fn handed_over(region: &Region, options: TextOptions) -> Option<String> {
+    let of = region.transfer.as_ref()?;
+    let mut line = format!(
+        "{} calls handed over {} (mean {}) and received {} (mean {})",
+        count(of.calls),
+        transfer::left(of),
+        transfer::mean(of.mean_out),
+        transfer::came(of),
+        transfer::mean(of.mean_in)
+    );
+    if of.bounded_calls > 0 {
+        let bounded = count(of.bounded_calls);
+        line += &format!("; {bounded} of them don't tell how much they received");
+    }
+    if let Some(late) = transfer::late_sender(of) {
+        line += &format!("; began before the message was sent: {late} of waiting");
+    }
     Some(wrap(&line, options.width, "  "))
 }
 

@@ -5,7 +5,7 @@ use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Region, Report};
 use crate::view::table::{Column, wrap};
 use crate::words::units::{percent, seconds};
-use crate::words::{kind, location};
+use crate::words::{kind, location, transfer};
 
 /// Width of the bars that show work beside the rank with the most.
 const BAR: usize = 10;
@@ -39,6 +39,8 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
                 seconds(r.work_s),
                 seconds(r.wait_s - r.mpi_s),
                 seconds(r.mpi_s),
+                (r.transfer.as_ref()).map_or_else(String::new, transfer::left),
+                (r.transfer.as_ref()).map_or_else(String::new, transfer::came),
                 seconds(r.runtime_s),
                 seconds(r.serial_s),
                 percent(r.imbalance),
@@ -53,6 +55,8 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         Column::right("work"),
         Column::right("wait"),
         Column::right("MPI"),
+        Column::right("bytes out").leaves(4),
+        Column::right("bytes in").leaves(5),
         Column::right("runtime"),
         Column::right("serial"),
         Column::right("imbal.").leaves(1),
@@ -83,7 +87,7 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
         text.push_str(&wrap(&line, options.width, "  "));
     }
     text.push_str(&regions(report, options));
-    Some(text)
+    Some(text + &super::transfers::transfers(report, options))
 }
 
 /// The regions with the most work.
