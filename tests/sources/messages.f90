@@ -29,6 +29,9 @@ program messages
       call mpi_recv(in, 4, mpi_double_precision, 0, 1000, mpi_comm_world, mpi_status_ignore, ierror)
     end if
   end do
+  ! The longest list of arguments that programs have: one more than in C.
+  call mpi_sendrecv(all, 1, mpi_double_precision, other, 1, in, 4, mpi_double_precision, from, 1, mpi_comm_world, status, ierror)
+  if (ierror /= mpi_success) stop 1
   call mpi_bcast(own, 11, mpi_integer, 1, mpi_comm_world, ierror)
   if (rank == 0) then
     call mpi_gather(mpi_in_place, 0, mpi_datatype_null, of_all, 7, mpi_integer, 0, mpi_comm_world, ierror)

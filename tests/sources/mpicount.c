@@ -148,6 +148,8 @@ FUNCTION("Isend", isend, (P a, P n, P t, P d, P e, P f, P g, P h), (a, n, t, d, 
 FUNCTION("Send", send, (P a, P n, P t, P d, P e, P f, P g), (a, n, t, d, e, f, g), BYTES(n, t), 0, 0)
 FUNCTION("Recv", recv, (P a, P n, P t, P d, P e, P f, P s, P h), (a, n, t, d, e, f, s, h), 0, told(s) < 0 ? 0 : told(s),
          told(s) < 0 ? BYTES(n, t) : 0)
+FUNCTION("Sendrecv", sendrecv, (P a, P n, P t, P d, P e, P f, P m, P u, P i, P j, P k, P s, P h), (a, n, t, d, e, f, m, u, i, j, k, s, h),
+         BYTES(n, t), told(s) < 0 ? 0 : told(s), told(s) < 0 ? BYTES(m, u) : 0)
 FUNCTION("Waitall", waitall, (P a, P b, P c, P d), (a, b, c, d), 0, 0, 0)
 FUNCTION("Allreduce", allreduce, (P a, P b, P n, P t, P e, P f, P g), (a, b, n, t, e, f, g), BYTES(n, t), BYTES(n, t), 0)
 FUNCTION("Bcast", bcast, (P a, P n, P t, P r, P c, P e), (a, n, t, r, c, e), IS_ROOT(r, c) ? BYTES(n, t) : 0,

@@ -204,7 +204,7 @@ pub const FLAG_RELAYED: u8 = 16;
 
 /// [`SiteDesc::nargs`]: that many or more, [`Constants::param`] says how many.
 pub const MANY_ARGUMENTS: u8 = 15;
-/// Most arguments that a probe hands on, where it is one of variadic calls ([`Probe::Enclosed`]); others hand on 12.
+/// Most arguments that a probe hands on, where it is one of variadic calls ([`Probe::Enclosed`]); others hand on 14.
 pub const MOST_ARGUMENTS: u8 = 64;
 
 /// What the runtime library needs to know of a site with a probe: 32 bytes in the read-only segment, ascending by site.

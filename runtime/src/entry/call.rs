@@ -131,6 +131,51 @@ impl Call {
         }
     }
 
+    /// As [`Call::forward_with`], of calls with up to 14 arguments: MPI's.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(never)]
+    unsafe fn forward_longest(&self, r: &[u64; 6]) -> u64 {
+        type F8 = unsafe extern "C-unwind" fn(
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+            u64,
+        ) -> u64;
+        let s = |n: usize| self.arg(6 + n);
+        // SAFETY: as in `forward_with`.
+        unsafe {
+            let f = core::mem::transmute::<usize, F8>(self.target());
+            f(
+                r[0],
+                r[1],
+                r[2],
+                r[3],
+                r[4],
+                r[5],
+                s(0),
+                s(1),
+                s(2),
+                s(3),
+                s(4),
+                s(5),
+                s(6),
+                s(7),
+            )
+        }
+    }
+
     /// As [`Call::forward`], where nothing is recorded: apart, so that its registers needn't be saved where something is.
     #[inline(never)]
     pub(crate) fn forward_only(&self) -> u64 {
@@ -177,6 +222,7 @@ impl Call {
                     let f = core::mem::transmute::<usize, F3>(target);
                     f(r[0], r[1], r[2], r[3], r[4], r[5], s(0), s(1), s(2))
                 }
+                13.. => self.forward_longest(r),
                 _ => {
                     let f = core::mem::transmute::<usize, F6>(target);
                     f(
