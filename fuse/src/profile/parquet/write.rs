@@ -96,8 +96,13 @@ impl<W: Write + Send> ProfileWriter<W> {
         let State::Open(open) = self.state else {
             return Ok(());
         };
+        // Without any unit the table has no sites.
+        let sites = match open.sites.is_empty() {
+            true => summary.sites.clone(),
+            false => open.sites.to_vec(),
+        };
         let summary = crate::Summary {
-            sites: open.sites.to_vec(),
+            sites,
             ..summary.clone()
         };
         open.finish(&[(SUMMARY_KEY, &serde_json::to_string(&summary)?)])
