@@ -24,9 +24,12 @@ fn build(source: &str, compilers: [&str; 2]) -> Option<tempfile::TempDir> {
     is_built.then_some(folder)
 }
 
-/// How many ranks a launcher starts: Open MPI's yield where processors are few, MPICH's don't.
-fn ranks_of(launcher: &str) -> u32 {
-    if launcher.ends_with("mpich") { 2 } else { 3 }
+/// How many ranks a program has. More take long where processors are few: ranks that wait don't sleep.
+fn ranks_of(source: &str, launcher: &str) -> u32 {
+    match (source, launcher) {
+        ("messages.c", "mpirun.openmpi") => 3,
+        _ => 2,
+    }
 }
 
 /// Calls, bytes that left, bytes that came, and bytes that may have come.
@@ -99,6 +102,18 @@ fn handed_over(report: &Value) -> Counts {
     all
 }
 
+/// Sums have the same bytes.
+fn check_sums(folder: &Path, program: &str, ranks: u32) {
+    let line = format!("\"$OMPFUSE\" profile --summary --events none -o sums -- {program}");
+    run(folder, &line).ok(program);
+    let expected = counted(folder, ranks);
+    let recorded = handed_over(&schema::checked(&folder.join("sums")));
+    assert!(recorded.len() > 10, "{recorded:?}");
+    for (name, numbers) in recorded {
+        assert_eq!(expected.get(&name), Some(&numbers), "{name:?}");
+    }
+}
+
 #[test]
 fn calls_are_those_that_the_profiling_interface_counts() {
     let mut tried = vec![];
@@ -111,7 +126,7 @@ fn calls_are_those_that_the_profiling_interface_counts() {
     for ((source, _, launcher), folder) in each(tried, made) {
         let folder = folder.path();
         let what = format!("{source}, {launcher}");
-        let ranks = ranks_of(launcher);
+        let ranks = ranks_of(source, launcher);
         let original = run(folder, &format!("{launcher} -n {ranks} ./messages"));
         let expected = counted(folder, ranks);
         let line = format!(
@@ -130,6 +145,9 @@ fn calls_are_those_that_the_profiling_interface_counts() {
         }
         let is_silent = |n: &Numbers| n[1..] == [0; 3];
         assert!(silent.values().all(is_silent), "{what}: {silent:?}");
+        if (source, launcher) == ("messages.f90", "mpirun.openmpi") {
+            check_sums(folder, &format!("{launcher} -n {ranks} ./messages"), ranks);
+        }
         // All of it is waiting, outside and inside of parallel regions.
         let number = |v: &Value| v.as_f64().expect("a number");
         let mpi = &report["mpi"];
@@ -152,6 +170,18 @@ fn calls_are_those_that_the_profiling_interface_counts() {
             let threads = inside["per_thread"].as_array().map(Vec::len);
             assert_eq!(threads, Some(2 * ranks as usize), "{what}: {inside}");
             assert!(number(&mpi["parallel_s"]) > 0.0, "{what}: {mpi}");
+            // The calls belong to the parallel region's part that makes them.
+            let paths = report["call_paths"].as_array().expect("paths");
+            let own = paths.iter().filter(|p| p["region"] == inside["id"]);
+            for path in own {
+                let around = &paths[path["parent"].as_u64().expect("a parent") as usize];
+                let regions = report["regions"].as_array().expect("regions");
+                let mut around = regions.iter().filter(|r| r["id"] == around["region"]);
+                assert!(
+                    around.any(|r| r["construct"] == "parallel"),
+                    "{what}: {path}"
+                );
+            }
         }
         let losses = report["losses"].as_array().expect("losses").iter();
         let waits: Vec<&Value> = losses.filter(|l| l["loss"] == "communication").collect();
