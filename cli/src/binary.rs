@@ -60,8 +60,13 @@ pub(crate) fn scan(
 ) -> Result<Scan> {
     let release = || bytes.release();
     let progress = progress.releasing(&release);
+    let (wanted, looped) = (
+        functions.map(|f| f.wish()),
+        functions.map(|f| f.loops_wish()),
+    );
     let choice = ScanOptions {
-        functions: functions.map(|f| f as &dyn Wish),
+        functions: wanted.as_ref().map(|w| w as &dyn Wish),
+        loops: looped.as_ref().and_then(|l| l.as_wish()),
         scarce,
     };
     let path = path.to_string_lossy();

@@ -178,7 +178,7 @@ impl Prepared {
     }
 }
 
-/// What is said where `--functions` matches nothing in a file.
+/// What is said where `--functions` and `--loops` match nothing in a file.
 fn unmatched(file: &Path, wanted: &FunctionArgs) -> String {
     let patterns: Vec<String> = wanted.texts().map(|text| format!("`{text}`")).collect();
     let file = file.display();
@@ -191,11 +191,11 @@ fn unmatched(file: &Path, wanted: &FunctionArgs) -> String {
 /// What is said of a file without OpenMP whose functions are wanted, and none of them can have probes; `None`: some can.
 fn without_probes(file: &Path, sites: &[impl AsRef<SiteInfo>]) -> Option<String> {
     let sites: Vec<&SiteInfo> = sites.iter().map(AsRef::as_ref).collect();
-    let lacks = |s: &&SiteInfo| (s.construct, s.outcome) == (Construct::Function, Outcome::Skipped);
+    let lacks = |s: &&SiteInfo| s.construct.is_code() && s.outcome == Outcome::Skipped;
     let none = !sites.is_empty() && sites.iter().all(lacks);
     none.then(|| {
         format!(
-            "no function that --functions chooses in {} can be recorded: {}; what the program loads or starts is recorded all the \
+            "no function that --functions or --loops chooses in {} can be recorded: {}; what the program loads or starts is recorded all the \
              same",
             file.display(),
             Coverage::of(&sites).reasons()

@@ -10,7 +10,6 @@ pub(crate) use pattern::Pattern;
 
 use crate::debug::DebugArgs;
 use anyhow::{Result, bail};
-use ompfuse_format::Construct;
 use ompfuse_format::site::{Mechanism, SiteInfo};
 use std::collections::HashMap;
 
@@ -57,10 +56,10 @@ pub(crate) fn selected(
         Ok(is_meant)
     };
     let mut chosen = vec![args.selects().next().is_none(); sites.len()];
-    // Functions were chosen already, unless something is said of them here.
+    // Functions and loops were chosen already, unless something is said of them here.
     if !args.selects().any(Pattern::is_about_functions) {
         let all = sites.iter().map(AsRef::as_ref).zip(&mut chosen);
-        all.for_each(|(site, chosen)| *chosen |= site.construct == Construct::Function);
+        all.for_each(|(site, chosen)| *chosen |= site.construct.is_code());
     }
     for pattern in args.selects() {
         regions(pattern)?
@@ -179,8 +178,7 @@ impl SelectArgs {
     pub(crate) fn arguments(&self) -> Vec<String> {
         let selects = self.selects().map(|p| format!("--select={}", p.text));
         let skips = self.skips().map(|p| format!("--skip={}", p.text));
-        let functions = self.functions.texts().map(|f| format!("--functions={f}"));
-        let all = selects.chain(skips).chain(functions);
+        let all = selects.chain(skips).chain(self.functions.arguments());
         all.chain(self.debug.arguments()).collect()
     }
 
@@ -214,11 +212,9 @@ impl SelectArgs {
             let texts: Vec<_> = patterns.map(|p| p.text.as_str()).collect();
             texts.join("\x1f")
         }
-        let functions: Vec<&str> = self.functions.texts().collect();
-        let functions = match functions.is_empty() {
-            true => String::new(),
-            false => format!(" functions={}", functions.join("\x1f")),
-        };
+        let functions: String = (self.functions.arguments())
+            .map(|argument| format!(" {argument}\x1f"))
+            .collect();
         format!(
             "select={} skip={}{functions}",
             join(self.selects()),
@@ -230,6 +226,7 @@ impl SelectArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ompfuse_format::Construct;
     use ompfuse_format::site::{Edge, HexAddress, Outcome, Source};
 
     fn site(id: u32, region: u32, construct: Construct, function: &str, line: u32) -> SiteInfo {

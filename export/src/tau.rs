@@ -156,9 +156,9 @@ impl OfThread<'_> {
             let group = match tree.frames[frame].kind {
                 FrameKind::Program => "TAU_DEFAULT",
                 FrameKind::Function
-                | FrameKind::Region(Some(Construct::UserRegion | Construct::Function)) => {
-                    "TAU_USER"
-                }
+                | FrameKind::Region(Some(
+                    Construct::UserRegion | Construct::Function | Construct::NaturalLoop,
+                )) => "TAU_USER",
                 FrameKind::Region(Some(Construct::Mpi)) => "MPI",
                 FrameKind::Region(_) => "OpenMP",
             };

@@ -218,6 +218,9 @@ pub struct ThreadColumns {
     pub min_ns: Vec<u64>,
     /// Longest interval's.
     pub max_ns: Vec<u64>,
+    /// Largest extent of an interval; of kinds other than natural loops it is 0 where only sums were recorded.
+    #[serde(default)]
+    pub largest: Vec<u64>,
 }
 
 impl RunSummary {

@@ -423,6 +423,7 @@ pub fn module(path: &str, build_id: &str, sites: &[(Construct, u64)]) -> RunModu
             stripped: false,
             runtimes: vec!["libgomp.so.1".to_owned()],
             debug_files: None,
+            loops_of: Vec::new(),
         },
         sites: (0..).zip(sites).map(site).collect(),
     }

@@ -98,8 +98,13 @@ pub fn reproduce_debugged(
     }
 }
 
-/// The functions that a file has as regions, by the places of their first probes.
-struct Functions(HashMap<u64, Wanted>);
+/// The functions that a file has as regions, and those whose loops are, by the places of their first probes.
+struct Functions {
+    wanted: Places,
+    looped: Places,
+}
+
+struct Places(HashMap<u64, Wanted>);
 
 impl Functions {
     fn of(description: &SelfDescription) -> Functions {
@@ -112,18 +117,23 @@ impl Functions {
             };
             (s.address.0, how)
         };
-        Functions(begins.map(wanted).collect())
+        let loops_of = description.binary.loops_of.iter();
+        Functions {
+            wanted: Places(begins.map(wanted).collect()),
+            looped: Places(loops_of.map(|at| (at.0, Wanted::ByPattern)).collect()),
+        }
     }
 
     fn choice(&self, scarce: bool) -> ScanOptions<'_> {
         ScanOptions {
-            functions: (!self.0.is_empty()).then_some(self),
+            functions: (!self.wanted.0.is_empty()).then_some(&self.wanted),
+            loops: (!self.looped.0.is_empty()).then_some(&self.looped),
             scarce,
         }
     }
 }
 
-impl Wish for Functions {
+impl Wish for Places {
     fn wanted(&self, function: &Known<'_>) -> Wanted {
         self.0.get(&function.entry).copied().unwrap_or_default()
     }

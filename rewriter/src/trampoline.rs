@@ -247,10 +247,7 @@ impl Trampoline {
                 to,
             }
         } else {
-            let uses_stack = [instruction.op0_register(), instruction.memory_base()]
-                .iter()
-                .any(|r| r.full_register() == Register::RSP);
-            if instruction.code() != Code::Call_rm64 || uses_stack {
+            if !can_move_call(instruction) {
                 return Err("is a call that can't be moved");
             }
             let mut bytes = decoded.bytes.to_vec();
@@ -356,6 +353,13 @@ impl Trampoline {
         let bytes = |island| Ok((island, jump(island, at)?));
         self.island.map(bytes).transpose()
     }
+}
+
+/// Whether an indirect call leads to the same function when its return address has been pushed before.
+pub(crate) fn can_move_call(call: &Instruction) -> bool {
+    let mut registers = [call.op0_register(), call.memory_base()].into_iter();
+    let uses_stack = registers.any(|r| r.full_register() == Register::RSP);
+    call.code() == Code::Call_rm64 && !uses_stack
 }
 
 /// A jump in its long form.

@@ -101,6 +101,7 @@ fn patched_files_are_told_and_describe_themselves() {
             stripped: false,
             runtimes: vec![],
             debug_files: None,
+            loops_of: Vec::new(),
         },
         original_sha256: "00".into(),
         sites: vec![],

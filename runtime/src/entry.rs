@@ -125,6 +125,16 @@ unsafe extern "C" fn handle_inline_short<const PROBE: u8>(sp: usize, site: *cons
                 thread.watch_creation(behind(sp), PROBE);
                 probes::inline::leave(thread, site, sp);
             }
+            Some(Probe::LoopIterate) => {
+                thread.look_below(behind(sp));
+                thread.watch_creation(behind(sp), PROBE);
+                probes::inline::iterate(thread, site, sp);
+            }
+            Some(Probe::LoopLeave) => {
+                thread.look_below(behind(sp));
+                thread.watch_creation(behind(sp), PROBE);
+                probes::inline::leave_loop(thread, site, sp);
+            }
             _ => {
                 thread.look_below(behind(sp));
                 thread.watch_creation(sp, PROBE);

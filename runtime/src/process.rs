@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// TLS word of a thread that does not record (no space, or finished).
-const TLS_OFF: usize = 1;
+pub(crate) const TLS_OFF: usize = 1;
 
 /// Recording is on.
 static ACTIVE: AtomicBool = AtomicBool::new(false);

@@ -10,7 +10,7 @@
 //! was innermost when they began. Ranks for labels are counted where the children are created.
 
 mod boundary;
-mod called;
+pub(crate) mod called;
 pub(crate) mod context;
 mod cost;
 mod creation;
@@ -87,6 +87,8 @@ pub(crate) struct Thread {
     work_top: Cell<*const Work>,
     /// See [`Thread::set_floor`].
     floor: Cell<usize>,
+    /// The innermost call or loop, which may be over.
+    innermost: Cell<*const Called>,
     stack: Stack,
     creation: Creation,
     /// What there is to be asked besides the clock ([`special`]).
@@ -192,6 +194,7 @@ impl Thread {
         thread.no_creation();
         thread.team.set(TeamPlace::OUTSIDE.word());
         thread.floor.set(usize::MAX);
+        thread.find_innermost();
         thread.root.floor.set(usize::MAX);
         thread.frame.set(&raw const thread.root);
         thread.root.work_base.set(thread.work.as_ptr());

@@ -1,4 +1,4 @@
-//! `--functions`: which functions are regions of their own.
+//! `--functions` and `--loops`: which functions are regions of their own, and whose loops are.
 
 use super::pattern::{LIBRARY, file_name};
 use ompfuse_fuse::names::{is_called, is_path_end, matches_glob};
@@ -17,6 +17,11 @@ pub(crate) struct FunctionArgs {
     /// can be recorded so.
     #[arg(long, value_name = "NAME")]
     pub(crate) functions: Vec<FunctionPattern>,
+    /// Record the loops of these functions as regions, too, with their numbers of iterations (may be repeated)
+    ///
+    /// Names as for --functions. The function itself is recorded with them, if it isn't the body of a construct.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) loops: Vec<FunctionPattern>,
 }
 
 /// One `--functions`.
@@ -150,28 +155,60 @@ impl FunctionPattern {
 impl FunctionArgs {
     /// What is wanted of a file; `None`: nothing. `is_program`: it is the one that was named, not a library that it loads.
     pub(crate) fn of(&self, module: &str, is_program: bool) -> Option<FunctionArgs> {
-        let all = self.functions.iter();
-        let own = all.filter(|p| p.is_about(module, is_program));
-        let functions: Vec<_> = own.cloned().collect();
-        (!functions.is_empty()).then_some(FunctionArgs { functions })
+        let own = |all: &[FunctionPattern]| -> Vec<FunctionPattern> {
+            let own = all.iter().filter(|p| p.is_about(module, is_program));
+            own.cloned().collect()
+        };
+        let (functions, loops) = (own(&self.functions), own(&self.loops));
+        let is_empty = functions.is_empty() && loops.is_empty();
+        (!is_empty).then_some(FunctionArgs { functions, loops })
     }
 
-    fn conditions(&self) -> impl Iterator<Item = &Condition> {
-        self.functions.iter().flat_map(|p| &p.conditions)
+    /// Which functions of its file are wanted.
+    pub(crate) fn wish(&self) -> Chosen<'_> {
+        Chosen(&self.functions)
     }
 
-    /// The option's values.
+    /// Of which ones the loops are.
+    pub(crate) fn loops_wish(&self) -> Chosen<'_> {
+        Chosen(&self.loops)
+    }
+
+    /// The options' values.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.functions.iter().map(|p| p.text.as_str())
+        let all = self.functions.iter().chain(&self.loops);
+        all.map(|p| p.text.as_str())
+    }
+
+    /// The options as arguments of a command.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = String> {
+        let functions = self.functions.iter().map(|p| ("functions", p));
+        let loops = self.loops.iter().map(|p| ("loops", p));
+        let all = functions.chain(loops);
+        all.map(|(option, p)| format!("--{option}={}", p.text))
     }
 }
 
-impl Wish for FunctionArgs {
+/// What one of the two options chooses.
+pub(crate) struct Chosen<'a>(&'a [FunctionPattern]);
+
+impl Chosen<'_> {
+    /// The same, if it chooses anything.
+    pub(crate) fn as_wish(&self) -> Option<&dyn Wish> {
+        (!self.0.is_empty()).then_some(self as &dyn Wish)
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.0.iter().flat_map(|p| &p.conditions)
+    }
+}
+
+impl Wish for Chosen<'_> {
     fn wanted(&self, function: &Known<'_>) -> Wanted {
         let fits = |p: &&FunctionPattern| {
             is_called(&p.name, function.name) && p.conditions.iter().all(|c| c.holds(function))
         };
-        let mut fitting = self.functions.iter().filter(fits);
+        let mut fitting = self.0.iter().filter(fits);
         match fitting.next() {
             None => Wanted::No,
             Some(first) if !first.is_glob() || fitting.any(|p| !p.is_glob()) => Wanted::ByName,
@@ -196,7 +233,10 @@ mod tests {
 
     fn args(texts: &[&str]) -> FunctionArgs {
         let functions = texts.iter().map(|t| t.parse().unwrap()).collect();
-        FunctionArgs { functions }
+        FunctionArgs {
+            functions,
+            loops: Vec::new(),
+        }
     }
 
     fn known(name: &str) -> Known<'_> {
@@ -213,19 +253,22 @@ mod tests {
     fn functions_of_the_program_and_of_libraries() {
         let all = args(&["solve", "mesh::*", "lib:libfoo*:step"]);
         let own = all.of("/bin/lu.x", true).unwrap();
-        assert_eq!(own.wanted(&known("solve")), Wanted::ByName);
-        assert_eq!(own.wanted(&known("_ZN4mesh4stepEv")), Wanted::ByPattern);
-        assert_eq!(own.wanted(&known("step")), Wanted::No);
+        assert_eq!(own.wish().wanted(&known("solve")), Wanted::ByName);
+        assert_eq!(
+            own.wish().wanted(&known("_ZN4mesh4stepEv")),
+            Wanted::ByPattern
+        );
+        assert_eq!(own.wish().wanted(&known("step")), Wanted::No);
         let library = all.of("/lib/libfoo.so.1", false).unwrap();
-        assert_eq!(library.wanted(&known("step")), Wanted::ByName);
-        assert_eq!(library.wanted(&known("solve")), Wanted::No);
+        assert_eq!(library.wish().wanted(&known("step")), Wanted::ByName);
+        assert_eq!(library.wish().wanted(&known("solve")), Wanted::No);
         assert!(all.of("/lib/libbar.so", false).is_none());
-        assert_eq!(args(&["*", "f"]).wanted(&known("f")), Wanted::ByName);
+        assert_eq!(args(&["*", "f"]).wish().wanted(&known("f")), Wanted::ByName);
     }
 
     #[test]
     fn all_conditions_hold() {
-        let wanted = |text: &str| args(&[text]).wanted(&known("f"));
+        let wanted = |text: &str| args(&[text]).wish().wanted(&known("f"));
         for fitting in [
             "file:src/solve*.c",
             "size:200..",
@@ -249,13 +292,18 @@ mod tests {
         ] {
             assert_eq!(wanted(other), Wanted::No, "{other}");
         }
-        assert_eq!(args(&["size::f"]).wanted(&known("size::f")), Wanted::ByName);
+        assert_eq!(
+            args(&["size::f"]).wish().wanted(&known("size::f")),
+            Wanted::ByName
+        );
         let library = args(&["lib:libfoo*:size:100..:from:mesh::step"]);
         assert!(library.of("/bin/lu.x", true).is_none());
         let library = library.of("/lib/libfoo.so", false).unwrap();
-        assert_eq!(library.wanted(&known("f")), Wanted::ByPattern);
-        assert!(!library.needs_files() && args(&["file:a.c"]).needs_files());
-        assert!(library.asks_for_callees("mesh::step") && !library.asks_for_callees("f"));
+        assert_eq!(library.wish().wanted(&known("f")), Wanted::ByPattern);
+        assert!(!library.wish().needs_files() && args(&["file:a.c"]).wish().needs_files());
+        assert!(
+            library.wish().asks_for_callees("mesh::step") && !library.wish().asks_for_callees("f")
+        );
         for wrong in [
             "",
             "lib:libfoo",

@@ -257,10 +257,12 @@ impl Pattern {
         self.library.is_none() && (self.kind == all || matches!(self.kind, Kind::User(_)))
     }
 
-    /// Whether it may be about functions that are regions themselves.
+    /// Whether it may be about functions that are regions themselves, or their loops.
     pub(super) fn is_about_functions(&self) -> bool {
-        let all = Kind::Construct(Construct::Function);
-        self.kind == all || matches!(self.kind, Kind::Named(_))
+        match self.kind {
+            Kind::Construct(construct) => construct.is_code(),
+            _ => matches!(self.kind, Kind::Named(_)),
+        }
     }
 
     /// Whether everything in its modules is meant.

@@ -151,6 +151,7 @@ fn region(xml: &mut Xml, at: usize, frame: &Frame) -> io::Result<()> {
         FrameKind::Function | FrameKind::Region(Some(Construct::Function)) => {
             ("compiler", "function")
         }
+        FrameKind::Region(Some(Construct::NaturalLoop)) => ("compiler", "loop"),
         FrameKind::Region(Some(Construct::UserRegion)) => ("user", "user"),
         FrameKind::Region(Some(Construct::Mpi)) => ("mpi", "function"),
         FrameKind::Region(construct) => ("openmp", construct.map_or("unknown", role)),

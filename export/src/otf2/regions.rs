@@ -26,7 +26,7 @@ pub(super) fn region(span: &Span<'_>) -> (&'static str, Role, Paradigm) {
     let paradigm = match span.construct {
         Construct::Program => Paradigm::MeasurementSystem,
         Construct::UserRegion => Paradigm::User,
-        Construct::Function => Paradigm::Compiler,
+        Construct::Function | Construct::NaturalLoop => Paradigm::Compiler,
         Construct::Mpi => Paradigm::Mpi,
         _ => Paradigm::OpenMp,
     };
@@ -65,6 +65,7 @@ fn interval(construct: Construct) -> (&'static str, Role) {
         Construct::Mpi => ("", Role::Wrapper),
         Construct::UserRegion => ("", Role::Code),
         Construct::Function => ("", Role::Function),
+        Construct::NaturalLoop => ("natural loop", Role::Loop),
         Construct::Critical
         | Construct::Atomic
         | Construct::Ordered

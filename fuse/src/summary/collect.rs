@@ -424,11 +424,12 @@ fn regions(
             parallel: parallel_site(intervals.parent[row]),
             path: tree.of_interval(intervals, row),
         };
-        let is_call = intervals.construct[row] == Construct::Function;
+        let construct = intervals.construct[row];
+        let is_call = construct.is_code();
         let wall = length(intervals.t0_ns[row], intervals.t1_ns[row]);
         let (own, extent) = (intervals.own_ns[row], intervals.extent[row]);
         let numbers = match is_call {
-            true => Numbers::of_call(own, wall, extent),
+            true => Numbers::of_code(construct, own, wall, extent),
             false => Numbers { own, wall, extent },
         };
         let thread = thread(intervals.process[row], intervals.thread[row]);
@@ -454,10 +455,16 @@ fn regions(
     groups.into_stats(&names(&run.xus.events), &names(&run.xu_scaled), events)
 }
 
-/// The node itself, or the one that the functions were called in.
+/// The node itself, or the one that functions and loops around it are in.
 fn around_calls(run: &Run, node: u32) -> u32 {
     let mut at = node;
-    while run.nodes.construct.get(at as usize) == Some(&Construct::Function) {
+    let is_code = |at: u32| {
+        run.nodes
+            .construct
+            .get(at as usize)
+            .is_some_and(|c| c.is_code())
+    };
+    while is_code(at) {
         at = run.nodes.parent[at as usize];
     }
     at

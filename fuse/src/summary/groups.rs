@@ -254,6 +254,7 @@ impl Group {
             extent: column(|s| s.totals.extent),
             min_ns: column(|s| s.min),
             max_ns: column(|s| s.max),
+            largest: column(|s| s.largest),
         }
     }
 }

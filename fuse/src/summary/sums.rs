@@ -2,6 +2,7 @@
 
 use crate::run::nodes::NodeSet;
 use ompfuse_format::Construct;
+use ompfuse_format::construct::trips;
 use ompfuse_format::record::Interval;
 
 /// One interval's numbers. Times are nanoseconds, or ticks while the run goes on.
@@ -19,8 +20,8 @@ impl Numbers {
     /// Of an interval. `length`: what ticks are in the unit of the sums.
     #[inline]
     pub(super) fn of(i: &Interval<'_>, wall: u64, length: impl Fn(u64) -> u64) -> Numbers {
-        if i.construct == Construct::Function {
-            return Numbers::of_call(length(i.own_ticks), wall, i.extent);
+        if i.construct.is_code() {
+            return Numbers::of_code(i.construct, length(i.own_ticks), wall, i.extent);
         }
         Numbers {
             own: length(i.own_ticks),
@@ -36,12 +37,17 @@ impl Numbers {
 }
 
 impl Numbers {
-    /// Of a function's call. `inner`: another call of it was going on, whose time from begin to end has that of this one.
-    pub(super) fn of_call(own: u64, wall: u64, inner: u64) -> Numbers {
+    /// Of a function's call, or a loop's execution. If another one of it was going on, that one's time from begin to end has the
+    /// time of this one.
+    pub(super) fn of_code(construct: Construct, own: u64, wall: u64, extent: u64) -> Numbers {
+        let (is_inner, iterations) = match construct {
+            Construct::NaturalLoop => (trips::is_inner(extent), trips::iterations(extent)),
+            _ => (extent != 0, 0),
+        };
         Numbers {
             own,
-            wall: if inner == 0 { wall } else { 0 },
-            extent: 0,
+            wall: if is_inner { 0 } else { wall },
+            extent: iterations,
         }
     }
 }
@@ -102,6 +108,8 @@ pub(super) struct Sums {
     pub(super) min: u64,
     /// The longest one's.
     pub(super) max: u64,
+    /// The largest extent of one.
+    pub(super) largest: u64,
 }
 
 impl Sums {
@@ -115,6 +123,7 @@ impl Sums {
         },
         min: u64::MAX,
         max: 0,
+        largest: 0,
     };
 
     /// One interval more.
@@ -123,6 +132,7 @@ impl Sums {
         self.totals.add(numbers, true);
         self.min = self.min.min(numbers.own);
         self.max = self.max.max(numbers.own);
+        self.largest = self.largest.max(numbers.extent);
     }
 
     /// Others of the same thread.
@@ -131,5 +141,6 @@ impl Sums {
         self.totals.merge(&other.totals);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+        self.largest = self.largest.max(other.largest);
     }
 }

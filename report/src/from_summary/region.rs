@@ -113,6 +113,7 @@ pub(super) fn region(
         in_part: in_part(summary, site, stats),
         xus: xus.count,
         iterations: iterations(stats),
+        iterations_max: most_iterations(stats),
         wall_s: construct
             .is_some_and(Construct::is_fork)
             .then_some(wall_ns as f64 * NS),
@@ -330,10 +331,17 @@ fn region_thread(summary: &Indexed<'_>, thread: u32, &(xus, part): &(u64, Split)
     }
 }
 
-/// The iterations of ranges on record; `None` if there are no ranges.
+/// The iterations of ranges, and of natural loops, on record; `None` if there are neither.
 fn iterations(stats: &[&RegionStat]) -> Option<u64> {
-    let ranges = (stats.iter()).filter(|s| s.construct == Some(Construct::Range));
-    ranges.map(|s| s.extent()).reduce(|a, b| a + b)
+    let iterates = |c| matches!(c, Some(Construct::Range | Construct::NaturalLoop));
+    let stats = stats.iter().filter(|s| iterates(s.construct));
+    stats.map(|s| s.extent()).reduce(|a, b| a + b)
+}
+
+/// The most iterations of one execution of a natural loop; `None` if it is none.
+fn most_iterations(stats: &[&RegionStat]) -> Option<u64> {
+    let loops = (stats.iter()).filter(|s| s.construct == Some(Construct::NaturalLoop));
+    loops.flat_map(|s| &s.threads.largest).max().copied()
 }
 
 /// The extent of a `cancel` says that nothing was cancelled.

@@ -65,8 +65,12 @@ pub struct Region {
     pub executions: u64,
     /// Number of execution units: ranges, sections or tasks. 0 for constructs without units.
     pub xus: u64,
-    /// Number of recorded iterations; null if there are no ranges.
+    /// Number of recorded iterations; null if there are no ranges and it is no natural loop. Divided by `executions` it is a natural
+    /// loop's mean trip count.
     pub iterations: Option<u64>,
+    /// For natural loops: most iterations of one execution. Else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations_max: Option<u64>,
     /// Kinds of instances that were recorded only in part. All numbers except `executions` then cover only recorded
     /// instances.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -131,6 +131,7 @@ fn add(to: &mut Region, from: &Region) {
         (Some(a), Some(b)) => Some(a + b),
         (one, other) => one.or(other),
     };
+    to.iterations_max = to.iterations_max.max(from.iterations_max);
     to.xu_mean_s = xu_s.filter(|_| to.xus > 0).map(|s| s / to.xus as f64);
     to.xu_min_s = both(to.xu_min_s, from.xu_min_s, f64::min);
     to.xu_max_s = both(to.xu_max_s, from.xu_max_s, f64::max);

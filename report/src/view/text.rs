@@ -6,6 +6,7 @@ pub mod detail;
 mod distribution;
 mod events;
 mod legend;
+mod loops;
 mod missing;
 mod mutexes;
 mod parts;
@@ -107,6 +108,7 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(sections::regions(report, several, options));
     sections.extend(properties::properties(report, options));
     sections.extend(paths::paths(report, options));
+    sections.extend(loops::loops(report, options));
     if options.callers {
         sections.extend(callers::callers(report, options));
     }

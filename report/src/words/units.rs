@@ -30,6 +30,14 @@ pub fn count(n: u64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// A mean of counts, three significant digits: `0.50`, `12.3`, `45.6 k`.
+pub fn mean(value: f64) -> String {
+    match value {
+        a if a >= 9999.5 => count(a as u64),
+        _ => three_digits(value),
+    }
+}
+
 /// A share from 0 to 1 as percent.
 pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)

@@ -2,6 +2,7 @@
 
 use super::{Ground, Request};
 use crate::scan::cfg::Body;
+use crate::trampoline::can_move_call;
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 use rustc_hash::FxHashSet;
 use std::ops::Range;
@@ -238,9 +239,8 @@ pub(super) fn passes(insn: &Instruction) -> bool {
 /// Whether a trampoline can hold the instruction.
 pub(super) fn can_move(insn: &Instruction) -> bool {
     match insn.flow_control() {
-        FlowControl::Next | FlowControl::Return | FlowControl::Call | FlowControl::IndirectCall => {
-            true
-        }
+        FlowControl::Next | FlowControl::Return | FlowControl::Call => true,
+        FlowControl::IndirectCall => can_move_call(insn),
         FlowControl::ConditionalBranch => insn.is_jcc_short_or_near(),
         FlowControl::UnconditionalBranch => insn.is_jmp_short_or_near(),
         // A prefix (`notrack`, `bnd`) changes what the jump means to the processor.

@@ -120,7 +120,7 @@ pub enum ScanError {
     },
     /// No OpenMP, and no function that is wanted.
     #[error(
-        "{path}: no OpenMP in it, and no function that --functions chooses; `--functions '*'` lists all that it has"
+        "{path}: no OpenMP in it, and no function that --functions or --loops chooses; `--functions '*'` lists all that it has"
     )]
     NoFunctions {
         /// The file.

@@ -13,7 +13,7 @@ use super::functions::Function;
 use super::names;
 use super::relays::{self, Relayed};
 use super::windows;
-use super::{Module, regions, release, shapes, wanted};
+use super::{Module, natural, regions, release, shapes, wanted};
 use crate::model::Action;
 use crate::place::Placed;
 use ompfuse_format::abi::Probe;
@@ -71,14 +71,12 @@ impl Found {
     /// The function is wanted as a region, too.
     fn want(&mut self, module: &Module<'_>, body: &Body, barred: &BTreeSet<u64>) {
         self.depends = true;
-        wanted::add(
-            module,
-            body,
-            (barred, &self.relays),
-            self.job.outlined,
-            &mut self.drafts,
-            &mut self.windows,
-        );
+        let around = (barred, &self.relays[..]);
+        let (drafts, windows) = (&mut self.drafts, &mut self.windows);
+        wanted::add(module, body, around, self.job.outlined, drafts, windows);
+        if module.is_looped(self.job.function) {
+            natural::add(module, body, around, drafts, windows);
+        }
     }
 
     /// Of a function that is wanted, and gets no probes.
@@ -189,7 +187,8 @@ fn jobs(module: &Module<'_>, candidates: Vec<u64>) -> (Vec<Job>, Vec<Draft>) {
         !(module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal))
     });
     let known: FxHashSet<usize> = jobs.iter().map(|job| job.function).collect();
-    let others = (0..module.wanted.len()).filter(|&n| module.is_wanted(n) && !known.contains(&n));
+    let all = module.wanted.len().max(module.looped.len());
+    let others = (0..all).filter(|&n| module.is_wanted(n) && !known.contains(&n));
     jobs.extend(others.map(|function| Job {
         function,
         candidates: Vec::new(),

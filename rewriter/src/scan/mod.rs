@@ -31,6 +31,7 @@ mod image;
 mod jump_table;
 mod lsda;
 mod names;
+mod natural;
 mod nearby;
 mod no_return;
 mod numbering;
@@ -101,13 +102,21 @@ pub(crate) struct Module<'a> {
     scarce: bool,
     /// Of each function whether it is a region of its own; empty where none is.
     wanted: Vec<Wanted>,
+    /// The same of its loops.
+    looped: Vec<Wanted>,
 }
 
 impl Module<'_> {
     /// Whether a function is to be a region of its own.
     fn is_wanted(&self, function: usize) -> bool {
         let wanted = self.wanted.get(function);
-        wanted.is_some_and(|wanted| *wanted != Wanted::No)
+        wanted.is_some_and(|wanted| *wanted != Wanted::No) || self.is_looped(function)
+    }
+
+    /// Whether its loops are.
+    fn is_looped(&self, function: usize) -> bool {
+        let looped = self.looped.get(function);
+        looped.is_some_and(|wanted| *wanted != Wanted::No)
     }
 
     /// Whether these bytes must stay what and where they are: the loader writes there, or the kernel knows the place.
@@ -260,6 +269,8 @@ pub fn scan_chosen(
 pub struct ScanOptions<'x> {
     /// Functions that are wanted as regions of their own.
     pub functions: Option<&'x dyn Wish>,
+    /// Functions whose loops are wanted as regions of their own.
+    pub loops: Option<&'x dyn Wish>,
     /// Every inline probe that can have a short jump has one, as if there were no more bytes: for tests of how room is made.
     pub scarce: bool,
 }
@@ -331,7 +342,8 @@ fn scan_with(
         || Entries::collect(&image, &dynamic, &symbols),
         || Functions::collect(&image, &[&symbols, &dynamic.symbols]),
     );
-    if !entries.use_openmp() && choice.functions.is_none() {
+    let is_wished = choice.functions.is_some() || choice.loops.is_some();
+    if !entries.use_openmp() && !is_wished {
         let path = path.to_owned();
         return Err(match entries::holds_nameless_runtime(&image) {
             true => ScanError::NamelessRuntime { path },
@@ -358,6 +370,7 @@ fn scan_with(
         release: Release::new(progress),
         scarce: choice.scarce,
         wanted: Vec::new(),
+        looped: Vec::new(),
     };
     if let Some(function) = missing(&module) {
         let path = path.to_owned();
@@ -368,7 +381,11 @@ fn scan_with(
     if let Some(wish) = choice.functions {
         module.wanted = chosen(&module, wish, path, debug)?;
     }
-    if !module.entries.use_openmp() && !(0..module.wanted.len()).any(|n| module.is_wanted(n)) {
+    if let Some(wish) = choice.loops {
+        module.looped = chosen(&module, wish, path, debug)?;
+        binary.loops_of = wanted::entries(&module, &module.looped);
+    }
+    if !module.entries.use_openmp() && !(0..module.functions.count()).any(|n| module.is_wanted(n)) {
         return Err(ScanError::NoFunctions {
             path: path.to_owned(),
         });
@@ -490,5 +507,6 @@ fn binary_info(
         stripped: symbols.is_empty(),
         runtimes: entries.runtimes(dynamic),
         debug_files: None,
+        loops_of: Vec::new(),
     }
 }

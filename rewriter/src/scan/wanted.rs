@@ -13,7 +13,7 @@ use crate::place::Placed;
 use iced_x86::{FlowControl, Instruction, Mnemonic};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
-use ompfuse_format::site::Edge;
+use ompfuse_format::site::{Edge, HexAddress};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -145,6 +145,13 @@ fn callers<'x>(module: &'x Module<'_>, wish: &dyn Wish) -> FxHashMap<usize, Vec<
     callers
 }
 
+/// The functions whose loops are wanted, by the places of their first probes, as [`ScanOptions::loops`](super::ScanOptions::loops) tells them again.
+pub(super) fn entries(module: &Module<'_>, wanted: &[Wanted]) -> Vec<HexAddress> {
+    let all = (0..wanted.len()).filter(|&n| wanted[n] != Wanted::No);
+    all.map(|n| HexAddress(entry(module, module.functions.get(n).start)))
+        .collect()
+}
+
 /// Whether the linker has made the code there.
 fn is_linkers(module: &Module<'_>, va: u64) -> bool {
     let holds = |(from, size): (u64, u64)| from <= va && va - from < size;
@@ -192,8 +199,10 @@ pub(super) fn add(
     windows: &mut Vec<Placed>,
 ) {
     let by_name = match module.wanted.get(body.function) {
-        Some(Wanted::ByPattern) => false,
         Some(Wanted::ByName) => true,
+        Some(Wanted::ByPattern) => false,
+        // What its loops are executed in is recorded with them.
+        Some(Wanted::No) | None if module.is_looped(body.function) => false,
         Some(Wanted::No) | None => return,
     };
     let skipped = |why: String| refused(module, body.function, why);
@@ -231,22 +240,10 @@ pub(super) fn add(
 
 /// The instructions that leave a function; or why it gets no probes.
 fn ways(module: &Module<'_>, body: &Body, by_name: bool) -> Result<Vec<u64>, String> {
+    if let Some(why) = untouchable(module, body.function) {
+        return Err(why.into());
+    }
     let function = module.functions.get(body.function);
-    if is_start(module, function.start, function.name) {
-        return Err("it begins or ends the program".into());
-    }
-    let name = function.base_name();
-    if module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal) {
-        return Err("it belongs to the OpenMP runtime".into());
-    }
-    if module
-        .image
-        .sections
-        .iter()
-        .any(|s| s.name == "xray_instr_map")
-    {
-        return Err("its code is changed while the program runs (XRay)".into());
-    }
     let at = entry(module, function.start);
     let entry = body.insn_at(at).map(|n| &body.insns[n]);
     let entry = entry.ok_or("its code isn't known")?;
@@ -265,6 +262,21 @@ fn ways(module: &Module<'_>, body: &Body, by_name: bool) -> Result<Vec<u64>, Str
         true => Err("it has one instruction".into()),
         false => Ok(exits),
     }
+}
+
+/// Why no probe may be in a function that isn't a construct's, whatever its code is.
+pub(super) fn untouchable(module: &Module<'_>, function: usize) -> Option<&'static str> {
+    let function = module.functions.get(function);
+    let name = function.base_name();
+    if is_start(module, function.start, function.name) {
+        return Some("it begins or ends the program");
+    }
+    if module.entries.contains_runtime && name.is_some_and(names::is_runtime_internal) {
+        return Some("it belongs to the OpenMP runtime");
+    }
+    let mut sections = module.image.sections.iter();
+    let is_written = sections.any(|s| s.name == "xray_instr_map");
+    is_written.then_some("its code is changed while the program runs (XRay)")
 }
 
 /// Whether it is a part of what compilers add to a program to begin and to end it.

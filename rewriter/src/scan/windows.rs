@@ -10,7 +10,6 @@ use crate::model::Action;
 use crate::place::{self, Finder, Ground, Placed, Request, too_few};
 use crate::unwind::Row;
 use iced_x86::{Instruction, OpKind};
-use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::{Edge, Outcome};
 use std::collections::BTreeSet;
@@ -52,8 +51,7 @@ pub(crate) fn place(
         return Vec::new();
     }
     // Where loops begin, at divisions by the number of threads: that isn't 0.
-    let divides =
-        |d: &&Draft| is_inline(d) && d.edge == Edge::Begin && d.construct != Construct::Function;
+    let divides = |d: &&Draft| is_inline(d) && d.edge == Edge::Begin && !d.construct.is_code();
     let finder = Finder {
         ground: module,
         body,
@@ -111,8 +109,11 @@ fn request(draft: &Draft) -> Request {
     Request {
         at: draft.address,
         other: draft.rare().fallback.map(|(at, _)| at),
-        later: draft.probe() == Some(Probe::InlineEnd),
-        exact: draft.probe() == Some(Probe::FunctionEnter),
+        later: matches!(draft.probe(), Some(Probe::InlineEnd | Probe::LoopLeave)),
+        exact: matches!(
+            draft.probe(),
+            Some(Probe::FunctionEnter | Probe::LoopIterate)
+        ),
     }
 }
 

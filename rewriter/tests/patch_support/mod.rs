@@ -213,6 +213,7 @@ pub(crate) fn scan_as(file: &Path, inline: bool, least: impl Fn(usize) -> u32) -
         stripped: false,
         runtimes: Vec::new(),
         debug_files: None,
+        loops_of: Vec::new(),
     };
     Scan {
         own_functions: Default::default(),

@@ -109,6 +109,9 @@ constructs! {
     Mpi = 32, "mpi";
     /// One call of a function of the program (`--functions`), from its entry to its exit.
     Function = 33, "function";
+    /// One execution of a loop of the program that is no construct (`--loops`), from its first iteration to its exit; its extent
+    /// is a [`trips`] word.
+    NaturalLoop = 34, "natural-loop";
 }
 
 /// What a thread does in a construct's own time.
@@ -250,7 +253,8 @@ impl Construct {
             | Construct::Distribute
             | Construct::Target
             | Construct::UserRegion
-            | Construct::Function => Charge::Work,
+            | Construct::Function
+            | Construct::NaturalLoop => Charge::Work,
             Construct::Barrier
             | Construct::ImplicitBarrier
             | Construct::Taskwait
@@ -327,6 +331,12 @@ impl Construct {
         )
     }
 
+    /// Whether it is the program's own code that was chosen by name, and no construct: labels don't know of it.
+    #[inline(always)]
+    pub const fn is_code(self) -> bool {
+        matches!(self, Construct::Function | Construct::NaturalLoop)
+    }
+
     /// Whether it hands its body to several threads or teams, each of which has a part of it.
     #[inline]
     pub const fn is_fork(self) -> bool {
@@ -362,6 +372,27 @@ impl Construct {
                 | Construct::Taskwait
                 | Construct::Taskgroup
         )
+    }
+}
+
+/// The extent of a natural loop's interval: its iterations, and whether the interval is inside another one of the same loop (recursion).
+pub mod trips {
+    /// Encodes both. `iterations`: how often the loop's header was executed.
+    #[inline(always)]
+    pub const fn encode(iterations: u64, is_inner: bool) -> u64 {
+        iterations << 1 | is_inner as u64
+    }
+
+    /// The iterations.
+    #[inline(always)]
+    pub const fn iterations(extent: u64) -> u64 {
+        extent >> 1
+    }
+
+    /// Whether another execution of the loop went on, whose time from begin to end has that of this one.
+    #[inline(always)]
+    pub const fn is_inner(extent: u64) -> bool {
+        extent & 1 != 0
     }
 }
 

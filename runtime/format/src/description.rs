@@ -348,6 +348,7 @@ mod tests {
                 stripped: true,
                 runtimes: vec!["libgomp.so.1".into()],
                 debug_files: None,
+                loops_of: Vec::new(),
             },
             original_sha256: "00".into(),
             sites: vec![begin, end, site(2, u64::MAX), site(3, 5)],

@@ -172,6 +172,9 @@ pub struct BinaryInfo {
     /// What tells the files that its debug information was read from, where that isn't its own: their build ids and lengths.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debug_files: Option<String>,
+    /// Places of the first probes of functions whose loops are regions; none by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loops_of: Vec<HexAddress>,
 }
 
 /// What a patched file says of itself (in its `.ompfuse` section; [`crate::description`] writes and reads it).

@@ -1,7 +1,9 @@
 //! The thunks: what saves the program's registers, hands over to a handler and restores them.
 
 use super::{CALLS, INLINE, SHORT, handle_task};
-use crate::probes;
+use crate::thread::called::offsets;
+use crate::thread::state;
+use crate::{probes, process};
 use core::arch::global_asm;
 use core::mem::offset_of;
 use ompfuse_format::abi::{Probe, SiteDesc};
@@ -96,12 +98,33 @@ global_asm!(
     "ompfuse_inline_thunk:",
     ".cfi_startproc",
     "endbr64",
+    // Another iteration of the innermost loop, which is the same whatever else the program does: nothing but a count.
+    "cmp byte ptr [r10 + {probe}], {iterate}",
+    "jne 9f",
+    "mov rax, qword ptr [rip + ompfuse_thread@GOTTPOFF]",
+    "mov rax, qword ptr fs:[rax]",
+    "cmp rax, {off}",
+    "jbe 9f",
+    "cmp dword ptr [rax - {state}], {busy}",
+    "jne 9f",
+    "lea r11, [rsp + 8 + 32 + 128 - 1]", // below what the stack pointer was, see `behind`
+    "cmp r11, [rax + {floor}]",
+    "ja 9f",
+    "inc r11",
+    "mov rax, [rax + {innermost}]",
+    "cmp r10, [rax + {its_probe}]",
+    "jne 9f",
+    "cmp r11, [rax + {its_at}]",
+    "jne 9f",
+    "inc qword ptr [rax + {its_iterations}]",
+    "ret",
+    "9:",
     "push rbp",
     ".cfi_def_cfa_offset 16",
     ".cfi_offset rbp, -16",
     "mov rbp, rsp",
     ".cfi_def_cfa_register rbp",
-    // An end, and a function's entry and exit, need no registers but to keep them: those that a function may change.
+    // An end, and entries and exits of functions and loops, need no registers but to keep them: those that a function may change.
     "movzx eax, byte ptr [r10 + {probe}]",
     "cmp eax, {end}",
     "je 2f",
@@ -251,6 +274,15 @@ global_asm!(
     // No other inline probe has a higher number.
     enter = const Probe::FunctionEnter as u8,
     probe = const offset_of!(SiteDesc, probe),
+    iterate = const Probe::LoopIterate as u8,
+    off = const process::TLS_OFF,
+    state = const state::PAGE,
+    busy = const state::BUSY,
+    floor = const offsets::FLOOR,
+    innermost = const offsets::INNERMOST,
+    its_probe = const offsets::PROBE,
+    its_at = const offsets::AT,
+    its_iterations = const offsets::ITERATIONS,
     area = const XSAVE_AREA,
     components = const XSAVE_COMPONENTS,
 );

@@ -56,6 +56,18 @@ pub(crate) fn leave(thread: &Thread, site: &SiteDesc, sp: usize) {
     thread.leave_function(entry::region(site), sp);
 }
 
+/// An iteration of a loop begins ([`Probe::LoopIterate`]).
+#[inline(always)]
+pub(crate) fn iterate(thread: &Thread, site: &SiteDesc, sp: usize) {
+    thread.iterate(entry::this(site), sp, site);
+}
+
+/// Control is behind a loop ([`Probe::LoopLeave`]).
+#[inline(always)]
+pub(crate) fn leave_loop(thread: &Thread, site: &SiteDesc, sp: usize) {
+    thread.leave_loop(entry::region(site), sp);
+}
+
 /// The end of a construct, told by where it began ([`Probe::InlineEnd`]).
 #[inline(always)]
 pub(crate) fn end(thread: &Thread, site: &SiteDesc) {

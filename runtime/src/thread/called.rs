@@ -1,13 +1,15 @@
-//! Functions of the program that are regions of their own: a frame for each call that goes on, on a stack of the thread's own. A call is
-//! told by where its return address is. Whoever has a stack pointer above that has left it, with an exit or without (by an
-//! exception, or `longjmp`): the next probe ends it.
+//! Functions of the program that are regions of their own, and loops: a frame for each call, or execution of a loop, that goes on, on a
+//! stack of the thread's own. A call is told by where its return address is, a loop by what the stack pointer is in it. Whoever
+//! has a stack pointer above that has left it, with an exit or without (by an exception, or `longjmp`): the next probe ends it.
 //!
-//! In labels there are no functions: what is created in one has the rank, and the label, that it would have without.
+//! In labels there are neither: what is created in one has the rank, and the label, that it would have without.
 
 use super::{Choice, Frame, Place, Thread};
 use crate::entry;
 use core::cell::Cell;
 use ompfuse_format::Construct;
+use ompfuse_format::abi::SiteDesc;
+use ompfuse_format::construct::trips;
 use ompfuse_format::record::Step;
 
 /// Calls that go on at once on a thread; deeper ones are not recorded.
@@ -20,8 +22,29 @@ pub(super) const PLACES: usize = 256;
 #[repr(C)]
 pub(super) struct Called {
     pub(super) frame: Frame,
-    /// Address of its return address.
+    /// Address of its return address; the stack pointer in a loop.
     at: Cell<usize>,
+    /// Of a loop.
+    iterations: Cell<u64>,
+    /// Of a loop that goes on, the probe of its iterations; else null.
+    probe: Cell<*const SiteDesc>,
+}
+
+/// Offsets in bytes of what counts an iteration of the innermost loop, for the thunk.
+pub(crate) mod offsets {
+    use super::{Called, Thread};
+    use core::mem::offset_of;
+
+    /// In a thread: see [`Thread::set_floor`].
+    pub(crate) const FLOOR: usize = offset_of!(Thread, floor);
+    /// In a thread: a pointer to the innermost call or loop.
+    pub(crate) const INNERMOST: usize = offset_of!(Thread, innermost);
+    /// In that: the probe of its iterations.
+    pub(crate) const PROBE: usize = offset_of!(Called, probe);
+    /// In that: its stack pointer.
+    pub(crate) const AT: usize = offset_of!(Called, at);
+    /// In that: its iterations.
+    pub(crate) const ITERATIONS: usize = offset_of!(Called, iterations);
 }
 
 impl Called {
@@ -35,6 +58,11 @@ impl Thread {
     /// A function is entered, whose return address is at `at`.
     #[inline(always)]
     pub(crate) fn enter_function(&self, site: u32, at: usize) {
+        self.enter_code(Construct::Function, site, at, core::ptr::null());
+    }
+
+    #[inline(always)]
+    fn enter_code(&self, construct: Construct, site: u32, at: usize, probe: *const SiteDesc) {
         let depth = self.calls_open.get();
         let Some(called) = self.calls.get(depth) else {
             return self.buffer.lose();
@@ -46,14 +74,44 @@ impl Thread {
         let is_inner = counted.get() > 0 && self.is_called(site);
         let to = core::ptr::from_ref(called).cast_mut();
         // SAFETY: a place that no open call has: nobody looks at what is written. It was zero, which is a valid frame, or a call's.
-        unsafe { Frame::set_call(&raw mut (*to).frame, site, node, place) };
+        unsafe { Frame::set_call(&raw mut (*to).frame, (construct, site), node, place) };
         called.at.set(at);
+        called.iterations.set(1);
+        called.probe.set(probe);
+        self.innermost.set(called);
         let frame = &called.frame;
         // One call of a function is in another: the time of the outer one has that of this one.
         frame.tid.set(i64::from(is_inner));
         counted.set(counted.get() + 1);
         self.calls_open.set(depth + 1);
         self.begin_frame(frame, called.place());
+    }
+
+    /// An iteration of the loop of this site begins; `at`: the stack pointer, which is the same in all of them. The thunk counts
+    /// those of the innermost loop itself.
+    #[inline(always)]
+    pub(crate) fn iterate(&self, site: u32, at: usize, probe: *const SiteDesc) {
+        match self.find_loop(site, at) {
+            Some(called) => called.iterations.set(called.iterations.get() + 1),
+            None => self.enter_code(Construct::NaturalLoop, site, at, probe),
+        }
+    }
+
+    /// Control is behind the loop of this site.
+    #[inline(always)]
+    pub(crate) fn leave_loop(&self, site: u32, at: usize) {
+        if let Some(called) = self.find_loop(site, at) {
+            self.leave_code(called);
+        }
+    }
+
+    /// The execution of a loop that goes on at this stack pointer. Calls and loops that began at higher ones are around it.
+    #[inline(always)]
+    fn find_loop(&self, site: u32, at: usize) -> Option<&Called> {
+        let open = self.calls.get(..self.calls_open.get())?;
+        let own = open.iter().rev().take_while(|c| c.at.get() <= at);
+        let mut own = own.filter(|c| c.at.get() == at && c.frame.site == site);
+        own.find(|c| c.frame.construct == Construct::NaturalLoop)
     }
 
     /// The function of this site is about to be left; `at`: its stack pointer, which leads to its return address.
@@ -65,6 +123,11 @@ impl Thread {
         let Some(called) = innermost.filter(is_it).or_else(|| self.find_call(site, at)) else {
             return; // it was entered before anything was recorded
         };
+        self.leave_code(called);
+    }
+
+    #[inline(always)]
+    fn leave_code(&self, called: &Called) {
         self.charge();
         if !core::ptr::eq(self.frame.get(), &raw const called.frame) {
             self.return_to_call(called);
@@ -98,7 +161,11 @@ impl Thread {
             self.drain_held(frame);
         }
         if !self.is_gone() {
-            let extent = frame.tid.get() as u64;
+            let is_inner = frame.tid.get() != 0;
+            let extent = match frame.construct {
+                Construct::NaturalLoop => trips::encode(called.iterations.get(), is_inner),
+                _ => u64::from(is_inner),
+            };
             self.write_ended(frame, extent);
         }
         self.frame.set(frame.up.get());
@@ -109,6 +176,16 @@ impl Thread {
         let first = self.calls.as_ptr() as usize;
         let number = (core::ptr::from_ref(called) as usize - first) / size_of::<Called>();
         self.calls_open.set(number);
+        called.probe.set(core::ptr::null());
+        self.find_innermost();
+    }
+
+    /// For the thunk: without a call or loop it is one that has no probe.
+    #[inline(always)]
+    pub(super) fn find_innermost(&self) {
+        let number = self.calls_open.get().saturating_sub(1);
+        let innermost = self.calls.as_ptr().wrapping_add(number);
+        self.innermost.set(innermost);
     }
 
     /// The call is left with mutexes that were entered in it. Any register of the program may be live.
@@ -141,6 +218,11 @@ impl Thread {
     /// No call is known any more.
     pub(super) fn forget_calls(&self) {
         self.calls_open.set(0);
+        self.find_innermost();
+        // SAFETY: an entry of `self.calls`, which is initialised from the beginning.
+        unsafe { &*self.innermost.get() }
+            .probe
+            .set(core::ptr::null());
         self.open_calls.iter().for_each(|open| open.set(0));
     }
 
@@ -182,10 +264,15 @@ impl Frame {
     /// # Safety
     /// Nobody refers to what is there, which is a frame or zero.
     #[inline(always)]
-    unsafe fn set_call(at: *mut Frame, site: u32, node: u64, place: Place) {
+    unsafe fn set_call(
+        at: *mut Frame,
+        (construct, site): (Construct, u32),
+        node: u64,
+        place: Place,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
-            (&raw mut (*at).construct).write(Construct::Function);
+            (&raw mut (*at).construct).write(construct);
             (&raw mut (*at).site).write(site);
             (&raw mut (*at).node).write(node);
             (&raw mut (*at).place).write(place);
@@ -200,7 +287,7 @@ impl Frame {
     #[inline(always)]
     pub(super) fn task(&self) -> &Frame {
         match self.construct {
-            Construct::Function => self.around_calls(),
+            c if c.is_code() => self.around_calls(),
             _ => self,
         }
     }
@@ -208,7 +295,7 @@ impl Frame {
     #[inline(never)]
     fn around_calls(&self) -> &Frame {
         let mut frame = self;
-        while frame.construct == Construct::Function {
+        while frame.construct.is_code() {
             // SAFETY: a frame that was entered has one around it, which lasts longer.
             frame = unsafe { &*frame.up.get() };
         }
@@ -219,7 +306,7 @@ impl Frame {
     #[inline(never)]
     pub(super) fn directly_around_calls(&self) -> Option<&Frame> {
         let mut frame = self;
-        while frame.construct == Construct::Function {
+        while frame.construct.is_code() {
             // SAFETY: as above.
             let around = unsafe { &*frame.up.get() };
             if frame.work_base.get() > around.work_base.get() {
@@ -234,7 +321,7 @@ impl Frame {
     #[inline(never)]
     pub(super) fn rank_around_calls(&self) -> &Cell<i64> {
         let mut frame = self;
-        while frame.construct == Construct::Function {
+        while frame.construct.is_code() {
             // SAFETY: as above.
             let around = unsafe { &*frame.up.get() };
             let base = frame.work_base.get();

@@ -169,7 +169,7 @@ impl Thread {
     #[inline(always)]
     fn interval_of_frame(&self, frame: &Frame, extent: u64, is_part: bool) -> IntervalHead {
         let place = &frame.place;
-        let is_lone = frame.construct == Construct::Function && !frame.written.get();
+        let is_lone = frame.construct.is_code() && !frame.written.get();
         let (node, parent, step, index) = if is_part {
             (0, frame.node, Step::None, frame.tid.get())
         } else if is_lone {

@@ -22,7 +22,7 @@ impl Thread {
             Some(work) => work.node.get(),
             None => {
                 let frame = self.frame();
-                if frame.construct == Construct::Function {
+                if frame.construct.is_code() {
                     self.tell_call(frame);
                 }
                 frame.node
@@ -46,7 +46,7 @@ impl Thread {
             Some(work) => (work.choice.get(), &work.written, work.node.get()),
             None => {
                 let frame = self.frame();
-                if frame.construct == Construct::Function {
+                if frame.construct.is_code() {
                     self.tell_call(frame);
                 }
                 (frame.choice(), &frame.written, frame.node)
@@ -103,7 +103,7 @@ impl Thread {
             return self.place_in_part(frame, frame);
         }
         match frame.construct {
-            Construct::Function => self.place_task_in_call(),
+            c if c.is_code() => self.place_task_in_call(),
             _ => self.place_ranked(),
         }
     }
@@ -200,7 +200,7 @@ impl Thread {
                 let frame = self.frame();
                 let (place, site) = (frame.place, frame.site);
                 let rank = match frame.construct {
-                    Construct::Function => frame.rank_around_calls(),
+                    c if c.is_code() => frame.rank_around_calls(),
                     _ => &frame.rank,
                 };
                 (frame.node, &frame.written, rank, place, site)

@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::syscall;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 
 /// Where in that page the end of the records is that may be written without further questions ([`Thread::quick_room`]): so who
 /// has become another process asks.
@@ -21,7 +21,7 @@ const GONE: u32 = 0;
 /// The thread is outside of everything.
 const IDLE: u32 = 1;
 /// The thread is in a probe, or in something that a probe has begun.
-const BUSY: u32 = 2;
+pub(crate) const BUSY: u32 = 2;
 /// Another thread finishes it.
 const CLOSING: u32 = 3;
 

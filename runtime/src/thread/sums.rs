@@ -10,6 +10,7 @@ pub(crate) mod team;
 use super::{Cost, FIRST_SET, Frame, Thread, Work, special};
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::Construct;
+use ompfuse_format::construct::trips;
 use ompfuse_format::record::sums::{self, BESIDE, Kind, LARGEST, UNIT, interval};
 use ompfuse_format::record::{IntervalHead, NOT_COUNTED, PartSum, Step, TeamPlace, short};
 use table::Key;
@@ -118,10 +119,18 @@ impl Thread {
         };
         let is_first = !is_xu || self.is_first_part(head);
         // What an outer call of the same function has is not counted again.
-        let is_inner = head.construct == Construct::Function && head.extent != 0;
+        let (is_inner, extent) = match head.construct {
+            Construct::Function => (head.extent != 0, 0),
+            Construct::NaturalLoop => {
+                let iterations = trips::iterations(head.extent);
+                entry.most(interval::LARGEST_EXTENT, iterations);
+                (trips::is_inner(head.extent), iterations)
+            }
+            _ => (false, head.extent),
+        };
         let numbers = Numbers {
             own: head.own_ticks,
-            extent: if is_inner { 0 } else { head.extent },
+            extent,
             t0: if is_inner { head.t1 } else { head.t0 },
             t1: head.t1,
         };
@@ -194,7 +203,7 @@ impl Thread {
     #[inline(always)]
     fn is_other_member(&self, frame: &Frame) -> bool {
         let part = match frame.construct {
-            Construct::Function => frame.directly_around_calls(),
+            c if c.is_code() => frame.directly_around_calls(),
             _ => Some(frame),
         };
         part.is_some_and(|part| part.construct.is_part() && part.tid.get() != 0)

@@ -155,6 +155,10 @@ fn add(
         },
         min: length(interval::MIN),
         max: length(interval::MAX),
+        largest: match i.construct {
+            Construct::NaturalLoop => i.sum(interval::LARGEST_EXTENT),
+            _ => 0,
+        },
     };
     if whole.threads.len() <= thread {
         whole.threads.resize(thread + 1, Sums::NONE);

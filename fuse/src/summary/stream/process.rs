@@ -315,8 +315,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         let is = Whereabouts {
             region: inside,
             labelled,
-            is_region: node.construct.is_fork()
-                || node.construct == Construct::Function && above.is_region,
+            is_region: node.construct.is_fork() || node.construct.is_code() && above.is_region,
         };
         let regions = &self.regions;
         (self.nodes).enter(node.node, (is, path), |region| regions.is_alive(region));

@@ -68,6 +68,7 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
         "executions": region.executions,
         "units": region.xus,
         "iterations": region.iterations,
+        "iterations_max": region.iterations_max,
         "efficiency": row.efficiency(),
         "min": maybe(region.xu_min_s),
         "mean": maybe(region.xu_mean_s),

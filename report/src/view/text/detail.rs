@@ -4,7 +4,7 @@ mod source;
 mod units;
 
 use super::bars::bar;
-use super::{Paint, TextOptions, callers, laid_out, mutexes, titled};
+use super::{Paint, TextOptions, callers, laid_out, loops, mutexes, titled};
 use crate::model::{Class, Loss, Region, RegionThread, Report};
 use crate::units::Units;
 use crate::view::html::Sources;
@@ -12,7 +12,7 @@ use crate::view::html::rows::{Row, rows};
 use crate::view::lines::Merged;
 use crate::view::table::{Column, wrap};
 use crate::view::{html::terms, lines, paint};
-use crate::words::units::{count, percent, seconds};
+use crate::words::units::{self as numbers_of, count, percent, seconds};
 use crate::words::{self, kind, location, transfer};
 
 /// Callers, sites and threads that are listed.
@@ -161,6 +161,13 @@ fn numbers(row: &Row<'_>, options: TextOptions) -> String {
             .iterations
             .map(|n| format!("{} iterations", count(n))),
     );
+    if let (Some(most), Some(mean)) = (region.iterations_max, loops::mean(region)) {
+        counts.push(format!(
+            "mean {}, most {}",
+            numbers_of::mean(mean),
+            count(most)
+        ));
+    }
     lines.push(counts.join(" · "));
     let unit = [
         ("shortest", region.xu_min_s),

@@ -126,6 +126,10 @@ probes! {
     FunctionEnter = 48, "function-enter";
     /// Inline. The function of site `region` is about to return, or to jump to another one: the stack pointer is what it was at the entry.
     FunctionLeave = 49, "function-leave";
+    /// Inline. An iteration of the loop of site `site` begins: the first one, if none was going on at this stack pointer.
+    LoopIterate = 50, "loop-iterate";
+    /// Inline. Whoever is here has left the loop of site `region`, if it was in it at this stack pointer.
+    LoopLeave = 51, "loop-leave";
     /// `GOMP_taskloop*`: `args = [fn, data, cpyfn, flags, start, end, step]`, size and alignment of the block where
     /// [`Probe::TaskCreate`] has them. Uses [`SLOT_TASK`].
     Taskloop = 60, "taskloop";

@@ -95,6 +95,8 @@ pub mod interval {
     pub const INSTANCES: usize = COUNT + 6;
     /// Parts of units that had begun before (untied tasks); their ticks are in the sums.
     pub const FURTHER: usize = COUNT + 7;
+    /// Of a natural loop, which has no parts: the most iterations of one.
+    pub const LARGEST_EXTENT: usize = FURTHER;
     /// The last end, as a time stamp.
     pub const LAST: usize = COUNT + 8;
     /// Exclusive counts; [`NOT_COUNTED`](crate::record::NOT_COUNTED) where one interval's is not known.

@@ -191,7 +191,7 @@ impl Thread {
             }
         }
         let frame = self.frame();
-        match frame.node == head.node || head.construct == Construct::Function {
+        match frame.node == head.node || head.construct.is_code() {
             true => frame.place.road(),
             false => self.road_into(frame.place.road(), frame.site),
         }

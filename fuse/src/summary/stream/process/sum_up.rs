@@ -77,8 +77,8 @@ impl<'a> Collector<'_, '_, 'a> {
         // What each thread of a team meets by itself is one instance, and so is the code outside of everything.
         let is_shared = match i.parent {
             0 => i.step == Step::Root,
-            // Each call of a function is one.
-            _ => around.is_region && i.construct != Construct::Function,
+            // Each call of a function is one, and each execution of a loop.
+            _ => around.is_region && !i.construct.is_code(),
         };
         match is_shared && own.is_some_and(|own| own.labelled) {
             true => region.sums.count_shared(at, i.step, i.index),

@@ -22,6 +22,7 @@
       ['Executions', count(r.executions)],
       r.units > 0 && ['Units', count(r.units)],
       r.iterations != null && ['Iterations', count(r.iterations)],
+      r.iterations_max != null && ['An execution', `mean ${(r.iterations / r.executions).toPrecision(3)}, at most ${count(r.iterations_max)} iterations`],
       r.units > 0 && r.median != null && ['Median unit', seconds(r.median)],
       r.imbalance != null && ['Imbalance', percent(r.imbalance)],
       r.detail && ['Detail', r.detail],

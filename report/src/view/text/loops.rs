@@ -1,0 +1,61 @@
+//! Natural loops: how often they are executed, and how many iterations they have.
+
+use super::{TextOptions, laid_out, titled};
+use crate::model::{Region, Report};
+use crate::view::table::Column;
+use crate::words::location;
+use crate::words::units::{self, count, seconds};
+use ompfuse_format::Construct;
+use ompfuse_fuse::names::readable;
+
+/// The loops that were chosen by name, those with the most time first; nothing if there are none.
+pub(super) fn loops(report: &Report, options: TextOptions) -> Option<String> {
+    let is_loop = |r: &&Region| r.construct == Some(Construct::NaturalLoop);
+    let rows: Vec<Vec<String>> = (report.regions.iter().filter(is_loop))
+        .take(options.top)
+        .map(row)
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let columns = [
+        Column::right("#"),
+        Column::left("location").keeps_end(18),
+        Column::left("function").keeps_end(12).leaves(2),
+        Column::right("own"),
+        Column::right("entries"),
+        Column::right("iterations"),
+        Column::right("mean"),
+        Column::right("max"),
+        Column::right("own/it.").leaves(1),
+    ];
+    let explanation =
+        "of the machine code: vectorised and unrolled ones have fewer iterations than the source";
+    Some(titled("Loops", explanation, options) + &laid_out(&columns, rows, options))
+}
+
+fn row(region: &Region) -> Vec<String> {
+    let iterations = region.iterations.unwrap_or(0);
+    let function = region.function.as_deref().map(readable);
+    let each = |of: f64| match iterations {
+        0 => String::new(),
+        n => seconds(of / n as f64),
+    };
+    vec![
+        region.id.to_string(),
+        location(region),
+        function.unwrap_or_default().into_owned(),
+        seconds(region.time_s),
+        count(region.executions),
+        count(iterations),
+        mean(region).map(units::mean).unwrap_or_default(),
+        region.iterations_max.map(count).unwrap_or_default(),
+        each(region.time_s),
+    ]
+}
+
+/// Mean iterations of an execution.
+pub(super) fn mean(region: &Region) -> Option<f64> {
+    let iterations = region.iterations.filter(|_| region.executions > 0)?;
+    Some(iterations as f64 / region.executions as f64)
+}
