@@ -1,6 +1,6 @@
 //! A filter file that leaves out regions whose probes cost more than they tell.
 
-use crate::from_summary::probes::{Price, has_probes, word};
+use crate::from_summary::probes::{Price, as_intervals, has_probes, word};
 use crate::words::{units, what};
 use ompfuse_format::Construct;
 use ompfuse_fuse::Summary;
@@ -36,7 +36,7 @@ pub fn suggest(summary: &Summary, share: f64) -> Result<String, String> {
     let mut counts: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for stat in summary.regions.iter().filter(|s| is_own(s.construct)) {
         if let Some(site) = stat.site {
-            counts.entry(site).or_default().0 += stat.count();
+            counts.entry(site).or_default().0 += as_intervals(stat);
         }
     }
     for left_out in &summary.left_out {

@@ -5,6 +5,7 @@ use crate::from_summary::indexed::Indexed;
 use crate::model::{FewerProbes, MostProbes, ProbeTime};
 use ompfuse_format::Construct;
 use ompfuse_fuse::run::ProcessInfo;
+use ompfuse_fuse::summary::RegionStat;
 use ompfuse_fuse::{Site, Summary};
 
 /// Share of the threads' time from which on a report begins with what the probes took.
@@ -69,11 +70,22 @@ pub fn has_probes(construct: Option<Construct>) -> bool {
     )
 }
 
+/// Iterations of natural loops that cost as much as an interval: their probe counts, and writes nothing (docs/measurements/probes.md).
+const ITERATIONS: u64 = 9;
+
+/// Intervals whose probes cost as much as those of a region.
+pub(crate) fn as_intervals(stat: &RegionStat) -> u64 {
+    match stat.construct {
+        Some(Construct::NaturalLoop) => stat.count() + stat.extent() / ITERATIONS,
+        _ => stat.count(),
+    }
+}
+
 /// Intervals at a site: on record, and left out.
 pub(crate) fn intervals(summary: &Indexed<'_>, site: u32) -> (u64, u64) {
     let recorded = (summary.at_site(site).iter())
         .filter(|r| has_probes(r.construct))
-        .map(|r| r.count());
+        .map(|r| as_intervals(r));
     let left_out = (summary.left_out_at(site).iter())
         .filter(|l| has_probes(Some(l.construct)))
         .map(|l| l.count);

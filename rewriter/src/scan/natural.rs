@@ -1,6 +1,6 @@
 //! Loops of functions that are wanted as regions: a probe where an iteration begins, and one wherever control is when it has left
 //! the loop. The probes tell an execution by the stack pointer, which has to be the same at all of them. A loop of which one
-//! probe has no room gets none.
+//! probe has no room gets none. What a natural loop is: [Loops] section 9.6.
 
 use super::Module;
 use super::cfg::{Blocks, Body, Exit};

@@ -91,6 +91,7 @@ mod matching;
 mod matrix;
 mod mpi;
 mod mutexes;
+mod natural;
 mod ompp;
 mod ompt;
 mod one_program;
