@@ -28,7 +28,7 @@ const DEALT: &str =
 struct Natural {
     header: usize,
     blocks: BTreeSet<usize>,
-    /// The block whose execution is an iteration: the header, or the one behind it if the header's test ends the loop.
+    /// The block whose execution is an iteration: the header, or the one behind it if the header is a test that may end the loop.
     first: usize,
     /// Address of the last branch back to the header: the line of the `for` or `while`, mostly.
     latch: u64,
@@ -172,6 +172,23 @@ fn leads_back(graph: &Graph, block: usize, natural: &Natural) -> bool {
         }
     }
     false
+}
+
+/// Whether instructions only look at what there is.
+fn is_test(insns: &[Instruction]) -> bool {
+    insns.iter().all(|insn| {
+        let compares = matches!(
+            insn.mnemonic(),
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt
+        );
+        let memory = insn.op0_kind() != OpKind::Register && insn.op_count() > 0;
+        let changes = memory && !compares || insn.stack_pointer_increment() != 0;
+        match insn.flow_control() {
+            FlowControl::Next => !changes,
+            FlowControl::ConditionalBranch => true,
+            _ => false,
+        }
+    })
 }
 
 /// Where a block's probe stands: behind the mark of where indirect branches may lead.
@@ -328,7 +345,13 @@ impl Graph {
         let (inside, outside): (Vec<usize>, Vec<usize>) =
             all.partition(|to| natural.blocks.contains(to));
         match inside[..] {
-            [first] if !outside.is_empty() && body.blocks[first].preds[..] == [header] => first,
+            [first]
+                if !outside.is_empty()
+                    && body.blocks[first].preds[..] == [header]
+                    && is_test(body.block_insns(header)) =>
+            {
+                first
+            }
             _ => header,
         }
     }
