@@ -179,7 +179,7 @@ fn is_test(insns: &[Instruction]) -> bool {
     insns.iter().all(|insn| {
         let compares = matches!(
             insn.mnemonic(),
-            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt
+            Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Bt | Mnemonic::Nop
         );
         let memory = insn.op0_kind() != OpKind::Register && insn.op_count() > 0;
         let changes = memory && !compares || insn.stack_pointer_increment() != 0;
@@ -256,9 +256,7 @@ fn growth(insn: &Instruction) -> Option<i64> {
     let is_stack = |register: Register| register.full_register() == Register::RSP;
     let is_first = insn.op0_kind() == OpKind::Register && is_stack(insn.op0_register());
     let constant = |op| match insn.op_kind(op) {
-        OpKind::Immediate8to64 | OpKind::Immediate32to64 => {
-            i64::try_from(insn.immediate(op).cast_signed()).ok()
-        }
+        OpKind::Immediate8to64 | OpKind::Immediate32to64 => Some(insn.immediate(op).cast_signed()),
         _ => None,
     };
     match (insn.mnemonic(), insn.flow_control()) {

@@ -145,7 +145,8 @@ fn by_callgrind(program: &Path, arguments: &[&str], folder: &Path) -> BTreeMap<u
         };
         let address = address.strip_prefix("0x");
         let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        if let (Some(address), Ok(count), true) = (address, count.parse(), is_own && is_cost) {
+        if let (Some(address), Ok(count), true) = (address, count.parse::<u64>(), is_own && is_cost)
+        {
             *counts.entry(address).or_insert(0u64) += count;
         }
     }

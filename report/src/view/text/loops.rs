@@ -1,6 +1,6 @@
 //! Natural loops: how often they are executed, and how many iterations they have.
 
-use super::{TextOptions, laid_out, titled};
+use super::{Paint, TextOptions, laid_out, titled};
 use crate::model::{Region, Report};
 use crate::view::table::Column;
 use crate::words::location;
@@ -11,13 +11,12 @@ use ompfuse_fuse::names::readable;
 /// The loops that were chosen by name, those with the most time first; nothing if there are none.
 pub(super) fn loops(report: &Report, options: TextOptions) -> Option<String> {
     let is_loop = |r: &&Region| r.construct == Some(Construct::NaturalLoop);
-    let rows: Vec<Vec<String>> = (report.regions.iter().filter(is_loop))
-        .take(options.top)
-        .map(row)
-        .collect();
+    let mut rows: Vec<Vec<String>> = report.regions.iter().filter(is_loop).map(row).collect();
     if rows.is_empty() {
         return None;
     }
+    let more = rows.len().saturating_sub(options.top);
+    rows.truncate(options.top);
     let columns = [
         Column::right("#"),
         Column::left("location").keeps_end(18),
@@ -31,7 +30,12 @@ pub(super) fn loops(report: &Report, options: TextOptions) -> Option<String> {
     ];
     let explanation =
         "of the machine code: vectorised and unrolled ones have fewer iterations than the source";
-    Some(titled("Loops", explanation, options) + &laid_out(&columns, rows, options))
+    let mut text = titled("Loops", explanation, options) + &laid_out(&columns, rows, options);
+    if more > 0 {
+        let paint = Paint { on: options.colour };
+        text += &(paint.dim(&format!("{more} more")) + "\n");
+    }
+    Some(text)
 }
 
 fn row(region: &Region) -> Vec<String> {
