@@ -200,7 +200,7 @@ fn memory_of(address: usize) -> Option<Range<usize>> {
 
 /// Keeps the library of a function loaded. A program that closes its OpenMP library unloads libgomp while libgomp's threads
 /// are still on their way from the last barrier: they crash, seldom without us, and often at our pace.
-fn keep_loaded(function: usize) {
+pub(crate) fn keep_loaded(function: usize) {
     if let Some(info) = library_of(function) {
         let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
         // SAFETY: the name is the loader's string. What is open once more is never closed.

@@ -4,7 +4,7 @@
 //! send no message, and no tool between the program and MPI sees them. Arguments that MPI ignores are not looked at: they may hold anything,
 //! and MPI would report an error that the program doesn't make. Handles can be freed and used again, so no answer is kept.
 
-use crate::host::{library_of, look, open, symbol};
+use crate::host::{keep_loaded, library_of, look, open, symbol};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -80,7 +80,11 @@ pub(crate) fn find(name: &CStr) {
     let type_size = place(NAMES[0]);
     let is_known = type_size != 0 && has_known_handles(type_size);
     for (found, name) in FOUND.iter().zip(NAMES).filter(|_| is_known) {
-        found.store(place(name), Ordering::Relaxed);
+        let at = place(name);
+        if at != 0 {
+            keep_loaded(at); // a library that was opened may be closed, and opened again elsewhere
+        }
+        found.store(at, Ordering::Relaxed);
     }
     let needed = &FOUND[..=Name::StatusToC as usize];
     let is_complete = needed.iter().all(|f| f.load(Ordering::Relaxed) != 0);

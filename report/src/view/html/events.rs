@@ -131,7 +131,7 @@ pub(super) fn ranks(context: &Context<'_>) -> Option<Markup> {
                                     span class=(class) title={ (name) " " (seconds(s)) } style=(format!("width:{:.2}%", 100.0 * s / most)) {}
                                 }
                             } }
-                            td { (seconds(rank.work_s)) } td.w2 { (seconds(rank.wait_s - rank.mpi_s)) } td.w2 { (seconds(rank.mpi_s)) }
+                            td { (seconds(rank.work_s)) } td.w2 { (seconds(rank.wait_s - rank.mpi_s)) } td.w2 title=(format!("{} outside of parallel regions, {} inside", seconds(rank.mpi_serial_s), seconds(rank.mpi_parallel_s))) { (seconds(rank.mpi_s)) }
                             td.w2 { @if let Some(of) = &rank.transfer { (transfer::left(of)) } }
                             td.w2 { @if let Some(of) = &rank.transfer { (transfer::came(of)) } }
                             td.w2 { (seconds(rank.runtime_s)) } td.w2 { (seconds(rank.serial_s)) }
