@@ -130,6 +130,15 @@ pub struct Region {
     pub distribution: Option<Distribution>,
 }
 
+impl Region {
+    /// Mean iterations of an execution, of natural loops.
+    pub(crate) fn mean_iterations(&self) -> Option<f64> {
+        let is_loop = self.construct == Some(Construct::NaturalLoop) && self.executions > 0;
+        let iterations = self.iterations.filter(|_| is_loop)?;
+        Some(iterations as f64 / self.executions as f64)
+    }
+}
+
 /// Work of one thread in a region.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RegionThread {

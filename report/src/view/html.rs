@@ -10,6 +10,7 @@ mod events;
 mod frame;
 mod growth;
 mod keys;
+mod loops;
 mod missing;
 mod overview;
 mod paths;
@@ -84,6 +85,7 @@ pub fn render(page: &Page<'_>) -> String {
         ("timeline", "Timeline", page.timeline.clone()),
         ("phases", "Phases", page.growth.map(growth::section)),
         ("paths", "Call paths", paths::section(&context)),
+        ("loops", "Loops", loops::section(&context)),
         ("created", "Tasks", paths::units(&context)),
         ("events", "Events", events::section(&context)),
         ("missing", "Not measured", missing::section(&context)),

@@ -66,7 +66,7 @@ const TERMS: [(&str, &str, &str); 12] = [
     (
         "region",
         "Region",
-        "One OpenMP construct at one source line, with all copies that the compiler made of it.",
+        "One OpenMP construct, chosen function or loop at one source line, with all copies that the compiler made of it.",
     ),
     (
         "share",

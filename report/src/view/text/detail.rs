@@ -4,7 +4,7 @@ mod source;
 mod units;
 
 use super::bars::bar;
-use super::{Paint, TextOptions, callers, laid_out, loops, mutexes, titled};
+use super::{Paint, TextOptions, callers, laid_out, mutexes, titled};
 use crate::model::{Class, Loss, Region, RegionThread, Report};
 use crate::units::Units;
 use crate::view::html::Sources;
@@ -161,7 +161,7 @@ fn numbers(row: &Row<'_>, options: TextOptions) -> String {
             .iterations
             .map(|n| format!("{} iterations", count(n))),
     );
-    if let (Some(most), Some(mean)) = (region.iterations_max, loops::mean(region)) {
+    if let (Some(most), Some(mean)) = (region.iterations_max, region.mean_iterations()) {
         counts.push(format!(
             "mean {}, most {}",
             numbers_of::mean(mean),

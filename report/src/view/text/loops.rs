@@ -52,14 +52,11 @@ fn row(region: &Region) -> Vec<String> {
         seconds(region.time_s),
         count(region.executions),
         count(iterations),
-        mean(region).map(units::mean).unwrap_or_default(),
+        region
+            .mean_iterations()
+            .map(units::mean)
+            .unwrap_or_default(),
         region.iterations_max.map(count).unwrap_or_default(),
         each(region.time_s),
     ]
-}
-
-/// Mean iterations of an execution.
-pub(super) fn mean(region: &Region) -> Option<f64> {
-    let iterations = region.iterations.filter(|_| region.executions > 0)?;
-    Some(iterations as f64 / region.executions as f64)
 }
