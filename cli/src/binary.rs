@@ -3,7 +3,7 @@
 use crate::atomic::Holes;
 use crate::debug::{self, DebugArgs};
 use crate::input::Input;
-use crate::select::{self, FunctionArgs, SelectArgs};
+use crate::select::{self, CallArgs, FunctionArgs, SelectArgs};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
@@ -49,17 +49,27 @@ pub(crate) fn description(path: &Path, bytes: &[u8]) -> Result<Option<SelfDescri
     Ok(self_description(bytes, &path.to_string_lossy())?)
 }
 
-/// What is found in a file. `functions`: those of this file that are regions; `scarce`: as if there were room for short jumps only.
+/// What is looked for in a file besides constructs.
+#[derive(Clone, Copy)]
+pub(crate) struct Besides<'a> {
+    /// Functions of this file that are regions.
+    pub(crate) functions: Option<&'a FunctionArgs>,
+    /// Libraries whose calls are regions.
+    pub(crate) calls: CallArgs,
+}
+
+/// What is found in a file. `scarce`: as if there were room for short jumps only.
 pub(crate) fn scan(
     path: &Path,
     bytes: &Input,
     debug: &debug::Found,
-    functions: Option<&FunctionArgs>,
+    besides: Besides<'_>,
     scarce: bool,
     progress: Progress<'_>,
 ) -> Result<Scan> {
     let release = || bytes.release();
     let progress = progress.releasing(&release);
+    let functions = besides.functions;
     let (wanted, looped) = (
         functions.map(|f| f.wish()),
         functions.map(|f| f.loops_wish()),
@@ -67,6 +77,7 @@ pub(crate) fn scan(
     let choice = ScanOptions {
         functions: wanted.as_ref().map(|w| w as &dyn Wish),
         loops: looped.as_ref().and_then(|l| l.as_wish()),
+        calls: besides.calls.families(),
         scarce,
     };
     let path = path.to_string_lossy();
@@ -75,8 +86,8 @@ pub(crate) fn scan(
     Ok(found)
 }
 
-/// Whether a scan failed because the file doesn't use OpenMP (or because it is an OpenMP runtime).
-pub(crate) fn lacks_openmp(error: &anyhow::Error) -> bool {
+/// Whether a scan failed because nothing that is looked for is in the file (or because it is an OpenMP runtime).
+pub(crate) fn has_nothing(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
         Some(
@@ -95,7 +106,7 @@ const OF_VERIFYING: f64 = 0.18;
 pub(crate) fn examine(
     path: &Path,
     bytes: &Input,
-    (debug, functions): (&DebugArgs, &FunctionArgs),
+    (debug, functions, calls): (&DebugArgs, &FunctionArgs, CallArgs),
     scarce: bool,
     progress: Progress<'_>,
 ) -> Result<Binary> {
@@ -104,7 +115,11 @@ pub(crate) fn examine(
         None => {
             let debug = debug.find(path, bytes);
             let own = functions.of(&path.to_string_lossy(), true);
-            let scan = scan(path, bytes, &debug, own.as_ref(), scarce, progress)?;
+            let besides = Besides {
+                functions: own.as_ref(),
+                calls,
+            };
+            let scan = scan(path, bytes, &debug, besides, scarce, progress)?;
             Binary::Original(Box::new(scan))
         }
     })

@@ -1,13 +1,15 @@
 //! Libraries (and programs) that a recorded program loads or starts: where the auditing library in its processes finds
 //! their patched copies. `runtime/audit` describes the folder that the two share.
 
+use crate::binary::Besides;
 use crate::cache::{self, Entry, Key, Origin};
 use crate::select::SelectArgs;
 use crate::{atomic, binary, input, loader};
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
-use ompfuse_format::run::{ENV_LIBRARIES, library_key};
+use ompfuse_format::run::{ENV_LIBRARIES, INTEREST_CALLS, INTEREST_LIBRARIES, library_key};
+use ompfuse_patterns::calls::symbols;
 use ompfuse_progress::Progress;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, FileType};
@@ -66,12 +68,17 @@ impl Libraries {
             symlink(to, libraries.folder.path().join(name))
                 .context("cannot prepare for patched libraries")?;
         }
-        let text = selection.arguments().join("\n");
-        atomic::write(
-            &libraries.folder.path().join(SELECTION),
-            text.as_bytes(),
-            0o600,
-        )?;
+        let families = selection.calls.families();
+        let mut calls: Vec<String> = symbols(families).map(|(name, _)| name).collect();
+        calls.sort_unstable();
+        let named: Vec<&str> = selection.functions.libraries().collect();
+        for (name, lines) in [
+            (SELECTION, selection.arguments().join("\n")),
+            (INTEREST_CALLS, calls.join("\n")),
+            (INTEREST_LIBRARIES, named.join("\n")),
+        ] {
+            atomic::write(&libraries.folder.path().join(name), lines.as_bytes(), 0o600)?;
+        }
         Ok(libraries)
     }
 
@@ -177,9 +184,12 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
     let mut nothing = false;
     let entry = cache::get_or_make_in(Some(&cache), &key, || {
         let wanted = selection.functions.of(&file.to_string_lossy(), false);
-        let progress = Progress::default();
-        let scan = binary::scan(&file, bytes, &debug, wanted.as_ref(), false, progress)
-            .inspect_err(|e| nothing = binary::lacks_openmp(e))?;
+        let besides = Besides {
+            functions: wanted.as_ref(),
+            calls: selection.calls,
+        };
+        let scan = binary::scan(&file, bytes, &debug, besides, false, Progress::default())
+            .inspect_err(|e| nothing = binary::has_nothing(e))?;
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
                 let plan = binary::plan(bytes, scan, &own, false)?;

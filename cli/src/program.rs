@@ -1,5 +1,6 @@
 //! The program that is to be recorded, patched.
 
+use crate::binary::Besides;
 use crate::cache::{self, Entry, Key};
 use crate::input::Input;
 use crate::libraries::{self, Libraries};
@@ -115,9 +116,13 @@ impl Prepared {
         let mut unprobed = None;
         let made = cache::get_or_make(&key, || {
             let wanted = selection.functions.of(&path_text(file), true);
+            let besides = Besides {
+                functions: wanted.as_ref(),
+                calls: selection.calls,
+            };
             let of_scan = progress.part(binary::OF_SCAN);
-            let scan = binary::scan(file, bytes, &debug, wanted.as_ref(), false, of_scan)
-                .inspect_err(|e| nothing = binary::lacks_openmp(e))
+            let scan = binary::scan(file, bytes, &debug, besides, false, of_scan)
+                .inspect_err(|e| nothing = binary::has_nothing(e))
                 .inspect_err(|_| unprobed = wanted.as_ref().map(|w| unmatched(file, w)))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
             unprobed = without_probes(file, &scan.sites);

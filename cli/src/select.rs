@@ -1,9 +1,11 @@
 //! `--select`, `--skip` and `--filter`: which regions get probes.
 
+mod calls;
 mod filter;
 mod functions;
 mod pattern;
 
+pub(crate) use calls::CallArgs;
 pub(crate) use filter::{Filter, line};
 pub(crate) use functions::FunctionArgs;
 pub(crate) use pattern::Pattern;
@@ -19,7 +21,7 @@ pub(crate) struct SelectArgs {
     /// Patch only these regions (may be repeated)
     ///
     /// A selector is a construct (`task`), a function (`solve_*`, `mesh::*`: the constructs in it; `fn:solve_*`: itself, of those
-    /// that --functions names), a source line (`lu.c:120`), a file (`lu.c`), or an address (`0x4011a6`). `lib:libfoo*` selects everything in a patched file of this
+    /// that --functions names; `MPI_Wait*`: calls of it), a source line (`lu.c:120`), a file (`lu.c`), or an address (`0x4011a6`). `lib:libfoo*` selects everything in a patched file of this
     /// name, `lib:libfoo*:task` a part of it.
     #[arg(long, value_name = "S")]
     pub(crate) select: Vec<Pattern>,
@@ -31,6 +33,8 @@ pub(crate) struct SelectArgs {
     pub(crate) filter: Vec<Filter>,
     #[command(flatten)]
     pub(crate) functions: FunctionArgs,
+    #[command(flatten)]
+    pub(crate) calls: CallArgs,
     /// Lines and names may come from there.
     #[command(flatten)]
     pub(crate) debug: DebugArgs,
@@ -178,7 +182,9 @@ impl SelectArgs {
     pub(crate) fn arguments(&self) -> Vec<String> {
         let selects = self.selects().map(|p| format!("--select={}", p.text));
         let skips = self.skips().map(|p| format!("--skip={}", p.text));
+        let calls = self.calls.text().map(|c| format!("--calls={c}"));
         let all = selects.chain(skips).chain(self.functions.arguments());
+        let all = all.chain(calls);
         all.chain(self.debug.arguments()).collect()
     }
 
@@ -202,6 +208,7 @@ impl SelectArgs {
             skip,
             filter: Vec::new(),
             functions: self.functions.clone(),
+            calls: self.calls,
             debug: self.debug.clone(),
         })
     }
@@ -215,8 +222,10 @@ impl SelectArgs {
         let functions: String = (self.functions.arguments())
             .map(|argument| format!(" {argument}\x1f"))
             .collect();
+        let calls = self.calls.text().map(|c| format!(" calls={c}"));
+        let calls = calls.unwrap_or_default();
         format!(
-            "select={} skip={}{functions}",
+            "select={} skip={}{functions}{calls}",
             join(self.selects()),
             join(self.skips())
         )

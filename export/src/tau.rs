@@ -160,6 +160,10 @@ impl OfThread<'_> {
                     Construct::UserRegion | Construct::Function | Construct::NaturalLoop,
                 )) => "TAU_USER",
                 FrameKind::Region(Some(Construct::Mpi)) => "MPI",
+                FrameKind::Region(Some(Construct::Pthread)) => "PTHREAD",
+                FrameKind::Region(Some(Construct::Io)) => "TAU_IO",
+                FrameKind::Region(Some(Construct::Cuda)) => "TAU_CUDA",
+                FrameKind::Region(Some(Construct::Hip)) => "TAU_HIP",
                 FrameKind::Region(_) => "OpenMP",
             };
             line(&mut text, &names[frame], *row, quantity, group);

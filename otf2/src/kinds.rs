@@ -24,6 +24,7 @@ pub enum Role {
     Task = 20,
     TaskCreate = 21,
     TaskWait = 22,
+    FileIo = 27,
     Artificial = 31,
 }
 
@@ -39,8 +40,16 @@ pub enum Paradigm {
     OpenMp = 3,
     /// MPI.
     Mpi = 4,
+    /// CUDA.
+    Cuda = 5,
     /// Whoever has recorded the trace.
     MeasurementSystem = 6,
+    /// POSIX threads.
+    Pthread = 7,
+    /// No programming model.
+    None = 22,
+    /// HIP.
+    Hip = 23,
 }
 
 /// What a programming model does with processes and threads.

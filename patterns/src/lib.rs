@@ -5,13 +5,16 @@
 //! files or ELF. Inlined shapes are found by `ompfuse-rewriter` from the functions that have a [`Query`] here.
 #![forbid(unsafe_code)]
 
+pub mod calls;
 mod handed;
+
+pub use calls::{Families, Family};
 
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{self, NO_ARG, Probe};
 use ompfuse_format::site::Edge;
 use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// A value that inlined shapes are built on.
@@ -37,11 +40,11 @@ pub enum Runtime {
     Kmpc,
     /// The OpenMP API, the same everywhere.
     Api,
-    /// MPI, which is no OpenMP: its calls are recorded in files that use OpenMP.
-    Mpi,
+    /// A library that is no OpenMP runtime.
+    Other(Family),
 }
 
-/// An entry point of an OpenMP runtime.
+/// An entry point of an OpenMP runtime, or another library's function in which a thread may wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its number, never reused.
@@ -109,53 +112,6 @@ struct RawEntry {
 #[derive(Deserialize)]
 struct RawTable {
     entry: Vec<RawEntry>,
-}
-
-/// A group of functions in a data file that are recorded alike, by name with their numbers.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawGroup {
-    name: String,
-    functions: BTreeMap<String, u32>,
-}
-
-#[derive(Deserialize)]
-struct RawGroups {
-    group: Vec<RawGroup>,
-}
-
-/// Most arguments that a function of MPI has: Fortran's `mpi_rget_accumulate`. Those with texts, whose lengths follow, have fewer.
-const MOST_OF_MPI: u8 = 14;
-
-/// Reads the data file of MPI's functions.
-///
-/// # Errors
-/// [`PatternError::Toml`].
-pub fn parse_mpi(text: &str) -> Result<Vec<Entry>, PatternError> {
-    let groups: RawGroups = toml::from_str(text)?;
-    let entry = |group: &str, (symbol, id): (String, u32)| Entry {
-        id,
-        runtime: Runtime::Mpi,
-        construct: Construct::Mpi,
-        edge: Edge::Encloses,
-        probe: Some(Probe::Enclosed),
-        implied: None,
-        no_probe: None,
-        args: [NO_ARG; 8],
-        nargs: MOST_OF_MPI,
-        variadic: false,
-        width: 0,
-        unsigned: false,
-        outlined_arg: None,
-        detail: Some(format!("{symbol}, {group}")),
-        query: None,
-        symbol,
-    };
-    let of_group = |g: RawGroup| {
-        let functions = g.functions.into_iter();
-        functions.map(|f| entry(&g.name, f)).collect::<Vec<_>>()
-    };
-    Ok(groups.group.into_iter().flat_map(of_group).collect())
 }
 
 /// What is wrong with a data file.
@@ -240,53 +196,13 @@ static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     .flat_map(|(text, runtime)| {
         parse(text, runtime).expect("embedded pattern file, checked by a test")
     })
-    .chain(functions_of_mpi())
     .collect()
-});
-
-fn functions_of_mpi() -> Vec<Entry> {
-    let mut all = parse_mpi(include_str!("../data/mpi.toml")).expect("checked by a test");
-    handed::add(include_str!("../data/mpi-arguments.toml"), &mut all).expect("likewise");
-    all
-}
-
-/// MPI's functions by their names in lower case.
-static MPI: LazyLock<HashMap<String, &'static Entry>> = LazyLock::new(|| {
-    let all = ENTRIES.iter().filter(|e| e.runtime == Runtime::Mpi);
-    all.map(|e| (e.symbol.to_ascii_lowercase(), e)).collect()
-});
-
-/// Endings of Fortran's names of MPI's functions: of `mpif.h` and `mpi` by several compilers, of `mpi_f08` by Open MPI and MPICH.
-const MPI_ENDINGS: [&str; 4] = ["_f08ts_", "_f08_", "__", "_"];
-
-/// The function of MPI with this symbol (without version), Fortran's names included, if a process may wait in it.
-pub fn mpi(symbol: &str) -> Option<&'static Entry> {
-    let is_mpi = symbol.get(..4)?.eq_ignore_ascii_case("mpi_");
-    // All in lower or all in upper case are Fortran's.
-    let name = symbol.to_ascii_lowercase();
-    let endings = MPI_ENDINGS.iter().filter_map(|e| name.strip_suffix(e));
-    let mut names = std::iter::once(&*name).chain(endings);
-    let entry = names.find_map(|n| MPI.get(n).copied());
-    let entry = entry.filter(|_| is_mpi)?;
-    if entry.symbol == symbol {
-        return Some(entry);
-    }
-    let is_f08 = name.ends_with("_f08_") || name.ends_with("_f08ts_");
-    MPI_OF_FORTRAN[usize::from(is_f08)].get(&entry.id)
-}
-
-/// MPI's functions as Fortran calls them, by their numbers: those of `mpif.h` and `mpi`, those of `mpi_f08`.
-static MPI_OF_FORTRAN: LazyLock<[HashMap<u32, Entry>; 2]> = LazyLock::new(|| {
-    [false, true].map(|is_f08| {
-        let all = ENTRIES.iter().filter(|e| e.runtime == Runtime::Mpi);
-        all.map(|e| (e.id, handed::of_fortran(e, is_f08))).collect()
-    })
 });
 
 static BY_SYMBOL: LazyLock<HashMap<&'static str, &'static Entry>> =
     LazyLock::new(|| ENTRIES.iter().map(|e| (e.symbol.as_str(), e)).collect());
 
-/// Every known entry point.
+/// Every known entry point of an OpenMP runtime.
 pub fn entries() -> &'static [Entry] {
     &ENTRIES
 }
@@ -393,7 +309,7 @@ mod tests {
     fn embedded_files_are_well_formed_and_unique() {
         let mut ids = HashSet::new();
         let mut symbols = HashSet::new();
-        for e in entries() {
+        for e in entries().iter().chain(calls::functions()) {
             assert!(ids.insert(e.id), "id {} twice", e.id);
             assert!(symbols.insert(&e.symbol), "{} twice", e.symbol);
             assert!(e.probe.is_none() || e.implied.is_none(), "{}", e.symbol);
@@ -453,38 +369,6 @@ mod tests {
         assert_eq!(symbol("__tgt_target_nowait_mapper"), Some("__tgt_target*"));
         assert_eq!(symbol("GOMP_of_tomorrow"), None);
         assert_eq!(symbol("omp_of_tomorrow_"), None);
-    }
-
-    #[test]
-    fn functions_of_mpi_have_several_names() {
-        let symbol = |name: &str| mpi(name).map(|e| e.symbol.as_str());
-        for name in [
-            "MPI_Allreduce",
-            "MPI_ALLREDUCE",
-            "mpi_allreduce",
-            "mpi_allreduce_",
-            "mpi_allreduce__",
-            "mpi_allreduce_f08_",
-            "mpi_allreduce_f08ts_",
-        ] {
-            assert_eq!(symbol(name), Some("MPI_Allreduce"), "{name}");
-        }
-        // Questions have no record, and others' functions have other names.
-        for name in ["MPI_Comm_rank", "mpi_wtime_", "MPI_T_init_thread", "mpi"] {
-            assert_eq!(symbol(name), None, "{name}");
-        }
-        assert_eq!(lookup("mpi_send_"), None);
-        let told = |name: &str| mpi(name).map(|e| (e.probe, e.args[0], e.args[6], e.width));
-        let message = Some(Probe::Message);
-        assert_eq!(told("MPI_Recv"), Some((message, 0x41, 6, 4)));
-        assert_eq!(told("MPI_Recv_c"), Some((message, 0x41, 6, 8)));
-        assert_eq!(told("mpi_recv_"), Some((message, 0xc1, 6, 4)));
-        assert_eq!(told("mpi_recv_f08ts_"), Some((message, 0xc1, NO_ARG, 4)));
-        let untold = Some((Some(Probe::Enclosed), NO_ARG, NO_ARG, 0));
-        assert_eq!(told("mpi_gather_f08_"), untold);
-        assert_eq!(told("MPI_Wait"), untold);
-        let detail = mpi("MPI_Wait").and_then(|e| e.detail.as_deref());
-        assert_eq!(detail, Some("MPI_Wait, wait"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::write::write_to;
 use object::elf::DT_NEEDED;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Outcome, SelfDescription, SiteInfo};
+use ompfuse_patterns::{Families, Family};
 use ompfuse_progress::Progress;
 use std::collections::HashMap;
 use thiserror::Error;
@@ -81,15 +82,15 @@ pub fn reproduce_debugged(
             .map(|(_, id)| id)
             .collect(),
     );
-    let functions = Functions::of(description);
-    let choice = functions.choice(false);
+    let chosen = Chosen::of(description);
+    let choice = chosen.choice(false);
     let mut scan = scan_chosen(old, path, debug, choice, progress.part(OF_SCAN))?;
     take_lines(&mut scan, description);
     let plan = plan_releasing(old, scan, &options, progress)?;
     progress.advance(1.0 - OF_SCAN);
     match difference(old, new, &plan, progress) {
         None => Ok(true),
-        Some(_) if is_scarce((old, new), description, debug, &options, &functions) => Ok(true),
+        Some(_) if is_scarce((old, new), description, debug, &options, &chosen) => Ok(true),
         Some(offset) => Err(ReproduceError::Other {
             offset,
             what: place(&plan, offset),
@@ -98,16 +99,18 @@ pub fn reproduce_debugged(
     }
 }
 
-/// The functions that a file has as regions, and those whose loops are, by the places of their first probes.
-struct Functions {
+/// What was looked for besides OpenMP's constructs.
+struct Chosen {
+    /// Functions that are regions, and those whose loops are, by the places of their first probes.
     wanted: Places,
     looped: Places,
+    calls: Families,
 }
 
 struct Places(HashMap<u64, Wanted>);
 
-impl Functions {
-    fn of(description: &SelfDescription) -> Functions {
+impl Chosen {
+    fn of(description: &SelfDescription) -> Chosen {
         let sites = description.sites.iter();
         let begins = sites.filter(|s| s.construct == Construct::Function && s.region == s.id);
         let wanted = |s: &SiteInfo| {
@@ -118,9 +121,11 @@ impl Functions {
             (s.address.0, how)
         };
         let loops_of = description.binary.loops_of.iter();
-        Functions {
+        let sites = description.sites.iter();
+        Chosen {
             wanted: Places(begins.map(wanted).collect()),
             looped: Places(loops_of.map(|at| (at.0, Wanted::ByPattern)).collect()),
+            calls: sites.filter_map(|s| Family::of(s.construct)).collect(),
         }
     }
 
@@ -128,6 +133,7 @@ impl Functions {
         ScanOptions {
             functions: (!self.wanted.0.is_empty()).then_some(&self.wanted),
             loops: (!self.looped.0.is_empty()).then_some(&self.looped),
+            calls: self.calls,
             scarce,
         }
     }
@@ -163,9 +169,9 @@ fn is_scarce(
     description: &SelfDescription,
     debug: DebugFiles<'_>,
     options: &PlanOptions,
-    functions: &Functions,
+    chosen: &Chosen,
 ) -> bool {
-    let choice = functions.choice(true);
+    let choice = chosen.choice(true);
     let path = &description.binary.path;
     let scan = scan_chosen(old, path, debug, choice, Progress::default()).ok();
     let plan = scan.and_then(|mut scan| {

@@ -96,7 +96,8 @@ pub(super) fn run(args: &Args) -> Result<()> {
     privileges::refuse_to_patch(&args.binary, args.dormant)?;
     let bar = progress::whole("scanning");
     let progress = bar.progress();
-    let what = (&args.selection.debug, &args.selection.functions);
+    let selection = &args.selection;
+    let what = (&selection.debug, &selection.functions, selection.calls);
     let of_scan = progress.part(binary::OF_SCAN);
     let scan = match binary::examine(&args.binary, &bytes, what, args.scarce, of_scan)? {
         Binary::Original(scan) => scan,
@@ -152,7 +153,7 @@ pub(super) fn dry_run(
     let planned;
     let described;
     let of_scan = progress.part(binary::OF_SCAN);
-    let what = (&selection.debug, &selection.functions);
+    let what = (&selection.debug, &selection.functions, selection.calls);
     let sites = match binary::examine(&found, &bytes, what, false, of_scan)? {
         Binary::Patched(_) if !selection.is_empty() => bail!(
             "{} is patched already: --select, --skip and --filter need the original",

@@ -2,7 +2,7 @@
 
 use crate::binary::{self, Binary, Totals};
 use crate::debug::DebugArgs;
-use crate::select::FunctionArgs;
+use crate::select::{CallArgs, FunctionArgs};
 use crate::{input, memory, output, progress};
 use anyhow::Result;
 use ompfuse_format::coverage::Coverage;
@@ -21,6 +21,8 @@ pub(crate) struct Args {
     binary: PathBuf,
     #[command(flatten)]
     functions: FunctionArgs,
+    #[command(flatten)]
+    calls: CallArgs,
     #[command(flatten)]
     debug: DebugArgs,
     #[command(flatten)]
@@ -60,7 +62,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
     memory::give_back();
     let bytes = input::map(&args.binary)?;
     let bar = progress::whole("scanning");
-    let what = (&args.debug, &args.functions);
+    let what = (&args.debug, &args.functions, args.calls);
     let binary = binary::examine(&args.binary, &bytes, what, false, bar.progress())?;
     drop(bar);
     let sites = binary.sites();

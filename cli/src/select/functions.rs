@@ -174,6 +174,12 @@ impl FunctionArgs {
         Chosen(&self.loops)
     }
 
+    /// Names of libraries with functions that are wanted, as globs.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &str> {
+        let all = self.functions.iter().chain(&self.loops);
+        all.filter_map(|p| p.library.as_deref())
+    }
+
     /// The options' values.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         let all = self.functions.iter().chain(&self.loops);

@@ -46,7 +46,7 @@ enum Kind {
         file: String,
         line: Option<u32>,
     },
-    /// The constructs in a function.
+    /// The constructs in a function, and calls of a library's function of this name.
     Function(String),
     /// A function that is a region itself.
     Named(String),
@@ -62,6 +62,7 @@ struct Place<'a> {
     address: Option<HexAddress>,
     source: Option<&'a Source>,
     function: Option<&'a str>,
+    detail: Option<&'a str>,
 }
 
 impl FromStr for Pattern {
@@ -181,7 +182,10 @@ impl Pattern {
             Kind::Source { file, line } => sources(site)
                 .any(|s| line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)),
             Kind::Function(glob) => {
-                !is_function(Some(site.construct)) && functions(site).any(|f| is_called(glob, f))
+                let called = called(Some(site.construct), site.detail.as_deref());
+                let entry = called.and(site.entry.as_deref()); // Fortran's name
+                let mut names = functions(site).chain(called).chain(entry);
+                !is_function(Some(site.construct)) && names.any(|f| is_called(glob, f))
             }
             Kind::Named(glob) => {
                 let name = site.function.as_deref();
@@ -209,6 +213,7 @@ impl Pattern {
             address: region.address,
             source: region.source.as_ref(),
             function: region.function.as_deref(),
+            detail: region.detail.as_deref(),
         })
     }
 
@@ -220,6 +225,7 @@ impl Pattern {
             address: site.address,
             source: site.source.as_ref(),
             function: site.function.as_deref(),
+            detail: site.detail.as_deref(),
         })
     }
 
@@ -233,7 +239,9 @@ impl Pattern {
                 line.is_none_or(|line| s.line == line) && is_path_end(file, &s.file)
             }),
             Kind::Function(glob) => {
-                !is_function(place.construct) && place.function.is_some_and(|f| is_called(glob, f))
+                let called = called(place.construct, place.detail);
+                let mut names = place.function.into_iter().chain(called);
+                !is_function(place.construct) && names.any(|f| is_called(glob, f))
             }
             Kind::Named(glob) => {
                 is_function(place.construct) && place.function.is_some_and(|f| is_called(glob, f))
@@ -284,6 +292,12 @@ pub(super) fn file_name(module: &str) -> &str {
 /// Whether it is a function that is a region itself.
 fn is_function(construct: Option<Construct>) -> bool {
     construct == Some(Construct::Function)
+}
+
+/// The function that a call of another library is a call of: what stands before its group.
+fn called(construct: Option<Construct>, detail: Option<&str>) -> Option<&str> {
+    let detail = detail.filter(|_| construct.is_some_and(Construct::is_call))?;
+    detail.split_once(", ").map(|(function, _)| function)
 }
 
 /// The lines of a site: its own, and those of the functions that are inlined around it.

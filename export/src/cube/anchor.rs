@@ -154,6 +154,10 @@ fn region(xml: &mut Xml, at: usize, frame: &Frame) -> io::Result<()> {
         FrameKind::Region(Some(Construct::NaturalLoop)) => ("compiler", "loop"),
         FrameKind::Region(Some(Construct::UserRegion)) => ("user", "user"),
         FrameKind::Region(Some(Construct::Mpi)) => ("mpi", "function"),
+        FrameKind::Region(Some(Construct::Pthread)) => ("pthread", "wrapper"),
+        FrameKind::Region(Some(Construct::Io)) => ("io", "file_io"),
+        FrameKind::Region(Some(Construct::Cuda)) => ("cuda", "wrapper"),
+        FrameKind::Region(Some(Construct::Hip)) => ("hip", "wrapper"),
         FrameKind::Region(construct) => ("openmp", construct.map_or("unknown", role)),
     };
     let mod_: String = module

@@ -6,7 +6,7 @@ use ompfuse_fuse::run::timeline::{Kind, Span};
 use ompfuse_otf2::{Paradigm, Role};
 
 /// A span's name without its place, its role and its paradigm. What the program names itself has no name here, nor has a
-/// function or a call of MPI.
+/// function or a call of another library.
 pub(super) fn region(span: &Span<'_>) -> (&'static str, Role, Paradigm) {
     let (name, role) = match span.kind {
         Kind::Interval => interval(span.construct),
@@ -28,6 +28,10 @@ pub(super) fn region(span: &Span<'_>) -> (&'static str, Role, Paradigm) {
         Construct::UserRegion => Paradigm::User,
         Construct::Function | Construct::NaturalLoop => Paradigm::Compiler,
         Construct::Mpi => Paradigm::Mpi,
+        Construct::Pthread => Paradigm::Pthread,
+        Construct::Io => Paradigm::None,
+        Construct::Cuda => Paradigm::Cuda,
+        Construct::Hip => Paradigm::Hip,
         _ => Paradigm::OpenMp,
     };
     (name, role, paradigm)
@@ -62,7 +66,10 @@ fn interval(construct: Construct) -> (&'static str, Role) {
         Construct::Target => ("!$omp target", Role::Code),
         Construct::Service => ("!$omp service", Role::Wrapper),
         // Its name is the call's.
-        Construct::Mpi => ("", Role::Wrapper),
+        Construct::Mpi | Construct::Pthread | Construct::Cuda | Construct::Hip => {
+            ("", Role::Wrapper)
+        }
+        Construct::Io => ("", Role::FileIo),
         Construct::UserRegion => ("", Role::Code),
         Construct::Function => ("", Role::Function),
         Construct::NaturalLoop => ("natural loop", Role::Loop),

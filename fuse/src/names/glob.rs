@@ -2,6 +2,8 @@
 
 use super::{origin, readable, without_arguments};
 
+pub use ompfuse_format::glob::matches_glob;
+
 /// Whether a glob is a function's name: its linkage name, or that of the source, with or without template arguments. A part of
 /// a function (`solve._omp_fn.0`) has the function's name too.
 #[must_use]
@@ -19,34 +21,6 @@ pub fn is_called(glob: &str, function: &str) -> bool {
 pub fn is_path_end(glob: &str, path: &str) -> bool {
     let ends = path.match_indices('/').map(|(at, _)| &path[at + 1..]);
     matches_glob(glob, path) || ends.into_iter().any(|end| matches_glob(glob, end))
-}
-
-/// Shell-like matching of a whole name: `*` is any text, `?` any character.
-#[must_use]
-pub fn matches_glob(glob: &str, text: &str) -> bool {
-    let (glob, text) = (glob.as_bytes(), text.as_bytes());
-    let (mut g, mut t) = (0, 0);
-    let mut star = None; // the last star, and the text position up to which it has eaten
-    while t < text.len() {
-        match glob.get(g) {
-            Some(b'*') => {
-                star = Some((g, t));
-                g += 1;
-            }
-            Some(&c) if c == b'?' || c == text[t] => {
-                g += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((at, eaten)) = star else {
-                    return false;
-                };
-                star = Some((at, eaten + 1));
-                (g, t) = (at + 1, eaten + 1);
-            }
-        }
-    }
-    glob[g..].iter().all(|&c| c == b'*')
 }
 
 #[cfg(test)]
@@ -68,29 +42,6 @@ mod tests {
             ("/lu.c", "/src/lu.c"),
         ] {
             assert!(!is_path_end(glob, path), "{glob} {path}");
-        }
-    }
-
-    #[test]
-    fn globs() {
-        for (glob, text) in [
-            ("a", "a"),
-            ("*", ""),
-            ("a*c", "abbc"),
-            ("a*b*", "aab"),
-            ("?b", "ab"),
-            ("a**", "a"),
-        ] {
-            assert!(matches_glob(glob, text), "{glob} {text}");
-        }
-        for (glob, text) in [
-            ("a", "b"),
-            ("", "a"),
-            ("a*c", "abcd"),
-            ("?", ""),
-            ("a", "ab"),
-        ] {
-            assert!(!matches_glob(glob, text), "{glob} {text}");
         }
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn what(
 pub(crate) fn kind(region: &Region) -> String {
     let construct = region.construct.map_or("xu", Construct::name);
     // The function is what people look for; its group stands behind it.
-    if region.construct == Some(Construct::Mpi)
+    if region.construct.is_some_and(Construct::is_call)
         && let Some((function, _)) = region.detail.as_deref().and_then(|d| d.split_once(", "))
     {
         return function.to_owned();

@@ -34,6 +34,8 @@ pub(crate) struct Dynamic<'a> {
     pub symbols: Vec<Symbol<'a>>,
     /// Address of a slot and the symbol whose address the loader puts there, ascending.
     pub slots: Vec<(u64, &'a str)>,
+    /// Those of them that are variables of the program, which may change.
+    pub variables: Vec<u64>,
     /// Address and value (before the bias) of pointers that the loader relocates, ascending.
     pub relative: Vec<(u64, u64)>,
     /// Where the global offset table begins, as far as the loader knows.
@@ -154,6 +156,7 @@ impl<'a> Dynamic<'a> {
         out.add_relr(image, clamp(image, tags.relr));
         out.slots.sort_unstable();
         out.slots.dedup();
+        out.variables.sort_unstable();
         out.relative.sort_unstable();
         out.relative.dedup_by_key(|r| r.0);
         out
@@ -189,6 +192,9 @@ impl<'a> Dynamic<'a> {
                 && let Some(symbol) = symbol.filter(|s| !s.name.is_empty())
             {
                 self.slots.push((at, symbol.name));
+                if kind == elf::R_X86_64_64.0 {
+                    self.variables.push(at);
+                }
             }
         }
     }

@@ -9,7 +9,8 @@ use super::search::Span;
 use crate::thunk::is_pushing_stub;
 use iced_x86::{Instruction, OpKind};
 use ompfuse_patterns::{
-    Entry, Query, Runtime, is_interface_symbol, is_runtime_library, is_runtime_symbol, lookup, mpi,
+    Entry, Families, Query, Runtime, calls, is_interface_symbol, is_runtime_library,
+    is_runtime_symbol, lookup,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::HashMap;
@@ -82,13 +83,15 @@ pub(crate) struct Entries<'a> {
     pub stubs: FxHashSet<u64>,
     /// The runtime's functions are linked in.
     pub contains_runtime: bool,
+    /// Other libraries whose functions are looked for.
+    families: Families,
 }
 
-/// A function of the runtime, by its symbol. The file's own functions are the program's, whatever they are called, unless the
-/// name is one of the interface's or of the API's.
-fn callee(symbol: &str, own: bool) -> Option<Callee<'_>> {
+/// A function of the runtime, or of another library that is looked for, by its symbol. The file's own functions are the program's,
+/// whatever they are called, unless the name is one of the interface's or of the API's.
+fn callee(symbol: &str, own: bool, families: Families) -> Option<Callee<'_>> {
     let symbol = symbol.split('@').next().unwrap_or(symbol);
-    if let Some(entry) = mpi(symbol).filter(|_| !own) {
+    if let Some(entry) = calls::call(symbol, families).filter(|_| !own) {
         let entry = Some(entry);
         return Some(Callee { symbol, entry });
     }
@@ -100,6 +103,18 @@ fn callee(symbol: &str, own: bool) -> Option<Callee<'_>> {
     let is_ours = is_interface_symbol(symbol)
         || entry.is_some_and(|e| e.probe.is_some() || e.query.is_some());
     (!own || is_ours).then_some(Callee { symbol, entry })
+}
+
+/// The families that a library itself defines functions of: it is a part of them, as Fortran's interface to MPI is, and what it calls
+/// of them is inside of a call that is seen where it is made.
+fn implemented(image: &Image<'_>, dynamic: &Dynamic<'_>, families: Families) -> Families {
+    let is_program = dynamic.pie_flag || image.interpreter && dynamic.soname.is_none();
+    if is_program {
+        return Families::NONE;
+    }
+    let defined = dynamic.symbols.iter().filter(|s| s.is_function());
+    let found = defined.filter_map(|s| calls::call(s.name, families)?.family());
+    found.collect()
 }
 
 /// Of several names of one function the known, short one: `GOMP_loop_dynamic_next` has four more.
@@ -114,19 +129,22 @@ impl<'a> Entries<'a> {
         entries.any(|e| e.runtime == runtime && e.outlined_arg.is_some())
     }
 
-    /// Whether anything of OpenMP is reached: MPI alone is none.
-    pub(crate) fn use_openmp(&self) -> bool {
-        let is_mpi = |c: &Callee<'_>| c.entry.is_some_and(|e| e.runtime == Runtime::Mpi);
-        self.callees.iter().any(|c| !is_mpi(c))
+    /// Whether anything is reached whose calls are sites.
+    pub(crate) fn are_any(&self) -> bool {
+        !self.callees.is_empty()
     }
 
-    /// Collects the ways into the runtime.
+    /// Collects the ways into the runtime, and into other libraries of some families.
     pub(crate) fn collect(
         image: &Image<'a>,
         dynamic: &Dynamic<'a>,
         symbols: &[Symbol<'a>],
+        families: Families,
     ) -> Entries<'a> {
-        let mut out = Entries::default();
+        let mut out = Entries {
+            families: families.without(implemented(image, dynamic, families)),
+            ..Entries::default()
+        };
         let mut numbers: HashMap<&'a str, usize> = HashMap::new();
         for s in symbols.iter().chain(&dynamic.symbols) {
             if !s.defined || !image.is_code(s.va) {
@@ -148,7 +166,11 @@ impl<'a> Entries<'a> {
             if let Some(what) = checked::named(name) {
                 out.checked_slots.insert(at, what);
             }
-            if let Some(number) = out.number(name, false, &mut numbers) {
+            let number = out.number(name, false, &mut numbers);
+            // Who calls another library's function through a variable may have put another one there.
+            let is_call = |n: &usize| out.callees[*n].entry.is_some_and(|e| e.family().is_some());
+            let is_changed = |n: &usize| is_call(n) && dynamic.variables.binary_search(&at).is_ok();
+            if let Some(number) = number.filter(|n| !is_changed(n)) {
                 out.slots.insert(at, number);
             }
         }
@@ -227,7 +249,7 @@ impl<'a> Entries<'a> {
         own: bool,
         numbers: &mut HashMap<&'a str, usize>,
     ) -> Option<usize> {
-        let callee = callee(symbol, own)?;
+        let callee = callee(symbol, own, self.families)?;
         Some(*numbers.entry(callee.symbol).or_insert_with(|| {
             self.callees.push(callee);
             self.callees.len() - 1
@@ -430,7 +452,7 @@ mod tests {
         assert_eq!(slot_uses(&code).collect::<Vec<_>>(), [(10, 12)]);
         assert_eq!(stub_start(&code, 10), 0);
         assert!(has_number(&code, 10) && !has_number(&code, 4));
-        assert!(callee("GOMP_parallel$plt", true).is_none());
+        assert!(callee("GOMP_parallel$plt", true, Families::ALL).is_none());
     }
 
     #[test]
@@ -450,6 +472,7 @@ mod tests {
 
     #[test]
     fn names_of_the_runtime_and_of_the_program() {
+        let callee = |name, own| callee(name, own, Families::default());
         let known = |name| callee(name, false).map(|c| c.entry.is_some());
         assert!(
             callee("omp_get_thread_num_", false)
@@ -461,6 +484,8 @@ mod tests {
         assert_eq!(known("omp_of_tomorrow"), Some(false));
         assert_eq!(known("GOMP_from_the_future"), Some(false));
         assert_eq!(known("printf"), None);
+        assert_eq!((known("read"), known("mpi_send_")), (None, Some(true)));
+        assert!(callee("MPI_Send", true).is_none());
         assert!(callee("omp_set_lock", true).is_some() && callee("__kmpc_x", true).is_some());
         assert!(callee("omp_helper", true).is_none() && callee("kmp_search", true).is_none());
     }

@@ -68,7 +68,7 @@ use image::{Image, Kind};
 use object::elf;
 use ompfuse_format::abi::OWN_FUNCTIONS;
 use ompfuse_format::site::{BinaryInfo, SelfDescription};
-use ompfuse_patterns::{is_runtime_library, is_runtime_symbol};
+use ompfuse_patterns::{Families, is_runtime_library, is_runtime_symbol};
 use ompfuse_progress::Progress;
 use release::Release;
 use rules::Rules;
@@ -249,8 +249,8 @@ pub fn scan_debugged(
     Ok(scan_with(bytes, path, debug, choice, Clock::default(), progress)?.0)
 }
 
-/// As [`scan_debugged`], with a choice of what is looked for. A file that doesn't use OpenMP is no error if some of its functions
-/// are wanted.
+/// As [`scan_debugged`], with a choice of what is looked for. A file that doesn't use OpenMP is no error if something else is looked
+/// for and found.
 ///
 /// # Errors
 /// As [`scan`].
@@ -271,6 +271,8 @@ pub struct ScanOptions<'x> {
     pub functions: Option<&'x dyn Wish>,
     /// Functions whose loops are wanted as regions of their own.
     pub loops: Option<&'x dyn Wish>,
+    /// Other libraries whose calls are looked for; MPI by default.
+    pub calls: Families,
     /// Every inline probe that can have a short jump has one, as if there were no more bytes: for tests of how room is made.
     pub scarce: bool,
 }
@@ -339,11 +341,11 @@ fn scan_with(
     }
     let symbols = dynamic::static_symbols(&image);
     let (entries, functions) = rayon::join(
-        || Entries::collect(&image, &dynamic, &symbols),
+        || Entries::collect(&image, &dynamic, &symbols, choice.calls),
         || Functions::collect(&image, &[&symbols, &dynamic.symbols]),
     );
     let is_wished = choice.functions.is_some() || choice.loops.is_some();
-    if !entries.use_openmp() && !is_wished {
+    if !entries.are_any() && !is_wished {
         let path = path.to_owned();
         return Err(match entries::holds_nameless_runtime(&image) {
             true => ScanError::NamelessRuntime { path },
@@ -385,7 +387,7 @@ fn scan_with(
         module.looped = chosen(&module, wish, path, debug)?;
         binary.loops_of = wanted::entries(&module, &module.looped);
     }
-    if !module.entries.use_openmp() && !(0..module.functions.count()).any(|n| module.is_wanted(n)) {
+    if !module.entries.are_any() && !(0..module.functions.count()).any(|n| module.is_wanted(n)) {
         return Err(ScanError::NoFunctions {
             path: path.to_owned(),
         });

@@ -1,9 +1,9 @@
 //! A library for `LD_AUDIT` (rtld-audit(7)): while a program is recorded, the dynamic linker asks it for every library,
-//! and gets the path of a patched copy for those that use OpenMP. Programs that the recorded one starts are replaced too,
+//! and gets the path of a patched copy for those that are of interest: users of OpenMP above all. Programs that the recorded one starts are replaced too,
 //! before their first instruction.
 //!
-//! * [`session`]: what the recording command has prepared, and what was decided before; [`elf`]: a quick look whether a file
-//!   uses OpenMP at all; [`loaded`]: whether what was opened is a copy; [`ask`]: the way to the command, which does the patching.
+//! * [`session`]: what the recording command has prepared, and what was decided before; [`interest`]: whether a
+//!   file is patched at all, by a quick look into it ([`elf`]); [`loaded`]: whether what was opened is a copy; [`ask`]: the way to the command, which does the patching.
 //! * [`variables`]: a place for thread-local variables, which the loader doesn't give where an auditing library is; [`again`]: the
 //!   process begins once more.
 //!
@@ -13,6 +13,7 @@
 mod again;
 mod ask;
 mod elf;
+mod interest;
 mod loaded;
 mod session;
 mod variables;

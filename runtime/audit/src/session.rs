@@ -4,12 +4,15 @@
 //! runtime           link to the runtime library: one file for all, or there would be two of it in a process
 //! command           link to the command
 //! cache             link to the folder of patched copies
+//! calls             functions whose calls are recorded, a line each, ascending
+//! libraries         names of libraries with functions that are recorded, a glob each
 //! <file's identity> link to the patched copy; or a file with the reason why there is none
 //! ```
 //! Copies are in `cache/<key>/`, perhaps in folders named `o` below that, with a link `cache/<key>/origin` to the folder of the
 //! original: what a library looks for beside itself (`$ORIGIN`) is found there.
 
-use crate::{ask, elf};
+use crate::ask;
+use crate::interest::Interest;
 use core::ffi::CStr;
 use core::fmt;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
@@ -39,6 +42,7 @@ pub(crate) struct Session {
     runtime: CString,
     pub(crate) command: CString,
     cache: PathBuf,
+    interest: Interest,
     /// Decisions of this process, by the file's identity. Strings are leaked: the loader may keep them.
     known: Mutex<Vec<(String, Option<&'static CStr>)>>,
 }
@@ -56,11 +60,13 @@ impl Session {
         let text = |path: PathBuf| CString::new(path.into_os_string().into_vec()).ok();
         let (runtime, command) = (text(link("runtime")?)?, text(link("command")?)?);
         let cache = link("cache")?;
+        let interest = Interest::read(&folder);
         Some(Session {
             folder,
             runtime,
             command,
             cache,
+            interest,
             known: Mutex::default(),
         })
     }
@@ -108,7 +114,7 @@ impl Session {
         {
             return *decision;
         }
-        let decision = if elf::uses_openmp(file) {
+        let decision = if self.interest.has(file) {
             self.ask(path, &key)
         } else {
             None
@@ -150,7 +156,7 @@ impl Session {
         None
     }
 
-    /// A file that is no patched copy was opened in another link namespace. The command tells so at the end if it uses OpenMP; a
+    /// A file that is no patched copy was opened in another link namespace. The command tells so at the end if it would be patched; a
     /// decision about it, for who opens it otherwise, is another matter.
     pub(crate) fn note_apart(&self, path: &CStr) {
         let Some((file, key)) = identify(path) else {
@@ -159,7 +165,7 @@ impl Session {
         let refused = self.folder.join(&key); // with a reason, which is told
         let place = self.folder.join(format!("{key}-apart"));
         let is_told = place.exists() || refused.exists() && refused.read_link().is_err();
-        if !is_told && elf::uses_openmp(file) {
+        if !is_told && self.interest.has(file) {
             let path = path.to_string_lossy();
             note(
                 &place,
@@ -211,7 +217,7 @@ fn may_have(len: u64) -> bool {
     known && (limit.rlim_cur == libc::RLIM_INFINITY || len <= limit.rlim_cur)
 }
 
-/// A file that may use OpenMP, and what it is known by.
+/// A file that may be patched, and what it is known by.
 fn identify(path: &CStr) -> Option<(&Path, String)> {
     let file = Path::new(OsStr::from_bytes(path.to_bytes()));
     let name = file.file_name()?.as_bytes();

@@ -112,6 +112,14 @@ constructs! {
     /// One execution of a loop of the program that is no construct (`--loops`), from its first iteration to its exit; its extent
     /// is a [`trips`] word.
     NaturalLoop = 34, "natural-loop";
+    /// A call of POSIX or C11 threads in which the thread may wait for others (`--calls pthread`).
+    Pthread = 35, "pthread";
+    /// A call that reads or writes files or connections, or waits for them (`--calls io`).
+    Io = 36, "io";
+    /// A call of CUDA in which the host waits for the device (`--calls cuda`).
+    Cuda = 37, "cuda";
+    /// A call of HIP in which the host waits for the device (`--calls hip`).
+    Hip = 38, "hip";
 }
 
 /// What a thread does in a construct's own time.
@@ -254,13 +262,17 @@ impl Construct {
             | Construct::Target
             | Construct::UserRegion
             | Construct::Function
-            | Construct::NaturalLoop => Charge::Work,
+            | Construct::NaturalLoop
+            | Construct::Io => Charge::Work,
             Construct::Barrier
             | Construct::ImplicitBarrier
             | Construct::Taskwait
             | Construct::Taskgroup
             | Construct::Flush
-            | Construct::Mpi => Charge::Wait,
+            | Construct::Mpi
+            | Construct::Pthread
+            | Construct::Cuda
+            | Construct::Hip => Charge::Wait,
             Construct::Critical
             | Construct::Atomic
             | Construct::Ordered
@@ -359,6 +371,15 @@ impl Construct {
                 | Construct::Ordered
                 | Construct::Atomic
                 | Construct::Reduction
+        )
+    }
+
+    /// Whether it is a call of another library, which is known by the function that is called.
+    #[inline]
+    pub const fn is_call(self) -> bool {
+        matches!(
+            self,
+            Construct::Mpi | Construct::Pthread | Construct::Io | Construct::Cuda | Construct::Hip
         )
     }
 

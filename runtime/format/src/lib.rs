@@ -8,6 +8,7 @@
 //! * [`description`]: what a patched file says of itself, as it is written.
 //! * [`site`]: the description of a place in machine code (JSON of `scan`, kept in patched files and runs).
 //! * [`event`]: perf's events, and work that causes them.
+//! * [`glob`]: patterns for names.
 //! * [`refused`]: why the kernel lets nobody count.
 //! * [`run`]: the JSON headers of a run folder.
 //! * [`simulated`]: the events of the simulated PMU, and where their counts are.
@@ -19,6 +20,7 @@ pub mod control;
 pub mod coverage;
 pub mod description;
 pub mod event;
+pub mod glob;
 pub mod record;
 pub mod refused;
 pub mod run;

@@ -50,6 +50,11 @@ pub const ENV_CONTROL: &str = "OMPFUSE_CONTROL";
 /// Environment variable: folder with what the auditing library needs, and what it has decided.
 pub const ENV_LIBRARIES: &str = "OMPFUSE_LIBRARIES";
 
+/// File in that folder: functions of other libraries whose calls are recorded, by symbol, a line each, in ascending order.
+pub const INTEREST_CALLS: &str = "calls";
+/// File in that folder: names of libraries whose functions are recorded, a glob a line.
+pub const INTEREST_LIBRARIES: &str = "libraries";
+
 /// Environment variables by which launchers of MPI programs (PMIx, Open MPI, MPICH, MVAPICH, Slurm) tell a process its
 /// rank; the first that holds a number counts.
 pub const RANK_VARIABLES: &[&str] = &[

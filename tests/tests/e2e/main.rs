@@ -57,6 +57,7 @@ mod behaviour;
 mod by_callers;
 mod by_default;
 mod by_time;
+mod calls;
 mod cancel;
 mod causes;
 mod columns;

@@ -198,3 +198,64 @@ fn calls_are_those_that_the_profiling_interface_counts() {
         }
     }
 }
+
+/// Files without OpenMP: a program, a library that it is linked with, and one that it opens; and a program of Fortran's, whose
+/// calls go through a library of MPI's own.
+#[test]
+fn files_without_openmp_have_their_calls_recorded() {
+    let made = |&(compiler, _): &(&str, &str)| {
+        let folder = tempfile::tempdir().expect("there is room for a program");
+        let at = |name: &str| folder.path().join(name);
+        let sources = repository().join("tests/sources");
+        let [counting, plain] = ["mpicount.c", "plainmpi.c"].map(|n| sources.join(n));
+        let shared = format!("{compiler} -O1 -shared -fPIC");
+        let library = |name: &str, part: u32| {
+            let command = format!("{shared} -DPART={part}");
+            compile::files(&[&plain], &at(name), &command)
+        };
+        let linked = format!("{compiler} -O1 -g -Wl,-rpath,{}", folder.path().display());
+        let files = [plain.clone(), at("libmpicount.so"), at("libpart.so")];
+        let is_built = compile::files(&[&counting], &at("libmpicount.so"), &shared)
+            && library("libpart.so", 1)
+            && library("plugin.so", 2)
+            && compile::files(&files, &at("plain"), &linked);
+        let fortran = format!("{} -O1 -g", compiler.replace("mpicc", "mpifort"));
+        let source = sources.join("messages.f90");
+        (is_built && compile::files(&[source], &at("messages"), &fortran)).then_some(folder)
+    };
+    for ((_, launcher), folder) in each(IMPLEMENTATIONS, made) {
+        let folder = folder.path();
+        let original = run(folder, &format!("{launcher} -n 2 ./plain ./plugin.so"));
+        let output = original.ok(launcher).text();
+        let expected = counted(folder);
+        assert_eq!(expected["MPI_Sendrecv"], 10, "{launcher}: {expected:?}");
+        let profile = |words: &str| {
+            let line =
+                format!("\"$OMPFUSE\" profile --events none {words} -o out -- {launcher} -n 2");
+            run(folder, &format!("{line} ./plain ./plugin.so"))
+        };
+        let said = profile("").ok(launcher).text();
+        assert!(said.contains(&output), "{launcher}: {output} in {said}");
+        let report = schema::checked(&folder.join("out"));
+        assert_eq!(recorded(&report), expected, "{launcher}");
+        let mpi = &report["mpi"];
+        assert_eq!(mpi["parallel_s"], 0.0, "{launcher}: {mpi}");
+        let waited: f64 = regions(&report).filter_map(|r| r["wait_s"].as_f64()).sum();
+        let told = mpi["serial_s"].as_f64().expect("a number");
+        assert!((told - waited).abs() < 1e-6, "{launcher}: {mpi}");
+
+        std::fs::remove_dir_all(folder.join("out")).expect("it was recorded");
+        let none = profile("--calls none");
+        assert_eq!(none.status, 1, "{launcher}: {none:?}");
+        assert!(none.text().contains(&output), "{launcher}: {none:?}");
+
+        let line = format!("profile --events none -o fortran -- {launcher} -n 2 ./messages");
+        run(folder, &format!("\"$OMPFUSE\" {line}")).ok(launcher);
+        let report = schema::checked(&folder.join("fortran"));
+        let of_both = recorded(&report);
+        let once = ["Irecv", "Isend", "Waitall", "Allreduce"].map(|n| (format!("MPI_{n}"), 14));
+        let rest = ["Barrier", "Finalize"].map(|n| (format!("MPI_{n}"), 2));
+        let expected: BTreeMap<_, _> = once.into_iter().chain(rest).collect();
+        assert_eq!(of_both, expected, "{launcher}");
+    }
+}
