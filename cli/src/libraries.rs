@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::run::{ENV_LIBRARIES, INTEREST_CALLS, INTEREST_LIBRARIES, library_key};
+use ompfuse_patterns::Families;
 use ompfuse_patterns::calls::symbols;
 use ompfuse_progress::Progress;
 use std::ffi::{OsStr, OsString};
@@ -72,12 +73,15 @@ impl Libraries {
         let mut calls: Vec<String> = symbols(families).map(|(name, _)| name).collect();
         calls.sort_unstable();
         let named: Vec<&str> = selection.functions.libraries().collect();
-        for (name, lines) in [
-            (SELECTION, selection.arguments().join("\n")),
-            (INTEREST_CALLS, calls.join("\n")),
-            (INTEREST_LIBRARIES, named.join("\n")),
-        ] {
-            atomic::write(&libraries.folder.path().join(name), lines.as_bytes(), 0o600)?;
+        let write = |name: &str, lines: &str| {
+            atomic::write(&libraries.folder.path().join(name), lines.as_bytes(), 0o600)
+        };
+        write(SELECTION, &selection.arguments().join("\n"))?;
+        write(INTEREST_LIBRARIES, &named.join("\n"))?;
+        match write(INTEREST_CALLS, &calls.join("\n")) {
+            // Without room for it no file can be patched either, which is said where one is tried.
+            Err(_) if families == Families::default() => {}
+            written => written?,
         }
         Ok(libraries)
     }

@@ -4,6 +4,7 @@
 //! page fault per page, which takes three times as long as writing the page.
 
 use crate::syscall;
+use crate::undisturbed::uninterrupted;
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -115,6 +116,7 @@ impl Buffer {
     }
 
     /// Whether a record of so many bytes fits into the stage as it is.
+    #[inline(always)]
     pub(crate) fn has_room(&self, room: usize) -> bool {
         self.at.get() + room + PAD <= STAGE
     }
@@ -123,7 +125,7 @@ impl Buffer {
     /// space it is counted as lost.
     #[inline(always)]
     pub(crate) fn room(&self, room: usize) -> Option<*mut u64> {
-        if self.at.get() + room + PAD > STAGE && !self.flush() {
+        if !self.has_room(room) && !self.flush(room) {
             self.lose();
             return None;
         }
@@ -142,21 +144,34 @@ impl Buffer {
         Some(unsafe { self.stage.add(at) }.cast::<u64>())
     }
 
-    /// Counts the record of so many words that was stored at `out`, where [`Buffer::room`] said. What a signal handler has stored there
-    /// meanwhile is overwritten.
+    /// Counts the record of so many words that was stored at `out`, where [`Buffer::room`] said. False if a signal handler has stored
+    /// a record there meanwhile, so that the two are mixed: neither is counted, and this one can be stored once more.
     #[inline(always)]
-    pub(crate) fn commit(&self, out: *mut u64, words: usize) {
+    #[must_use]
+    pub(crate) fn commit(&self, out: *mut u64, words: usize) -> bool {
         let begin = out as usize - self.stage as usize;
-        if begin != self.at.get() {
-            self.lose();
-        }
         let at = begin + 8 * words;
-        self.at.set(at);
+        if !replace(&self.at, begin, at) {
+            self.undo(begin);
+            return false;
+        }
         let committed = self.flushed.get() + at as u64;
         // Release: the record's stores come first for whoever reads on.
         // SAFETY: the header stays mapped as long as self; the field is aligned.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.header).committed) }
             .store(committed, Ordering::Release);
+        true
+    }
+
+    /// Takes back what a signal handler has stored from here on, where another record was about to come.
+    #[cold]
+    #[inline(never)]
+    fn undo(&self, begin: usize) {
+        self.lose();
+        // Else the handler has emptied the stage, and its records are elsewhere.
+        if begin < self.at.get() {
+            self.take_back((self.flushed.get(), begin));
+        }
     }
 
     /// Where the next record comes.
@@ -174,10 +189,15 @@ impl Buffer {
         }
     }
 
-    /// Writes the stage to the end of the log. What was committed is in the file at every moment.
+    /// Makes room in the stage. No signal handler comes between, which would do the same.
     #[cold]
     #[inline(never)]
-    fn flush(&self) -> bool {
+    fn flush(&self, room: usize) -> bool {
+        uninterrupted(|| self.has_room(room) || self.store())
+    }
+
+    /// Writes the stage to the end of the log. What was committed is in the file at every moment.
+    fn store(&self) -> bool {
         if self.full.get() {
             return false;
         }
@@ -234,7 +254,7 @@ impl Buffer {
                 pad.add(1).write(rest as u64);
                 pad
             };
-            self.commit(pad, rest / 8);
+            let _ = self.commit(pad, rest / 8); // else the stage is not full any more
         }
     }
 
@@ -393,12 +413,31 @@ impl Buffer {
     }
 }
 
+/// Replaces a number, if it still is `old`, by one instruction: a signal handler comes before it or behind.
+#[inline(always)]
+fn replace(number: &Cell<usize>, old: usize, new: usize) -> bool {
+    let is_done: u8;
+    // SAFETY: the number is this thread's own; `cmpxchg` reads and writes nothing else, and what it finds goes to rax.
+    unsafe {
+        core::arch::asm!(
+            "cmpxchg [{number}], {new}",
+            "sete {is_done}",
+            number = in(reg) number.as_ptr(),
+            new = in(reg) new,
+            is_done = lateout(reg_byte) is_done,
+            inout("rax") old => _,
+            options(nostack),
+        );
+    }
+    is_done != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::fd::IntoRawFd;
 
-    /// A signal handler that jumps out of `flush` leaves what it was about to store.
+    /// A signal handler that jumps out of `store` leaves what it was about to store.
     #[test]
     fn a_stage_is_written_once() {
         let path = std::env::temp_dir().join(format!("ompfuse-stage-{}", std::process::id()));
@@ -412,7 +451,7 @@ mod tests {
         let words = 100;
         let store = || {
             let out = buffer.room(8 * words).expect("there is room");
-            buffer.commit(out, words);
+            assert!(buffer.commit(out, words));
         };
         while buffer.flushed.get() == 0 {
             store();
@@ -422,8 +461,13 @@ mod tests {
         while buffer.at.get() + 8 * words + PAD <= STAGE {
             store();
         }
-        assert!(buffer.flush());
+        assert!(buffer.store());
         assert_eq!(buffer.mark(), (2 * STAGE as u64, 0));
+        // A handler stores between a record's place and its end.
+        let out = buffer.room(8 * words).expect("there is room");
+        store();
+        assert!(!buffer.commit(out, words));
+        assert_eq!((buffer.mark(), buffer.lost()), ((2 * STAGE as u64, 0), 1));
         buffer.at.set(STAGE); // as if the last store had not come
         store();
         assert_eq!(buffer.mark(), (2 * STAGE as u64, 8 * words));

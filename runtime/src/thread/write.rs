@@ -23,7 +23,9 @@ impl Thread {
             (Some(out), Some(words)) => {
                 // SAFETY: there is room for any short record, which nothing else refers to.
                 unsafe { out.cast::<[u64; short::NODE_WORDS]>().write(words) };
-                self.buffer.commit(out, short::NODE_WORDS);
+                if !self.buffer.commit(out, short::NODE_WORDS) {
+                    self.write_node(node, construct, site, place);
+                }
             }
             _ => self.write_node(node, construct, site, place),
         }
@@ -36,18 +38,25 @@ impl Thread {
             return;
         }
         let node = node_of(node, construct, site, place);
-        let Some(out) = self.buffer.room(Node::LEN) else {
-            return;
-        };
-        // SAFETY: the buffer gives Node::LEN bytes, more than a short node has, which nothing else refers to.
-        unsafe {
-            if let Some(words) = short::node(&node, self.origin()) {
-                out.cast::<[u64; short::NODE_WORDS]>().write(words);
-                return self.buffer.commit(out, short::NODE_WORDS);
+        // Others refer to it, so it is stored again where a signal handler came between.
+        while let Some(out) = self.buffer.room(Node::LEN) {
+            // SAFETY: the buffer gives Node::LEN bytes, more than a short node has, which nothing else refers to.
+            let words = unsafe {
+                match short::node(&node, self.origin()) {
+                    Some(words) => {
+                        out.cast::<[u64; short::NODE_WORDS]>().write(words);
+                        short::NODE_WORDS
+                    }
+                    None => {
+                        record::encode_node(&mut *out.cast::<[u8; Node::LEN]>(), &node);
+                        Node::LEN / 8
+                    }
+                }
+            };
+            if self.buffer.commit(out, words) {
+                return;
             }
-            record::encode_node(&mut *out.cast::<[u8; Node::LEN]>(), &node);
         }
-        self.buffer.commit(out, Node::LEN / 8);
     }
 
     /// Writes what the program calls a region.
@@ -63,7 +72,7 @@ impl Thread {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        self.buffer.commit(out, len / 8);
+        let _ = self.buffer.commit(out, len / 8); // a lost record is counted
     }
 
     /// Writes where a lock is, once the file that it is in is on record.
@@ -80,7 +89,7 @@ impl Thread {
             // SAFETY: the encoder writes as many words as the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        self.buffer.commit(out, Lock::LEN / 8);
+        let _ = self.buffer.commit(out, Lock::LEN / 8); // a lost record is counted
     }
 
     /// Writes an interval, if its region is recorded at its end.
@@ -118,11 +127,7 @@ impl Thread {
             // SAFETY: the encoder writes at most the words that the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        if words == 0 {
-            return false;
-        }
-        self.buffer.commit(out, words);
-        true
+        words != 0 && self.buffer.commit(out, words)
     }
 
     /// Writes an interval, if that was chosen when it began. `is_part`: it may be a part of a unit only, whose length tells
@@ -198,7 +203,8 @@ impl Thread {
             };
             match short::interval(head, self.origin(), FIRST_SET - 1, fetches, none, put) {
                 0 => {}
-                words => return self.buffer.commit(out, words),
+                words if self.buffer.commit(out, words) => return,
+                _ => {}
             }
         }
         // A copy: so the caller keeps the numbers in registers.
@@ -234,10 +240,7 @@ impl Thread {
             // SAFETY: the encoder writes at most the words that the buffer gives.
             unsafe { out.add(at).write(word) };
         });
-        if words > 0 {
-            self.buffer.commit(out, words);
-        }
-        words > 0
+        words > 0 && self.buffer.commit(out, words)
     }
 
     /// Writes an interval of any numbers, with counts.
@@ -257,18 +260,20 @@ impl Thread {
         }
         let count = |count: &Cell<u64>| if is_known { count.get() } else { NOT_COUNTED };
         let counts = || cost.counts().iter().take(k).map(count);
-        let Some(out) = self.buffer.room(record::Interval::LEN + 8 * k) else {
-            return;
-        };
-        let put = |at: usize, word| {
-            // SAFETY: a short record has fewer words than a full one, which has the 9 + k that the buffer gives.
-            unsafe { out.add(at).write(word) };
-        };
-        let words = match short::interval(head, self.origin(), set - 1, None, counts(), put) {
-            0 => record::encode_interval(head, set - 1, counts(), put),
-            words => words,
-        };
-        self.buffer.commit(out, words);
+        // Once more where a signal handler came between.
+        while let Some(out) = self.buffer.room(record::Interval::LEN + 8 * k) {
+            let put = |at: usize, word| {
+                // SAFETY: a short record has fewer words than a full one, which has the 9 + k that the buffer gives.
+                unsafe { out.add(at).write(word) };
+            };
+            let words = match short::interval(head, self.origin(), set - 1, None, counts(), put) {
+                0 => record::encode_interval(head, set - 1, counts(), put),
+                words => words,
+            };
+            if self.buffer.commit(out, words) {
+                return;
+            }
+        }
     }
 
     /// What short records leave out.

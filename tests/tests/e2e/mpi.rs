@@ -219,15 +219,23 @@ fn files_without_openmp_have_their_calls_recorded() {
             && library("libpart.so", 1)
             && library("plugin.so", 2)
             && compile::files(&files, &at("plain"), &linked);
-        let fortran = format!("{} -O1 -g", compiler.replace("mpicc", "mpifort"));
-        let source = sources.join("messages.f90");
-        (is_built && compile::files(&[source], &at("messages"), &fortran)).then_some(folder)
+        let fortran = linked.replace("mpicc", "mpifort");
+        let of_fortran = at("libmpicountf.so");
+        let files = [sources.join("messages.f90"), of_fortran.clone()];
+        (is_built
+            && compile::files(
+                &[&counting],
+                &of_fortran,
+                &format!("{shared} -DWITH_FORTRAN"),
+            )
+            && compile::files(&files, &at("messages"), &fortran))
+        .then_some(folder)
     };
     for ((_, launcher), folder) in each(IMPLEMENTATIONS, made) {
         let folder = folder.path();
         let original = run(folder, &format!("{launcher} -n 2 ./plain ./plugin.so"));
         let output = original.ok(launcher).text();
-        let expected = counted(folder);
+        let expected = calls(&counted(folder, 2));
         assert_eq!(expected["MPI_Sendrecv"], 10, "{launcher}: {expected:?}");
         let profile = |words: &str| {
             let line =
@@ -252,10 +260,7 @@ fn files_without_openmp_have_their_calls_recorded() {
         let line = format!("profile --events none -o fortran -- {launcher} -n 2 ./messages");
         run(folder, &format!("\"$OMPFUSE\" {line}")).ok(launcher);
         let report = schema::checked(&folder.join("fortran"));
-        let of_both = recorded(&report);
-        let once = ["Irecv", "Isend", "Waitall", "Allreduce"].map(|n| (format!("MPI_{n}"), 14));
-        let rest = ["Barrier", "Finalize"].map(|n| (format!("MPI_{n}"), 2));
-        let expected: BTreeMap<_, _> = once.into_iter().chain(rest).collect();
-        assert_eq!(of_both, expected, "{launcher}");
+        let expected = calls(&counted(folder, 2));
+        assert_eq!(recorded(&report), expected, "{launcher}, Fortran");
     }
 }
