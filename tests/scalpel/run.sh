@@ -1,6 +1,7 @@
 #!/bin/sh
-# ScALPEL's case study: what `dgemm_` of two BLAS libraries costs inside a LINPACK-like program, with event sets that take turns every
-# 100 calls, against runs that count one set each. Not for CI: it takes some minutes, and needs libopenblas0-openmp and libblis4-openmp.
+# ScALPEL's case study: what `dgemm_` of several BLAS libraries costs inside a LINPACK-like program, with event sets that take turns every
+# 100 calls, against runs that count one set each. Not for CI: it takes some minutes. Debian's packages are libopenblas0-openmp,
+# libblis4-openmp, libblas3 and libatlas3-base; a library that is missing is left out.
 # Usage: tests/scalpel/run.sh FOLDER [ROUNDS] (outside of the repository; the command is $OMPFUSE, or ompfuse)
 # Counters are simulated. With EVENTS=instructions,cycles,... those of the processor are read instead.
 set -eu
@@ -16,9 +17,15 @@ cd "$folder"
 # One thread: a call's counts are the calling thread's. OpenBLAS has 60 KB of thread-local variables.
 export OMP_NUM_THREADS=1 GLIBC_TUNABLES=glibc.rtld.optional_static_tls=131072
 
-for build in openblas-openmp/libopenblas.so.0 blis-openmp/libblas.so.3; do
-    name=${build%%-*}
-    [ -e "$libraries/$build" ] || { echo "$libraries/$build is missing: lib$name is left out" >&2; continue; }
+names="openblas blis reference atlas"
+for name in $names; do
+    case $name in
+        openblas) build=openblas-openmp/libopenblas.so.0 ;;
+        blis) build=blis-openmp/libblas.so.3 ;;
+        reference) build=blas/libblas.so.3 ;;
+        atlas) build=atlas/libblas.so.3 ;;
+    esac
+    [ -e "$libraries/$build" ] || { echo "$libraries/$build is missing" >&2; continue; }
     gcc -O2 -g "$here/linpack.c" "$libraries/$build" -Wl,-rpath,"$libraries/${build%%/*}" -lm -o "linpack.$name"
     rm -rf "$name.turns" "$name.sets" "$name.fast"
     recorded() { # FOLDER OPTION...
@@ -40,4 +47,5 @@ for build in openblas-openmp/libopenblas.so.0 blis-openmp/libblas.so.3; do
     done
     "$ompfuse" report "$name.fast" --format json >"$name.fast.json"
 done
-python3 "$here/compare.py" openblas blis
+# shellcheck disable=SC2086
+python3 "$here/compare.py" $names
