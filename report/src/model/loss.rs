@@ -71,7 +71,7 @@ pub enum Cause {
     },
     /// Receives begin before their message is sent, and wait for the sender. Time behind that is of `communication`.
     LateSender {
-        /// The calls of `MPI_Recv`.
+        /// The calls that receive.
         at: u32,
         /// Number of receives whose message was found.
         receives: u64,

@@ -32,7 +32,7 @@ pub struct Transfer {
     pub late_sender: Option<LateSender>,
 }
 
-/// Blocking receives (`MPI_Recv`) that wait for the sender. They are matched with the calls that sent the message.
+/// Blocking receives (`MPI_Recv`, `MPI_Sendrecv`) that wait for the sender. They are matched with the calls that sent the message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LateSender {
     /// Number of receives whose message was found.
