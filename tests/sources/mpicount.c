@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifndef COUNTS
+#define COUNTS "counts"
+#endif
+
 static struct {
     const char *name;
     long calls, out, in, most;
@@ -31,7 +35,7 @@ static void tell(void) {
     int rank;
     char file[32];
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    snprintf(file, sizeof file, "counts.%d", rank);
+    snprintf(file, sizeof file, COUNTS ".%d", rank);
     FILE *out = fopen(file, "w");
     for (int at = 0; out && at < 128 && counted[at].name; at++)
         fprintf(out, "%s %ld %ld %ld %ld\n", counted[at].name, counted[at].calls, counted[at].out, counted[at].in, counted[at].most);
@@ -161,8 +165,13 @@ FUNCTION("Alltoall", alltoall, (P a, P n, P t, P b, P m, P u, P c, P e), (a, n, 
          BYTES(n, t) * ranks_of(MPI_Comm_f2c(INT(c))), BYTES(m, u) * ranks_of(MPI_Comm_f2c(INT(c))), 0)
 FUNCTION("Barrier", barrier, (P a, P b), (a, b), 0, 0, 0)
 
+/* Of a program that has libraries in C. */
+void tell_of_c(void) __attribute__((weak));
+
 void pmpi_finalize_(P a);
 void mpi_finalize_(P a) {
+    if (tell_of_c)
+        tell_of_c();
     count("MPI_Finalize", 0, 0, 0);
     tell();
     pmpi_finalize_(a);
