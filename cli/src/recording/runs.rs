@@ -405,7 +405,8 @@ impl Recorder<'_> {
         }
         Some(format!(
             "neither {} nor a library or program that it has loaded or started with the variables that ompfuse sets (LD_AUDIT and \
-             OMPFUSE_*) calls an OpenMP runtime (GOMP_*, __kmpc_*); what is linked statically can't be seen",
+             OMPFUSE_*) calls an OpenMP runtime (GOMP_*, __kmpc_*), MPI, or what --calls names; what is linked statically can't be \
+             seen",
             name.display()
         ))
     }
@@ -447,7 +448,7 @@ impl Recorder<'_> {
         };
         let losses = losses.map(|what| {
             let run = run.display();
-            format!("{what} in {run} (disk full, a limit, or out of reach)")
+            format!("{what} in {run} (disk full, a limit, out of reach, or a signal handler stored its own)")
         });
         let ranks = ompfuse_report::words::rank_ends(ranks);
         for message in reasons.chain(stopped).chain(losses).chain(ranks) {
