@@ -8,7 +8,9 @@ use crate::{atomic, binary, input, loader};
 use anyhow::{Context, Result, bail};
 use clap::{Args, FromArgMatches};
 use ompfuse_format::abi::RUNTIME_LIBRARY;
-use ompfuse_format::run::{ENV_LIBRARIES, INTEREST_CALLS, INTEREST_LIBRARIES, library_key};
+use ompfuse_format::run::{
+    ENV_LIBRARIES, INTEREST_BEGINNINGS, INTEREST_CALLS, INTEREST_LIBRARIES, beginning, library_key,
+};
 use ompfuse_patterns::Families;
 use ompfuse_patterns::calls::symbols;
 use ompfuse_progress::Progress;
@@ -78,10 +80,17 @@ impl Libraries {
         };
         write(SELECTION, &selection.arguments().join("\n"))?;
         write(INTEREST_LIBRARIES, &named.join("\n"))?;
-        match write(INTEREST_CALLS, &calls.join("\n")) {
-            // Without room for it no file can be patched either, which is said where one is tried.
-            Err(_) if families == Families::default() => {}
-            written => written?,
+        let mut beginnings: Vec<&str> = calls.iter().map(|c| beginning(c)).collect();
+        beginnings.dedup();
+        for (name, lines) in [
+            (INTEREST_BEGINNINGS, beginnings.join("\n")),
+            (INTEREST_CALLS, calls.join("\n")),
+        ] {
+            match write(name, &lines) {
+                // Without room for it no file can be patched either, which is said where one is tried.
+                Err(_) if families == Families::default() => {}
+                written => written?,
+            }
         }
         Ok(libraries)
     }

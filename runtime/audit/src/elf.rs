@@ -70,8 +70,12 @@ impl Dynamic {
         self.strings.windows(text.len()).any(|w| w == text)
     }
 
-    /// Whether a symbol is there that it doesn't define and that is `wanted`.
-    pub(crate) fn imports(&self, wanted: impl Fn(&[u8]) -> bool) -> bool {
+    /// Whether a symbol is there that it doesn't define and that is `wanted`; `begins`: a name may be, by how it begins.
+    pub(crate) fn imports(
+        &self,
+        begins: impl Fn(&[u8]) -> bool,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> bool {
         let table = self.value(DT_SYMTAB).and_then(|at| {
             let count = self.count_imports(at)?.min(MAX_SYMBOLS);
             self.read_at(at, count * SYMBOL as u64)
@@ -81,6 +85,7 @@ impl Dynamic {
             let name = number(symbol, 0, 4).filter(|&n| n != 0);
             let is_defined = number(symbol, 6, 2) != Some(0);
             let name = name.and_then(|at| self.strings.get(usize::try_from(at).ok()?..));
+            let name = name.filter(|rest| begins(rest));
             let name = name.and_then(|rest| rest.split(|&b| b == 0).next());
             !is_defined && name.is_some_and(&wanted)
         })
@@ -155,8 +160,9 @@ mod tests {
     #[test]
     fn files_are_looked_at_as_far_as_they_can_be() {
         let own = Dynamic::read(Path::new("/proc/self/exe")).unwrap();
-        assert!(own.imports(|name| name == b"read"));
-        assert!(!own.imports(|name| name == b"main" || name.is_empty()));
+        assert!(own.imports(|rest| rest.starts_with(b"re"), |name| name == b"read"));
+        assert!(!own.imports(|_| true, |name| name == b"main" || name.is_empty()));
+        assert!(!own.imports(|_| false, |_| true));
         assert!(own.has(b"\0read\0") && !own.has(b"\0__kmpc_"));
         for none in ["/nonexistent", "/dev/null"] {
             assert!(Dynamic::read(Path::new(none)).is_none());

@@ -3,9 +3,10 @@
 use crate::elf::Dynamic;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::glob::matches_glob;
-use ompfuse_format::run::{INTEREST_CALLS, INTEREST_LIBRARIES};
+use ompfuse_format::run::{INTEREST_BEGINNINGS, INTEREST_CALLS, INTEREST_LIBRARIES};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Beginnings of the names that compilers emit calls of.
 const PREFIXES: [&[u8]; 2] = [b"\0GOMP_", b"\0__kmpc_"];
@@ -13,8 +14,11 @@ const PREFIXES: [&[u8]; 2] = [b"\0GOMP_", b"\0__kmpc_"];
 /// What a recording wants besides OpenMP.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
-    /// Functions whose calls are recorded: lines, ascending.
-    calls: Vec<u8>,
+    /// How functions' names begin whose calls are recorded.
+    beginnings: Vec<String>,
+    /// File with these functions, and what is in it once it was needed: lines, ascending.
+    file: PathBuf,
+    calls: OnceLock<Vec<u8>>,
     /// Names of libraries with functions that are recorded: globs.
     libraries: Vec<String>,
 }
@@ -22,11 +26,16 @@ pub(crate) struct Interest {
 impl Interest {
     /// As the recording's folder says.
     pub(crate) fn read(folder: &Path) -> Interest {
-        let libraries = std::fs::read_to_string(folder.join(INTEREST_LIBRARIES));
-        let libraries = libraries.unwrap_or_default();
+        let lines = |name: &str| -> Vec<String> {
+            let text = std::fs::read_to_string(folder.join(name));
+            let text = text.unwrap_or_default();
+            text.lines().map(str::to_owned).collect()
+        };
         Interest {
-            calls: std::fs::read(folder.join(INTEREST_CALLS)).unwrap_or_default(),
-            libraries: libraries.lines().map(str::to_owned).collect(),
+            beginnings: lines(INTEREST_BEGINNINGS),
+            file: folder.join(INTEREST_CALLS),
+            calls: OnceLock::new(),
+            libraries: lines(INTEREST_LIBRARIES),
         }
     }
 
@@ -36,7 +45,13 @@ impl Interest {
             return false;
         };
         let uses_openmp = || PREFIXES.iter().any(|p| dynamic.has(p));
-        let calls = || !self.calls.is_empty() && dynamic.imports(|name| self.is_call(name));
+        let begins = |rest: &[u8]| {
+            self.beginnings
+                .iter()
+                .any(|b| rest.starts_with(b.as_bytes()))
+        };
+        let imports = || dynamic.imports(begins, |name| self.is_call(name));
+        let calls = || !self.beginnings.is_empty() && imports();
         (uses_openmp() || self.is_named(path) || calls())
             && !dynamic.has(RUNTIME_LIBRARY.as_bytes())
     }
@@ -50,7 +65,8 @@ impl Interest {
 
     /// Whether calls of this function are recorded: a search among lines.
     fn is_call(&self, name: &[u8]) -> bool {
-        let mut rest = &self.calls[..];
+        let read = || std::fs::read(&self.file).unwrap_or_default();
+        let mut rest = &self.calls.get_or_init(read)[..];
         while !rest.is_empty() {
             let middle = rest.len() / 2;
             let start = rest[..middle].iter().rposition(|&b| b == b'\n');
@@ -70,10 +86,15 @@ impl Interest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ompfuse_format::run::beginning;
 
     fn interest(calls: &str, libraries: &[&str]) -> Interest {
+        let all = OnceLock::new();
+        all.set(calls.into()).unwrap();
         Interest {
-            calls: calls.into(),
+            beginnings: calls.lines().map(|c| beginning(c).to_owned()).collect(),
+            file: PathBuf::new(),
+            calls: all,
             libraries: libraries.iter().map(|&l| l.to_owned()).collect(),
         }
     }

@@ -5,6 +5,7 @@
 //! command           link to the command
 //! cache             link to the folder of patched copies
 //! calls             functions whose calls are recorded, a line each, ascending
+//! beginnings        how their names begin, a line each
 //! libraries         names of libraries with functions that are recorded, a glob each
 //! <file's identity> link to the patched copy; or a file with the reason why there is none
 //! ```

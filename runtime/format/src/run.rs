@@ -52,6 +52,8 @@ pub const ENV_LIBRARIES: &str = "OMPFUSE_LIBRARIES";
 
 /// File in that folder: functions of other libraries whose calls are recorded, by symbol, a line each, in ascending order.
 pub const INTEREST_CALLS: &str = "calls";
+/// File in that folder: how those functions' names begin ([`beginning`]), a line each. Most files import none that begins so.
+pub const INTEREST_BEGINNINGS: &str = "beginnings";
 /// File in that folder: names of libraries whose functions are recorded, a glob a line.
 pub const INTEREST_LIBRARIES: &str = "libraries";
 
@@ -79,6 +81,11 @@ pub const AUDIT_LIBRARY: &str = "libompfuse_audit.so";
 /// Name of the file of a rank whose program another command has started.
 pub fn rank_file(rank: u32) -> String {
     format!("rank-{rank}.json")
+}
+
+/// The first characters of a function's name.
+pub fn beginning(name: &str) -> &str {
+    name.get(..4).unwrap_or(name)
 }
 
 /// Names a file in the folder of [`ENV_LIBRARIES`]: another file, or another version of it, has another name.
