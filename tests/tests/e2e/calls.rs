@@ -192,12 +192,13 @@ fn handlers_may_call_at_any_time() {
         .as_u64()
         .expect("a number");
     let all = calls["close"] + calls["sched_yield"];
+    // Two that come in a row are one loss.
     assert!(
         calls["sched_yield"] <= 400_000 && calls["close"] <= handled,
         "{calls:?}"
     );
     assert!(
-        all + lost >= 400_000 + handled,
+        all + 2 * lost >= 400_000 + handled,
         "{calls:?}, {handled} handled, {lost} lost"
     );
     assert!(lost < handled / 10, "{lost} of {handled}");
