@@ -71,7 +71,7 @@ pub fn has_probes(construct: Option<Construct>) -> bool {
 }
 
 /// Iterations of natural loops that cost as much as an interval: their probe counts, and writes nothing (docs/measurements/probes.md).
-const ITERATIONS: u64 = 9;
+const ITERATIONS: u64 = 12;
 
 /// Intervals whose probes cost as much as those of a region.
 pub(crate) fn as_intervals(stat: &RegionStat) -> u64 {
