@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Records all functions of ordinary programs, compares what they do with the originals, and calls with what callgrind counts.
+"""Records all functions and loops of ordinary programs, compares what they do with the originals, and calls and iterations with what
+callgrind counts.
 
 Not for CI: it takes some minutes. It needs valgrind and uftrace, and the programs themselves (Debian: sqlite3, git, ripgrep,
 libpython3.11-testsuite; gcc and g++ for the fixtures).
@@ -65,10 +66,16 @@ def ompfuse(*args, **kwargs):
     return json.loads(done.stdout)
 
 
-def functions(case):
-    """Functions with probes by the address of their first one, and the reasons why others have none."""
-    scan = ompfuse("scan", case.program, "--functions", "*", "--format", "json")
-    begins = [s for s in scan["sites"] if s["construct"] == "function" and s["region"] == s["id"]]
+# What is recorded: the option, the region's kind, and the number of the report that callgrind counts where the first probe is.
+FUNCTIONS = ("--functions", "function", "executions")
+LOOPS = ("--loops", "natural-loop", "iterations")
+
+
+def found(case, kind):
+    """Functions (or loops) with probes by the address of their first one, and the reasons why others have none."""
+    option, construct, _ = kind
+    scan = ompfuse("scan", case.program, option, "*", "--format", "json")
+    begins = [s for s in scan["sites"] if s["construct"] == construct and s["region"] == s["id"]]
     reasons = collections.Counter(
         re.sub(r" ?0x[0-9a-f]+", "", s["reason"]) for s in begins if s["outcome"] == "skipped"
     )
@@ -122,20 +129,21 @@ def counted_by_callgrind(case, addresses):
     return counts, done
 
 
-def recorded(case, where):
-    """The outcome of a recording, the program's own processor seconds, and the calls of functions by address.
+def recorded(case, where, kind):
+    """The outcome of a recording, the program's own processor seconds, and the calls of functions (or loops' iterations) by address.
 
     `where`: at the same addresses each time, or not.
     """
     out = case.folder / "out"
     subprocess.run(["rm", "-rf", out])
-    options = ["--summary", "--events", "none", "--functions", "*"]
+    option, construct, number = kind
+    options = ["--summary", "--events", "none", option, "*"]
     done = run([*where, OMPFUSE, "record", "-q", *options, "-o", out, "--", *case.argv], case)
     report = ompfuse("report", *out.glob("run-*"), "--format", "json")
     calls = {
-        int(r["address"], 16): r["executions"]
+        int(r["address"], 16): r[number]
         for r in report["regions"]
-        if r["construct"] == "function" and r["file"] is None
+        if r["construct"] == construct and r["file"] is None
     }
     ends = [json.loads(end.read_text()) for end in out.glob("run-*/process-*.end.json")]
     return done, sum(end["cpu_ns"] for end in ends) / 1e9, calls
@@ -161,48 +169,70 @@ def judge(case):
     case.status = plain[0][0]
     expected = behaviour(case, plain[0])
     row = {"case": case.name, "constant": all(behaviour(case, p) == expected for p in plain)}
-    probed, reasons = functions(case)
-    row["functions"] = len(probed) + sum(reasons.values())
-    row["probed"] = len(probed)
-    row["small"] = sum(n for why, n in reasons.items() if why.startswith(SMALL))
-    row["refused"] = row["functions"] - row["probed"] - row["small"]
-    row["reasons"] = {why: n for why, n in reasons.most_common() if not why.startswith(SMALL)}
-    done, _, own = recorded(case, FIXED)
-    row["equal"] = behaviour(case, done) == expected
-    times, vary = [], set()
-    for _ in range(RUNS):
-        done, seconds, others = recorded(case, [])
+    row["equal"] = True
+    own, vary, probed = {}, {}, {}
+    for kind, name in ((FUNCTIONS, ""), (LOOPS, "loops ")):
+        probed[name], reasons = found(case, kind)
+        row[name + "found"] = len(probed[name]) + sum(reasons.values())
+        row[name + "probed"] = len(probed[name])
+        row[name + "small"] = sum(n for why, n in reasons.items() if why.startswith(SMALL))
+        row[name + "refused"] = row[name + "found"] - row[name + "probed"] - row[name + "small"]
+        row[name + "reasons"] = {why: n for why, n in reasons.most_common() if not why.startswith(SMALL)}
+        done, _, own[name] = recorded(case, FIXED, kind)
         row["equal"] &= behaviour(case, done) == expected
-        times.append(seconds)
-        vary |= {at for at in probed if own.get(at) != others.get(at)}
+        times, vary[name] = [], set()
+        for _ in range(RUNS):
+            done, seconds, others = recorded(case, [], kind)
+            row["equal"] &= behaviour(case, done) == expected
+            times.append(seconds)
+            vary[name] |= {at for at in probed[name] if own[name].get(at) != others.get(at)}
+        row[name + "recorded_s"] = min(times)
+        row[name + "number"] = sum(own[name].values())
     row["plain_s"] = min(p[3] for p in plain)
-    row["recorded_s"] = min(times)
-    row["calls"] = sum(own.values())
-    counts, done = counted_by_callgrind(case, set(probed))
+    counts, done = counted_by_callgrind(case, set(probed[""]) | set(probed["loops "]))
     row["callgrind_s"] = done[3]
-    called = [at for at in probed if counts[at] or own.get(at)]
-    other = [(probed[at], counts[at], own.get(at, 0)) for at in called if at not in vary and counts[at] != own.get(at, 0)]
-    row["called"], row["vary"], row["other"] = len(called), len(vary), other
+    for name, own in own.items():
+        called = [at for at in probed[name] if counts[at] or own.get(at)]
+        row[name + "called"], row[name + "vary"] = len(called), len(vary[name])
+        differ = [at for at in called if at not in vary[name] and counts[at] != own.get(at, 0)]
+        row[name + "other"] = [(hex(at), probed[name][at], counts[at], own.get(at, 0)) for at in differ]
     row["uftrace"], row["uftrace_s"], _ = by_uftrace(case)
     (case.folder / "row.json").write_text(json.dumps(row, indent=1))
     return row
 
 
+def markdown(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("|" + "|".join(f" {cell} " for cell in line).replace(" --- ", "---") + "|\n" for line in lines)
+
+
 def table(rows):
-    head = [
-        "program", "functions", "with probes", "too small", "refused", "called", "calls", "counts vary", "counts differ", "alone",
-        "recorded", "callgrind", "uftrace", "its probes", "behaves equally",
-    ]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for r in rows:
-        times = lambda key: "" if r[key] is None else f"{r[key] / r['plain_s']:.1f} times"
-        equal = {(True, True): "yes", (True, False): "**no**"}.get((r["constant"], r["equal"]), "changes by itself")
-        cells = [
-            r["case"], r["functions"], r["probed"], r["small"], r["refused"], r["called"], r["calls"], r["vary"], len(r["other"]),
-            f"{r['plain_s']:.2f} s", times("recorded_s"), times("callgrind_s"), times("uftrace_s"), r["uftrace"] or 0, equal,
+    def times(row, key):
+        return "" if row[key] is None else f"{row[key] / row['plain_s']:.1f} times"
+
+    def first(row, name):
+        keys = ["found", "probed", *([] if name else ["small"]), "refused", "called", "number", "vary"]
+        return [row["case"], *(row[name + key] for key in keys), len(row[name + "other"])]
+
+    equal = {(True, True): "yes", (True, False): "**no**"}
+    functions = [
+        [
+            *first(r, ""), f"{r['plain_s']:.2f} s", times(r, "recorded_s"), times(r, "callgrind_s"), times(r, "uftrace_s"), r["uftrace"] or 0,
+            equal.get((r["constant"], r["equal"]), "changes by itself"),
         ]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines) + "\n"
+        for r in rows
+    ]
+    loops = [[*first(r, "loops "), times(r, "loops recorded_s")] for r in rows]
+    counts = ["counts vary", "counts differ"]
+    return (
+        markdown(
+            ["program", "functions", "with probes", "too small", "refused", "called", "calls", *counts, "alone", "recorded", "callgrind",
+             "uftrace", "its probes", "behaves equally"],
+            functions,
+        )
+        + "\n"
+        + markdown(["program", "loops", "with probes", "refused", "executed", "iterations", *counts, "recorded"], loops)
+    )
 
 
 def main():
@@ -213,7 +243,7 @@ def main():
     for case in cases.all_of(folder, OMPFUSE, sys.argv[2:]):
         row = judge(case)
         rows.append(row)
-        print(json.dumps({k: v if k != "other" else v[:5] for k, v in row.items()}), flush=True)
+        print(json.dumps({k: v[:5] if k.endswith("other") else v for k, v in row.items()}), flush=True)
     (folder / "table.md").write_text(table(rows))
     print(table(rows))
     sys.exit(any(r["constant"] and not r["equal"] for r in rows))
