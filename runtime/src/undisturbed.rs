@@ -69,9 +69,28 @@ pub(crate) fn undisturbed<R>(what: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Does something in which this thread isn't interrupted, and calls nothing of the program's.
+/// Signals that an instruction or a system call of the thread's own brings about, such as one that a seccomp filter has trapped. Where
+/// they are blocked the kernel ends the process instead.
+const SYNCHRONOUS: u64 = {
+    let all = [
+        libc::SIGILL,
+        libc::SIGTRAP,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGSEGV,
+        libc::SIGSYS,
+    ];
+    let (mut set, mut nth) = (0, 0);
+    while nth < all.len() {
+        set |= 1 << (all[nth] - 1);
+        nth += 1;
+    }
+    set
+};
+
+/// Does something in which this thread isn't interrupted from outside, and calls nothing of the program's.
 pub(crate) fn uninterrupted<R>(what: impl FnOnce() -> R) -> R {
-    let mask = mask_signals(u64::MAX);
+    let mask = mask_signals(!SYNCHRONOUS);
     let result = what();
     mask.map(mask_signals);
     result
