@@ -78,7 +78,7 @@ fn copies_are_listed_and_removed_unless_they_are_used() {
     let text = run(home, &["clear", "--older-than", "1d"])
         .ok("clear")
         .text();
-    assert_eq!(text, "removed 0 copies, 0 kB\n");
+    assert_eq!(text, "removed 0 copies, 0 B\n");
     let cleared = json(home, &["clear"]);
     assert_eq!(cleared["bytes"], listing["bytes"], "{cleared}");
     let left = std::fs::read_dir(&folder).expect("the cache is there");
