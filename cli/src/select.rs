@@ -20,9 +20,9 @@ use std::collections::HashMap;
 pub(crate) struct SelectArgs {
     /// Patch only these regions (may be repeated)
     ///
-    /// A selector is a construct (`task`), a function (`solve_*`, `mesh::*`: the constructs in it; `fn:solve_*`: itself, of those
-    /// that --functions names; `MPI_Wait*`: calls of it), a source line (`lu.c:120`), a file (`lu.c`), or an address (`0x4011a6`). `lib:libfoo*` selects everything in a patched file of this
-    /// name, `lib:libfoo*:task` a part of it.
+    /// A selector is a construct (`task`), a function (`solve_*`, `mesh::*`), a source line (`lu.c:120`), a file (`lu.c`), or an address
+    /// (`0x4011a6`). A function stands for the constructs in it, and for the calls of it (`MPI_Wait*`). `fn:solve_*` is the function
+    /// itself, if --functions names it. `lib:libfoo*` selects everything in a patched file of this name, `lib:libfoo*:task` a part of it.
     #[arg(long, value_name = "S")]
     pub(crate) select: Vec<Pattern>,
     /// Don't patch these regions (may be repeated); selectors as for --select
