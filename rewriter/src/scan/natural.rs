@@ -3,7 +3,7 @@
 //! probe has no room gets none. What a natural loop is: [Loops] section 9.6.
 
 use super::Module;
-use super::cfg::{Blocks, Body, Exit};
+use super::cfg::{Blocks, Body, Exit, NaturalLoop};
 use super::dom::Dominators;
 use super::draft::Draft;
 use super::relays::Relayed;
@@ -14,7 +14,6 @@ use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::Probe;
 use ompfuse_format::site::Edge;
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a loop has no probes.
@@ -303,45 +302,33 @@ impl Graph {
 
     /// Natural loops, by the address of their header.
     fn loops(&self, body: &Body) -> Vec<Natural> {
-        let mut found: BTreeMap<usize, Natural> = BTreeMap::new();
-        for &(from, header) in &self.back {
-            if !self.over.dominates(header, from) {
-                continue;
-            }
-            let natural = found.entry(header).or_insert_with(|| Natural {
-                header,
-                first: header,
-                blocks: BTreeSet::from([header]),
-                latch: 0,
-                depth: 0,
-            });
-            natural.latch = natural.latch.max(body.last(from).map_or(0, |i| i.ip()));
-            let mut work = vec![from];
-            while let Some(block) = work.pop() {
-                if natural.blocks.insert(block) {
-                    work.extend(&body.blocks[block].preds);
-                }
-            }
-        }
-        let mut loops: Vec<Natural> = found.into_values().collect();
-        let headers: Vec<usize> = loops.iter().map(|l| l.header).collect();
-        let depths: FxHashMap<usize, usize> = headers
-            .into_iter()
-            .map(|h| (h, loops.iter().filter(|l| l.blocks.contains(&h)).count()))
-            .collect();
-        for natural in &mut loops {
-            natural.depth = depths[&natural.header];
-            natural.first = self.first(body, natural);
-        }
+        let all = body.natural_loops(&self.over);
+        let depth = |at: usize| all.iter().filter(|l| l.blocks.contains(&at)).count();
+        let depths: Vec<usize> = all.iter().map(|l| depth(l.header)).collect();
+        let loops = all.into_iter().zip(depths);
         loops
+            .map(|(NaturalLoop { header, blocks }, depth)| {
+                let own = body.blocks[header].preds.iter();
+                let latches = own.filter(|p| blocks.contains(p));
+                Natural {
+                    header,
+                    first: self.first(body, header, &blocks),
+                    latch: latches
+                        .filter_map(|&p| body.last(p))
+                        .map(Instruction::ip)
+                        .max()
+                        .unwrap_or(0),
+                    depth,
+                    blocks,
+                }
+            })
+            .collect()
     }
 
     /// See [`Natural::first`]. `for` and `while` are compiled to either form, and their iterations are those of the body.
-    fn first(&self, body: &Body, natural: &Natural) -> usize {
-        let header = natural.header;
+    fn first(&self, body: &Body, header: usize, blocks: &BTreeSet<usize>) -> usize {
         let all = self.succs[header].iter().copied();
-        let (inside, outside): (Vec<usize>, Vec<usize>) =
-            all.partition(|to| natural.blocks.contains(to));
+        let (inside, outside): (Vec<usize>, Vec<usize>) = all.partition(|to| blocks.contains(to));
         match inside[..] {
             [first]
                 if !outside.is_empty()

@@ -21,7 +21,7 @@ mod uses;
 mod ways;
 
 use super::Module;
-use super::cfg::Body;
+use super::cfg::{Body, NaturalLoop};
 use super::dataflow::{self, Flow};
 use super::dom::{self, Dominators};
 use super::draft::Draft;
@@ -30,7 +30,7 @@ use crate::model::ProbeSpec;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind};
 use ompfuse_format::abi::Probe;
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A function with what is known of it.
 pub(crate) struct Analysis<'m, 'a> {
@@ -75,13 +75,6 @@ pub(crate) struct Decision {
     pub values: (Value, Value),
     /// The branch.
     pub branch: Instruction,
-}
-
-/// A cycle of blocks with one entry.
-#[derive(Debug)]
-pub(crate) struct NaturalLoop {
-    pub header: usize,
-    pub blocks: BTreeSet<usize>,
 }
 
 impl Decision {
@@ -330,7 +323,8 @@ impl<'m, 'a> Analysis<'m, 'a> {
 
     /// Cycles of blocks, found when they are first asked for.
     fn cycles(&self) -> &[NaturalLoop] {
-        self.cycles.get_or_init(|| self.natural_loops())
+        self.cycles
+            .get_or_init(|| self.body.natural_loops(&self.dom))
     }
 
     /// Whether all cycles are entered in one place.
@@ -361,31 +355,6 @@ impl<'m, 'a> Analysis<'m, 'a> {
     fn leaves(&self, block: usize, cycle: &NaturalLoop) -> bool {
         let mut succs = self.body.blocks[block].succs.iter();
         succs.any(|&s| !cycle.blocks.contains(&s) && self.post.parent(s).is_some())
-    }
-
-    /// Every cycle with one entry, by header.
-    fn natural_loops(&self) -> Vec<NaturalLoop> {
-        let mut out = Vec::new();
-        for header in 0..self.body.blocks.len() {
-            let is_latch = |p: &&usize| self.dom.dominates(header, **p);
-            let mut work: Vec<usize> = self.body.blocks[header]
-                .preds
-                .iter()
-                .filter(is_latch)
-                .copied()
-                .collect();
-            if work.is_empty() {
-                continue;
-            }
-            let mut blocks = BTreeSet::from([header]);
-            while let Some(block) = work.pop() {
-                if blocks.insert(block) {
-                    work.extend_from_slice(&self.body.blocks[block].preds);
-                }
-            }
-            out.push(NaturalLoop { header, blocks });
-        }
-        out
     }
 
     /// Name of the function.
