@@ -293,7 +293,6 @@ mod tests {
         for by in [
             Compression::SNAPPY,
             Compression::GZIP(Default::default()),
-            Compression::BROTLI(Default::default()),
             Compression::LZ4_RAW,
             Compression::ZSTD(Default::default()),
         ] {
