@@ -9,6 +9,7 @@
 //!                         Parquet bytes <──to_parquet── Profile <──Combiner (LGL, CTC)── Profiles
 //! ```
 //!
+//! * [`account`]: what shares of a run are of.
 //! * [`plan`]: event sets.
 //! * [`run`]: a recorded run as tables, with what was lost or broken.
 //! * [`label`], [`table`]: XUs and their identity.
@@ -22,6 +23,7 @@
 //! * [`profile`]: XUs and summary together; the Parquet file.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod combine;
 pub mod evaluate;
 pub mod experiment;

@@ -105,6 +105,13 @@ pub struct ProcessInfo {
     pub cpu_ns: Option<u64>,
 }
 
+impl ProcessInfo {
+    /// Time in nanoseconds from the begin of recording to its end, or to the last that was heard of the process.
+    pub fn own_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.begin_ns).max(0) as u64
+    }
+}
+
 /// What the probes of an interval cost, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalPs {

@@ -14,6 +14,7 @@ pub(crate) mod tree;
 pub(crate) use collect::TableSums;
 pub use tree::{MOST_PATHS, PathKind, PathStat};
 
+use crate::account::OwnTime;
 use crate::combine::Unmatched;
 use crate::run::{
     Contexts, EventInfo, Health, LeftOut, LockStat, MessageStat, ProcessInfo, RegionParts,
@@ -92,6 +93,10 @@ pub struct Summary {
     /// has a quota.
     #[serde(default)]
     pub processors: Option<f64>,
+    /// Own time and threads at once of the first run's processes, as they come in [`RunSummary::processes`]. Empty for foreign tables
+    /// and in older profiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub own: Vec<OwnTime>,
     /// How the runs were combined, if they were.
     pub matching: Option<Matching>,
     /// Work, span and causes, of the first run's first records; `None`: nobody has asked for them.
@@ -293,6 +298,12 @@ pub struct ParallelStat {
     /// `imbalance_ns` and `shutdown_ns`.
     #[serde(default)]
     pub left_behind_ns: u64,
+    /// Executions of which the next sum is: outermost ones whose parts were all recorded, without another region inside.
+    #[serde(default)]
+    pub least_idle_of: u64,
+    /// Team size times what the least idle of the team's threads does not work, summed over executions: what all threads lose alike.
+    #[serde(default)]
+    pub least_idle_ns: u64,
     /// Time from fork to join in which workers do nothing for the region. Their program's intervals hold it.
     pub workers: WorkerWaits,
     /// What each thread did from fork to join.

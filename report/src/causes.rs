@@ -1,10 +1,10 @@
-//! Why time is lost: each large loss with its cause, from what is recorded.
+//! Why time is lost: each leaf of the account that is lost is divided by cause, and nothing is added to it.
 //!
-//! Seconds are those of the classes of overhead ([`ParallelOverhead`](crate::model::ParallelOverhead)); causes come of single records
-//! ([`ompfuse_fuse::span`]). What these don't tell has the cause [`Cause::Unknown`].
+//! Causes come of single records ([`ompfuse_fuse::span`]). What these don't tell has the cause [`Cause::Unknown`].
 
 mod communication;
 mod managing;
+mod outside;
 mod scaling;
 #[cfg(test)]
 mod tests;
@@ -15,65 +15,71 @@ pub(crate) use scaling::scaling;
 
 use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
-use crate::model::{Cause, Loss, LossKind, ParallelOverhead, Report, Scaling};
+use crate::model::{Account, Cause, Loss, LossKind, ParallelOverhead, Report, Scaling, State};
 use ompfuse_fuse::span::RegionAnalysis;
-use ompfuse_fuse::summary::RunSummary;
+use std::collections::BTreeMap;
 
 /// Smaller shares of the available time are no loss worth telling.
 const LEAST_SHARE: f64 = 0.005;
 
-/// The losses worth telling, largest first, and the seconds of all, at most `available_s`. `report`: all else of it; `ids`: the
-/// sites' numbers in it.
+/// The losses worth telling, largest first. `report`: all else of it; `ids`: the sites' numbers in it.
 pub(crate) fn losses(
     report: &Report,
-    available_s: f64,
+    account: &Account,
     scaling: Option<&Scaling>,
     summary: &Indexed<'_>,
     ids: &[u32],
-) -> (Vec<Loss>, f64) {
+) -> Vec<Loss> {
     let mut found = Found {
         report,
+        account,
         summary,
         ids,
         losses: vec![],
     };
-    found.serial(scaling);
+    outside::add(&mut found, scaling);
     communication::outside(&mut found);
-    for stat in summary.parallel.iter() {
-        let Some(site) = stat.site else { continue };
-        let id = found.id(site);
-        let Some(overhead) = report.overheads.iter().find(|o| o.region == id) else {
-            continue;
-        };
+    let mut by_region: BTreeMap<Option<u32>, Vec<Part>> = BTreeMap::new();
+    for state in account.states.iter().filter(|s| s.state.class().is_some()) {
+        for part in &state.parts {
+            by_region.entry(part.parallel).or_default().push(Part {
+                state: state.state,
+                site: part.region.and_then(|id| found.site(id)),
+                what: part.what.clone(),
+                seconds: part.ns as f64 * NS,
+                count: part.count,
+            });
+        }
+    }
+    for (region, parts) in by_region {
+        let site = region.and_then(|id| found.site(id));
         let analysis = summary.analysis.as_ref();
-        let analysed = analysis.and_then(|a| a.regions.iter().find(|r| r.site == Some(site)));
+        let is_it = |r: &&RegionAnalysis| r.site.is_some() && r.site == site;
         let of = OfRegion {
             site,
-            overhead,
-            analysed,
+            region,
+            overhead: report.overheads.iter().find(|o| Some(o.region) == region),
+            analysed: analysis.and_then(|a| a.regions.iter().find(is_it)),
+            parts,
         };
         waiting::add(&mut found, &of);
         managing::add(&mut found, &of);
-        communication::inside(&mut found, &of);
     }
-    found.starvation();
+    communication::inside(&mut found);
+    let available_s = account.available_ns as f64 * NS;
     let mut losses = found.losses;
     for loss in &mut losses {
         loss.share = loss.seconds / available_s;
     }
-    // They have little in common: a thread without a processor lacks it for its work, not while it waits.
-    let lost_s: f64 = losses.iter().map(|l| l.seconds).sum();
     losses.retain(|l| l.share >= LEAST_SHARE);
     losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    (losses, lost_s.min(available_s))
+    losses
 }
 
-/// The time that shares of losses are of: that of the recorded processes, without what came before recording began (loading the
-/// program), times the largest team. `None`: it isn't known.
-pub(crate) fn available_s(report: &Report, summary: &Indexed<'_>) -> Option<f64> {
-    let processes = summary.runs.first().and_then(RunSummary::processes_ns);
-    let recorded = processes.map(|ns| ns as f64 * NS * team(summary) as f64);
-    recorded.or(report.available_s).filter(|&s| s > 0.0)
+/// Seconds on the clock outside of parallel regions, and outside of MPI, all processes together. `None`: not known.
+fn serial_s(account: &Account) -> Option<f64> {
+    let is_known = account.ns(State::Unknown) as f64 <= 0.01 * account.available_ns as f64;
+    is_known.then(|| account.ns(State::Serial) as f64 * NS)
 }
 
 /// Largest team, at least 1.
@@ -82,29 +88,56 @@ fn team(summary: &Indexed<'_>) -> u64 {
     teams.max().unwrap_or(1).max(1)
 }
 
-/// Seconds on the clock in which one thread works outside of parallel regions, all processes together. `None`: not known.
-fn serial_s(report: &Report, summary: &Indexed<'_>) -> Option<f64> {
-    let wall_s = available_s(report, summary)? / team(summary) as f64;
-    // Several root threads may work at once: no longer than there is no region.
-    Some(
-        report
-            .serial
-            .program_s
-            .min((wall_s - report.parallel_s?).max(0.0)),
-    )
+/// A part of a leaf.
+struct Part {
+    state: State,
+    /// Where.
+    site: Option<u32>,
+    what: String,
+    seconds: f64,
+    count: u64,
 }
 
-/// A parallel region.
+/// What is lost in a parallel region, or outside of all.
 struct OfRegion<'a> {
     /// Its site.
-    site: u32,
-    overhead: &'a ParallelOverhead,
+    site: Option<u32>,
+    /// Its number in the report.
+    region: Option<u32>,
+    overhead: Option<&'a ParallelOverhead>,
     analysed: Option<&'a RegionAnalysis>,
+    parts: Vec<Part>,
+}
+
+impl OfRegion<'_> {
+    fn executions(&self) -> u64 {
+        self.overhead.map_or(1, |o| o.executions).max(1)
+    }
+
+    fn team(&self) -> u64 {
+        self.overhead.map_or(1, |o| o.team).max(1)
+    }
+
+    fn wall_s(&self) -> f64 {
+        self.overhead.map_or(0.0, |o| o.wall_s)
+    }
+
+    /// Parts with one of these names, by place: seconds and number.
+    fn by_site(&self, is: impl Fn(&str) -> bool) -> BTreeMap<Option<u32>, (f64, u64)> {
+        let mut sums: BTreeMap<Option<u32>, (f64, u64)> = BTreeMap::new();
+        for part in self.parts.iter().filter(|p| is(&p.what)) {
+            let sum = sums.entry(part.site).or_default();
+            sum.0 += part.seconds;
+            sum.1 += part.count;
+        }
+        sums
+    }
 }
 
 /// Losses on the way.
 struct Found<'a> {
     report: &'a Report,
+    account: &'a Account,
     summary: &'a Indexed<'a>,
     ids: &'a [u32],
     losses: Vec<Loss>,
@@ -115,41 +148,30 @@ impl Found<'_> {
         self.ids.get(site as usize).copied().unwrap_or(0)
     }
 
-    fn add(&mut self, loss: LossKind, of: Option<&OfRegion<'_>>, seconds: f64, cause: Cause) {
-        if seconds > 0.0 {
-            self.losses.push(Loss {
-                loss,
-                region: of.map(|o| o.overhead.region),
-                seconds,
-                share: 0.0,
-                cause,
-                starved: of.and_then(|o| o.overhead.starved),
-            });
-        }
+    fn site(&self, id: u32) -> Option<u32> {
+        let at = self.ids.iter().position(|&known| known == id);
+        at.map(|at| at as u32)
     }
 
-    /// Threads that wait outside of parallel regions while one works.
-    fn serial(&mut self, scaling: Option<&Scaling>) {
-        let Some(wall_s) = serial_s(self.report, self.summary) else {
+    fn add(&mut self, loss: LossKind, region: Option<u32>, seconds: f64, cause: Cause) {
+        if seconds <= 0.0 {
             return;
-        };
-        let threads = team(self.summary) as f64;
-        let of_work = scaling
-            .filter(|s| s.seen >= scaling::ENOUGH && s.work_s > 0.0)
-            .map(|s| (wall_s / s.work_s).min(1.0));
-        let cause = Cause::SerialPart { wall_s, of_work };
-        self.add(LossKind::Serial, None, wall_s * (threads - 1.0), cause);
-    }
-
-    /// Threads that have no processor while they should work.
-    fn starvation(&mut self) {
-        if let Some(running) = self.report.running.as_ref().filter(|r| r.is_starved) {
-            let cause = Cause::NoProcessor {
-                threads: running.threads,
-                processors: running.processors,
-            };
-            self.add(LossKind::Starvation, None, running.not_running_s, cause);
         }
+        let same = |l: &&mut Loss| (l.loss, l.region, &l.cause) == (loss, region, &cause);
+        if let Some(known) = self.losses.iter_mut().find(same) {
+            known.seconds += seconds;
+            return;
+        }
+        let overhead = self.report.overheads.iter();
+        let overhead = overhead.clone().find(|o| Some(o.region) == region);
+        self.losses.push(Loss {
+            loss,
+            region,
+            seconds,
+            share: 0.0,
+            cause,
+            starved: overhead.and_then(|o| o.starved),
+        });
     }
 
     /// Mean own time of the units of a kind at a place, in seconds, and their number.

@@ -1,5 +1,6 @@
 //! From a summary to a [`Report`].
 
+mod account;
 mod contexts;
 mod distribution;
 mod growth;
@@ -31,7 +32,6 @@ use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine;
 use ompfuse_fuse::run::Problem;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
-pub(crate) use overhead::by_place as overhead_by_place;
 use region::{Built, event_totals, region};
 
 pub(crate) const NS: f64 = 1e-9;
@@ -56,30 +56,33 @@ impl Report {
             b_s.total_cmp(&a_s).then(a_id.cmp(&b_id))
         });
         let mpi = ranks::mpi(summary, &mut regions);
-        let known_parallel = summary.duration_s.is_some();
-        let parallel_s = known_parallel.then_some(summary.parallel_ns as f64 * NS);
-        let first = summary.runs.first();
-        // A process was there before it recorded; the first one for as long as the command waited for it.
-        let at_least = |ns: Option<u64>| {
-            let recorded = ns.map(|ns| ns as f64 * NS);
-            summary.duration_s.map(|d| recorded.map_or(d, |r| r.max(d)))
-        };
-        let lifetime_s = at_least(first.and_then(RunSummary::lifetime_ns));
-        let processes_s = at_least(first.and_then(RunSummary::processes_ns));
         let serial = serial(summary);
         let busy_s = thread_ns as f64 * NS - serial.idle_s;
         let probes = probes::probe_time(summary, busy_s, |site| ids[site as usize]);
-        let largest_team = summary.parallel.iter().map(|p| p.team).max().unwrap_or(1);
+        let account = account::account(summary, &ids);
+        let first = summary.runs.first();
+        let parallel_s = account.as_ref().map(|_| summary.parallel_ns as f64 * NS);
+        // Nobody knows when a process began to end that was killed.
+        let lifetime_s = first.and_then(RunSummary::lifetime_ns).map(|ns| ns as f64 * NS);
+        let lifetime_s = match &account {
+            Some(account) if summary.own.len() == 1 => Some(account.own_ns as f64 * NS),
+            _ => lifetime_s,
+        };
         let coverage = lifetime_s
             .filter(|&life| life > 0.0)
             .zip(parallel_s)
             .map(|(life, parallel)| (parallel / life).min(1.0));
         let serial_share = coverage.map(|c: f64| 1.0 - c);
-        let available_s = processes_s.map(|s| s * largest_team.max(1) as f64);
+        let available_s = account.as_ref().map(|a| a.available_ns as f64 * NS);
+        let processes_s = account.as_ref().map(|a| a.own_ns as f64 * NS);
         let mut overheads = overhead::overheads(summary, processes_s, |site| ids[site as usize]);
         for o in &mut overheads {
             let available_s = available_s.filter(|&s| s > 0.0);
             o.of_program = available_s.map(|s| ProgramShares::of(o.total_s, &o.overhead, s));
+        }
+        for Built { region, .. } in &mut regions {
+            let known = available_s.filter(|&s| s > 0.0);
+            region.of_available = known.map_or(region.share, |s| region.time_s / s);
         }
         let matching = summary.matching.as_ref();
         let mut shortcomings = notes::notes(summary);
@@ -122,18 +125,18 @@ impl Report {
             unmatched: matching
                 .map_or_else(Vec::new, |m| m.unmatched.iter().map(unmatched).collect()),
             shortcomings,
+            account,
             losses: vec![],
             losses_of_s: None,
             lost_s: None,
             scaling: None,
         };
-        report.losses_of_s = causes::available_s(&report, summary);
         report.scaling = causes::scaling(&report, summary, &ids);
-        if let Some(available_s) = report.losses_of_s {
+        if let Some(account) = &report.account {
             let scaling = report.scaling.as_ref();
-            let (losses, lost_s) = causes::losses(&report, available_s, scaling, summary, &ids);
-            report.losses = losses;
-            report.lost_s = Some(lost_s);
+            report.losses = causes::losses(&report, account, scaling, summary, &ids);
+            report.losses_of_s = Some(account.available_ns as f64 * NS);
+            report.lost_s = Some(account.lost_ns() as f64 * NS);
         }
         report
     }

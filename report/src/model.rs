@@ -2,6 +2,7 @@
 //!
 //! `report --format json` prints it, and some sentences beside (`view::json`). Scripts rely on its names: add, don't rename.
 
+pub mod account;
 pub(crate) mod contexts;
 pub(crate) mod distribution;
 mod facts;
@@ -21,10 +22,11 @@ pub mod series;
 pub(crate) mod times;
 pub(crate) mod transfer;
 
+pub use account::{Account, Efficiencies, ProcessTime, State, StatePart, StateTime};
 pub use contexts::{ContextCall, ContextCut};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
-pub use loss::{Better, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling};
+pub use loss::{Better, BusiestRank, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling, Silent};
 pub use mutex::{Lock, LockKind, Mutex};
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
 pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead, ProgramShares};
@@ -111,6 +113,9 @@ pub struct Report {
     pub mpi: Option<Mpi>,
     /// Overheads of each parallel region; the one with the longest wall-clock time comes first.
     pub overheads: Vec<ParallelOverhead>,
+    /// What the available time went to. Null if it is not known, as for foreign tables.
+    #[serde(default)]
+    pub account: Option<Account>,
     /// Losses of thread time with their causes, largest first. Empty if the run's time is not known.
     #[serde(default)]
     pub losses: Vec<Loss>,

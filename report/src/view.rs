@@ -8,9 +8,12 @@ pub mod json;
 mod lines;
 mod merged_paths;
 pub mod page;
+mod outside;
 mod paint;
 pub mod pictures;
 pub mod schema;
 pub mod series;
 pub mod table;
 pub mod text;
+
+pub(crate) use outside::outside;

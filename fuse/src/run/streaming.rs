@@ -209,7 +209,7 @@ impl<'f, 'a> Streaming<'f, 'a> {
             let of_threads: Vec<ThreadAccount> = (process.threads.iter())
                 .map(|t| ThreadAccount {
                     process: number,
-                    root: !t.found.in_team || t.forks_outermost,
+                    root: t.is_root(),
                     ..(t.account).finish(&t.found.file.header, &process.clock, &counted, first)
                 })
                 .collect();
@@ -255,6 +255,11 @@ impl StreamingProcess<'_, '_> {
 }
 
 impl StreamingThread<'_> {
+    /// Whether its code outside of constructs is the program's, as far as it has been read: a worker only waits there.
+    pub(crate) fn is_root(&self) -> bool {
+        !self.found.in_team || self.forks_outermost
+    }
+
     /// Takes in an interval, but for its node.
     #[inline]
     pub(crate) fn add(&mut self, i: &Interval<'_>) {

@@ -14,7 +14,7 @@ use crate::run::streaming::{Streaming, StreamingProcess};
 use crate::summary::Summary;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Records of a process that are so many bytes are read for seconds already: fewer of them are looked at.
 const LARGE: usize = 200 << 20;
@@ -51,6 +51,7 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
         analysis.is_whole &= gathered.is_whole;
         analysis.intervals += gathered.recs.len() as u64;
         let process = Process {
+            depends: dependent(process, &gathered),
             places: places(process, &gathered, &known),
             clock: process.clock,
             gathered: &gathered,
@@ -81,11 +82,29 @@ fn places(
     places
 }
 
+/// Records' sites of tasks that are created by a call for tasks with dependences (KMPC has one of its own).
+fn dependent(process: &StreamingProcess<'_, '_>, gathered: &Gathered) -> HashSet<u32> {
+    let creations = gathered.recs.iter();
+    let creations = creations.filter(|r| r.construct == Construct::TaskCreate);
+    let sites: HashSet<u32> = creations.map(|r| r.site).collect();
+    let names_them = |site: &u32| {
+        let Some((module, info)) = process.sites.info(*site) else {
+            return false;
+        };
+        let same = module.sites.iter().filter(|s| s.region == info.region);
+        let mut entries = same.filter_map(|s| s.entry.as_deref());
+        entries.any(|entry| entry.ends_with("_with_deps"))
+    };
+    sites.into_iter().filter(names_them).collect()
+}
+
 /// A process's records.
 struct Process<'g> {
     gathered: &'g Gathered,
     summary: &'g Summary,
     places: HashMap<u32, u32>,
+    /// Records' sites of creations by calls that name dependences.
+    depends: HashSet<u32>,
     clock: Clock,
 }
 
@@ -204,7 +223,10 @@ impl Process<'_> {
                 Construct::Critical => {
                     *ticks.held.entry(rec.site).or_default() += rec.len().saturating_sub(rec.own);
                 }
-                Construct::Task => ticks.bound(LowerBound::TaskDependences),
+                // The extent of a creation says whether the task depends on others.
+                Construct::TaskCreate if rec.extent > 0 || self.depends.contains(&rec.site) => {
+                    ticks.bound(LowerBound::TaskDependences);
+                }
                 Construct::Lock => ticks.bound(LowerBound::Locks),
                 Construct::Ordered => ticks.bound(LowerBound::Ordered),
                 Construct::Range if rec.extent > 1 => ticks.bound(LowerBound::WholeRanges),

@@ -22,7 +22,7 @@ pub struct Analysis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LowerBound {
-    /// Tasks may depend on each other (`depend`), which is not recorded.
+    /// Tasks depend on each other (`depend`); in what order is not recorded.
     TaskDependences,
     /// Iterations wait for each other in `ordered` blocks.
     Ordered,

@@ -259,12 +259,22 @@ fn independent_tasks_are_as_long_as_one() {
     });
     let region = &analysis.regions[0];
     assert_eq!((region.work_ns, region.span_ns), (1010, 110));
-    assert_eq!(region.lower_bound, [LowerBound::TaskDependences]);
+    assert_eq!(region.lower_bound, []);
     // Brent: (T1 - T∞) / P + T∞.
     let at_two = region.predicted_ns[1];
     // Each creation takes a tick on the way.
     assert_eq!(at_two, 120 + (1000 - 100) / 2);
     assert_eq!(region.predicted_ns[0], 1020);
+}
+
+#[test]
+fn tasks_that_depend_on_others_make_the_span_a_bound() {
+    let analysis = in_single(|thread, single| {
+        thread.begin(Construct::TaskCreate, TASK, 0, single, Step::None, 0);
+        thread.end(1);
+    });
+    let bounds = &analysis.regions[0].lower_bound;
+    assert_eq!(*bounds, [LowerBound::TaskDependences]);
 }
 
 #[test]

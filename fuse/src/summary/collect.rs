@@ -5,7 +5,10 @@ use super::parallel::{Instances, in_order};
 use super::sums::Numbers;
 use super::tree::{PathKind, Paths, Step, Tree};
 use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
-use crate::run::{AtPlace, EventInfo, Health, IntervalTable, NONE, NodeTable, Run, RunReader};
+use crate::account::OwnTime;
+use crate::run::{
+    AtPlace, EventInfo, Health, IntervalTable, NONE, NodeTable, ProcessInfo, Run, RunReader,
+};
 use crate::table::{COUNT, EventColumn, ROW, XuTable};
 use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
@@ -37,6 +40,10 @@ impl Summary {
     ) {
         let paths = tree.paths;
         let site_of = |path: u32| paths.list()[path as usize].step.site;
+        self.own = own_times(run, &instances.peaks(run));
+        for (own, parallel_ns) in self.own.iter_mut().zip(super::parallel::by_process(run)) {
+            own.parallel_ns = parallel_ns;
+        }
         let (flat, executions) = in_order(instances.into_stats(run), site_of, run);
         self.parallel = flat;
         self.paths_folded = paths.folded > 0;
@@ -143,6 +150,7 @@ impl Summary {
             locks: run.locks.clone(),
             messages: run.messages.clone(),
             processors: processors(run),
+            own: vec![],
             matching: None,
             analysis: None,
         }
@@ -154,6 +162,20 @@ impl Summary {
         sums.add(table);
         sums.finish(name, table)
     }
+}
+
+/// Own times of a run's processes. `threads`: by process the most at once.
+pub(super) fn own_times(run: &Run, threads: &[u64]) -> Vec<OwnTime> {
+    let of = |(at, process): (usize, &ProcessInfo)| OwnTime {
+        own_ns: process.own_ns(),
+        threads: threads.get(at).copied().unwrap_or(1).max(1),
+        parallel_ns: 0,
+        roots: (run.threads.iter())
+            .filter(|t| t.process as usize == at && t.root)
+            .count() as u64,
+        ended: process.ended,
+    };
+    run.processes.iter().enumerate().map(of).collect()
 }
 
 /// A foreign table's sums, as it is read piece by piece.

@@ -4,6 +4,7 @@ use super::collect::length;
 use super::growth::{Around, AroundKind};
 use super::tree::{Paths, Step};
 use super::{ParallelStat, TeamColumns, WorkerWaits};
+use crate::account::Peak;
 use crate::run::{NONE, Run};
 use ompfuse_format::Construct;
 use ompfuse_format::record::sums::{self, execution, member};
@@ -12,10 +13,27 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Nanoseconds inside parallel regions that are in no other one on record; where several root threads' regions overlap,
 /// counted once.
 pub(super) fn parallel_ns(run: &Run) -> u64 {
+    let mut all: Vec<(i64, i64)> = outermost_regions(run).map(|(_, span)| span).collect();
+    union_ns(&mut all)
+}
+
+/// The same by process.
+pub(super) fn by_process(run: &Run) -> Vec<u64> {
+    let mut spans: Vec<Vec<(i64, i64)>> = vec![vec![]; run.processes.len()];
+    for (process, span) in outermost_regions(run) {
+        if let Some(of_process) = spans.get_mut(process as usize) {
+            of_process.push(span);
+        }
+    }
+    spans.iter_mut().map(|spans| union_ns(spans)).collect()
+}
+
+/// Process, begin and end of the regions that are in no other one on record.
+fn outermost_regions(run: &Run) -> impl Iterator<Item = (u16, (i64, i64))> + '_ {
     let rows = &run.intervals;
-    let forks = || (0..rows.len()).filter(|&row| rows.construct[row].is_fork());
+    let forks = move || (0..rows.len()).filter(|&row| rows.construct[row].is_fork());
     let recorded: HashSet<u32> = forks().map(|row| rows.node[row]).collect();
-    let is_outermost = |row: &usize| {
+    let is_outermost = move |row: &usize| {
         let above = |&node: &u32| Some(enclosing(run, run.nodes.parent[node as usize]));
         let around = std::iter::successors(Some(enclosing(run, rows.parent[*row])), |node| {
             Some(node).filter(|&&n| n != NONE).and_then(above)
@@ -24,11 +42,9 @@ pub(super) fn parallel_ns(run: &Run) -> u64 {
         let mut around = around.take(MOST_LEVELS).take_while(|&node| node != NONE);
         !around.any(|node| recorded.contains(&node))
     };
-    let mut outermost: Vec<(i64, i64)> = forks()
+    forks()
         .filter(is_outermost)
-        .map(|row| (rows.t0_ns[row], rows.t1_ns[row]))
-        .collect();
-    union_ns(&mut outermost)
+        .map(|row| (rows.process[row], (rows.t0_ns[row], rows.t1_ns[row])))
 }
 
 /// Length of the union of spans.
@@ -117,6 +133,38 @@ impl Instances {
     }
 }
 
+impl Instances {
+    /// By process the most threads in teams and roots at once.
+    pub(super) fn peaks(&self, run: &Run) -> Vec<u64> {
+        let mut spans: Vec<Vec<(i64, i64, u64)>> = vec![vec![]; run.processes.len()];
+        let all = self.by_node.values().chain(&self.without_node);
+        for i in all {
+            if let Some(of_process) = spans.get_mut(i.master.0 as usize) {
+                of_process.push((i.join, i.fork, i.threads() - 1));
+            }
+        }
+        let outermost = outermost(run);
+        for thread in run.threads.iter().filter(|t| t.root) {
+            let process = thread.process as usize;
+            let (Some(of_process), Some(info)) =
+                (spans.get_mut(process), run.processes.get(process))
+            else {
+                continue;
+            };
+            let known = outermost.get(&(thread.process, thread.index)).copied();
+            let (begin, end) = known.unwrap_or((info.begin_ns, info.end_ns));
+            of_process.push((end, begin, 1));
+        }
+        let peak = |mut spans: Vec<(i64, i64, u64)>| {
+            spans.sort_unstable();
+            let mut peak = Peak::default();
+            spans.iter().for_each(|&(end, begin, more)| peak.add(begin, end, more));
+            peak.most()
+        };
+        spans.into_iter().map(peak).collect()
+    }
+}
+
 /// By process and number of a thread its position in the run's threads.
 fn numbers(run: &Run) -> HashMap<ThreadKey, u32> {
     let threads = (0..).zip(&run.threads);
@@ -145,6 +193,11 @@ struct OfThread {
 }
 
 impl Executions {
+    /// Over all of them.
+    pub(super) fn stat(&self) -> &ParallelStat {
+        &self.stat
+    }
+
     /// One more. `known`: of a thread its number, and its begin and end as far as they are known.
     pub(super) fn add(
         &mut self,
@@ -162,6 +215,13 @@ impl Executions {
                 *of_thread.waited.get_or_insert(0) += part.waiting(instance, span);
             }
         }
+    }
+
+    /// How long the busiest thread of an execution, which is on record already, has worked.
+    pub(super) fn add_busiest(&mut self, instance: &Instance, busy_ns: u64) {
+        let least_idle = length(instance.fork, instance.join).saturating_sub(busy_ns);
+        self.stat.least_idle_of += 1;
+        self.stat.least_idle_ns += least_idle * instance.threads();
     }
 
     /// Takes over what the threads have summed up themselves. `ns`: of a sum of ticks.
@@ -482,6 +542,25 @@ impl Part {
 }
 
 impl Instance {
+    /// Whether all of its parts are on record.
+    fn is_complete(&self) -> bool {
+        self.members > 0 && self.members >= self.team
+    }
+
+    /// Whether it is outermost, and all of its parts are on record.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_complete() && !self.nested
+    }
+
+    /// Threads that it binds: a league whose teams take turns binds fewer than it has teams.
+    pub(super) fn threads(&self) -> u64 {
+        let threads = match self.is_complete() {
+            true => self.parts.len() as u64,
+            false => self.team,
+        };
+        threads.clamp(1, 1 << 20)
+    }
+
     /// What its threads do around their parts, with the times that they do it in: the parts of a [`ParallelStat`]'s sums. `span`: a
     /// thread's begin and end, if they are known.
     pub(super) fn around(
@@ -552,6 +631,8 @@ impl ParallelStat {
         self.imbalance_ns += other.imbalance_ns;
         self.limited_ns += other.limited_ns;
         self.left_behind_ns += other.left_behind_ns;
+        self.least_idle_of += other.least_idle_of;
+        self.least_idle_ns += other.least_idle_ns;
     }
 
     /// One more execution; whether all of its parts are on record.
@@ -560,14 +641,8 @@ impl ParallelStat {
         self.executions += 1;
         self.nested += u64::from(instance.nested);
         self.wall_ns += wall;
-        // A league whose teams take turns binds fewer threads than it has teams.
-        let is_complete = instance.members > 0 && instance.members >= instance.team;
-        let threads = if is_complete {
-            instance.parts.len() as u64
-        } else {
-            instance.team
-        };
-        self.team_ns += wall * threads.clamp(1, 1 << 20);
+        let is_complete = instance.is_complete();
+        self.team_ns += wall * instance.threads();
         self.team = self.team.max(instance.team);
         if !is_complete {
             return false;

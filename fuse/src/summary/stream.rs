@@ -13,7 +13,7 @@ mod process;
 mod regions;
 
 use super::Summary;
-use super::collect::origins;
+use super::collect::{origins, own_times};
 use super::groups::{Groups, Key};
 use super::growth::{
     AroundGrowth, AroundKind, Grower, Growth, GrowthBy, GrowthError, OwnGrowth, of_run,
@@ -202,6 +202,7 @@ fn put_together(
     let mut first_thread = 0;
     let mut firsts = vec![];
     let mut xus = 0;
+    let (mut threads, mut parallel_ns) = (vec![], vec![]);
     for (number, ((process, places), parted)) in
         (0u16..).zip(collected.into_iter().zip(&places).zip(parted))
     {
@@ -225,6 +226,8 @@ fn put_together(
             let whole = parallel.entry(paths[*path as usize]).or_default();
             whole.merge(executions, first_thread);
         }
+        threads.push(process.threads);
+        parallel_ns.push(process.coverage.ns());
         coverage.absorb(process.coverage);
         xus += process.xus;
         firsts.push(first_thread);
@@ -238,6 +241,10 @@ fn put_together(
     summary.paths_folded = paths.folded > 0;
     summary.paths = tree.into_stats();
     summary.parallel_ns = coverage.ns();
+    summary.own = own_times(&run, &threads);
+    for (own, parallel_ns) in summary.own.iter_mut().zip(parallel_ns) {
+        own.parallel_ns = parallel_ns;
+    }
     summary.runs[0].xus = xus;
     (summary, places.into_iter().zip(firsts).collect())
 }

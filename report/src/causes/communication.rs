@@ -1,66 +1,77 @@
 //! MPI: calls in which a process waits for others.
 
-use super::{Found, OfRegion, team};
+use super::Found;
 use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
-use crate::model::{Cause, LossKind};
+use crate::model::{Account, BusiestRank, Cause, LossKind, State};
 use ompfuse_format::Construct;
 use ompfuse_fuse::run::Matched;
-use ompfuse_fuse::summary::RegionStat;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Own time in nanoseconds and calls, by site.
-fn by_site<'s>(stats: impl Iterator<Item = &'s RegionStat>) -> BTreeMap<u32, (u64, u64)> {
-    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for stat in stats.filter(|r| r.construct == Some(Construct::Mpi)) {
-        if let Some(site) = stat.site {
-            let sum = sums.entry(site).or_default();
-            sum.0 += stat.own_ns();
-            sum.1 += stat.count();
-        }
-    }
-    sums
-}
-
-/// Adds calls outside of parallel regions: meanwhile the whole team has nothing to do.
+/// Adds calls outside of parallel regions: meanwhile the other threads have nothing to do.
 pub(super) fn outside(found: &mut Found<'_>) {
-    let all = found.summary.regions.iter();
-    let threads = team(found.summary) as f64;
-    for (site, sums) in by_site(all.filter(|r| r.parallel.is_none())) {
-        add(found, None, (site, sums), threads);
+    let parts = found.account.parts(State::Communication).iter();
+    let parts: Vec<_> = parts.filter(|p| p.parallel.is_none()).collect();
+    let all: u64 = parts.iter().map(|p| p.ns).sum();
+    let idle = found.account.ns(State::IdleCommunication);
+    let with_idle = (all + idle) as f64 / all.max(1) as f64;
+    for part in parts {
+        add(found, part, with_idle);
     }
 }
 
-/// Adds a parallel region's.
-pub(super) fn inside(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let stats = found.summary.in_parallel(of.site).iter().copied();
-    for (site, sums) in by_site(stats) {
-        add(found, Some(of), (site, sums), 1.0);
+/// Adds those in parallel regions.
+pub(super) fn inside(found: &mut Found<'_>) {
+    let parts = found.account.parts(State::Communication).iter();
+    for part in parts.filter(|p| p.parallel.is_some()) {
+        add(found, part, 1.0);
     }
 }
 
-/// Adds a site's calls. `times`: how many threads have nothing to do meanwhile.
-fn add(
-    found: &mut Found<'_>,
-    of: Option<&OfRegion<'_>>,
-    (site, (ns, calls)): (u32, (u64, u64)),
-    times: f64,
-) {
+/// Adds a site's calls. `times`: what the threads that idle meanwhile make of them.
+fn add(found: &mut Found<'_>, part: &crate::model::StatePart, times: f64) {
+    let Some((site, id)) = part.region.and_then(|id| Some((found.site(id)?, id))) else {
+        let seconds = part.ns as f64 * NS * times;
+        return found.add(LossKind::Communication, part.parallel, seconds, Cause::Unknown);
+    };
     let late = late(found.summary, site);
-    let late_ns = late.late_ns.min(ns);
+    let late_ns = late.late_ns.min(part.ns);
     if late_ns > 0 {
         let cause = Cause::LateSender {
-            at: found.id(site),
+            at: id,
             receives: late.receives,
             late: late.late,
             late_s: late_ns as f64 * NS / late.late.max(1) as f64,
+            busiest: busiest(found.account),
         };
         let seconds = late_ns as f64 * NS * times;
-        found.add(LossKind::Communication, of, seconds, cause);
+        found.add(LossKind::Communication, part.parallel, seconds, cause);
     }
-    let ns = ns - late_ns;
-    let cause = cause(found, site, ns, calls);
-    found.add(LossKind::Communication, of, ns as f64 * NS * times, cause);
+    let ns = part.ns - late_ns;
+    let cause = Cause::Communication {
+        at: id,
+        calls: part.count,
+        call_s: ns as f64 * NS / part.count.max(1) as f64,
+        busiest: busiest(found.account),
+    };
+    found.add(LossKind::Communication, part.parallel, ns as f64 * NS * times, cause);
+}
+
+/// A rank that works so many times the mean is named.
+const BUSIER: f64 = 1.1;
+
+/// The rank with the most work, if that is much more than the mean.
+fn busiest(account: &Account) -> Option<BusiestRank> {
+    let mut works: BTreeMap<u32, u64> = BTreeMap::new();
+    for process in &account.processes {
+        let states = process.states.iter();
+        let work = states.filter(|(s, _)| matches!(s, State::Useful | State::Serial));
+        *works.entry(process.mpi_rank?).or_default() += work.map(|(_, ns)| ns).sum::<u64>();
+    }
+    let (&rank, &most) = works.iter().max_by_key(|(_, ns)| **ns)?;
+    let mean = works.values().sum::<u64>() as f64 / works.len() as f64;
+    let times_mean = most as f64 / mean.max(1.0);
+    (works.len() > 1 && times_mean >= BUSIER).then_some(BusiestRank { rank, times_mean })
 }
 
 /// A site's receives that waited for the sender; none where its calls are both inside and outside of parallel regions, or in
@@ -80,12 +91,4 @@ fn late(summary: &Indexed<'_>, site: u32) -> Matched {
         sum.late_ns += matched.late_ns;
     }
     sum
-}
-
-fn cause(found: &Found<'_>, site: u32, ns: u64, calls: u64) -> Cause {
-    Cause::Communication {
-        at: found.id(site),
-        calls,
-        call_s: ns as f64 * NS / calls.max(1) as f64,
-    }
 }

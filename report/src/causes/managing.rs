@@ -1,77 +1,69 @@
 //! What the OpenMP runtime takes: starting and ending regions, creating tasks, fetching ranges.
 
 use super::{Found, OfRegion};
-use crate::from_summary::NS;
-use crate::model::{Cause, LossKind};
+use crate::model::{Cause, LossKind, State};
 use ompfuse_format::Construct;
-use std::collections::BTreeMap;
+
+/// Parts of a region's own time.
+const FORKING: [&str; 2] = ["startup", "shutdown"];
+const CREATING: [&str; 2] = [Construct::TaskCreate.name(), Construct::Taskloop.name()];
+const FETCHING: &str = Construct::Dispatch.name();
 
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let seconds = |names: &[&str]| -> f64 {
-        let parts = of.overhead.parts.iter();
-        let parts = parts.filter(|p| names.contains(&p.what.as_str()));
-        parts.map(|p| p.seconds).sum()
-    };
-    let forking = seconds(&["startup", "shutdown"]);
-    let executions = of.overhead.executions.max(1) as f64;
+    let forking: f64 = (of.by_site(|what| FORKING.contains(&what)).values()).map(|s| s.0).sum();
+    let executions = of.executions();
     let cause = Cause::ShortRegions {
-        executions: of.overhead.executions,
-        wall_s: of.overhead.wall_s / executions,
-        cost_s: forking / executions / of.overhead.team.max(1) as f64,
+        executions,
+        wall_s: of.wall_s() / executions as f64,
+        cost_s: forking / executions as f64 / of.team() as f64,
     };
-    found.add(LossKind::Forking, Some(of), forking, cause);
-    let creations = [Construct::TaskCreate, Construct::Taskloop];
-    for (site, ns, _) in by_site(found, of, |c| creations.contains(&c)) {
-        let created = found.mean(site, |c| {
-            c == Construct::TaskCreate || c == Construct::Taskloop
-        });
-        let tasks = found.mean(site, |c| c == Construct::Task);
-        let cause = match (created, tasks) {
-            (Some((create_s, _)), Some((task_s, count))) => Cause::CostlyTasks {
-                at: found.id(site),
-                create_s,
-                task_s,
-                count,
-            },
-            _ => Cause::Unknown,
-        };
-        found.add(LossKind::Creation, Some(of), ns as f64 * NS, cause);
+    found.add(LossKind::Forking, of.region, forking, cause);
+    for (site, (seconds, _)) in of.by_site(|what| CREATING.contains(&what)) {
+        let cause = site.map_or(Cause::Unknown, |site| creating(found, site));
+        found.add(LossKind::Creation, of.region, seconds, cause);
     }
-    for (site, ns, fetches) in by_site(found, of, |c| c == Construct::Dispatch) {
-        let ranges = found.mean(site, |c| c == Construct::Range);
-        let iterations: u64 = (found.summary.at_site(site).iter())
-            .filter(|r| r.construct == Some(Construct::Range))
-            .map(|r| r.extent())
-            .sum();
-        let cause = match ranges {
-            Some((range_s, count)) => Cause::CostlyRanges {
-                at: found.id(site),
-                fetch_s: ns as f64 * NS / fetches.max(1) as f64,
-                range_s,
-                iterations: (iterations > 0).then(|| iterations as f64 / count as f64),
-            },
-            None => Cause::Unknown,
-        };
-        found.add(LossKind::Fetching, Some(of), ns as f64 * NS, cause);
+    for (site, (seconds, fetches)) in of.by_site(|what| what == FETCHING) {
+        let cause = site.map_or(Cause::Unknown, |site| fetching(found, site, seconds, fetches));
+        found.add(LossKind::Fetching, of.region, seconds, cause);
+    }
+    let is_other = |what: &str| {
+        let known = FORKING.contains(&what) || CREATING.contains(&what) || what == FETCHING;
+        !known && !what.ends_with(super::waiting::EXIT)
+    };
+    let others = of.parts.iter().filter(|p| p.state == State::Management);
+    let others: f64 = others.filter(|p| is_other(&p.what)).map(|p| p.seconds).sum();
+    found.add(LossKind::Runtime, of.region, others, Cause::Unknown);
+}
+
+fn creating(found: &Found<'_>, site: u32) -> Cause {
+    let is_creation = |c| c == Construct::TaskCreate || c == Construct::Taskloop;
+    let created = found.mean(site, is_creation);
+    let tasks = found.mean(site, |c| c == Construct::Task);
+    match (created, tasks) {
+        (Some((create_s, _)), Some((task_s, count))) => Cause::CostlyTasks {
+            at: found.id(site),
+            create_s,
+            task_s,
+            count,
+        },
+        _ => Cause::Unknown,
     }
 }
 
-/// Sites of a kind in a region: own time in nanoseconds, and sum of extents.
-fn by_site(
-    found: &Found<'_>,
-    of: &OfRegion<'_>,
-    is: impl Fn(Construct) -> bool,
-) -> Vec<(u32, u64, u64)> {
-    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for stat in found.summary.in_parallel(of.site) {
-        if let (Some(site), true) = (stat.site, stat.construct.is_some_and(&is)) {
-            let sum = sums.entry(site).or_default();
-            sum.0 += stat.own_ns();
-            sum.1 += stat.extent();
-        }
+fn fetching(found: &Found<'_>, site: u32, seconds: f64, fetches: u64) -> Cause {
+    let ranges = found.mean(site, |c| c == Construct::Range);
+    let iterations: u64 = (found.summary.at_site(site).iter())
+        .filter(|r| r.construct == Some(Construct::Range))
+        .map(|r| r.extent())
+        .sum();
+    match ranges {
+        Some((range_s, count)) => Cause::CostlyRanges {
+            at: found.id(site),
+            fetch_s: seconds / fetches.max(1) as f64,
+            range_s,
+            iterations: (iterations > 0).then(|| iterations as f64 / count as f64),
+        },
+        None => Cause::Unknown,
     }
-    sums.into_iter()
-        .map(|(site, (ns, n))| (site, ns, n))
-        .collect()
 }

@@ -2,8 +2,8 @@
 
 use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
-use crate::model::{Predicted, PredictedRegion, RegionScaling, Report, Scaling};
-use ompfuse_fuse::span::{RegionAnalysis, TEAMS};
+use crate::model::{Predicted, PredictedRegion, RegionScaling, Report, Scaling, Silent};
+use ompfuse_fuse::span::{LowerBound, RegionAnalysis, TEAMS};
 
 /// Less of the time in parallel regions says nothing of the program.
 pub(super) const ENOUGH: f64 = 0.5;
@@ -25,15 +25,16 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
         .sum();
     let seen_s: f64 = regions.iter().map(|r| r.0.wall_s).sum();
     let seen = (seen_s / outermost.max(f64::MIN_POSITIVE)).min(1.0);
-    let serial_s = super::serial_s(report, summary)?;
+    let serial_s = super::serial_s(report.account.as_ref()?)?;
     // What was not looked at is taken to be as what was.
     let scale = 1.0 / seen.max(f64::MIN_POSITIVE);
     let sum = |of: &dyn Fn(&RegionScaling) -> f64| -> f64 {
         serial_s + scale * regions.iter().map(|r| of(&r.0)).sum::<f64>()
     };
     let (work_s, span_s) = (sum(&|r| r.work_s), sum(&|r| r.span_s));
+    let silent = regions.iter().find_map(|r| silent(r.1));
     let is_one_process = summary.processes.len() <= 1;
-    let is_known = regions.iter().all(|r| !r.0.predicted.is_empty());
+    let is_known = regions.iter().all(|r| !r.0.predicted.is_empty()) && silent.is_none();
     let is_told = is_one_process && is_known && seen >= ENOUGH;
     let predicted = match is_told {
         true => predictions(&regions, serial_s, scale),
@@ -50,8 +51,26 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
             .then(|| (serial_s + scale * modelled) / (serial_s + scale * seen_s).max(1e-9)),
         predicted,
         assumes_equal: regions.iter().any(|r| r.1.assumes_equal),
+        silent,
         regions: regions.into_iter().map(|r| r.0).collect(),
     })
+}
+
+/// Code that each thread of a team executes may divide work by thread number from this share of a region's work on.
+const EACH: f64 = 0.1;
+
+/// Why nothing is predicted for a region.
+fn silent(region: &RegionAnalysis) -> Option<Silent> {
+    let has = |bound: LowerBound| region.lower_bound.contains(&bound);
+    let each = region.each_ns as f64 * region.team as f64;
+    match () {
+        () if has(LowerBound::TaskDependences) => Some(Silent::TaskDependences),
+        () if has(LowerBound::Ordered) => Some(Silent::Ordered),
+        () if has(LowerBound::Locks) => Some(Silent::Locks),
+        () if has(LowerBound::LeftOut) => Some(Silent::LeftOut),
+        () if each >= EACH * region.work_ns as f64 && each > 0.0 => Some(Silent::EachThread),
+        () => None,
+    }
 }
 
 fn region(summary: &Indexed<'_>, of: &RegionAnalysis, id: u32) -> RegionScaling {
@@ -69,7 +88,7 @@ fn region(summary: &Indexed<'_>, of: &RegionAnalysis, id: u32) -> RegionScaling 
         span_equal_s: of.span_equal_ns as f64 * NS,
         parallelism: (of.span_ns > 0).then(|| of.work_ns as f64 / of.span_ns as f64),
         lower_bound_because: of.lower_bound.clone(),
-        predicted: predicted
+        predicted: (predicted.filter(|_| silent(of).is_none()))
             .map(|(&threads, &ns)| PredictedRegion {
                 threads,
                 seconds: ns as f64 * NS,

@@ -89,8 +89,10 @@ fn better(stat: &LoopAnalysis) -> Option<Better> {
     if stat.is_sections || stat.slowest_ns == 0 {
         return None;
     }
-    let best = stat.candidates.iter().map(|c| c.ns).min()?;
-    let good = (stat.candidates.iter())
+    // Iterations of a range are seldom equal where threads end at different times.
+    let known = || stat.candidates.iter().filter(|c| !c.assumes_equal);
+    let best = known().map(|c| c.ns).min()?;
+    let good = known()
         .filter(|c| c.ns as f64 <= best as f64 * AS_GOOD)
         .max_by_key(|c| simplicity(c.schedule))?;
     let of_now = good.ns as f64 / stat.slowest_ns as f64;

@@ -2,9 +2,9 @@
 
 use super::{Found, OfRegion, units};
 use crate::from_summary::NS;
-use crate::model::{Cause, Class, LossKind};
+use crate::model::{Cause, LossKind, State};
 use ompfuse_format::Construct;
-use ompfuse_fuse::span::{RegionAnalysis, WaitedFor};
+use ompfuse_fuse::span::{LowerBound, RegionAnalysis, WaitedFor};
 use std::collections::BTreeMap;
 
 /// The parts of the classes that are waiting for tasks.
@@ -17,42 +17,84 @@ const SHORT: f64 = 0.25;
 /// From this share of the time on, creating tasks holds all else up.
 const CREATING: f64 = 0.6;
 
+/// What parts are called that hand a construct over which one thread at a time is in.
+pub(super) const EXIT: &str = "-exit";
+
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let (mut at_ends, mut for_tasks) = (0.0, 0.0);
-    for part in &of.overhead.parts {
-        let is_end = matches!(part.class, Class::Imbalance | Class::LimitedParallelism);
-        match part.what.as_str() {
-            what if FOR_TASKS.contains(&what) => for_tasks += part.seconds,
-            what if is_end || what == Construct::Barrier.name() => at_ends += part.seconds,
-            _ => {}
-        }
-    }
-    ends(found, of, at_ends);
-    tasks(found, of, for_tasks);
+    ends(found, of);
+    tasks(found, of);
     exclusion(found, of);
 }
 
+/// Whether a part is waiting to enter something, or leaving it.
+fn is_exclusion(what: &str) -> bool {
+    let name = what.strip_suffix(EXIT).unwrap_or(what);
+    Construct::ALL.iter().any(|c| c.is_exclusive() && c.name() == name)
+}
+
 /// What threads waited for at barriers and the region's end, in the proportions of the executions that were looked at.
-fn ends(found: &mut Found<'_>, of: &OfRegion<'_>, seconds: f64) {
-    let mut by_cause: BTreeMap<WaitedFor, u64> = BTreeMap::new();
-    let waiting = of.analysed.map_or(&[][..], |a| &a.waiting);
-    for waited in waiting {
-        *by_cause.entry(waited.waited_for).or_default() += waited.ns;
-    }
-    let all: u64 = by_cause.values().sum();
-    let (Some(analysed), true) = (of.analysed, all > 0) else {
-        return found.add(LossKind::Waiting, Some(of), seconds, Cause::Unknown);
+fn ends(found: &mut Found<'_>, of: &OfRegion<'_>) {
+    let is_end = |what: &str| {
+        what != Construct::Flush.name() && !FOR_TASKS.contains(&what) && !is_exclusion(what)
     };
-    for (waited_for, ns) in by_cause {
+    let mut by_site: BTreeMap<Option<u32>, (f64, u64)> = BTreeMap::new();
+    let parts = of.parts.iter().filter(|p| p.state != State::Management);
+    for part in parts.filter(|p| is_end(&p.what)) {
+        let barrier = part.site.filter(|_| part.what != "region-end");
+        let sum = by_site.entry(barrier).or_default();
+        sum.0 += part.seconds;
+        sum.1 += part.count;
+    }
+    let flush = of.by_site(|what| what == Construct::Flush.name());
+    let flush: f64 = flush.values().map(|s| s.0).sum();
+    found.add(LossKind::Runtime, of.region, flush, Cause::Unknown);
+    for (barrier, (seconds, count)) in by_site {
+        let id = barrier.map(|site| found.id(site));
+        match many(of, id, seconds, count).filter(|_| barrier.is_some()) {
+            Some(cause) => found.add(LossKind::Waiting, of.region, seconds, cause),
+            None => at_barrier(found, of, barrier, seconds),
+        }
+    }
+}
+
+fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, seconds: f64) {
+    let waiting = of.analysed.map_or(&[][..], |a| &a.waiting);
+    let is_here = waiting.iter().any(|w| w.barrier == barrier);
+    let mut by_cause: BTreeMap<WaitedFor, (u64, u64)> = BTreeMap::new();
+    for waited in waiting.iter().filter(|w| w.barrier == barrier || !is_here) {
+        let sum = by_cause.entry(waited.waited_for).or_default();
+        sum.0 += waited.ns;
+        sum.1 += waited.times;
+    }
+    let all: u64 = by_cause.values().map(|(ns, _)| ns).sum();
+    let (Some(analysed), true) = (of.analysed, all > 0) else {
+        return found.add(LossKind::Waiting, of.region, seconds, Cause::Unknown);
+    };
+    for (waited_for, (ns, _)) in by_cause {
         let seconds = seconds * ns as f64 / all as f64;
         // What one thread waited in an execution.
-        let each = seconds
-            / of.overhead.executions.max(1) as f64
-            / of.overhead.team.saturating_sub(1).max(1) as f64;
+        let others = of.team().saturating_sub(1).max(1) as f64;
+        let each = seconds / of.executions() as f64 / others;
         let cause = waited(found, analysed, waited_for, (of, each));
-        found.add(LossKind::Waiting, Some(of), seconds, cause);
+        found.add(LossKind::Waiting, of.region, seconds, cause);
     }
+}
+
+/// Shorter waits at so many barriers cost by being many.
+const SHORT_WAIT_S: f64 = 50e-6;
+const MANY: u64 = 100;
+
+/// Whether it is the number of barriers that costs. `count`: by threads.
+fn many(of: &OfRegion<'_>, at: Option<u32>, seconds: f64, count: u64) -> Option<Cause> {
+    let wait_s = seconds / count.max(1) as f64;
+    let times = count / of.team();
+    let each = times / of.executions();
+    (each >= MANY && wait_s < SHORT_WAIT_S).then_some(Cause::ManyBarriers {
+        at,
+        count: times,
+        wait_s,
+    })
 }
 
 fn waited(
@@ -86,6 +128,13 @@ fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f6
     let tasks = stats.filter(|r| r.construct == Some(Construct::Task));
     let longest = tasks.flat_map(|r| &r.threads.max_ns).max();
     let longest_s = longest.map(|&ns| ns as f64 * NS);
+    if analysed.lower_bound.contains(&LowerBound::TaskDependences) {
+        let count = found.mean(site, |c| c == Construct::Task);
+        return Cause::Dependences {
+            at,
+            count: count.map_or(0, |(_, count)| count),
+        };
+    }
     if parallelism < ENOUGH * analysed.team as f64 {
         return Cause::FewTasks {
             at,
@@ -113,65 +162,59 @@ fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f6
 }
 
 /// What threads waited for in `taskwait` and `taskgroup`.
-fn tasks(found: &mut Found<'_>, of: &OfRegion<'_>, seconds: f64) {
+fn tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
     let waits = of.analysed.map_or(&[][..], |a| &a.task_waits);
-    // The analysis has all regions' waits together: only those of this one's constructs count.
-    let here = |site: u32| {
-        let stats = found.summary.in_parallel(of.site);
-        stats.iter().any(|r| r.site == Some(site))
-    };
-    let mut by_task: BTreeMap<u32, u64> = BTreeMap::new();
-    for wait in waits.iter().filter(|w| here(w.site)) {
-        *by_task.entry(wait.tasks).or_default() += wait.ns;
-    }
-    let all: u64 = by_task.values().sum();
-    if all == 0 {
-        return found.add(LossKind::TaskWait, Some(of), seconds, Cause::Unknown);
-    }
-    for (site, ns) in by_task {
-        let cause = match found.mean(site, |c| c == Construct::Task) {
-            Some((task_s, _)) => Cause::WaitsForTasks {
-                at: found.id(site),
-                task_s,
-            },
-            None => Cause::Unknown,
-        };
-        let seconds = seconds * ns as f64 / all as f64;
-        found.add(LossKind::TaskWait, Some(of), seconds, cause);
+    for (site, (seconds, _)) in of.by_site(|what| FOR_TASKS.contains(&what)) {
+        let mut by_task: BTreeMap<u32, u64> = BTreeMap::new();
+        for wait in waits.iter().filter(|w| Some(w.site) == site) {
+            *by_task.entry(wait.tasks).or_default() += wait.ns;
+        }
+        let all: u64 = by_task.values().sum();
+        if all == 0 {
+            found.add(LossKind::TaskWait, of.region, seconds, Cause::Unknown);
+            continue;
+        }
+        for (tasks, ns) in by_task {
+            let cause = match found.mean(tasks, |c| c == Construct::Task) {
+                Some((task_s, _)) => Cause::WaitsForTasks {
+                    at: found.id(tasks),
+                    task_s,
+                },
+                None => Cause::Unknown,
+            };
+            let seconds = seconds * ns as f64 / all as f64;
+            found.add(LossKind::TaskWait, of.region, seconds, cause);
+        }
     }
 }
 
-/// Waiting to enter what one thread at a time may be in.
+/// Waiting to enter what one thread at a time may be in, and leaving it.
 fn exclusion(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let mut by_site: BTreeMap<u32, u64> = BTreeMap::new();
-    for stat in found.summary.in_parallel(of.site) {
-        let is_exclusive = stat.construct.is_some_and(Construct::is_exclusive);
-        if let (true, Some(site)) = (is_exclusive, stat.site) {
-            let waited = (stat.threads.own_ns.iter()).zip(&stat.threads.extent);
-            *by_site.entry(site).or_default() += waited.map(|(own, e)| own.min(e)).sum::<u64>();
-        }
-    }
-    for (site, ns) in by_site {
-        let cause = held(found, of, site);
-        found.add(LossKind::Exclusion, Some(of), ns as f64 * NS, cause);
+    for (site, (seconds, _)) in of.by_site(is_exclusion) {
+        let cause = site.map_or(Cause::Unknown, |site| held(found, of, site));
+        found.add(LossKind::Exclusion, of.region, seconds, cause);
     }
 }
 
 fn held(found: &Found<'_>, of: &OfRegion<'_>, site: u32) -> Cause {
     let at = found.id(site);
-    let stats = found.summary.in_parallel(of.site).iter();
+    let stats = found.summary.at_site(site).iter();
     let stats: Vec<_> = stats
-        .filter(|r| r.site == Some(site) && r.construct.is_some_and(Construct::is_exclusive))
+        .filter(|r| r.parallel == of.site && r.construct.is_some_and(Construct::is_exclusive))
         .copied()
         .collect();
+    let entries = stats.iter().map(|r| r.count()).sum();
+    if stats.iter().any(|r| r.construct == Some(Construct::Ordered)) {
+        return Cause::InOrder { at, entries };
+    }
     let mutex = crate::from_summary::mutex_of(&stats);
     let held_s = mutex.and_then(|m| m.held_s);
     Cause::Held {
         at,
         held_s,
         of_wall: held_s
-            .filter(|_| of.overhead.wall_s > 0.0)
-            .map(|h| h / of.overhead.wall_s),
-        entries: stats.iter().map(|r| r.count()).sum(),
+            .filter(|_| of.wall_s() > 0.0)
+            .map(|h| h / of.wall_s()),
+        entries,
     }
 }

@@ -9,7 +9,7 @@ use crate::from_summary::indexed::Indexed;
 use crate::model::{Class, Incomplete, Overhead, OverheadPart, ParallelOverhead};
 use ompfuse_format::Construct;
 use ompfuse_format::construct::{AroundPart, Charge, WaitsFor};
-use ompfuse_fuse::run::Within;
+use ompfuse_fuse::run::{LeftOut, Within};
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
 use std::collections::BTreeMap;
 
@@ -42,49 +42,6 @@ pub(super) fn overheads(
     list
 }
 
-/// Part of a parallel region's thread time at a place in it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct AtPlace {
-    /// `id` of the place's region.
-    pub(crate) region: u32,
-    /// `None`: work.
-    pub(crate) class: Option<Class>,
-    /// Own time of all threads.
-    pub(crate) seconds: f64,
-}
-
-/// What of each parallel region's thread time is known by place, by the region's `id`. What is left out, and what threads wait and
-/// manage around their parts, is not in it.
-pub(crate) fn by_place(summary: &Summary) -> BTreeMap<u32, Vec<AtPlace>> {
-    let ids = super::region_ids(summary);
-    let summary = &Indexed::new(summary);
-    let mut found = BTreeMap::new();
-    for parallel in summary.parallel.iter().filter_map(|p| p.site) {
-        let mut sums: BTreeMap<(u32, Option<Class>), u64> = BTreeMap::new();
-        for region in summary.in_parallel(parallel) {
-            let at = ids[region.site.unwrap_or(parallel) as usize];
-            let mut parts = Parts::default();
-            parts.add_region(summary, region);
-            for ((class, _), (ns, _)) in parts.0 {
-                *sums.entry((at, Some(class))).or_default() += ns;
-            }
-            let is_work = region
-                .construct
-                .is_some_and(|c| c.charges_to() == Charge::Work);
-            if is_work {
-                *sums.entry((at, None)).or_default() += region.own_ns();
-            }
-        }
-        let list = sums.into_iter().map(|((region, class), ns)| AtPlace {
-            region,
-            class,
-            seconds: ns as f64 * NS,
-        });
-        found.insert(ids[parallel as usize], list.collect());
-    }
-    found
-}
-
 /// By site and kind of interval the share of own times that is of a class of overhead.
 pub(crate) fn class_shares(summary: &Summary, class: Class) -> BTreeMap<(u32, Construct), f64> {
     let summary = &Indexed::new(summary);
@@ -110,16 +67,42 @@ pub(crate) fn class_shares(summary: &Summary, class: Class) -> BTreeMap<(u32, Co
 
 /// Sources of overhead: nanoseconds and number by name and class.
 #[derive(Default)]
-struct Parts(BTreeMap<(Class, String), (u64, u64)>);
+pub(super) struct Parts(BTreeMap<(Class, String), (u64, u64)>);
 
 impl Parts {
+    /// Class and name of each, with nanoseconds and number.
+    pub(super) fn into_list(self) -> impl Iterator<Item = ((Class, String), (u64, u64))> {
+        self.0.into_iter()
+    }
+
+    /// All of them, in nanoseconds.
+    pub(super) fn sum(&self) -> u64 {
+        self.0.values().map(|(ns, _)| ns).sum()
+    }
+
+    /// Adds what was executed in a parallel region and not recorded.
+    pub(super) fn add_unrecorded(
+        &mut self,
+        summary: &Indexed<'_>,
+        left_out: &LeftOut,
+        parallel: Option<u32>,
+    ) {
+        let place = (left_out.construct, Some(left_out.site), parallel);
+        let sums = Sums {
+            count: left_out.count,
+            own: left_out.own_ns,
+            extent: None,
+        };
+        self.add_sums(summary, place, sums);
+    }
+
     fn add(&mut self, class: Class, what: impl Into<String>, ns: u64, count: u64) {
         let part = self.0.entry((class, what.into())).or_default();
         part.0 += ns;
         part.1 += count;
     }
 
-    fn add_region(&mut self, summary: &Indexed<'_>, region: &RegionStat) {
+    pub(super) fn add_region(&mut self, summary: &Indexed<'_>, region: &RegionStat) {
         let Some(construct) = region.construct else {
             return;
         };
@@ -284,7 +267,7 @@ impl Parts {
     }
 
     /// Adds what threads wait and manage around their parts.
-    fn add_region_end(&mut self, summary: &Indexed<'_>, stat: &ParallelStat) {
+    pub(super) fn add_region_end(&mut self, summary: &Indexed<'_>, stat: &ParallelStat) {
         let count = stat.executions;
         let mut add = |part: AroundPart, name: &str, ns: u64| {
             self.add(part.overhead_class(), name, ns, count);

@@ -123,6 +123,7 @@ pub(super) fn region(
         } else {
             time as f64 / thread_ns as f64
         },
+        of_available: 0.0,
         work_s: total.work as f64 * NS,
         wait_s: total.wait as f64 * NS,
         runtime_s: total.runtime as f64 * NS,

@@ -45,6 +45,12 @@ pub enum LossKind {
     Communication,
     /// Threads have no processor.
     Starvation,
+    /// Threads are left out by a team that is smaller than others.
+    SmallerTeam,
+    /// Recorded calls of other libraries wait for threads or devices.
+    Call,
+    /// Threads are in the OpenMP runtime for something else.
+    Runtime,
 }
 
 /// Why time is lost. `at` is the `id` of a region of this report.
@@ -59,6 +65,9 @@ pub enum Cause {
         /// Its share of the run on one thread. The program can be at most `1 / of_work` times as fast with any number of
         /// threads. Null if the work is not known.
         of_work: Option<f64>,
+        /// `id` of the recorded function with the most of it, and its own time in seconds; null if no function was recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        function: Option<(u32, f64)>,
     },
     /// Calls of MPI take the time.
     Communication {
@@ -68,6 +77,9 @@ pub enum Cause {
         calls: u64,
         /// Mean time of a call, in seconds.
         call_s: f64,
+        /// The rank with the most work, if it has much more than the mean; null else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        busiest: Option<BusiestRank>,
     },
     /// Receives begin before their message is sent, and wait for the sender. Time behind that is of `communication`.
     LateSender {
@@ -79,6 +91,9 @@ pub enum Cause {
         late: u64,
         /// Mean time from their begin until the message was sent, in seconds.
         late_s: f64,
+        /// As in `communication`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        busiest: Option<BusiestRank>,
     },
     /// Some units take much longer than the others.
     UnevenUnits {
@@ -186,6 +201,29 @@ pub enum Cause {
         /// Number of entries.
         entries: u64,
     },
+    /// Iterations wait for their turn, in the order of the loop.
+    InOrder {
+        /// The construct.
+        at: u32,
+        /// Number of entries.
+        entries: u64,
+    },
+    /// Barriers are so many that synchronizing takes long.
+    ManyBarriers {
+        /// The barrier; null if it is known by its region only.
+        at: Option<u32>,
+        /// Number of barriers that a team came to.
+        count: u64,
+        /// Mean wait of a thread at one, in seconds.
+        wait_s: f64,
+    },
+    /// Threads wait while tasks run one after another; how they depend on each other is not recorded.
+    Dependences {
+        /// The tasks.
+        at: u32,
+        /// Number of tasks.
+        count: u64,
+    },
     /// Threads wait for tasks to end.
     WaitsForTasks {
         /// The tasks.
@@ -231,8 +269,33 @@ pub enum Cause {
         /// Number of processors that the program could use; null if not known.
         processors: Option<f64>,
     },
+    /// The region's team has fewer threads than the program has at other times.
+    SmallerTeam {
+        /// Mean number of its threads.
+        team: f64,
+        /// The most threads at once.
+        threads: u64,
+    },
+    /// Calls of another library wait for other threads or for devices.
+    Call {
+        /// The calls.
+        at: u32,
+        /// Number of calls.
+        calls: u64,
+        /// Mean time of a call, in seconds.
+        call_s: f64,
+    },
     /// The records don't show the cause.
     Unknown,
+}
+
+/// A rank that works more than others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BusiestRank {
+    /// Number of the rank.
+    pub rank: u32,
+    /// Its work, divided by the mean of all ranks.
+    pub times_mean: f64,
 }
 
 /// A schedule that is better than the recorded one.
@@ -244,6 +307,22 @@ pub struct Better {
     pub of_now: f64,
     /// True if this assumes that the iterations of a recorded range take equal time.
     pub assumes_equal: bool,
+}
+
+/// Why nothing is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Silent {
+    /// Tasks depend on each other, and in what order is not recorded.
+    TaskDependences,
+    /// Iterations wait for each other.
+    Ordered,
+    /// Locks put their holders in an order.
+    Locks,
+    /// Some units are not on record.
+    LeftOut,
+    /// Code that every thread executes may divide its work by the thread's number.
+    EachThread,
 }
 
 /// Work, span, and predictions for other numbers of threads.
@@ -259,6 +338,9 @@ pub struct Scaling {
     pub span_s: f64,
     /// `work_s / span_s`.
     pub parallelism: f64,
+    /// Why nothing is predicted for one of the regions, and so for the program; null if all can be predicted.
+    #[serde(default)]
+    pub silent: Option<Silent>,
     /// Predicted times of the run, without the time before recording began; empty if nothing can be predicted.
     pub predicted: Vec<Predicted>,
     /// Predicted time for the threads of the run, divided by the measured time: 1 is exact. Null if `predicted` is empty.

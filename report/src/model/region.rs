@@ -82,6 +82,9 @@ pub struct Region {
     pub time_s: f64,
     /// `time_s` as a share of `thread_time_s`, from 0 to 1.
     pub share: f64,
+    /// `time_s` as a share of `available_s`, from 0 to 1: what text and page show. The same as `share` if `available_s` is null.
+    #[serde(default)]
+    pub of_available: f64,
     /// Part of `time_s`: the program's code.
     pub work_s: f64,
     /// Part of `time_s`: waits (barriers, `taskwait`, entering a critical section). For a parallel region also the workers'

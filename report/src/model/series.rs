@@ -1,5 +1,6 @@
 //! One program with several numbers of threads: where thread time goes as the number grows.
 
+use super::account::State;
 use super::overhead::{Class, Overhead};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
@@ -113,6 +114,12 @@ pub struct Stack {
     pub serial_idle_s: f64,
     /// Threads without a part in a parallel region, because its team was smaller than the largest one.
     pub unused_s: f64,
+    /// Calls of MPI, and threads that idle meanwhile.
+    #[serde(default)]
+    pub communication_s: f64,
+    /// Recorded calls of other libraries that wait.
+    #[serde(default)]
+    pub call_s: f64,
     /// Time in parallel regions that is either work or overhead.
     pub unknown_s: f64,
 }
@@ -139,17 +146,28 @@ pub enum SeriesCause {
     SerialIdle,
     /// Threads without a part in a smaller team.
     Unused,
+    /// Calls of MPI, and threads that idle meanwhile.
+    Communication,
+    /// Recorded calls of other libraries that wait.
+    Call,
     /// Either work or overhead.
     Unknown,
 }
 
-impl From<Class> for SeriesCause {
-    fn from(class: Class) -> SeriesCause {
-        match class {
-            Class::Synchronization => SeriesCause::Synchronization,
-            Class::Imbalance => SeriesCause::Imbalance,
-            Class::LimitedParallelism => SeriesCause::LimitedParallelism,
-            Class::Management => SeriesCause::Management,
+impl From<State> for SeriesCause {
+    fn from(state: State) -> SeriesCause {
+        match state {
+            State::Useful | State::Io => SeriesCause::Work,
+            State::Serial => SeriesCause::Serial,
+            State::Communication | State::IdleCommunication => SeriesCause::Communication,
+            State::Call => SeriesCause::Call,
+            State::Synchronization => SeriesCause::Synchronization,
+            State::Imbalance => SeriesCause::Imbalance,
+            State::LimitedParallelism => SeriesCause::LimitedParallelism,
+            State::Management => SeriesCause::Management,
+            State::IdleSerial => SeriesCause::SerialIdle,
+            State::IdleTeam => SeriesCause::Unused,
+            State::Unknown => SeriesCause::Unknown,
         }
     }
 }
@@ -168,6 +186,8 @@ impl Stack {
             SeriesCause::Serial => self.serial_s += seconds,
             SeriesCause::SerialIdle => self.serial_idle_s += seconds,
             SeriesCause::Unused => self.unused_s += seconds,
+            SeriesCause::Communication => self.communication_s += seconds,
+            SeriesCause::Call => self.call_s += seconds,
             SeriesCause::Unknown => self.unknown_s += seconds,
         }
     }

@@ -187,6 +187,7 @@ impl Serialize for Json<'_> {
             serial,
             mpi,
             overheads,
+            account,
             losses,
             losses_of_s,
             lost_s,
@@ -247,6 +248,7 @@ impl Serialize for Json<'_> {
             incomplete: words::incomplete(&o.incomplete_because),
         };
         map.serialize_entry("overheads", &List(overheads, words))?;
+        put!(account);
         let words = |l: &Loss| LossWords {
             told: words::cause(self.0, l),
             remedy: words::remedy(l),

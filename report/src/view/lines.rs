@@ -138,6 +138,7 @@ fn add(to: &mut Region, from: &Region) {
     to.wall_s = both(to.wall_s, from.wall_s, |a, b| a + b);
     to.time_s += from.time_s;
     to.share += from.share;
+    to.of_available += from.of_available;
     to.work_s += from.work_s;
     to.wait_s += from.wait_s;
     to.runtime_s += from.runtime_s;

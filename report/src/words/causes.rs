@@ -2,7 +2,7 @@
 
 use super::units::{count, seconds};
 use super::{kind, location};
-use crate::model::{Better, Cause, Loss, LossKind, Predicted, Report, Scaling};
+use crate::model::{Better, BusiestRank, Cause, Loss, LossKind, Predicted, Report, Scaling, Silent};
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
@@ -17,14 +17,21 @@ const NO_HELP: f64 = 1.2;
 const MUCH_HELD: f64 = 0.3;
 
 /// Shorter tasks cost more than they do.
-const TINY_S: f64 = 1e-6;
+const TINY_S: f64 = 10e-6;
 
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
     let at = |id: &u32| named(report, *id);
     let plain = |id: &u32| place(report, *id);
     match &loss.cause {
-        Cause::SerialPart { wall_s, of_work } => {
+        Cause::SerialPart {
+            wall_s,
+            of_work,
+            function,
+        } => {
+            let mostly = function.as_ref().map_or_else(String::new, |(id, s)| {
+                format!(", {} of it in {}", seconds(*s), plain(id))
+            });
             let limit = of_work.filter(|&s| s > 0.0).map(|share| {
                 format!(
                     ": at most {} times as fast as one thread, with any number of threads",
@@ -32,7 +39,7 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 )
             });
             format!(
-                "one thread works outside of parallel regions, for {}{}",
+                "one thread works outside of parallel regions, for {}{mostly}{}",
                 seconds(*wall_s),
                 limit.unwrap_or_default()
             )
@@ -41,27 +48,31 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             at: id,
             calls,
             call_s,
+            busiest,
         } => format!(
-            "a process waits in {}, {} of {}",
+            "a process waits in {}, {} of {}{}",
             at(id),
             if *calls == 1 {
                 "1 call".to_owned()
             } else {
                 format!("{} calls", count(*calls))
             },
-            seconds(*call_s)
+            seconds(*call_s),
+            busy(busiest)
         ),
         Cause::LateSender {
             at: id,
             receives,
             late,
             late_s,
+            busiest,
         } => format!(
-            "the sender is late for {} of {} receives in {}, by {}",
+            "the sender is late for {} of {} receives in {}, by {}{}",
             count(*late),
             count(*receives),
             at(id),
-            seconds(*late_s)
+            seconds(*late_s),
+            busy(busiest)
         ),
         Cause::UnevenUnits {
             at: id,
@@ -190,6 +201,22 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             };
             format!("threads wait for their turn at the {}{held}", at(id))
         }
+        Cause::InOrder { at: id, entries } => format!(
+            "iterations wait for their turn at the {}, {} times",
+            at(id),
+            count(*entries)
+        ),
+        Cause::ManyBarriers { count: times, wait_s, at: id } => format!(
+            "{} barriers{}, {} of waiting a thread at each",
+            count(*times),
+            id.as_ref().map_or_else(String::new, |id| format!(" at {}", plain(id))),
+            seconds(*wait_s)
+        ),
+        Cause::Dependences { at: id, count: tasks } => format!(
+            "threads wait for the {} tasks at {}, which depend on each other; in what order is not recorded",
+            count(*tasks),
+            plain(id)
+        ),
         Cause::WaitsForTasks { at: id, task_s } => format!(
             "threads wait for tasks at {}, {} each",
             plain(id),
@@ -245,7 +272,26 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 "{threads} threads were not always running: other programs had the processors, or threads waited for files"
             ),
         },
+        Cause::SmallerTeam { team, threads } => format!(
+            "its team has {} of the {threads} threads that the program has at other times",
+            times(*team)
+        ),
+        Cause::Call {
+            at: id,
+            calls,
+            call_s,
+        } => format!(
+            "threads wait in {}, {} of {}",
+            at(id),
+            if *calls == 1 {
+                "1 call".to_owned()
+            } else {
+                format!("{} calls", count(*calls))
+            },
+            seconds(*call_s)
+        ),
         Cause::Unknown => match loss.loss {
+            LossKind::Runtime => "in the OpenMP runtime".to_owned(),
             LossKind::TaskWait => "threads wait for tasks; the records don't tell which".to_owned(),
             LossKind::Waiting => {
                 "threads wait at barriers; the records don't tell for what".to_owned()
@@ -253,6 +299,13 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             _ => "the records don't tell why".to_owned(),
         },
     }
+}
+
+/// The rank that works most.
+fn busy(busiest: &Option<BusiestRank>) -> String {
+    busiest.as_ref().map_or_else(String::new, |b| {
+        format!("; rank {} has {} times the mean work", b.rank, times(b.times_mean))
+    })
 }
 
 /// The longest task, where it is much longer than the others.
@@ -270,9 +323,10 @@ fn longest_task(mean_s: Option<f64>, longest_s: Option<f64>) -> String {
 /// What usually helps; `None`: nothing in general.
 pub fn remedy(loss: &Loss) -> Option<String> {
     Some(match &loss.cause {
-        Cause::SerialPart { .. } => {
-            "parallelise that code, or give the regions more work".to_owned()
+        Cause::SerialPart { function: None, .. } => {
+            "parallelise that code; --functions '*' names its functions".to_owned()
         }
+        Cause::SerialPart { .. } => "parallelise that code".to_owned(),
         Cause::Communication { calls: 1, .. } => return None,
         Cause::Communication { .. } => {
             "give all ranks equal work, send less often, or work while messages are on their way"
@@ -308,22 +362,27 @@ pub fn remedy(loss: &Loss) -> Option<String> {
         Cause::FewTasks {
             mean_s: Some(mean), ..
         } if *mean < TINY_S => "create larger tasks, on several threads".to_owned(),
-        Cause::FewTasks { .. } => "divide the tasks, or create them earlier".to_owned(),
+        Cause::FewTasks { mean_s: Some(_), .. } => {
+            "divide the tasks, or create them earlier".to_owned()
+        }
+        Cause::FewTasks { .. } => return None,
         Cause::SlowCreation { .. } => {
             "create larger tasks, or create them on several threads".to_owned()
         }
         Cause::UnevenTasks { .. } => "begin with the largest tasks, or divide them".to_owned(),
         Cause::UntakenTasks { .. } => {
-            "keep threads awake (OMP_WAIT_POLICY=active), or create tasks on several threads"
-                .to_owned()
+            "create larger tasks, or create them on several threads".to_owned()
         }
         Cause::UnevenCode => "divide it by a work-sharing construct".to_owned(),
-        Cause::Late => {
-            "use fewer, longer regions, or keep threads awake (OMP_WAIT_POLICY=active)".to_owned()
-        }
+        Cause::Late => return None,
         Cause::Held { .. } => {
             "hold it for less time, or use a reduction, atomics or several locks".to_owned()
         }
+        Cause::InOrder { .. } => "move work out of the ordered part".to_owned(),
+        Cause::ManyBarriers { .. } => {
+            "use fewer barriers (nowait), or more work between them".to_owned()
+        }
+        Cause::Dependences { .. } => return None,
         Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
             "create larger tasks: stop at a size (cut-off)".to_owned()
         }
@@ -346,7 +405,10 @@ pub fn remedy(loss: &Loss) -> Option<String> {
             processors: Some(n),
         } if *threads as f64 > *n => format!("set OMP_NUM_THREADS={}", (n.floor() as u64).max(1)),
         Cause::NoProcessor { .. } => "give the program processors of its own".to_owned(),
-        Cause::Nested { .. } | Cause::Unknown => return None,
+        Cause::SmallerTeam { .. } => {
+            "let its team have more threads (num_threads, if, OMP_DYNAMIC)".to_owned()
+        }
+        Cause::Nested { .. } | Cause::Call { .. } | Cause::Unknown => return None,
     })
 }
 
@@ -374,6 +436,18 @@ pub fn schedule(schedule: Schedule) -> String {
 
 /// What is predicted for other numbers of threads, in a sentence; `None`: nothing.
 pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
+    if let Some(silent) = scaling.silent {
+        let why = match silent {
+            Silent::TaskDependences => "how tasks depend on each other is not recorded",
+            Silent::Ordered => "iterations wait for each other",
+            Silent::Locks => "locks put their holders in an order",
+            Silent::LeftOut => "some units are not on record",
+            Silent::EachThread => "code that every thread executes may divide its work by the thread's number",
+        };
+        return Some(format!(
+            "No prediction for other numbers of threads: {why}; --threads 1,2,4 measures it"
+        ));
+    }
     if let Some(error) = scaling.model_error.filter(|e| (e - 1.0).abs() > MOST_ERROR) {
         return Some(format!(
             "No prediction for other numbers of threads: for the {} of this run the model is off by {}",
@@ -418,7 +492,7 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
 pub fn lower_bound(because: LowerBound) -> &'static str {
     match because {
         LowerBound::TaskDependences => {
-            "tasks may depend on each other (depend), which is not recorded"
+            "tasks depend on each other (depend), in what order is not recorded"
         }
         LowerBound::Ordered => "ordered blocks wait for each other",
         LowerBound::Locks => "locks put their holders in an order",
@@ -450,20 +524,25 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
         | Cause::OneThread { at }
         | Cause::Communication { at, .. }
         | Cause::LateSender { at, .. }
+        | Cause::Call { at, .. }
         | Cause::FewTasks { at, .. }
         | Cause::SlowCreation { at, .. }
         | Cause::UnevenTasks { at, .. }
         | Cause::UntakenTasks { at, .. }
         | Cause::Nested { at }
         | Cause::Held { at, .. }
+        | Cause::InOrder { at, .. }
+        | Cause::Dependences { at, .. }
         | Cause::WaitsForTasks { at, .. }
         | Cause::CostlyTasks { at, .. }
         | Cause::CostlyRanges { at, .. } => Some(*at),
+        Cause::ManyBarriers { at, .. } => *at,
         Cause::SerialPart { .. }
         | Cause::UnevenCode
         | Cause::Late
         | Cause::ShortRegions { .. }
         | Cause::NoProcessor { .. }
+        | Cause::SmallerTeam { .. }
         | Cause::Unknown => None,
     }
 }
@@ -472,7 +551,11 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
 fn names_place(cause: &Cause) -> bool {
     !matches!(
         cause,
-        Cause::ShortRegions { .. } | Cause::UnevenCode | Cause::Late | Cause::Unknown
+        Cause::ShortRegions { .. }
+            | Cause::UnevenCode
+            | Cause::Late
+            | Cause::SmallerTeam { .. }
+            | Cause::Unknown
     )
 }
 

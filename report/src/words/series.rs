@@ -127,6 +127,8 @@ fn lost(loss: &Loss, base: u32) -> String {
         SeriesCause::Management => {
             format!("the OpenMP runtime takes {all} to start, feed and end threads")
         }
+        SeriesCause::Communication => format!("MPI takes {all}, idle threads included"),
+        SeriesCause::Call => format!("threads wait {all} in these calls"),
         SeriesCause::Unused => format!("its teams leave threads unused for {all}"),
         SeriesCause::Serial | SeriesCause::SerialIdle | SeriesCause::Unknown => {
             format!("{all} more are lost, it isn't known to what")
@@ -165,6 +167,8 @@ pub(crate) fn series_cause(cause: SeriesCause) -> &'static str {
         SeriesCause::Serial => "serial code",
         SeriesCause::SerialIdle => "idle beside serial code",
         SeriesCause::Unused => "unused threads",
+        SeriesCause::Communication => "communication",
+        SeriesCause::Call => "waiting in calls",
         SeriesCause::Unknown => "unknown",
     }
 }

@@ -1,7 +1,7 @@
 //! Why the program doesn't scale, in a few sentences.
 
 use super::units::{percent, seconds};
-use crate::model::{Loss, LossKind, Report};
+use crate::model::{Account, Efficiencies, Loss, LossKind, Report, State};
 use crate::words;
 
 /// Losses that are told.
@@ -16,6 +16,8 @@ pub(crate) struct Verdict {
     pub(crate) headline: String,
     /// The losses, largest first; empty: none is large.
     pub(crate) losses: Vec<ToldLoss>,
+    /// Efficiencies, if they are known.
+    pub(crate) efficiencies: Option<String>,
     /// What other numbers of threads would bring, if that can be told.
     pub(crate) prediction: Option<String>,
 }
@@ -39,52 +41,87 @@ pub(crate) struct ToldLoss {
     pub(crate) remedy: Option<String>,
 }
 
-/// The verdict; `None`: the run's time isn't known.
+/// The verdict; `None`: nothing is known of the run's time.
 pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
-    let available_s = report.losses_of_s?;
-    let threads = report.overheads.iter().map(|o| o.team).max()?;
+    let account = report.account.as_ref().filter(|a| a.available_ns > 0)?;
     let large = report.losses.iter().filter(|l| l.share >= LEAST);
     let large: Vec<&Loss> = large.take(MOST).collect();
-    let team = match threads {
-        1 => "1 thread's".to_owned(),
-        n => format!("{n} threads'"),
-    };
-    // Older reports tell the large ones only.
-    let told_s = || {
-        report
-            .losses
-            .iter()
-            .map(|l| l.seconds)
-            .sum::<f64>()
-            .min(available_s)
-    };
-    let lost_s = report.lost_s.unwrap_or_else(told_s);
-    let headline = match large.is_empty() {
-        true if lost_s < LEAST * available_s => {
-            format!("No loss of 2% or more of {team} {}", seconds(available_s))
-        }
-        is_spread => format!(
-            "{} of {team} time is lost ({} of {}){}",
-            percent(lost_s / available_s),
-            seconds(lost_s),
-            seconds(available_s),
-            if is_spread {
-                ", no single loss 2% or more"
-            } else {
-                ""
-            }
-        ),
-    };
     // That threads had no processors is said once.
     let is_said = large.iter().any(|l| l.loss == LossKind::Starvation);
     // Where threads lack processors, units' times say nothing of others.
     let is_starved = report.running.as_ref().is_some_and(|r| r.is_starved);
     let scaling = report.scaling.as_ref().filter(|_| !is_starved);
     Some(Verdict {
-        headline,
+        headline: headline(report, account, large.is_empty()),
         losses: large.iter().map(|l| told(report, l, is_said)).collect(),
+        efficiencies: account.efficiencies.as_ref().map(efficiencies),
         prediction: scaling.and_then(|s| words::prediction(report, s)),
     })
+}
+
+fn headline(report: &Report, account: &Account, is_spread: bool) -> String {
+    let all_s = account.available_ns as f64 * 1e-9;
+    let whose = match (account.processes.len(), account.threads) {
+        (0 | 1, 1) => "1 thread's".to_owned(),
+        (0 | 1, n) => format!("{n} threads'"),
+        (n, _) => format!("{n} processes'"),
+    };
+    let lost_s = report.lost_s.unwrap_or(0.0);
+    let unknown_s = account.ns(State::Unknown) as f64 * 1e-9;
+    let unknown = match unknown_s >= LEAST * all_s {
+        true => format!("; {} is not known", percent(unknown_s / all_s)),
+        false => String::new(),
+    };
+    if is_spread && lost_s < LEAST * all_s {
+        return format!("No loss of 2% or more of {whose} {}{unknown}", seconds(all_s));
+    }
+    let spread = match is_spread {
+        true => ", no single loss 2% or more",
+        false => "",
+    };
+    let least = if unknown.is_empty() { "" } else { "At least " };
+    format!(
+        "{least}{} of {whose} time is lost ({} of {}){spread}{unknown}",
+        percent(lost_s / all_s),
+        seconds(lost_s),
+        seconds(all_s),
+    )
+}
+
+/// POP's efficiencies in a line.
+pub(crate) fn efficiencies(e: &Efficiencies) -> String {
+    let part = |name: &str, value: Option<f64>| match value {
+        Some(value) => format!("{name} {value:.2}"),
+        None => format!("{name} not known"),
+    };
+    let openmp = match (e.load_balance, e.scheduling) {
+        (Some(_), Some(_)) => format!(
+            "{} × {} × {}",
+            part("serialization", Some(e.serialization)),
+            part("load balance", e.load_balance),
+            part("scheduling", e.scheduling)
+        ),
+        _ => format!(
+            "{} × {}",
+            part("serialization", Some(e.serialization)),
+            part(
+                "balance and scheduling",
+                (e.serialization > 0.0).then(|| e.openmp / e.serialization)
+            )
+        ),
+    };
+    let mut text = format!("parallel efficiency {:.2}; OpenMP {:.2} = {openmp}", e.parallel, e.openmp);
+    if e.mpi.is_none() {
+        text = format!("parallel efficiency {:.2} = {openmp}", e.parallel);
+    }
+    if let Some(mpi) = e.mpi {
+        text += &format!(
+            "; MPI {mpi:.2}: {}, {}",
+            part("communication", e.mpi_communication),
+            part("load balance", e.mpi_load_balance)
+        );
+    }
+    text
 }
 
 fn told(report: &Report, loss: &Loss, is_said: bool) -> ToldLoss {

@@ -210,6 +210,8 @@ fn release(allocated: *mut u8) {
 
 /// gomp-constants.h, GOMP_TASK_FLAG_DETACH.
 const FLAG_DETACH: u64 = 1 << 13;
+/// gomp-constants.h, GOMP_TASK_FLAG_DEPEND.
+const FLAG_DEPEND: u64 = 1 << 3;
 
 /// `GOMP_task(fn, data, cpyfn, size, align, if, flags, ...)`. `space`: room on the thunk's stack, null if the block is too
 /// large for that.
@@ -221,7 +223,8 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
         return call.forward();
     };
     let tag = Tag::new(thread, entry::this(call.site()), function);
-    let detach = call.known_late(6).unwrap_or(0) & FLAG_DETACH != 0 && size >= 8;
+    let flags = call.known_late(6).unwrap_or(0);
+    let detach = flags & FLAG_DETACH != 0 && size >= 8;
     // SAFETY: there is room for the header and the block, which is the program's.
     unsafe {
         room.header.cast::<Header>().write(Header {
@@ -247,7 +250,9 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     let cost = Cost::new();
     // SAFETY: gomp_enter(header) does what function(data) does; the runtime copies the block or calls gomp_copy.
     let (result, t0) = sync::timed(thread, &cost, || unsafe { call.forward_with(&regs) });
-    thread.write_wait(Construct::TaskCreate, tag.site, t0, 0, &cost);
+    // A creation's extent says whether the task depends on others.
+    let depends = u64::from(flags & FLAG_DEPEND != 0);
+    thread.write_wait(Construct::TaskCreate, tag.site, t0, depends, &cost);
     result
 }
 

@@ -81,13 +81,14 @@ impl Grower {
         }
     }
 
-    /// An interval of a thread, whose records come in their order.
+    /// An interval of a thread, whose records come in their order. `enter_ns`: of a construct that one thread at a time is in, how
+    /// long it took to enter; what is executed in it is the work of what is around it.
     pub(in super::super) fn interval(
         &mut self,
         thread: usize,
         key: OwnKey,
         (begin, end): (i64, i64),
-        own_ns: u64,
+        (own_ns, enter_ns): (u64, Option<u64>),
     ) {
         let row = match self.own.get(&key) {
             Some(&row) => row,
@@ -99,6 +100,9 @@ impl Grower {
         };
         let end = end.max(begin);
         self.make_room(begin, end);
+        if let Some(enter_ns) = enter_ns {
+            return self.exclusive(thread, row, (begin, end), own_ns, enter_ns.min(own_ns));
+        }
         let (first, last) = (self.edges.at(begin), self.edges.at((end - 1).max(begin)));
         if first == last {
             self.threads[thread].forget(begin);
@@ -109,6 +113,29 @@ impl Grower {
         }
         let edges = &self.edges;
         self.threads[thread].push(begin, end, |a, b| edges.at(a) == edges.at(b));
+    }
+
+    /// Only entering and leaving take time of its own.
+    fn exclusive(
+        &mut self,
+        thread: usize,
+        row: usize,
+        (begin, end): (i64, i64),
+        own_ns: u64,
+        enter_ns: u64,
+    ) {
+        let length = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        let entered = begin.saturating_add(length(enter_ns)).min(end);
+        let leaves = end.saturating_sub(length(own_ns - enter_ns)).max(entered);
+        self.divide(row, (begin, entered), enter_ns, &[]);
+        self.divide(row, (leaves, end), own_ns - enter_ns, &[]);
+        let inside = self.threads[thread].claim(begin);
+        let edges = &self.edges;
+        let same = |a, b| edges.at(a) == edges.at(b);
+        let stretches = &mut self.threads[thread];
+        stretches.push(begin, entered, same);
+        inside.into_iter().for_each(|s| stretches.put_back(s));
+        stretches.push(leaves, end, same);
     }
 
     /// What a thread did around its part.

@@ -39,6 +39,11 @@ impl Stretches {
         }
     }
 
+    /// What was claimed is no part of what claimed it.
+    pub(super) fn put_back(&mut self, stretch: Stretch) {
+        self.0.push(stretch);
+    }
+
     /// An interval has ended. `same`: whether two times lie in one interval of the growth.
     pub(super) fn push(&mut self, begin: i64, end: i64, same: impl Fn(i64, i64) -> bool) {
         self.0.push(Stretch {

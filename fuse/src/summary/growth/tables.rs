@@ -14,6 +14,7 @@ struct Row {
     construct: Construct,
     span: (i64, i64),
     own_ns: u64,
+    enter_ns: Option<u64>,
 }
 
 /// A run's sums over time.
@@ -27,7 +28,8 @@ pub(in super::super) fn of_run(run: &Run, by: GrowthBy<'_>) -> Result<Growth, Gr
     for row in rows(run) {
         let of_thread = (row.construct == Construct::Program).then_some(row.account);
         let key = (row.site, row.construct, of_thread);
-        grower.interval(row.account as usize, key, row.span, row.own_ns);
+        let own = (row.own_ns, row.enter_ns);
+        grower.interval(row.account as usize, key, row.span, own);
         if let GrowthBy::Instances(wanted) = by
             && row.construct.is_fork()
             && *ends
@@ -82,6 +84,7 @@ fn rows(run: &Run) -> Vec<Row> {
             construct: xus.construct[at]?,
             span: (xus.t0_ns[at], xus.t1_ns[at]),
             own_ns: xus.own_ns[at],
+            enter_ns: None,
         })
     });
     let intervals = (0..others.len()).filter_map(|at| {
@@ -91,6 +94,7 @@ fn rows(run: &Run) -> Vec<Row> {
             construct: others.construct[at],
             span: (others.t0_ns[at], others.t1_ns[at]),
             own_ns: others.own_ns[at],
+            enter_ns: (others.construct[at].is_exclusive()).then_some(others.extent[at]),
         })
     });
     let mut rows: Vec<Row> = units.chain(intervals).collect();

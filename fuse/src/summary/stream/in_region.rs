@@ -3,6 +3,7 @@
 use super::super::distribution::Distribution;
 use super::super::sums::{Numbers, Sums};
 use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
 use ompfuse_format::record::Step;
 use std::collections::{HashMap, HashSet};
 
@@ -108,6 +109,21 @@ impl InRegion {
     pub(super) fn count_shared(&mut self, at: At, step: Step, index: i64) {
         let entry = &mut self.entries[at.entry as usize];
         entry.instances += u64::from(entry.ranks.insert(step, index));
+    }
+
+    /// Nanoseconds that the thread with the most of the program's code has worked, calls of other libraries included.
+    pub(super) fn busiest(&self) -> u64 {
+        let is_work = |c: Construct| c.charges_to() == Charge::Work || c.is_call();
+        let mut threads: Vec<(u32, u64)> = vec![];
+        for entry in self.entries.iter().filter(|e| is_work(e.what.construct)) {
+            for (thread, sums) in &entry.threads {
+                match threads.iter_mut().find(|(t, _)| t == thread) {
+                    Some((_, ns)) => *ns += sums.totals.own,
+                    None => threads.push((*thread, sums.totals.own)),
+                }
+            }
+        }
+        threads.into_iter().map(|(_, ns)| ns).max().unwrap_or(0)
     }
 
     /// Hands the sums over, and begins anew.

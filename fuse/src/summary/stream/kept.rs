@@ -8,6 +8,7 @@ use super::super::tree::{Paths, Step};
 use super::coverage::Coverage;
 use super::in_region::{Key, What, Whole};
 use super::process::{Collected, of_column};
+use crate::account::Peak;
 use crate::run::clock::Clock;
 use crate::run::contexts::ProcessContexts;
 use crate::run::streaming::StreamingProcess;
@@ -52,6 +53,7 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
         contexts,
         grower: None,
         coverage: Coverage::default(),
+        threads: 1,
         xus: 0,
         unlabelled: 0,
         in_parts: vec![],
@@ -119,6 +121,7 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
         }
     }
     collected.paths = paths;
+    collected.threads = threads_at_once(process, &collected.parallel);
     for ((what, _), whole) in &mut collected.sums {
         if what.construct == Construct::Program {
             whole.instances = 1; // the code outside of everything is one, of all threads
@@ -130,6 +133,33 @@ pub(super) fn collect(process: &mut StreamingProcess<'_, '_>, columns: usize) ->
         }
     }
     process.has_names().then_some(collected)
+}
+
+/// The most threads in teams and roots at once. Sums don't tell when a region was executed: with several roots or nested regions it
+/// is the number of threads that were there at once.
+fn threads_at_once(
+    process: &StreamingProcess<'_, '_>,
+    parallel: &BTreeMap<u32, Executions>,
+) -> u64 {
+    let roots = process.threads.iter().filter(|t| t.is_root()).count();
+    let is_nested = parallel.values().any(|e| e.stat().nested > 0);
+    if roots <= 1 && !is_nested {
+        let teams = parallel.values().map(|e| e.stat().team);
+        return teams.max().unwrap_or(1);
+    }
+    let headers = process.threads.iter().map(|t| &t.found.file.header);
+    let last = headers.clone().map(|h| h.tsc_end).max().unwrap_or(0);
+    let mut spans: Vec<(i64, i64)> = headers
+        .map(|h| match h.tsc_end {
+            0 => (last.max(h.tsc_start + 1), h.tsc_start),
+            end => (end, h.tsc_start),
+        })
+        .map(|(end, begin)| (process.clock.at(end), process.clock.at(begin)))
+        .collect();
+    spans.sort_unstable();
+    let mut peak = Peak::default();
+    spans.iter().for_each(|&(end, begin)| peak.add(begin, end, 1));
+    peak.most()
 }
 
 fn add(

@@ -33,6 +33,8 @@ pub(super) struct Collected {
     pub(super) paths: Paths,
     pub(super) contexts: ProcessContexts,
     pub(super) coverage: Coverage,
+    /// The most threads in teams and roots at once.
+    pub(super) threads: u64,
     pub(super) xus: u64,
     pub(super) unlabelled: u64,
     /// Nodes of the units that have several parts.
@@ -165,7 +167,9 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         let of_thread = (i.construct == Construct::Program).then_some(thread as u32);
         let span = (self.clock.at(i.t0), self.clock.at(i.t1));
         let own_ns = self.clock.length(i.own_ticks);
-        grower.interval(thread, (site, i.construct, of_thread), span, own_ns);
+        let enter_ns = (i.construct.is_exclusive()).then(|| self.clock.length(i.extent));
+        let own = (own_ns, enter_ns);
+        grower.interval(thread, (site, i.construct, of_thread), span, own);
         for around in self.regions.around.iter_mut().flat_map(|a| a.drain(..)) {
             grower.around(around);
         }
@@ -225,6 +229,16 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
 
     fn finish(mut self) -> Option<Collected> {
         let coverage = self.regions.finish();
+        // Roots whose end is not on record.
+        let last = self.process.threads.iter().map(|t| t.found.last_tsc);
+        let last = self.clock.at(last.max().unwrap_or(0));
+        for thread in &self.process.threads {
+            let header = &thread.found.file.header;
+            if thread.is_root() && header.tsc_end == 0 {
+                let begin = self.clock.at(header.tsc_start);
+                self.regions.peak.add(begin, last.max(begin + 1), 1);
+            }
+        }
         let is_whole = !self.regions.is_disordered && self.process.has_names();
         if let Some(grower) = &mut self.grower {
             let around = self.regions.around.take();
@@ -236,6 +250,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             paths: self.paths,
             contexts: self.contexts,
             coverage,
+            threads: self.regions.peak.most(),
             xus: self.units.count,
             unlabelled: self.unlabelled,
             in_parts: self.units.in_parts.into_keys().collect(),

@@ -6,6 +6,7 @@ use super::super::parallel::{Executions, Instance, Part, ThreadKey};
 use super::super::tree::Paths;
 use super::coverage::Coverage;
 use super::in_region::{AllSums, InRegion, What};
+use crate::account::Peak;
 use crate::run::whereabouts::RegionId;
 use ompfuse_format::Construct;
 use ompfuse_format::record::Interval;
@@ -34,6 +35,8 @@ pub(super) struct Regions {
     spans: Vec<Option<(i64, i64)>>,
     /// Records came in an order that can't be.
     pub(super) is_disordered: bool,
+    /// Threads in teams, and roots.
+    pub(super) peak: Peak,
     /// What threads did around their parts, of executions that have become sums and were not looked at yet; `None`: nobody looks.
     pub(super) around: Option<Vec<Around>>,
 }
@@ -100,6 +103,7 @@ impl Regions {
             sums: AllSums::default(),
             spans,
             is_disordered: false,
+            peak: Peak::default(),
             around: None,
         }
     }
@@ -294,12 +298,19 @@ impl Regions {
         let mut sums = std::mem::take(&mut region.sums);
         let instance = std::mem::take(&mut region.instance);
         let (thread, generation) = (region.thread, region.generation);
+        let busiest = match is_recorded && inside.ns() == 0 && instance.is_alone() {
+            true => Some(sums.busiest()),
+            false => None,
+        };
         sums.give(&mut self.sums, is_recorded.then_some(site));
         self.spare.entry(path).or_default().push(sums);
         if is_recorded {
             inside = Coverage::default();
             inside.add(instance.fork, instance.join);
             self.add(&instance);
+            if let (Some(busy_ns), Some(of_path)) = (busiest, self.stats.get_mut(&instance.path)) {
+                of_path.add_busiest(&instance, busy_ns);
+            }
         }
         match self.is_alive(around) {
             true => self.list[around.slot as usize].inside.absorb(inside),
@@ -314,6 +325,8 @@ impl Regions {
     }
 
     fn add(&mut self, instance: &Instance) {
+        let beside = instance.threads() - 1;
+        self.peak.add(instance.fork, instance.join, beside);
         if let Some(around) = &mut self.around {
             let spans = &self.spans;
             let span = |(_, thread): ThreadKey| spans.get(thread as usize).copied().flatten();

@@ -1,8 +1,7 @@
 //! One run's thread time, divided into cells.
 
-use crate::from_summary::overhead_by_place;
 use crate::model::series::{SeriesCause, SeriesPlace};
-use crate::model::{Class, ParallelOverhead};
+use crate::model::Account;
 use crate::{Region, Report};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Summary;
@@ -27,7 +26,7 @@ pub struct Measured {
     pub wall_s: Option<f64>,
     /// Wall times of all processes together times threads, in seconds.
     pub available_s: f64,
-    /// What the available thread time went to, all of it; `None` if parallel regions overlap in time.
+    /// What the available thread time went to, all of it; `None` if that isn't known.
     pub(crate) cells: Option<Cells>,
     /// The parallel regions.
     pub(crate) regions: BTreeMap<SeriesPlace, RegionCells>,
@@ -70,21 +69,17 @@ pub(crate) struct RegionCells {
 /// What of a run or profile is part of a series. `name`: what the user calls it.
 pub fn measured(name: &str, summary: &Summary) -> Measured {
     let report = Report::new(summary);
-    let threads = summary.parallel.iter().map(|p| p.team).max();
-    let threads = threads.unwrap_or(1).clamp(1, 1 << 20) as u32;
-    let by_place = overhead_by_place(summary);
+    let threads = report.account.as_ref().map_or(1, |a| a.threads);
+    let threads = threads.clamp(1, 1 << 20) as u32;
     let places = places(&report);
+    let cells = report.account.as_ref().map(|a| cells(a, &places));
     let mut regions = BTreeMap::new();
     for overhead in &report.overheads {
         let Some(place) = places.get(&overhead.region) else {
             continue;
         };
-        let inside = by_place.get(&overhead.region);
-        let inside = inside.into_iter().flatten().filter_map(|p| {
-            let at = places.get(&p.region)?;
-            Some((at, p.class, p.seconds))
-        });
-        let cells = region_cells(place, overhead, threads, inside);
+        let of_region = cells.iter().flatten();
+        let of_region = of_region.filter(|(cell, _)| cell.region.as_ref() == Some(place));
         regions.insert(
             place.clone(),
             RegionCells {
@@ -92,7 +87,7 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
                 team: overhead.team as u32,
                 wall_s: overhead.wall_s,
                 is_nested: overhead.nested > 0,
-                cells,
+                cells: of_region.map(|(cell, s)| (cell.clone(), *s)).collect(),
             },
         );
     }
@@ -110,7 +105,7 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
         threads,
         wall_s: summary.duration_s,
         available_s,
-        cells: program_cells(&regions, available_s, threads),
+        cells,
         regions,
         processors: summary.processors,
         starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.not_running)),
@@ -143,82 +138,20 @@ pub(crate) fn place_of(region: &Region) -> SeriesPlace {
     }
 }
 
-/// Divides a parallel region's thread time: with a team as large as the program's largest one, `threads`. `inside`: what of it is
-/// known by place, in seconds; `None` as class: work.
-fn region_cells<'a>(
-    region: &SeriesPlace,
-    overhead: &ParallelOverhead,
-    threads: u32,
-    inside: impl Iterator<Item = (&'a SeriesPlace, Option<Class>, f64)>,
-) -> Cells {
-    let mut sums: BTreeMap<Option<Class>, Vec<(&SeriesPlace, f64)>> = BTreeMap::new();
-    for (place, class, seconds) in inside {
-        sums.entry(class).or_default().push((place, seconds));
-    }
+/// Divides a program's available time.
+fn cells(account: &Account, places: &BTreeMap<u32, SeriesPlace>) -> Cells {
     let mut cells = Cells::new();
-    let mut put = |place: &SeriesPlace, cause: SeriesCause, seconds: f64| {
-        let cell = Cell {
-            region: Some(region.clone()),
-            place: Some(place.clone()),
-            cause,
-        };
-        *cells.entry(cell).or_default() += seconds;
-    };
-    // What is not known by place is the region's own: start-up, its end, what was left out.
-    let mut divide = |class: Option<Class>, cause: SeriesCause, all: f64| {
-        let known = sums.get(&class).map_or(&[][..], Vec::as_slice);
-        let sum: f64 = known.iter().map(|(_, s)| s).sum();
-        let scale = if sum > all { all / sum } else { 1.0 };
-        for (place, seconds) in known {
-            put(place, cause, seconds * scale);
+    let place = |id: Option<u32>| id.and_then(|id| places.get(&id)).cloned();
+    for state in &account.states {
+        for part in &state.parts {
+            let region = place(part.parallel);
+            let cell = Cell {
+                place: place(part.region).or_else(|| region.clone()),
+                region,
+                cause: state.state.into(),
+            };
+            *cells.entry(cell).or_default() += part.ns as f64 * 1e-9;
         }
-        put(region, cause, (all - sum * scale).max(0.0));
-    };
-    for class in Class::ALL {
-        if let Some(seconds) = overhead.overhead.get(class) {
-            divide(Some(class), class.into(), seconds);
-        }
-    }
-    if let Some(work) = overhead.work_s {
-        divide(None, SeriesCause::Work, work);
-    }
-    if overhead.unknown_s > 0.0 {
-        put(region, SeriesCause::Unknown, overhead.unknown_s);
-    }
-    let unused = overhead.wall_s * f64::from(threads) - overhead.total_s;
-    if unused != 0.0 {
-        put(region, SeriesCause::Unused, unused);
     }
     cells
-}
-
-/// Divides a program's thread time; `None` if its parallel regions overlap in time.
-fn program_cells(
-    regions: &BTreeMap<SeriesPlace, RegionCells>,
-    available_s: f64,
-    threads: u32,
-) -> Option<Cells> {
-    let mut cells = Cells::new();
-    let mut parallel_s = 0.0;
-    for region in regions.values().filter(|r| !r.is_nested) {
-        parallel_s += region.wall_s;
-        for (cell, seconds) in &region.cells {
-            *cells.entry(cell.clone()).or_default() += seconds;
-        }
-    }
-    let wall_s = available_s / f64::from(threads);
-    // Both are rounded, and read on clocks that differ a little.
-    if parallel_s > wall_s * 1.001 + 1e-6 {
-        return None;
-    }
-    let serial_s = wall_s - parallel_s;
-    let outside = |cause| Cell {
-        region: None,
-        place: None,
-        cause,
-    };
-    cells.insert(outside(SeriesCause::Serial), serial_s);
-    let idle = serial_s * f64::from(threads - 1);
-    cells.insert(outside(SeriesCause::SerialIdle), idle);
-    Some(cells)
 }

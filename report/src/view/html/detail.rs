@@ -59,7 +59,7 @@ fn one(context: &Context<'_>, row: &Row<'_>, most: usize) -> Value {
         "line": region.source.as_ref().map(|s| s.line),
         "sites": row.sites.iter().take(SITES).map(|s| &s.name).collect::<Vec<_>>(),
         "time": short(region.time_s),
-        "share": region.share,
+        "share": region.of_available,
         "work": short(region.work_s),
         "wait": short(region.wait_s),
         "runtime": short(region.runtime_s),

@@ -25,11 +25,13 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
                 p.sub {
                     (seconds(shares.available_s)) " available: "
                     (shares.threads) @if shares.threads == 1 { " thread" } @else { " threads" }
-                    " × " (seconds(shares.available_s / shares.threads as f64)) " on the clock"
+                    @if report.account.as_ref().is_some_and(|a| a.processes.is_empty()) {
+                        " × " (seconds(shares.available_s / shares.threads as f64)) " of the program's own time"
+                    }
                 }
                 (shares.bar(probes))
             }
-            None => p.note { "It can't be divided: the time isn't known, or parallel regions overlap in time." }
+            None => p.note { "It can't be divided: the program's time isn't known." }
         }
         (missing::alerts(context))
     }
@@ -91,6 +93,7 @@ fn told(context: &Context<'_>, verdict: &Verdict) -> Markup {
                     }
                 }
             }
+            @if let Some(efficiencies) = &verdict.efficiencies { p.prediction { (efficiencies) } }
             @if let Some(prediction) = &verdict.prediction { p.prediction { (prediction) } }
         }
     }

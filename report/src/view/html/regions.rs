@@ -31,36 +31,16 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
         return None;
     }
     let report = context.page.report;
-    let serial = &report.serial;
-    let outside = [
-        (
-            serial.program_s,
-            "serial",
-            "Serial code",
-            "outside of all constructs",
-        ),
-        (
-            serial.idle_s,
-            "idle",
-            "Idle workers",
-            "between parallel regions",
-        ),
-        (
-            serial.unknown_s,
-            "unknown",
-            "Unknown place",
-            "the records don't tell",
-        ),
-    ];
-    let outside = outside.into_iter().filter(|o| o.0 > 0.0);
-    let share = |s: f64| match report.thread_time_s > 0.0 {
-        true => s / report.thread_time_s,
+    let all_s = report.available_s.unwrap_or(report.thread_time_s);
+    let share = |s: f64| match all_s > 0.0 {
+        true => s / all_s,
         false => 0.0,
     };
+    let outside = crate::view::outside(report).into_iter().filter(|o| o.0 > 0.0);
     Some(html! {
         div.heading {
             h2 { "Regions" }
-            p.sub { "Where " (seconds(report.thread_time_s)) " of the threads' time went. Select a region for its details." }
+            p.sub { "Where " (seconds(all_s)) " of the threads' time went. Select a region for its details." }
         }
         div.tools {
             label { span.what { "Filter " } input #filter type="search" placeholder="construct, file, function" autocomplete="off" spellcheck="false"; }
@@ -137,7 +117,7 @@ fn one(context: &Context<'_>, row: &Row<'_>) -> Markup {
     ];
     html! {
         tbody.row data-key=(key) data-text=(format!("{name} {}", text.join(" ")))
-            data-v=(values(&location(region), region.share, region.time_s, others, worst)) {
+            data-v=(values(&location(region), region.of_available, region.time_s, others, worst)) {
             tr {
                 th.name scope="row" {
                     @if has_more {
@@ -146,7 +126,7 @@ fn one(context: &Context<'_>, row: &Row<'_>) -> Markup {
                     a href={ "#region=" (key) } { span.kind { (kind(region)) } " " span.place { (location(region)) } }
                     @if let Some(function) = function(region) { span.sub.fn { (function) } }
                 }
-                td.c-share { (share_bar("work", region.share, work(region))) }
+                td.c-share { (share_bar("work", region.of_available, work(region))) }
                 td.c-time { (seconds(region.time_s)) }
                 td.c-efficiency.w2 { (row.efficiency().map(percent).unwrap_or_default()) }
                 td.c-units.w2 { @if region.xus > 0 { (count(region.xus)) } }
@@ -198,7 +178,7 @@ fn sites(row: &Row<'_>) -> Markup {
                     span.what { "site " } code { (site.name) }
                     @if let Some(function) = function(site) { span.sub.fn { (function) } }
                 }
-                td.c-share { (share_bar("work", site.share, work(site))) }
+                td.c-share { (share_bar("work", site.of_available, work(site))) }
                 td.c-time { (seconds(site.time_s)) }
                 td.c-efficiency.w2 {}
                 td.c-units.w2 { @if site.xus > 0 { (count(site.xus)) } }

@@ -1,30 +1,36 @@
 //! What the program's available time went to, as a bar with its legend.
 
 use crate::model::series::Stack;
-use crate::model::{Class, Report};
+use crate::model::{Class, Report, State};
 use crate::words::units::{percent, seconds};
 use maud::{Markup, html};
 
-/// Parts of the available time, in the order that they are shown in.
+/// Parts of the available time, in the order that they are shown in: states of the account, some of them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// One thread outside of parallel regions.
+    /// The program's code outside of parallel regions.
     Serial,
-    /// The program's code in parallel regions.
+    /// The program's code in parallel regions, and its input and output.
     Work,
+    /// Calls of MPI.
+    Communication,
+    /// Recorded calls of other libraries that wait.
+    Call,
     /// A class of overhead.
     Lost(Class),
     /// Threads with nothing to do: meanwhile, or left out by a smaller team.
     Idle,
-    /// In parallel regions, which part isn't known.
+    /// Not known.
     Unknown,
 }
 
 impl Part {
     /// All of them.
-    pub(super) const ALL: [Part; 8] = [
+    pub(super) const ALL: [Part; 10] = [
         Part::Serial,
         Part::Work,
+        Part::Communication,
+        Part::Call,
         Part::Lost(Class::Synchronization),
         Part::Lost(Class::Imbalance),
         Part::Lost(Class::LimitedParallelism),
@@ -33,11 +39,29 @@ impl Part {
         Part::Unknown,
     ];
 
+    /// The part that a state belongs to.
+    fn of(state: State) -> Part {
+        match state {
+            State::Useful | State::Io => Part::Work,
+            State::Serial => Part::Serial,
+            State::Communication => Part::Communication,
+            State::Call => Part::Call,
+            State::Synchronization => Part::Lost(Class::Synchronization),
+            State::Imbalance => Part::Lost(Class::Imbalance),
+            State::LimitedParallelism => Part::Lost(Class::LimitedParallelism),
+            State::Management => Part::Lost(Class::Management),
+            State::IdleSerial | State::IdleCommunication | State::IdleTeam => Part::Idle,
+            State::Unknown => Part::Unknown,
+        }
+    }
+
     /// Its name in style sheets and scripts.
     pub(super) fn id(self) -> &'static str {
         match self {
             Part::Serial => "serial",
             Part::Work => "work",
+            Part::Communication => "mpi",
+            Part::Call => "call",
             Part::Lost(class) => class_id(class),
             Part::Idle => "idle",
             Part::Unknown => "unknown",
@@ -60,47 +84,24 @@ pub(super) fn class_id(class: Class) -> &'static str {
 pub(super) struct Shares {
     /// All of it, in seconds.
     pub(super) available_s: f64,
-    /// Threads: the largest team.
+    /// The most threads at once.
     pub(super) threads: u64,
     /// Seconds of each part.
     pub(super) parts: Vec<(Part, f64)>,
 }
 
 impl Shares {
-    /// Of a report; `None`: its time isn't known, or parallel regions overlap in time.
+    /// Of a report; `None`: its time isn't known.
     pub(super) fn new(report: &Report) -> Option<Shares> {
-        let available_s = report.losses_of_s.or(report.available_s)?;
-        let threads = report.overheads.iter().map(|o| o.team).max()?.max(1);
-        let outermost = report.overheads.iter().filter(|o| o.nested == 0);
-        let mut parallel_s = 0.0;
-        let mut sums = [0.0; Part::ALL.len()];
-        let mut add = |part: Part, seconds: f64| {
-            let at = Part::ALL.iter().position(|p| *p == part);
-            sums[at.expect("all parts are listed")] += seconds.max(0.0);
+        let account = report.account.as_ref().filter(|a| a.available_ns > 0)?;
+        let seconds = |part: Part| {
+            let states = account.states.iter().filter(|s| Part::of(s.state) == part);
+            states.map(|s| s.ns).sum::<u64>() as f64 * 1e-9
         };
-        for overhead in outermost {
-            parallel_s += overhead.wall_s;
-            add(Part::Work, overhead.work_s.unwrap_or(0.0));
-            add(Part::Unknown, overhead.unknown_s);
-            for class in Class::ALL {
-                let seconds = overhead.overhead.get(class);
-                add(Part::Lost(class), seconds.unwrap_or(0.0));
-            }
-            let team_s = overhead.wall_s * threads as f64;
-            add(Part::Idle, team_s - overhead.total_s);
-        }
-        let wall_s = available_s / threads as f64;
-        // Both are rounded, and read on clocks that differ a little.
-        if parallel_s > wall_s * 1.001 + 1e-6 {
-            return None;
-        }
-        let serial_s = (wall_s - parallel_s).max(0.0);
-        add(Part::Serial, serial_s);
-        add(Part::Idle, serial_s * (threads - 1) as f64);
-        let parts = Part::ALL.into_iter().zip(sums);
+        let parts = Part::ALL.into_iter().map(|part| (part, seconds(part)));
         Some(Shares {
-            available_s,
-            threads,
+            available_s: account.available_ns as f64 * 1e-9,
+            threads: account.threads,
             parts: parts.filter(|(_, seconds)| *seconds > 0.0).collect(),
         })
     }
@@ -110,6 +111,8 @@ impl Shares {
         let mut parts = vec![(Part::Serial, stack.serial_s), (Part::Work, stack.work_s)];
         let lost = |class| Some((Part::Lost(class), stack.overhead.get(class)?));
         parts.extend(Class::ALL.into_iter().filter_map(lost));
+        parts.push((Part::Communication, stack.communication_s));
+        parts.push((Part::Call, stack.call_s));
         parts.push((Part::Idle, stack.serial_idle_s + stack.unused_s));
         parts.push((Part::Unknown, stack.unknown_s));
         parts.retain(|(_, seconds)| *seconds > 0.0);

@@ -9,6 +9,8 @@ pub(super) fn name(part: Part) -> &'static str {
     match part {
         Part::Serial => "Serial code",
         Part::Work => "Parallel work",
+        Part::Communication => "MPI",
+        Part::Call => "Waiting in calls",
         Part::Lost(class) => class_name(class),
         Part::Idle => "Idle threads",
         Part::Unknown => "Not known",
@@ -33,8 +35,10 @@ pub(in crate::view) fn class_about(class: Class) -> &'static str {
 /// What a part of the available time is.
 pub(super) fn about(part: Part) -> &'static str {
     match part {
-        Part::Serial => "The one thread that works outside of parallel regions.",
-        Part::Work => "The program's own code in parallel regions.",
+        Part::Serial => "The program's code outside of parallel regions.",
+        Part::Work => "The program's own code in parallel regions, and its input and output.",
+        Part::Communication => "Calls of MPI.",
+        Part::Call => "Calls of other libraries in which a thread waits for others, or for a device.",
         Part::Lost(Class::Synchronization) => {
             "Waiting at barriers and taskwait, and to enter critical sections, locks and atomics."
         }
@@ -51,7 +55,7 @@ pub(super) fn about(part: Part) -> &'static str {
             "Threads that have no part in what runs: in serial code, or in smaller teams."
         }
         Part::Unknown => {
-            "Time in parallel regions that is work or overhead; the records don't tell which."
+            "The records don't tell: recording was switched off, or the program was killed."
         }
     }
 }
@@ -61,7 +65,7 @@ const TERMS: [(&str, &str, &str); 12] = [
     (
         "available",
         "Available time",
-        "Wall-clock time of recording, times the threads of the largest team.",
+        "The program's own time, times the most threads that it had at once.",
     ),
     (
         "region",
@@ -71,7 +75,7 @@ const TERMS: [(&str, &str, &str); 12] = [
     (
         "share",
         "Share",
-        "The region's own time as a share of all threads' recorded time. All shares add up to 100%.",
+        "The region's own time as a share of the available time. With serial code and idle threads the shares add up to 100%.",
     ),
     (
         "time",

@@ -4,7 +4,7 @@ use crate::model::Class;
 use crate::model::series::{SeriesCause, Stack};
 
 /// What a bar consists of, from left to right: character, escape code, and what it is.
-pub(super) const PARTS: [(SeriesCause, char, &str); 9] = [
+pub(super) const PARTS: [(SeriesCause, char, &str); 11] = [
     (SeriesCause::Work, '█', "36"),
     (SeriesCause::Serial, '▓', "34"),
     (SeriesCause::SerialIdle, '░', "2"),
@@ -12,6 +12,8 @@ pub(super) const PARTS: [(SeriesCause, char, &str); 9] = [
     (SeriesCause::Imbalance, 'I', "33"),
     (SeriesCause::LimitedParallelism, 'L', "35"),
     (SeriesCause::Management, 'M', "32"),
+    (SeriesCause::Communication, 'C', "35"),
+    (SeriesCause::Call, 'W', "31"),
     (SeriesCause::Unused, 'u', "2"),
     (SeriesCause::Unknown, '?', "2"),
 ];
@@ -28,6 +30,8 @@ pub(super) fn part(stack: &Stack, cause: SeriesCause) -> f64 {
         SeriesCause::Serial => stack.serial_s,
         SeriesCause::SerialIdle => stack.serial_idle_s,
         SeriesCause::Unused => stack.unused_s,
+        SeriesCause::Communication => stack.communication_s,
+        SeriesCause::Call => stack.call_s,
         SeriesCause::Unknown => stack.unknown_s,
     }
 }

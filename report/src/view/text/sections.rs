@@ -2,7 +2,7 @@
 
 use super::bars::{bar, columns};
 use super::{Paint, Sort, TextOptions, laid_out, titled};
-use crate::model::{Class, Note, Region, Report};
+use crate::model::{Class, Region, Report};
 use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
 use crate::words::units::{count, percent, seconds};
@@ -15,8 +15,6 @@ use std::collections::BTreeMap;
 const BAR: usize = 8;
 /// Share of a region's time from which on it is shown what its probes took.
 const PROBES_SHOWN: f64 = 0.01;
-/// Serial share of the time from which on it is shown what follows from it.
-const SERIAL_SHOWN: f64 = 0.001;
 /// Widest picture of work per thread.
 const THREADS: usize = 16;
 
@@ -31,7 +29,7 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
     let mut text = paint.bold(&front(&command, options.width));
     text.push('\n');
     let mut facts = vec![format!("{} threads", report.threads)];
-    facts.extend(report.duration_s.map(seconds));
+    facts.extend(own_time(report));
     facts.push(match report.runs.len() {
         1 => "1 run".to_owned(),
         n => format!("{n} runs"),
@@ -45,20 +43,6 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
             percent(coverage),
             seconds(parallel)
         );
-        text.push_str(&wrap(&line, options.width, "  "));
-    }
-    // Of what was not recorded all the time nobody knows how much of it was serial.
-    let is_whole = !report.shortcomings.iter().any(|note| {
-        matches!(
-            note,
-            Note::Unrecorded { .. } | Note::Window { .. } | Note::LostRecords { .. }
-        )
-    });
-    if let (Some(share), Some(limit), true) = (report.serial_share, report.speedup_limit, is_whole)
-        && report.coverage > Some(0.0)
-        && share >= SERIAL_SHOWN
-    {
-        let line = words::property::serial(share, limit);
         text.push_str(&wrap(&line, options.width, "  "));
     }
     if let Some(strategy) = &report.strategy {
@@ -96,6 +80,14 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
         text.push('\n');
     }
     text
+}
+
+/// The program's own time, without what recording took around it.
+fn own_time(report: &Report) -> Option<String> {
+    match (&report.account, report.lifetime_s) {
+        (Some(_), Some(own_s)) => Some(seconds(own_s)),
+        _ => report.duration_s.map(seconds),
+    }
 }
 
 /// Most lines about what is on record in part.
@@ -140,8 +132,8 @@ pub(super) fn regions(
             region.time_s,
             vec![
                 region.id.to_string(),
-                bar(region.share, lost_share(region), BAR),
-                percent(region.share),
+                bar(share(report, region.time_s), lost_share(report, region), BAR),
+                percent(share(report, region.time_s)),
                 seconds(region.time_s),
                 kind(region),
                 location(region),
@@ -167,12 +159,7 @@ pub(super) fn regions(
             ],
         ));
     }
-    let serial = &report.serial;
-    let outside = [
-        (serial.program_s, "serial", "outside constructs"),
-        (serial.idle_s, "idle", "between regions"),
-        (serial.unknown_s, "unknown", "unknown place"),
-    ];
+    let outside = crate::view::outside(report);
     let columns = [
         Column::right("#"),
         Column::left("").leaves(6),
@@ -187,15 +174,11 @@ pub(super) fn regions(
         Column::right("imbal.").leaves(1),
         Column::right("probes").leaves(2),
     ];
-    for (time, kind, place) in outside.into_iter().filter(|o| o.0 > 0.0) {
-        let share = if report.thread_time_s > 0.0 {
-            time / report.thread_time_s
-        } else {
-            0.0
-        };
+    for (time, class, kind, place) in outside.into_iter().filter(|o| o.0 > 0.0) {
+        let share = share(report, time);
         let mut row = vec![
             String::new(),
-            bar(share, if kind == "serial" { 0.0 } else { share }, BAR),
+            bar(share, if class == "serial" { 0.0 } else { share }, BAR),
             percent(share),
             seconds(time),
             kind.to_owned(),
@@ -217,10 +200,17 @@ pub(super) fn regions(
     let shown = columns.len() - usize::from(!has_probes);
     let columns = &columns[..shown];
     rows.iter_mut().for_each(|(_, row)| row.truncate(shown));
-    let title = format!(
-        "Where {} of thread time went",
-        seconds(report.thread_time_s)
-    );
+    let title = match &report.account {
+        Some(account) => format!(
+            "Where {} of {} threads went",
+            seconds(account.available_ns as f64 * 1e-9),
+            account.threads
+        ),
+        None => format!(
+            "Where {} of thread time went",
+            seconds(report.thread_time_s)
+        ),
+    };
     let mut text = titled(
         &title,
         "own time, XUs included: █ work ░ waiting and runtime library",
@@ -237,7 +227,7 @@ pub(super) fn regions(
     let rest = report.regions.get(options.top..).unwrap_or_default();
     if !rest.is_empty() {
         let time: f64 = rest.iter().map(|r| r.time_s).sum();
-        let share: f64 = rest.iter().map(|r| r.share).sum();
+        let share = share(report, time);
         let line = format!(
             "{} more regions: {} ({})",
             rest.len(),
@@ -383,11 +373,19 @@ pub(super) fn of_program(report: &Report, options: TextOptions) -> Option<String
     Some(text)
 }
 
-/// The part of a region's share in which threads wait or are in the runtime library.
-fn lost_share(region: &Region) -> f64 {
-    if region.time_s > 0.0 {
-        region.share * (region.wait_s + region.runtime_s) / region.time_s
-    } else {
-        0.0
+/// Of the available time, or where that isn't known of what was recorded.
+fn share(report: &Report, seconds: f64) -> f64 {
+    let all = match &report.account {
+        Some(account) => account.available_ns as f64 * 1e-9,
+        None => report.thread_time_s,
+    };
+    match all > 0.0 {
+        true => seconds / all,
+        false => 0.0,
     }
+}
+
+/// The part of a region's share in which threads wait or are in the runtime library.
+fn lost_share(report: &Report, region: &Region) -> f64 {
+    share(report, region.wait_s + region.runtime_s)
 }

@@ -18,6 +18,9 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
     for (loss, number) in verdict.losses.iter().zip(1..) {
         text += &one(loss, number, options);
     }
+    if let Some(line) = verdict.efficiencies {
+        text += &wrap(&line, options.width, "  ");
+    }
     if let Some(line) = verdict.prediction {
         text += &wrap(&line, options.width, "  ");
     }

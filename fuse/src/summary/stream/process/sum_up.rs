@@ -96,6 +96,9 @@ impl<'a> Collector<'_, '_, 'a> {
                 // Workers' waits are made of these.
                 let is_whole = (i.t0, i.t1) == (header.tsc_start, header.tsc_end);
                 self.regions.is_disordered |= !is_whole;
+                if self.process.threads[thread].is_root() {
+                    self.regions.peak.add(begin, end, 1);
+                }
             }
             _ => (self.regions).executed(around.region, of_thread, (begin, end), numbers.own),
         }

@@ -1,0 +1,47 @@
+//! Threads without a part in what runs: outside of parallel regions, and beside smaller teams.
+
+use super::{Found, scaling, serial_s};
+use crate::from_summary::NS;
+use crate::model::{Cause, LossKind, Scaling, State};
+use ompfuse_format::Construct;
+
+pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
+    let account = found.account;
+    let wall_s = account.ns(State::Serial) as f64 * NS;
+    // How much faster the program could be is known if all of it is.
+    let of_work = scaling
+        .filter(|s| s.seen >= scaling::ENOUGH && s.work_s > 0.0)
+        .and_then(|s| Some((serial_s(account)? / s.work_s).min(1.0)));
+    let functions = account.parts(State::Serial).iter();
+    let mut functions = functions.filter(|p| p.what == Construct::Function.name());
+    let function = functions.next();
+    let function = function.and_then(|p| Some((p.region?, p.ns as f64 * NS)));
+    let cause = Cause::SerialPart {
+        wall_s,
+        of_work,
+        function,
+    };
+    let idle_s = account.ns(State::IdleSerial) as f64 * NS;
+    found.add(LossKind::Serial, None, idle_s, cause);
+    for part in account.parts(State::IdleTeam) {
+        let overhead = part.parallel.and_then(|id| found.report.overheads.iter().find(|o| o.region == id));
+        let mean = overhead.map(|o| o.total_s / o.wall_s.max(f64::MIN_POSITIVE));
+        let cause = Cause::SmallerTeam {
+            team: mean.unwrap_or(1.0),
+            threads: account.threads,
+        };
+        found.add(LossKind::SmallerTeam, part.parallel, part.ns as f64 * NS, cause);
+    }
+    for part in account.parts(State::Call) {
+        let seconds = part.ns as f64 * NS;
+        let cause = match part.region {
+            Some(at) => Cause::Call {
+                at,
+                calls: part.count,
+                call_s: seconds / part.count.max(1) as f64,
+            },
+            None => Cause::Unknown,
+        };
+        found.add(LossKind::Call, part.parallel, seconds, cause);
+    }
+}
