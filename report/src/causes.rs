@@ -157,7 +157,7 @@ impl Found<'_> {
         if seconds <= 0.0 {
             return;
         }
-        let same = |l: &&mut Loss| (l.loss, l.region, &l.cause) == (loss, region, &cause);
+        let same = |l: &&mut Loss| (l.region, &l.cause) == (region, &cause) && cause != Cause::Unknown;
         if let Some(known) = self.losses.iter_mut().find(same) {
             known.seconds += seconds;
             return;

@@ -98,3 +98,13 @@ impl Account {
         }
     }
 }
+
+/// The first of a process's threads runs the program's own code if none is known to.
+pub(super) fn with_a_root(mut threads: Vec<ThreadAccount>) -> Vec<ThreadAccount> {
+    if !threads.iter().any(|t| t.root)
+        && let Some(first) = threads.iter_mut().min_by_key(|t| t.index)
+    {
+        first.root = true;
+    }
+    threads
+}

@@ -5,6 +5,7 @@
 //! is read in parts: the first pass keeps only the nodes that something happened in, the second, as often as it is wanted, makes the
 //! rows of some places.
 
+use super::account::with_a_root;
 use super::clock::{Clock, RateSource};
 use super::contexts::AllContexts;
 use super::files::RunFiles;
@@ -481,9 +482,9 @@ impl<'a> RunReader<'a> {
             };
             let first_thread = threads.len();
             rows.begin_process(&process.threads);
-            for thread in &process.threads {
-                threads.push(rows.add_thread(&context, thread, &self.counted));
-            }
+            let of_process = process.threads.iter();
+            let of_process = of_process.map(|t| rows.add_thread(&context, t, &self.counted));
+            threads.extend(with_a_root(of_process.collect()));
             let problems = process.uncounted(&threads[first_thread..]);
             health.problems.extend(problems);
             rows.units.finish(&process.clock);

@@ -205,7 +205,7 @@ pub(super) fn is_root(surveyed: &Surveyed<'_>, nodes: &NodeTable, index: &NodeIn
         let enclosing = at.and_then(|at| nodes.parallel.get(at as usize));
         enclosing.is_none_or(|&p| p == NONE)
     };
-    !surveyed.in_team || surveyed.forks_in.iter().any(outermost)
+    (!surveyed.in_team || surveyed.forks_in.iter().any(outermost)) && surveyed.has_met
 }
 
 impl Context<'_> {

@@ -1,7 +1,7 @@
 //! A run whose records are read once, in the order of time, and kept nowhere: what there is to begin with, and what is known
 //! at the end ([`crate::summary`] makes sums of what comes in between).
 
-use super::account::Account;
+use super::account::{Account, with_a_root};
 use super::clock::Clock;
 use super::contexts::AllContexts;
 use super::files::{RunFiles, ThreadBytes};
@@ -13,6 +13,7 @@ use super::shared;
 use super::sites::module_map;
 use super::survey::{Surveyed, usable};
 use super::{Health, Run, ThreadAccount};
+use ompfuse_format::Construct;
 use ompfuse_format::record::sums::{Entry, Intervals, interval};
 use ompfuse_format::record::{Interval, Record, RecordError, USER_MODULE, split_site};
 use ompfuse_format::run::RunModule;
@@ -213,7 +214,7 @@ impl<'f, 'a> Streaming<'f, 'a> {
                     ..(t.account).finish(&t.found.file.header, &process.clock, &counted, first)
                 })
                 .collect();
-            accounts.push(of_threads);
+            accounts.push(with_a_root(of_threads));
             let threads = process.threads.into_iter().map(|t| t.found);
             surveyed.push(threads.collect::<Vec<Surveyed<'a>>>());
         }
@@ -257,7 +258,7 @@ impl StreamingProcess<'_, '_> {
 impl StreamingThread<'_> {
     /// Whether its code outside of constructs is the program's, as far as it has been read: a worker only waits there.
     pub(crate) fn is_root(&self) -> bool {
-        !self.found.in_team || self.forks_outermost
+        (!self.found.in_team || self.forks_outermost) && self.found.has_met
     }
 
     /// Takes in an interval, but for its node.
@@ -272,6 +273,7 @@ impl StreamingThread<'_> {
         let (found, count) = (&mut self.found, i.sum(interval::COUNT) as usize);
         found.last_tsc = found.last_tsc.max(i.sum(interval::LAST));
         found.in_team |= i.construct.is_part();
+        found.has_met |= i.construct != Construct::Program;
         found.sites.add_many(i.site, i.construct.is_xu(), count);
         found
             .sites

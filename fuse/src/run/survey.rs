@@ -39,6 +39,9 @@ pub(crate) struct Surveyed<'a> {
     pub(crate) sites: Sites,
     /// Whether it has a part of a parallel region.
     pub(crate) in_team: bool,
+    /// Whether anything but its own code outside of everything is on record: a thread that only waits for others has no part in the
+    /// program's time.
+    pub(crate) has_met: bool,
     pub(crate) error: Option<RecordError>,
 }
 
@@ -154,6 +157,7 @@ impl<'a> Surveyed<'a> {
             node_sites: Sites::default(),
             sites: Sites::default(),
             in_team: false,
+            has_met: false,
             error: None,
         })
     }
@@ -169,6 +173,7 @@ impl<'a> Surveyed<'a> {
         self.node_sites = Sites::default();
         self.sites = Sites::default();
         self.in_team = false;
+        self.has_met = false;
         self.error = None;
     }
 
@@ -177,6 +182,7 @@ impl<'a> Surveyed<'a> {
     pub(crate) fn add(&mut self, i: &Interval<'_>) {
         self.last_tsc = self.last_tsc.max(i.t1);
         self.in_team |= i.construct.is_part();
+        self.has_met |= i.construct != Construct::Program;
         self.sites.add(i.site, i.construct.is_xu());
         self.locks.add(i);
     }

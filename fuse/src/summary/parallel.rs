@@ -7,6 +7,7 @@ use super::{ParallelStat, TeamColumns, WorkerWaits};
 use crate::account::Peak;
 use crate::run::{NONE, Run};
 use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
 use ompfuse_format::record::sums::{self, execution, member};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -84,6 +85,8 @@ pub(super) struct Instance {
     pub(super) master: ThreadKey,
     /// End of the last implicit task or of what was executed after it.
     pub(super) last: i64,
+    /// Another region was executed in it.
+    has_inside: bool,
     /// Parts that were recorded; a thread's are one in `parts`.
     pub(super) members: u64,
     pub(super) parts: Vec<Part>,
@@ -100,6 +103,26 @@ pub(super) struct Part {
     pub(super) end: i64,
     /// Exclusive time of what the thread executed for the region after its end (tasks in the last barrier).
     pub(super) tail_ns: u64,
+    /// Own time of the program's code in it, where that is summed up by execution.
+    busy_ns: u64,
+}
+
+impl Part {
+    /// From begin to end.
+    pub(super) fn new(thread: ThreadKey, begin: i64, end: i64) -> Part {
+        Part {
+            thread,
+            begin,
+            end,
+            tail_ns: 0,
+            busy_ns: 0,
+        }
+    }
+}
+
+/// Whether a kind's own time is the program's code, calls of other libraries included.
+pub(super) fn is_busy(construct: Construct) -> bool {
+    construct.charges_to() == Charge::Work || construct.is_call()
 }
 
 /// All executions of a run.
@@ -128,6 +151,10 @@ impl Instances {
                 let at = number.get(&thread)?;
                 Some((*at, outermost.get(&thread).copied()))
             });
+            if instance.is_alone() && !instance.has_inside {
+                let busy = instance.parts.iter().map(|p| p.busy_ns).max();
+                of_path.add_busiest(&instance, busy.unwrap_or(0));
+            }
         }
         stats
     }
@@ -418,6 +445,7 @@ impl Instances {
                 nested: around != NONE
                     && run.nodes.construct[around as usize] == Construct::Parallel,
                 members: 0,
+                has_inside: false,
                 site: rows.site[row],
                 path: match rows.node[row] {
                     NONE => paths.step(
@@ -435,6 +463,12 @@ impl Instances {
                 node => drop(instances.insert(node, instance)),
             }
         }
+        for row in of(Construct::is_fork) {
+            let around = enclosing(run, rows.parent[row]);
+            if let Some(instance) = instances.get_mut(&around) {
+                instance.has_inside = true;
+            }
+        }
         let mut place: HashMap<(u32, ThreadKey), usize> = HashMap::new();
         for row in of(Construct::is_part) {
             let node = enclosing(run, rows.parent[row]);
@@ -450,12 +484,7 @@ impl Instances {
                     continue;
                 }
                 place.insert((node, thread), instance.parts.len());
-                instance.parts.push(Part {
-                    thread,
-                    begin,
-                    end,
-                    tail_ns: 0,
-                });
+                instance.parts.push(Part::new(thread, begin, end));
                 instance.last = instance.last.max(end);
             }
         }
@@ -480,6 +509,25 @@ impl Instances {
             ..
         } = self;
         let rows = &run.intervals;
+        let xus = &run.xus;
+        for row in (0..xus.len()).filter(|&row| xus.construct[row].is_some_and(is_busy)) {
+            let thread = (xus.process[row], xus.thread[row]);
+            let node = enclosing(run, run.xu_parent[row]);
+            if let Some(&at) = place.get(&(node, thread))
+                && let Some(instance) = instances.get_mut(&node)
+            {
+                instance.parts[at].busy_ns += xus.own_ns[row];
+            }
+        }
+        for row in (0..rows.len()).filter(|&row| is_busy(rows.construct[row])) {
+            let thread = (rows.process[row], rows.thread[row]);
+            let node = enclosing(run, rows.parent[row]);
+            if let Some(&at) = place.get(&(node, thread))
+                && let Some(instance) = instances.get_mut(&node)
+            {
+                instance.parts[at].busy_ns += rows.own_ns[row];
+            }
+        }
         let mut executed = |parent: u32, thread: ThreadKey, begin: i64, end: i64, own_ns: u64| {
             let node = enclosing(run, parent);
             let Some(&at) = place.get(&(node, thread)) else {
@@ -494,7 +542,6 @@ impl Instances {
                 instance.last = instance.last.max(end);
             }
         };
-        let xus = &run.xus;
         for row in (0..xus.len()).filter(|&row| xus.construct[row] == Some(Construct::Task)) {
             let thread = (xus.process[row], xus.thread[row]);
             executed(

@@ -2,8 +2,8 @@
 
 use super::super::distribution::Distribution;
 use super::super::sums::{Numbers, Sums};
+use super::super::parallel::is_busy;
 use ompfuse_format::Construct;
-use ompfuse_format::construct::Charge;
 use ompfuse_format::record::Step;
 use std::collections::{HashMap, HashSet};
 
@@ -113,9 +113,8 @@ impl InRegion {
 
     /// Nanoseconds that the thread with the most of the program's code has worked, calls of other libraries included.
     pub(super) fn busiest(&self) -> u64 {
-        let is_work = |c: Construct| c.charges_to() == Charge::Work || c.is_call();
         let mut threads: Vec<(u32, u64)> = vec![];
-        for entry in self.entries.iter().filter(|e| is_work(e.what.construct)) {
+        for entry in self.entries.iter().filter(|e| is_busy(e.what.construct)) {
             for (thread, sums) in &entry.threads {
                 match threads.iter_mut().find(|(t, _)| t == thread) {
                     Some((_, ns)) => *ns += sums.totals.own,

@@ -243,12 +243,7 @@ impl Regions {
                 (part.begin, part.end) = (part.begin.min(begin), part.end.max(end));
                 part.tail_ns = 0; // it has begun before this end
             }
-            None => instance.parts.push(Part {
-                thread: key,
-                begin,
-                end,
-                tail_ns: 0,
-            }),
+            None => instance.parts.push(Part::new(key, begin, end)),
         }
     }
 
