@@ -103,6 +103,23 @@ pub struct ProcessInfo {
     /// Its processor time in nanoseconds, likewise.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// When recording began to be prepared, in nanoseconds since the run's begin. `None`: not known, the run is an older version's.
+    #[serde(default)]
+    pub started_ns: Option<i64>,
+    /// When that was done: the process's own time begins. `None`: not known.
+    #[serde(default)]
+    pub prepared_ns: Option<i64>,
+    /// When the program began to exit: its own time ends, and its records are completed. `None`: not known, since it was killed, left by
+    /// `_exit` or became another program; or the run is an older version's.
+    #[serde(default)]
+    pub exiting_ns: Option<i64>,
+}
+
+impl ProcessInfo {
+    /// The process's own time in nanoseconds since the run's begin: from when, and until when. `None`: one of the two is not known.
+    pub fn own_time(&self) -> Option<(i64, i64)> {
+        self.prepared_ns.zip(self.exiting_ns)
+    }
 }
 
 impl ProcessInfo {
@@ -140,10 +157,25 @@ pub struct ThreadAccount {
     /// Ticks in intervals that are not on record because they were switched off.
     #[serde(default)]
     pub unrecorded_ticks: u64,
-    /// Ticks between its begin and its end; `None` if it did not end in an orderly way.
+    /// Ticks between its begin and its end, without what recording took for itself; `None` if it did not end in an orderly way.
     pub total_ticks: Option<u64>,
     /// Length of `total_ticks` in nanoseconds.
     pub total_ns: Option<u64>,
+    /// When it began to record, in nanoseconds since the run's begin.
+    #[serde(default)]
+    pub begin_ns: i64,
+    /// When it ended, or its process began to exit; later if it was at work yet. `None` as for `total_ticks`.
+    #[serde(default)]
+    pub end_ns: Option<i64>,
+    /// How long it was prepared for recording, until `begin_ns`.
+    #[serde(default)]
+    pub prepared_ns: u64,
+    /// What recording took for itself from then to its end, in no interval and not in `total_ticks`.
+    #[serde(default)]
+    pub ours_ns: u64,
+    /// How long its records were completed, from `end_ns` on. 0 for a thread that the process's end has ended: it is told there.
+    #[serde(default)]
+    pub completed_ns: u64,
     /// Per counter, in the order of the run's columns: name, sum over all intervals, and difference of the readings.
     pub counts: Vec<CountAccount>,
 }

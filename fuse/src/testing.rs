@@ -330,6 +330,7 @@ impl FakeRun {
             sets: vec![],
             region_events: vec![],
             processors: None,
+            started: None,
         };
         let json = serde_json::to_vec(&header).expect("plain data");
         self.files.push((format!("process-{pid}.json"), json));
@@ -345,6 +346,8 @@ impl FakeRun {
                 stopped: None,
                 switches: None,
                 cpu_ns: None,
+                prepared: None,
+                exiting: None,
                 costs: ProcessCosts::default(),
             };
             self.files.push((

@@ -102,11 +102,12 @@ impl Buffer {
         })
     }
 
-    /// Stores where the thread's totals begin.
-    pub(crate) fn set_start(&self, tsc: u64, counts: &[u64]) {
+    /// Stores where the thread's totals begin, and since when it has been prepared.
+    pub(crate) fn set_start(&self, begun: u64, tsc: u64, counts: &[u64]) {
         // SAFETY: the header stays mapped as long as self; its thread has just begun and is the only one to know it.
         unsafe {
             (&raw mut (*self.header).tsc_start).write(tsc);
+            (&raw mut (*self.header).prepared_ticks).write(tsc.saturating_sub(begun));
             let start = &mut (*self.header).counts_start;
             start
                 .iter_mut()
@@ -271,6 +272,23 @@ impl Buffer {
         // SAFETY: as in commit.
         let left_out = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).unrecorded_ticks) };
         left_out.store(left_out.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
+    }
+
+    /// Counts time that recording took for itself.
+    pub(crate) fn take_out(&self, ticks: u64) {
+        // SAFETY: as in commit.
+        let ours = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).ours_ticks) };
+        ours.store(ours.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
+    }
+
+    /// Says until when the file of a thread that has ended was completed.
+    pub(crate) fn set_completed(&self, now: u64) {
+        // SAFETY: as in commit; the header's page stays in the file when that is cut.
+        unsafe {
+            let end = (&raw const (*self.header).tsc_end).read();
+            let took = now.saturating_sub(end);
+            (&raw mut (*self.header).completed_ticks).write(took);
+        }
     }
 
     /// Adds what a counter of the first set has counted and no interval has; [`NOT_COUNTED`]: nobody knows how much that is.

@@ -40,6 +40,9 @@ static PROCESS: AtomicPtr<Process> = AtomicPtr::new(core::ptr::null_mut());
 static LOST: AtomicU64 = AtomicU64::new(0);
 /// Threads that could not record at all.
 static THREADS_LOST: AtomicU64 = AtomicU64::new(0);
+/// Time stamp counter when preparing the recording began, and when that was done.
+static STARTED: AtomicU64 = AtomicU64::new(0);
+static PREPARED: AtomicU64 = AtomicU64::new(0);
 
 /// What is fixed when recording begins.
 struct Process {
@@ -103,6 +106,7 @@ static CALLS: AtomicU32 = AtomicU32::new(0);
 /// Switches on the patched modules that have come since the last call; the first ones start the recording, if the
 /// environment asks for it. Called by the loader, for every module that it initialises.
 pub(crate) fn attach() {
+    let begun = now();
     let Some(settings) = settings() else { return };
     // The loader's lock lets in one thread at a time. If that should change: whoever finds another at work leaves to it
     // what has to be done.
@@ -111,19 +115,25 @@ pub(crate) fn attach() {
     }
     // SAFETY: errno is this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
-    uncancelled(|| answer(settings));
+    uncancelled(|| answer(settings, begun));
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// Does what has to be done until nobody has called meanwhile.
-fn answer(settings: &Settings) {
+/// Does what has to be done until nobody has called meanwhile. `begun`: since when.
+fn answer(settings: &Settings, begun: u64) {
     loop {
         let calls = CALLS.load(Ordering::Acquire);
         if PROCESS.load(Ordering::Acquire).is_null() {
-            start(settings);
+            start(settings, begun);
         } else if ACTIVE.load(Ordering::Acquire) && heap::has_room() {
-            extend();
+            match known() {
+                Some(thread) => {
+                    thread.take_out(extend);
+                    thread.rest();
+                }
+                None => extend(),
+            }
         }
         if CALLS
             .compare_exchange(calls, 0, Ordering::AcqRel, Ordering::Acquire)
@@ -134,12 +144,13 @@ fn answer(settings: &Settings) {
     }
 }
 
-/// Starts recording if there is a patched module.
-fn start(settings: &Settings) {
+/// Starts recording if there is a patched module. `begun`: when preparing that began.
+fn start(settings: &Settings, begun: u64) {
     let found = modules::find();
     if found.is_empty() {
         return;
     }
+    STARTED.store(begun, Ordering::Relaxed);
     let [(chosen, status), (of_regions, region_status)] = chosen(settings);
     let Some(pthread_key) = key::make(threads::thread_ends) else {
         complain("no thread-specific key left, nothing is recorded");
@@ -200,6 +211,13 @@ fn start(settings: &Settings) {
         switch_on(module);
     }
     program::connect();
+    // What comes before is in nobody's account.
+    PREPARED.store(now(), Ordering::Relaxed);
+    if let Some(thread) = known() {
+        thread.begin_anew(begun);
+        PREPARED.store(thread.last(), Ordering::Relaxed);
+        thread.rest();
+    }
 }
 
 /// What of the wanted events is counted per execution unit, and per parallel region, and what becomes of each.
@@ -274,6 +292,7 @@ impl Process {
             sets: sets::statuses(),
             region_events: self.region_status.clone(),
             processors: measure::processors(),
+            started: told(&STARTED),
         };
         let Ok(json) = serde_json::to_vec_pretty(&header) else {
             return false;
@@ -358,6 +377,11 @@ impl Process {
     }
 }
 
+/// A time that is not known as long as it is 0.
+fn told(time: &AtomicU64) -> Option<u64> {
+    Some(time.load(Ordering::Relaxed)).filter(|&tsc| tsc != 0)
+}
+
 /// A new file for the owner only; an existing one or a link is an error.
 pub(crate) fn create(path: &Path) -> std::io::Result<File> {
     OpenOptions::new()
@@ -388,6 +412,8 @@ unsafe extern "C" fn after_fork_in_child() {
 }
 
 fn begin_again() {
+    STARTED.store(now(), Ordering::Relaxed);
+    PREPARED.store(0, Ordering::Relaxed);
     let word = tls::get();
     if word > TLS_OFF {
         // SAFETY: the child's copy of the thread that forked.
@@ -416,4 +442,5 @@ fn begin_again() {
     if !announced {
         ACTIVE.store(false, Ordering::Release);
     }
+    PREPARED.store(now(), Ordering::Relaxed);
 }

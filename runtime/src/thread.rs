@@ -20,6 +20,7 @@ mod lazily;
 mod locks;
 mod messages;
 pub(crate) mod meter;
+mod ours;
 mod ranks;
 mod recover;
 pub(crate) mod sample;
@@ -123,6 +124,8 @@ pub(crate) struct Thread {
     root: Frame,
     /// What task allocation has cost since the last task was handed over.
     pub(crate) pending: Cost,
+    /// What recording takes for itself at the moment ([`Thread::take_out`]).
+    ours: Cost,
     work: [Work; MAX_WORK],
     mutexes: [Held; MAX_MUTEXES],
     /// Where only sums are kept: what calls of MPI handed over.
@@ -330,17 +333,10 @@ impl Thread {
 
     /// Ends the thread's recording: everything that is open is closed, up to the root.
     pub(crate) fn finish(&self) {
-        self.finish_and(true);
-    }
-
-    fn finish_and(&self, trim: bool) {
         if self.is_gone() {
             return;
         }
-        self.interrupt_creation();
-        self.drain(&self.pending, &self.root.cost);
-        self.forget_locks();
-        self.tell_messages();
+        self.begin_end();
         self.abandon();
         loop {
             let frame = self.frame();
@@ -360,6 +356,19 @@ impl Thread {
             }
             self.abandon();
         }
+        self.complete(true);
+    }
+
+    /// Before its frames are closed.
+    fn begin_end(&self) {
+        self.interrupt_creation();
+        self.drain(&self.pending, &self.root.cost);
+        self.forget_locks();
+        self.tell_messages();
+    }
+
+    /// After its root has been left.
+    fn complete(&self, trim: bool) {
         self.catch_up();
         self.tell_left_out();
         self.tell_all_parts();
@@ -390,11 +399,17 @@ impl Thread {
         self.turn(innermost);
     }
 
-    /// As [`Thread::finish`], by another thread, which has taken this one ([`Thread::close`]).
+    /// As [`Thread::finish`], by whoever has taken this thread, which is idle ([`Thread::close`]). It ends at this time, or
+    /// where it has done something since.
     /// `trim`: its file is cut.
-    pub(crate) fn finish_from_outside(&self, trim: bool) {
+    pub(crate) fn finish_from_outside(&self, end: u64, trim: bool) {
         self.hand_over_counters();
-        self.finish_and(trim);
+        self.begin_end();
+        let end = end.max(self.last());
+        self.charge();
+        self.end_earlier(end);
+        self.leave_charged(&self.root, self.root.tid.get() as u64, false);
+        self.complete(trim);
     }
 }
 

@@ -69,6 +69,7 @@ impl Account {
     ) -> ThreadAccount {
         let ended = header.tsc_end != 0;
         let ticks = header.tsc_end.wrapping_sub(header.tsc_start);
+        let ticks = ticks.wrapping_sub(header.ours_ticks);
         let counts = events.iter().zip(first).filter_map(|(event, c)| {
             let c = c.filter(|&c| c < header.counters as usize)?;
             let total = header.counts_end[c].wrapping_sub(header.counts_start[c]);
@@ -94,6 +95,11 @@ impl Account {
             unrecorded_ticks: header.unrecorded_ticks,
             total_ticks: ended.then_some(ticks),
             total_ns: ended.then(|| clock.length(ticks)),
+            begin_ns: clock.at(header.tsc_start),
+            end_ns: ended.then(|| clock.at(header.tsc_end)),
+            prepared_ns: clock.length(header.prepared_ticks),
+            ours_ns: clock.length(header.ours_ticks),
+            completed_ns: clock.length(header.completed_ticks),
             counts: counts.collect(),
         }
     }

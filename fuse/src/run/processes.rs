@@ -6,7 +6,7 @@ use super::health::{Health, Problem};
 use super::read::Process;
 use super::{EventInfo, IntervalPs, LeftOut, ProcessInfo, ThreadAccount, Within};
 use crate::table::ProcessId;
-use ompfuse_format::record;
+use ompfuse_format::record::{self, ThreadHeader};
 use ompfuse_format::run::EventStatus;
 use std::collections::BTreeMap;
 
@@ -47,7 +47,12 @@ pub(super) fn without_counters(
 }
 
 /// What is said of a process.
-pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> ProcessInfo {
+pub(super) fn info<'a>(
+    process: &ProcessFiles<'_>,
+    clock: Clock,
+    last_tsc: u64,
+    threads: impl Iterator<Item = &'a ThreadHeader>,
+) -> ProcessInfo {
     let end = process.end.as_ref();
     let last = last_tsc.max(process.header.begin.tsc);
     ProcessInfo {
@@ -81,7 +86,25 @@ pub(super) fn info(process: &ProcessFiles<'_>, clock: Clock, last_tsc: u64) -> P
             .part
             .and_then(|p| clock.length(p.ticks).checked_div(p.boundaries)),
         cpu_ns: end.and_then(|e| e.cpu_ns),
+        started_ns: process.header.started.map(|tsc| clock.at(tsc)),
+        prepared_ns: prepared(process, threads).map(|tsc| clock.at(tsc)),
+        exiting_ns: end.and_then(|e| e.exiting).map(|tsc| clock.at(tsc)),
     }
+}
+
+/// When a recording had been prepared. Where the process tells no end, its first thread does, which has recorded since then if it was
+/// prepared together with the process.
+fn prepared<'a>(
+    process: &ProcessFiles<'_>,
+    mut threads: impl Iterator<Item = &'a ThreadHeader>,
+) -> Option<u64> {
+    let started = process.header.started?;
+    let told = process.end.as_ref().and_then(|e| e.prepared);
+    told.or_else(|| {
+        let first = threads.find(|t| t.index == 0)?;
+        let begun = first.tsc_start.wrapping_sub(first.prepared_ticks);
+        (begun == started).then_some(first.tsc_start)
+    })
 }
 
 pub(super) fn add_left_out(

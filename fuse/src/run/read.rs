@@ -207,7 +207,8 @@ impl<'a> RunReader<'a> {
                     threads: threads_lost,
                 });
             }
-            infos.push(info(process, clock, last_tsc));
+            let headers = threads.iter().map(|t| &t.file.header);
+            infos.push(info(process, clock, last_tsc, headers));
 
             let modules = module_map(process, &header.modules, &mut health);
             let names = threads.iter().flat_map(|p| &p.names);

@@ -94,6 +94,13 @@ pub struct ThreadHeader {
     pub sums_at: u64,
     /// Bytes of them.
     pub sums_len: u64,
+    /// Ticks before `tsc_start` in which the thread was prepared for recording. Zero in older files.
+    pub prepared_ticks: u64,
+    /// Ticks since `tsc_start` that recording took for itself, and that are in no interval: a library came while the thread ran, or the
+    /// process's files were completed. What it does in probes is not in it. Zero in older files.
+    pub ours_ticks: u64,
+    /// Ticks behind `tsc_end` in which the thread's file was completed, where the thread ended before its process. Zero in older files.
+    pub completed_ticks: u64,
 }
 
 /// First byte of a [`Node`] record.

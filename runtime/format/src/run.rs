@@ -225,6 +225,9 @@ pub struct ProcessHeader {
     /// Processors that its first thread may run on (sched_getaffinity(2)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<u32>,
+    /// Time stamp counter when the runtime library began to prepare the recording. `None` in older runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
 }
 
 /// What boundaries cost: each reads the clock and the counters once.
@@ -299,6 +302,14 @@ pub struct ProcessEnd {
     /// Processor time of the process, in nanoseconds.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// Time stamp counter when the recording had been prepared. Where a first thread records from then on, its
+    /// [`tsc_start`](crate::record::ThreadHeader::tsc_start) says the same of a process that was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<u64>,
+    /// Time stamp counter when the program began to exit, as soon as the runtime library was told. From then until `end` records were
+    /// completed, and the program's own destructors were called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exiting: Option<u64>,
     /// Runs of older versions have their costs here.
     #[serde(flatten, skip_serializing)]
     pub costs: ProcessCosts,

@@ -8,12 +8,13 @@
 use super::settings::settings;
 use super::threads::{NEXT_INDEX, THREADS, is_own_process, with_list};
 use super::{
-    ACTIVE, LOST, PROCESS, Process, THREADS_LOST, TLS_OFF, clock, complain, create, here, measure,
+    ACTIVE, LOST, PREPARED, PROCESS, Process, THREADS_LOST, TLS_OFF, clock, complain, create, here,
+    measure, told,
 };
-use crate::thread::Thread;
+use crate::thread::{Thread, now};
 use crate::undisturbed::uncancelled;
 use crate::{syscall, tls};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
 use ompfuse_format::run::{ProcessCosts, ProcessEnd};
 use std::fs::{File, OpenOptions};
@@ -26,6 +27,8 @@ use std::path::Path;
 static WAITING: AtomicBool = AtomicBool::new(false);
 /// The end was written when the program began to exit.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
+/// Time stamp counter when the program began to exit; 0: it hasn't.
+static EXITING: AtomicU64 = AtomicU64::new(0);
 
 /// At a thread's first probe: has the exit handler called. The C library calls handlers before destructors if they are
 /// registered after its own start, which is past when there is a second thread.
@@ -44,17 +47,26 @@ pub(super) fn be_told() {
 /// In the child of a fork: nothing of its end is written.
 pub(super) fn start_again() {
     WRITTEN.store(false, Ordering::Relaxed);
-    PREPARED.store(false, Ordering::Relaxed);
+    CLOSED.store(false, Ordering::Relaxed);
+    EXITING.store(0, Ordering::Relaxed);
+}
+
+/// The program is about to end. Returns when that was noticed first: what comes then is completing records.
+fn exiting() -> u64 {
+    let now = now();
+    let first = EXITING.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+    first.err().unwrap_or(now)
 }
 
 /// The program begins to exit.
 extern "C" fn prepare() {
-    uncancelled(close_all);
-    PREPARED.store(true, Ordering::Release);
+    let exiting = exiting();
+    uncancelled(|| close_all(exiting));
+    CLOSED.store(true, Ordering::Release);
 }
 
-/// [`prepare`] has been called.
-static PREPARED: AtomicBool = AtomicBool::new(false);
+/// [`prepare`] has done what it does.
+static CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Longest time that a thread waits for another one's [`prepare`].
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -62,7 +74,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Called behind [`prepare`], by a thread that exits while another one is in there: each handler is called by one of them, and
 /// who finds none left ends the process, and with it the writing of its end.
 extern "C" fn wait_for_end() {
-    let is_prepared = || PREPARED.load(Ordering::Acquire);
+    let is_prepared = || CLOSED.load(Ordering::Acquire);
     if is_prepared() {
         return;
     }
@@ -75,20 +87,46 @@ extern "C" fn wait_for_end() {
     }
 }
 
-fn close_all() {
+fn close_all(exiting: u64) {
     // SAFETY: PROCESS is set before ACTIVE and never freed.
     let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref() };
     let Some(process) = process.filter(|_| ACTIVE.load(Ordering::Acquire) && is_own_process())
     else {
         return;
     };
-    // The exiting thread too: if it comes to another construct, it goes on in another file.
-    let lost = close_idle(true);
-    if write(process, &totals(lost)) {
-        WRITTEN.store(true, Ordering::Relaxed);
+    let complete = || {
+        // The exiting thread too: if it comes to another construct, it goes on in another file.
+        let lost = close_idle(exiting, true);
+        if write(process, &totals(lost)) {
+            WRITTEN.store(true, Ordering::Relaxed);
+        }
+        // Whoever else exits may end the process before the destructor is called.
+        let _ = std::fs::remove_file(process.control_file());
+    };
+    match own().filter(|own| !finish_if_idle(own, exiting)) {
+        Some(own) => own.take_out(complete), // it exits in the midst of something
+        None => complete(),
     }
-    // Whoever else exits may end the process before the destructor is called.
-    let _ = std::fs::remove_file(process.control_file());
+}
+
+/// Closes the exiting thread before all others, whose files take time, if it is idle. Returns whether it was.
+fn finish_if_idle(own: &Thread, exiting: u64) -> bool {
+    let mut is_closed = false;
+    with_list(|| {
+        is_closed = own.close();
+        if is_closed {
+            own.finish_from_outside(exiting, true);
+        }
+    });
+    is_closed
+}
+
+/// The calling thread, if it records.
+fn own<'a>() -> Option<&'a Thread> {
+    let word = tls::get();
+    // SAFETY: set by begin_thread, and reset before the memory goes.
+    let own = (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) });
+    own.filter(|thread| !thread.is_gone())
 }
 
 /// Ends the recording. Called by the loader.
@@ -97,6 +135,7 @@ pub(crate) fn finish() {
 }
 
 fn end() {
+    let exiting = exiting();
     if !ACTIVE.swap(false, Ordering::AcqRel) {
         return;
     }
@@ -108,17 +147,14 @@ fn end() {
         return; // the parent's threads and files are not ours to close
     }
     let is_written = WRITTEN.load(Ordering::Relaxed);
-    let word = tls::get();
-    // SAFETY: set by begin_thread, and reset before the memory goes.
-    let own = (word > TLS_OFF).then(|| unsafe { &*(word as *const Thread) });
-    let own = own.filter(|thread| !thread.is_gone());
-    if let Some(thread) = own {
+    let own = own();
+    if let Some(thread) = own.filter(|own| !finish_if_idle(own, exiting)) {
         thread.wake();
         thread.recover(here());
         thread.finish();
     }
     tls::set(TLS_OFF);
-    let end = totals(close_idle(!is_written));
+    let end = totals(close_idle(exiting, !is_written));
     let is_written = match own.is_some() || !is_written {
         true => write(process, &end),
         false => true,
@@ -135,8 +171,9 @@ fn end() {
 }
 
 /// Closes the threads that are not at work; of those that are, what they have committed stays, and their last part is
-/// missing. Returns how many records are lost so far. `trim`: their files are cut to what is in them, which takes time.
-fn close_idle(trim: bool) -> u64 {
+/// missing. Returns how many records are lost so far. `exiting`: when they end. `trim`: their files are cut to what is in them, which
+/// takes time.
+fn close_idle(exiting: u64, trim: bool) -> u64 {
     let mut lost = LOST.load(Ordering::Relaxed);
     // A thread that ends meanwhile (libgomp's pool may) waits for the lock before its memory goes.
     with_list(|| {
@@ -145,7 +182,7 @@ fn close_idle(trim: bool) -> u64 {
             // SAFETY: listed threads are alive.
             let thread = unsafe { &*head };
             if thread.close() {
-                thread.finish_from_outside(trim);
+                thread.finish_from_outside(exiting, trim);
             }
             lost += thread.buffer.lost();
             head = thread.next.get();
@@ -172,6 +209,8 @@ fn totals(lost: u64) -> ProcessEnd {
         costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
         cpu_ns: measure::cpu_ns(),
+        prepared: told(&PREPARED),
+        exiting: told(&EXITING),
     }
 }
 

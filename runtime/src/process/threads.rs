@@ -3,7 +3,7 @@
 use super::{ACTIVE, LOST, PROCESS, THREADS_LOST, TLS_OFF, create, end, orphan};
 use crate::buffer::Buffer;
 use crate::counters::Counters;
-use crate::thread::{Thread, state};
+use crate::thread::{Thread, now, state};
 use crate::undisturbed::{undisturbed, uninterrupted};
 use crate::{heap, syscall, tls};
 use core::ffi::c_void;
@@ -71,13 +71,14 @@ fn begin_thread<'a>() -> Option<&'a Thread> {
 }
 
 fn begin<'a>() -> Option<&'a Thread> {
+    let begun = now();
     let before = tls::get();
     tls::set(TLS_OFF); // what follows may allocate, and so run probes of a patched allocator
     // SAFETY: errno is this thread's own variable.
     let errno = unsafe { *libc::__errno_location() };
     let thread = if is_own_process() {
         end::be_told();
-        new_thread().inspect(|thread| {
+        new_thread(begun).inspect(|thread| {
             if before > TLS_OFF {
                 // SAFETY: this thread's own, whose records were closed when the program began to exit; never freed.
                 thread.follow(unsafe { &*(before as *const Thread) });
@@ -98,7 +99,8 @@ fn begin<'a>() -> Option<&'a Thread> {
     thread
 }
 
-fn new_thread<'a>() -> Option<&'a Thread> {
+/// `begun`: when that began.
+fn new_thread<'a>(begun: u64) -> Option<&'a Thread> {
     // SAFETY: PROCESS is set before ACTIVE and never freed.
     let process = unsafe { PROCESS.load(Ordering::Acquire).as_ref()? };
     if !heap::has_room() {
@@ -135,6 +137,9 @@ fn new_thread<'a>() -> Option<&'a Thread> {
         sums: 0,
         sums_at: 0,
         sums_len: 0,
+        prepared_ticks: 0,
+        ours_ticks: 0,
+        completed_ticks: 0,
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {
@@ -145,9 +150,7 @@ fn new_thread<'a>() -> Option<&'a Thread> {
     let memory = state::map()?;
     // SAFETY: just mapped, not shared with anybody yet.
     let thread: &Thread = unsafe { Thread::init(memory, index, (counters, of_regions), buffer) };
-    thread
-        .buffer
-        .set_start(thread.last(), &thread.last_counts()[..thread.k()]);
+    thread.set_start(begun);
     thread.make_contexts();
     with_list(|| {
         thread.next.set(THREADS.load(Ordering::Relaxed));
@@ -191,6 +194,7 @@ pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     if thread.wake() {
         thread.recover(here());
         thread.finish();
+        thread.buffer.set_completed(now());
     }
     // Whoever is closing this thread has the lock until that is done.
     with_list(|| {

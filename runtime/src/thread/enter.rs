@@ -122,7 +122,14 @@ impl Thread {
             self.set_floor(frame.floor.get());
             return;
         }
-        self.end_all();
+        self.charge();
+        self.leave_charged(frame, extent, is_part);
+    }
+
+    /// Leaves the current frame at the last boundary.
+    #[inline(always)]
+    pub(super) fn leave_charged(&self, frame: &Frame, extent: u64, is_part: bool) {
+        self.close_all();
         self.drain_mutexes(frame);
         if !self.write_plain(&self.interval_of_frame(frame, extent, is_part), None) {
             self.write_frame(frame, extent);

@@ -98,6 +98,7 @@ mod ompt;
 mod one_program;
 mod otf2;
 mod over_time;
+mod own_time;
 mod page;
 mod patch;
 mod pipeline;

@@ -1,6 +1,8 @@
 //! Of several processes and modules.
 
 use super::*;
+use ompfuse_format::record::ThreadHeader;
+use ompfuse_format::run::ProcessEnd;
 
 #[test]
 fn modules_are_told_apart_in_labels() {
@@ -165,4 +167,88 @@ fn clocks_are_relative_to_the_first_process() {
         .position(|&c| c == Construct::Parallel)
         .unwrap();
     assert_eq!(run.intervals.t0_ns[fork], 200);
+}
+
+/// A process's own time is known where it says when it was prepared and when it began to exit; never is it 0 for want of knowing.
+#[test]
+fn own_time_is_known_or_unknown() {
+    let times = |fake: &FakeRun| {
+        let run = fake.read();
+        let of = &run.processes[0];
+        (of.started_ns, of.prepared_ns, of.exiting_ns, of.own_time())
+    };
+    let mut fake = FakeRun::new(LISTING_SITES, &[]);
+    let thread = || {
+        let mut thread = FakeThread::new(0, BEGIN + 40, 0);
+        thread.now = BEGIN + 90;
+        thread
+    };
+    fake.process(77, BEGIN, vec![thread()], true);
+    assert_eq!(times(&fake), (None, None, None, None), "an older run's");
+
+    set(
+        &mut fake,
+        "process-77.json",
+        |header: &mut ProcessHeader| {
+            header.started = Some(BEGIN + 10);
+        },
+    );
+    set(&mut fake, "process-77.end.json", |end: &mut ProcessEnd| {
+        (end.prepared, end.exiting) = (Some(BEGIN + 40), Some(BEGIN + 80));
+    });
+    let known = (Some(10), Some(40), Some(80), Some((40, 80)));
+    assert_eq!(times(&fake), known);
+
+    // Killed: its first thread tells when it was prepared, if it was prepared with the process.
+    fake.files.retain(|(name, _)| name != "process-77.end.json");
+    assert_eq!(times(&fake), (Some(10), None, None, None));
+    let (_, bytes) = (fake.files.iter_mut())
+        .find(|(name, _)| name == "77-0.rec")
+        .unwrap();
+    let at = std::mem::offset_of!(ThreadHeader, prepared_ticks);
+    bytes[at..at + 8].copy_from_slice(&30u64.to_le_bytes());
+    assert_eq!(times(&fake), (Some(10), Some(40), None, None));
+}
+
+/// What recording took for itself is in no interval of a thread, and is told.
+#[test]
+fn what_recording_takes_for_itself_is_not_the_threads() {
+    let mut fake = FakeRun::new(LISTING_SITES, &[]);
+    let mut thread = FakeThread::new(0, BEGIN + 40, 0);
+    thread.now = BEGIN + 90;
+    fake.process(77, BEGIN, vec![thread], true);
+    let account = |fake: &FakeRun| fake.read().threads[0].clone();
+    let before = account(&fake);
+    let (_, bytes) = (fake.files.iter_mut())
+        .find(|(name, _)| name == "77-0.rec")
+        .unwrap();
+    let fields = [
+        (std::mem::offset_of!(ThreadHeader, prepared_ticks), 3),
+        (std::mem::offset_of!(ThreadHeader, ours_ticks), 20),
+        (std::mem::offset_of!(ThreadHeader, completed_ticks), 7),
+    ];
+    for (at, value) in fields {
+        bytes[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
+    }
+    let after = account(&fake);
+    assert_eq!((after.begin_ns, after.end_ns), (40, Some(90)));
+    assert_eq!(
+        (before.total_ticks, after.total_ticks),
+        (Some(50), Some(30))
+    );
+    let ours = (after.prepared_ns, after.ours_ns, after.completed_ns);
+    assert_eq!(ours, (3, 20, 7));
+}
+
+/// Changes a JSON file of a made-up run.
+fn set<T: serde::Serialize + serde::de::DeserializeOwned>(
+    fake: &mut FakeRun,
+    name: &str,
+    change: impl FnOnce(&mut T),
+) {
+    let mut files = fake.files.iter_mut();
+    let (_, json) = files.find(|(n, _)| n == name).unwrap();
+    let mut value: T = serde_json::from_slice(json).unwrap();
+    change(&mut value);
+    *json = serde_json::to_vec(&value).unwrap();
 }

@@ -105,6 +105,9 @@ impl ThreadHeader {
             sums: word(64 + 24 * MAX_COUNTERS + 32),
             sums_at: word(64 + 24 * MAX_COUNTERS + 40),
             sums_len: word(64 + 24 * MAX_COUNTERS + 48),
+            prepared_ticks: word(64 + 24 * MAX_COUNTERS + 56),
+            ours_ticks: word(64 + 24 * MAX_COUNTERS + 64),
+            completed_ticks: word(64 + 24 * MAX_COUNTERS + 72),
         })
     }
 
