@@ -120,14 +120,21 @@ impl ProcessInfo {
     pub fn own_time(&self) -> Option<(i64, i64)> {
         self.prepared_ns.zip(self.exiting_ns)
     }
-}
 
-impl ProcessInfo {
-    /// Time in nanoseconds from the begin of recording to its end, or to the last that was heard of the process.
-    pub fn own_ns(&self) -> u64 {
-        self.end_ns.saturating_sub(self.begin_ns).max(0) as u64
+    /// The same, as far as it is known: else from the begin of recording, or to the last that was heard of the process.
+    pub fn own_span(&self) -> (i64, i64) {
+        let begin = self.prepared_ns.unwrap_or(self.begin_ns);
+        (begin, self.exiting_ns.unwrap_or(self.end_ns).max(begin))
+    }
+
+    /// What preparing and completing the recording took, in nanoseconds. `None`: not known.
+    pub fn recording_ns(&self) -> Option<u64> {
+        let before = self.prepared_ns?.saturating_sub(self.started_ns?);
+        let behind = self.end_ns.saturating_sub(self.exiting_ns?);
+        Some(before.max(0) as u64 + behind.max(0) as u64)
     }
 }
+
 
 /// What the probes of an interval cost, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

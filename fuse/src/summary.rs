@@ -229,17 +229,17 @@ pub struct ThreadColumns {
 }
 
 impl RunSummary {
-    /// Time in which at least one of its processes was there, in nanoseconds; `None`: nothing is known of them.
+    /// Time in which at least one of its processes had own time, in nanoseconds; `None`: nothing is known of them.
     pub fn lifetime_ns(&self) -> Option<u64> {
-        let lives = self.processes.iter().map(|p| (p.begin_ns, p.end_ns));
+        let lives = self.processes.iter().map(ProcessInfo::own_span);
         let mut lives: Vec<(i64, i64)> = lives.collect();
         (!lives.is_empty()).then(|| parallel::union_ns(&mut lives))
     }
 
-    /// The processes' wall times together, in nanoseconds; `None`: nothing is known of them.
+    /// The processes' own times together, in nanoseconds; `None`: nothing is known of them.
     pub fn processes_ns(&self) -> Option<u64> {
-        let lives = self.processes.iter();
-        let sum = lives.map(|p| collect::length(p.begin_ns, p.end_ns)).sum();
+        let lives = self.processes.iter().map(ProcessInfo::own_span);
+        let sum = lives.map(|(begin, end)| collect::length(begin, end)).sum();
         (!self.processes.is_empty()).then_some(sum)
     }
 }

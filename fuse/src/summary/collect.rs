@@ -166,14 +166,24 @@ impl Summary {
 
 /// Own times of a run's processes. `threads`: by process the most at once.
 pub(super) fn own_times(run: &Run, threads: &[u64]) -> Vec<OwnTime> {
-    let of = |(at, process): (usize, &ProcessInfo)| OwnTime {
-        own_ns: process.own_ns(),
-        threads: threads.get(at).copied().unwrap_or(1).max(1),
-        parallel_ns: 0,
-        roots: (run.threads.iter())
-            .filter(|t| t.process as usize == at && t.root)
-            .count() as u64,
-        ended: process.ended,
+    let of = |(at, process): (usize, &ProcessInfo)| {
+        let roots = || {
+            let its = run.threads.iter().filter(|t| t.process as usize == at);
+            its.filter(|t| t.root)
+        };
+        // Several roots don't spend our time at the same moments.
+        let ours = match roots().count() {
+            1 => roots().map(|t| t.ours_ns).sum(),
+            _ => 0,
+        };
+        let (begin, end) = process.own_span();
+        OwnTime {
+            own_ns: length(begin, end).saturating_sub(ours),
+            threads: threads.get(at).copied().unwrap_or(1).max(1),
+            parallel_ns: 0,
+            roots: roots().count() as u64,
+            ended: process.exiting_ns.is_some() || process.started_ns.is_none() && process.ended,
+        }
     };
     run.processes.iter().enumerate().map(of).collect()
 }

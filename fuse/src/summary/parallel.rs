@@ -86,7 +86,7 @@ pub(super) struct Instance {
     /// End of the last implicit task or of what was executed after it.
     pub(super) last: i64,
     /// Another region was executed in it.
-    has_inside: bool,
+    pub(super) has_inside: bool,
     /// Parts that were recorded; a thread's are one in `parts`.
     pub(super) members: u64,
     pub(super) parts: Vec<Part>,
@@ -104,7 +104,7 @@ pub(super) struct Part {
     /// Exclusive time of what the thread executed for the region after its end (tasks in the last barrier).
     pub(super) tail_ns: u64,
     /// Own time of the program's code in it, where that is summed up by execution.
-    busy_ns: u64,
+    pub(super) busy_ns: u64,
 }
 
 impl Part {

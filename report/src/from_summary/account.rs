@@ -53,6 +53,7 @@ pub(super) fn account(summary: &Indexed<'_>, ids: &[u32]) -> Option<Account> {
     }
     Some(Account {
         own_ns: list.iter().map(|p| p.own_ns).sum(),
+        recording_ns: processes.iter().map(|p| p.recording_ns()).sum(),
         threads: summary.own.iter().map(|o| o.threads).max().unwrap_or(1),
         available_ns,
         states,

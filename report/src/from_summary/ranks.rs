@@ -77,8 +77,8 @@ pub(super) fn mpi(summary: &Summary, regions: &mut [Built]) -> Option<Mpi> {
                 .iter()
                 .filter(move |p| p.mpi_rank == Some(rank))
         };
-        let begin = own().map(|p| p.begin_ns).min().unwrap_or(0);
-        let end = own().map(|p| p.end_ns).max().unwrap_or(0);
+        let begin = own().map(|p| p.own_span().0).min().unwrap_or(0);
+        let end = own().map(|p| p.own_span().1).max().unwrap_or(0);
         let told = told.get(&rank);
         let [work_s, wait_s, runtime_s, serial_s, mpi_s] =
             sums.get(&rank).copied().unwrap_or_default();

@@ -10,8 +10,11 @@ use serde::{Deserialize, Serialize};
 /// The partition of the available time. The states' times add up to `available_ns`, to the nanosecond.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
-    /// Own time of all processes together, in nanoseconds: from the begin of recording in a process to its exit handler.
+    /// Own time of all processes together, in nanoseconds: from when recording was prepared to when the process began to exit.
     pub own_ns: u64,
+    /// What recording took before and behind the own times, in nanoseconds; null if not known. It is in no share.
+    #[serde(default)]
+    pub recording_ns: Option<u64>,
     /// The most threads that were in teams, or started teams, at once in a process.
     pub threads: u64,
     /// Own time times threads, the sum of all processes, in nanoseconds.

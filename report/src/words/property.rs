@@ -93,15 +93,3 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
     }
 }
 
-/// The serial share of a program's time, and what follows from it.
-pub(crate) fn serial(share: f64, limit: f64) -> String {
-    use super::units::percent;
-    format!(
-        "{} of the time is serial, with the program's start and end: more threads make it at most {} times as fast as now",
-        percent(share),
-        match limit {
-            limit if limit < 99.5 => format!("{limit:.1}"),
-            limit => format!("{limit:.0}"),
-        }
-    )
-}

@@ -15,7 +15,8 @@ pub(super) fn own_ns(summary: &Summary, process: usize) -> u64 {
     match (run.exit, run.duration_s) {
         (Some(Exit::Signal(_)), Some(duration_s)) if is_alone => {
             let until = (duration_s * 1e9) as i64;
-            own.own_ns.max((until - run.processes[process].begin_ns).max(0) as u64)
+            let (begin, _) = run.processes[process].own_span();
+            own.own_ns.max((until - begin).max(0) as u64)
         }
         _ => own.own_ns,
     }

@@ -30,12 +30,18 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
     text.push('\n');
     let mut facts = vec![format!("{} threads", report.threads)];
     facts.extend(own_time(report));
+    let recording = report.account.as_ref().and_then(|a| a.recording_ns);
+    let recording = recording.filter(|_| report.runs.len() == 1);
     facts.push(match report.runs.len() {
         1 => "1 run".to_owned(),
         n => format!("{n} runs"),
     });
     facts.push(format!("{} XUs", count(report.xus)));
     facts.extend((!report.host.is_empty()).then(|| format!("on {}", report.host)));
+    facts.extend(recording.map(|ns| {
+        let taken = seconds(ns as f64 * 1e-9);
+        format!("recording took {taken} around it")
+    }));
     text.push_str(&wrap(&facts.join(" · "), options.width, "  "));
     if let (Some(coverage), Some(parallel)) = (report.coverage, report.parallel_s) {
         let line = format!(
