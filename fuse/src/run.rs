@@ -135,7 +135,6 @@ impl ProcessInfo {
     }
 }
 
-
 /// What the probes of an interval cost, in picoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IntervalPs {

@@ -157,7 +157,8 @@ impl Found<'_> {
         if seconds <= 0.0 {
             return;
         }
-        let same = |l: &&mut Loss| (l.region, &l.cause) == (region, &cause) && cause != Cause::Unknown;
+        let same =
+            |l: &&mut Loss| (l.region, &l.cause) == (region, &cause) && cause != Cause::Unknown;
         if let Some(known) = self.losses.iter_mut().find(same) {
             known.seconds += seconds;
             return;

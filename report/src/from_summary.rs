@@ -20,8 +20,8 @@ mod transfer;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
-    ThreadCheck, Unmatched, UnmatchedXus,
+    EventState, Grain, LossKind, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report,
+    RunInfo, Serial, ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
@@ -63,7 +63,9 @@ impl Report {
         let first = summary.runs.first();
         let parallel_s = account.as_ref().map(|_| summary.parallel_ns as f64 * NS);
         // Nobody knows when a process began to end that was killed.
-        let lifetime_s = first.and_then(RunSummary::lifetime_ns).map(|ns| ns as f64 * NS);
+        let lifetime_s = first
+            .and_then(RunSummary::lifetime_ns)
+            .map(|ns| ns as f64 * NS);
         let lifetime_s = match &account {
             Some(account) if summary.own.len() == 1 => Some(account.own_ns as f64 * NS),
             _ => lifetime_s,
@@ -136,7 +138,12 @@ impl Report {
             let scaling = report.scaling.as_ref();
             report.losses = causes::losses(&report, account, scaling, summary, &ids);
             report.losses_of_s = Some(account.available_ns as f64 * NS);
-            report.lost_s = Some(account.lost_ns() as f64 * NS);
+            let starved = report
+                .losses
+                .iter()
+                .filter(|l| l.loss == LossKind::Starvation);
+            let starved_s: f64 = starved.map(|l| l.seconds).sum();
+            report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
         }
         report
     }

@@ -26,7 +26,10 @@ pub use account::{Account, Efficiencies, ProcessTime, State, StatePart, StateTim
 pub use contexts::{ContextCall, ContextCut};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
-pub use loss::{Better, BusiestRank, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling, Silent};
+pub use loss::{
+    Better, BusiestRank, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling,
+    Silent,
+};
 pub use mutex::{Lock, LockKind, Mutex};
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};
 pub use overhead::{Class, Overhead, OverheadPart, ParallelOverhead, ProgramShares};

@@ -3,7 +3,7 @@
 
 use crate::model::Incomplete;
 use crate::view::json;
-use crate::view::text::{TextOptions, render};
+use crate::view::text::{Sections, TextOptions, render};
 use crate::{Class, Report};
 use ompfuse_format::Construct;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread, LISTING_SITES, listing, listing_threads};
@@ -331,6 +331,7 @@ fn text_of_a_profile_with_everything_wrong() {
         &with_everything_wrong(),
         TextOptions {
             top: 3,
+            show: Sections::ALL,
             ..TextOptions::default()
         }
     ));
@@ -352,6 +353,7 @@ fn lines_fit_and_colour_is_optional() {
             &report,
             TextOptions {
                 width,
+                show: Sections::ALL,
                 ..TextOptions::default()
             },
         );

@@ -16,6 +16,7 @@ use ompfuse_fuse::Summary;
 use ompfuse_report::model::series::{Scaling, Series};
 use ompfuse_report::view::growth::GrowthJson;
 use ompfuse_report::view::series::SeriesJson;
+use ompfuse_report::view::text::{Section, Sections};
 use ompfuse_report::view::{self, json, page, schema, text};
 use ompfuse_report::{By, Report, Sort, TextOptions, filter};
 use std::fs::File;
@@ -151,18 +152,20 @@ pub(crate) struct ReportArgs {
     /// Meaning of a row (text only; JSON has every site)
     #[arg(long, value_enum, default_value_t = Row::Line)]
     by: Row,
-    /// Show a table for each region, with the parts of each thread's time (text only; JSON always has it)
-    #[arg(long)]
+    /// Show more sections (text only; JSON and the page have them all)
+    #[arg(long, value_name = "SECTION", value_delimiter = ',', value_parser = section_parser())]
+    show: Vec<String>,
+    /// Old spelling of `--show per-thread`
+    #[arg(long, hide = true)]
     per_thread: bool,
-    /// Show the tree of call paths, with all branches of at least 0.1 % of the threads' time (text only; JSON
-    /// has all of it)
-    #[arg(long)]
+    /// Old spelling of `--show call-paths`
+    #[arg(long, hide = true)]
     call_paths: bool,
-    /// Show where each region is called from (text only; JSON has call paths and contexts)
-    #[arg(long)]
+    /// Old spelling of `--show callers`
+    #[arg(long, hide = true)]
     callers: bool,
-    /// Explain the columns below the report (text only)
-    #[arg(long)]
+    /// Old spelling of `--show legend`
+    #[arg(long, hide = true)]
     legend: bool,
     #[command(flatten)]
     output: output::FormatArg,
@@ -176,6 +179,15 @@ fn sort_parser() -> impl TypedValueParser<Value = Sort> {
         let known = Sort::ALL.iter().find(|(known, _)| *known == name);
         known.map_or_else(Sort::default, |(_, sort)| *sort)
     })
+}
+
+/// The name of all sections together.
+const ALL_SECTIONS: &str = "all";
+
+/// Takes the names of [`Section::ALL`], and that of all.
+fn section_parser() -> PossibleValuesParser {
+    let names = Section::ALL.into_iter().map(|(name, _)| name);
+    PossibleValuesParser::new(names.chain([ALL_SECTIONS]))
 }
 
 impl ReportArgs {
@@ -408,16 +420,29 @@ impl ReportArgs {
         text::render(report, self.options(stream))
     }
 
+    fn sections(&self) -> Sections {
+        let named = |name: &String| Section::ALL.into_iter().find(|(known, _)| known == name);
+        let old = [
+            (self.per_thread, Section::PerThread),
+            (self.call_paths, Section::CallPaths),
+            (self.callers, Section::Callers),
+            (self.legend, Section::Legend),
+        ];
+        let old = old.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        let all = (self.show.iter().filter_map(named)).chain(old.map(|(_, s)| ("", s)));
+        match self.show.iter().any(|name| name == ALL_SECTIONS) {
+            true => Sections::ALL,
+            false => all.fold(Sections::default(), |all, (_, section)| all.with(section)),
+        }
+    }
+
     /// How text for a stream, or for a file, is made.
     fn options(&self, stream: Option<Stream>) -> TextOptions {
         let default = TextOptions::default();
         TextOptions {
             top: self.top,
-            per_thread: self.per_thread,
-            call_paths: self.call_paths,
             sort: self.sort,
-            callers: self.callers,
-            legend: self.legend,
+            show: self.sections(),
             width: stream.and_then(Stream::width).unwrap_or(default.width),
             colour: stream.is_some_and(Stream::colour),
             by: match self.by {

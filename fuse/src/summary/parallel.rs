@@ -185,7 +185,9 @@ impl Instances {
         let peak = |mut spans: Vec<(i64, i64, u64)>| {
             spans.sort_unstable();
             let mut peak = Peak::default();
-            spans.iter().for_each(|&(end, begin, more)| peak.add(begin, end, more));
+            spans
+                .iter()
+                .for_each(|&(end, begin, more)| peak.add(begin, end, more));
             peak.most()
         };
         spans.into_iter().map(peak).collect()

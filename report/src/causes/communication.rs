@@ -32,7 +32,12 @@ pub(super) fn inside(found: &mut Found<'_>) {
 fn add(found: &mut Found<'_>, part: &crate::model::StatePart, times: f64) {
     let Some((site, id)) = part.region.and_then(|id| Some((found.site(id)?, id))) else {
         let seconds = part.ns as f64 * NS * times;
-        return found.add(LossKind::Communication, part.parallel, seconds, Cause::Unknown);
+        return found.add(
+            LossKind::Communication,
+            part.parallel,
+            seconds,
+            Cause::Unknown,
+        );
     };
     let late = late(found.summary, site);
     let late_ns = late.late_ns.min(part.ns);
@@ -54,7 +59,12 @@ fn add(found: &mut Found<'_>, part: &crate::model::StatePart, times: f64) {
         call_s: ns as f64 * NS / part.count.max(1) as f64,
         busiest: busiest(found.account),
     };
-    found.add(LossKind::Communication, part.parallel, ns as f64 * NS * times, cause);
+    found.add(
+        LossKind::Communication,
+        part.parallel,
+        ns as f64 * NS * times,
+        cause,
+    );
 }
 
 /// A rank that works so many times the mean is named.

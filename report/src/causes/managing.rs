@@ -11,7 +11,9 @@ const FETCHING: &str = Construct::Dispatch.name();
 
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let forking: f64 = (of.by_site(|what| FORKING.contains(&what)).values()).map(|s| s.0).sum();
+    let forking: f64 = (of.by_site(|what| FORKING.contains(&what)).values())
+        .map(|s| s.0)
+        .sum();
     let executions = of.executions();
     let cause = Cause::ShortRegions {
         executions,
@@ -24,7 +26,9 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
         found.add(LossKind::Creation, of.region, seconds, cause);
     }
     for (site, (seconds, fetches)) in of.by_site(|what| what == FETCHING) {
-        let cause = site.map_or(Cause::Unknown, |site| fetching(found, site, seconds, fetches));
+        let cause = site.map_or(Cause::Unknown, |site| {
+            fetching(found, site, seconds, fetches)
+        });
         found.add(LossKind::Fetching, of.region, seconds, cause);
     }
     let is_other = |what: &str| {
@@ -32,7 +36,10 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
         !known && !what.ends_with(super::waiting::EXIT)
     };
     let others = of.parts.iter().filter(|p| p.state == State::Management);
-    let others: f64 = others.filter(|p| is_other(&p.what)).map(|p| p.seconds).sum();
+    let others: f64 = others
+        .filter(|p| is_other(&p.what))
+        .map(|p| p.seconds)
+        .sum();
     found.add(LossKind::Runtime, of.region, others, Cause::Unknown);
 }
 

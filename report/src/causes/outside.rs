@@ -7,6 +7,7 @@ use ompfuse_format::Construct;
 
 pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
     let account = found.account;
+    starvation(found);
     let wall_s = account.ns(State::Serial) as f64 * NS;
     // How much faster the program could be is known if all of it is.
     let of_work = scaling
@@ -24,13 +25,20 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
     let idle_s = account.ns(State::IdleSerial) as f64 * NS;
     found.add(LossKind::Serial, None, idle_s, cause);
     for part in account.parts(State::IdleTeam) {
-        let overhead = part.parallel.and_then(|id| found.report.overheads.iter().find(|o| o.region == id));
+        let overhead = part
+            .parallel
+            .and_then(|id| found.report.overheads.iter().find(|o| o.region == id));
         let mean = overhead.map(|o| o.total_s / o.wall_s.max(f64::MIN_POSITIVE));
         let cause = Cause::SmallerTeam {
             team: mean.unwrap_or(1.0),
             threads: account.threads,
         };
-        found.add(LossKind::SmallerTeam, part.parallel, part.ns as f64 * NS, cause);
+        found.add(
+            LossKind::SmallerTeam,
+            part.parallel,
+            part.ns as f64 * NS,
+            cause,
+        );
     }
     for part in account.parts(State::Call) {
         let seconds = part.ns as f64 * NS;
@@ -44,4 +52,18 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
         };
         found.add(LossKind::Call, part.parallel, seconds, cause);
     }
+}
+
+/// Threads that have no processor while they should work: a part of the useful time.
+fn starvation(found: &mut Found<'_>) {
+    let Some(running) = found.report.running.as_ref().filter(|r| r.is_starved) else {
+        return;
+    };
+    let cause = Cause::NoProcessor {
+        threads: running.threads,
+        processors: running.processors,
+    };
+    let useful_s = found.account.ns(State::Useful) as f64 * NS;
+    let seconds = useful_s * running.without_share().min(1.0);
+    found.add(LossKind::Starvation, None, seconds, cause);
 }

@@ -30,7 +30,9 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
 /// Whether a part is waiting to enter something, or leaving it.
 fn is_exclusion(what: &str) -> bool {
     let name = what.strip_suffix(EXIT).unwrap_or(what);
-    Construct::ALL.iter().any(|c| c.is_exclusive() && c.name() == name)
+    Construct::ALL
+        .iter()
+        .any(|c| c.is_exclusive() && c.name() == name)
 }
 
 /// What threads waited for at barriers and the region's end, in the proportions of the executions that were looked at.
@@ -204,7 +206,10 @@ fn held(found: &Found<'_>, of: &OfRegion<'_>, site: u32) -> Cause {
         .copied()
         .collect();
     let entries = stats.iter().map(|r| r.count()).sum();
-    if stats.iter().any(|r| r.construct == Some(Construct::Ordered)) {
+    if stats
+        .iter()
+        .any(|r| r.construct == Some(Construct::Ordered))
+    {
         return Cause::InOrder { at, entries };
     }
     let mutex = crate::from_summary::mutex_of(&stats);

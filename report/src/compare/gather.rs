@@ -158,7 +158,7 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
         simulated: events.keys().any(|e| e.starts_with(SIMULATED)),
         events,
         in_part: !summary.left_out.is_empty() || runs.iter().any(|r| r.recorded.is_some()),
-        starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.not_running)),
+        starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.without_share())),
         probes: report.probes.as_ref().map(|p| p.share),
         modules: (summary.modules.iter())
             .map(|m| module(&m.build_id, &m.path))

@@ -314,7 +314,8 @@ impl Parts {
 /// The share of its work for which an outermost region's threads were not running, if it is much.
 fn starved(summary: &Indexed<'_>, site: Option<u32>) -> Option<f64> {
     let running = parts::running_in(summary, summary.parts_at(site?))?;
-    running.is_starved.then_some(running.not_running)
+    let without_s = running.without_processor_s?;
+    running.is_starved.then_some(without_s / running.wanted_s)
 }
 
 /// The construct whose end is at a site.

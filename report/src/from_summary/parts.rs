@@ -69,6 +69,7 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
 /// The same of some parts: those of the outermost region at one site.
 pub(crate) fn running_in(summary: &Summary, parts: &[&RegionParts]) -> Option<Running> {
     let (mut wanted, mut not_running) = (0u64, 0u64);
+    let mut without = Some(0u64);
     for parts in parts {
         let Some(processor_ns) = parts.processor_ns else {
             continue;
@@ -77,18 +78,22 @@ pub(crate) fn running_in(summary: &Summary, parts: &[&RegionParts]) -> Option<Ru
         let own = parts.read_wall_ns.saturating_sub(parts.wait_ns);
         wanted += own;
         not_running += own.saturating_sub(processor_ns);
+        // Who was ready and had no processor may have been so while it waited: the rest was work.
+        let queued = parts.queued_ns.map(|q| q.saturating_sub(parts.wait_ns));
+        without = without.zip(queued).map(|(all, q)| all + q.min(own));
     }
     if wanted < TOO_SHORT_NS {
         return None;
     }
     let teams = summary.parallel.iter().map(|p| p.team).max();
-    let share = not_running as f64 / wanted as f64;
+    let share = |ns: u64| ns as f64 / wanted as f64;
     Some(Running {
         threads: teams.unwrap_or(1).max(1),
         processors: summary.processors,
         wanted_s: wanted as f64 * NS,
         not_running_s: not_running as f64 * NS,
-        not_running: share,
-        is_starved: share >= STARVED,
+        not_running: share(not_running),
+        without_processor_s: without.map(|ns| ns as f64 * NS),
+        is_starved: without.is_some_and(|ns| share(ns) >= STARVED),
     })
 }

@@ -66,6 +66,16 @@ pub struct Running {
     pub not_running_s: f64,
     /// `not_running_s` as a share of `wanted_s`, from 0 to 1.
     pub not_running: f64,
-    /// True if the share is so large that times depend more on the machine than on the program.
+    /// Least time of `wanted_s` in which a thread was ready and had no processor, in seconds. Null if the kernel doesn't tell.
+    #[serde(default)]
+    pub without_processor_s: Option<f64>,
+    /// True if the share without a processor is so large that times depend more on the machine than on the program.
     pub is_starved: bool,
+}
+
+impl Running {
+    /// Least share of the working time in which threads were ready and had no processor, from 0 to 1.
+    pub(crate) fn without_share(&self) -> f64 {
+        self.without_processor_s.unwrap_or(0.0) / self.wanted_s.max(f64::MIN_POSITIVE)
+    }
 }

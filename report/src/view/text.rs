@@ -17,11 +17,13 @@ mod properties;
 mod ranks;
 mod scaling;
 mod sections;
+mod show;
 mod sort;
 mod transfers;
 mod verdict;
 
 pub use bars::columns;
+pub use show::{Section, Sections};
 pub use sort::Sort;
 
 use crate::model::Report;
@@ -40,16 +42,10 @@ pub struct TextOptions {
     pub colour: bool,
     /// What a row stands for.
     pub by: By,
-    /// Whether to show the tree of call paths in any case, and more of it.
-    pub call_paths: bool,
     /// What the regions are sorted by.
     pub sort: Sort,
-    /// Whether to show where each region is called from.
-    pub callers: bool,
-    /// Whether to say at the end what the columns mean.
-    pub legend: bool,
-    /// Whether to show a table of threads for each region, and overheads relative to the program.
-    pub per_thread: bool,
+    /// Sections beside the first ones.
+    pub show: Sections,
 }
 
 /// What a row of the report stands for.
@@ -64,15 +60,12 @@ pub enum By {
 impl Default for TextOptions {
     fn default() -> TextOptions {
         TextOptions {
-            top: 20,
+            top: 10,
             width: 110,
             colour: false,
             by: By::Line,
-            call_paths: false,
             sort: Sort::Time,
-            callers: false,
-            legend: false,
-            per_thread: false,
+            show: Sections::default(),
         }
     }
 }
@@ -106,29 +99,44 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(probes::probes(report, options));
     sections.extend(sections::in_part(report, options));
     sections.extend(sections::regions(report, several, options));
-    sections.extend(properties::properties(report, options));
-    sections.extend(paths::paths(report, options));
+    let shows = |section: Section| options.show.has(section);
+    if shows(Section::Properties) {
+        sections.extend(properties::properties(report, options));
+    }
+    if shows(Section::CallPaths) {
+        sections.extend(paths::paths(report, options));
+    }
     sections.extend(loops::loops(report, options));
-    if options.callers {
+    if shows(Section::Callers) {
         sections.extend(callers::callers(report, options));
     }
-    sections.extend(distribution::distribution(report, options));
+    if shows(Section::Units) {
+        sections.extend(distribution::distribution(report, options));
+    }
     sections.extend(ranks::ranks(report, options));
     sections.extend(events::events(report, options));
-    sections.extend(parts::parts(report, options));
-    sections.extend(sections::overheads(report, options));
-    sections.extend(sections::of_program(report, options));
-    sections.extend(mutexes::mutexes(report, options));
-    sections.extend(mutexes::locks(report, options));
-    sections.extend(scaling);
-    if options.per_thread {
+    if shows(Section::RegionEvents) {
+        sections.extend(parts::parts(report, options));
+    }
+    if shows(Section::Overheads) || shows(Section::PerThread) {
+        sections.extend(sections::overheads(report, options));
+        sections.extend(sections::of_program(report, options));
+    }
+    if shows(Section::Locks) {
+        sections.extend(mutexes::mutexes(report, options));
+        sections.extend(mutexes::locks(report, options));
+    }
+    sections.extend(scaling.filter(|_| shows(Section::Scaling)));
+    if shows(Section::PerThread) {
         sections.extend(per_thread::per_thread(report, options));
     }
     sections.extend(missing::unmatched(report, options));
     sections.extend(missing::missing_events(report, options));
-    sections.extend(missing::skipped(report, options));
+    if shows(Section::Skipped) {
+        sections.extend(missing::skipped(report, options));
+    }
     sections.extend(missing::notes(report, options));
-    if options.legend {
+    if shows(Section::Legend) {
         sections.push(legend::legend(options));
     }
     let mut text = sections.join("\n");

@@ -2,7 +2,9 @@
 
 use super::units::{count, seconds};
 use super::{kind, location};
-use crate::model::{Better, BusiestRank, Cause, Loss, LossKind, Predicted, Report, Scaling, Silent};
+use crate::model::{
+    Better, BusiestRank, Cause, Loss, LossKind, Predicted, Report, Scaling, Silent,
+};
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
@@ -15,6 +17,9 @@ const NO_HELP: f64 = 1.2;
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
+
+/// A serial part with a smaller share of the work limits nobody yet.
+const NEAR: f64 = 0.05;
 
 /// Shorter tasks cost more than they do.
 const TINY_S: f64 = 10e-6;
@@ -32,7 +37,9 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             let mostly = function.as_ref().map_or_else(String::new, |(id, s)| {
                 format!(", {} of it in {}", seconds(*s), plain(id))
             });
-            let limit = of_work.filter(|&s| s > 0.0).map(|share| {
+            // A limit far away says nothing.
+            let near = |share: &f64| *share >= NEAR;
+            let limit = of_work.filter(near).map(|share| {
                 format!(
                     ": at most {} times as fast as one thread, with any number of threads",
                     times(1.0 / share)
@@ -206,13 +213,21 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             at(id),
             count(*entries)
         ),
-        Cause::ManyBarriers { count: times, wait_s, at: id } => format!(
+        Cause::ManyBarriers {
+            count: times,
+            wait_s,
+            at: id,
+        } => format!(
             "{} barriers{}, {} of waiting a thread at each",
             count(*times),
-            id.as_ref().map_or_else(String::new, |id| format!(" at {}", plain(id))),
+            id.as_ref()
+                .map_or_else(String::new, |id| format!(" at {}", plain(id))),
             seconds(*wait_s)
         ),
-        Cause::Dependences { at: id, count: tasks } => format!(
+        Cause::Dependences {
+            at: id,
+            count: tasks,
+        } => format!(
             "threads wait for the {} tasks at {}, which depend on each other; in what order is not recorded",
             count(*tasks),
             plain(id)
@@ -268,9 +283,8 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 let s = if *n == 1.0 { "" } else { "s" };
                 format!("{threads} threads share {n} processor{s}")
             }
-            _ => format!(
-                "{threads} threads were not always running: other programs had the processors, or threads waited for files"
-            ),
+            Some(n) => format!("other programs used the {n} processors of its {threads} threads"),
+            None => format!("other programs used the processors of its {threads} threads"),
         },
         Cause::SmallerTeam { team, threads } => format!(
             "its team has {} of the {threads} threads that the program has at other times",
@@ -304,7 +318,11 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
 /// The rank that works most.
 fn busy(busiest: &Option<BusiestRank>) -> String {
     busiest.as_ref().map_or_else(String::new, |b| {
-        format!("; rank {} has {} times the mean work", b.rank, times(b.times_mean))
+        format!(
+            "; rank {} has {} times the mean work",
+            b.rank,
+            times(b.times_mean)
+        )
     })
 }
 
@@ -343,10 +361,7 @@ pub fn remedy(loss: &Loss) -> Option<String> {
             better: Some(better),
             ..
         } => better_schedule(better),
-        Cause::UnevenDistribution { .. } => {
-            "no schedule of these ranges is better: make the work of iterations more even"
-                .to_owned()
-        }
+        Cause::UnevenDistribution { .. } => return None,
         Cause::FewUnits {
             is_sections: true, ..
         } => "use tasks or a loop, which go by the number of threads".to_owned(),
@@ -362,9 +377,9 @@ pub fn remedy(loss: &Loss) -> Option<String> {
         Cause::FewTasks {
             mean_s: Some(mean), ..
         } if *mean < TINY_S => "create larger tasks, on several threads".to_owned(),
-        Cause::FewTasks { mean_s: Some(_), .. } => {
-            "divide the tasks, or create them earlier".to_owned()
-        }
+        Cause::FewTasks {
+            mean_s: Some(_), ..
+        } => "divide the tasks, or create them earlier".to_owned(),
         Cause::FewTasks { .. } => return None,
         Cause::SlowCreation { .. } => {
             "create larger tasks, or create them on several threads".to_owned()
@@ -442,7 +457,9 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
             Silent::Ordered => "iterations wait for each other",
             Silent::Locks => "locks put their holders in an order",
             Silent::LeftOut => "some units are not on record",
-            Silent::EachThread => "code that every thread executes may divide its work by the thread's number",
+            Silent::EachThread => {
+                "code that every thread executes may divide its work by the thread's number"
+            }
         };
         return Some(format!(
             "No prediction for other numbers of threads: {why}; --threads 1,2,4 measures it"

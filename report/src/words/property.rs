@@ -92,4 +92,3 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
         _ => "threads lose time there",
     }
 }
-

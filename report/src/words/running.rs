@@ -12,24 +12,19 @@ fn starved(running: &Running) -> String {
     let threads = running.threads as f64;
     let why = match running.processors {
         Some(processors) if threads > processors => format!(
-            "teams have {threads} threads, and the program can use {} (affinity mask, control group's quota): set \
-             OMP_NUM_THREADS={}, or give it more processors",
-            said(processors),
-            (processors.floor() as u64).max(1)
-        ),
-        Some(processors) => format!(
-            "teams have {threads} threads and the program can use {}: other programs used them, or the program itself waited \
-                 (files, sleep)",
+            "{threads} threads share {} (affinity mask, quota of the control group)",
             said(processors)
         ),
-        None => {
-            format!("teams have {threads} threads; how many processors there were is not known")
-        }
+        Some(processors) => format!(
+            "{threads} threads may use {}, and other programs used them too",
+            said(processors)
+        ),
+        None => format!("{threads} threads; how many processors there were is not known"),
     };
     format!(
-        "threads were not running for at least {} of the time that they worked in parallel regions: {why}; start-up, waiting \
-             and imbalance below include waiting for a processor",
-        percent(running.not_running)
+        "threads had no processor for at least {} of the time that they worked in parallel regions: {why}; start-up, waits and \
+             imbalance below include waiting for a processor",
+        percent(running.without_share())
     )
 }
 

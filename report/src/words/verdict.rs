@@ -73,7 +73,10 @@ fn headline(report: &Report, account: &Account, is_spread: bool) -> String {
         false => String::new(),
     };
     if is_spread && lost_s < LEAST * all_s {
-        return format!("No loss of 2% or more of {whose} {}{unknown}", seconds(all_s));
+        return format!(
+            "No loss of 2% or more of {whose} {}{unknown}",
+            seconds(all_s)
+        );
     }
     let spread = match is_spread {
         true => ", no single loss 2% or more",
@@ -110,7 +113,10 @@ pub(crate) fn efficiencies(e: &Efficiencies) -> String {
             )
         ),
     };
-    let mut text = format!("parallel efficiency {:.2}; OpenMP {:.2} = {openmp}", e.parallel, e.openmp);
+    let mut text = format!(
+        "parallel efficiency {:.2}; OpenMP {:.2} = {openmp}",
+        e.parallel, e.openmp
+    );
     if e.mpi.is_none() {
         text = format!("parallel efficiency {:.2} = {openmp}", e.parallel);
     }

@@ -1,8 +1,8 @@
 //! Sums of what happened in one execution of a parallel region, before it is known whether that is on record, and those of all.
 
 use super::super::distribution::Distribution;
-use super::super::sums::{Numbers, Sums};
 use super::super::parallel::is_busy;
+use super::super::sums::{Numbers, Sums};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use std::collections::{HashMap, HashSet};

@@ -158,7 +158,9 @@ fn threads_at_once(
         .collect();
     spans.sort_unstable();
     let mut peak = Peak::default();
-    spans.iter().for_each(|&(end, begin)| peak.add(begin, end, 1));
+    spans
+        .iter()
+        .for_each(|&(end, begin)| peak.add(begin, end, 1));
     peak.most()
 }
 

@@ -1,7 +1,7 @@
 //! One run's thread time, divided into cells.
 
-use crate::model::series::{SeriesCause, SeriesPlace};
 use crate::model::Account;
+use crate::model::series::{SeriesCause, SeriesPlace};
 use crate::{Region, Report};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Summary;
@@ -108,7 +108,7 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
         cells,
         regions,
         processors: summary.processors,
-        starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.not_running)),
+        starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.without_share())),
         probes: report.probes.as_ref().map(|p| p.share),
         is_failed: exit.into_iter().any(|e| e != Exit::Code(0)),
         is_in_part: !summary.left_out.is_empty()

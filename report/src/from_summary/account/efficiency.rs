@@ -36,7 +36,13 @@ pub(super) fn of_states(
     let (outside, inside) = (sum(states, &OUTSIDE), sum(states, &INSIDE));
     let alike = alike.map(|ns| (ns as f64).min(inside));
     let uneven = alike.map(|alike| inside - alike);
-    let ratio = |part: f64, of: f64| if of > 0.0 { (part / of).clamp(0.0, 1.0) } else { 1.0 };
+    let ratio = |part: f64, of: f64| {
+        if of > 0.0 {
+            (part / of).clamp(0.0, 1.0)
+        } else {
+            1.0
+        }
+    };
     Some(Efficiencies {
         parallel: ratio(sum(states, &USEFUL), all),
         openmp: ratio(all - outside - inside, all),
@@ -74,9 +80,15 @@ pub(super) fn among_processes(all: &mut Efficiencies, processes: &[ProcessTime])
     if !processes.iter().any(|p| in_mpi(p) > 0.0) {
         return;
     }
-    let outside: Vec<f64> = (processes.iter().map(|p| (p.own_ns as f64 - in_mpi(p)).max(0.0))).collect();
+    let outside: Vec<f64> = (processes
+        .iter()
+        .map(|p| (p.own_ns as f64 - in_mpi(p)).max(0.0)))
+    .collect();
     let longest = outside.iter().copied().fold(0.0, f64::max);
-    let elapsed = processes.iter().map(|p| p.own_ns as f64).fold(0.0, f64::max);
+    let elapsed = processes
+        .iter()
+        .map(|p| p.own_ns as f64)
+        .fold(0.0, f64::max);
     let available: f64 = processes.iter().map(|p| p.available_ns as f64).sum();
     let weighted = |p: &ProcessTime| (p.own_ns as f64 - in_mpi(p)).max(0.0) * p.threads as f64;
     if longest <= 0.0 || elapsed <= 0.0 || available <= 0.0 {

@@ -53,7 +53,10 @@ pub(super) fn add(sums: &mut Sums, summary: &Indexed<'_>, process: usize) -> u64
         roots => {
             let states = [State::Serial, State::Io, State::Call, State::Communication];
             let present = outside(sums, process, &states).min(serial.saturating_mul(roots));
-            (0, serial.saturating_mul(own.threads).saturating_sub(present))
+            (
+                0,
+                serial.saturating_mul(own.threads).saturating_sub(present),
+            )
         }
     };
     put(sums, State::IdleCommunication, None, "mpi", in_mpi);

@@ -160,8 +160,10 @@ impl Sums {
             part.shutdown_ns = total(&columns.shutdown_ns);
             part.limited_ns = match stat.imbalance_ns {
                 0 => 0,
-                all => (u128::from(stat.limited_ns) * u128::from(part.imbalance_ns)
-                    / u128::from(all)) as u64,
+                all => {
+                    (u128::from(stat.limited_ns) * u128::from(part.imbalance_ns) / u128::from(all))
+                        as u64
+                }
             };
             part
         };
@@ -234,7 +236,12 @@ fn by_process<'r>(
         rows.entry(process).or_default().push(row);
     }
     let part = |(process, rows): (u16, Vec<usize>)| {
-        let of = |column: &[u64]| rows.iter().filter_map(|&r| column.get(r)).copied().collect();
+        let of = |column: &[u64]| {
+            rows.iter()
+                .filter_map(|&r| column.get(r))
+                .copied()
+                .collect()
+        };
         let all = &region.threads;
         let threads = ThreadColumns {
             thread: rows.iter().map(|&row| all.thread[row]).collect(),

@@ -36,7 +36,9 @@ pub(super) fn section(context: &Context<'_>) -> Option<Markup> {
         true => s / all_s,
         false => 0.0,
     };
-    let outside = crate::view::outside(report).into_iter().filter(|o| o.0 > 0.0);
+    let outside = crate::view::outside(report)
+        .into_iter()
+        .filter(|o| o.0 > 0.0);
     Some(html! {
         div.heading {
             h2 { "Regions" }

@@ -38,7 +38,9 @@ pub(super) fn about(part: Part) -> &'static str {
         Part::Serial => "The program's code outside of parallel regions.",
         Part::Work => "The program's own code in parallel regions, and its input and output.",
         Part::Communication => "Calls of MPI.",
-        Part::Call => "Calls of other libraries in which a thread waits for others, or for a device.",
+        Part::Call => {
+            "Calls of other libraries in which a thread waits for others, or for a device."
+        }
         Part::Lost(Class::Synchronization) => {
             "Waiting at barriers and taskwait, and to enter critical sections, locks and atomics."
         }

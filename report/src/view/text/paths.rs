@@ -7,11 +7,8 @@ use crate::words::units::{count, percent};
 use crate::words::{called_from, kind, location};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most lines where the tree was not asked for.
-const FEW: usize = 20;
-/// Share of the threads' time from which on a path is shown, and where the tree was asked for.
-const SHOWN: f64 = 0.01;
-const SHOWN_ALL: f64 = 0.001;
+/// Share of the threads' time from which on a path is shown.
+const SHOWN: f64 = 0.001;
 
 /// A path that is shown, and how deep it is.
 struct Row<'r> {
@@ -19,18 +16,14 @@ struct Row<'r> {
     depth: usize,
 }
 
-/// The section. Where it was not asked for there is none that would tell no more than the list of regions.
+/// The section.
 pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
     let paths = &report.call_paths;
     let regions: BTreeMap<u32, &Region> = report.regions.iter().map(|r| (r.id, r)).collect();
     let whole = paths.first()?.inclusive_s;
-    if whole <= 0.0 || !(options.call_paths || is_worth_it(report, &regions)) {
+    if whole <= 0.0 {
         return None;
     }
-    let least = match options.call_paths {
-        true => SHOWN_ALL,
-        false => SHOWN,
-    };
     let share = |path: &CallPath| path.inclusive_s / whole;
     let mut below: Vec<Vec<usize>> = vec![vec![]; paths.len()];
     for (at, path) in paths.iter().enumerate() {
@@ -46,13 +39,10 @@ pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
             depth,
         });
         let inner = below[at].iter().copied();
-        let mut inner: Vec<usize> = inner.filter(|&i| share(&paths[i]) >= least).collect();
+        let mut inner: Vec<usize> = inner.filter(|&i| share(&paths[i]) >= SHOWN).collect();
         // The last comes first off the stack.
         inner.sort_by(|&a, &b| paths[a].inclusive_s.total_cmp(&paths[b].inclusive_s));
         rest.extend(inner.into_iter().map(|i| (i, depth + 1)));
-    }
-    if !options.call_paths && rows.len() > FEW {
-        keep_largest(&mut rows);
     }
     let left_out = paths.len() - rows.len();
     let callers = callers(report, &rows);
@@ -79,38 +69,12 @@ pub(super) fn paths(report: &Report, options: TextOptions) -> Option<String> {
         text.push_str(&wrap(&line, options.width, "    "));
     }
     if left_out > 0 {
-        let more = match options.call_paths {
-            true => format!("{left_out} more paths below {} each", percent(SHOWN_ALL)),
-            false => format!("{left_out} more paths (--call-paths shows more)"),
-        };
+        let more = format!("{left_out} more paths below {} each", percent(SHOWN));
         let paint = Paint { on: options.colour };
         text.push_str(&paint.dim(&more));
         text.push('\n');
     }
     Some(text)
-}
-
-/// Whether something stands inside of a region that isn't just the other half of a combined construct, one region is called from several
-/// places, or one is a library's.
-fn is_worth_it(report: &Report, regions: &BTreeMap<u32, &Region>) -> bool {
-    let paths = &report.call_paths;
-    let source = |path: &CallPath| regions.get(&path.region?)?.source.clone();
-    let whole = paths[0].inclusive_s;
-    let mut contexts: BTreeMap<Option<u32>, u32> = BTreeMap::new();
-    let shown = paths.iter().filter(|p| p.inclusive_s >= SHOWN * whole);
-    for (region, context) in shown.filter_map(|p| Some((p.region, p.context?))) {
-        if is_in_library(report, context) || *contexts.entry(region).or_insert(context) != context {
-            return true;
-        }
-    }
-    paths.iter().any(|path| {
-        let parent = path.parent.map(|parent| &paths[parent as usize]);
-        let Some(parent) = parent.filter(|parent| parent.parent.is_some()) else {
-            return false;
-        };
-        let is_half = source(path).is_some_and(|line| source(parent) == Some(line));
-        path.inclusive_s >= SHOWN * whole && !is_half
-    })
 }
 
 /// By context a letter, and who has called, from outside inwards. Those of regions that are called from several places, and those that
@@ -154,20 +118,6 @@ fn letter(number: usize) -> String {
         0 => last.to_string(),
         more => letter(more - 1) + &last.to_string(),
     }
-}
-
-/// Leaves the paths of largest inclusive time, and with each all around it, which have no less.
-fn keep_largest(rows: &mut Vec<Row<'_>>) {
-    let mut sizes: Vec<f64> = rows.iter().map(|row| row.path.inclusive_s).collect();
-    sizes.sort_by(|a, b| b.total_cmp(a));
-    let least = sizes[FEW - 1];
-    let mut room = FEW - sizes.iter().filter(|&&s| s > least).count();
-    rows.retain(|row| {
-        let is_as_large = row.path.inclusive_s == least;
-        let has_room = is_as_large && room > 0;
-        room -= usize::from(has_room);
-        row.path.inclusive_s > least || has_room
-    });
 }
 
 fn cells(

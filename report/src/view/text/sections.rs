@@ -138,7 +138,11 @@ pub(super) fn regions(
             region.time_s,
             vec![
                 region.id.to_string(),
-                bar(share(report, region.time_s), lost_share(report, region), BAR),
+                bar(
+                    share(report, region.time_s),
+                    lost_share(report, region),
+                    BAR,
+                ),
                 percent(share(report, region.time_s)),
                 seconds(region.time_s),
                 kind(region),
@@ -328,7 +332,7 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
 pub(super) fn of_program(report: &Report, options: TextOptions) -> Option<String> {
     let known = report.overheads.iter();
     let mut known: Vec<_> = known.filter_map(|o| Some((o, o.of_program?))).collect();
-    if known.len() < 2 && !options.per_thread || known.is_empty() {
+    if known.is_empty() {
         return None;
     }
     known.sort_by(|a, b| b.1.overheads.total_cmp(&a.1.overheads));
