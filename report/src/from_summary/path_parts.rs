@@ -1,13 +1,13 @@
 //! What the own time on each call path consists of, thread by thread: classes of overhead, and how often threads came there.
 //!
-//! Classes are those of `overhead`, which has them by parallel region. Here nothing is divided that was not measured for each thread.
+//! Classes are those of `classes`, which `overhead` adds up by parallel region. Here nothing is divided that was not measured for each thread.
 
 use super::classes::{Kind, rows, too_few_in_all};
 use crate::from_summary::indexed::Indexed;
 use crate::model::Class;
 use ompfuse_format::Construct;
-use ompfuse_format::construct::{AroundPart, Charge, WaitsFor};
-use ompfuse_fuse::summary::{ParallelStat, PathKind, PathStat, RegionStat};
+use ompfuse_format::construct::{AroundPart, WaitsFor};
+use ompfuse_fuse::summary::{ParallelStat, PathKind, PathStat};
 use std::collections::BTreeMap;
 
 /// Of a path and a thread.
