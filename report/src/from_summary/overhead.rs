@@ -90,11 +90,14 @@ impl Parts {
     ) {
         let place = (left_out.construct, Some(left_out.site), parallel);
         let sums = Sums {
+            thread: None,
             count: left_out.count,
             own: left_out.own_ns,
             extent: None,
         };
-        self.add_sums(summary, place, sums);
+        if let Some(kind) = Kind::new(summary, place) {
+            self.add_sums(&kind, &sums);
+        }
     }
 
     fn add(&mut self, class: Class, what: impl Into<String>, ns: u64, count: u64) {
