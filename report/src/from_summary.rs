@@ -1,6 +1,7 @@
 //! From a summary to a [`Report`].
 
 mod account;
+mod classes;
 mod contexts;
 mod distribution;
 mod growth;

@@ -1,9 +1,26 @@
-/* Programs whose times are known by construction: each function is a case of `tests/e2e/ompp.rs`. Threads sleep instead of working,
- * so that it doesn't matter how many processors there are. */
+/* Programs that know their own times: each function is a case of `tests/e2e/ompp.rs`. Threads sleep instead of working, so that it
+ * doesn't matter how many processors there are, and read the clock where something begins and ends: how long they wait depends on how
+ * busy a machine is. Prints a line NAME NS for each wait, of all threads together, and a line `critical NS` for each thread. */
 #include <omp.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { UNIT = 20000000, TASKS = 2000 };
+
+static long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+static long critical_ns[4], locked_ns, imbalance_ns, uneven_ns, alone_ns, first_ns;
+
+static void add(long *sum, long ns) {
+    __atomic_fetch_add(sum, ns, __ATOMIC_RELAXED);
+}
+
+/* When this thread was last doing something. */
+static _Thread_local long last;
 
 static void nap(int units) {
     struct timespec t = {0, (long)units * UNIT};
@@ -24,8 +41,12 @@ __attribute__((noinline)) static void critical(void) {
 #pragma omp parallel num_threads(4)
     {
 #pragma omp barrier
+        long begin = now();
 #pragma omp critical
-        nap(3);
+        {
+            add(&critical_ns[omp_get_thread_num()], now() - begin);
+            nap(3);
+        }
     }
 }
 
@@ -34,25 +55,35 @@ __attribute__((noinline)) static void imbalance(void) {
 #pragma omp parallel num_threads(4)
     {
 #pragma omp for schedule(static)
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
             nap(i + 1);
+            last = now();
+        }
+        add(&imbalance_ns, now() - last);
         more();
     }
+}
+
+static void section(void) {
+    nap(2);
+    last = now();
 }
 
 /* Three sections for two threads: one of them executes two. */
 __attribute__((noinline)) static void uneven(void) {
 #pragma omp parallel num_threads(2)
     {
+        last = now();
 #pragma omp sections
         {
 #pragma omp section
-            nap(2);
+            section();
 #pragma omp section
-            nap(2);
+            section();
 #pragma omp section
-            nap(2);
+            section();
         }
+        add(&uneven_ns, now() - last);
         more();
     }
 }
@@ -75,8 +106,13 @@ __attribute__((noinline)) static void few(void) {
 __attribute__((noinline)) static void alone(void) {
 #pragma omp parallel num_threads(4)
     {
+        last = now();
 #pragma omp single
-        nap(3);
+        {
+            nap(3);
+            last = now();
+        }
+        add(&alone_ns, now() - last);
         more();
     }
 }
@@ -86,9 +122,14 @@ __attribute__((noinline)) static void first(void) {
 #pragma omp parallel num_threads(4)
     {
 #pragma omp barrier
+        last = now();
 #pragma omp master
-        nap(4);
+        {
+            nap(4);
+            last = now();
+        }
 #pragma omp barrier
+        add(&first_ns, now() - last);
     }
 }
 
@@ -135,7 +176,9 @@ __attribute__((noinline)) static void locked(void) {
 #pragma omp parallel num_threads(2)
     {
 #pragma omp barrier
+        long begin = now();
         omp_set_lock(&lock);
+        add(&locked_ns, now() - begin);
         nap(4);
         omp_unset_lock(&lock);
     }
@@ -155,5 +198,9 @@ int main(void) {
     inner(1);
     locked();
     nap(5);
+    for (int i = 0; i < 4; i++)
+        printf("critical %ld\n", critical_ns[i]);
+    printf("locked %ld\nimbalance %ld\nuneven %ld\nalone %ld\nfirst %ld\n", locked_ns, imbalance_ns, uneven_ns,
+           alone_ns, first_ns);
     return 0;
 }

@@ -24,6 +24,7 @@ class Thread:
         self.sums = collections.Counter()
         self.teams, self.forks, self.locks = [], 0, {}
         self.task = None
+        self.counted = None  # begin and end of the last region that something was counted in
 
     def event(self, event):
         self.number += 1
@@ -52,7 +53,10 @@ class Thread:
         of_name = self.found[region["name"]]
         of_name["number"] += 1
         of_name["self_ns"] += length - region["nested"]
-        of_name["events"].update(counted - region["counted"])
+        own = counted - region["counted"]
+        of_name["events"].update(own)
+        if own and length > 1 and "@" in region["name"]:
+            self.counted = [region["from"], event.time]
         if self.regions:
             self.regions[-1]["nested"] += length
             self.regions[-1]["counted"].update(counted)
@@ -149,6 +153,7 @@ def read(folder):
             "regions": found,
             "kinds": kinds_found,
             "tasks": {"created": len(created), "executed": len(executed), "completed": len(completed)},
+            "counted": max((t.counted for t in threads.values() if t.counted), default=None, key=lambda span: span[1]),
             "times": [min((t.now for t in threads.values() if t.number), default=0), last],
             "threads": sorted(location.name for location in definitions.locations),
             "processes": sorted(group.name for group in definitions.location_groups),

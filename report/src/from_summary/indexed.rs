@@ -27,6 +27,11 @@ impl<'s> Indexed<'s> {
         }
     }
 
+    /// The summary itself, for as long as it lives.
+    pub(crate) fn whole(&self) -> &'s Summary {
+        self.summary
+    }
+
     /// What happened at a site.
     pub(crate) fn at_site(&self, site: u32) -> &[&'s RegionStat] {
         found(&self.at_site, site)

@@ -4,6 +4,7 @@
 //! `taskgroup` is synchronization, creating tasks and fetching ranges is management; tasks executed while waiting are in
 //! no wait, since intervals are exclusive.
 
+use super::classes::{Kind, Sums, has_block, rows, too_few_in_all};
 use super::{NS, parts};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Class, Incomplete, Overhead, OverheadPart, ParallelOverhead};
@@ -89,11 +90,14 @@ impl Parts {
     ) {
         let place = (left_out.construct, Some(left_out.site), parallel);
         let sums = Sums {
+            thread: None,
             count: left_out.count,
             own: left_out.own_ns,
             extent: None,
         };
-        self.add_sums(summary, place, sums);
+        if let Some(kind) = Kind::new(summary, place) {
+            self.add_sums(&kind, &sums);
+        }
     }
 
     fn add(&mut self, class: Class, what: impl Into<String>, ns: u64, count: u64) {
@@ -106,36 +110,16 @@ impl Parts {
         let Some(construct) = region.construct else {
             return;
         };
-        if construct == Construct::Barrier {
-            return self.add_barrier(summary, region);
-        }
-        let sums = Sums {
-            count: region.count(),
-            own: region.own_ns(),
-            extent: Some(region.extent()),
+        let place = (construct, region.site, region.parallel);
+        let Some(kind) = Kind::new(summary, place) else {
+            return;
         };
-        self.add_sums(summary, (construct, region.site, region.parallel), sums);
+        rows(&region.threads).for_each(|sums| self.add_sums(&kind, &sums));
     }
 
-    /// Adds the waits at a barrier: those of threads that had nothing to do while another one executed a block are no
-    /// synchronization.
-    fn add_barrier(&mut self, summary: &Indexed<'_>, region: &RegionStat) {
-        let behind_one = is_behind_one(summary, region);
-        let columns = &region.threads;
-        for (row, (&own, &count)) in columns.own_ns.iter().zip(&columns.count).enumerate() {
-            let is_idle = behind_one && 2 * columns.extent[row] > count;
-            self.add_wait_at_barrier(is_idle, own, count);
-        }
-    }
-
-    /// `is_idle`: the threads had nothing to do while another one executed a block.
-    fn add_wait_at_barrier(&mut self, is_idle: bool, own: u64, count: u64) {
-        let (waits_for, name) = match is_idle {
-            true => (WaitsFor::OneThread, BEHIND_ONE),
-            false => (WaitsFor::Others, Construct::Barrier.name()),
-        };
-        if let Some(class) = Construct::Barrier.overhead_class_for(waits_for) {
-            self.add(class, name, own, count);
+    fn add_sums(&mut self, kind: &Kind, sums: &Sums) {
+        for part in kind.divide(sums) {
+            self.add(part.class, part.what, part.ns, part.count);
         }
     }
 
@@ -145,8 +129,8 @@ impl Parts {
         // What a region without an end had left out is told as that of all others of its site.
         let is_whole = is_whole(summary, parallel);
         for left_out in &summary.left_out {
-            let place = (left_out.construct, Some(left_out.site), Some(parallel));
             let sums = Sums {
+                thread: None,
                 count: left_out.count,
                 own: left_out.own_ns,
                 extent: None,
@@ -154,7 +138,10 @@ impl Parts {
             match left_out.within {
                 Within::Part(p) | Within::Behind(p) if p != parallel => {}
                 Within::Part(_) | Within::Behind(_) if is_whole => {
-                    self.add_sums(summary, place, sums);
+                    let place = (left_out.construct, Some(left_out.site), Some(parallel));
+                    if let Some(kind) = Kind::new(summary, place) {
+                        self.add_sums(&kind, &sums);
+                    }
                 }
                 Within::Outside => {}
                 Within::Part(_) | Within::Behind(_) | Within::Unknown => {
@@ -163,55 +150,6 @@ impl Parts {
             }
         }
         missing
-    }
-
-    /// Adds intervals of a kind, at a site, in a parallel region.
-    fn add_sums(
-        &mut self,
-        summary: &Indexed<'_>,
-        (construct, site, parallel): (Construct, Option<u32>, Option<u32>),
-        Sums { count, own, extent }: Sums,
-    ) {
-        // A fork's own time is told by the region's executions: startup, shutdown, waiting at the region's end.
-        let Some(class) = construct.overhead_class().filter(|_| !construct.is_fork()) else {
-            return;
-        };
-        let name = construct.name();
-        if construct.charges_to() == Charge::Entry {
-            // How the time of those that were left out was divided is not known; most often it is waiting.
-            let split = construct.split(own, extent.unwrap_or(own));
-            self.add(class, name, split.wait, count);
-            let exits = if extent.is_some() { count } else { 0 };
-            let exit = format!("{name}-exit");
-            return self.add(Construct::AFTER_ENTRY, exit, split.runtime, exits);
-        }
-        match construct {
-            // Only of those that are left out: most of those on record tell what they are.
-            Construct::Barrier => {
-                let same = |r: &&RegionStat| {
-                    (r.site, r.parallel, r.construct) == (site, parallel, Some(construct))
-                };
-                let idle = summary
-                    .regions
-                    .iter()
-                    .find(same)
-                    .is_some_and(|r| is_behind_one(summary, r) && 2 * r.extent() > r.count());
-                self.add_wait_at_barrier(idle, own, count);
-            }
-            Construct::ImplicitBarrier => {
-                let ends = ended_at(summary, site);
-                let waits_for = ends_behind(summary, site, parallel);
-                let class = construct.overhead_class_for(waits_for).unwrap_or(class);
-                let what = match ends {
-                    Some(Construct::ImplicitBarrier) | None => name.to_owned(),
-                    Some(ends) => format!("{}-end", ends.name()),
-                };
-                self.add(class, what, own, count);
-            }
-            // One interval per loop and thread; its extent says how often.
-            Construct::Dispatch => self.add(class, name, own, extent.unwrap_or(count)),
-            _ => self.add(class, name, own, count),
-        }
     }
 
     fn finish(
@@ -318,53 +256,8 @@ fn starved(summary: &Indexed<'_>, site: Option<u32>) -> Option<f64> {
     running.is_starved.then_some(without_s / running.wanted_s)
 }
 
-/// The construct whose end is at a site.
-fn ended_at(summary: &Indexed<'_>, site: Option<u32>) -> Option<Construct> {
-    site.and_then(|s| summary.sites[s as usize].construct)
-}
-
-/// Whom threads wait for in the implicit barrier at a site.
-pub(super) fn ends_behind(
-    summary: &Indexed<'_>,
-    site: Option<u32>,
-    parallel: Option<u32>,
-) -> WaitsFor {
-    match ended_at(summary, site) {
-        Some(Construct::Single) => WaitsFor::OneThread,
-        Some(Construct::Sections) if too_few_sections(summary, site, parallel) => {
-            WaitsFor::FewSections
-        }
-        _ => WaitsFor::Others,
-    }
-}
-
-/// What waits at a barrier are called behind a block that one thread executes.
-const BEHIND_ONE: &str = "master-end";
-
-/// Whether one thread at a time executes a block in this parallel region.
-fn has_block(summary: &Indexed<'_>, parallel: Option<u32>) -> bool {
-    let is_block =
-        |r: &&RegionStat| matches!(r.construct, Some(Construct::Master | Construct::Single));
-    parallel.is_some_and(|site| summary.in_parallel(site).iter().any(is_block))
-}
-
-/// Whether one thread at most came to a barrier with something done, in a region that has such a block.
-pub(super) fn is_behind_one(summary: &Indexed<'_>, region: &RegionStat) -> bool {
-    let columns = &region.threads;
-    let threads = columns.extent.iter().zip(&columns.count);
-    let busy = threads.filter(|(extent, count)| 2 * **extent <= **count);
-    busy.count() <= 1 && has_block(summary, region.parallel)
-}
-
 /// Nanoseconds that rounding may make of a few intervals.
 const ROUNDED: u64 = 1000;
-
-/// Sums over intervals. `extent`: see [`ompfuse_fuse::summary::ThreadColumns::extent`]; `None`: not known.
-struct Sums {
-    count: u64,
-    own: u64,
-    extent: Option<u64>,
-}
 
 /// What is not known of a parallel region, since it is not on record.
 #[derive(Default)]
@@ -432,35 +325,4 @@ fn is_switched_off(summary: &Summary) -> bool {
         })
         .sum();
     unrecorded > left_out as f64 * 1.001 + 1e3 * summary.accounts.len() as f64
-}
-
-/// The same of sections that are all that a parallel region consists of.
-pub(super) fn too_few_in_all(summary: &Indexed<'_>, stat: &ParallelStat) -> bool {
-    let Some(site) = stat.site else { return false };
-    let sections = summary.at_site(site).iter();
-    let sections = sections.filter(|r| r.construct == Some(Construct::Section));
-    let sections: u64 = sections.map(|r| r.count()).sum();
-    let left_out = summary.left_out_at(site).iter();
-    let left_out = left_out.filter(|l| l.construct == Construct::Section);
-    let sections = sections + left_out.map(|l| l.count).sum::<u64>();
-    sections > 0 && sections < stat.team_parts.count.iter().sum()
-}
-
-/// ompP's rule: fewer sections were executed than threads came by.
-pub(super) fn too_few_sections(
-    summary: &Indexed<'_>,
-    site: Option<u32>,
-    parallel: Option<u32>,
-) -> bool {
-    let Some(site) = site else {
-        return false;
-    };
-    let count = |construct: Construct| -> u64 {
-        let recorded = (summary.at_site(site).iter())
-            .filter(|r| (r.parallel, r.construct) == (parallel, Some(construct)))
-            .copied();
-        let left_out = (summary.left_out_at(site).iter()).filter(|l| l.construct == construct);
-        recorded.map(RegionStat::count).sum::<u64>() + left_out.map(|l| l.count).sum::<u64>()
-    };
-    count(Construct::Section) < count(Construct::ImplicitBarrier)
 }

@@ -1,13 +1,13 @@
 //! What the own time on each call path consists of, thread by thread: classes of overhead, and how often threads came there.
 //!
-//! Classes are those of `overhead`, which has them by parallel region. Here nothing is divided that was not measured for each thread.
+//! Classes are those of `classes`, which `overhead` adds up by parallel region. Here nothing is divided that was not measured for each thread.
 
-use super::overhead::{ends_behind, is_behind_one, too_few_in_all};
+use super::classes::{Kind, rows, too_few_in_all};
 use crate::from_summary::indexed::Indexed;
 use crate::model::Class;
 use ompfuse_format::Construct;
-use ompfuse_format::construct::{AroundPart, Charge, WaitsFor};
-use ompfuse_fuse::summary::{ParallelStat, PathKind, PathStat, RegionStat};
+use ompfuse_format::construct::{AroundPart, WaitsFor};
+use ompfuse_fuse::summary::{ParallelStat, PathKind, PathStat};
 use std::collections::BTreeMap;
 
 /// Of a path and a thread.
@@ -72,38 +72,14 @@ fn add_kind(
     parallel: Option<u32>,
     kind: &PathKind,
 ) {
-    let construct = kind.construct;
-    // A fork's own time is told by the region's executions.
-    let Some(class) = construct.overhead_class().filter(|_| !construct.is_fork()) else {
+    let Some(place) = Kind::new(summary, (kind.construct, site, parallel)) else {
         return;
     };
-    let is_idle = construct == Construct::Barrier && {
-        let same = |r: &&&RegionStat| (r.parallel, r.construct) == (parallel, Some(construct));
-        let region = site.and_then(|s| summary.at_site(s).iter().find(same));
-        region.is_some_and(|r| is_behind_one(summary, r))
-    };
-    let end = match construct {
-        Construct::ImplicitBarrier => ends_behind(summary, site, parallel),
-        _ => WaitsFor::Others,
-    };
-    let columns = &kind.threads;
-    for (row, &thread) in columns.thread.iter().enumerate() {
-        let (own, extent) = (columns.own_ns[row], columns.extent[row]);
-        let parts = found.entry(thread).or_default();
-        if construct.charges_to() == Charge::Entry {
-            let split = construct.split(own, extent);
-            parts.add(class, split.wait);
-            parts.add(Construct::AFTER_ENTRY, split.runtime);
-            continue;
+    for sums in rows(&kind.threads) {
+        let parts = found.entry(sums.thread.unwrap_or_default()).or_default();
+        for part in place.divide(&sums) {
+            parts.add(part.class, part.ns);
         }
-        let waits_for = match is_idle && 2 * extent > columns.count[row] {
-            true => WaitsFor::OneThread,
-            false => end,
-        };
-        parts.add(
-            construct.overhead_class_for(waits_for).unwrap_or(class),
-            own,
-        );
     }
 }
 

@@ -3,7 +3,7 @@
 //! They follow the classes of overhead: what is a loss there has a property here, with the place of the loss.
 
 use super::NS;
-use super::overhead::{is_behind_one, too_few_in_all, too_few_sections};
+use super::classes::{Sums, idle_at, rows, too_few_in_all, too_few_sections};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Class, ParallelOverhead, Property, PropertyKind};
 use ompfuse_format::Construct;
@@ -85,18 +85,15 @@ fn of_stat(summary: &Indexed<'_>, stat: &RegionStat) -> Vec<(PropertyKind, u64, 
 
 /// Behind a block that one thread executes the others have nothing to do: that is no wait for each other.
 fn at_barrier(summary: &Indexed<'_>, stat: &RegionStat) -> Vec<(PropertyKind, u64, u64)> {
-    let behind_one = is_behind_one(summary, stat);
+    let idle = idle_at(summary, stat);
     let block = stat.parallel.and_then(|p| block_in(summary, p));
-    let columns = &stat.threads;
-    let rows = columns.own_ns.iter().zip(&columns.count).enumerate();
-    let of_row = |(row, (&own, &count)): (usize, (&u64, &u64))| {
-        let is_idle = behind_one && 2 * columns.extent[row] > count;
+    let of_row = |sums: Sums| {
         let kind = block
-            .filter(|_| is_idle)
+            .filter(|_| idle.has(sums.thread))
             .unwrap_or(PropertyKind::WaitAtBarrier);
-        (kind, own, count)
+        (kind, sums.own, sums.count)
     };
-    rows.map(of_row).collect()
+    rows(&stat.threads).map(of_row).collect()
 }
 
 /// By what one thread executes in a parallel region while others wait.

@@ -2,7 +2,7 @@
 
 use super::{close, report_of};
 use crate::Report;
-use crate::model::{CallPath, Property, PropertyKind, Region, Times};
+use crate::model::{CallPath, Class, Property, PropertyKind, Region, Times};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
 use ompfuse_fuse::testing::{BEGIN, FakeRun, FakeThread};
@@ -13,6 +13,8 @@ const CRITICAL: u32 = 2;
 const SINGLE: u32 = 3;
 const TASK: u32 = 4;
 const INNER: u32 = 5;
+const BARRIER: u32 = 6;
+const MASTER: u32 = 7;
 const SITES: &[(Construct, u64)] = &[
     (Construct::Parallel, 10),
     (Construct::Loop, 20),
@@ -20,6 +22,8 @@ const SITES: &[(Construct, u64)] = &[
     (Construct::Single, 40),
     (Construct::Task, 50),
     (Construct::Parallel, 60),
+    (Construct::Barrier, 70),
+    (Construct::Master, 80),
 ];
 
 /// A construct of the team with a node of its own, `index` among its siblings.
@@ -294,4 +298,54 @@ fn sections_of_a_combined_construct_follow_the_same_rule() {
         [(10, 300)]
     );
     assert_eq!(uneven.overheads[0].overhead.limited_parallelism_s, None);
+}
+
+/// A thread that did nothing before it came to a barrier on one path, and something on another one, is the same on both: classes over the
+/// call paths are those of the region.
+#[test]
+fn classes_of_paths_are_those_of_regions() {
+    let mut threads = [FakeThread::new(0, 1, BEGIN), FakeThread::new(1, 1, BEGIN)];
+    let [a, _] = &mut threads;
+    let region = open(a, Construct::Parallel, PARALLEL, FakeThread::root(), 1);
+    for (tid, thread) in threads.iter_mut().enumerate() {
+        thread.begin(Construct::ImplicitTask, PARALLEL, 0, region, Step::None, 0);
+        let barrier = |thread: &mut FakeThread, parent: u64, idle: u64| {
+            thread.begin(Construct::Barrier, BARRIER, 0, parent, Step::None, 0);
+            thread.work(if tid == 0 { 1000 } else { 300 });
+            thread.end(idle);
+        };
+        if tid == 0 {
+            thread.begin(Construct::Master, MASTER, 0, region, Step::None, 0);
+            thread.work(5);
+            thread.end(0);
+        }
+        barrier(thread, region, 1);
+        let node = open(thread, Construct::Loop, LOOP, region, 1);
+        barrier(thread, node, 1 - tid as u64);
+        thread.until(BEGIN + 4000);
+        thread.end(0);
+        thread.end(0);
+    }
+    threads[0].until(BEGIN + 4010);
+    threads[0].end(2);
+    let mut fake = FakeRun::new(SITES, &["cycles"]);
+    fake.process(9, BEGIN, threads.into(), true);
+    let report = report_of(&fake);
+    let of_paths = |class: Class| -> f64 {
+        let threads = report.call_paths.iter().flat_map(|p| &p.per_thread);
+        threads.filter_map(|t| t.classes.get(&class)).sum()
+    };
+    let of_region = &report.overheads[0].overhead;
+    for (class, ns) in [
+        (Class::Synchronization, 600.0),
+        (Class::LimitedParallelism, 2000.0),
+    ] {
+        let of_region = of_region.get(class).unwrap();
+        assert!(close(of_region, ns * 1e-9), "{class:?}: {of_region}");
+        assert!(
+            close(of_paths(class), of_region),
+            "{class:?}: {:?}",
+            report.call_paths
+        );
+    }
 }

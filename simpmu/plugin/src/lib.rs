@@ -5,6 +5,8 @@
 //!
 //! Callbacks for system calls take no lock: a child process that is made meanwhile has only the thread that made it.
 #![forbid(unsafe_code)]
+// Only qemu has the functions that it calls: a test program of it could not be linked.
+#![cfg(not(test))]
 
 mod page;
 

@@ -7,7 +7,6 @@ use ompfuse_tests::some;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 fn run(program: &Path, threads: usize, args: &[&str]) -> Output {
     process::run(process::clean(&mut Command::new(program), threads).args(args))
@@ -34,10 +33,6 @@ fn right_in_every_build(name: &str, compiler: &str) {
             let output = run(&build.path, threads, &[]).ok(&format!("{build}, {threads} threads"));
             assert!(output.text().ends_with("\nright\n"), "{build}: {output:?}");
             assert!(output.stderr.is_empty(), "{build}: {output:?}");
-            assert!(
-                output.duration < Duration::from_secs(20),
-                "{build} takes too long for a test"
-            );
             let first = results
                 .entry(build.variant.clone())
                 .or_insert_with(|| result(&output));

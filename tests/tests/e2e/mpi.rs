@@ -196,11 +196,15 @@ fn calls_are_those_that_the_profiling_interface_counts() {
             };
             let late = waits.iter().find(is_late);
             let late = late.unwrap_or_else(|| panic!("{what}: {waits:?}"));
-            let [receives, times] = ["receives", "late"].map(|n| late["cause"][n].as_u64());
-            assert_eq!(receives, Some(4), "{what}: {late}"); // those at one place of two
+            let [number_of, times] = ["receives", "late"].map(|n| late["cause"][n].as_u64());
+            assert_eq!(number_of, Some(4), "{what}: {late}"); // those at one place of two
             assert!(times >= Some(1), "{what}: {late}");
             let waited = number(&late["cause"]["late_s"]) * times.unwrap_or(0) as f64;
-            assert!((0.03..0.5).contains(&waited), "{what}: {late}");
+            let all: f64 = receives.iter().map(|r| number(&r["wait_s"])).sum();
+            assert!(
+                waited > 0.0 && waited < all + 1e-6,
+                "{what}: {late} of {all}"
+            );
         }
     }
 }

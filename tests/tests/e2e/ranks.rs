@@ -123,18 +123,18 @@ fn one_job_is_one_run() {
             "nothing else is left"
         );
 
-        // Rank 1 has four times the work of rank 0 in the loop.
+        // How much work a rank has is told by its iterations (`check_one_run`), not by its time.
         let report = report(&folder.path().join("in"));
         let work = |of: &Value| of["work_s"].as_f64().expect("a number");
         let regions = report["regions"].as_array().expect("a list");
-        let region = regions.iter().max_by(|a, b| work(a).total_cmp(&work(b)));
+        let loops = regions.iter().filter(|r| r["xus"].as_u64() > Some(0));
+        let region = loops.max_by(|a, b| work(a).total_cmp(&work(b)));
         let ranks = &region.expect("there is a region")["ranks"];
         let per_rank = ranks["per_rank"].as_array().expect("a list");
         let (zero, one) = (work(&per_rank[0]), work(&per_rank[1]));
-        assert!(one > zero, "{ranks}");
         let among = ranks["imbalance_among_ranks"].as_f64().expect("a number");
         assert!(
-            (among - (2.0 * one / (zero + one) - 1.0)).abs() < 1e-6,
+            (among - (2.0 * one.max(zero) / (zero + one) - 1.0)).abs() < 1e-6,
             "{ranks}"
         );
         let xus = |rank: usize| per_rank[rank]["xus"].as_u64();

@@ -6,7 +6,6 @@ use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::table;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// Adds up the numbers that it reads: all of them, or as many as it is told. What it is, is said.
 const SOURCE: &str = r#"
@@ -57,10 +56,10 @@ fn a_pipe_is_read_in_every_run() {
         ("none", "true |", "", "pipe: 0 numbers, sum 0\n"),
         // It doesn't read all of it.
         ("part", "seq 1 1000000 |", "3", "pipe: 3 numbers, sum 6\n"),
-        // The writer is slow, and stays for longer than three runs take.
+        // The writer is slow, and stays for longer than a process of this suite may take (`process::LIMIT`).
         (
             "slow",
-            "(exec 2>&-; echo 1; sleep 1; echo 2; echo 3; sleep 110) |",
+            "(exec 2>&-; echo 1; sleep 1; echo 2; echo 3; sleep 150) |",
             "3",
             "pipe: 3 numbers, sum 6\n",
         ),
@@ -84,10 +83,6 @@ fn a_pipe_is_read_in_every_run() {
         let output = shell(folder.path(), &line).ok(&line);
         assert_eq!(output.text(), said.repeat(3), "{line}: {output:?}");
         assert_eq!(table::runs(&folder.path().join(out)).len(), 3);
-        assert!(
-            output.duration < Duration::from_secs(100),
-            "{line}: {output:?}"
-        );
     }
     // Files are read from where they were, as ever, and devices are left alone.
     std::fs::write(folder.path().join("numbers"), "1\n2\n3\n").expect("there is room");

@@ -1,5 +1,6 @@
-//! Times, against a program that measures its own tasks and chunks with its own clock (`fixtures/behaviour/truth.c`). Only
-//! ratios are compared: what the program measures lies inside of what is recorded, and is nearly all of it.
+//! Times, against a program that measures its own tasks and chunks with its own clock (`fixtures/behaviour/truth.c`). What it measures
+//! of a unit lies inside of what is recorded, and all units lie inside of what it measures of its region. So it is on any machine, however
+//! busy: times are not compared with each other otherwise.
 
 use ompfuse_tests::table::{self, Xu};
 use ompfuse_tests::{command, has, process, repository};
@@ -7,7 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What the program measures: nanoseconds by kind (`chunk`, `task`, `child`) and number.
+/// The scale of the recorded clock is measured too.
+const SCALE: f64 = 1.01;
+
+/// What the program measures: nanoseconds by kind (`chunk`, `task`, `child`) and number; `all` of the threads in the region.
 type Truth = BTreeMap<(String, u64), f64>;
 
 fn truth(text: &str) -> Truth {
@@ -54,7 +58,9 @@ fn times_are_those_that_the_program_measures() {
             // Reading counters would add to the times.
             let flags = ["--events", "none"];
             let output = table::record(&patched, &[], threads, &out, &flags).ok(&what);
-            let truth = truth(&output.text());
+            let mut truth = truth(&output.text());
+            let all = truth.remove(&("all".to_owned(), threads as u64));
+            let all = all.unwrap_or_else(|| panic!("{what}: {output:?}"));
             let run = table::runs(&out).pop().expect("a run was recorded");
             let xus = table::export(&run);
             let is_chunk = |xu: &&Xu| xu.construct == "range";
@@ -63,39 +69,37 @@ fn times_are_those_that_the_program_measures() {
             let undivided = threads == 1 && chunks == 1;
             let chunks = if undivided { 24 } else { chunks };
             assert_eq!((chunks, truth.len()), (24, 72), "{what}");
-            let mut ratios = Vec::new();
+            let (mut units, mut sum) = (0, 0.0);
             for xu in xus.iter().filter(|xu| !(undivided && is_chunk(xu))) {
                 let own = truth[&key(xu)];
                 let recorded = xu.number("own_ns") as f64;
-                // The scale of the clock is measured too.
-                assert!(recorded > 0.99 * own - 2e3, "{what}: {own} ns of {xu:?}");
-                ratios.push(recorded / own);
+                assert!(recorded * SCALE > own - 2e3, "{what}: {own} ns of {xu:?}");
+                (units, sum) = (units + 1, sum + recorded);
             }
-            assert!(ratios.len() >= 48, "{what}: {ratios:?}");
-            ratios.sort_by(f64::total_cmp);
-            let median = ratios[ratios.len() / 2];
-            assert!(median < 1.1, "{what}: {ratios:?}");
+            assert!(units >= 48, "{what}: {units}");
+            // A single thread does nothing but these units: this is tight then.
+            assert!(sum < all * SCALE, "{what}: {sum} of {all} ns");
             if threads == 1 {
-                tasks_in_a_wait_are_no_waiting(&run, &truth, &what);
+                tasks_in_a_wait_are_no_waiting(&run, &truth, all, &what);
             }
         }
     }
 }
 
 /// One thread executes all tasks inside of `taskwait`, or of the barrier behind it.
-fn tasks_in_a_wait_are_no_waiting(run: &Path, truth: &Truth, what: &str) {
+fn tasks_in_a_wait_are_no_waiting(run: &Path, truth: &Truth, all: f64, what: &str) {
     let json = [Path::new("--format"), Path::new("json")];
     let report = command::json([Path::new("report"), run].into_iter().chain(json));
     let regions = report["regions"].as_array().expect("a list of regions");
     let waited: f64 = regions.iter().filter_map(|r| r["wait_s"].as_f64()).sum();
-    let is_task = |(kind, _): &&(String, u64)| kind != "chunk";
-    let tasks: f64 = truth.keys().filter(is_task).map(|key| truth[key]).sum();
+    let units: f64 = truth.values().sum();
     assert!(
         regions.iter().any(|r| r["construct"] == "taskwait"),
         "{what}: {report}"
     );
+    // Whatever a thread does not do in its units.
     assert!(
-        waited * 1e9 < tasks / 5.0,
-        "{what}: {waited} s of waiting, {tasks} ns of tasks"
+        waited * 1e9 < all * SCALE - units / SCALE,
+        "{what}: {waited} s of waiting, {units} of {all} ns in units"
     );
 }
