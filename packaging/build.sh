@@ -1,29 +1,40 @@
 #!/usr/bin/env bash
-# Builds what users install: a Debian package and a portable tarball, in target/packaging. Usage: packaging/build.sh [deb|tarball|all]
+# Builds what users install: a wheel, a Debian package and a portable tarball, in target/packaging.
+# Usage: packaging/build.sh [wheel|deb|tarball|all]
 #
-# The command is compiled in a Debian 11 root (glibc 2.31), so it starts on that and on all later systems. That needs root, debootstrap
-# and the rust toolchain of this machine, which is mounted there. OMPFUSE_HERE=1 compiles on this machine instead: the result
-# needs a glibc as new as this machine's.
+# The command is compiled in a Debian 11 root that links for glibc 2.28 (packaging/glibc.sh), so it starts on that and on all later
+# systems. That needs root, debootstrap, python3 with venv, and the rust toolchain of this machine, which is mounted there.
+# OMPFUSE_HERE=1 compiles on this machine instead: the result needs a glibc as new as this machine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-all}
-case $what in deb | tarball | all) ;; *)
-    echo "packaging/build.sh: unknown package $what; give deb, tarball or all" >&2
+case $what in wheel | deb | tarball | all) ;; *)
+    echo "packaging/build.sh: unknown package $what; give wheel, deb, tarball or all" >&2
     exit 2
     ;;
 esac
 out=$PWD/target/packaging
 mkdir -p "$out"
 
-# Compiles the command into $out/target/release.
+# Compiles the command into $out/target/release, and makes a wheel of it.
+[ -x "$out/tools/bin/maturin" ] || {
+    python3 -m venv "$out/tools"
+    "$out/tools/bin/pip" install --quiet 'maturin>=1.9,<2'
+}
+rm -f "$out"/*.whl
 if [ "${OMPFUSE_HERE:-0}" = 1 ]; then
-    CARGO_TARGET_DIR=$out/target cargo build --release --locked
+    CARGO_TARGET_DIR=$out/target "$out/tools/bin/maturin" build --release --out "$out"
 else
     packaging/root.sh bullseye "$out/roots/build" gcc,g++,libc6-dev
+    packaging/glibc.sh 2.28 "$out/roots/build" "$out/tools"
     cargo fetch --locked
-    unshare --mount packaging/inside.sh "$out/roots/build" "$PWD" "$out/target"
+    unshare --mount packaging/inside.sh "$out/roots/build" "$PWD" "$out"
 fi
 command=$out/target/release/ompfuse
+[ "$what" != wheel ] || {
+    ls -sh "$out"/*.whl
+    exit
+}
 
 # Manual pages and completions, written by the command itself.
 files=$out/files
@@ -56,4 +67,4 @@ if [ "$what" != tarball ]; then
     cargo deb --version >/dev/null 2>&1 || cargo install --locked cargo-deb
     CARGO_TARGET_DIR=$out/target cargo deb --package ompfuse-cli --no-build --no-strip --output "$out"
 fi
-ls -sh "$out"/*.deb "$out"/*.tar.gz 2>/dev/null
+ls -sh "$out"/*.whl "$out"/*.deb "$out"/*.tar.gz 2>/dev/null

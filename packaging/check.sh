@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs inside a fresh root, in which /try holds both packages and a program.
+# Runs inside a fresh root, in which /try holds the packages, their command and a program.
 set -euo pipefail
 cd /try
 glibc=$(ldd --version | sed -n '1s/.* //p')
 profile() { # what is installed, its command
-    "$2" --version
+    cmp "$(command -v "$2")" /try/ompfuse
     OMP_NUM_THREADS=2 "$2" profile -o "/try/out-$1" --report "/try/report-$1" -- ./primes >"/try/output-$1"
     ./primes >/try/output
     cmp /try/output "/try/output-$1"
@@ -19,4 +19,7 @@ dpkg --purge ompfuse >/dev/null
 ! command -v ompfuse >/dev/null
 tar --extract --file ompfuse-*-x86_64-linux.tar.gz
 profile tarball "$(echo /try/ompfuse-*-x86_64-linux/bin/ompfuse)"
-echo "glibc $glibc: the Debian package and the tarball install, and profile a program"
+python3 -m venv /try/venv
+/try/venv/bin/pip install --quiet --no-index ./ompfuse-*.whl
+profile wheel /try/venv/bin/ompfuse
+echo "glibc $glibc: the Debian package, the tarball and the wheel install, and profile a program"

@@ -6,7 +6,13 @@
 //! out of what a library needs, so it is set here, in the section `.gnu.version_r` of the linked library.
 
 /// Files whose functions are meant. Not libgcc: what unwinds the stack calls us with its own data, so it must be the program's.
-const BOUND: [&[u8]; 2] = [b"libc.so.6", b"ld-linux-x86-64.so.2"];
+/// The C library's were four files before glibc 2.34: `write` was in that of threads, too, where the linker finds it first.
+const BOUND: [&[u8]; 4] = [
+    b"libc.so.6",
+    b"libpthread.so.0",
+    b"libdl.so.2",
+    b"ld-linux-x86-64.so.2",
+];
 
 /// The mark in a version's number.
 const HIDDEN: u16 = 0x8000;

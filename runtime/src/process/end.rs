@@ -33,8 +33,8 @@ static EXITING: AtomicU64 = AtomicU64::new(0);
 /// At a thread's first probe: has the exit handler called. The C library calls handlers before destructors if they are
 /// registered after its own start, which is past when there is a second thread.
 pub(super) fn be_told() {
-    // SAFETY: the number of this thread, and of the process.
-    let first = unsafe { libc::gettid() == libc::getpid() };
+    // A system call: the C library has no function for it before glibc 2.30.
+    let first = syscall::thread_id() == std::process::id();
     if !first && !WAITING.swap(true, Ordering::Relaxed) {
         // The last one is called first. Two that wait: one is there while the other is being registered again.
         for handler in [wait_for_end, wait_for_end, prepare] {
