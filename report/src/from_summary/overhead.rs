@@ -9,7 +9,7 @@ use super::{NS, parts};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Class, Incomplete, Overhead, OverheadPart, ParallelOverhead};
 use ompfuse_format::Construct;
-use ompfuse_format::construct::{AroundPart, Charge, WaitsFor};
+use ompfuse_format::construct::{AroundPart, WaitsFor};
 use ompfuse_fuse::run::{LeftOut, Within};
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
 use std::collections::BTreeMap;
