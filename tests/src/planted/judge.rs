@@ -1,7 +1,8 @@
 //! Compares what a program says of itself with what a report says of it. All that is known about the report's JSON is in [`Said::read`]
 //! and [`cause_of`].
 //!
-//! Right: the first cause, its place (the line, or the one beside it), its size (within 10 % or 2 points of the available time), and own time (5 % + 2 ms).
+//! Right: the first cause, its place (the line, or the one beside it), its size (within 10 % or 2 points of the available time), own time
+//! (5 % + 2 ms) and the number of threads.
 //! Not known: the report says that it doesn't know the first cause. Wrong: everything else, also if all losses together are more than
 //! the program lost.
 
@@ -20,6 +21,8 @@ pub struct Truth {
     pub function: String,
     /// From the first constructor to the exit, in seconds.
     pub own: f64,
+    /// The most threads in teams at once.
+    pub threads: u64,
     /// What the cause costs, as a share of all threads' time.
     pub lost: f64,
     /// Share of that time in which no thread works.
@@ -43,6 +46,8 @@ pub struct Said {
     pub all: f64,
     /// The program's own time in seconds.
     pub own: Option<f64>,
+    /// The most threads at once.
+    pub threads: Option<u64>,
     /// The cause as a sentence.
     pub told: String,
 }
@@ -80,6 +85,7 @@ impl Truth {
                 file: value("file")?.to_owned(),
                 function: value("function")?.to_owned(),
                 own: number("own")?,
+                threads: value("threads")?.parse().ok()?,
                 lost: number("lost")?,
                 all: number("all")?,
             };
@@ -128,9 +134,11 @@ impl Said {
         let losses = report["losses"].as_array().map_or(&[][..], Vec::as_slice);
         let share = |loss: &Value| loss["share"].as_f64().unwrap_or(f64::NAN);
         let first = losses.first().unwrap_or(&Value::Null);
-        let at = match &first["cause"]["at"] {
-            Value::Null => &first["region"],
-            at => at,
+        let at = match &first["cause"] {
+            // The recorded function with the most serial time, and that time.
+            cause if cause["function"].is_array() => &cause["function"][0],
+            cause if cause["at"].is_null() => &first["region"],
+            cause => &cause["at"],
         };
         let regions = report["regions"].as_array().into_iter().flatten();
         let place = regions
@@ -141,7 +149,13 @@ impl Said {
         let line = line.and_then(|l| u32::try_from(l).ok());
         let file = place["source"]["file"].as_str();
         let file = file.and_then(|f| f.rsplit('/').next());
-        let own = [&report["own_s"], &report["lifetime_s"]];
+        let account = &report["account"];
+        // Of several processes the longest one, as their own times overlap.
+        let most = |name: &str| {
+            let processes = account["processes"].as_array().into_iter().flatten();
+            let of_processes = processes.filter_map(|p| p[name].as_u64()).max();
+            of_processes.or(account[name].as_u64())
+        };
         Said {
             cause: cause_of(first, place),
             line: line.or_else(|| line_of(place["address"].as_str()?)),
@@ -149,7 +163,8 @@ impl Said {
             function: place["function_demangled"].as_str().map(str::to_owned),
             share: if losses.is_empty() { 0.0 } else { share(first) },
             all: losses.iter().map(share).sum(),
-            own: own.into_iter().find_map(Value::as_f64),
+            own: most("own_ns").map(|ns| ns as f64 * 1e-9),
+            threads: most("threads"),
             told: first["told"].as_str().unwrap_or_default().to_owned(),
         }
     }
@@ -170,7 +185,9 @@ fn cause_of(loss: &Value, place: &Value) -> String {
         "few_units" | "few_tasks" => "few",
         "one_thread" => "single",
         "slow_creation" => "producer",
-        "held" => construct,
+        "held" | "call" => construct,
+        "in_order" => "ordered",
+        "many_barriers" => "barrier",
         "waits_for_tasks" => "taskwait",
         "costly_tasks" | "untaken_tasks" => "tasks",
         "costly_ranges" => "dispatch",
@@ -202,6 +219,9 @@ pub fn judge(truth: &Truth, said: &Said, functions: bool) -> Verdict {
             1e3 * truth.own
         )),
     }
+    if said.threads != Some(truth.threads) {
+        wrong.push(format!("threads {:?}, not {}", said.threads, truth.threads));
+    }
     if said.all > truth.all + (0.1 * truth.all).max(0.02) || said.all.is_nan() {
         let [all, true_all] = [said.all, truth.all].map(percent);
         wrong.push(format!("all losses {all}, not {true_all}"));
@@ -229,12 +249,21 @@ pub fn judge(truth: &Truth, said: &Said, functions: bool) -> Verdict {
     }
 }
 
+/// The programs' functions that sleep and compute.
+const UNITS: [&str; 2] = ["nap", "spin"];
+
 /// Lines that compilers may be off: gcc gives `ordered` and `single` the line before, clang some loops the one behind.
 const LINES: u32 = 1;
 
 fn wrong_place(truth: &Truth, said: &Said, functions: bool) -> Option<String> {
     let is_serial = said.cause == "serial";
-    let names_it = said.function.as_ref() == Some(&truth.function);
+    // Neither code outside of constructs nor the machine is at a line.
+    let is_nowhere = is_serial || said.cause == "oversubscribed";
+    // The function that was planted, or the one in it with all the work.
+    let names_it = said
+        .function
+        .as_deref()
+        .is_some_and(|f| f == truth.function || UNITS.contains(&f));
     if is_serial && functions {
         // Serial code has no construct. Its function is known if functions are recorded.
         return (!names_it)
@@ -243,7 +272,7 @@ fn wrong_place(truth: &Truth, said: &Said, functions: bool) -> Option<String> {
     let is_there = |line: u32| truth.lines.iter().any(|l| l.abs_diff(line) <= LINES);
     let in_file = said.file.as_ref().is_none_or(|file| *file == truth.file);
     match said.line {
-        None if is_serial => None,
+        None if is_nowhere => None,
         Some(line) if is_there(line) && in_file => None,
         line => Some(format!(
             "place {}:{}, not {}:{:?}",
@@ -264,7 +293,7 @@ mod tests {
 
     fn report(kind: &str, line: u32, share: f64, own: f64) -> Said {
         let report = json!({
-            "own_s": own,
+            "account": {"own_ns": (1e9 * own) as u64, "threads": 4},
             "losses": [{"cause": {"kind": kind, "at": 7}, "share": share, "told": "so"}],
             "regions": [{"id": 7, "construct": "critical", "source": {"file": "/a.c", "line": line}}],
         });
