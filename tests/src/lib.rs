@@ -10,6 +10,7 @@ pub mod dialogue;
 pub mod fixture;
 pub mod hostile;
 pub mod objdump;
+pub mod planted;
 pub mod scan;
 pub mod schema;
 pub mod soak;

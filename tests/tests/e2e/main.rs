@@ -102,6 +102,7 @@ mod own_time;
 mod page;
 mod patch;
 mod pipeline;
+mod planted;
 mod prebuilt;
 mod probe_time;
 mod probes;
