@@ -11,6 +11,7 @@ pub mod fixture;
 pub mod hostile;
 pub mod objdump;
 pub mod planted;
+pub mod recorded;
 pub mod scan;
 pub mod schema;
 pub mod soak;

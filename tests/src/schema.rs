@@ -58,14 +58,23 @@ pub fn checked(input: &Path) -> serde_json::Value {
 /// The JSON of a run's or profile's report, and that of the report that is read back from it, which has to be the same.
 #[track_caller]
 pub fn report(input: &Path) -> String {
-    let json = |input: &Path| {
-        let args = [Path::new("report"), input, Path::new("--format=json")];
-        command::ok(args).text()
-    };
-    let printed = json(input);
+    let printed = self::printed(input);
+    is_read_back(&printed);
+    printed
+}
+
+/// The JSON of a run's or profile's report.
+#[track_caller]
+pub fn printed(input: &Path) -> String {
+    let args = [Path::new("report"), input, Path::new("--format=json")];
+    command::ok(args).text()
+}
+
+/// A report that is read back has to be the same.
+#[track_caller]
+pub fn is_read_back(report: &str) {
     let folder = tempfile::tempdir().expect("there is room for a report");
     let file = folder.path().join("report.json");
-    std::fs::write(&file, &printed).expect("there is room for a report");
-    assert_eq!(json(&file), printed, "{}: read back", input.display());
-    printed
+    std::fs::write(&file, report).expect("there is room for a report");
+    assert_eq!(printed(&file), report, "read back");
 }

@@ -11,8 +11,8 @@ pub use crate::tools::version;
 pub struct Matrix {
     /// Numbers of threads.
     pub threads: Vec<usize>,
-    /// With a symbol table, without it.
-    pub stripped: Vec<bool>,
+    /// Levels of optimisation whose builds exist without a symbol table too.
+    pub stripped: Vec<String>,
     /// Compilers.
     #[serde(rename = "compiler")]
     pub compilers: Vec<Compiler>,
@@ -84,6 +84,16 @@ impl Matrix {
     /// The matrix of this repository.
     pub fn get() -> &'static Matrix {
         &MATRIX
+    }
+
+    /// What most builds are run with: more threads than two processors have, and an odd number, so that work isn't dealt evenly.
+    pub fn ordinary_threads(&self) -> usize {
+        self.threads[self.threads.len() / 2]
+    }
+
+    /// The least and the largest number of threads.
+    pub fn ends(&self) -> [usize; 2] {
+        [self.threads[0], self.threads[self.threads.len() - 1]]
     }
 
     /// The compiler of this name.

@@ -1,21 +1,10 @@
 //! Every tick and every count of a thread is in exactly one interval, and the report's JSON has what scripts rely on.
 
-use ompfuse_tests::fixture::{Build, Fixture};
-use ompfuse_tests::{command, process, schema, table};
+use ompfuse_tests::fixture::Fixture;
+use ompfuse_tests::matrix::Matrix;
+use ompfuse_tests::{command, process, recorded, schema};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-/// Records a build and reports the run.
-#[track_caller]
-fn report(build: &Build, threads: usize, folder: &Path) -> (PathBuf, String) {
-    let patched = table::patch(build, folder, &[]);
-    let out = folder.join("runs");
-    table::record(&patched, &[], threads, &out, &table::ONE_EVENT).ok(&build.to_string());
-    let run = table::runs(&out).pop().expect("a run was recorded");
-    let json = schema::report(&run);
-    (run, json)
-}
 
 #[track_caller]
 fn number(value: &Value, key: &str) -> u64 {
@@ -27,11 +16,11 @@ fn number(value: &Value, key: &str) -> u64 {
 fn adds_up(name: &str, compiler: &str) {
     let mut reports = Vec::new();
     for build in Fixture::open(name).ordinary_builds(compiler) {
-        for threads in [1, 4] {
-            let folder = tempfile::tempdir().expect("there is room for a recording");
-            let (run, printed) = report(&build, threads, folder.path());
-            let report: Value = serde_json::from_str(&printed).expect("JSON was asked for");
-            reports.push(printed);
+        for threads in Matrix::get().ends() {
+            let run = recorded::run(&build, threads).ok();
+            schema::is_read_back(run.json());
+            let report = run.report();
+            reports.push(run.json().to_owned());
             let accounts = report["accounting"].as_array().expect("a list of threads");
             assert!(!accounts.is_empty(), "{build}: no threads");
             let mut ticks: BTreeMap<u64, u64> = BTreeMap::new();
@@ -50,7 +39,7 @@ fn adds_up(name: &str, compiler: &str) {
             // The XUs are a part of it, told by another command.
             let mut in_xus: BTreeMap<u64, u64> = BTreeMap::new();
             let mut counts = 0;
-            for xu in table::export(&run) {
+            for xu in run.xus() {
                 *in_xus.entry(xu.number("thread")).or_default() += xu.number("duration_ns");
                 counts += xu.number("task-clock");
             }
@@ -81,9 +70,9 @@ fn the_report_has_what_scripts_rely_on() {
         .iter()
         .flat_map(|c| Fixture::open("knapsack").ordinary_builds(c))
     {
-        let folder = tempfile::tempdir().expect("there is room for a recording");
-        let (_, printed) = report(&build, 2, folder.path());
-        let report: Value = serde_json::from_str(&printed).expect("JSON was asked for");
+        let report = recorded::run(&build, Matrix::get().ordinary_threads())
+            .ok()
+            .report();
         for key in [
             "program",
             "threads",

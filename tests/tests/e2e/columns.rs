@@ -1,10 +1,10 @@
 //! The columns of an exported table agree with the report, and old names with new ones.
 
 use ompfuse_tests::fixture::{Build, Fixture};
+use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::table::{self, Xu};
-use ompfuse_tests::{command, some};
+use ompfuse_tests::{recorded, some};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 /// Names that a region's units can go by, by its address: what it is, and the other half of a combined construct.
 fn constructs(report: &serde_json::Value) -> BTreeMap<String, BTreeSet<String>> {
@@ -44,18 +44,9 @@ fn check(build: &Build, xus: &[Xu], report: &serde_json::Value) {
 fn agree(name: &str, compiler: &str) {
     let builds = Fixture::open(name).ordinary_builds(compiler).into_iter();
     for build in some(builds) {
-        let folder = tempfile::tempdir().expect("there is room for a recording");
-        let patched = table::patch(&build, folder.path(), &[]);
-        let out = folder.path().join("runs");
-        table::record(&patched, &[], 2, &out, &["--events", "none"]).ok(&build.to_string());
-        let run = table::runs(&out).pop().expect("a run was recorded");
-        let json = ["--format", "json"].map(Path::new);
-        let report = command::json([Path::new("report"), &run].into_iter().chain(json));
-        check(
-            &build,
-            &table::export_with(&run, &["--hex-labels"]),
-            &report,
-        );
+        let run = recorded::run(&build, Matrix::get().ordinary_threads()).ok();
+        let xus = table::export_with(&run.folder, &["--hex-labels"]);
+        check(&build, &xus, &run.report());
     }
 }
 

@@ -4,19 +4,24 @@ mod chunk_entries;
 mod repeated;
 
 use ompfuse_tests::fixture::{self, Build, Fixture};
-use ompfuse_tests::matrix::Matrix;
+use ompfuse_tests::process::Output;
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{compile::files, some, table};
+use ompfuse_tests::table::{self, Xu};
+use ompfuse_tests::{compile::files, recorded, some};
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Compares one run. Where the scan said of loops that they get no probe, iterations have to be missing.
 pub(crate) fn check(build: &Build, patched: &Path, threads: usize, scan: &Scan) {
+    let (output, xus) = table::xus_of(patched, &[], threads);
+    judge(build, &output, &xus, threads, scan);
+}
+
+fn judge(build: &Build, output: &Output, xus: &[Xu], threads: usize, scan: &Scan) {
     let skipped = |s: &ompfuse_tests::scan::Site| {
         s.construct == "loop" && s.edge == "begin" && s.outcome == "skipped"
     };
     let gaps = scan.sites.iter().any(skipped);
-    let (output, xus) = table::xus_of(patched, &[], threads);
     let own = fixture::counts(&output.text());
     let what = format!("{build}, {threads} threads");
     let count = |construct: &str| xus.iter().filter(|x| x.construct == construct).count() as u64;
@@ -57,15 +62,9 @@ fn nothing_is_missed_or_counted_twice(name: &str, compiler: &str) {
     let builds = fixture.builds(compiler).into_iter();
     for build in some(builds.filter(|b| !b.stripped && b.link == "pie")) {
         let scan = Scan::of(&build.path);
-        let folder = tempfile::tempdir().expect("there is room for a patched program");
-        let patched = table::patch(&build, folder.path(), &[]);
-        let ordinary = build.optimisation == "-O2";
-        for &threads in if ordinary {
-            &Matrix::get().threads[..]
-        } else {
-            &[2]
-        } {
-            check(&build, &patched, threads, &scan);
+        for &threads in build.numbers_of_threads() {
+            let run = recorded::run(&build, threads);
+            judge(&build, &run.output, run.xus(), threads, &scan);
         }
     }
 }

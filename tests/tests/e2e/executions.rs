@@ -1,13 +1,11 @@
 //! How often every construct was executed, against the counters of the fixtures that keep them.
 
 use ompfuse_tests::fixture::{self, Build, Fixture};
-use ompfuse_tests::{command, process, some, table};
+use ompfuse_tests::matrix::Matrix;
+use ompfuse_tests::{recorded, schema, some};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
-
-/// Number of threads of all runs.
-pub(crate) const THREADS: usize = 3;
 
 /// The constructs whose executions fixtures count, in lines `NAME N` of their output.
 const CONSTRUCTS: [&str; 9] = [
@@ -24,21 +22,17 @@ const CONSTRUCTS: [&str; 9] = [
 
 /// What ompfuse counts, from the regions of its report.
 pub(crate) fn by_ompfuse(build: &Build) -> BTreeMap<String, u64> {
-    let folder = tempfile::tempdir().expect("there is room for a recording");
-    let patched = table::patch(build, folder.path(), &[]);
-    let out = folder.path().join("runs");
-    table::record(&patched, &[], THREADS, &out, &table::ONE_EVENT).ok(&build.to_string());
-    reported(&table::runs(&out).pop().expect("a run was recorded"))
+    let threads = Matrix::get().ordinary_threads();
+    counted(&recorded::run(build, threads).ok().report())
 }
 
 /// Executions by construct, and executed tasks, in the report of a run.
 pub(crate) fn reported(run: &Path) -> BTreeMap<String, u64> {
-    let report = command::json([
-        Path::new("report"),
-        run,
-        Path::new("--format"),
-        Path::new("json"),
-    ]);
+    let printed = schema::printed(run);
+    counted(&serde_json::from_str(&printed).expect("JSON was asked for"))
+}
+
+fn counted(report: &Value) -> BTreeMap<String, u64> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for region in report["regions"].as_array().expect("a list of regions") {
         let construct = region["construct"]
@@ -62,8 +56,8 @@ fn agree_with_the_programs_own_counts(name: &str, compiler: &str) {
     let mut wrong = Vec::new();
     let builds = Fixture::open(name).builds(compiler).into_iter();
     for build in some(builds.filter(|b| !b.stripped && b.link == "pie")) {
-        let output = process::run(process::clean(&mut Command::new(&build.path), THREADS));
-        let own = fixture::counts(&output.ok(&build.to_string()).text());
+        let output = recorded::original(&build, Matrix::get().ordinary_threads());
+        let own = fixture::counts(&output.clone().ok(&build.to_string()).text());
         if CONSTRUCTS.iter().all(|&c| !own.contains_key(c)) {
             return;
         }

@@ -1,9 +1,8 @@
 //! The fixtures by themselves: right results in every build, with every number of threads.
 
 use ompfuse_tests::fixture::{self, Fixture};
-use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::process::{self, Output};
-use ompfuse_tests::some;
+use ompfuse_tests::{recorded, some};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -27,10 +26,9 @@ fn right_in_every_build(name: &str, compiler: &str) {
     let mut results: BTreeMap<String, String> = BTreeMap::new();
     let builds = fixture.builds(compiler).into_iter();
     for build in some(builds.filter(|b| !b.stripped)) {
-        let ordinary = build.optimisation == "-O2" && build.link == "pie";
-        let several = &Matrix::get().threads[..];
-        for &threads in if ordinary { several } else { &[2] } {
-            let output = run(&build.path, threads, &[]).ok(&format!("{build}, {threads} threads"));
+        for &threads in build.numbers_of_threads() {
+            let output = recorded::original(&build, threads).clone();
+            let output = output.ok(&format!("{build}, {threads} threads"));
             assert!(output.text().ends_with("\nright\n"), "{build}: {output:?}");
             assert!(output.stderr.is_empty(), "{build}: {output:?}");
             let first = results

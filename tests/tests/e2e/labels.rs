@@ -2,12 +2,10 @@
 
 use ompfuse_tests::fixture::{Build, Fixture, Stability};
 use ompfuse_tests::matrix::Matrix;
-use ompfuse_tests::process::Output;
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::some;
 use ompfuse_tests::table::{self, Xu};
+use ompfuse_tests::{recorded, some};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Figure 2 of Neill, Drebes and Pop: the labels of Listing 1.1 with line numbers for addresses, sorted as text.
 const FIGURE_2: [&str; 16] = [
@@ -49,14 +47,11 @@ fn with_lines(xus: &[Xu], lines: &BTreeMap<u64, u32>) -> Vec<String> {
     labels
 }
 
+/// The units of a run, of which there have to be some.
 #[track_caller]
-fn xus_of(build: &Build, program: &Path, threads: usize) -> Vec<Xu> {
-    let (output, xus) = table::xus_of(program, &[], threads);
-    let output: Output = output.ok(&format!("{build}, {threads} threads"));
-    assert!(
-        !xus.is_empty(),
-        "{build}, {threads} threads: no XUs, {output:?}"
-    );
+fn xus_of(run: &'static recorded::Run) -> &'static [Xu] {
+    let xus = run.ok().xus();
+    assert!(!xus.is_empty(), "no XUs: {:?}", run.output);
     xus
 }
 
@@ -68,12 +63,10 @@ fn listing_gives_the_labels_of_the_paper(compiler: &str) {
             lines = Some(lines_of(&build));
         }
         let lines = lines.as_ref().expect("a build with symbols comes first");
-        let folder = tempfile::tempdir().expect("there is room for a patched program");
-        let patched = table::patch(&build, folder.path(), &[]);
         // The program fixes its team: what the environment asks for makes no difference.
-        for threads in [2, 1, 8] {
+        for &threads in build.numbers_of_threads() {
             assert_eq!(
-                with_lines(&xus_of(&build, &patched, threads), lines),
+                with_lines(xus_of(recorded::run(&build, threads)), lines),
                 FIGURE_2,
                 "{build}"
             );
@@ -95,12 +88,11 @@ fn are_as_stable_as_promised(name: &str, compiler: &str) {
     let fixture = Fixture::open(name);
     for build in fixture.ordinary_builds(compiler) {
         let stability = fixture.stability(&build.variant);
-        let folder = tempfile::tempdir().expect("there is room for a patched program");
-        let patched = table::patch(&build, folder.path(), &[]);
         let mut first: Option<(usize, Vec<String>)> = None;
         for &threads in &Matrix::get().threads {
-            let of_run = || table::labels(&xus_of(&build, &patched, threads));
-            let (one, two) = (of_run(), of_run());
+            // Whether there are sums beside the records makes no difference.
+            let runs = [recorded::run, recorded::run_with_sums];
+            let [one, two] = runs.map(|of| table::labels(xus_of(of(&build, threads))));
             let is_label =
                 |l: &String| l.split('.').all(|c| c.parse::<u64>().is_ok()) && l.starts_with("0.");
             assert!(one.iter().all(is_label), "{build}: {one:?}");
@@ -165,9 +157,8 @@ fn compilers_agree() {
             let builds = fixture.builds(compiler).into_iter();
             let is_it = |b: &Build| b.variant == variant && !b.stripped && b.link == "pie";
             for build in some(builds.filter(is_it)) {
-                let folder = tempfile::tempdir().expect("there is room for a patched program");
-                let patched = table::patch(&build, folder.path(), &[]);
-                let labels = with_lines(&xus_of(&build, &patched, 2), &lines_of(&build));
+                let run = recorded::run(&build, Matrix::get().ordinary_threads());
+                let labels = with_lines(xus_of(run), &lines_of(&build));
                 let (of, first) = first.get_or_insert_with(|| (build.to_string(), labels.clone()));
                 assert_same(&format!("{build} against {of}"), &labels, first);
             }
@@ -187,9 +178,8 @@ fn labels_are_unique() {
             if build.fixture.stability(&build.variant) == Stability::None {
                 continue;
             }
-            let folder = tempfile::tempdir().expect("there is room for a patched program");
-            let patched = table::patch(&build, folder.path(), &[]);
-            let labels = table::labels(&xus_of(&build, &patched, 4));
+            let [_, most] = Matrix::get().ends();
+            let labels = table::labels(xus_of(recorded::run(&build, most)));
             let twice: Vec<_> = labels.windows(2).filter(|w| w[0] == w[1]).take(5).collect();
             assert!(twice.is_empty(), "{build}: {twice:?}");
         }

@@ -4,15 +4,17 @@
 use super::executions;
 use ompfuse_tests::fixture::{Build, Fixture};
 use ompfuse_tests::matrix::{self, Matrix};
-use ompfuse_tests::{command, fixture, has, process, repository, table, target};
+use ompfuse_tests::{command, fixture, has, process, recorded, repository, table, target};
 use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-/// Number of threads of all runs.
-const THREADS: usize = 3;
+/// Number of threads of all runs: that of the shared ones.
+fn threads() -> usize {
+    Matrix::get().ordinary_threads()
+}
 
 /// The constructs that both sides count in the same way. OMPT counts loops per thread, the report once per team.
 const CONSTRUCTS: [&str; 11] = [
@@ -51,7 +53,7 @@ static TOOL: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
 fn by_ompt(build: &Build, tool: &Path) -> BTreeMap<String, u64> {
     let file = tempfile::NamedTempFile::new().expect("there is room for a file");
     let mut command = Command::new(&build.path);
-    process::clean(&mut command, THREADS)
+    process::clean(&mut command, threads())
         .env("OMP_TOOL_LIBRARIES", tool)
         .env("COUNTS_FILE", file.path());
     process::run(&mut command).ok(&build.to_string());
@@ -88,14 +90,14 @@ fn by_both(build: &Build, tool: &Path, libomp: &Path) -> Option<[BTreeMap<String
     std::fs::create_dir(&instead).expect("there is room for a folder");
     symlink(libomp, instead.join("libgomp.so.1")).expect("there is room for a link");
     let mut original = Command::new(&build.path);
-    process::clean(&mut original, THREADS).env("LD_LIBRARY_PATH", &instead);
+    process::clean(&mut original, threads()).env("LD_LIBRARY_PATH", &instead);
     if process::run(&mut original).status != 0 {
         return None;
     }
-    let patched = table::patch(build, folder.path(), &[]);
+    let patched = recorded::patched(build);
     let counts = folder.path().join("counts");
     let out = folder.path().join("runs");
-    let mut command = command::with_threads(THREADS);
+    let mut command = command::with_threads(threads());
     command
         .env("OMP_TOOL_LIBRARIES", tool)
         .env("COUNTS_FILE", &counts)
@@ -105,7 +107,7 @@ fn by_both(build: &Build, tool: &Path, libomp: &Path) -> Option<[BTreeMap<String
         .arg("-o")
         .arg(&out)
         .arg("--")
-        .arg(&patched);
+        .arg(patched);
     process::run(&mut command).ok(&build.to_string());
     let run = table::runs(&out).pop().expect("a run was recorded");
     let counts = std::fs::read_to_string(&counts).expect("the tool writes text");
@@ -115,43 +117,35 @@ fn by_both(build: &Build, tool: &Path, libomp: &Path) -> Option<[BTreeMap<String
 /// Fixtures that clang doesn't build. libomp runs gfortran's (see below), but not the others: of them there is no tool's word.
 const WITHOUT_REFERENCE: [&str; 3] = ["oldabi", "stencil", "target"];
 
-#[test]
-fn executions_agree() {
+fn executions_agree(name: &str, compiler: &str) {
     let Some(tool) = TOOL.as_ref() else { return };
+    let fixture = Fixture::open(name);
+    let references = fixture.ordinary_builds("clang");
+    let is_listed = WITHOUT_REFERENCE.contains(&name);
+    assert_eq!(references.is_empty(), is_listed, "{name}");
+    let builds = fixture.ordinary_builds(compiler);
     let mut wrong = Vec::new();
-    for name in fixture::names() {
-        let fixture = Fixture::open(&name);
-        let references = fixture.ordinary_builds("clang");
-        let is_listed = WITHOUT_REFERENCE.contains(&name.as_str());
-        assert_eq!(references.is_empty(), is_listed, "{name}");
-        for reference in references {
-            let wanted = by_ompt(&reference, tool);
-            assert!(
-                wanted.get("parallel").is_some_and(|&n| n > 0),
-                "{reference}: the tool counts nothing"
-            );
-            let builds = ["gcc", "clang"]
-                .iter()
-                .flat_map(|c| fixture.ordinary_builds(c));
-            for build in builds.filter(|b| b.variant == reference.variant) {
-                let found = executions::by_ompfuse(&build);
-                for construct in CONSTRUCTS.into_iter().filter(|c| build.records(c)) {
-                    let [found, wanted] =
-                        [&found, &wanted].map(|of| of.get(construct).copied().unwrap_or(0));
-                    if found != wanted {
-                        wrong.push(format!("{build}: {found} of {construct}, not {wanted}"));
-                    }
+    for reference in references {
+        let wanted = by_ompt(&reference, tool);
+        assert!(
+            wanted.get("parallel").is_some_and(|&n| n > 0),
+            "{reference}: the tool counts nothing"
+        );
+        for build in builds.iter().filter(|b| b.variant == reference.variant) {
+            let found = executions::by_ompfuse(build);
+            for construct in CONSTRUCTS.into_iter().filter(|c| build.records(c)) {
+                let [found, wanted] =
+                    [&found, &wanted].map(|of| of.get(construct).copied().unwrap_or(0));
+                if found != wanted {
+                    wrong.push(format!("{build}: {found} of {construct}, not {wanted}"));
                 }
             }
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} complaints:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+for_each_fixture!(super::executions_agree);
 
 /// What is compared in one run: of clang's programs libomp is told more.
 /// Barriers are counted per thread; implicit ones are parts of other constructs in the report, and of gcc's libomp doesn't
@@ -207,55 +201,55 @@ const OWN_CALLS: &str = "its calls don't say what they are for";
 /// Of `depend(sink)` and `depend(source)`.
 const DEPENDENCES: &str = "to OMPT they are dependences";
 
-#[test]
-fn one_run_has_one_count() {
+fn one_run_has_one_count(name: &str, compiler: &str) {
     let Some(tool) = TOOL.as_ref() else { return };
     let Some(libomp) = libomp() else { return };
     let is = |build: &Build, program: &str| build.to_string().starts_with(&format!("{program} ("));
     let not_on_libomp = |build: &Build| NOT_ON_LIBOMP.iter().any(|(program, _)| is(build, program));
+    let constructs = IN_ONE_RUN.iter().find(|(by, _)| *by == compiler);
+    let (_, constructs) = constructs.expect("both compilers are listed");
     let mut wrong = Vec::new();
-    for (compiler, constructs) in IN_ONE_RUN {
-        for name in fixture::names() {
-            for build in Fixture::open(&name).ordinary_builds(compiler) {
-                let Some([by_tool, found]) = by_both(&build, tool, &libomp) else {
-                    if !not_on_libomp(&build) {
-                        wrong.push(format!("{build}: libomp can't run the original"));
-                    }
-                    continue;
-                };
-                if compiler == "gcc" && not_on_libomp(&build) {
-                    wrong.push(format!("{build}: libomp can run it, though it is listed"));
-                }
-                assert!(
-                    by_tool.get("parallel").is_some_and(|&n| n > 0),
-                    "{build}: {by_tool:?}"
-                );
-                let of = |counts: &BTreeMap<String, u64>, what: &str| {
-                    counts.get(what).copied().unwrap_or(0)
-                };
-                for what in constructs.iter().filter(|what| build.records(what)) {
-                    let (found, wanted) = (of(&found, what), of(&by_tool, what));
-                    let listed = OTHERWISE.iter().any(|(program, by, kind, _)| {
-                        is(&build, program) && *by == compiler && kind == what
-                    });
-                    if (found != wanted) != listed {
-                        let listed = if listed { ", though it is listed" } else { "" };
-                        wrong.push(format!("{build}: {found} of {what}, OMPT {wanted}{listed}"));
-                    }
-                }
+    for build in Fixture::open(name).ordinary_builds(compiler) {
+        let Some([by_tool, found]) = by_both(&build, tool, libomp) else {
+            if !not_on_libomp(&build) {
+                wrong.push(format!("{build}: libomp can't run the original"));
+            }
+            continue;
+        };
+        if compiler == "gcc" && not_on_libomp(&build) {
+            wrong.push(format!("{build}: libomp can run it, though it is listed"));
+        }
+        assert!(
+            by_tool.get("parallel").is_some_and(|&n| n > 0),
+            "{build}: {by_tool:?}"
+        );
+        let of =
+            |counts: &BTreeMap<String, u64>, what: &str| counts.get(what).copied().unwrap_or(0);
+        for what in constructs.iter().filter(|what| build.records(what)) {
+            let (found, wanted) = (of(&found, what), of(&by_tool, what));
+            let listed = OTHERWISE.iter().any(|(program, by, kind, _)| {
+                is(&build, program) && *by == compiler && kind == what
+            });
+            if (found != wanted) != listed {
+                let listed = if listed { ", though it is listed" } else { "" };
+                wrong.push(format!("{build}: {found} of {what}, OMPT {wanted}{listed}"));
             }
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} complaints:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+mod one_run {
+    for_each_fixture!(crate::ompt::one_run_has_one_count);
 }
 
 /// The library that clang's programs load.
-fn libomp() -> Option<PathBuf> {
+fn libomp() -> Option<&'static Path> {
+    static FOUND: LazyLock<Option<PathBuf>> = LazyLock::new(find_libomp);
+    FOUND.as_deref()
+}
+
+fn find_libomp() -> Option<PathBuf> {
     let compiler = Matrix::get().compiler("clang").c.as_ref()?;
     matrix::version(compiler)?;
     let asked =

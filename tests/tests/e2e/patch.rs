@@ -1,10 +1,10 @@
 //! A patched program behaves as the original: with the runtime library and without, recorded and not.
 
-use ompfuse_tests::fixture::{Build, Fixture};
+use ompfuse_tests::fixture::Fixture;
 use ompfuse_tests::matrix::Matrix;
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{command, some, table};
+use ompfuse_tests::{command, recorded, some, table};
 use std::path::Path;
 use std::process::Command;
 
@@ -14,16 +14,7 @@ fn run(program: &Path, threads: usize, args: &[&str]) -> Output {
 
 /// Compares a recorded run, whose stderr may hold ompfuse's own lines too.
 #[track_caller]
-fn same_when_recorded(
-    build: &Build,
-    program: &Path,
-    threads: usize,
-    args: &[&str],
-    original: &Output,
-) {
-    let folder = tempfile::tempdir().expect("there is room for a recording");
-    let recorded = table::record(program, args, threads, folder.path(), &table::ONE_EVENT);
-    let what = format!("{build} recorded, {threads} threads, {args:?}");
+fn same_when_recorded(what: &str, recorded: &Output, original: &Output) {
     assert_eq!(
         (recorded.status, recorded.text()),
         (original.status, original.text()),
@@ -39,54 +30,58 @@ fn same_when_recorded(
 
 fn behaves_as_before(name: &str, compiler: &str) {
     for build in some(Fixture::open(name).builds(compiler)) {
-        let ordinary = build.optimisation == "-O2" && build.link == "pie";
-        let with_library = tempfile::tempdir().expect("there is room for a patched program");
-        let without = tempfile::tempdir().expect("there is room for a patched program");
-        let patched = table::patch(&build, with_library.path(), &[]);
-        // The same code: whether the library is found doesn't depend on level and flags.
-        let dormant = ordinary.then(|| table::patch(&build, without.path(), &["--dormant"]));
-        if ordinary {
-            let files = std::fs::read_dir(without.path()).expect("a folder can be listed");
-            assert_eq!(files.count(), 1, "{build}: a dormant program stands alone");
-        }
-
-        for &threads in if ordinary {
-            &Matrix::get().threads[..]
-        } else {
-            &[2]
-        } {
-            // How a failure ends doesn't depend on level and flags.
-            let all_args: [&[&str]; 2] = [&[], &["fail"]];
-            for &args in if ordinary {
-                &all_args[..]
-            } else {
-                &all_args[..1]
-            } {
-                let original = run(&build.path, threads, args);
-                assert_eq!(
-                    original.status,
-                    if args.is_empty() { 0 } else { 3 },
-                    "{build}: {original:?}"
-                );
-                let programs = [("patched", Some(&patched)), ("dormant", dormant.as_ref())];
-                for (how, program) in programs {
-                    let Some(program) = program else { continue };
-                    let now = run(program, threads, args);
-                    let what = format!("{build} {how}, {threads} threads, {args:?}");
-                    assert_eq!(now.outcome(), original.outcome(), "{what}");
-                }
-                if ordinary || args.is_empty() {
-                    same_when_recorded(&build, &patched, threads, args, &original);
-                }
-            }
-        }
-        if let Some(dormant) = dormant.filter(|_| !build.stripped) {
-            same_when_recorded(&build, &dormant, 2, &[], &run(&build.path, 2, &[]));
+        let patched = recorded::patched(&build);
+        for &threads in build.numbers_of_threads() {
+            let what = format!("{build}, {threads} threads");
+            let original = recorded::original(&build, threads);
+            assert_eq!(original.status, 0, "{what}: {original:?}");
+            let now = run(patched, threads, &[]);
+            assert_eq!(now.outcome(), original.outcome(), "{what}");
+            same_when_recorded(&what, &recorded::run(&build, threads).output, original);
         }
     }
 }
 
 for_each_fixture!(super::behaves_as_before);
+
+/// So does one that stands alone, and one that fails. The code is the same: none of this depends on level and flags.
+fn behaves_as_before_alone_and_failing(name: &str, compiler: &str) {
+    for build in some(Fixture::open(name).ordinary_builds(compiler)) {
+        let alone = tempfile::tempdir().expect("there is room for a patched program");
+        let dormant = table::patch(&build, alone.path(), &["--dormant"]);
+        let files = std::fs::read_dir(alone.path()).expect("a folder can be listed");
+        assert_eq!(files.count(), 1, "{build}: a dormant program stands alone");
+        let patched = recorded::patched(&build);
+        let record = |program: &Path, threads: usize, args: &[&str]| {
+            let folder = tempfile::tempdir().expect("there is room for a recording");
+            table::record(program, args, threads, folder.path(), &table::ONE_EVENT)
+        };
+        for &threads in build.numbers_of_threads() {
+            let what = format!("{build}, {threads} threads");
+            let original = recorded::original(&build, threads);
+            let now = run(&dormant, threads, &[]);
+            assert_eq!(now.outcome(), original.outcome(), "{what}, dormant");
+
+            let original = run(&build.path, threads, &["fail"]);
+            assert_eq!(original.status, 3, "{what}: {original:?}");
+            for (how, program) in [("patched", patched), ("dormant", &dormant)] {
+                let now = run(program, threads, &["fail"]);
+                let what = format!("{what}, {how}, failing");
+                assert_eq!(now.outcome(), original.outcome(), "{what}");
+            }
+            let what = format!("{what}, recorded, failing");
+            same_when_recorded(&what, &record(patched, threads, &["fail"]), &original);
+        }
+        let threads = Matrix::get().ordinary_threads();
+        let what = format!("{build}, dormant, recorded");
+        let original = recorded::original(&build, threads);
+        same_when_recorded(&what, &record(&dormant, threads, &[]), original);
+    }
+}
+
+mod others {
+    for_each_fixture!(crate::patch::behaves_as_before_alone_and_failing);
+}
 
 /// What `scan` says of the original is what `patch` did, and the file says so itself.
 #[test]

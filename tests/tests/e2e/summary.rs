@@ -11,11 +11,12 @@
 mod lives;
 
 use ompfuse_tests::fixture::{Build, Fixture};
-use ompfuse_tests::{command, some, table};
+use ompfuse_tests::matrix::Matrix;
+use ompfuse_tests::{command, recorded, some, table};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Threads of all runs, so that teams are real.
+/// Threads of runs with sums only, so that teams are real.
 const THREADS: usize = 4;
 
 /// Seconds, as a sum of rounding over a fixture's intervals; and the same in proportion.
@@ -147,21 +148,11 @@ fn report(run: &Path, flags: &[&str]) -> Value {
     command::json(args.map(Path::new).chain([run]))
 }
 
-/// A run of a program with both forms.
-fn recorded(build: &Build, folder: &Path, flags: &[&str]) -> PathBuf {
-    let patched = table::patch(build, folder, &[]);
-    let out = folder.join("runs");
-    table::record(&patched, &[], THREADS, &out, flags).ok(&build.to_string());
-    table::runs(&out).pop().expect("a run was recorded")
-}
-
 fn sums_are_those_of_the_records(name: &str, compiler: &str) {
     let builds = Fixture::open(name).ordinary_builds(compiler);
     for build in some(builds) {
-        let folder = tempfile::tempdir().expect("there is room for a recording");
-        let flags = ["--summary-beside", "--events", "task-clock"];
-        let run = recorded(&build, folder.path(), &flags);
-        let (records, sums) = (report(&run, &[]), report(&run, &["--from-sums"]));
+        let run = recorded::run_with_sums(&build, Matrix::get().ordinary_threads()).ok();
+        let (records, sums) = (run.report(), report(&run.folder, &["--from-sums"]));
         if has_units_in_parts(&sums) {
             // By thread and by unit they differ by nature: how many there were, and where, does not.
             assert_eq!(counted(&records), counted(&sums), "{build}");
