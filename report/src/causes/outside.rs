@@ -40,7 +40,10 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
             cause,
         );
     }
-    for part in account.parts(State::Call) {
+    for part in [State::Call, State::Io]
+        .into_iter()
+        .flat_map(|s| account.parts(s))
+    {
         let seconds = part.ns as f64 * NS;
         let cause = match part.region {
             Some(at) => Cause::Call {

@@ -138,6 +138,9 @@ fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f6
         };
     }
     if parallelism < ENOUGH * analysed.team as f64 {
+        if let Some(one_by_one) = one_by_one(found, analysed, site) {
+            return one_by_one;
+        }
         return Cause::FewTasks {
             at,
             parallelism,
@@ -161,6 +164,23 @@ fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f6
             longest_s,
         },
     }
+}
+
+/// Waits for so many of the tasks that each is waited for by itself.
+const EACH_TASK: f64 = 0.9;
+
+/// Whether the tasks of a place are waited for one by one.
+fn one_by_one(found: &Found<'_>, analysed: &RegionAnalysis, tasks: u32) -> Option<Cause> {
+    let (_, count) = found.mean(tasks, |c| c == Construct::Task)?;
+    let inside = found.summary.in_parallel(analysed.site?).iter();
+    let is_wait = |c: Construct| FOR_TASKS.contains(&c.name());
+    let waits = inside.filter(|r| r.construct.is_some_and(is_wait));
+    let wait = waits.max_by_key(|r| r.count())?;
+    (count > 1 && wait.count() as f64 >= EACH_TASK * count as f64).then_some(Cause::OneByOne {
+        at: found.id(wait.site?),
+        tasks: found.id(tasks),
+        count: wait.count(),
+    })
 }
 
 /// What threads waited for in `taskwait` and `taskgroup`.

@@ -142,12 +142,9 @@ impl State {
         Class::ALL.into_iter().find(|&c| State::of_class(c) == self)
     }
 
-    /// Whether threads could do more for the program meanwhile: neither its own code, nor unknown.
+    /// Whether threads could do more for the program meanwhile: it is neither its own code, nor unknown.
     pub fn is_lost(self) -> bool {
-        !matches!(
-            self,
-            State::Useful | State::Serial | State::Io | State::Unknown
-        )
+        !matches!(self, State::Useful | State::Serial | State::Unknown)
     }
 }
 

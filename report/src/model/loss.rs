@@ -224,6 +224,15 @@ pub enum Cause {
         /// Number of tasks.
         count: u64,
     },
+    /// Each task is waited for before the next one is created.
+    OneByOne {
+        /// The construct that waits.
+        at: u32,
+        /// The tasks.
+        tasks: u32,
+        /// Number of waits.
+        count: u64,
+    },
     /// Threads wait for tasks to end.
     WaitsForTasks {
         /// The tasks.

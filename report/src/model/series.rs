@@ -148,7 +148,7 @@ pub enum SeriesCause {
     Unused,
     /// Calls of MPI, and threads that idle meanwhile.
     Communication,
-    /// Recorded calls of other libraries that wait.
+    /// Recorded calls of other libraries.
     Call,
     /// Either work or overhead.
     Unknown,
@@ -157,10 +157,10 @@ pub enum SeriesCause {
 impl From<State> for SeriesCause {
     fn from(state: State) -> SeriesCause {
         match state {
-            State::Useful | State::Io => SeriesCause::Work,
+            State::Useful => SeriesCause::Work,
             State::Serial => SeriesCause::Serial,
             State::Communication | State::IdleCommunication => SeriesCause::Communication,
-            State::Call => SeriesCause::Call,
+            State::Call | State::Io => SeriesCause::Call,
             State::Synchronization => SeriesCause::Synchronization,
             State::Imbalance => SeriesCause::Imbalance,
             State::LimitedParallelism => SeriesCause::LimitedParallelism,

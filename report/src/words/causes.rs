@@ -232,6 +232,16 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             count(*tasks),
             plain(id)
         ),
+        Cause::OneByOne {
+            at: id,
+            tasks,
+            count: waits,
+        } => format!(
+            "the tasks at {} are waited for one by one at {}, {} times",
+            plain(tasks),
+            plain(id),
+            count(*waits)
+        ),
         Cause::WaitsForTasks { at: id, task_s } => format!(
             "threads wait for tasks at {}, {} each",
             plain(id),
@@ -295,7 +305,7 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
             calls,
             call_s,
         } => format!(
-            "threads wait in {}, {} of {}",
+            "threads are in {}, {} of {}",
             at(id),
             if *calls == 1 {
                 "1 call".to_owned()
@@ -398,6 +408,7 @@ pub fn remedy(loss: &Loss) -> Option<String> {
             "use fewer barriers (nowait), or more work between them".to_owned()
         }
         Cause::Dependences { .. } => return None,
+        Cause::OneByOne { .. } => "create several tasks before waiting for them".to_owned(),
         Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
             "create larger tasks: stop at a size (cut-off)".to_owned()
         }
@@ -550,6 +561,7 @@ pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
         | Cause::Held { at, .. }
         | Cause::InOrder { at, .. }
         | Cause::Dependences { at, .. }
+        | Cause::OneByOne { at, .. }
         | Cause::WaitsForTasks { at, .. }
         | Cause::CostlyTasks { at, .. }
         | Cause::CostlyRanges { at, .. } => Some(*at),

@@ -188,7 +188,7 @@ fn cause_of(loss: &Value, place: &Value) -> String {
         "held" | "call" => construct,
         "in_order" => "ordered",
         "many_barriers" => "barrier",
-        "waits_for_tasks" => "taskwait",
+        "waits_for_tasks" | "one_by_one" => "taskwait",
         "costly_tasks" | "untaken_tasks" => "tasks",
         "costly_ranges" => "dispatch",
         "short_regions" => "fork",

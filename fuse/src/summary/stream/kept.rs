@@ -147,7 +147,8 @@ fn threads_at_once(
         let teams = parallel.values().map(|e| e.stat().team);
         return teams.max().unwrap_or(1);
     }
-    let headers = process.threads.iter().map(|t| &t.found.file.header);
+    let threads = process.threads.iter().filter(|t| t.found.has_met);
+    let headers = threads.map(|t| &t.found.file.header);
     let last = headers.clone().map(|h| h.tsc_end).max().unwrap_or(0);
     let mut spans: Vec<(i64, i64)> = headers
         .map(|h| match h.tsc_end {

@@ -10,11 +10,11 @@ use maud::{Markup, html};
 pub(super) enum Part {
     /// The program's code outside of parallel regions.
     Serial,
-    /// The program's code in parallel regions, and its input and output.
+    /// The program's code in parallel regions.
     Work,
     /// Calls of MPI.
     Communication,
-    /// Recorded calls of other libraries that wait.
+    /// Recorded calls of other libraries.
     Call,
     /// A class of overhead.
     Lost(Class),
@@ -42,10 +42,10 @@ impl Part {
     /// The part that a state belongs to.
     fn of(state: State) -> Part {
         match state {
-            State::Useful | State::Io => Part::Work,
+            State::Useful => Part::Work,
             State::Serial => Part::Serial,
             State::Communication => Part::Communication,
-            State::Call => Part::Call,
+            State::Call | State::Io => Part::Call,
             State::Synchronization => Part::Lost(Class::Synchronization),
             State::Imbalance => Part::Lost(Class::Imbalance),
             State::LimitedParallelism => Part::Lost(Class::LimitedParallelism),

@@ -10,7 +10,7 @@ pub(super) fn name(part: Part) -> &'static str {
         Part::Serial => "Serial code",
         Part::Work => "Parallel work",
         Part::Communication => "MPI",
-        Part::Call => "Waiting in calls",
+        Part::Call => "Recorded calls",
         Part::Lost(class) => class_name(class),
         Part::Idle => "Idle threads",
         Part::Unknown => "Not known",
@@ -36,10 +36,10 @@ pub(in crate::view) fn class_about(class: Class) -> &'static str {
 pub(super) fn about(part: Part) -> &'static str {
     match part {
         Part::Serial => "The program's code outside of parallel regions.",
-        Part::Work => "The program's own code in parallel regions, and its input and output.",
+        Part::Work => "The program's own code in parallel regions.",
         Part::Communication => "Calls of MPI.",
         Part::Call => {
-            "Calls of other libraries in which a thread waits for others, or for a device."
+            "Recorded calls of other libraries: a thread waits for others, reads, writes, or waits for a device."
         }
         Part::Lost(Class::Synchronization) => {
             "Waiting at barriers and taskwait, and to enter critical sections, locks and atomics."
