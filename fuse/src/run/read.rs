@@ -434,6 +434,7 @@ impl<'a> RunReader<'a> {
             xu_node: vec![],
             xu_parent: vec![],
             xu_set: vec![],
+            xu_disturbed: vec![],
             xu_scaled: vec![],
             region_events: self.region_events,
             region_parts: self.region_parts,
@@ -495,6 +496,7 @@ impl<'a> RunReader<'a> {
             xu_node,
             xu_parent,
             xu_set,
+            xu_disturbed,
             mut intervals,
             positions,
             ..
@@ -517,6 +519,7 @@ impl<'a> RunReader<'a> {
                 xu_node,
                 xu_parent,
                 xu_set,
+                xu_disturbed,
                 xu_scaled,
                 intervals,
                 nodes,
