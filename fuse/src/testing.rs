@@ -111,6 +111,7 @@ impl FakeThread {
             t0: self.now,
             t1: 0,
             own_ticks: 0,
+            disturbed: false,
         };
         self.stack.push(Open {
             head,

@@ -281,6 +281,13 @@ impl Buffer {
         ours.store(ours.load(Ordering::Relaxed) + ticks, Ordering::Relaxed);
     }
 
+    /// Says whether it is known which intervals were disturbed.
+    pub(crate) fn set_marks(&self, known: bool) {
+        // SAFETY: as in commit.
+        let marks = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).has_marks) };
+        marks.store(u64::from(known), Ordering::Relaxed);
+    }
+
     /// Says until when the file of a thread that has ended was completed.
     pub(crate) fn set_completed(&self, now: u64) {
         // SAFETY: as in commit; the header's page stays in the file when that is cut.

@@ -68,6 +68,19 @@ pub(crate) fn find_rseq() {
     }
 }
 
+/// Where the kernel finds this thread's description of a restartable sequence (`rseq_cs`), if glibc has registered the thread. After
+/// [`find_rseq`].
+pub(crate) fn rseq_sequence() -> Option<*mut u64> {
+    let cpu = RSEQ_CPU.load(Ordering::Relaxed);
+    // SAFETY: as in `cpu`.
+    let number = unsafe { tls::word_at(cpu) };
+    // Negative: not registered, or registering failed.
+    (cpu != tls::unknown() && number as i32 >= 0).then(|| {
+        // `cpu_id` is its second half word, `rseq_cs` its second word.
+        (tls::base().wrapping_add(cpu) + 4) as *mut u64
+    })
+}
+
 /// Number of the processor that this thread runs on, `u16::MAX` if that can't be had cheaply. After [`find_rseq`].
 #[inline(always)]
 pub(crate) fn cpu() -> u16 {

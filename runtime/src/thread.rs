@@ -27,6 +27,7 @@ pub(crate) mod sample;
 mod settings;
 pub(crate) mod state;
 pub(crate) mod sums;
+pub(crate) mod watch;
 mod write;
 
 pub(crate) use cost::Cost;
@@ -43,6 +44,7 @@ use meter::Meter;
 use recover::{Entered, REMEMBERED, Stack};
 use sample::Tally;
 use settings::Choices;
+use watch::Watch;
 
 use crate::buffer::Buffer;
 use crate::counters::Counters;
@@ -83,6 +85,7 @@ pub(crate) struct Thread {
     /// Clock at the last boundary.
     last: Cell<u64>,
     account: Cell<*const Cost>,
+    watch: Watch,
     frame: Cell<*const Frame>,
     /// Behind the innermost open entry of [`Thread::work`].
     work_top: Cell<*const Work>,
@@ -188,6 +191,7 @@ impl Thread {
             (&raw mut (*at).root).write(Frame::new(Construct::Program, NO_SITE, node, place, 0, 1));
             &*at
         };
+        thread.watch_out();
         thread.choices.begin(&raw const thread.counters);
         thread.count_most();
         thread.look_for_samples();
@@ -404,6 +408,7 @@ impl Thread {
     /// `trim`: its file is cut.
     pub(crate) fn finish_from_outside(&self, end: u64, trim: bool) {
         self.hand_over_counters();
+        self.watch.stop(); // it is another thread's
         self.begin_end();
         let end = end.max(self.last());
         self.charge();

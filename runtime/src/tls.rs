@@ -56,6 +56,17 @@ pub(crate) fn unknown() -> usize {
     offset
 }
 
+/// What offsets in this thread's TLS count from.
+pub(crate) fn base() -> usize {
+    let base: usize;
+    // SAFETY: by the ABI of x86-64 the first word there is its own address.
+    unsafe {
+        asm!("mov {v}, qword ptr fs:[0]", v = out(reg) base,
+             options(nostack, preserves_flags, readonly));
+    }
+    base
+}
+
 /// A half word of this thread's TLS.
 ///
 /// # Safety

@@ -435,6 +435,7 @@ impl<'a> RunReader<'a> {
             xu_node: vec![],
             xu_parent: vec![],
             xu_set: vec![],
+            xu_disturbed: vec![],
             xu_scaled: vec![],
             region_events: self.region_events,
             region_parts: self.region_parts,
@@ -496,6 +497,7 @@ impl<'a> RunReader<'a> {
             xu_node,
             xu_parent,
             xu_set,
+            xu_disturbed,
             mut intervals,
             positions,
             ..
@@ -518,6 +520,7 @@ impl<'a> RunReader<'a> {
                 xu_node,
                 xu_parent,
                 xu_set,
+                xu_disturbed,
                 xu_scaled,
                 intervals,
                 nodes,

@@ -23,6 +23,7 @@ pub(super) struct Rows {
     pub(super) xu_node: Vec<u32>,
     pub(super) xu_parent: Vec<u32>,
     pub(super) xu_set: Vec<Option<u8>>,
+    pub(super) xu_disturbed: Vec<Option<bool>>,
     pub(super) intervals: IntervalTable,
     /// Per node the XU row that it has already.
     pub(super) row_of_node: Vec<u32>,
@@ -57,6 +58,7 @@ impl Rows {
             xu_node: Vec::with_capacity(xus),
             xu_parent: Vec::with_capacity(xus),
             xu_set: Vec::with_capacity(xus),
+            xu_disturbed: Vec::with_capacity(xus),
             intervals: IntervalTable {
                 events: event_columns(events, intervals),
                 ..IntervalTable::default()
@@ -117,10 +119,13 @@ impl Rows {
                     self.all_xus += 1;
                 }
             }
+            let disturbed = (header.has_marks != 0).then_some(interval.disturbed);
             if is_xu {
-                self.add_xu(context, header.index, &interval, node, site, values);
+                let row = self.add_xu(context, header.index, &interval, node, site, values);
+                self.mark(row, disturbed);
             } else {
                 self.add_interval(context, header.index, &interval, node, site, values);
+                self.intervals.disturbed.push(disturbed);
             }
         }
         (context.read)(read);
@@ -140,14 +145,14 @@ impl Rows {
         node: u32,
         site: u32,
         values: impl Iterator<Item = Option<u64>>,
-    ) {
+    ) -> usize {
         if node != NONE && self.row_of_node[node as usize] != NONE {
             let row = self.row_of_node[node as usize] as usize;
             self.units.merge(row, &context.clock, thread, i, values);
             if self.xu_set[row] != Some(i.set) {
                 self.xu_set[row] = None;
             }
-            return;
+            return row;
         }
         let label = context.nodes.label.get(node as usize);
         let whose = Whose {
@@ -163,6 +168,17 @@ impl Rows {
         self.xu_node.push(node);
         self.xu_parent.push(context.node(i.parent));
         self.xu_set.push(Some(i.set));
+        row
+    }
+
+    /// A part of this unit was disturbed, or not: one that was tells of the whole.
+    fn mark(&mut self, row: usize, disturbed: Option<bool>) {
+        match self.xu_disturbed.get_mut(row) {
+            None => self.xu_disturbed.push(disturbed),
+            Some(Some(true)) => {}
+            Some(known) if disturbed == Some(true) => *known = disturbed,
+            Some(known) => *known = known.and(disturbed),
+        }
     }
 
     fn add_interval(

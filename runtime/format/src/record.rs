@@ -38,8 +38,8 @@ use read::get;
 /// First bytes of a record file.
 pub const MAGIC: [u8; 8] = *b"OMPFXU01";
 /// Version of the layout. Version 1 had one event set per file (0 where an interval's set is), and no stage; version 2 had
-/// no short records.
-pub const VERSION: u32 = 3;
+/// no short records; version 3 no marks of disturbed intervals.
+pub const VERSION: u32 = 4;
 /// The first version that can be read.
 pub const FIRST_VERSION: u32 = 1;
 /// Bytes before the first record.
@@ -101,6 +101,8 @@ pub struct ThreadHeader {
     pub ours_ticks: u64,
     /// Ticks behind `tsc_end` in which the thread's file was completed, where the thread ended before its process. Zero in older files.
     pub completed_ticks: u64,
+    /// Whether it is known which of the thread's intervals were disturbed ([`Interval::disturbed`]). Zero in older files.
+    pub has_marks: u64,
 }
 
 /// First byte of a [`Node`] record.
@@ -337,6 +339,9 @@ pub struct Interval<'a> {
     pub t1: u64,
     /// Exclusive time in ticks.
     pub own_ticks: u64,
+    /// In its exclusive time the kernel took the processor from the thread, moved it to another one, or delivered a signal. A
+    /// thread that waits in a system call may leave its processor, too. Tells nothing without [`ThreadHeader::has_marks`].
+    pub disturbed: bool,
     /// Number of the event set that `counts` are of.
     pub set: u8,
     /// Exclusive counts, one per counter, little-endian; [`NOT_COUNTED`] where the counter was not running all the time.
@@ -391,4 +396,5 @@ pub struct IntervalHead {
     pub t0: u64,
     pub t1: u64,
     pub own_ticks: u64,
+    pub disturbed: bool,
 }

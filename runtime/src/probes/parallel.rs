@@ -112,6 +112,7 @@ impl Forked {
             t0,
             t1: thread.last(),
             own_ticks: cost.ticks.get(),
+            disturbed: cost.disturbed.get(),
         };
         self.sums.end(thread, &head, self.around, &self.place);
         thread.write_interval(&head, cost);

@@ -261,6 +261,7 @@ fn end_of(thread: &Thread, site: u32, node: u64, place: Place, t0: u64, making: 
         t0,
         t1: thread.last(),
         own_ticks: making.ticks.get(),
+        disturbed: making.disturbed.get(),
     };
     thread.write_interval(&head, making);
 }

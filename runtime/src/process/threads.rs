@@ -140,6 +140,7 @@ fn new_thread<'a>(begun: u64) -> Option<&'a Thread> {
         prepared_ticks: 0,
         ours_ticks: 0,
         completed_ticks: 0,
+        has_marks: 0,
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {
@@ -194,6 +195,7 @@ pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     if thread.wake() {
         thread.recover(here());
         thread.finish();
+        thread.unwatch();
         thread.buffer.set_completed(now());
     }
     // Whoever is closing this thread has the lock until that is done.

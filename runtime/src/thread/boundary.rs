@@ -47,6 +47,9 @@ impl Thread {
         let passed = now.saturating_sub(self.last.get());
         account.ticks.set(account.ticks.get() + passed);
         self.last.set(self.last.get() + passed);
+        if self.watch.has_changed() {
+            self.was_disturbed(account);
+        }
         account
     }
 
@@ -140,7 +143,7 @@ impl Thread {
         if self.has_sets() {
             return self.drain_counts(from, to);
         }
-        to.ticks.set(to.ticks.get() + from.ticks.take());
+        from.drain_time(to);
         to.set.set(FIRST_SET);
         from.set.set(0);
     }

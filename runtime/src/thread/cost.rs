@@ -11,6 +11,8 @@ pub(crate) struct Cost {
     pub(super) set: Cell<u8>,
     /// Its counts are wanted even where counters are read for execution units only: it is one, and on record so far.
     pub(super) is_wanted: Cell<bool>,
+    /// The thread was disturbed while it was charged ([`super::watch`]).
+    pub(crate) disturbed: Cell<bool>,
     /// There is something in `counts`: they are emptied by who asks for them first, since most programs count nothing.
     has_counts: Cell<bool>,
     pub(crate) ticks: Cell<u64>,
@@ -24,6 +26,7 @@ impl Cost {
         Cost {
             set: Cell::new(0),
             is_wanted: Cell::new(false),
+            disturbed: Cell::new(false),
             has_counts: Cell::new(false),
             ticks: Cell::new(0),
             counts: [const { Cell::new(MaybeUninit::uninit()) }; MAX_COUNTERS],
@@ -35,6 +38,7 @@ impl Cost {
     pub(crate) fn clear(&self) {
         self.set.set(0);
         self.is_wanted.set(false);
+        self.disturbed.set(false);
         self.has_counts.set(false);
         self.ticks.set(0);
     }
@@ -84,10 +88,19 @@ impl Cost {
         self.counts().iter().for_each(|c| c.set(NOT_COUNTED));
     }
 
+    /// Moves time and mark into another account.
+    #[inline(always)]
+    pub(super) fn drain_time(&self, other: &Cost) {
+        other.ticks.set(other.ticks.get() + self.ticks.take());
+        other
+            .disturbed
+            .set(other.disturbed.get() | self.disturbed.take());
+    }
+
     /// Moves everything into another account.
     #[inline]
     pub(crate) fn drain_into(&self, other: &Cost, k: usize) {
-        other.ticks.set(other.ticks.get() + self.ticks.take());
+        self.drain_time(other);
         let set = self.set.take();
         if set != 0 && !other.bind(set) {
             other.forget(); // of different sets: what is known of the two together is nothing

@@ -196,6 +196,7 @@ impl Thread {
             t0: frame.t0.get(),
             t1: self.last.get(),
             own_ticks: frame.cost.ticks.get(),
+            disturbed: frame.cost.disturbed.get(),
         }
     }
 

@@ -337,6 +337,7 @@ impl Thread {
             t0: work.t0.get(),
             t1: self.last.get(),
             own_ticks: work.cost.ticks.get(),
+            disturbed: work.cost.disturbed.get(),
         }
     }
 

@@ -134,6 +134,7 @@ impl Thread {
             t0: if is_inner { head.t1 } else { head.t0 },
             t1: head.t1,
         };
+        self.count_disturbed(entry, head.construct, head.disturbed);
         self.add_numbers(
             entry,
             numbers,
@@ -180,6 +181,7 @@ impl Thread {
             self.add_behind(numbers.t0, numbers.t1, numbers.own);
         }
         self.add_counts(&work.cost, entry, is_xu);
+        self.count_disturbed(entry, construct, work.cost.disturbed.get());
         if let Some((times, fetching)) = work.fetched() {
             // As `short::dispatch` has it.
             let numbers = Numbers {
@@ -231,6 +233,7 @@ impl Thread {
         self.add_unit(entry, numbers, what);
         self.add_behind(numbers.t0, numbers.t1, numbers.own);
         self.add_counts(&frame.cost, entry, true);
+        self.count_disturbed(entry, Construct::Task, frame.cost.disturbed.get());
         true
     }
 
@@ -264,6 +267,16 @@ impl Thread {
             self.add_numbers(entry, n, true, true);
             self.add_behind(n.t0, n.t1, n.own);
             self.add_counts(cost, entry, false);
+            self.count_disturbed(entry, construct, cost.disturbed.get());
+        }
+    }
+
+    /// Counts an interval (or a part of a unit) that was disturbed.
+    #[inline(always)]
+    fn count_disturbed(&self, entry: table::Entry, construct: Construct, is_so: bool) {
+        if is_so {
+            let at = sums::disturbed_at(construct.is_xu(), self.counters.len());
+            entry.add(at, 1);
         }
     }
 

@@ -316,6 +316,7 @@ impl Thread {
             t0,
             t1: self.last.get(),
             own_ticks: cost.ticks.get(),
+            disturbed: cost.disturbed.get(),
         };
         self.count_wait(construct, cost);
         if self.is_off(site) || !self.write_plain(&head, None) {
@@ -387,6 +388,7 @@ impl Thread {
             t0,
             t1,
             own_ticks: cost.ticks.get(),
+            disturbed: cost.disturbed.get(),
         };
         self.write(&head, cost, None);
     }

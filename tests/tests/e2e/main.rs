@@ -70,6 +70,7 @@ mod counts;
 mod creation;
 mod damage;
 mod diff;
+mod disturbed;
 mod documents;
 mod elf_forms;
 mod errors;

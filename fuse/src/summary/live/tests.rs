@@ -26,6 +26,7 @@ fn interval(construct: Construct, own_ticks: u64, extent: u64, set: u8) -> Vec<u
         t0: 0,
         t1: own_ticks,
         own_ticks,
+        disturbed: false,
     };
     let mut bytes = Vec::new();
     let counts = [5].into_iter();

@@ -108,6 +108,7 @@ impl ThreadHeader {
             prepared_ticks: word(64 + 24 * MAX_COUNTERS + 56),
             ours_ticks: word(64 + 24 * MAX_COUNTERS + 64),
             completed_ticks: word(64 + 24 * MAX_COUNTERS + 72),
+            has_marks: word(64 + 24 * MAX_COUNTERS + 80),
         })
     }
 
@@ -352,6 +353,7 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
                 t0: get(body, 48),
                 t1: get(body, 56),
                 own_ticks: get(body, 64),
+                disturbed: get(body, 24) >> 32 & 1 != 0,
                 counts: Counts(&body[Interval::LEN..]),
             }))
         }
@@ -437,6 +439,7 @@ fn short_interval(
         t0: head.t0,
         t1: head.t1,
         own_ticks: head.own_ticks,
+        disturbed: head.disturbed,
         set: read.set,
         counts: Counts(counts),
     };

@@ -8,6 +8,7 @@
 //!           | node:u32 index:u32 | own:u32 range's ticks:u32 | first:u32 iterations:u32
 //!           [fetches:u32 fetching:u32] [range's own:u32 0:u32]
 //! ```
+//! Further bits of `kind` say that the interval, the loop or its range was disturbed.
 //! `words` is the record's length in words. `node` and `parent` are numbers of the thread that writes, or of the one that
 //! `origin` says, without the part that all of its nodes share. `end` counts from the beginning of the thread's recording,
 //! `ticks` is the time since the interval's begin. Which of the words in brackets there are is in `kind`: without them the
@@ -36,8 +37,10 @@ const HAS_COST: u8 = 4;
 const HAS_ORIGIN: u8 = 8;
 /// There is a word with the ranges that a loop has fetched.
 const HAS_FETCHES: u8 = 16;
+/// It was disturbed.
+const MARK: u8 = 32;
 /// The bits of an interval's kind that are no flags.
-const KIND_MASK: u8 = !(HAS_NODE | NO_NODE | HAS_COST | HAS_ORIGIN | HAS_FETCHES);
+const KIND_MASK: u8 = !(HAS_NODE | NO_NODE | HAS_COST | HAS_ORIGIN | HAS_FETCHES | MARK);
 
 /// First byte of a loop with its only range, without any of the words below.
 pub const KIND_LOOP: u8 = 0x20;
@@ -45,8 +48,12 @@ pub const KIND_LOOP: u8 = 0x20;
 const LOOP_FETCHES: u8 = 1;
 /// There is a word with the range's own ticks: they are not all of its ticks.
 const LOOP_COST: u8 = 2;
+/// It was disturbed.
+const LOOP_MARK: u8 = 4;
+/// Its range was.
+const RANGE_MARK: u8 = 8;
 /// The bits of a loop's kind that are no flags.
-const LOOP_MASK: u8 = !(LOOP_FETCHES | LOOP_COST);
+const LOOP_MASK: u8 = !(LOOP_FETCHES | LOOP_COST | LOOP_MARK | RANGE_MARK);
 /// Words that every such record has.
 const LOOP_FIRST: usize = 6;
 /// Most words of it.
@@ -126,7 +133,7 @@ pub fn interval(
         i,
         origin.nodes,
         origin.start,
-        (KIND_INTERVAL, FIRST_WORDS),
+        (KIND_INTERVAL | mark(i, MARK), FIRST_WORDS),
         set,
         fetched,
         counts,
@@ -154,7 +161,7 @@ pub fn plain(
     }
     put(1, u64::from(i.cpu) | end << 16);
     put(2, parent | ticks << 32);
-    let (mut kind, mut at) = (KIND_INTERVAL, FIRST_WORDS);
+    let (mut kind, mut at) = (KIND_INTERVAL | mark(i, MARK), FIRST_WORDS);
     if !is_none || i.index != 0 {
         kind |= if is_none {
             HAS_NODE | NO_NODE
@@ -195,7 +202,7 @@ fn interval_of_others(
         return 0;
     }
     put(FIRST_WORDS, thread);
-    let kind = (KIND_INTERVAL | HAS_ORIGIN, FIRST_WORDS + 1);
+    let kind = (KIND_INTERVAL | HAS_ORIGIN | mark(&i, MARK), FIRST_WORDS + 1);
     words_of(&i, nodes, origin.start, kind, set, fetched, counts, put)
 }
 
@@ -246,6 +253,12 @@ fn words_of(
     at
 }
 
+/// The flag of an interval that was disturbed.
+#[inline(always)]
+fn mark(i: &IntervalHead, flag: u8) -> u8 {
+    flag * u8::from(i.disturbed)
+}
+
 /// The first word of a record of so many words.
 #[inline(always)]
 fn head(kind: u8, words: usize, set: u8, i: &IntervalHead) -> u64 {
@@ -285,7 +298,7 @@ pub fn with_range(
     put(3, node | (l.index as u64) << 32);
     put(4, l.own_ticks | inner << 32);
     put(5, range.index as u64 | range.extent << 32);
-    let mut kind = KIND_LOOP;
+    let mut kind = KIND_LOOP | mark(l, LOOP_MARK) | mark(range, RANGE_MARK);
     let mut at = LOOP_FIRST;
     if fetched.is_some() {
         kind |= LOOP_FETCHES;
@@ -319,6 +332,7 @@ pub fn dispatch(head: &IntervalHead, (fetches, fetching): (u64, u64)) -> Interva
         index: 0,
         extent: fetches,
         own_ticks: fetching,
+        disturbed: false,
         ..*head
     }
 }

@@ -58,6 +58,7 @@ fn records_round_trip() {
         t0: 100,
         t1: 200,
         own_ticks: 90,
+        disturbed: true,
     };
     let mut words = [0; 11];
     encode_interval(&head, 3, [11, 22].into_iter(), |at, value| {
@@ -234,7 +235,7 @@ prop_compose! {
     fn interval()(
         node in some_node(), parent in some_node(), index in number(), extent in number(),
         end in number(), ticks in number(), own in number(), all_own: bool,
-        cpu: u16, site: u32, step in 0u8..5,
+        cpu: u16, site: u32, step in 0u8..5, disturbed: bool,
     ) -> IntervalHead {
         let t1 = 77u64.wrapping_add(end);
         IntervalHead {
@@ -249,6 +250,7 @@ prop_compose! {
             t0: t1.wrapping_sub(ticks),
             t1,
             own_ticks: if all_own { ticks } else { own },
+            disturbed,
         }
     }
 }
@@ -277,6 +279,7 @@ fn ordinary_records_are_short() {
         t0: 1000,
         t1: 1500,
         own_ticks: 500,
+        disturbed: false,
     };
     let words = |i: &IntervalHead| short::interval(i, origin, 0, None, [].into_iter(), |_, _| ());
     assert_eq!(words(&wait), 3);
@@ -340,9 +343,9 @@ proptest! {
         };
         prop_assert_eq!(i.set, set);
         prop_assert_eq!(i.counts.iter().collect::<Vec<_>>(), counts);
-        let Interval { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, .. } = i;
+        let Interval { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, disturbed, .. } = i;
         prop_assert_eq!(
-            IntervalHead { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks },
+            IntervalHead { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, disturbed },
             head
         );
     }
@@ -390,8 +393,8 @@ proptest! {
         let read = ThreadFile::parse(&bytes).unwrap().records();
         let read: Vec<_> = read
             .map(|r| match r {
-                Ok(Record::Interval(Interval { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, set: 2, .. })) => {
-                    IntervalHead { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks }
+                Ok(Record::Interval(Interval { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, disturbed, set: 2, .. })) => {
+                    IntervalHead { construct, site, node, parent, step, cpu, index, extent, t0, t1, own_ticks, disturbed }
                 }
                 other => panic!("{other:?}"),
             })

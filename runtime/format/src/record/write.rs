@@ -80,7 +80,10 @@ pub fn encode_interval(
     );
     put(1, i.node);
     put(2, i.parent);
-    put(3, i.step as u64 | (set as u64) << 8 | (i.cpu as u64) << 16);
+    put(
+        3,
+        i.step as u64 | (set as u64) << 8 | (i.cpu as u64) << 16 | (i.disturbed as u64) << 32,
+    );
     put(4, i.index as u64);
     put(5, i.extent);
     put(6, i.t0);

@@ -2,8 +2,8 @@
 
 use super::{
     Construct, FIRST_WORDS, HAS_COST, HAS_FETCHES, HAS_NODE, HAS_ORIGIN, IntervalHead,
-    KIND_INTERVAL, KIND_LOOP, KIND_MASK, KIND_NODE, LOOP_COST, LOOP_FETCHES, LOOP_FIRST, LOOP_MASK,
-    NO_NODE, Node, Origin, SEQUENCE, SET, SETS, Step, part_of,
+    KIND_INTERVAL, KIND_LOOP, KIND_MASK, KIND_NODE, LOOP_COST, LOOP_FETCHES, LOOP_FIRST, LOOP_MARK,
+    LOOP_MASK, MARK, NO_NODE, Node, Origin, RANGE_MARK, SEQUENCE, SET, SETS, Step, part_of,
 };
 
 /// Whether records of this kind are short.
@@ -47,6 +47,7 @@ pub(in crate::record) fn read_loop(
         t0: t1.wrapping_sub(parent >> 32),
         t1,
         own_ticks: u64::from(own as u32),
+        disturbed: kind & LOOP_MARK != 0,
     };
     let inner = own >> 32;
     let range = IntervalHead {
@@ -58,6 +59,7 @@ pub(in crate::record) fn read_loop(
         extent: iterations >> 32,
         t0: t1.wrapping_sub(inner),
         own_ticks: range_own.unwrap_or(inner),
+        disturbed: kind & RANGE_MARK != 0,
         ..head
     };
     let read = Read {
@@ -125,6 +127,7 @@ pub(in crate::record) fn read_interval(words: &[[u8; 8]], origin: Origin) -> Opt
         t0: t1.wrapping_sub(ticks),
         t1,
         own_ticks: cost.map_or(ticks, |cost| u64::from(cost as u32)),
+        disturbed: kind & MARK != 0,
     };
     Some(Read {
         head,
