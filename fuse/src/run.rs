@@ -103,6 +103,9 @@ pub struct ProcessInfo {
     /// Its processor time in nanoseconds, likewise.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// Time in which its threads were ready to run and had no processor, in nanoseconds, if the kernel told it of all.
+    #[serde(default)]
+    pub queued_ns: Option<u64>,
     /// When recording began to be prepared, in nanoseconds since the run's begin. `None`: not known, the run is an older version's.
     #[serde(default)]
     pub started_ns: Option<i64>,

@@ -11,6 +11,7 @@ mod tests;
 mod units;
 mod waiting;
 
+pub(crate) use outside::starved_s;
 pub(crate) use scaling::scaling;
 
 use crate::from_summary::NS;
@@ -21,6 +22,9 @@ use std::collections::BTreeMap;
 
 /// Smaller shares of the available time are no loss worth telling.
 const LEAST_SHARE: f64 = 0.005;
+
+/// From this share of the available time without a processor on, late threads and slow starts say nothing of the program.
+const CROWDED: f64 = 0.1;
 
 /// The losses worth telling, largest first. `report`: all else of it; `ids`: the sites' numbers in it.
 pub(crate) fn losses(
@@ -151,6 +155,18 @@ impl Found<'_> {
     fn site(&self, id: u32) -> Option<u32> {
         let at = self.ids.iter().position(|&known| known == id);
         at.map(|at| at as u32)
+    }
+
+    /// What waits and starts come from where threads were ready and had no processor for a large part of all time; `None`: they had
+    /// one, or that isn't known.
+    fn crowded(&self) -> Option<Cause> {
+        let running = self.report.running.as_ref()?;
+        let queued_s = running.queued_s?;
+        let all_s = self.account.available_ns as f64 * NS;
+        (queued_s >= CROWDED * all_s).then_some(Cause::NoProcessor {
+            threads: running.threads,
+            processors: running.processors,
+        })
     }
 
     fn add(&mut self, loss: LossKind, region: Option<u32>, seconds: f64, cause: Cause) {

@@ -21,7 +21,7 @@ mod transfer;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, LossKind, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report,
+    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report,
     RunInfo, Serial, ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
@@ -139,11 +139,8 @@ impl Report {
             let scaling = report.scaling.as_ref();
             report.losses = causes::losses(&report, account, scaling, summary, &ids);
             report.losses_of_s = Some(account.available_ns as f64 * NS);
-            let starved = report
-                .losses
-                .iter()
-                .filter(|l| l.loss == LossKind::Starvation);
-            let starved_s: f64 = starved.map(|l| l.seconds).sum();
+            // What the useful time lacks is no state of its own.
+            let starved_s = causes::starved_s(&report, account);
             report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
         }
         report

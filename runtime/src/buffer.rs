@@ -364,6 +364,12 @@ impl Buffer {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.header).stage) }.store(len, Ordering::Release);
     }
 
+    /// The kernel's number of the thread.
+    pub(crate) fn tid(&self) -> u32 {
+        // SAFETY: written before the first record, and never again.
+        unsafe { (*self.header).tid }
+    }
+
     /// Records lost so far.
     pub(crate) fn lost(&self) -> u64 {
         // SAFETY: as in commit.

@@ -31,9 +31,6 @@ pub struct RegionParts {
     pub read_wall_ns: u64,
     /// Processor time of those that were read; `None` where it is not known.
     pub processor_ns: Option<u64>,
-    /// Time of those that were read in which the thread was ready to run and had no processor; `None` where it is not known.
-    #[serde(default)]
-    pub queued_ns: Option<u64>,
     /// Time of those that were read in which the thread waited for others, and may have slept.
     pub wait_ns: u64,
     /// Counts of the parts that were read, in the order of the run's region events.
@@ -134,7 +131,6 @@ pub(super) fn add_parts(
                 wall_ns: 0,
                 read_wall_ns: 0,
                 processor_ns: Some(0),
-                queued_ns: None,
                 wait_ns: 0,
                 counts: vec![Some(0); context.columns.len()],
                 covered: vec![0; context.columns.len()],

@@ -20,7 +20,10 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
         wall_s: of.wall_s() / executions as f64,
         cost_s: forking / executions as f64 / of.team() as f64,
     };
-    found.add(LossKind::Forking, of.region, forking, cause);
+    match found.crowded() {
+        Some(cause) => found.add(LossKind::Starvation, None, forking, cause),
+        None => found.add(LossKind::Forking, of.region, forking, cause),
+    }
     for (site, (seconds, _)) in of.by_site(|what| CREATING.contains(&what)) {
         let cause = site.map_or(Cause::Unknown, |site| creating(found, site));
         found.add(LossKind::Creation, of.region, seconds, cause);

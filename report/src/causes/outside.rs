@@ -2,7 +2,7 @@
 
 use super::{Found, scaling, serial_s};
 use crate::from_summary::NS;
-use crate::model::{Cause, LossKind, Scaling, State};
+use crate::model::{Account, Cause, LossKind, Report, Scaling, State};
 use ompfuse_format::Construct;
 
 pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
@@ -59,14 +59,19 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
 
 /// Threads that have no processor while they should work: a part of the useful time.
 fn starvation(found: &mut Found<'_>) {
-    let Some(running) = found.report.running.as_ref().filter(|r| r.is_starved) else {
-        return;
-    };
-    let cause = Cause::NoProcessor {
-        threads: running.threads,
-        processors: running.processors,
-    };
-    let useful_s = found.account.ns(State::Useful) as f64 * NS;
-    let seconds = useful_s * running.without_share().min(1.0);
-    found.add(LossKind::Starvation, None, seconds, cause);
+    let seconds = starved_s(found.report, found.account);
+    if let Some(running) = &found.report.running {
+        let cause = Cause::NoProcessor {
+            threads: running.threads,
+            processors: running.processors,
+        };
+        found.add(LossKind::Starvation, None, seconds, cause);
+    }
+}
+
+/// Seconds of the useful time without a processor, if they are many.
+pub(crate) fn starved_s(report: &Report, account: &Account) -> f64 {
+    let running = report.running.as_ref().filter(|r| r.is_starved);
+    let share = running.map_or(0.0, |r| r.without_share().min(1.0));
+    account.ns(State::Useful) as f64 * NS * share
 }

@@ -79,7 +79,11 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
         let others = of.team().saturating_sub(1).max(1) as f64;
         let each = seconds / of.executions() as f64 / others;
         let cause = waited(found, analysed, waited_for, (of, each));
-        found.add(LossKind::Waiting, of.region, seconds, cause);
+        let is_late = matches!(waited_for, WaitedFor::Late | WaitedFor::Runtime);
+        match found.crowded().filter(|_| is_late) {
+            Some(cause) => found.add(LossKind::Starvation, None, seconds, cause),
+            None => found.add(LossKind::Waiting, of.region, seconds, cause),
+        }
     }
 }
 

@@ -251,9 +251,7 @@ impl Parts {
 
 /// The share of its work for which an outermost region's threads were not running, if it is much.
 fn starved(summary: &Indexed<'_>, site: Option<u32>) -> Option<f64> {
-    let running = parts::running_in(summary, summary.parts_at(site?))?;
-    let without_s = running.without_processor_s?;
-    running.is_starved.then_some(without_s / running.wanted_s)
+    parts::starved(summary, summary.parts_at(site?))
 }
 
 /// Nanoseconds that rounding may make of a few intervals.

@@ -62,31 +62,13 @@ const TOO_SHORT_NS: u64 = 1_000_000;
 
 /// Whether threads had processors; `None`: nothing is known, or too little.
 pub(super) fn running(summary: &Summary) -> Option<Running> {
-    let all: Vec<&RegionParts> = summary.region_parts.iter().collect();
-    running_in(summary, &all)
-}
-
-/// The same of some parts: those of the outermost region at one site.
-pub(crate) fn running_in(summary: &Summary, parts: &[&RegionParts]) -> Option<Running> {
-    let (mut wanted, mut not_running) = (0u64, 0u64);
-    let mut without = Some(0u64);
-    for parts in parts {
-        let Some(processor_ns) = parts.processor_ns else {
-            continue;
-        };
-        // Who waits may sleep, or may spin: what was not running was so at least.
-        let own = parts.read_wall_ns.saturating_sub(parts.wait_ns);
-        wanted += own;
-        not_running += own.saturating_sub(processor_ns);
-        // Who was ready and had no processor may have been so while it waited: the rest was work.
-        let queued = parts.queued_ns.map(|q| q.saturating_sub(parts.wait_ns));
-        without = without.zip(queued).map(|(all, q)| all + q.min(own));
-    }
+    let (wanted, not_running) = sums(summary.region_parts.iter());
     if wanted < TOO_SHORT_NS {
         return None;
     }
     let teams = summary.parallel.iter().map(|p| p.team).max();
     let share = |ns: u64| ns as f64 / wanted as f64;
+    let without = queued_ns(summary).map(|queued| queued.min(not_running));
     Some(Running {
         threads: teams.unwrap_or(1).max(1),
         processors: summary.processors,
@@ -94,6 +76,33 @@ pub(crate) fn running_in(summary: &Summary, parts: &[&RegionParts]) -> Option<Ru
         not_running_s: not_running as f64 * NS,
         not_running: share(not_running),
         without_processor_s: without.map(|ns| ns as f64 * NS),
+        queued_s: queued_ns(summary).map(|ns| ns as f64 * NS),
         is_starved: without.is_some_and(|ns| share(ns) >= STARVED),
     })
+}
+
+/// The share of its work for which an outermost region's threads had no processor, at most, if that is much.
+pub(crate) fn starved(summary: &Summary, parts: &[&RegionParts]) -> Option<f64> {
+    let (wanted, not_running) = sums(parts.iter().copied());
+    let (_, all) = sums(summary.region_parts.iter());
+    // Not running is one or the other: without a processor, or asleep.
+    let queued = queued_ns(summary)?.min(all) as f64 / all.max(1) as f64;
+    let share = not_running as f64 / wanted.max(1) as f64 * queued;
+    (wanted >= TOO_SHORT_NS && share >= STARVED).then_some(share)
+}
+
+/// Time in parallel regions without waits for other threads, and the least of it in which a thread was not running: nanoseconds.
+fn sums<'p>(parts: impl Iterator<Item = &'p RegionParts>) -> (u64, u64) {
+    let known = parts.filter_map(|p| Some((p, p.processor_ns?)));
+    known.fold((0, 0), |(wanted, not_running), (parts, processor_ns)| {
+        // Who waits may sleep, or may spin: what was not running was so at least.
+        let own = parts.read_wall_ns.saturating_sub(parts.wait_ns);
+        (wanted + own, not_running + own.saturating_sub(processor_ns))
+    })
+}
+
+/// Time in which threads were ready to run and had no processor, in nanoseconds. `None`: not known of all processes.
+fn queued_ns(summary: &Summary) -> Option<u64> {
+    let processes = &summary.runs.first()?.processes;
+    processes.iter().map(|p| p.queued_ns).sum()
 }

@@ -43,7 +43,7 @@ pub struct ParallelOverhead {
     pub parts: Vec<OverheadPart>,
     /// What is missing in these numbers or uncertain, and why.
     pub incomplete_because: Vec<Incomplete>,
-    /// Share of the threads' working time in which they had no processor, from 0 to 1: at least this. The overheads then
+    /// Share of the threads' working time in which they had no processor, from 0 to 1: at most this. The overheads then
     /// include waiting for a processor. Null if the share is small or not known.
     pub starved: Option<f64>,
 }

@@ -66,15 +66,20 @@ pub struct Running {
     pub not_running_s: f64,
     /// `not_running_s` as a share of `wanted_s`, from 0 to 1.
     pub not_running: f64,
-    /// Least time of `wanted_s` in which a thread was ready and had no processor, in seconds. Null if the kernel doesn't tell.
+    /// Most time of `wanted_s` in which a thread was ready and had no processor, in seconds; in the rest of `not_running_s` it
+    /// slept or was in a system call. Null if the kernel doesn't tell, or threads ended before the program.
     #[serde(default)]
     pub without_processor_s: Option<f64>,
+    /// Time of all its threads in which they were ready and had no processor, in seconds, also outside of regions. Null as
+    /// `without_processor_s`.
+    #[serde(default)]
+    pub queued_s: Option<f64>,
     /// True if the share without a processor is so large that times depend more on the machine than on the program.
     pub is_starved: bool,
 }
 
 impl Running {
-    /// Least share of the working time in which threads were ready and had no processor, from 0 to 1.
+    /// Most of the working time in which threads were ready and had no processor, as a share, from 0 to 1.
     pub(crate) fn without_share(&self) -> f64 {
         self.without_processor_s.unwrap_or(0.0) / self.wanted_s.max(f64::MIN_POSITIVE)
     }

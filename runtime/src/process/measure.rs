@@ -7,6 +7,8 @@ use crate::thread::{Thread, meter, now, sample};
 use core::sync::atomic::{AtomicU64, Ordering};
 use ompfuse_format::record::MAX_COUNTERS;
 use ompfuse_format::run::{BoundaryCost, EventStatus, IntervalCost, ProbeCount, ProcessCosts};
+use std::fs::File;
+use std::io::Read;
 use std::sync::OnceLock;
 
 /// Ticks of so many boundaries as are measured together; 0: not measured.
@@ -135,6 +137,16 @@ pub(super) fn cpu_ns() -> Option<u64> {
     // SAFETY: the kernel writes to a timespec that is there.
     let done = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
     (done == 0).then_some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// How long a thread was ready to run and had no processor, in nanoseconds: the second field of its `schedstat` (Linux,
+/// Documentation/scheduler/sched-stats.rst).
+pub(super) fn queued_ns(tid: u32) -> Option<u64> {
+    let mut file = File::open(format!("/proc/self/task/{tid}/schedstat")).ok()?;
+    let mut text = [0; 128];
+    let len = file.read(&mut text).ok()?;
+    let text = core::str::from_utf8(&text[..len]).ok()?;
+    text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn switches() -> Option<u64> {
