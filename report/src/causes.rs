@@ -17,6 +17,7 @@ pub(crate) use scaling::scaling;
 use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Account, Cause, Loss, LossKind, ParallelOverhead, Report, Scaling, State};
+use crate::words;
 use ompfuse_fuse::span::RegionAnalysis;
 use std::collections::BTreeMap;
 
@@ -75,9 +76,40 @@ pub(crate) fn losses(
     for loss in &mut losses {
         loss.share = loss.seconds / available_s;
     }
+    let mut losses = by_line(report, losses);
     losses.retain(|l| l.share >= LEAST_SHARE);
     losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     losses
+}
+
+/// The compiler's copies of one source line lose together. What is told of the cause is the copy's with the largest loss.
+fn by_line(report: &Report, mut losses: Vec<Loss>) -> Vec<Loss> {
+    losses.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let line = |id: Option<u32>| {
+        let region = id.and_then(|id| report.regions.iter().find(|r| r.id == id));
+        let source = region.and_then(|r| Some((r.source.as_ref()?, r.construct)));
+        (source, id.filter(|_| source.is_none()))
+    };
+    let key = |l: &Loss| {
+        let kind = std::mem::discriminant(&l.cause);
+        (
+            l.loss,
+            kind,
+            line(l.region),
+            line(words::cause_place(&l.cause)),
+        )
+    };
+    let mut merged: Vec<Loss> = vec![];
+    for loss in losses {
+        match merged.iter_mut().find(|m| key(m) == key(&loss)) {
+            Some(known) => {
+                known.seconds += loss.seconds;
+                known.share += loss.share;
+            }
+            None => merged.push(loss),
+        }
+    }
+    merged
 }
 
 /// Seconds on the clock outside of parallel regions, and outside of MPI, all processes together. `None`: not known.

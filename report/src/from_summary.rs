@@ -21,8 +21,8 @@ mod transfer;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report,
-    RunInfo, Serial, ThreadCheck, Unmatched, UnmatchedXus,
+    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
+    ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;

@@ -5,6 +5,7 @@
 //! second run of the suite compiles nothing.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod command;
 pub mod dialogue;
 pub mod fixture;

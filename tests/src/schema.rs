@@ -1,6 +1,6 @@
 //! What `report --format json` and others print, against the schema that `report --schema` prints, by a validator that is not ours.
 
-use crate::{command, process, skip};
+use crate::{account, command, process, skip};
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
@@ -63,11 +63,14 @@ pub fn report(input: &Path) -> String {
     printed
 }
 
-/// The JSON of a run's or profile's report.
+/// The JSON of a run's or profile's report, whose account has to add up.
 #[track_caller]
 pub fn printed(input: &Path) -> String {
     let args = [Path::new("report"), input, Path::new("--format=json")];
-    command::ok(args).text()
+    let printed = command::ok(args).text();
+    let report = serde_json::from_str(&printed).expect("JSON was asked for");
+    account::check(&input.display().to_string(), &report);
+    printed
 }
 
 /// A report that is read back has to be the same.

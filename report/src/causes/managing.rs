@@ -1,7 +1,7 @@
 //! What the OpenMP runtime takes: starting and ending regions, creating tasks, fetching ranges.
 
 use super::{Found, OfRegion};
-use crate::model::{Cause, LossKind, State};
+use crate::model::{Cause, Loss, LossKind, State};
 use ompfuse_format::Construct;
 
 /// Parts of a region's own time.
@@ -20,8 +20,12 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
         wall_s: of.wall_s() / executions as f64,
         cost_s: forking / executions as f64 / of.team() as f64,
     };
+    // Others wait longer for a late thread than its start takes.
+    let late = |l: &Loss| l.region == of.region && l.cause == Cause::Late && l.seconds >= forking;
+    let is_late = found.losses.iter().any(late);
     match found.crowded() {
         Some(cause) => found.add(LossKind::Starvation, None, forking, cause),
+        None if is_late => found.add(LossKind::Waiting, of.region, forking, Cause::Late),
         None => found.add(LossKind::Forking, of.region, forking, cause),
     }
     for (site, (seconds, _)) in of.by_site(|what| CREATING.contains(&what)) {

@@ -22,9 +22,9 @@ pub(super) const EXIT: &str = "-exit";
 
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    ends(found, of);
-    tasks(found, of);
     exclusion(found, of);
+    tasks(found, of);
+    ends(found, of);
 }
 
 /// Whether a part is waiting to enter something, or leaving it.
@@ -124,10 +124,19 @@ fn waited(
     }
 }
 
+fn parallelism(analysed: &RegionAnalysis) -> f64 {
+    analysed.work_ns as f64 / analysed.span_ns.max(1) as f64
+}
+
+/// Whether a region's tasks can't keep its threads busy.
+fn is_few(analysed: &RegionAnalysis) -> bool {
+    parallelism(analysed) < ENOUGH * analysed.team as f64
+}
+
 /// `each_s`: how long a thread waited in an execution.
 fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f64) -> Cause {
     let at = found.id(site);
-    let parallelism = analysed.work_ns as f64 / analysed.span_ns.max(1) as f64;
+    let parallelism = parallelism(analysed);
     let creating = analysed.creating_ns as f64 / analysed.wall_ns.max(1) as f64;
     let mean_s = found.mean(site, |c| c == Construct::Task).map(|m| m.0);
     let stats = found.summary.at_site(site).iter();
@@ -141,7 +150,7 @@ fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f6
             count: count.map_or(0, |(_, count)| count),
         };
     }
-    if parallelism < ENOUGH * analysed.team as f64 {
+    if is_few(analysed) {
         if let Some(one_by_one) = one_by_one(found, analysed, site) {
             return one_by_one;
         }
@@ -201,6 +210,13 @@ fn tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
             continue;
         }
         for (tasks, ns) in by_task {
+            let few = of.analysed.filter(|a| is_few(a));
+            let one_by_one = few.and_then(|analysed| one_by_one(found, analysed, tasks));
+            let seconds = seconds * ns as f64 / all as f64;
+            if let Some(cause) = one_by_one {
+                found.add(LossKind::TaskWait, of.region, seconds, cause);
+                continue;
+            }
             let cause = match found.mean(tasks, |c| c == Construct::Task) {
                 Some((task_s, _)) => Cause::WaitsForTasks {
                     at: found.id(tasks),
@@ -208,7 +224,6 @@ fn tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
                 },
                 None => Cause::Unknown,
             };
-            let seconds = seconds * ns as f64 / all as f64;
             found.add(LossKind::TaskWait, of.region, seconds, cause);
         }
     }

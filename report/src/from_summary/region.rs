@@ -136,7 +136,7 @@ pub(super) fn region(
         xu_min_s: (xus.count > 0).then_some(xus.min_ns as f64 * NS),
         xu_max_s: (xus.count > 0).then_some(xus.max_ns as f64 * NS),
         spread: spread(summary, site, stats, &threads),
-        inclusive_s: inclusive.map(|i| i.values().map(|s| s.all).sum::<u64>() as f64 * NS),
+        inclusive_s: inclusive.map(|i| inclusive_ns(i, stats) as f64 * NS),
         times: times::sum(&times),
         per_thread: threads
             .iter()
@@ -368,4 +368,14 @@ pub(super) fn event_totals(summary: &Summary, stats: &[&RegionStat]) -> BTreeMap
         .enumerate()
         .filter_map(total)
         .collect()
+}
+
+/// With all that is inside. Where functions call each other in turn, paths lead back to the first one, and what was executed in the other is
+/// above it: the outermost calls' time from begin to end has all of it.
+fn inclusive_ns(by_thread: &ByThread, stats: &[&RegionStat]) -> u64 {
+    let on_paths = by_thread.values().map(|s| s.all).sum::<u64>();
+    let calls = stats
+        .iter()
+        .filter(|r| r.construct.is_some_and(Construct::is_code));
+    on_paths.max(calls.map(|r| r.wall_ns()).sum())
 }

@@ -83,18 +83,15 @@ fn imbalance(report: &Value) -> f64 {
 }
 
 #[test]
-fn a_triangle_is_distributed_badly_and_the_schedule_that_is_told_is_better() {
+fn a_triangle_is_distributed_badly_and_no_schedule_is_guessed() {
     for (compiler, folder) in programs("causes") {
         let by_static = report(&folder, "static", 4);
         let loss = largest(&by_static, "waiting", "uneven_distribution", compiler);
         let cause = &loss["cause"];
         assert_eq!(cause["schedule"], "static", "{compiler}: {loss}");
-        let better = &cause["better"];
-        let of_now = number(&better["of_now"]);
-        assert!(of_now < 0.9, "{compiler}: {loss}");
-        // One range for each thread is all that is on record.
-        assert_eq!(better["assumes_equal"], true, "{compiler}: {loss}");
-        assert!(better["schedule"]["dynamic"].is_u64(), "{compiler}: {loss}");
+        // One range for each thread is all that is on record: how long its iterations take isn't.
+        assert!(cause["better"].is_null(), "{compiler}: {loss}");
+        assert!(loss["remedy"].is_null(), "{compiler}: {loss}");
         let by_dynamic = report(&folder, "dynamic", 4);
         // The slowest thread's work, in those of the mean.
         let now = 1.0 + imbalance(&by_dynamic);

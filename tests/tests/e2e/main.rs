@@ -51,6 +51,7 @@ macro_rules! for_each_fixture {
     };
 }
 
+mod account;
 mod accounting;
 mod baselines;
 mod behaviour;

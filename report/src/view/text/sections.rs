@@ -97,7 +97,7 @@ fn own_time(report: &Report) -> Option<String> {
 }
 
 /// Most lines about what is on record in part.
-const IN_PART: usize = 12;
+const IN_PART: usize = 3;
 
 /// What is on record only in part, with the exact numbers.
 pub(super) fn in_part(report: &Report, options: TextOptions) -> Option<String> {
