@@ -105,7 +105,10 @@ fn overheads_follow_ompp() {
     );
     assert!(close(o.total_s, 2.0 * o.wall_s));
     assert_eq!(report.parallel_s, Some(o.wall_s));
-    assert!(close(report.coverage.unwrap(), o.wall_s / 2e-6));
+    assert!(close(
+        report.coverage.unwrap(),
+        o.wall_s / report.lifetime_s.unwrap()
+    ));
     let part = |what: &str| {
         o.parts
             .iter()

@@ -8,7 +8,7 @@ use crate::undisturbed::uninterrupted;
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
-use ompfuse_format::record::{HEADER_LEN, KIND_PAD, ThreadHeader, short};
+use ompfuse_format::record::{HEADER_LEN, KIND_PAD, MAX_COUNTERS, ThreadHeader, short};
 
 /// Bytes of the stage. Its blocks are reserved before it is mapped, so a store can't fail for want of space.
 const STAGE: usize = 64 << 10;
@@ -113,6 +113,7 @@ impl Buffer {
                 .iter_mut()
                 .zip(counts)
                 .for_each(|(slot, &count)| *slot = count);
+            (*self.header).unattributed = [0; MAX_COUNTERS];
         }
     }
 

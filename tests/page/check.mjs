@@ -68,7 +68,7 @@ async function checks() {
     key: body.dataset.key, values: JSON.parse(body.dataset.v), cells: Object.fromEntries([...body.rows[0].cells].map(c => [c.classList[0], c.innerText])),
   })));
   const sum = rows.reduce((all, row) => all + row.values[2], 0);
-  close(sum, model.thread_time_s, 'all times');
+  close(sum, model.available_s, 'all times');
   for (const region of model.regions) {
     const kind = region.construct + (region.combined_with ? ` ${region.combined_with}` : '');
     const key = `${kind}@${region.source.file.split('/').pop()}:${region.source.line}`.replace(' ', '-');
@@ -76,7 +76,7 @@ async function checks() {
     const row = rows.find(r => r.key === key) ?? assert.fail(`a row of ${key}: ${rows.map(r => r.key)}`);
     const all = name => same.reduce((total, r) => total + r[name], 0);
     close(number(row.cells['c-time']), all('time_s'), `time of ${key}`);
-    assert.equal(row.cells['c-share'].trim(), `${(100 * all('share')).toFixed(1)}%`);
+    assert.equal(row.cells['c-share'].trim(), `${(100 * all('of_available')).toFixed(1)}%`);
     if (all('xus')) close(number(row.cells['c-units']), all('xus'), `units of ${key}`);
   }
   const parts = await page.$$eval('#overview .legend li:not([data-part=probes]) .num', list => list.map(e => e.textContent));

@@ -121,7 +121,10 @@ fn a_serial_part_is_amdahls() {
     let other: &[(i64, u64, u64)] = &[(1, 1, 100_000)];
     let report = report(100_000, &[half, other]);
     let loss = &report.losses[0];
-    let Cause::SerialPart { wall_s, of_work } = loss.cause else {
+    let Cause::SerialPart {
+        wall_s, of_work, ..
+    } = loss.cause
+    else {
         panic!("{:?}", report.losses);
     };
     assert!((wall_s - 1e-4).abs() < 1e-9 && (loss.seconds - 1e-4).abs() < 1e-9);

@@ -17,18 +17,8 @@ pub(crate) fn outside(report: &Report) -> Vec<Row> {
     };
     let rows = [
         (State::Serial, "serial", "serial", "outside constructs"),
-        (
-            State::IdleSerial,
-            "idle",
-            "idle",
-            "while one thread works outside",
-        ),
-        (
-            State::IdleCommunication,
-            "idle",
-            "idle",
-            "while one thread is in MPI",
-        ),
+        (State::IdleSerial, "idle", "idle", "beside serial code"),
+        (State::IdleCommunication, "idle", "idle", "beside MPI"),
         (State::IdleTeam, "idle", "idle", "beside smaller teams"),
         (State::Unknown, "unknown", "unknown", "not on record"),
     ];
