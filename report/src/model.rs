@@ -63,10 +63,10 @@ pub struct Report {
     pub threads: u32,
     /// Wall-clock time of the program; null if not known.
     pub duration_s: Option<f64>,
-    /// Time in which at least one recorded process existed: from the begin of recording to its end, or `duration_s` if that
-    /// is longer. Null if not known.
+    /// Own time: from when recording was prepared to when the process began to exit; of several processes the time in which at
+    /// least one had own time. Null if not known.
     pub lifetime_s: Option<f64>,
-    /// Available time: the wall times of all recorded processes, times the size of the largest team. Null if not known.
+    /// Available time: own time of all recorded processes, times the most threads that each had at once. Null if not known.
     pub available_s: Option<f64>,
     /// Time inside outermost parallel regions, from fork to join. Overlapping times count once. Null if the duration is not
     /// known.
@@ -122,11 +122,10 @@ pub struct Report {
     /// Losses of thread time with their causes, largest first. Empty if the run's time is not known.
     #[serde(default)]
     pub losses: Vec<Loss>,
-    /// The time of which the losses are shares: from the begin of recording in the processes to its end, times the largest
-    /// team. Null if not known.
+    /// The time of which the losses are shares: the same as `available_s`. Null if not known.
     #[serde(default)]
     pub losses_of_s: Option<f64>,
-    /// Sum of all losses, also of those too small for `losses`; at most `losses_of_s`. Null if not known.
+    /// All that is lost, also what is too small for `losses`; at most `losses_of_s`. Null if not known.
     #[serde(default)]
     pub lost_s: Option<f64>,
     /// Work, span, and predicted times with other numbers of threads; null if no single records were analysed.

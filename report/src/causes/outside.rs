@@ -8,7 +8,13 @@ use ompfuse_format::Construct;
 pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
     let account = found.account;
     starvation(found);
-    let wall_s = account.ns(State::Serial) as f64 * NS;
+    // Meanwhile a root may also be in a call that is recorded.
+    let outside = |state: State| -> u64 {
+        let parts = account.parts(state).iter();
+        parts.filter(|p| p.parallel.is_none()).map(|p| p.ns).sum()
+    };
+    let wall_ns = [State::Serial, State::Io, State::Call].map(outside);
+    let wall_s = wall_ns.iter().sum::<u64>() as f64 * NS;
     // How much faster the program could be is known if all of it is.
     let of_work = scaling
         .filter(|s| s.seen >= scaling::ENOUGH && s.work_s > 0.0)

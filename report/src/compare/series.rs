@@ -1,6 +1,6 @@
 //! Many runs of one program compared: with several numbers of threads.
 //!
-//! A run's available thread time (wall time times threads) is divided into cells: a place, and what the time went to. Whatever makes
+//! A run's available thread time (own time times threads) is divided into cells: a place, and what the time went to. Whatever makes
 //! a run with more threads need more thread time than perfect scaling would is then the growth of some cells, and all cells'
 //! growths add up to the whole loss. After ompP's scalability graph, which stacks work and classes of overhead.
 

@@ -66,11 +66,11 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
     if wanted < TOO_SHORT_NS {
         return None;
     }
-    let teams = summary.parallel.iter().map(|p| p.team).max();
+    let threads: u64 = summary.own.iter().map(|o| o.threads).sum();
     let share = |ns: u64| ns as f64 / wanted as f64;
     let without = queued_ns(summary).map(|queued| queued.min(not_running));
     Some(Running {
-        threads: teams.unwrap_or(1).max(1),
+        threads: threads.max(1),
         processors: summary.processors,
         wanted_s: wanted as f64 * NS,
         not_running_s: not_running as f64 * NS,

@@ -148,7 +148,7 @@ impl State {
     }
 }
 
-/// Efficiencies, from 0 to 1. A parent is the product of its children.
+/// Efficiencies, from 0 to 1. `openmp` is the product of its parts; with MPI `parallel` is no product of `openmp` and `mpi`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Efficiencies {
     /// Useful time divided by available time. Code that is blocked or waits for a processor counts as useful.

@@ -54,7 +54,7 @@ pub struct RegionCount {
 /// Whether threads had processors while they worked in parallel regions. It comes from the parts that were read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Running {
-    /// Size of the largest team, or the least number of threads of several processes and nested regions together.
+    /// The most threads at once, the sum of all processes.
     pub threads: u64,
     /// Number of processors that the program could use at once, by its affinity mask and the quota of its control group; null
     /// if not known.

@@ -100,7 +100,7 @@ pub struct Repeated {
     pub deviation_s: Option<f64>,
 }
 
-/// Use of thread time, in seconds. Thread time is wall time times threads. A part is null if nothing of it was recorded.
+/// Use of thread time, in seconds. Thread time is own time times threads. A part is null if nothing of it was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
     /// The program's code in parallel regions, without overhead.

@@ -251,7 +251,7 @@ impl Serialize for Json<'_> {
         put!(account);
         let words = |l: &Loss| LossWords {
             told: words::cause(self.0, l),
-            remedy: words::remedy(l),
+            remedy: words::remedy(self.0, l),
         };
         map.serialize_entry("losses", &List(losses, words))?;
         put!(losses_of_s);

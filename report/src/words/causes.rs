@@ -349,13 +349,15 @@ fn longest_task(mean_s: Option<f64>, longest_s: Option<f64>) -> String {
 }
 
 /// What usually helps; `None`: nothing in general.
-pub fn remedy(loss: &Loss) -> Option<String> {
+pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
+    let ranks = report.mpi.as_ref().map_or(1, |mpi| mpi.ranks.len() as u64);
     Some(match &loss.cause {
         Cause::SerialPart { function: None, .. } => {
             "parallelise that code; --functions '*' names its functions".to_owned()
         }
         Cause::SerialPart { .. } => "parallelise that code".to_owned(),
-        Cause::Communication { calls: 1, .. } => return None,
+        // Each rank calls it once, as MPI_Init.
+        Cause::Communication { calls, .. } if *calls <= ranks => return None,
         Cause::Communication { .. } => {
             "give all ranks equal work, send less often, or work while messages are on their way"
                 .to_owned()

@@ -144,6 +144,6 @@ fn told(report: &Report, loss: &Loss, is_said: bool) -> ToldLoss {
                 percent(share)
             )
         }),
-        remedy: words::remedy(loss),
+        remedy: words::remedy(report, loss),
     }
 }

@@ -241,7 +241,7 @@ fn losses(context: &Context<'_>, row: &Row<'_>) -> Vec<Value> {
             l.share,
             short(l.seconds),
             words::cause(report, l),
-            words::remedy(l)
+            words::remedy(report, l)
         ])
     };
     row.losses(report).into_iter().map(one).collect()

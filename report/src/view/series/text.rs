@@ -115,8 +115,8 @@ impl View {
             return None;
         }
         let about = match series.scaling {
-            Scaling::Strong => "wall time times threads; perfect scaling: all as long as the first",
-            Scaling::Weak => "wall time times threads; perfect scaling: as long as the | shows",
+            Scaling::Strong => "own time times threads; perfect scaling: all as long as the first",
+            Scaling::Weak => "own time times threads; perfect scaling: as long as the | shows",
         };
         let mut text = self.paint.titled("Thread time", about, self.width);
         let per_character = longest / room as f64;

@@ -207,7 +207,7 @@ fn notes(row: &Row<'_>, options: TextOptions) -> Option<String> {
 fn losses(report: &Report, row: &Row<'_>, options: TextOptions) -> Option<String> {
     let losses = row.losses(report);
     let one = |(number, loss): (usize, &&Loss)| {
-        let remedy = words::remedy(loss).map_or(String::new(), |r| format!("; try: {r}"));
+        let remedy = words::remedy(report, loss).map_or(String::new(), |r| format!("; try: {r}"));
         let line = format!(
             "{number}. {} ({}): {}{remedy}",
             percent(loss.share),

@@ -28,7 +28,14 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
     }
     let mut text = paint.bold(&front(&command, options.width));
     text.push('\n');
-    let mut facts = vec![format!("{} threads", report.threads)];
+    let threads = match &report.account {
+        Some(account) if account.processes.is_empty() => account.threads,
+        _ => u64::from(report.threads),
+    };
+    let mut facts = vec![match threads {
+        1 => "1 thread".to_owned(),
+        n => format!("{n} threads"),
+    }];
     facts.extend(own_time(report));
     let recording = report.account.as_ref().and_then(|a| a.recording_ns);
     let recording = recording.filter(|_| report.runs.len() == 1);
@@ -211,11 +218,15 @@ pub(super) fn regions(
     let columns = &columns[..shown];
     rows.iter_mut().for_each(|(_, row)| row.truncate(shown));
     let title = match &report.account {
-        Some(account) => format!(
-            "Where {} of {} threads went",
-            seconds(account.available_ns as f64 * 1e-9),
-            account.threads
-        ),
+        Some(account) => {
+            let of = match (account.processes.len(), account.threads) {
+                (0, 1) => "1 thread".to_owned(),
+                (0, n) => format!("{n} threads"),
+                (n, _) => format!("{n} processes"),
+            };
+            let all = seconds(account.available_ns as f64 * 1e-9);
+            format!("Where {all} of {of} went")
+        }
         None => format!(
             "Where {} of thread time went",
             seconds(report.thread_time_s)
@@ -377,7 +388,7 @@ pub(super) fn of_program(report: &Report, options: TextOptions) -> Option<String
         Column::right("limpar"),
         Column::right("mgmt"),
     ];
-    let explanation = "shares of the available time: wall time × largest team";
+    let explanation = "shares of the available time";
     let mut text = titled("Overheads of the whole program", explanation, options);
     text.push_str(&laid_out(&columns, rows, options));
     Some(text)
