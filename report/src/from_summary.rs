@@ -21,8 +21,8 @@ mod transfer;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
-    ThreadCheck, Unmatched, UnmatchedXus,
+    Account, EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo,
+    Serial, ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
@@ -115,7 +115,7 @@ impl Report {
             contexts,
             locks: mutex::locks(summary, &ids),
             region_counts: parts::counts(summary, &ids),
-            running: parts::running(summary),
+            running: parts::running(summary, account.as_ref().map_or(0, Account::waits_ns)),
             mpi,
             serial,
             probes,
@@ -273,6 +273,7 @@ fn accounting(summary: &Summary) -> Vec<ThreadCheck> {
             thread: a.index,
             own_ticks: a.own_ticks,
             unrecorded_ticks: a.unrecorded_ticks,
+            recording_s: a.ours_ns as f64 * NS,
             total_ticks: a.total_ticks,
             own_counts: a.counts.iter().map(|c| (c.event.clone(), c.own)).collect(),
             unattributed_counts: a

@@ -4,8 +4,8 @@
 //! `taskgroup` is synchronization, creating tasks and fetching ranges is management; tasks executed while waiting are in
 //! no wait, since intervals are exclusive.
 
+use super::NS;
 use super::classes::{Kind, Sums, has_block, rows, too_few_in_all};
-use super::{NS, parts};
 use crate::from_summary::indexed::Indexed;
 use crate::model::{Class, Incomplete, Overhead, OverheadPart, ParallelOverhead};
 use ompfuse_format::Construct;
@@ -200,7 +200,7 @@ impl Parts {
             of_program: None,
             parts,
             incomplete_because: missing.listed(stat),
-            starved: starved(summary, stat.site),
+            starved: None,
         }
     }
 
@@ -247,11 +247,6 @@ impl Parts {
         }
         true
     }
-}
-
-/// The share of its work for which an outermost region's threads were not running, if it is much.
-fn starved(summary: &Indexed<'_>, site: Option<u32>) -> Option<f64> {
-    parts::starved(summary, summary.parts_at(site?))
 }
 
 /// Nanoseconds that rounding may make of a few intervals.

@@ -60,15 +60,17 @@ const STARVED: f64 = 0.2;
 /// Shorter times in regions tell nothing: a thread's start alone may take as long.
 const TOO_SHORT_NS: u64 = 1_000_000;
 
-/// Whether threads had processors; `None`: nothing is known, or too little.
-pub(super) fn running(summary: &Summary) -> Option<Running> {
-    let (wanted, not_running) = sums(summary.region_parts.iter());
+/// Whether threads had processors; `None`: nothing is known, or too little. `waits_ns`: what threads wait in regions and in the runtime.
+pub(super) fn running(summary: &Summary, waits_ns: u64) -> Option<Running> {
+    let (wanted, not_running) = sums(summary);
     if wanted < TOO_SHORT_NS {
         return None;
     }
     let threads: u64 = summary.own.iter().map(|o| o.threads).sum();
     let share = |ns: u64| ns as f64 / wanted as f64;
-    let without = queued_ns(summary).map(|queued| queued.min(not_running));
+    // Who was ready and had no processor may have been so while it waited: the rest was work.
+    let queued = queued_ns(summary).map(|queued| queued.saturating_sub(waits_ns));
+    let without = queued.map(|queued| queued.min(not_running));
     Some(Running {
         threads: threads.max(1),
         processors: summary.processors,
@@ -81,19 +83,10 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
     })
 }
 
-/// The share of its work for which an outermost region's threads had no processor, at most, if that is much.
-pub(crate) fn starved(summary: &Summary, parts: &[&RegionParts]) -> Option<f64> {
-    let (wanted, not_running) = sums(parts.iter().copied());
-    let (_, all) = sums(summary.region_parts.iter());
-    // Not running is one or the other: without a processor, or asleep.
-    let queued = queued_ns(summary)?.min(all) as f64 / all.max(1) as f64;
-    let share = not_running as f64 / wanted.max(1) as f64 * queued;
-    (wanted >= TOO_SHORT_NS && share >= STARVED).then_some(share)
-}
-
 /// Time in parallel regions without waits for other threads, and the least of it in which a thread was not running: nanoseconds.
-fn sums<'p>(parts: impl Iterator<Item = &'p RegionParts>) -> (u64, u64) {
-    let known = parts.filter_map(|p| Some((p, p.processor_ns?)));
+fn sums(summary: &Summary) -> (u64, u64) {
+    let known = summary.region_parts.iter();
+    let known = known.filter_map(|p| Some((p, p.processor_ns?)));
     known.fold((0, 0), |(wanted, not_running), (parts, processor_ns)| {
         // Who waits may sleep, or may spin: what was not running was so at least.
         let own = parts.read_wall_ns.saturating_sub(parts.wait_ns);

@@ -97,6 +97,9 @@ pub struct ThreadCheck {
     pub own_ticks: u64,
     /// Ticks in intervals that are not on record because they were switched off.
     pub unrecorded_ticks: u64,
+    /// What recording took for itself between the thread's begin and end, in seconds: it is in no interval.
+    #[serde(default)]
+    pub recording_s: f64,
     /// Ticks from the thread's begin to its end; null if it did not end in an orderly way.
     pub total_ticks: Option<u64>,
     /// Sum of the exclusive counts, for each event.

@@ -66,8 +66,7 @@ pub struct Running {
     pub not_running_s: f64,
     /// `not_running_s` as a share of `wanted_s`, from 0 to 1.
     pub not_running: f64,
-    /// Most time of `wanted_s` in which a thread was ready and had no processor, in seconds; in the rest of `not_running_s` it
-    /// slept or was in a system call. Null if the kernel doesn't tell, or threads ended before the program.
+    /// Least time of `wanted_s` in which a thread was ready and had no processor, in seconds. Null if the kernel doesn't tell, or threads ended before the program.
     #[serde(default)]
     pub without_processor_s: Option<f64>,
     /// Time of all its threads in which they were ready and had no processor, in seconds, also outside of regions. Null as
@@ -79,7 +78,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Most of the working time in which threads were ready and had no processor, as a share, from 0 to 1.
+    /// Least share of the working time in which threads were ready and had no processor, from 0 to 1.
     pub(crate) fn without_share(&self) -> f64 {
         self.without_processor_s.unwrap_or(0.0) / self.wanted_s.max(f64::MIN_POSITIVE)
     }

@@ -293,8 +293,7 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 let s = if *n == 1.0 { "" } else { "s" };
                 format!("{threads} threads share {n} processor{s}")
             }
-            Some(n) => format!("other programs used the {n} processors of its {threads} threads"),
-            None => format!("other programs used the processors of its {threads} threads"),
+            _ => "other programs used its threads' processors".to_owned(),
         },
         Cause::SmallerTeam { team, threads } => format!(
             "its team has {} of the {threads} threads that the program has at other times",

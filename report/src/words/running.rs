@@ -22,7 +22,7 @@ fn starved(running: &Running) -> String {
         None => format!("{threads} threads; how many processors there were is not known"),
     };
     format!(
-        "threads had no processor for up to {} of the time that they worked in parallel regions: {why}; start-up, waits and \
+        "threads had no processor for at least {} of the time that they worked in parallel regions: {why}; start-up, waits and \
              imbalance below include waiting for a processor",
         percent(running.without_share())
     )

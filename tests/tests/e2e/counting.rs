@@ -49,7 +49,12 @@ impl Recorded {
 
     /// The report of the last such run, as text.
     pub(crate) fn text(&self, threads: usize) -> String {
-        command::ok([Path::new("report"), &self.run_folder(threads)]).text()
+        command::ok([
+            Path::new("report"),
+            Path::new("--show=all"),
+            &self.run_folder(threads),
+        ])
+        .text()
     }
 
     pub(crate) fn run_folder(&self, threads: usize) -> PathBuf {

@@ -119,7 +119,7 @@ fn says_so_first(events: &[&str], helps: &str) {
         );
         let text = command::ok([Path::new("report"), &table::runs(out)[0]]).text();
         let told = text.find("the probes took about").unwrap_or(usize::MAX);
-        let where_time_went = text.find("thread time went").expect("the regions");
+        let where_time_went = text.find("Where ").expect("the regions");
         assert!(told < where_time_went, "{case}:\n{text}");
         assert!(text.contains(advised), "{case}: {advised}\n{text}");
         // The recording has said the same, with a command to type.

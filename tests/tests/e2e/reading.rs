@@ -57,7 +57,7 @@ fn the_report_stays_out_of_the_programs_output() {
         let mut profile = profile(folder.path(), options, &program.path);
         process::run(&mut profile).ok("profile")
     };
-    let title = "of thread time went";
+    let title = " own time, XUs included:";
     let usual = run(&[]);
     assert_eq!(usual.text(), alone.text());
     assert!(usual.errors().contains(title), "{usual:?}");
@@ -241,7 +241,7 @@ fn a_row_is_a_construct_of_a_line() {
 
     /// The rows of a table, by the name of the source line.
     fn rows(text: &str, place: &str, construct: &str) -> Vec<Vec<String>> {
-        let (_, table) = (text.split_once("of thread time went")).expect("the first table");
+        let (_, table) = (text.split_once("own time, XUs included:")).expect("the first table");
         let table = table.split("\n\n").next().expect("it has an end");
         let words = table
             .lines()

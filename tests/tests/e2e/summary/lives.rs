@@ -129,7 +129,14 @@ fn libraries_that_come_and_go_are_summed_up() {
         process::run(compile.args(flags)).ok("the compiler");
     }
     let mut profile = command::with_threads(2);
-    profile.args(["profile", "--summary", "--events", "none", "-o"]);
+    profile.args([
+        "profile",
+        "--show=units",
+        "--summary",
+        "--events",
+        "none",
+        "-o",
+    ]);
     profile
         .arg(at("out"))
         .arg("--")
