@@ -103,9 +103,6 @@ pub struct ProcessInfo {
     /// Its processor time in nanoseconds, likewise.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
-    /// Time in which its threads were ready to run and had no processor, in nanoseconds, if the kernel told it of all.
-    #[serde(default)]
-    pub queued_ns: Option<u64>,
     /// When recording began to be prepared, in nanoseconds since the run's begin. `None`: not known, the run is an older version's.
     #[serde(default)]
     pub started_ns: Option<i64>,
@@ -185,6 +182,9 @@ pub struct ThreadAccount {
     /// How long its records were completed, from `end_ns` on. 0 for a thread that the process's end has ended: it is told there.
     #[serde(default)]
     pub completed_ns: u64,
+    /// Time in which it was ready to run and had no processor, in nanoseconds. `None`: it ended before its process, or the kernel doesn't tell.
+    #[serde(default)]
+    pub queued_ns: Option<u64>,
     /// Per counter, in the order of the run's columns: name, sum over all intervals, and difference of the readings.
     pub counts: Vec<CountAccount>,
 }

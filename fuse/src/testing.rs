@@ -347,7 +347,6 @@ impl FakeRun {
                 stopped: None,
                 switches: None,
                 cpu_ns: None,
-                queued_ns: None,
                 prepared: None,
                 exiting: None,
                 costs: ProcessCosts::default(),

@@ -21,8 +21,8 @@ mod transfer;
 
 use crate::causes;
 use crate::model::{
-    Account, EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo,
-    Serial, ThreadCheck, Unmatched, UnmatchedXus,
+    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
+    ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
@@ -115,7 +115,7 @@ impl Report {
             contexts,
             locks: mutex::locks(summary, &ids),
             region_counts: parts::counts(summary, &ids),
-            running: parts::running(summary, account.as_ref().map_or(0, Account::waits_ns)),
+            running: parts::running(summary),
             mpi,
             serial,
             probes,

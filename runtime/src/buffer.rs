@@ -289,6 +289,13 @@ impl Buffer {
         marks.store(u64::from(known), Ordering::Relaxed);
     }
 
+    /// Says how long the thread was ready to run and had no processor, in nanoseconds.
+    pub(crate) fn set_queued(&self, ns: u64) {
+        // SAFETY: as in commit.
+        let queued = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).queued) };
+        queued.store(ns.saturating_add(1), Ordering::Relaxed);
+    }
+
     /// Says until when the file of a thread that has ended was completed.
     pub(crate) fn set_completed(&self, now: u64) {
         // SAFETY: as in commit; the header's page stays in the file when that is cut.

@@ -1,6 +1,6 @@
 //! A summary whose parts are found by place: with thousands of regions nobody may look at all of them for each.
 
-use ompfuse_fuse::run::{LeftOut, RegionParts};
+use ompfuse_fuse::run::LeftOut;
 use ompfuse_fuse::summary::{ParallelStat, RegionStat, Summary};
 use std::ops::Deref;
 
@@ -11,7 +11,6 @@ pub(crate) struct Indexed<'s> {
     in_parallel: Vec<Vec<&'s RegionStat>>,
     parallel_at: Vec<Vec<&'s ParallelStat>>,
     left_out_at: Vec<Vec<&'s LeftOut>>,
-    parts_at: Vec<Vec<&'s RegionParts>>,
 }
 
 impl<'s> Indexed<'s> {
@@ -23,7 +22,6 @@ impl<'s> Indexed<'s> {
             in_parallel: by_site(sites, &summary.regions, |r| r.parallel),
             parallel_at: by_site(sites, &summary.parallel, |p| p.site),
             left_out_at: by_site(sites, &summary.left_out, |l| Some(l.site)),
-            parts_at: by_site(sites, &summary.region_parts, |p| Some(p.site)),
         }
     }
 
@@ -50,11 +48,6 @@ impl<'s> Indexed<'s> {
     /// What was not recorded at a site.
     pub(crate) fn left_out_at(&self, site: u32) -> &[&'s LeftOut] {
         found(&self.left_out_at, site)
-    }
-
-    /// Threads' parts of the outermost region at a site.
-    pub(crate) fn parts_at(&self, site: u32) -> &[&'s RegionParts] {
-        found(&self.parts_at, site)
     }
 }
 

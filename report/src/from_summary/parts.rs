@@ -2,6 +2,8 @@
 
 use super::{NS, pid};
 use crate::model::{EventState, Grain, RegionCount, RegionCounts, Running};
+use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
 use ompfuse_fuse::run::RegionParts;
 use ompfuse_fuse::summary::{EventOrigin, Summary};
 
@@ -60,17 +62,15 @@ const STARVED: f64 = 0.2;
 /// Shorter times in regions tell nothing: a thread's start alone may take as long.
 const TOO_SHORT_NS: u64 = 1_000_000;
 
-/// Whether threads had processors; `None`: nothing is known, or too little. `waits_ns`: what threads wait in regions and in the runtime.
-pub(super) fn running(summary: &Summary, waits_ns: u64) -> Option<Running> {
+/// Whether threads had processors; `None`: nothing is known, or too little.
+pub(super) fn running(summary: &Summary) -> Option<Running> {
     let (wanted, not_running) = sums(summary);
     if wanted < TOO_SHORT_NS {
         return None;
     }
     let threads: u64 = summary.own.iter().map(|o| o.threads).sum();
     let share = |ns: u64| ns as f64 / wanted as f64;
-    // Who was ready and had no processor may have been so while it waited: the rest was work.
-    let queued = queued_ns(summary).map(|queued| queued.saturating_sub(waits_ns));
-    let without = queued.map(|queued| queued.min(not_running));
+    let without = queued_at_work_ns(summary).map(|queued| queued.min(not_running));
     Some(Running {
         threads: threads.max(1),
         processors: summary.processors,
@@ -94,8 +94,32 @@ fn sums(summary: &Summary) -> (u64, u64) {
     })
 }
 
-/// Time in which threads were ready to run and had no processor, in nanoseconds. `None`: not known of all processes.
+/// Time in which threads were ready to run and had no processor, in nanoseconds. `None`: not known of all threads.
 fn queued_ns(summary: &Summary) -> Option<u64> {
-    let processes = &summary.runs.first()?.processes;
-    processes.iter().map(|p| p.queued_ns).sum()
+    summary.accounts.iter().map(|a| a.queued_ns).sum()
+}
+
+/// The least of it that was no waiting: who waits may have been ready for a part of that.
+fn queued_at_work_ns(summary: &Summary) -> Option<u64> {
+    let mut waits = vec![0u64; summary.accounts.len()];
+    let mut add = |thread: u32, ns: u64| {
+        if let Some(sum) = waits.get_mut(thread as usize) {
+            *sum += ns;
+        }
+    };
+    let is_work = |c: Construct| c.charges_to() == Charge::Work || c.is_fork();
+    let regions = summary.regions.iter();
+    for stat in regions.filter(|r| r.construct.is_some_and(|c| !is_work(c))) {
+        let threads = stat.threads.thread.iter().zip(&stat.threads.own_ns);
+        threads.for_each(|(&thread, &ns)| add(thread, ns));
+    }
+    for parts in summary.parallel.iter().map(|p| &p.team_parts) {
+        for (row, &thread) in parts.thread.iter().enumerate() {
+            let around = [&parts.startup_ns, &parts.barrier_ns, &parts.shutdown_ns];
+            add(thread, around.iter().map(|column| column[row]).sum());
+        }
+    }
+    let of_threads = summary.accounts.iter().zip(waits);
+    let least = of_threads.map(|(a, waits)| Some(a.queued_ns?.saturating_sub(waits)));
+    least.sum()
 }

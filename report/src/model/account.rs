@@ -184,14 +184,6 @@ impl Account {
         lost.map(|s| s.ns).sum()
     }
 
-    /// Nanoseconds that threads wait in regions or are in the OpenMP runtime.
-    pub fn waits_ns(&self) -> u64 {
-        Class::ALL
-            .into_iter()
-            .map(|c| self.ns(State::of_class(c)))
-            .sum()
-    }
-
     /// A state's parts.
     pub fn parts(&self, state: State) -> &[StatePart] {
         let found = self.states.iter().find(|s| s.state == state);

@@ -103,6 +103,9 @@ pub struct ThreadHeader {
     pub completed_ticks: u64,
     /// Whether it is known which of the thread's intervals were disturbed ([`Interval::disturbed`]). Zero in older files.
     pub has_marks: u64,
+    /// One more than the nanoseconds in which the thread was ready to run and had no processor, where it was there until the program's
+    /// end and the kernel tells it; else 0. Zero in older files.
+    pub queued: u64,
 }
 
 /// First byte of a [`Node`] record.

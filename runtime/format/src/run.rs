@@ -302,10 +302,6 @@ pub struct ProcessEnd {
     /// Processor time of the process, in nanoseconds.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
-    /// Time in which its threads that have recorded were ready to run and had no processor, in nanoseconds; `None`: the kernel doesn't
-    /// tell, or some of them had ended before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queued_ns: Option<u64>,
     /// Time stamp counter when the recording had been prepared. Where a first thread records from then on, its
     /// [`tsc_start`](crate::record::ThreadHeader::tsc_start) says the same of a process that was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -96,8 +96,8 @@ fn close_all(exiting: u64) {
     };
     let complete = || {
         // The exiting thread too: if it comes to another construct, it goes on in another file.
-        let closed = close_idle(exiting, true);
-        if write(process, &totals(closed)) {
+        let lost = close_idle(exiting, true);
+        if write(process, &totals(lost)) {
             WRITTEN.store(true, Ordering::Relaxed);
         }
         // Whoever else exits may end the process before the destructor is called.
@@ -171,43 +171,31 @@ fn end() {
 }
 
 /// Closes the threads that are not at work; of those that are, what they have committed stays, and their last part is
-/// missing. `exiting`: when they end. `trim`: their files are cut to what is in them, which
+/// missing. Returns how many records are lost so far. `exiting`: when they end. `trim`: their files are cut to what is in them, which
 /// takes time.
-fn close_idle(exiting: u64, trim: bool) -> Closed {
+fn close_idle(exiting: u64, trim: bool) -> u64 {
     let mut lost = LOST.load(Ordering::Relaxed);
-    let (mut listed, mut queued) = (0, Some(0u64));
     // A thread that ends meanwhile (libgomp's pool may) waits for the lock before its memory goes.
     with_list(|| {
         let mut head = THREADS.load(Ordering::Relaxed).cast_const();
         while !head.is_null() {
             // SAFETY: listed threads are alive.
             let thread = unsafe { &*head };
+            // Of threads that have ended the kernel tells nothing any more.
+            if let Some(ns) = measure::queued_ns(thread.buffer.tid()) {
+                thread.buffer.set_queued(ns);
+            }
             if thread.close() {
                 thread.finish_from_outside(exiting, trim);
             }
             lost += thread.buffer.lost();
-            listed += 1;
-            let of_thread = measure::queued_ns(thread.buffer.tid());
-            queued = queued.zip(of_thread).map(|(all, ns)| all + ns);
             head = thread.next.get();
         }
     });
-    Closed {
-        lost,
-        // Of threads that have ended the kernel tells nothing any more.
-        queued_ns: queued.filter(|_| listed == NEXT_INDEX.load(Ordering::Relaxed)),
-    }
+    lost
 }
 
-/// What is known of the threads when they are closed.
-struct Closed {
-    /// Records that are lost so far.
-    lost: u64,
-    /// See [`ProcessEnd::queued_ns`].
-    queued_ns: Option<u64>,
-}
-
-fn totals(Closed { lost, queued_ns }: Closed) -> ProcessEnd {
+fn totals(lost: u64) -> ProcessEnd {
     let threads_lost = THREADS_LOST.load(Ordering::Relaxed);
     let what = match (lost, threads_lost) {
         (0, 0) => None,
@@ -225,7 +213,6 @@ fn totals(Closed { lost, queued_ns }: Closed) -> ProcessEnd {
         costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
         cpu_ns: measure::cpu_ns(),
-        queued_ns,
         prepared: told(&PREPARED),
         exiting: told(&EXITING),
     }

@@ -141,6 +141,7 @@ fn new_thread<'a>(begun: u64) -> Option<&'a Thread> {
         ours_ticks: 0,
         completed_ticks: 0,
         has_marks: 0,
+        queued: 0,
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {

@@ -276,7 +276,7 @@ fn a_row_is_a_construct_of_a_line() {
     }
     // What all rows of one kind add up to is the same.
     let shares = |text: &str| -> f64 {
-        let (_, table) = (text.split_once("of thread time went")).expect("the first table");
+        let (_, table) = (text.split_once("own time, XUs included:")).expect("the first table");
         let table = table.split("\n\n").next().expect("it has an end");
         let share = |w: &str| w.strip_suffix('%')?.parse::<f64>().ok();
         let of_line = |l: &str| l.split_whitespace().find_map(share);

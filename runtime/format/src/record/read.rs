@@ -109,6 +109,7 @@ impl ThreadHeader {
             ours_ticks: word(64 + 24 * MAX_COUNTERS + 64),
             completed_ticks: word(64 + 24 * MAX_COUNTERS + 72),
             has_marks: word(64 + 24 * MAX_COUNTERS + 80),
+            queued: word(64 + 24 * MAX_COUNTERS + 88),
         })
     }
 
