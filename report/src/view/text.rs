@@ -60,7 +60,7 @@ pub enum By {
 impl Default for TextOptions {
     fn default() -> TextOptions {
         TextOptions {
-            top: 10,
+            top: 8,
             width: 110,
             colour: false,
             by: By::Line,

@@ -52,7 +52,13 @@ fn says_the_same(what: &str, run: &Path) {
         }
     }
     let lines = text.lines().count();
-    assert!(lines <= 40, "{what}: {lines} lines:\n{text}");
+    // What is on record in part is told first.
+    let most = if text.contains("recorded in part") {
+        46
+    } else {
+        40
+    };
+    assert!(lines <= most, "{what}: {lines} lines:\n{text}");
 }
 
 #[test]

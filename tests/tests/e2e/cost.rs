@@ -437,7 +437,8 @@ fn missing_processors_are_said_and_others_are_not() {
             let without = report["running"]["without_processor_s"].as_f64();
             let without = without.expect("the kernel tells it, and no thread ended before");
             let share = without / report["running"]["wanted_s"].as_f64().expect("seconds");
-            assert!((share - said).abs() < 0.1, "{share} of {said}: {report}");
+            // It is the least, since who waits may lack a processor, too.
+            assert!(share <= said + 0.1, "{share} of {said}: {report}");
             assert_eq!(report["running"]["is_starved"], share >= 0.2, "{report}");
             assert_eq!(text.contains(STARVED), share >= 0.2, "{text}");
             (own, report, text)

@@ -193,6 +193,17 @@ fn sums_are_those_of_the_records(name: &str, compiler: &str) {
             let most = ROUNDED + IN_PROPORTION * ns * 1e-9;
             assert!(off <= most, "{build}: {state} is {off} s off");
         }
+        // Sums don't tell when regions were executed: how many threads there were at once is an estimate where they may overlap.
+        if records["account"]["threads"] != sums["account"]["threads"] {
+            let of_base = [
+                ".account.",
+                ".available_s",
+                ".losses_of_s",
+                ".lost_s",
+                ".running.",
+            ];
+            found.retain(|f| !of_base.iter().any(|key| f.starts_with(key)));
+        }
         assert!(found.is_empty(), "{build}: {found:#?}");
         let regions = sums["regions"].as_array().expect("a list of regions");
         let counted = regions.iter().any(|r| r["events"]["task-clock"].is_u64());

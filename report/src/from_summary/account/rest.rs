@@ -85,7 +85,7 @@ fn smaller_teams(summary: &Indexed<'_>, process: usize) -> Vec<(u32, u64)> {
             let account = summary.accounts.get(thread as usize);
             account.is_some_and(|a| a.process as usize == process)
         };
-        let is_here = stat.team_parts.thread.iter().any(|t| is_its(t));
+        let is_here = stat.team_parts.thread.iter().any(is_its);
         if stat.nested == stat.executions || !is_here {
             return None;
         }
