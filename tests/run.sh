@@ -25,6 +25,8 @@ if [ "${1:-}" != second ]; then
     cargo clippy --profile tests --workspace --all-targets --locked -- -D warnings
 fi
 
+# Many tests sleep, or wait for programs that do.
+export RUST_TEST_THREADS=$((2 * $(nproc)))
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
