@@ -288,7 +288,8 @@ fn times_show_a_barrier() {
     project.change(remark, &format!("{BARRIER}{remark}"), remark);
     let output = project.run(&times, false);
     assert_eq!(output.status, 3, "{output:?}");
-    let expected = "FAILED region(\"*\").synchronization>50%: the parallel region at kernels.c:";
+    // Whether that is synchronization or limited parallelism depends on what else the threads do: its time is longer in any case.
+    let expected = "FAILED region(\"*\").time>25%: the parallel region at kernels.c:";
     let is_named = output.text().lines().any(|l| l.starts_with(expected));
     assert!(is_named, "{output:?}");
 }
