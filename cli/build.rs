@@ -137,6 +137,7 @@ fn build(cargo: &str, workspace: &Path, target_dir: &Path, target: &str) -> Path
         .env("CARGO_PROFILE_RELEASE_LTO", "fat")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1")
         .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
+        .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "3")
         .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
     for name in STRIPPED {
         command.env_remove(name);

@@ -211,15 +211,12 @@ impl Found<'_> {
             known.seconds += seconds;
             return;
         }
-        let overhead = self.report.overheads.iter();
-        let overhead = overhead.clone().find(|o| Some(o.region) == region);
         self.losses.push(Loss {
             loss,
             region,
             seconds,
             share: 0.0,
             cause,
-            starved: overhead.and_then(|o| o.starved),
         });
     }
 

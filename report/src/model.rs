@@ -42,14 +42,14 @@ pub use region::{InPart, Region, RegionThread, Spread};
 pub use times::Times;
 pub use transfer::{LateSender, Transfer};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the report's JSON. It grows when a field is removed or changes its meaning, not when one is added.
 pub const REPORT_VERSION: u32 = 1;
 
 /// The values of a report on a run or profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,

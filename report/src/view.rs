@@ -2,15 +2,18 @@
 //! [`words`](crate::words).
 
 pub mod diff;
+pub mod documents;
 pub mod growth;
 pub mod html;
 pub mod json;
 mod lines;
 mod merged_paths;
 mod outside;
-pub mod page;
+#[cfg(feature = "schema")]
+mod page;
 mod paint;
 pub mod pictures;
+#[cfg(feature = "schema")]
 pub mod schema;
 pub mod series;
 pub mod table;

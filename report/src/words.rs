@@ -43,7 +43,6 @@ pub use names::called;
 pub(crate) use names::{kind, location, place, what};
 pub use notes::{SUMS_ONLY, notes};
 pub use overhead::incomplete;
-pub(crate) use overhead::starved;
 pub(crate) use probes::took;
 pub use probes::{command, most};
 pub(crate) use ranks::ended;

@@ -17,7 +17,7 @@ use ompfuse_report::model::series::{Scaling, Series};
 use ompfuse_report::view::growth::GrowthJson;
 use ompfuse_report::view::series::SeriesJson;
 use ompfuse_report::view::text::{Section, Sections};
-use ompfuse_report::view::{self, json, page, schema, text};
+use ompfuse_report::view::{self, documents, json, text};
 use ompfuse_report::{By, Report, Sort, TextOptions, filter};
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -209,10 +209,10 @@ impl ReportArgs {
 
 pub(super) fn run(args: &Args) -> Result<()> {
     match args.schema {
-        Some(_) if args.over.is_some() => return output::print_json(&view::series::schema()),
-        Some(_) if args.interval.is_some() => return output::print_json(&view::growth::schema()),
-        Some(SchemaForm::Json) => return output::print_json(&schema::schema()),
-        Some(SchemaForm::Markdown) => return output::print(&page::page()),
+        Some(_) if args.over.is_some() => return output::print(documents::SERIES),
+        Some(_) if args.interval.is_some() => return output::print(documents::INTERVALS),
+        Some(SchemaForm::Json) => return output::print(documents::REPORT),
+        Some(SchemaForm::Markdown) => return output::print(documents::PAGE),
         None => {}
     }
     args.report.page.check()?;

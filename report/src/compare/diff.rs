@@ -2,14 +2,14 @@
 
 use super::side::{Quantity, SideRegion};
 use crate::model::key::RegionKey;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of the comparison's JSON.
 pub const DIFF_VERSION: u32 = 1;
 
 /// A comparison of two sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Diff {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -32,7 +32,8 @@ pub struct Diff {
 }
 
 /// Short description of a side.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideInfo {
     /// Name of the side, as the user wrote it.
     pub name: String,
@@ -45,7 +46,8 @@ pub struct SideInfo {
 }
 
 /// A region without a partner.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lone {
     /// The region.
     pub key: RegionKey,
@@ -58,7 +60,8 @@ pub struct Lone {
 }
 
 /// Matched regions: one on each side. There are several if compilers made copies, or if they can't be told apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pair {
     /// Regions of A.
     pub a: Vec<RegionKey>,
@@ -154,9 +157,8 @@ impl Change {
 }
 
 /// The basis of a match, most certain first.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// The same build and address.
@@ -178,9 +180,8 @@ pub enum Basis {
 }
 
 /// How certain a match is.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// No other match is possible.
@@ -192,7 +193,8 @@ pub enum Confidence {
 }
 
 /// A confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -203,7 +205,8 @@ pub struct Interval {
 }
 
 /// One quantity on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// The quantity.
     pub quantity: Quantity,
@@ -226,7 +229,8 @@ pub struct Change {
 }
 
 /// Result of comparing two samples.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Finding {
     /// Both are constant and equal.
@@ -248,7 +252,8 @@ pub enum Finding {
 }
 
 /// A unit on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnitChange {
     /// Its label on A, and on B.
     pub labels: [String; 2],
@@ -262,7 +267,8 @@ pub struct UnitChange {
 }
 
 /// A reason why two sides are less comparable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Condition {
     /// The largest teams differ.

@@ -2,9 +2,7 @@
 
 use crate::model::key::{Caller, RegionKey};
 use ompfuse_format::simulated::{EVENTS, Source};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -133,18 +131,19 @@ impl Quantity {
     }
 }
 
-impl JsonSchema for Quantity {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Quantity {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Quantity".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let names: Vec<&str> = NAMES.iter().map(|(_, name)| *name).collect();
         let description = format!(
             "The compared quantity: {}, or an event. `{PER_UNIT}` behind an event means: per execution unit.",
             names.join(", ")
         );
-        json_schema!({"type": "string", "description": description})
+        schemars::json_schema!({"type": "string", "description": description})
     }
 }
 

@@ -200,7 +200,6 @@ impl Parts {
             of_program: None,
             parts,
             incomplete_because: missing.listed(stat),
-            starved: None,
         }
     }
 

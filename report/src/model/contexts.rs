@@ -1,11 +1,11 @@
 //! Where parallel regions were called from.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A call on the way to a parallel region. A calling context is the chain from its innermost call outwards. Frames of the
 /// OpenMP runtime are left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextCall {
     /// Number of the call. `context` of a call path is the number of its innermost call.
     pub id: u32,
@@ -35,7 +35,8 @@ pub struct ContextCall {
 }
 
 /// Why a chain of calls ends too early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ContextCut {
     /// The depth was limited (`record --context-depth`).

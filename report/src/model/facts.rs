@@ -6,12 +6,12 @@ use ompfuse_format::Construct;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::Exit;
 use ompfuse_format::site::Source;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunInfo {
     /// The run folder, as the user named it.
     pub name: String,
@@ -39,7 +39,8 @@ pub struct RunInfo {
 }
 
 /// A patched module.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModuleInfo {
     /// Path of the original file.
     pub path: String,
@@ -54,7 +55,8 @@ pub struct ModuleInfo {
 }
 
 /// An event, and the origin of its counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventState {
     /// Name of the event.
     pub name: String,
@@ -73,7 +75,8 @@ pub struct EventState {
 }
 
 /// Time outside all constructs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Serial {
     /// Program code outside parallel regions, on threads that start parallel regions.
     pub program_s: f64,
@@ -87,7 +90,8 @@ pub struct Serial {
 }
 
 /// Accounting of one thread: the sum of its intervals, compared with the readings at its begin and end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadCheck {
     /// Process (its number in the operating system).
     pub process: u32,
@@ -115,7 +119,8 @@ pub struct ThreadCheck {
 }
 
 /// Execution units of one run and type that no combined row contains.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnmatchedXus {
     /// Number of the run, from 1.
     pub run: u16,

@@ -2,14 +2,14 @@
 
 use super::overhead::Overhead;
 use super::series::SeriesPlace;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Version of this JSON. It grows when a field is removed or changes its meaning, not when one is added.
 pub const GROWTH_VERSION: u32 = 1;
 
 /// A run over time. The times of all intervals add up to those of the run's report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowthReport {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -39,7 +39,8 @@ pub struct GrowthReport {
 }
 
 /// Where an interval ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum GrowthUnit {
     /// After a fixed time.
@@ -59,7 +60,8 @@ pub enum GrowthUnit {
 }
 
 /// An interval. Times are in seconds, the sum of all threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowthInterval {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,
@@ -83,7 +85,8 @@ pub struct GrowthInterval {
 }
 
 /// A construct over time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowthRegion {
     /// The construct.
     pub place: SeriesPlace,
@@ -96,7 +99,8 @@ pub struct GrowthRegion {
 }
 
 /// A stretch of time in which the program executes the same code.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Phase {
     /// Begin, in seconds since the run's begin.
     pub begin_s: f64,

@@ -2,11 +2,11 @@
 
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Time in which threads do no work, with one cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loss {
     /// Kind of the loss.
     pub loss: LossKind,
@@ -18,13 +18,11 @@ pub struct Loss {
     pub share: f64,
     /// Why the time is lost.
     pub cause: Cause,
-    /// Share of the region's work for which its threads had no processor, from 0 to 1. The loss then includes waiting for a
-    /// processor. Null if the share is small or not known.
-    pub starved: Option<f64>,
 }
 
 /// The kind of a loss.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LossKind {
     /// One thread works outside of parallel regions.
@@ -54,7 +52,8 @@ pub enum LossKind {
 }
 
 /// Why time is lost. `at` is the `id` of a region of this report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Cause {
@@ -299,7 +298,8 @@ pub enum Cause {
 }
 
 /// A rank that works more than others.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BusiestRank {
     /// Number of the rank.
     pub rank: u32,
@@ -308,7 +308,8 @@ pub struct BusiestRank {
 }
 
 /// A schedule that is better than the recorded one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Better {
     /// The schedule.
     pub schedule: Schedule,
@@ -319,7 +320,8 @@ pub struct Better {
 }
 
 /// Why nothing is predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Silent {
     /// Tasks depend on each other, and in what order is not recorded.
@@ -335,7 +337,8 @@ pub enum Silent {
 }
 
 /// Work, span, and predictions for other numbers of threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scaling {
     /// Share of the time in parallel regions whose records were analysed, from 0 to 1.
     pub seen: f64,
@@ -361,7 +364,8 @@ pub struct Scaling {
 }
 
 /// A predicted run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Predicted {
     /// Number of threads.
     pub threads: u32,
@@ -376,7 +380,8 @@ pub struct Predicted {
 }
 
 /// Work and span of a parallel region, for the analysed executions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionScaling {
     /// `id` of the region.
     pub region: u32,
@@ -401,7 +406,8 @@ pub struct RegionScaling {
 }
 
 /// A region's predicted time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PredictedRegion {
     /// Number of threads.
     pub threads: u32,

@@ -2,11 +2,11 @@
 
 use ompfuse_format::run::RankState;
 use ompfuse_fuse::Problem;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A reason why a report is incomplete or inexact. Runs count from 1.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Note {
@@ -125,7 +125,8 @@ pub enum Note {
 }
 
 /// An event with counts that belong to no region.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnattributedShare {
     /// The event.
     pub event: String,
@@ -134,7 +135,8 @@ pub struct UnattributedShare {
 }
 
 /// Why some overheads of a parallel region are unknown or inexact.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Incomplete {
@@ -159,7 +161,8 @@ pub enum Incomplete {
 }
 
 /// Why a region may be more than one construct.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Doubt {
@@ -168,7 +171,8 @@ pub enum Doubt {
 }
 
 /// Why execution units match none of another run. Runs count from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Unmatched {

@@ -2,14 +2,14 @@
 
 use super::note::Incomplete;
 use ompfuse_format::site::HexAddress;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use ompfuse_format::construct::OverheadClass as Class;
 
 /// Overheads of a parallel region. They are shares of its team time: wall time from fork to join, times team size. An unknown
 /// value is null, never 0.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ParallelOverhead {
     /// `id` of the parallel region.
     pub region: u32,
@@ -43,13 +43,11 @@ pub struct ParallelOverhead {
     pub parts: Vec<OverheadPart>,
     /// What is missing in these numbers or uncertain, and why.
     pub incomplete_because: Vec<Incomplete>,
-    /// Share of the threads' working time in which they had no processor, from 0 to 1: at most this. The overheads then
-    /// include waiting for a processor. Null if the share is small or not known.
-    pub starved: Option<f64>,
 }
 
 /// Shares of the program's available time (`available_s` of the report), from 0 to 1. An unknown value is null.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProgramShares {
     /// Share of the team time `total_s`.
     pub total: f64,
@@ -91,7 +89,8 @@ impl ProgramShares {
 }
 
 /// Seconds in each class, the sum of all threads; null if nothing of the class was recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overhead {
     /// Barriers, `taskwait`, entering critical sections and locks, atomics, `flush`. In seconds.
     pub synchronization_s: Option<f64>,
@@ -131,7 +130,8 @@ impl Overhead {
 }
 
 /// One source of overhead in a parallel region.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OverheadPart {
     /// The source: `barrier`, `taskwait`, `critical`, `loop-end`, `region-end`, `startup`, ...
     pub what: String,

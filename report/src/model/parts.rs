@@ -1,11 +1,11 @@
 //! What is known per outermost parallel region and thread, and no execution unit has a share of.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What counts belong to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Grain {
     /// Each interval has its own count: execution units, waits, and all others.
@@ -16,7 +16,8 @@ pub enum Grain {
 
 /// Work of one thread of a region's team. Processor time and counts come from the parts that were read. If parts are short,
 /// only some of them are read. Nothing is extrapolated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionCounts {
     /// `id` of the outermost parallel region.
     pub region: u32,
@@ -43,7 +44,8 @@ pub struct RegionCounts {
 }
 
 /// An event's count in a region on a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionCount {
     /// The count.
     pub count: u64,
@@ -52,7 +54,8 @@ pub struct RegionCount {
 }
 
 /// Whether threads had processors while they worked in parallel regions. It comes from the parts that were read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Running {
     /// The most threads at once, the sum of all processes.
     pub threads: u64,

@@ -9,12 +9,12 @@ use super::times::Times;
 use super::transfer::Transfer;
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A kind of instances that was recorded only in part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InPart {
     /// Kind of the instances: `task`, `range`, or a wait.
     pub kind: Construct,
@@ -35,7 +35,8 @@ pub struct InPart {
 }
 
 /// One construct at one place of the program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Region {
     /// Number of the region in this report, from 1 in the order of addresses.
     pub id: u32,
@@ -143,7 +144,8 @@ impl Region {
 }
 
 /// Work of one thread in a region.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionThread {
     /// Process id; null in foreign tables.
     pub process: Option<u32>,
@@ -179,7 +181,8 @@ pub struct RegionThread {
 
 /// Distribution of work over threads. It covers all threads of the enclosing parallel regions, also those without work in
 /// this region.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spread {
     /// Number of threads.
     pub threads: u32,

@@ -4,7 +4,6 @@ use super::account::State;
 use super::overhead::{Class, Overhead};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{HexAddress, Source};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
@@ -12,7 +11,8 @@ use std::cmp::Ordering;
 pub const SERIES_VERSION: u32 = 1;
 
 /// How the amount of work depends on the number of threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Scaling {
     /// It stays the same. With n times the threads the program should take one n-th of the time.
@@ -22,7 +22,8 @@ pub enum Scaling {
 }
 
 /// One program with several numbers of threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
     /// Version of these fields, 1. It grows when a field is removed or changes its meaning, not when one is added.
     pub version: u32,
@@ -49,7 +50,8 @@ pub struct Series {
 }
 
 /// The runs with one number of threads. Values are means of these runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesPoint {
     /// Size of the largest team in these runs.
     pub threads: u32,
@@ -86,7 +88,8 @@ pub struct SeriesPoint {
 }
 
 /// A time that was measured several times.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repeated {
     /// Number of runs.
     pub runs: u32,
@@ -101,7 +104,8 @@ pub struct Repeated {
 }
 
 /// Use of thread time, in seconds. Thread time is own time times threads. A part is null if nothing of it was recorded.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stack {
     /// The program's code in parallel regions, without overhead.
     pub work_s: f64,
@@ -125,9 +129,8 @@ pub struct Stack {
 }
 
 /// Use of thread time.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesCause {
     /// The program's code in parallel regions takes more thread time than with fewer threads.
@@ -194,7 +197,8 @@ impl Stack {
 }
 
 /// A construct at one place of the program. Two are equal if they have the same address in one build.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesPlace {
     /// Build id or path of the module; null if not known.
     pub module: Option<String>,
@@ -239,7 +243,8 @@ impl Ord for SeriesPlace {
 }
 
 /// A reason why more threads bring less than they could.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Loss {
     /// The construct; null for code outside parallel regions.
     pub place: Option<SeriesPlace>,
@@ -256,7 +261,8 @@ pub struct Loss {
 }
 
 /// A parallel region with several numbers of threads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeriesRegion {
     /// The region.
     pub place: SeriesPlace,
@@ -272,7 +278,8 @@ pub struct SeriesRegion {
 }
 
 /// A parallel region with one number of threads. Values are means of the runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RegionPoint {
     /// Like `threads` of the program's point.
     pub threads: u32,
@@ -293,7 +300,8 @@ pub struct RegionPoint {
 }
 
 /// A reason why a series is incomplete or not comparable.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum SeriesNote {
     /// There were more threads than processors, so threads took turns.

@@ -9,7 +9,7 @@ mod tests;
 mod text;
 
 pub use annotations::{github, gitlab};
-pub use json::{Compared, Told, json, schema};
+pub use json::{Compared, Told, json};
 pub use junit::junit;
 pub use markdown::markdown;
 pub use text::text;

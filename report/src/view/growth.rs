@@ -3,5 +3,5 @@
 mod json;
 mod text;
 
-pub use json::{GrowthJson, schema};
+pub use json::GrowthJson;
 pub use text::text;

@@ -377,7 +377,6 @@ fn add_overhead(to: &mut ParallelOverhead, from: &ParallelOverhead) {
         }
     }
     to.parts.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    to.starved = both(to.starved, from.starved, f64::max);
     if to.incomplete_because.is_empty() {
         to.incomplete_because.clone_from(&from.incomplete_because);
     }

@@ -1,16 +1,39 @@
-//! The JSON Schema of the report's JSON.
+//! The documents that describe printed JSON, made of the types and their comments. They are committed, so that the command
+//! carries them and not what makes them.
 
 use super::json::{
     CallPathWords, LockWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords,
     RunningWords, ScalingWords, UnmatchedWords,
 };
+use super::{diff, growth, page, series};
 use crate::model::Report;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
+/// Each document: its path in the repository, and what should stand there.
+pub fn documents() -> Vec<(&'static str, String)> {
+    let printed = |schema: Value| format!("{schema:#}\n");
+    vec![
+        ("docs/report.schema.json", printed(report())),
+        (
+            "docs/series.schema.json",
+            printed(of_type::<series::SeriesJson<'_>>()),
+        ),
+        (
+            "docs/intervals.schema.json",
+            printed(of_type::<growth::GrowthJson<'_>>()),
+        ),
+        (
+            "docs/diff.schema.json",
+            printed(of_type::<diff::Compared<'_>>()),
+        ),
+        ("docs/reference/json.md", page::page()),
+    ]
+}
+
 /// What [`json`](super::json) prints, as a JSON Schema of draft 2020-12. Fields may be added to any object.
-pub fn schema() -> Value {
+pub(super) fn report() -> Value {
     let mut schema = generator().into_root_schema_for::<Report>().to_value();
     add::<ReportWords>(&mut schema);
     let of_type = |schema: &mut Value, name: &str, words: fn(&mut Value)| {
@@ -30,7 +53,7 @@ pub fn schema() -> Value {
 }
 
 /// Of any type that is printed.
-pub(super) fn of_type<T: JsonSchema>() -> Value {
+fn of_type<T: JsonSchema>() -> Value {
     let mut schema = generator().into_root_schema_for::<T>().to_value();
     tidy(&mut schema);
     schema
@@ -69,16 +92,19 @@ fn add<W: JsonSchema>(object: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use super::schema;
+    use super::{documents, report};
+    use std::path::Path;
 
     #[test]
-    fn the_committed_schema_is_current() {
-        let committed = include_str!("../../../docs/report.schema.json");
-        let printed = serde_json::to_string_pretty(&schema()).unwrap();
-        assert!(
-            committed.trim_end() == printed,
-            "docs/report.schema.json should be what `ompfuse report --schema` prints"
-        );
+    fn committed_documents_are_current() {
+        let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for (path, wanted) in documents() {
+            let committed = std::fs::read_to_string(repository.join(path)).unwrap();
+            assert!(
+                committed == wanted,
+                "{path} is not current: cargo run -p ompfuse-report --features schema --example schemas"
+            );
+        }
     }
 
     #[test]
@@ -95,7 +121,7 @@ mod tests {
             let kinds = value["oneOf"].as_array().into_iter().flatten();
             kinds.for_each(|kind| check(name, kind));
         }
-        let schema = schema();
+        let schema = report();
         check("report", &schema);
         let types = schema["$defs"].as_object().unwrap();
         types.iter().for_each(|(name, of)| check(name, of));

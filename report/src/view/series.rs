@@ -4,5 +4,5 @@ mod bars;
 mod json;
 mod text;
 
-pub use json::{SeriesJson, schema};
+pub use json::SeriesJson;
 pub use text::text;

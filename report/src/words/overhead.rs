@@ -1,7 +1,7 @@
 //! What is not known of overheads.
 
-use super::units::{percent, seconds};
-use crate::model::{Incomplete, ParallelOverhead};
+use super::units::seconds;
+use crate::model::Incomplete;
 
 /// Why overheads are not all known or not exact, in a line; `None` if they are.
 pub fn incomplete(because: &[Incomplete]) -> Option<String> {
@@ -29,14 +29,4 @@ fn one(because: &Incomplete) -> String {
             "the recorded intervals take longer than the region, so no class is known".to_owned()
         }
     }
-}
-
-/// What it means that a region's threads had no processors for a share of their time.
-pub(crate) fn starved(overhead: &ParallelOverhead, share: f64) -> String {
-    format!(
-        "#{}: its threads were not running for at least {} of the time that they worked in it: its losses, above all start-up, \
-             include waiting for a processor",
-        overhead.region,
-        percent(share)
-    )
 }

@@ -1,7 +1,7 @@
 //! Why the program doesn't scale, in a few sentences.
 
 use super::units::{percent, seconds};
-use crate::model::{Account, Efficiencies, Loss, LossKind, Report, State};
+use crate::model::{Account, Efficiencies, Loss, Report, State};
 use crate::words;
 
 /// Losses that are told.
@@ -35,8 +35,6 @@ pub(crate) struct ToldLoss {
     pub(crate) place: Option<String>,
     /// Why.
     pub(crate) cause: String,
-    /// That its threads had no processor, where that is so.
-    pub(crate) starved: Option<String>,
     /// What usually helps.
     pub(crate) remedy: Option<String>,
 }
@@ -46,14 +44,12 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
     let account = report.account.as_ref().filter(|a| a.available_ns > 0)?;
     let large = report.losses.iter().filter(|l| l.share >= LEAST);
     let large: Vec<&Loss> = large.take(MOST).collect();
-    // That threads had no processors is said once.
-    let is_said = large.iter().any(|l| l.loss == LossKind::Starvation);
     // Where threads lack processors, units' times say nothing of others.
     let is_starved = report.running.as_ref().is_some_and(|r| r.is_starved);
     let scaling = report.scaling.as_ref().filter(|_| !is_starved);
     Some(Verdict {
         headline: headline(report, account, large.is_empty()),
-        losses: large.iter().map(|l| told(report, l, is_said)).collect(),
+        losses: large.iter().map(|l| told(report, l)).collect(),
         efficiencies: account.efficiencies.as_ref().map(efficiencies),
         prediction: scaling.and_then(|s| words::prediction(report, s)),
     })
@@ -130,20 +126,13 @@ pub(crate) fn efficiencies(e: &Efficiencies) -> String {
     text
 }
 
-fn told(report: &Report, loss: &Loss, is_said: bool) -> ToldLoss {
-    let starved = loss.starved.filter(|_| !is_said);
+fn told(report: &Report, loss: &Loss) -> ToldLoss {
     ToldLoss {
         region: loss.region,
         share: loss.share,
         seconds: loss.seconds,
         place: words::loss_place(report, loss),
         cause: words::cause(report, loss),
-        starved: starved.map(|share| {
-            format!(
-                "its threads had no processor for {} of their work",
-                percent(share)
-            )
-        }),
         remedy: words::remedy(report, loss),
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::compare::side::Quantity;
 use crate::model::key::RegionKey;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Result of a condition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// The condition, as the user wrote it.
     pub expression: String,
@@ -37,7 +37,8 @@ impl Outcome {
 }
 
 /// Result of a condition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "is")]
 pub enum Verdict {
     /// The condition holds: the pipeline fails.
@@ -55,7 +56,8 @@ pub enum Verdict {
 }
 
 /// A place where a condition holds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Hit {
     /// The region, as in B; null for the whole program.
     pub region: Option<RegionKey>,
@@ -72,7 +74,8 @@ pub struct Hit {
 }
 
 /// Why a condition can't be checked.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "why")]
 pub enum Problem {
     /// Records of a side are lost or damaged.

@@ -1,14 +1,12 @@
 //! A run over time, for programs.
 
 use crate::model::growth::GrowthReport;
-use crate::view::schema::of_type;
 use crate::words;
-use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 /// What `ompfuse report --interval LENGTH --format json` prints.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GrowthJson<'r> {
     /// The values.
     #[serde(flatten)]
@@ -24,23 +22,5 @@ impl GrowthJson<'_> {
             report,
             verdict: words::growth_verdict(report),
         }
-    }
-}
-
-/// What [`GrowthJson`] prints, as a JSON Schema of draft 2020-12. Fields may be added to any object.
-pub fn schema() -> Value {
-    of_type::<GrowthJson<'_>>()
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_committed_schema_is_current() {
-        let committed = include_str!("../../../../docs/intervals.schema.json");
-        let committed: serde_json::Value = serde_json::from_str(committed).unwrap();
-        assert!(
-            committed == super::schema(),
-            "docs/intervals.schema.json should be what `ompfuse report --interval 1s --schema` prints"
-        );
     }
 }

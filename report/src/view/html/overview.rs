@@ -85,7 +85,6 @@ fn told(context: &Context<'_>, verdict: &Verdict) -> Markup {
                                     ": "
                                 }
                                 (loss.cause)
-                                @if let Some(starved) = &loss.starved { " (" (starved) ")" }
                                 span.sub { " " (seconds(loss.seconds)) }
                             }
                             @if let Some(remedy) = &loss.remedy { p.remedy { "Try: " (remedy) } }

@@ -109,7 +109,6 @@ impl Row<'_> {
         notes.extend(region.in_part.iter().map(|p| words::in_part(region, p)));
         if let Some(overhead) = self.overhead {
             notes.extend(words::incomplete(&overhead.incomplete_because));
-            notes.extend(overhead.starved.map(|s| words::starved(overhead, s)));
         }
         if let Some(cancelled) = region.cancelled.filter(|n| *n > 0) {
             notes.push(format!(

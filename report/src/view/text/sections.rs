@@ -331,10 +331,6 @@ pub(super) fn overheads(report: &Report, options: TextOptions) -> Option<String>
                 "  ",
             ));
         }
-        if let Some(share) = overhead.starved {
-            let told = words::starved(overhead, share);
-            text.push_str(&wrap(&told, options.width, "  "));
-        }
     }
     Some(text)
 }

@@ -32,10 +32,8 @@ fn one(loss: &ToldLoss, number: usize, options: TextOptions) -> String {
     let place = place.map_or(String::new(), |p| format!(" in {p}"));
     let remedy = loss.remedy.as_ref();
     let remedy = remedy.map_or(String::new(), |r| format!("; try: {r}"));
-    let starved = loss.starved.as_ref();
-    let starved = starved.map_or(String::new(), |s| format!(" ({s})"));
     let line = format!(
-        "{number}. {} ({}){place}: {}{starved}{remedy}",
+        "{number}. {} ({}){place}: {}{remedy}",
         percent(loss.share),
         seconds(loss.seconds),
         loss.cause,

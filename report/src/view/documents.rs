@@ -1,0 +1,16 @@
+//! What describes printed JSON: JSON Schemas of draft 2020-12, and a page. `schema` makes them.
+
+/// Of `ompfuse report --format json`.
+pub const REPORT: &str = include_str!("../../../docs/report.schema.json");
+
+/// Of `ompfuse report --over threads --format json`.
+pub const SERIES: &str = include_str!("../../../docs/series.schema.json");
+
+/// Of `ompfuse report --interval LENGTH --format json`.
+pub const INTERVALS: &str = include_str!("../../../docs/intervals.schema.json");
+
+/// Of `ompfuse diff --format json`.
+pub const DIFF: &str = include_str!("../../../docs/diff.schema.json");
+
+/// The page that describes the report's JSON field by field, in Markdown.
+pub const PAGE: &str = include_str!("../../../docs/reference/json.md");
