@@ -5,7 +5,7 @@ mod relay;
 
 pub(crate) use input::{Feed, Input};
 
-use crate::interrupt;
+use crate::{interrupt, processors};
 use anyhow::{Context, Result};
 use ompfuse_format::run::Exit;
 use relay::Relay;
@@ -59,6 +59,8 @@ pub(crate) struct Ended {
     pub(crate) started: f64,
     /// Wall-clock time in seconds.
     pub(crate) duration_s: f64,
+    /// Processor time that the hypervisor took from the machine meanwhile, in seconds, if known.
+    pub(crate) stolen_s: Option<f64>,
     /// The signal that asked this command to end meanwhile.
     pub(crate) interrupted: Option<i32>,
 }
@@ -87,6 +89,7 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
     let hold = interrupt::hold();
     let mut relay = Relay::new();
     let started = now();
+    let stolen = processors::stolen_s();
     let clock = Instant::now();
     let spawned = command.spawn();
     drop(command); // who keeps the reader's end of a pipe is not told that nobody reads it
@@ -109,6 +112,7 @@ pub(crate) fn run(launch: Launch<'_>) -> Result<Ended> {
         exit: exit_of(status),
         started,
         duration_s: clock.elapsed().as_secs_f64(),
+        stolen_s: stolen.and_then(|before| Some(processors::stolen_s()? - before)),
         interrupted: hold.take(), // the caller stops; what is recorded is kept
     })
 }

@@ -9,9 +9,23 @@ pub(crate) fn available() -> Option<f64> {
         .lines()
         .find_map(|l| l.strip_prefix("Cpus_allowed_list:"))?;
     let allowed = f64::from(count_list(list.trim())?);
+    Some(quota_of_group().map_or(allowed, |quota| quota.min(allowed)))
+}
+
+/// The least quota of the control groups around this process, in processors; `None`: there is none.
+pub(crate) fn quota_of_group() -> Option<f64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let quota = quotas(Path::new("/sys/fs/cgroup"), &groups).reduce(f64::min);
-    Some(quota.map_or(allowed, |quota| quota.min(allowed)))
+    quotas(Path::new("/sys/fs/cgroup"), &groups).reduce(f64::min)
+}
+
+/// Processor time that the hypervisor has taken from this machine since it was started, in seconds (proc_stat(5)).
+pub(crate) fn stolen_s() -> Option<f64> {
+    /// What the kernel counts a second in, on every x86-64 machine (USER_HZ).
+    const TICKS_PER_S: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/stat").ok()?;
+    let all = stat.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: f64 = all.split_whitespace().nth(7)?.parse().ok()?;
+    Some(ticks / TICKS_PER_S)
 }
 
 /// Length of a kernel's list like `0-3,8`.

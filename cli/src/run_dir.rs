@@ -160,6 +160,8 @@ pub(crate) fn write_header(
         events: about.events.clone(),
         region_events: about.region_events.clone(),
         processors: processors::available(),
+        quota: processors::quota_of_group(),
+        stolen_s: ended.and_then(|e| e.stolen_s),
         started: ended.map_or_else(launch::now, |e| e.started),
         duration_s: ended.map_or(0.0, |e| e.duration_s),
         exit: ended.map_or(Exit::Unknown, |e| e.exit),
@@ -394,6 +396,7 @@ mod tests {
             exit: Exit::Signal(9),
             started: 1.0,
             duration_s: 2.0,
+            stolen_s: None,
             interrupted: None,
         };
         write_header(

@@ -97,6 +97,9 @@ pub struct ProcessInfo {
     /// Processors that its first thread was allowed to run on.
     #[serde(default)]
     pub processors: Option<u32>,
+    /// Processors that its threads could run on when it ended, all of them together. `None`: not known of all threads.
+    #[serde(default)]
+    pub bound: Option<u32>,
     /// What reading a thread's part of a region cost it, in nanoseconds, where that was measured.
     #[serde(default)]
     pub part_ns: Option<u64>,

@@ -93,6 +93,12 @@ pub struct Summary {
     /// has a quota.
     #[serde(default)]
     pub processors: Option<f64>,
+    /// Why there weren't more. `None`: they are all that the machine has, or it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<ProcessorLimit>,
+    /// Processor time that the hypervisor took from the whole machine during the first run, in seconds, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_s: Option<f64>,
     /// Own time and threads at once of the first run's processes, as they come in [`RunSummary::processes`]. Empty for foreign tables
     /// and in older profiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -134,6 +140,19 @@ pub struct EventOrigin {
     /// It took turns with others on the processor's counters: its counts are scaled.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub scaled: bool,
+}
+
+/// What keeps a program from more processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessorLimit {
+    /// Its threads are bound to few (`OMP_PROC_BIND`, `OMP_PLACES`, `GOMP_CPU_AFFINITY`, `KMP_AFFINITY`, or calls of its own).
+    Binding,
+    /// The affinity mask that it was started with.
+    Affinity,
+    /// The quota of its control group.
+    Quota,
 }
 
 /// One run.

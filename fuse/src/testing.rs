@@ -285,6 +285,8 @@ impl FakeRun {
                 events: events.iter().map(|&e| e.to_owned()).collect(),
                 region_events: vec![],
                 processors: None,
+                quota: None,
+                stolen_s: None,
                 started: 1.7e9,
                 duration_s: 2e-6,
                 exit: Exit::Code(0),
@@ -349,6 +351,7 @@ impl FakeRun {
                 cpu_ns: None,
                 prepared: None,
                 exiting: None,
+                bound: None,
                 costs: ProcessCosts::default(),
             };
             self.files.push((

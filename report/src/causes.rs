@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 /// Smaller shares of the available time are no loss worth telling.
 const LEAST_SHARE: f64 = 0.005;
 
-/// From this share of the available time without a processor on, late threads and slow starts say nothing of the program.
+/// From this share of the available time without a processor on, late threads, slow starts and long units say nothing of the program.
 const CROWDED: f64 = 0.1;
 
 /// The losses worth telling, largest first. `report`: all else of it; `ids`: the sites' numbers in it.
@@ -41,6 +41,7 @@ pub(crate) fn losses(
         summary,
         ids,
         losses: vec![],
+        queued_s: queued_s(report),
     };
     outside::add(&mut found, scaling);
     communication::outside(&mut found);
@@ -118,6 +119,12 @@ fn serial_s(account: &Account) -> Option<f64> {
     is_known.then(|| account.ns(State::Serial) as f64 * NS)
 }
 
+/// Seconds that all threads were ready and had no processor; 0: not known, or none.
+fn queued_s(report: &Report) -> f64 {
+    let running = report.running.as_ref();
+    running.and_then(|r| r.queued_s).unwrap_or(0.0)
+}
+
 /// Largest team, at least 1.
 fn team(summary: &Indexed<'_>) -> u64 {
     let teams = summary.parallel.iter().map(|p| p.team);
@@ -177,9 +184,34 @@ struct Found<'a> {
     summary: &'a Indexed<'a>,
     ids: &'a [u32],
     losses: Vec<Loss>,
+    /// Seconds that threads were ready and had no processor, of which no loss has been told yet.
+    queued_s: f64,
 }
 
 impl Found<'_> {
+    /// The part of a wait for threads that were disturbed that is no property of the program: as much as threads were ready
+    /// without a processor. Adds it as that, and returns it in seconds.
+    fn interrupted(&mut self, disturbed_s: f64) -> f64 {
+        if self.crowded().is_none() {
+            return 0.0;
+        }
+        let seconds = disturbed_s.min(self.queued_s);
+        self.queued_s -= seconds;
+        if let Some(cause) = self.no_processor().filter(|_| seconds > 0.0) {
+            self.add(LossKind::Starvation, None, seconds, cause);
+        }
+        seconds
+    }
+
+    fn no_processor(&self) -> Option<Cause> {
+        let running = self.report.running.as_ref()?;
+        Some(Cause::NoProcessor {
+            threads: running.threads,
+            processors: running.processors,
+            limit: running.limit,
+        })
+    }
+
     fn id(&self, site: u32) -> u32 {
         self.ids.get(site as usize).copied().unwrap_or(0)
     }
@@ -192,13 +224,9 @@ impl Found<'_> {
     /// What waits and starts come from where threads were ready and had no processor for a large part of all time; `None`: they had
     /// one, or that isn't known.
     fn crowded(&self) -> Option<Cause> {
-        let running = self.report.running.as_ref()?;
-        let queued_s = running.queued_s?;
         let all_s = self.account.available_ns as f64 * NS;
-        (queued_s >= CROWDED * all_s).then_some(Cause::NoProcessor {
-            threads: running.threads,
-            processors: running.processors,
-        })
+        let is_crowded = queued_s(self.report) >= CROWDED * all_s;
+        self.no_processor().filter(|_| is_crowded)
     }
 
     fn add(&mut self, loss: LossKind, region: Option<u32>, seconds: f64, cause: Cause) {

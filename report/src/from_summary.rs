@@ -21,8 +21,8 @@ mod transfer;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
-    ThreadCheck, Unmatched, UnmatchedXus,
+    EventState, Grain, LossKind, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report,
+    RunInfo, Serial, State, ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
@@ -36,6 +36,13 @@ use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, 
 use region::{Built, event_totals, region};
 
 pub(crate) const NS: f64 = 1e-9;
+
+/// From this estimate of the probes' share on they make work look longer. The estimate is of the least that they cost: in caches that
+/// the program needs it is several times that.
+const LEAST_PROBES: f64 = 0.015;
+
+/// From this share of the available time on, what is not known makes losses lower bounds.
+const LEAST_UNKNOWN: f64 = 0.02;
 
 impl Report {
     /// The report of a run's or profile's summary.
@@ -132,6 +139,7 @@ impl Report {
             losses: vec![],
             losses_of_s: None,
             lost_s: None,
+            lost_is_least: false,
             scaling: None,
         };
         report.scaling = causes::scaling(&report, summary, &ids);
@@ -141,6 +149,11 @@ impl Report {
             report.losses_of_s = Some(account.available_ns as f64 * NS);
             // What the useful time lacks is no state of its own.
             let starved_s = causes::starved_s(&report, account);
+            let of_probes = report.probes.as_ref().map_or(0.0, |p| p.share);
+            let unknown = account.ns(State::Unknown) as f64 / account.available_ns.max(1) as f64;
+            let is_starved = report.losses.iter().any(|l| l.loss == LossKind::Starvation);
+            report.lost_is_least =
+                of_probes >= LEAST_PROBES || unknown >= LEAST_UNKNOWN || is_starved;
             report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
         }
         report

@@ -128,6 +128,9 @@ pub struct Report {
     /// All that is lost, also what is too small for `losses`; at most `losses_of_s`. Null if not known.
     #[serde(default)]
     pub lost_s: Option<f64>,
+    /// True if losses are lower bounds: a part of the time is not known, probes make work look longer, or threads lacked processors.
+    #[serde(default)]
+    pub lost_is_least: bool,
     /// Work, span, and predicted times with other numbers of threads; null if no single records were analysed.
     #[serde(default)]
     pub scaling: Option<Scaling>,

@@ -40,7 +40,7 @@ pub use growth::{growth_intervals, growth_verdict};
 pub use health::losses;
 pub(crate) use health::problem;
 pub use names::called;
-pub(crate) use names::{kind, location, place, what};
+pub(crate) use names::{kind, location, place, recorded_program, what};
 pub use notes::{SUMS_ONLY, notes};
 pub use overhead::incomplete;
 pub(crate) use probes::took;

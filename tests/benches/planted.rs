@@ -1,13 +1,13 @@
 //! What reports say of programs with one planted bottleneck or none: `cargo bench -p ompfuse-tests --bench planted [-- WORD...]`.
 //!
 //! `busy`: only programs whose units sleep, which hold on a busy machine; `idle`: only those that compute; `list`: names only; `write`:
-//! the table goes into `docs/measurements/verdicts.md` too. Every other word is a part of the names of cases (`fixtures/planted/cases.toml`);
+//! the table goes into `docs/measurements/verdicts.md` too; `advice`: what the reports advise is tried, in pairs. Every other word is a part of the names of cases (`fixtures/planted/cases.toml`);
 //! all such words must occur. `target/planted` has a folder for each case, with the run, the report, and what the program said.
 
 use ompfuse_tests::planted::{Case, Judged, Programs, cases, judge::Verdict};
 use std::fmt::Write as _;
 
-const WORDS: [&str; 4] = ["busy", "idle", "list", "write"];
+const WORDS: [&str; 5] = ["busy", "idle", "list", "write", "advice"];
 
 /// How many cases ended how.
 #[derive(Default)]
@@ -89,6 +89,7 @@ fn main() {
     let mut programs = Programs::new(&ompfuse_tests::target().0.join("planted"));
     let (mut sleeping, mut computing) = (Counts::default(), Counts::default());
     let (mut table, mut skipped) = (TABLE.to_owned(), String::new());
+    let (mut advised, mut bad) = (String::new(), 0);
     print!("{TABLE}");
     for case in &wanted {
         if let Some(lack) = case.lacks() {
@@ -108,6 +109,24 @@ fn main() {
         let row = row(case, &judged);
         print!("{row}");
         table += &row;
+        if is("advice") {
+            for tried in programs.tried(case) {
+                bad += usize::from(tried.is_bad());
+                let line = format!(
+                    "| {} | {:?} | {:.0} | {:.0} |{}\n",
+                    case.name(),
+                    tried.advice,
+                    1e3 * tried.before_s,
+                    1e3 * tried.after_s,
+                    if tried.is_bad() {
+                        " **slower** |"
+                    } else {
+                        " |"
+                    },
+                );
+                advised += &line;
+            }
+        }
     }
     let mut summary =
         "| programs | runs | right | not known | wrong |\n|---|---|---|---|---|\n".to_owned();
@@ -115,6 +134,11 @@ fn main() {
     summary += &computing.row("computing");
     if !skipped.is_empty() {
         summary += &format!("\nNot run here:\n\n{skipped}");
+    }
+    if is("advice") {
+        summary += &format!(
+            "\nAdvice that was tried, own times in ms, the shortest of three: {bad} made a program slower.\n\n| program, run | advice | as it is | with it | |\n|---|---|---|---|---|\n{advised}"
+        );
     }
     println!("\n{summary}");
     if is("write") {

@@ -1,6 +1,7 @@
 //! Programs with one planted bottleneck or none (`fixtures/planted`), and what is said of them: compiled, recorded and judged through
 //! the command line. The benchmark `planted` does all of it, the end-to-end tests a part.
 
+pub mod advice;
 pub mod judge;
 
 use crate::{command, compile, process};
@@ -91,6 +92,14 @@ impl Case {
         &self.words[1]
     }
 
+    fn command(&self) -> String {
+        match self.compiler() {
+            "clang" => "clang-19".to_owned(),
+            "gcc" => "gcc".to_owned(),
+            mpi => format!("mpicc.{mpi}"),
+        }
+    }
+
     fn threads(&self) -> usize {
         self.words[2].parse().expect("checked")
     }
@@ -160,21 +169,21 @@ impl Programs {
         let name = format!("{source}-{compiler}");
         let out = self.folder.join(&name);
         let is_built = *self.built.entry(name).or_insert_with(|| {
-            let command = match compiler {
-                "clang" => "clang-19".to_owned(),
-                "gcc" => "gcc".to_owned(),
-                mpi => format!("mpicc.{mpi}"),
-            };
+            let command = case.command();
             let file = folder().join(format!("{source}.c"));
             compile::files(&[file], &out, &format!("{command} -O2 -g -fopenmp"))
         });
         is_built.then_some(out)
     }
 
+    fn folder_of(&self, case: &Case) -> PathBuf {
+        self.folder.join(case.name().replace(['/', ' ', '*'], "-"))
+    }
+
     /// Compiles, records and judges. `None`, and said so, without the compiler.
     pub fn judge(&mut self, case: &Case) -> Option<Judged> {
         let with_lines = self.build(case)?;
-        let folder = self.folder.join(case.name().replace(['/', ' ', '*'], "-"));
+        let folder = self.folder_of(case);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("there is room for runs");
         let program = folder.join(case.source());

@@ -81,6 +81,7 @@ pub(super) fn info<'a>(
         probes: process.costs.probes.clone(),
         switches: end.and_then(|e| e.switches),
         processors: process.header.processors,
+        bound: end.and_then(|e| e.bound),
         part_ns: process
             .costs
             .part

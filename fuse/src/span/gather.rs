@@ -22,6 +22,8 @@ pub(super) struct Rec {
     pub(super) t0: u64,
     pub(super) t1: u64,
     pub(super) own: u64,
+    /// [`Interval::disturbed`].
+    pub(super) disturbed: bool,
     /// The first interval inside it on its thread, or [`NONE`].
     pub(super) child: u32,
     /// The next one beside it inside of the same one, or [`NONE`].
@@ -140,6 +142,7 @@ pub(super) fn gather(
             t0: i.t0,
             t1: i.t1,
             own: i.own_ticks,
+            disturbed: i.disturbed,
             child,
             next: NONE,
         });

@@ -17,10 +17,21 @@ struct Share {
     barrier: Option<u32>,
     did: BTreeMap<WaitedFor, u64>,
     tasks: u64,
+    /// Something of what it did was disturbed.
+    disturbed: bool,
 }
 
-/// Waiting, by barrier (record's site; `None`: the region's end) and what for (record's sites): ticks and times.
-pub(super) type Waits = BTreeMap<(Option<u32>, WaitedFor), (u64, u64)>;
+/// Waiting of one kind, in ticks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Waited {
+    pub(super) ticks: u64,
+    pub(super) times: u64,
+    /// The part for threads whose work was disturbed.
+    pub(super) disturbed: u64,
+}
+
+/// Waiting, by barrier (record's site; `None`: the region's end) and what for (record's sites).
+pub(super) type Waits = BTreeMap<(Option<u32>, WaitedFor), Waited>;
 
 /// Where tasks are a fifth of what was done in a phase, they are what threads waited for.
 const OF_TASKS: u64 = 5;
@@ -60,6 +71,7 @@ pub(super) fn add(gathered: &Gathered, recs: &[u32], fork: u32, waits: &mut Wait
             && let Some(share) = threads[thread].last_mut()
         {
             share.tasks += rec.own;
+            share.disturbed |= rec.disturbed;
             *share.did.entry(WaitedFor::Tasks(rec.site)).or_default() += rec.own;
         }
     }
@@ -79,8 +91,12 @@ pub(super) fn add(gathered: &Gathered, recs: &[u32], fork: u32, waits: &mut Wait
         }
         let barrier = shares.iter().find_map(|s| s.barrier);
         let entry = waits.entry((barrier, waited_for(&shares))).or_default();
-        entry.0 += waited;
-        entry.1 += 1;
+        entry.ticks += waited;
+        entry.times += 1;
+        let last = shares.iter().max_by_key(|s| s.arrived + s.tasks);
+        if last.is_some_and(|s| s.disturbed) {
+            entry.disturbed += waited;
+        }
     }
 }
 
@@ -148,6 +164,7 @@ fn shares(gathered: &Gathered, part: u32) -> Vec<Share> {
     let mut list = vec![];
     let mut share = Share {
         begin: of_part.t0,
+        disturbed: of_part.disturbed,
         ..Share::default()
     };
     let mut until = of_part.t0;
@@ -165,6 +182,7 @@ fn shares(gathered: &Gathered, part: u32) -> Vec<Share> {
             share.barrier = Some(rec.site);
             let next = Share {
                 begin: rec.t1,
+                disturbed: of_part.disturbed,
                 ..Share::default()
             };
             list.push(std::mem::replace(&mut share, next));
@@ -223,6 +241,7 @@ fn did(gathered: &Gathered, at: u32, share: &mut Share) {
             }
         };
         *share.did.entry(key).or_default() += rec.own;
+        share.disturbed |= rec.disturbed;
         open.extend(gathered.inside(at));
     }
 }

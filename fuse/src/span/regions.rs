@@ -329,12 +329,13 @@ impl Process<'_> {
                 .for_each(|t| *t = (*t).max(held.ns));
             region.modelled_ns = region.modelled_ns.max(held.ns);
         }
-        for ((barrier, waited_for), (t, times)) in ticks.waits {
+        for ((barrier, waited_for), waited) in ticks.waits {
             let placed = Waiting {
                 barrier: barrier.and_then(|b| self.place(b)),
                 waited_for: self.placed(waited_for),
-                ns: ns(t),
-                times,
+                ns: ns(waited.ticks),
+                times: waited.times,
+                disturbed_ns: ns(waited.disturbed),
             };
             let same =
                 |w: &&mut Waiting| (w.barrier, w.waited_for) == (placed.barrier, placed.waited_for);
@@ -342,6 +343,7 @@ impl Process<'_> {
                 Some(known) => {
                     known.ns += placed.ns;
                     known.times += placed.times;
+                    known.disturbed_ns += placed.disturbed_ns;
                 }
                 None => region.waiting.push(placed),
             }

@@ -117,6 +117,10 @@ pub struct Waiting {
     pub ns: u64,
     /// How often.
     pub times: u64,
+    /// The part of `ns` in which the last thread's work was disturbed ([`ompfuse_format::record::Interval::disturbed`]): it may have
+    /// been late for that.
+    #[serde(default)]
+    pub disturbed_ns: u64,
 }
 
 /// Waiting for tasks.

@@ -4,7 +4,7 @@ use super::groups::{Groups, Key};
 use super::parallel::{Instances, in_order};
 use super::sums::Numbers;
 use super::tree::{PathKind, Paths, Step, Tree};
-use super::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
+use super::{EventOrigin, ModuleSummary, ProcessorLimit, RegionStat, RunSummary, Summary};
 use crate::account::OwnTime;
 use crate::run::{
     AtPlace, EventInfo, Health, IntervalTable, NONE, NodeTable, ProcessInfo, Run, RunReader,
@@ -107,6 +107,7 @@ impl Summary {
     /// But for the sums over regions.
     pub(super) fn without_sums(name: &str, run: &Run) -> Summary {
         let header = &run.header;
+        let processors = processors(run);
         let run_summary = RunSummary {
             name: name.to_owned(),
             started: Some(header.started),
@@ -149,7 +150,9 @@ impl Summary {
             region_parts: run.region_parts.clone(),
             locks: run.locks.clone(),
             messages: run.messages.clone(),
-            processors: processors(run),
+            processors: processors.map(|(number, _)| number),
+            limit: processors.and_then(|(_, limit)| limit),
+            stolen_s: run.header.stolen_s,
             own: vec![],
             matching: None,
             analysis: None,
@@ -265,19 +268,31 @@ pub(super) fn origins(infos: &[EventInfo]) -> Vec<EventOrigin> {
         .collect()
 }
 
-/// Processors that a run's program could use at once: those of the command that started it, or fewer if its processes had fewer.
-/// Where the OpenMP runtime binds threads to processors a process's first thread has only its own.
-fn processors(run: &Run) -> Option<f64> {
+/// Processors that a run's program could use at once, and why not more: those of the command that started it, or fewer if its
+/// processes had fewer. Where the OpenMP runtime binds threads to processors a process's first thread has only its own.
+fn processors(run: &Run) -> Option<(f64, Option<ProcessorLimit>)> {
     const BINDING: [&str; 3] = ["OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];
     let of_command = run.header.processors?;
-    let is_bound = |(name, value): &(String, String)| {
+    let is_set = |(name, value): &(String, String)| {
         BINDING.contains(&name.as_str()) && !value.eq_ignore_ascii_case("false")
     };
-    if run.header.environment.iter().any(is_bound) {
-        return Some(of_command);
-    }
+    let by_runtime = run.header.environment.iter().any(is_set);
     let of_processes = run.processes.iter().filter_map(|p| p.processors).max();
-    Some(of_processes.map_or(of_command, |n| of_command.min(f64::from(n))))
+    let of_processes = of_processes.map(f64::from).filter(|_| !by_runtime);
+    // Where several processes share a machine, each may be bound to a part of it.
+    let of_threads = match &run.processes[..] {
+        [process] => process.bound.map(f64::from),
+        _ => None,
+    };
+    let all = of_command.min(of_processes.unwrap_or(f64::INFINITY));
+    if let Some(bound) = of_threads.filter(|&bound| bound < all) {
+        return Some((bound, Some(ProcessorLimit::Binding)));
+    }
+    let limit = match run.header.quota {
+        Some(quota) if quota <= all => Some(ProcessorLimit::Quota),
+        _ => (all < f64::from(run.header.cpus)).then_some(ProcessorLimit::Affinity),
+    };
+    Some((all, limit))
 }
 
 fn module(module: &RunModule) -> ModuleSummary {

@@ -11,9 +11,10 @@ const FETCHING: &str = Construct::Dispatch.name();
 
 /// Adds a region's.
 pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
-    let forking: f64 = (of.by_site(|what| FORKING.contains(&what)).values())
+    let starting: f64 = (of.by_site(|what| FORKING.contains(&what)).values())
         .map(|s| s.0)
         .sum();
+    let forking = starting + late(found, of, starting);
     let executions = of.executions();
     let cause = Cause::ShortRegions {
         executions,
@@ -21,8 +22,7 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
         cost_s: forking / executions as f64 / of.team() as f64,
     };
     // Others wait longer for a late thread than its start takes.
-    let late = |l: &Loss| l.region == of.region && l.cause == Cause::Late && l.seconds >= forking;
-    let is_late = found.losses.iter().any(late);
+    let is_late = found.losses.iter().any(|l| is_late(l, of));
     match found.crowded() {
         Some(cause) => found.add(LossKind::Starvation, None, forking, cause),
         None if is_late => found.add(LossKind::Waiting, of.region, forking, Cause::Late),
@@ -48,6 +48,52 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
         .map(|p| p.seconds)
         .sum();
     found.add(LossKind::Runtime, of.region, others, Cause::Unknown);
+}
+
+/// Who waits for shorter tasks waits because they are tiny, in seconds.
+const TINY_S: f64 = 10e-6;
+
+fn is_late(loss: &Loss, of: &OfRegion<'_>) -> bool {
+    loss.region == of.region && loss.cause == Cause::Late
+}
+
+/// A region of which starting and ending takes at least this share is short.
+const SHORT: f64 = 0.5;
+
+/// Takes back what threads waited for late ones where that is less than starting took: then it is a part of it. In seconds.
+fn late(found: &mut Found<'_>, of: &OfRegion<'_>, starting: f64) -> f64 {
+    // Without single records, nobody knows for what they waited.
+    let is_end = |l: &Loss| {
+        l.region == of.region && l.loss == LossKind::Waiting && l.cause == Cause::Unknown
+    };
+    let is_short = starting >= SHORT * of.overhead.map_or(0.0, |o| o.total_s);
+    let late = |l: &Loss| {
+        let is_part = is_late(l, of) || (of.analysed.is_none() && is_short && is_end(l));
+        is_part && l.seconds < starting
+    };
+    let taken: f64 = (found.losses.iter().filter(|l| late(l)))
+        .map(|l| l.seconds)
+        .sum();
+    found.losses.retain(|l| !late(l));
+    taken
+}
+
+/// That the tasks of a place are so short that managing them is what costs.
+pub(super) fn tiny_tasks(found: &Found<'_>, site: u32) -> Option<Cause> {
+    match creating(found, site) {
+        Cause::CostlyTasks {
+            at,
+            create_s,
+            task_s,
+            count,
+        } if task_s < TINY_S && count > 1 => Some(Cause::CostlyTasks {
+            at,
+            create_s,
+            task_s,
+            count,
+        }),
+        _ => None,
+    }
 }
 
 fn creating(found: &Found<'_>, site: u32) -> Cause {

@@ -66,18 +66,16 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
 /// Threads that have no processor while they should work: a part of the useful time.
 fn starvation(found: &mut Found<'_>) {
     let seconds = starved_s(found.report, found.account);
-    if let Some(running) = &found.report.running {
-        let cause = Cause::NoProcessor {
-            threads: running.threads,
-            processors: running.processors,
-        };
+    found.queued_s = (found.queued_s - seconds).max(0.0);
+    if let Some(cause) = found.no_processor() {
         found.add(LossKind::Starvation, None, seconds, cause);
     }
 }
 
 /// Seconds of the useful time without a processor, if they are many.
 pub(crate) fn starved_s(report: &Report, account: &Account) -> f64 {
-    let running = report.running.as_ref().filter(|r| r.is_starved);
+    let running = report.running.as_ref();
     let share = running.map_or(0.0, |r| r.without_share().min(1.0));
+    let share = if share >= super::CROWDED { share } else { 0.0 };
     account.ns(State::Useful) as f64 * NS * share
 }

@@ -1,6 +1,6 @@
 //! Waiting: at barriers and ends of regions, for tasks, and for what one thread at a time may enter.
 
-use super::{Found, OfRegion, units};
+use super::{Found, OfRegion, managing, units};
 use crate::from_summary::NS;
 use crate::model::{Cause, LossKind, State};
 use ompfuse_format::Construct;
@@ -67,14 +67,16 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
     for waited in waiting.iter().filter(|w| w.barrier == barrier || !is_here) {
         let sum = by_cause.entry(waited.waited_for).or_default();
         sum.0 += waited.ns;
-        sum.1 += waited.times;
+        sum.1 += waited.disturbed_ns;
     }
     let all: u64 = by_cause.values().map(|(ns, _)| ns).sum();
     let (Some(analysed), true) = (of.analysed, all > 0) else {
         return found.add(LossKind::Waiting, of.region, seconds, Cause::Unknown);
     };
-    for (waited_for, (ns, _)) in by_cause {
-        let seconds = seconds * ns as f64 / all as f64;
+    for (waited_for, (ns, disturbed_ns)) in by_cause {
+        let share = |ns: u64| seconds * ns as f64 / all as f64;
+        let interrupted = found.interrupted(share(disturbed_ns));
+        let seconds = share(ns) - interrupted;
         // What one thread waited in an execution.
         let others = of.team().saturating_sub(1).max(1) as f64;
         let each = seconds / of.executions() as f64 / others;
@@ -215,6 +217,11 @@ fn tasks(found: &mut Found<'_>, of: &OfRegion<'_>) {
             let seconds = seconds * ns as f64 / all as f64;
             if let Some(cause) = one_by_one {
                 found.add(LossKind::TaskWait, of.region, seconds, cause);
+                continue;
+            }
+            let tiny = managing::tiny_tasks(found, tasks);
+            if let Some(cause) = tiny {
+                found.add(LossKind::Creation, of.region, seconds, cause);
                 continue;
             }
             let cause = match found.mean(tasks, |c| c == Construct::Task) {

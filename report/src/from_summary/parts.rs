@@ -74,6 +74,9 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
     Some(Running {
         threads: threads.max(1),
         processors: summary.processors,
+        limit: summary.limit,
+        stolen_s: summary.stolen_s,
+        stolen: stolen(summary),
         wanted_s: wanted as f64 * NS,
         not_running_s: not_running as f64 * NS,
         not_running: share(not_running),
@@ -81,6 +84,12 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
         queued_s: queued_ns(summary).map(|ns| ns as f64 * NS),
         is_starved: without.is_some_and(|ns| share(ns) >= STARVED),
     })
+}
+
+/// Share of the machine's processor time that the hypervisor took during the run. `None`: not known.
+fn stolen(summary: &Summary) -> Option<f64> {
+    let all_s = summary.runs.first()?.duration_s? * f64::from(summary.cpus);
+    (all_s > 0.0).then_some((summary.stolen_s? / all_s).clamp(0.0, 1.0))
 }
 
 /// Time in parallel regions without waits for other threads, and the least of it in which a thread was not running: nanoseconds.

@@ -131,7 +131,7 @@ pub(super) fn probe_time(
                 source: at.source.clone(),
             }
         }),
-        remedy: most.map(|&(_, site)| fewer(summary, price, site)),
+        remedy: most.and_then(|&(_, site)| fewer(summary, price, site)),
     })
 }
 
@@ -142,22 +142,23 @@ fn processor_s(summary: &Summary) -> Option<f64> {
     (ns > 0).then_some(ns as f64 * NS)
 }
 
-/// How to record with fewer probes.
-fn fewer(summary: &Summary, price: Price, site: u32) -> FewerProbes {
+/// How to record with fewer probes; `None`: it was recorded so already.
+fn fewer(summary: &Summary, price: Price, site: u32) -> Option<FewerProbes> {
     let at = &summary.sites[site as usize];
     let is_throttled = summary.left_out.iter().any(|l| l.throttled);
     let is_short = (summary.regions.iter())
         .any(|r| r.site == Some(site) && r.construct.is_some_and(|c| c.is_xu() || c.is_wait()));
     let is_fork = at.construct.is_some_and(Construct::is_fork);
     let saves = 3 * price.left_out < 2 * price.recorded;
-    match at.address {
+    Some(match at.address {
         _ if price.by_counters => FewerProbes::NoEvents,
         // Without a combined region its parallel region would be gone.
         Some(_) if !is_fork && (is_throttled || !is_short || !saves) => FewerProbes::Skip {
             region: word(summary, at),
         },
+        _ if is_throttled => return None,
         _ => FewerProbes::Throttle { percent: 5 },
-    }
+    })
 }
 
 /// The word that selects a region: with its module's name where there are several.

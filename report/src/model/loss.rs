@@ -2,6 +2,7 @@
 
 use ompfuse_fuse::span::LowerBound;
 use ompfuse_fuse::span::replay::Schedule;
+use ompfuse_fuse::summary::ProcessorLimit;
 use serde::{Deserialize, Serialize};
 
 /// Time in which threads do no work, with one cause.
@@ -276,6 +277,9 @@ pub enum Cause {
         threads: u64,
         /// Number of processors that the program could use; null if not known.
         processors: Option<f64>,
+        /// Why there weren't more; null if they are all that the machine has, or it is not known.
+        #[serde(default)]
+        limit: Option<ProcessorLimit>,
     },
     /// The region's team has fewer threads than the program has at other times.
     SmallerTeam {

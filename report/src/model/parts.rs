@@ -1,5 +1,6 @@
 //! What is known per outermost parallel region and thread, and no execution unit has a share of.
 
+use ompfuse_fuse::summary::ProcessorLimit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -62,6 +63,15 @@ pub struct Running {
     /// Number of processors that the program could use at once, by its affinity mask and the quota of its control group; null
     /// if not known.
     pub processors: Option<f64>,
+    /// Why there weren't more; null if they are all that the machine has, or it is not known.
+    #[serde(default)]
+    pub limit: Option<ProcessorLimit>,
+    /// Processor time that the hypervisor took from the whole machine during the run, in seconds; null if not known.
+    #[serde(default)]
+    pub stolen_s: Option<f64>,
+    /// `stolen_s` as a share of the processors' time, from 0 to 1; null if not known.
+    #[serde(default)]
+    pub stolen: Option<f64>,
     /// Time in parallel regions without waits for other threads, in seconds.
     pub wanted_s: f64,
     /// Least time of `wanted_s` in which a thread was not running, in seconds. It had no processor, or the program itself

@@ -15,7 +15,7 @@ pub struct ProbeTime {
     pub share: f64,
     /// Cost of one interval's probes, in seconds.
     pub interval_s: f64,
-    /// The region with the most probe time; null if all probes took less than a tenth.
+    /// The region with the most probe time; null if all probes took less than a tenth, or it was recorded so already.
     pub most_at: Option<MostProbes>,
     /// How to record the program with fewer probes; null if all probes took less than a tenth.
     pub remedy: Option<FewerProbes>,

@@ -98,7 +98,10 @@ pub fn render(page: &Page<'_>) -> String {
         "events": page.units.map(|u| &u.events),
         "event_runs": page.units.map(|u| event_runs(page.report, &u.events)),
     });
-    let name = page.report.program.rsplit('/').next().unwrap_or_default();
+    let name = crate::words::recorded_program(page.report)
+        .rsplit('/')
+        .next()
+        .unwrap_or_default();
     let title = format!("{name} – ompfuse");
     frame::page(&title, &sections, &data::json("data", &data))
 }

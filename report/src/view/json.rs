@@ -200,6 +200,7 @@ impl Serialize for Json<'_> {
             losses,
             losses_of_s,
             lost_s,
+            lost_is_least,
             scaling,
             properties,
             accounting,
@@ -265,6 +266,7 @@ impl Serialize for Json<'_> {
         map.serialize_entry("losses", &List(losses, words))?;
         put!(losses_of_s);
         put!(lost_s);
+        put!(lost_is_least);
         let words = |s: &Scaling| ScalingWords {
             told: words::prediction(self.0, s),
         };

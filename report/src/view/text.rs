@@ -100,41 +100,50 @@ pub fn render(report: &Report, options: TextOptions) -> String {
     sections.extend(sections::in_part(report, options));
     sections.extend(sections::regions(report, several, options));
     let shows = |section: Section| options.show.has(section);
-    if shows(Section::Properties) {
-        sections.extend(properties::properties(report, options));
-    }
-    if shows(Section::CallPaths) {
-        sections.extend(paths::paths(report, options));
-    }
+    let on_request = |section: Section, found: &dyn Fn() -> Option<String>| match shows(section) {
+        true => found().or_else(|| nothing(section, options)),
+        false => None,
+    };
+    sections.extend(on_request(Section::Properties, &|| {
+        properties::properties(report, options)
+    }));
+    sections.extend(on_request(Section::CallPaths, &|| {
+        paths::paths(report, options)
+    }));
     sections.extend(loops::loops(report, options));
-    if shows(Section::Callers) {
-        sections.extend(callers::callers(report, options));
-    }
-    if shows(Section::Units) {
-        sections.extend(distribution::distribution(report, options));
-    }
+    sections.extend(on_request(Section::Callers, &|| {
+        callers::callers(report, options)
+    }));
+    sections.extend(on_request(Section::Units, &|| {
+        distribution::distribution(report, options)
+    }));
     sections.extend(ranks::ranks(report, options));
     sections.extend(events::events(report, options));
-    if shows(Section::RegionEvents) {
-        sections.extend(parts::parts(report, options));
-    }
+    sections.extend(on_request(Section::RegionEvents, &|| {
+        parts::parts(report, options)
+    }));
     if shows(Section::Overheads) || shows(Section::PerThread) {
         sections.extend(sections::overheads(report, options));
         sections.extend(sections::of_program(report, options));
     }
-    if shows(Section::Locks) {
-        sections.extend(mutexes::mutexes(report, options));
-        sections.extend(mutexes::locks(report, options));
-    }
-    sections.extend(scaling.filter(|_| shows(Section::Scaling)));
-    if shows(Section::PerThread) {
-        sections.extend(per_thread::per_thread(report, options));
-    }
+    sections.extend(on_request(Section::Locks, &|| {
+        let both = [
+            mutexes::mutexes(report, options),
+            mutexes::locks(report, options),
+        ];
+        let both: Vec<String> = both.into_iter().flatten().collect();
+        (!both.is_empty()).then(|| both.join("\n"))
+    }));
+    sections.extend(on_request(Section::Scaling, &|| scaling.clone()));
+    sections.extend(on_request(Section::PerThread, &|| {
+        let tables = per_thread::per_thread(report, options);
+        (!tables.is_empty()).then(|| tables.join("\n"))
+    }));
     sections.extend(missing::unmatched(report, options));
     sections.extend(missing::missing_events(report, options));
-    if shows(Section::Skipped) {
-        sections.extend(missing::skipped(report, options));
-    }
+    sections.extend(on_request(Section::Skipped, &|| {
+        missing::skipped(report, options)
+    }));
     sections.extend(missing::notes(report, options));
     if shows(Section::Legend) {
         sections.push(legend::legend(options));
@@ -145,6 +154,18 @@ pub fn render(report: &Report, options: TextOptions) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Of a section that was asked for by its name and has nothing to show.
+fn nothing(section: Section, options: TextOptions) -> Option<String> {
+    let is_asked = options.show != Sections::ALL;
+    let (name, _) = Section::ALL.into_iter().find(|(_, s)| *s == section)?;
+    let why = match section {
+        Section::Units => "lengths of units are in recordings with --summary, and on the page",
+        _ => "there is nothing of that on record",
+    };
+    let line = format!("{name}: {why}\n");
+    is_asked.then(|| Paint { on: options.colour }.dim(&line))
 }
 
 /// A table in the report's lines, and below it what had no room.

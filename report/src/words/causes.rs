@@ -1,19 +1,16 @@
 //! Losses, their causes and what usually helps, in words.
 
+mod places;
+mod prediction;
+mod remedies;
+
+pub(crate) use places::{cause_place, loss_place};
+use places::{named, place};
+pub use prediction::{lower_bound, prediction};
+pub use remedies::{remedy, schedule};
+
 use super::units::{count, seconds};
-use super::{kind, location};
-use crate::model::{
-    Better, BusiestRank, Cause, Loss, LossKind, Predicted, Report, Scaling, Silent,
-};
-use ompfuse_fuse::names::readable;
-use ompfuse_fuse::span::LowerBound;
-use ompfuse_fuse::span::replay::Schedule;
-
-/// Predictions of a model that is off by more for the run itself are not told.
-const MOST_ERROR: f64 = 0.3;
-
-/// A program that more threads make less fast than so many times is told apart.
-const NO_HELP: f64 = 1.2;
+use crate::model::{BusiestRank, Cause, Loss, LossKind, Report};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
@@ -288,13 +285,9 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
         Cause::NoProcessor {
             threads,
             processors,
-        } => match processors {
-            Some(n) if (*threads as f64) > *n => {
-                let s = if *n == 1.0 { "" } else { "s" };
-                format!("{threads} threads share {n} processor{s}")
-            }
-            _ => "other programs used its threads' processors".to_owned(),
-        },
+            limit,
+        } => super::running::shared(*threads, *processors, *limit)
+            .unwrap_or_else(|| "other programs used its threads' processors".to_owned()),
         Cause::SmallerTeam { team, threads } => format!(
             "its team has {} of the {threads} threads that the program has at other times",
             times(*team)
@@ -345,259 +338,6 @@ fn longest_task(mean_s: Option<f64>, longest_s: Option<f64>) -> String {
         ),
         _ => String::new(),
     }
-}
-
-/// What usually helps; `None`: nothing in general.
-pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
-    let ranks = report.mpi.as_ref().map_or(1, |mpi| mpi.ranks.len() as u64);
-    Some(match &loss.cause {
-        Cause::SerialPart { function: None, .. } => {
-            "parallelise that code; --functions '*' names its functions".to_owned()
-        }
-        Cause::SerialPart { .. } => "parallelise that code".to_owned(),
-        // Each rank calls it once, as MPI_Init.
-        Cause::Communication { calls, .. } if *calls <= ranks => return None,
-        Cause::Communication { .. } => {
-            "give all ranks equal work, send less often, or work while messages are on their way"
-                .to_owned()
-        }
-        Cause::LateSender { .. } => {
-            "send earlier, or receive without blocking and work meanwhile".to_owned()
-        }
-        Cause::UnevenUnits {
-            is_sections: true, ..
-        } => "divide that section".to_owned(),
-        Cause::UnevenUnits { .. } => "divide that work, or let it begin first".to_owned(),
-        Cause::UnevenDistribution {
-            better: Some(better),
-            ..
-        } => better_schedule(better),
-        Cause::UnevenDistribution { .. } => return None,
-        Cause::FewUnits {
-            is_sections: true, ..
-        } => "use tasks or a loop, which go by the number of threads".to_owned(),
-        Cause::FewUnits {
-            iterations,
-            threads,
-            ..
-        } if *iterations >= 2.0 * *threads as f64 => "use smaller chunks".to_owned(),
-        Cause::FewUnits { .. } => {
-            "parallelise a loop with more iterations, or collapse two".to_owned()
-        }
-        Cause::OneThread { .. } => "make tasks or a loop of it, or give the others work".to_owned(),
-        Cause::FewTasks {
-            mean_s: Some(mean), ..
-        } if *mean < TINY_S => "create larger tasks, on several threads".to_owned(),
-        Cause::FewTasks {
-            mean_s: Some(_), ..
-        } => "divide the tasks, or create them earlier".to_owned(),
-        Cause::FewTasks { .. } => return None,
-        Cause::SlowCreation { .. } => {
-            "create larger tasks, or create them on several threads".to_owned()
-        }
-        Cause::UnevenTasks { .. } => "begin with the largest tasks, or divide them".to_owned(),
-        Cause::UntakenTasks { .. } => {
-            "create larger tasks, or create them on several threads".to_owned()
-        }
-        Cause::UnevenCode => "divide it by a work-sharing construct".to_owned(),
-        Cause::Late => return None,
-        Cause::Held { .. } => {
-            "hold it for less time, or use a reduction, atomics or several locks".to_owned()
-        }
-        Cause::InOrder { .. } => "move work out of the ordered part".to_owned(),
-        Cause::ManyBarriers { .. } => {
-            "use fewer barriers (nowait), or more work between them".to_owned()
-        }
-        Cause::Dependences { .. } => return None,
-        Cause::OneByOne { .. } => "create several tasks before waiting for them".to_owned(),
-        Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
-            "create larger tasks: stop at a size (cut-off)".to_owned()
-        }
-        Cause::WaitsForTasks { .. } => {
-            "give the waiting thread work, or divide the tasks".to_owned()
-        }
-        Cause::CostlyTasks {
-            create_s, task_s, ..
-        } if *task_s < 10.0 * create_s => {
-            "create larger tasks: stop at a size (cut-off), or use taskloop grainsize".to_owned()
-        }
-        Cause::CostlyTasks { .. } => return None,
-        Cause::CostlyRanges { .. } => "use larger chunks".to_owned(),
-        Cause::ShortRegions { executions, .. } if *executions > 1 => {
-            "join regions, or leave small ones serial (if clause)".to_owned()
-        }
-        Cause::ShortRegions { .. } => "run longer, because this is paid once".to_owned(),
-        Cause::NoProcessor {
-            threads,
-            processors: Some(n),
-        } if *threads as f64 > *n => format!("set OMP_NUM_THREADS={}", (n.floor() as u64).max(1)),
-        Cause::NoProcessor { .. } => "give the program processors of its own".to_owned(),
-        Cause::SmallerTeam { .. } => {
-            "let its team have more threads (num_threads, if, OMP_DYNAMIC)".to_owned()
-        }
-        Cause::Nested { .. } | Cause::Call { .. } | Cause::Unknown => return None,
-    })
-}
-
-fn better_schedule(better: &Better) -> String {
-    let assumed = match better.assumes_equal {
-        true => ", if iterations of a range are equal",
-        false => "",
-    };
-    format!(
-        "{} would take {} of this time{assumed}",
-        schedule(better.schedule),
-        percent(better.of_now)
-    )
-}
-
-/// A schedule as the source writes it.
-pub fn schedule(schedule: Schedule) -> String {
-    match schedule {
-        Schedule::Static => "static".to_owned(),
-        Schedule::StaticChunk(n) => format!("static,{n}"),
-        Schedule::Dynamic(n) => format!("dynamic,{n}"),
-        Schedule::Guided(n) => format!("guided,{n}"),
-    }
-}
-
-/// What is predicted for other numbers of threads, in a sentence; `None`: nothing.
-pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
-    if let Some(silent) = scaling.silent {
-        let why = match silent {
-            Silent::TaskDependences => "how tasks depend on each other is not recorded",
-            Silent::Ordered => "iterations wait for each other",
-            Silent::Locks => "locks put their holders in an order",
-            Silent::LeftOut => "some units are not on record",
-            Silent::EachThread => {
-                "code that every thread executes may divide its work by the thread's number"
-            }
-        };
-        return Some(format!(
-            "No prediction for other numbers of threads: {why}; --threads 1,2,4 measures it"
-        ));
-    }
-    if let Some(error) = scaling.model_error.filter(|e| (e - 1.0).abs() > MOST_ERROR) {
-        return Some(format!(
-            "No prediction for other numbers of threads: for the {} of this run the model is off by {}",
-            scaling.threads,
-            percent((error - 1.0).abs())
-        ));
-    }
-    let more = |p: &&Predicted| u64::from(p.threads) > scaling.threads;
-    let predicted = scaling.predicted.iter().filter(more);
-    let next = predicted.clone().find(|p| p.threads >= 4)?;
-    let what = match next.limited_by {
-        Some(id) => place(report, id),
-        None => "the serial part".to_owned(),
-    };
-    let now = (scaling.predicted.iter()).find(|p| u64::from(p.threads) == scaling.threads);
-    let now = now
-        .filter(|p| p.threads > 1)
-        .map(|p| format!(" ({} with {})", times(p.speedup), p.threads));
-    let error = scaling.model_error.map_or(String::new(), |e| {
-        format!(
-            "; at {} threads the model is off by {}",
-            scaling.threads,
-            percent((e - 1.0).abs())
-        )
-    });
-    let most = predicted.map(|p| p.speedup).fold(0.0, f64::max);
-    if most < NO_HELP {
-        return Some(format!(
-            "More threads would not make it faster than {} times one thread: {what} limits it{error}",
-            times(most)
-        ));
-    }
-    Some(format!(
-        "With {} threads it would be about {} times as fast as with 1{}, limited by {what}{error}",
-        next.threads,
-        times(next.speedup),
-        now.unwrap_or_default(),
-    ))
-}
-
-/// Why a span is a lower bound.
-pub fn lower_bound(because: LowerBound) -> &'static str {
-    match because {
-        LowerBound::TaskDependences => {
-            "tasks depend on each other (depend), in what order is not recorded"
-        }
-        LowerBound::Ordered => "ordered blocks wait for each other",
-        LowerBound::Locks => "locks put their holders in an order",
-        LowerBound::WholeRanges => "ranges of several iterations count as one unit each",
-        LowerBound::LeftOut => "some units were not recorded",
-    }
-}
-
-/// The parallel region or other place that a loss is at.
-pub(crate) fn loss_place(report: &Report, loss: &Loss) -> Option<String> {
-    let id = loss.region?;
-    let region = report.regions.iter().find(|r| r.id == id);
-    match region {
-        // Without a source line the cause's own place tells more.
-        Some(region) if region.source.is_none() => match names_place(&loss.cause) {
-            true => None,
-            false => region.function.as_deref().map(|f| readable(f).into_owned()),
-        },
-        _ => Some(place(report, id)),
-    }
-}
-
-/// `id` of the region that a cause names.
-pub(crate) fn cause_place(cause: &Cause) -> Option<u32> {
-    match cause {
-        Cause::UnevenUnits { at, .. }
-        | Cause::UnevenDistribution { at, .. }
-        | Cause::FewUnits { at, .. }
-        | Cause::OneThread { at }
-        | Cause::Communication { at, .. }
-        | Cause::LateSender { at, .. }
-        | Cause::Call { at, .. }
-        | Cause::FewTasks { at, .. }
-        | Cause::SlowCreation { at, .. }
-        | Cause::UnevenTasks { at, .. }
-        | Cause::UntakenTasks { at, .. }
-        | Cause::Nested { at }
-        | Cause::Held { at, .. }
-        | Cause::InOrder { at, .. }
-        | Cause::Dependences { at, .. }
-        | Cause::OneByOne { at, .. }
-        | Cause::WaitsForTasks { at, .. }
-        | Cause::CostlyTasks { at, .. }
-        | Cause::CostlyRanges { at, .. } => Some(*at),
-        Cause::ManyBarriers { at, .. } => *at,
-        Cause::SerialPart { .. }
-        | Cause::UnevenCode
-        | Cause::Late
-        | Cause::ShortRegions { .. }
-        | Cause::NoProcessor { .. }
-        | Cause::SmallerTeam { .. }
-        | Cause::Unknown => None,
-    }
-}
-
-/// Whether the words for a cause say where it is.
-fn names_place(cause: &Cause) -> bool {
-    !matches!(
-        cause,
-        Cause::ShortRegions { .. }
-            | Cause::UnevenCode
-            | Cause::Late
-            | Cause::SmallerTeam { .. }
-            | Cause::Unknown
-    )
-}
-
-fn place(report: &Report, id: u32) -> String {
-    let region = report.regions.iter().find(|r| r.id == id);
-    region.map_or_else(|| format!("#{id}"), location)
-}
-
-fn named(report: &Report, id: u32) -> String {
-    let region = report.regions.iter().find(|r| r.id == id);
-    let of = |r| format!("{} at {}", kind(r), location(r));
-    region.map_or_else(|| format!("#{id}"), of)
 }
 
 /// A factor: two digits are enough.

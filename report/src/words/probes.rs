@@ -21,11 +21,15 @@ pub fn command(report: &Report, remedy: &FewerProbes) -> String {
     format!("ompfuse record {option} -- {words}")
 }
 
-/// What the probes took of the run; a command follows.
-pub(crate) fn took(probes: &ProbeTime, at: &MostProbes) -> String {
+/// What the probes took of the run. `has_command`: one follows.
+pub(crate) fn took(probes: &ProbeTime, at: &MostProbes, has_command: bool) -> String {
+    let then = match has_command {
+        true => ". To record with fewer probes:",
+        false => "",
+    };
     format!(
-        "the probes took about {} of the processor time ({}, estimated), most of it at: {}. The times below include it. To \
-             record with fewer probes:",
+        "the probes took about {} of the processor time ({}, estimated), most of it at: {}. The times below include \
+             it{then}",
         percent(probes.share),
         seconds(probes.estimated_s),
         most(at),

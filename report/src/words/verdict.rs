@@ -20,6 +20,8 @@ pub(crate) struct Verdict {
     pub(crate) efficiencies: Option<String>,
     /// What other numbers of threads would bring, if that can be told.
     pub(crate) prediction: Option<String>,
+    /// What this run can't tell, and the command that does.
+    pub(crate) hint: Option<String>,
 }
 
 /// A loss in words.
@@ -51,7 +53,23 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
         headline: headline(report, account, large.is_empty()),
         losses: large.iter().map(|l| told(report, l)).collect(),
         efficiencies: account.efficiencies.as_ref().map(efficiencies),
+        hint: hint(report, account),
         prediction: scaling.and_then(|s| words::prediction(report, s)),
+    })
+}
+
+/// Up to this share of lost time what is slow is the work itself, or nothing.
+const LITTLE: f64 = 0.2;
+
+/// Memory's bandwidth, shared lines of caches and contended atomic instructions make units longer, which one run can't tell from work.
+fn hint(report: &Report, account: &Account) -> Option<String> {
+    let is_one = account.processes.len() <= 1 && account.threads > 1;
+    let lost = report.lost_s? / (account.available_ns as f64 * 1e-9);
+    (is_one && lost < LITTLE).then(|| {
+        format!(
+            "whether units take longer because threads share memory or atomics, one run can't tell; --threads 1,{} does",
+            account.threads
+        )
     })
 }
 
@@ -78,7 +96,11 @@ fn headline(report: &Report, account: &Account, is_spread: bool) -> String {
         true => ", no single loss 2% or more",
         false => "",
     };
-    let least = if unknown.is_empty() { "" } else { "At least " };
+    let least = if report.lost_is_least {
+        "At least "
+    } else {
+        ""
+    };
     format!(
         "{least}{} of {whose} time is lost ({} of {}){spread}{unknown}",
         percent(lost_s / all_s),

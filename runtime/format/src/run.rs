@@ -310,6 +310,9 @@ pub struct ProcessEnd {
     /// completed, and the program's own destructors were called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exiting: Option<u64>,
+    /// Processors that its threads may run on, all of them together, if every thread that recorded was still there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<u32>,
     /// Runs of older versions have their costs here.
     #[serde(flatten, skip_serializing)]
     pub costs: ProcessCosts,
@@ -395,6 +398,12 @@ pub struct RunHeader {
     /// quota (then not always a whole number).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<f64>,
+    /// The quota of its control group, in processors, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<f64>,
+    /// Processor time that the hypervisor took from the whole machine during the run, in seconds (`steal` in proc_stat(5)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen_s: Option<f64>,
     /// Begin, seconds since 1970.
     pub started: f64,
     /// Wall-clock time of the process in seconds.

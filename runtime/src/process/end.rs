@@ -195,6 +195,22 @@ fn close_idle(exiting: u64, trim: bool) -> u64 {
     lost
 }
 
+/// Processors that the threads may run on, all of them together. `None`: not every thread is still there.
+fn bound() -> Option<u32> {
+    let mut all = measure::Mask::default();
+    let mut known = 0;
+    with_list(|| {
+        let mut head = THREADS.load(Ordering::Relaxed).cast_const();
+        while !head.is_null() {
+            // SAFETY: listed threads are alive.
+            let thread = unsafe { &*head };
+            known += u32::from(all.add(thread.buffer.tid()));
+            head = thread.next.get();
+        }
+    });
+    (known == NEXT_INDEX.load(Ordering::Relaxed)).then(|| all.count())
+}
+
 fn totals(lost: u64) -> ProcessEnd {
     let threads_lost = THREADS_LOST.load(Ordering::Relaxed);
     let what = match (lost, threads_lost) {
@@ -213,6 +229,7 @@ fn totals(lost: u64) -> ProcessEnd {
         costs: ProcessCosts::default(), // in a file of their own, since the start
         switches: measure::switched(),
         cpu_ns: measure::cpu_ns(),
+        bound: bound(),
         prepared: told(&PREPARED),
         exiting: told(&EXITING),
     }

@@ -89,12 +89,42 @@ fn measured(ticks: &AtomicU64, boundaries: u64) -> Option<BoundaryCost> {
 
 /// Processors that the calling thread may run on.
 pub(super) fn processors() -> Option<u32> {
-    let mut mask = [0u64; 128];
-    let args = [0, size_of_val(&mask), mask.as_mut_ptr() as usize, 0, 0, 0];
-    // SAFETY: the kernel writes at most the given length into the local array.
-    let written = unsafe { syscall::raw(libc::SYS_sched_getaffinity, args) };
-    let count = mask.iter().map(|word| word.count_ones()).sum();
-    (written > 0).then_some(count)
+    let mut mask = Mask::default();
+    mask.add(0).then(|| mask.count())
+}
+
+/// A set of processors.
+pub(super) struct Mask([u64; 128]);
+
+impl Default for Mask {
+    fn default() -> Mask {
+        Mask([0; 128])
+    }
+}
+
+impl Mask {
+    /// Adds those that a thread may run on (sched_getaffinity(2)). `tid` 0: the calling thread. Says whether the kernel told.
+    pub(super) fn add(&mut self, tid: u32) -> bool {
+        let mut mask = [0u64; 128];
+        let args = [
+            tid as usize,
+            size_of_val(&mask),
+            mask.as_mut_ptr() as usize,
+            0,
+            0,
+            0,
+        ];
+        // SAFETY: the kernel writes at most the given length into the local array.
+        let written = unsafe { syscall::raw(libc::SYS_sched_getaffinity, args) };
+        for (word, own) in self.0.iter_mut().zip(mask) {
+            *word |= own;
+        }
+        written > 0
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.0.iter().map(|word| word.count_ones()).sum()
+    }
 }
 
 /// Of intervals.

@@ -4,9 +4,9 @@ use super::Context;
 use super::missing;
 use super::shares::Shares;
 use crate::model::Report;
-use crate::words::shell_words;
 use crate::words::units::{count, percent, seconds};
 use crate::words::verdict::{Verdict, verdict};
+use crate::words::{self, shell_words};
 use maud::{Markup, html};
 
 /// The section.
@@ -15,7 +15,7 @@ pub(super) fn section(context: &Context<'_>) -> Markup {
     let shares = Shares::new(report);
     let probes = report.probes.as_ref().map(|p| p.estimated_s);
     html! {
-        h1 title=(report.program) { (report.program.rsplit('/').next().unwrap_or_default()) }
+        h1 title=(words::recorded_program(report)) { (words::recorded_program(report).rsplit('/').next().unwrap_or_default()) }
         p.command { code { (command(report)) } }
         ul.facts { @for (name, value) in facts(context) { li { span.what { (name) } " " span.value { (value) } } } }
         @if let Some(verdict) = verdict(report) { (told(context, &verdict)) }
@@ -94,6 +94,7 @@ fn told(context: &Context<'_>, verdict: &Verdict) -> Markup {
             }
             @if let Some(efficiencies) = &verdict.efficiencies { p.prediction { (efficiencies) } }
             @if let Some(prediction) = &verdict.prediction { p.prediction { (prediction) } }
+            @if let Some(hint) = &verdict.hint { p.prediction { (hint) } }
         }
     }
 }

@@ -9,13 +9,15 @@ use crate::words;
 /// What the probes took of the run, and how to record with fewer of them.
 pub(super) fn probes(report: &Report, options: TextOptions) -> Option<String> {
     let probes = report.probes.as_ref()?;
-    let (most, remedy) = (probes.most_at.as_ref()?, probes.remedy.as_ref()?);
+    let most = probes.most_at.as_ref()?;
     if probes.share <= WORTH_SAYING {
         return None;
     }
-    let (told, command) = (words::took(probes, most), words::command(report, remedy));
+    let remedy = probes.remedy.as_ref();
+    let told = words::took(probes, most, remedy.is_some());
     let paint = Paint { on: options.colour };
     let told = paint.warn(wrap(&told, options.width, "").trim_end());
     // The command is one line, whatever its length: it is to be copied.
-    Some(format!("{told}\n  {command}\n"))
+    let command = remedy.map(|r| format!("  {}\n", words::command(report, r)));
+    Some(format!("{told}\n{}", command.unwrap_or_default()))
 }

@@ -1,7 +1,7 @@
 //! The section about the ranks of an MPI program.
 
 use super::bars::bar;
-use super::{Paint, TextOptions, laid_out, titled};
+use super::{Paint, Section, TextOptions, laid_out, titled};
 use crate::model::{Region, Report};
 use crate::view::table::{Column, wrap};
 use crate::words::units::{percent, seconds};
@@ -10,7 +10,9 @@ use crate::words::{kind, location, transfer};
 /// Width of the bars that show work beside the rank with the most.
 const BAR: usize = 10;
 /// Ranks that are listed: those with the most work, and the one with the least.
-const MOST: usize = 16;
+const MOST: usize = 4;
+/// Likewise, on request.
+const MOST_ON_REQUEST: usize = 16;
 /// Regions whose imbalances are listed.
 const REGIONS: usize = 5;
 
@@ -19,11 +21,13 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
     let paint = Paint { on: options.colour };
     let mpi = report.mpi.as_ref()?;
     let mut list: Vec<_> = mpi.ranks.iter().collect();
-    let left_out = list.len().saturating_sub(MOST);
+    let is_whole = options.show.has(Section::Ranks);
+    let most_rows = if is_whole { MOST_ON_REQUEST } else { MOST };
+    let left_out = list.len().saturating_sub(most_rows);
     if left_out > 0 {
         list.sort_by(|a, b| b.work_s.total_cmp(&a.work_s));
         let least = list.pop();
-        list.truncate(MOST - 1);
+        list.truncate(most_rows - 1);
         list.extend(least);
     }
     let most = list.iter().map(|r| r.work_s).fold(0.0, f64::max);
@@ -85,6 +89,9 @@ pub(super) fn ranks(report: &Report, options: TextOptions) -> Option<String> {
             seconds(mpi.parallel_s)
         );
         text.push_str(&wrap(&line, options.width, "  "));
+    }
+    if !is_whole {
+        return Some(text);
     }
     text.push_str(&regions(report, options));
     Some(text + &super::transfers::transfers(report, options))

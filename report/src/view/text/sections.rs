@@ -26,6 +26,11 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
         command.push(' ');
         command.push_str(arg);
     }
+    // A launcher's name says nothing.
+    let recorded = words::recorded_program(report);
+    if recorded != report.program {
+        command = format!("{recorded}: {command}");
+    }
     let mut text = paint.bold(&front(&command, options.width));
     text.push('\n');
     let threads = match &report.account {

@@ -11,6 +11,8 @@ pub enum Section {
     Units,
     /// Events per parallel region and thread.
     RegionEvents,
+    /// All ranks of an MPI program, how balanced regions are among them, and what calls handed over.
+    Ranks,
     /// Classes of overhead per parallel region.
     Overheads,
     /// Critical sections and locks.
@@ -29,11 +31,12 @@ pub enum Section {
 
 impl Section {
     /// All of them, with their names on the command line.
-    pub const ALL: [(&'static str, Section); 11] = [
+    pub const ALL: [(&'static str, Section); 12] = [
         ("properties", Section::Properties),
         ("call-paths", Section::CallPaths),
         ("units", Section::Units),
         ("region-events", Section::RegionEvents),
+        ("ranks", Section::Ranks),
         ("overheads", Section::Overheads),
         ("locks", Section::Locks),
         ("scaling", Section::Scaling),

@@ -16,24 +16,25 @@ pub(super) fn verdict(report: &Report, options: TextOptions) -> Option<String> {
         text.push('\n');
     }
     for (loss, number) in verdict.losses.iter().zip(1..) {
-        text += &one(loss, number, options);
+        text += &one(loss, number, report.lost_is_least, options);
     }
     if let Some(line) = verdict.efficiencies {
         text += &wrap(&line, options.width, "  ");
     }
-    if let Some(line) = verdict.prediction {
+    for line in verdict.prediction.into_iter().chain(verdict.hint) {
         text += &wrap(&line, options.width, "  ");
     }
     Some(text)
 }
 
-fn one(loss: &ToldLoss, number: usize, options: TextOptions) -> String {
+fn one(loss: &ToldLoss, number: usize, is_least: bool, options: TextOptions) -> String {
+    let least = if is_least { "at least " } else { "" };
     let place = loss.place.as_ref();
     let place = place.map_or(String::new(), |p| format!(" in {p}"));
     let remedy = loss.remedy.as_ref();
     let remedy = remedy.map_or(String::new(), |r| format!("; try: {r}"));
     let line = format!(
-        "{number}. {} ({}){place}: {}{remedy}",
+        "{number}. {least}{} ({}){place}: {}{remedy}",
         percent(loss.share),
         seconds(loss.seconds),
         loss.cause,

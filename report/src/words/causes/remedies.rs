@@ -1,0 +1,133 @@
+//! What usually helps.
+
+use super::{TINY_S, percent};
+use crate::model::{Better, Cause, Loss, Report};
+use ompfuse_fuse::span::replay::Schedule;
+use ompfuse_fuse::summary::ProcessorLimit;
+
+/// What usually helps; `None`: nothing in general.
+pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
+    let ranks = report.mpi.as_ref().map_or(1, |mpi| mpi.ranks.len() as u64);
+    Some(match &loss.cause {
+        Cause::SerialPart { function: None, .. } => {
+            "parallelise that code; --functions '*' names its functions".to_owned()
+        }
+        Cause::SerialPart { .. } => "parallelise that code".to_owned(),
+        // Each rank calls it once, as MPI_Init.
+        Cause::Communication { calls, .. } if *calls <= ranks => return None,
+        Cause::Communication { .. } => {
+            "give all ranks equal work, send less often, or work while messages are on their way"
+                .to_owned()
+        }
+        Cause::LateSender { .. } => {
+            "send earlier, or receive without blocking and work meanwhile".to_owned()
+        }
+        Cause::UnevenUnits {
+            is_sections: true, ..
+        } => "divide that section".to_owned(),
+        Cause::UnevenUnits { .. } => "divide that work, or let it begin first".to_owned(),
+        Cause::UnevenDistribution {
+            better: Some(better),
+            ..
+        } => better_schedule(better),
+        Cause::UnevenDistribution { .. } => return None,
+        Cause::FewUnits {
+            is_sections: true, ..
+        } => "use tasks or a loop, which go by the number of threads".to_owned(),
+        Cause::FewUnits {
+            iterations,
+            threads,
+            ..
+        } if *iterations >= 2.0 * *threads as f64 => "use smaller chunks".to_owned(),
+        Cause::FewUnits { .. } => {
+            "parallelise a loop with more iterations, or collapse two".to_owned()
+        }
+        Cause::OneThread { .. } => "make tasks or a loop of it, or give the others work".to_owned(),
+        Cause::FewTasks {
+            mean_s: Some(mean), ..
+        } if *mean < TINY_S => "create larger tasks, on several threads".to_owned(),
+        Cause::FewTasks {
+            mean_s: Some(_), ..
+        } => "divide the tasks, or create them earlier".to_owned(),
+        Cause::FewTasks { .. } => return None,
+        Cause::SlowCreation { .. } => {
+            "create larger tasks, or create them on several threads".to_owned()
+        }
+        Cause::UnevenTasks { .. } => "begin with the largest tasks, or divide them".to_owned(),
+        Cause::UntakenTasks { .. } => {
+            "create larger tasks, or create them on several threads".to_owned()
+        }
+        Cause::UnevenCode => "divide it by a work-sharing construct".to_owned(),
+        Cause::Late => return None,
+        Cause::Held { .. } => {
+            "hold it for less time, or use a reduction, atomics or several locks".to_owned()
+        }
+        Cause::InOrder { .. } => "move work out of the ordered part".to_owned(),
+        Cause::ManyBarriers { .. } => {
+            "use fewer barriers (nowait), or more work between them".to_owned()
+        }
+        Cause::Dependences { .. } => return None,
+        Cause::OneByOne { .. } => "create several tasks before waiting for them".to_owned(),
+        Cause::WaitsForTasks { task_s, .. } if *task_s < TINY_S => {
+            "create larger tasks: stop at a size (cut-off)".to_owned()
+        }
+        Cause::WaitsForTasks { .. } => {
+            "give the waiting thread work, or divide the tasks".to_owned()
+        }
+        Cause::CostlyTasks {
+            create_s, task_s, ..
+        } if *task_s < 10.0 * create_s => {
+            "create larger tasks: stop at a size (cut-off), or use taskloop grainsize".to_owned()
+        }
+        Cause::CostlyTasks { .. } => return None,
+        Cause::CostlyRanges { .. } => "use larger chunks".to_owned(),
+        Cause::ShortRegions { executions, .. } if *executions > 1 => {
+            "join regions, or leave small ones serial (if clause)".to_owned()
+        }
+        Cause::ShortRegions { .. } => "run longer, because this is paid once".to_owned(),
+        Cause::NoProcessor {
+            threads,
+            processors: Some(n),
+            limit,
+        } if *threads as f64 > *n => {
+            let fewer = format!("set OMP_NUM_THREADS={}", (n.floor() as u64).max(1));
+            match limit {
+                Some(ProcessorLimit::Binding) => {
+                    format!("bind them to more (OMP_PLACES, OMP_PROC_BIND), or {fewer}")
+                }
+                Some(ProcessorLimit::Quota) => format!("raise the quota, or {fewer}"),
+                Some(ProcessorLimit::Affinity) | None => fewer,
+            }
+        }
+        Cause::NoProcessor { .. } => "give the program processors of its own".to_owned(),
+        Cause::SmallerTeam { .. } => {
+            "let its team have more threads (num_threads, if, OMP_DYNAMIC)".to_owned()
+        }
+        Cause::Unknown if report.runs.iter().any(|run| run.sums_only) => {
+            "record without --summary, which tells it".to_owned()
+        }
+        Cause::Nested { .. } | Cause::Call { .. } | Cause::Unknown => return None,
+    })
+}
+
+fn better_schedule(better: &Better) -> String {
+    let assumed = match better.assumes_equal {
+        true => ", if iterations of a range are equal",
+        false => "",
+    };
+    format!(
+        "{} would take {} of this time{assumed}",
+        schedule(better.schedule),
+        percent(better.of_now)
+    )
+}
+
+/// A schedule as the source writes it.
+pub fn schedule(schedule: Schedule) -> String {
+    match schedule {
+        Schedule::Static => "static".to_owned(),
+        Schedule::StaticChunk(n) => format!("static,{n}"),
+        Schedule::Dynamic(n) => format!("dynamic,{n}"),
+        Schedule::Guided(n) => format!("guided,{n}"),
+    }
+}
