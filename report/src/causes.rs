@@ -41,7 +41,7 @@ pub(crate) fn losses(
         summary,
         ids,
         losses: vec![],
-        queued_s: queued_s(report),
+        queued_s: without_s(report),
     };
     outside::add(&mut found, scaling);
     communication::outside(&mut found);
@@ -125,6 +125,12 @@ fn queued_s(report: &Report) -> f64 {
     running.and_then(|r| r.queued_s).unwrap_or(0.0)
 }
 
+/// Least seconds of work in which a thread was ready and had no processor; 0: not known, or none.
+fn without_s(report: &Report) -> f64 {
+    let running = report.running.as_ref();
+    running.and_then(|r| r.without_processor_s).unwrap_or(0.0)
+}
+
 /// Largest team, at least 1.
 fn team(summary: &Indexed<'_>) -> u64 {
     let teams = summary.parallel.iter().map(|p| p.team);
@@ -184,13 +190,13 @@ struct Found<'a> {
     summary: &'a Indexed<'a>,
     ids: &'a [u32],
     losses: Vec<Loss>,
-    /// Seconds that threads were ready and had no processor, of which no loss has been told yet.
+    /// Seconds of work without a processor of which no wait of others has been told yet: each second delays another thread by as much.
     queued_s: f64,
 }
 
 impl Found<'_> {
-    /// The part of a wait for threads that were disturbed that is no property of the program: as much as threads were ready
-    /// without a processor. Adds it as that, and returns it in seconds.
+    /// The part of a wait for threads that were disturbed that is no property of the program: as much as threads lacked a
+    /// processor at work. Adds it as that, and returns it in seconds.
     fn interrupted(&mut self, disturbed_s: f64) -> f64 {
         if self.crowded().is_none() {
             return 0.0;

@@ -66,7 +66,6 @@ pub(super) fn add(found: &mut Found<'_>, scaling: Option<&Scaling>) {
 /// Threads that have no processor while they should work: a part of the useful time.
 fn starvation(found: &mut Found<'_>) {
     let seconds = starved_s(found.report, found.account);
-    found.queued_s = (found.queued_s - seconds).max(0.0);
     if let Some(cause) = found.no_processor() {
         found.add(LossKind::Starvation, None, seconds, cause);
     }

@@ -53,21 +53,21 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
         headline: headline(report, account, large.is_empty()),
         losses: large.iter().map(|l| told(report, l)).collect(),
         efficiencies: account.efficiencies.as_ref().map(efficiencies),
-        hint: hint(report, account),
+        hint: hint(account),
         prediction: scaling.and_then(|s| words::prediction(report, s)),
     })
 }
 
-/// Up to this share of lost time what is slow is the work itself, or nothing.
-const LITTLE: f64 = 0.2;
+/// From this share of useful time on, what is slow is the work itself, or nothing.
+const MUCH: f64 = 0.8;
 
 /// Memory's bandwidth, shared lines of caches and contended atomic instructions make units longer, which one run can't tell from work.
-fn hint(report: &Report, account: &Account) -> Option<String> {
+fn hint(account: &Account) -> Option<String> {
     let is_one = account.processes.len() <= 1 && account.threads > 1;
-    let lost = report.lost_s? / (account.available_ns as f64 * 1e-9);
-    (is_one && lost < LITTLE).then(|| {
+    let useful = account.ns(State::Useful) as f64 / account.available_ns as f64;
+    (is_one && useful >= MUCH).then(|| {
         format!(
-            "whether units take longer because threads share memory or atomics, one run can't tell; --threads 1,{} does",
+            "Whether memory or atomics slow units down, one run can't tell: --threads 1,{} does",
             account.threads
         )
     })

@@ -416,9 +416,9 @@ fn missing_processors_are_said_and_others_are_not() {
     }
     for (_, program) in each(COMPILERS, |how| compile::compile(COMPUTE, how)) {
         let out = program.folder.path().join("runs");
-        let run = |threads: &str, on: &[&str], rounds: &str| {
+        let run = |threads: &str, set: &[(&str, &str)], on: &[&str], rounds: &str| {
             let mut record = command::with_threads(2);
-            record.env("OMP_NUM_THREADS", threads);
+            record.env("OMP_NUM_THREADS", threads).envs(set.to_vec());
             record.args(["record", "--events", "none", "-o"]).arg(&out);
             record.arg("--").args(on).arg(&program.path).arg(rounds);
             let text = process::run(&mut record).ok("record").text();
@@ -443,7 +443,7 @@ fn missing_processors_are_said_and_others_are_not() {
             assert_eq!(text.contains(STARVED), share >= 0.2, "{text}");
             (own, report, text)
         };
-        let (own, report, text) = run("4", &["taskset", "-c", "0"], "20000000");
+        let (own, report, text) = run("4", &[], &["taskset", "-c", "0"], "20000000");
         assert!(own > 0.5, "four threads on a processor: {own}");
         assert_eq!(
             report["running"]["processors"], 1.0,
@@ -451,6 +451,11 @@ fn missing_processors_are_said_and_others_are_not() {
             report["running"]
         );
         assert_eq!(report["running"]["threads"], 4, "{}", report["running"]);
+        assert_eq!(
+            report["running"]["limit"], "affinity",
+            "{}",
+            report["running"]
+        );
         // In front of all tables.
         let first = text.split_once(STARVED).expect("it is said");
         assert!(!first.0.contains("threads went"), "{text}");
@@ -458,9 +463,20 @@ fn missing_processors_are_said_and_others_are_not() {
         let first = &list(&report, "losses")[0];
         assert_eq!(first["cause"]["kind"], "no_processor", "{first}");
         assert!(first["share"].as_f64() > Some(0.4), "{first}");
+        let bound = [("OMP_PROC_BIND", "true"), ("OMP_PLACES", "{0}")];
+        let (_, report, text) = run("2", &bound, &[], "20000000");
+        assert_eq!(
+            report["running"]["limit"], "binding",
+            "{}",
+            report["running"]
+        );
+        assert!(
+            text.contains("2 threads are bound to 1 processor"),
+            "{text}"
+        );
         // On a busy machine it takes a while until two threads have their processors for so long.
         let undisturbed = (0..40).find_map(|_| {
-            let (own, report, text) = run("2", &[], "4000000");
+            let (own, report, text) = run("2", &[], &[], "4000000");
             (own < 0.1).then_some((report, text))
         });
         let Some((report, text)) = undisturbed else {

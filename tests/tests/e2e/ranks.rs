@@ -102,6 +102,8 @@ fn check_one_run(out: &Path, said: &Output) -> Vec<String> {
     assert_eq!(mpi["size"], 2, "{mpi}");
     assert_eq!(mpi["missing"], Value::Array(vec![]), "{mpi}");
     assert_eq!(mpi["ranks"].as_array().map(Vec::len), Some(2), "{mpi}");
+    let text = command::ok([Path::new("report"), out]).text();
+    assert!(text.lines().count() <= 40, "{text}");
     table::labels(&xus)
 }
 

@@ -29,7 +29,7 @@ const IN_PROPORTION: f64 = 1e-6;
 const OF_UNION: f64 = 1e-2;
 
 /// Quotients, what only one form has, and lists by size.
-const NOT_COMPARED: [&str; 25] = [
+const NOT_COMPARED: [&str; 24] = [
     "share",
     "spread",
     "probes_share",
@@ -46,7 +46,6 @@ const NOT_COMPARED: [&str; 25] = [
     "most",
     "most_at",
     "scaling",
-    "starved",
     "parts",
     "load",
     "efficiency",

@@ -29,7 +29,8 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
     // A launcher's name says nothing.
     let recorded = words::recorded_program(report);
     if recorded != report.program {
-        command = format!("{recorded}: {command}");
+        let name = recorded.rsplit('/').next().unwrap_or(recorded);
+        command = format!("{name}: {command}");
     }
     let mut text = paint.bold(&front(&command, options.width));
     text.push('\n');
