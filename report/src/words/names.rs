@@ -121,6 +121,18 @@ pub(crate) fn short(name: &str) -> String {
     }
 }
 
+/// The program that was recorded, as the command names it: behind a launcher (`mpirun -n 2 ./lu`) the first argument that names a
+/// recorded file.
+pub(crate) fn recorded_program(report: &Report) -> &str {
+    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    let is_recorded = |word: &&String| {
+        let mut files = report.modules.iter().map(|m| name(&m.path));
+        files.any(|file| file == name(word))
+    };
+    let mut words = std::iter::once(&report.program).chain(&report.args);
+    words.find(is_recorded).unwrap_or(&report.program)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,16 +175,4 @@ mod tests {
             assert_eq!(place(Some(&source), Some(function), ""), wanted);
         }
     }
-}
-
-/// The program that was recorded, as the command names it: behind a launcher (`mpirun -n 2 ./lu`) the first argument that names a
-/// recorded file.
-pub(crate) fn recorded_program(report: &Report) -> &str {
-    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
-    let is_recorded = |word: &&String| {
-        let mut files = report.modules.iter().map(|m| name(&m.path));
-        files.any(|file| file == name(word))
-    };
-    let mut words = std::iter::once(&report.program).chain(&report.args);
-    words.find(is_recorded).unwrap_or(&report.program)
 }
