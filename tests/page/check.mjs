@@ -125,6 +125,7 @@ async function checks() {
 
   // The call paths: zoom, by mouse and by keyboard.
   await page.click('#icicle .node:nth-child(2)');
+  await page.mouse.move(2, 2);
   assert.match(await page.innerText('#icicle-told'), /inclusive/);
   await page.keyboard.press('ArrowUp');
   assert.match(await page.innerText('#icicle-told'), /^program/);

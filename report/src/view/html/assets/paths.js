@@ -47,7 +47,15 @@
     place.replaceChildren(...list);
   };
 
+  // A pointer that rests is reported again wherever what is below it was drawn anew: then the keyboard has the word.
+  let pointer = '';
+  const moved = event => {
+    const before = pointer;
+    pointer = `${event.clientX},${event.clientY}`;
+    return pointer !== before;
+  };
   place.addEventListener('click', event => {
+    if (event.detail) moved(event);
     const node = event.target.closest('.node');
     if (!node) return;
     current = root = Number(node.dataset.at);
@@ -57,7 +65,7 @@
   });
   place.addEventListener('pointerover', event => {
     const node = event.target.closest('.node');
-    if (node) say(Number(node.dataset.at));
+    if (moved(event) && node) say(Number(node.dataset.at));
   });
   place.addEventListener('keydown', event => {
     const at = Number(event.target.dataset.at);
