@@ -6,6 +6,7 @@ mod communication;
 mod managing;
 mod outside;
 mod scaling;
+mod sums;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -14,8 +15,8 @@ mod waiting;
 pub(crate) use outside::starved_s;
 pub(crate) use scaling::scaling;
 
-use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
+use crate::from_summary::{NS, delays_ns};
 use crate::model::{Account, Cause, Loss, LossKind, ParallelOverhead, Report, Scaling, State};
 use crate::words;
 use ompfuse_fuse::span::RegionAnalysis;
@@ -23,6 +24,9 @@ use std::collections::BTreeMap;
 
 /// Smaller shares of the available time are no loss worth telling.
 const LEAST_SHARE: f64 = 0.005;
+
+/// Shorter tasks cost more than they do, in seconds.
+pub(crate) const TINY_S: f64 = 10e-6;
 
 /// From this share of the available time without a processor on, late threads, slow starts and long units say nothing of the program.
 const CROWDED: f64 = 0.1;
@@ -41,7 +45,7 @@ pub(crate) fn losses(
         summary,
         ids,
         losses: vec![],
-        queued_s: without_s(report),
+        delays_s: delays_ns(summary) as f64 * NS,
     };
     outside::add(&mut found, scaling);
     communication::outside(&mut found);
@@ -125,12 +129,6 @@ fn queued_s(report: &Report) -> f64 {
     running.and_then(|r| r.queued_s).unwrap_or(0.0)
 }
 
-/// Least seconds of work in which a thread was ready and had no processor; 0: not known, or none.
-fn without_s(report: &Report) -> f64 {
-    let running = report.running.as_ref();
-    running.and_then(|r| r.without_processor_s).unwrap_or(0.0)
-}
-
 /// Largest team, at least 1.
 fn team(summary: &Indexed<'_>) -> u64 {
     let teams = summary.parallel.iter().map(|p| p.team);
@@ -190,19 +188,18 @@ struct Found<'a> {
     summary: &'a Indexed<'a>,
     ids: &'a [u32],
     losses: Vec<Loss>,
-    /// Seconds of work without a processor of which no wait of others has been told yet: each second delays another thread by as much.
-    queued_s: f64,
+    /// Seconds that threads may have waited for one that lacked a processor more than they did, as far as they are not told yet.
+    delays_s: f64,
 }
 
 impl Found<'_> {
-    /// The part of a wait for threads that were disturbed that is no property of the program: as much as threads lacked a
-    /// processor at work. Adds it as that, and returns it in seconds.
+    /// The part of a wait for threads that were disturbed that is no property of the program, in seconds. Adds it as that.
     fn interrupted(&mut self, disturbed_s: f64) -> f64 {
         if self.crowded().is_none() {
             return 0.0;
         }
-        let seconds = disturbed_s.min(self.queued_s);
-        self.queued_s -= seconds;
+        let seconds = disturbed_s.min(self.delays_s);
+        self.delays_s -= seconds;
         if let Some(cause) = self.no_processor().filter(|_| seconds > 0.0) {
             self.add(LossKind::Starvation, None, seconds, cause);
         }

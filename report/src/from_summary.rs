@@ -33,6 +33,7 @@ use ompfuse_format::run::ProbeCount;
 use ompfuse_fuse::combine;
 use ompfuse_fuse::run::Problem;
 use ompfuse_fuse::summary::{EventOrigin, ModuleSummary, RegionStat, RunSummary, Summary};
+pub(crate) use parts::delays_ns;
 use region::{Built, event_totals, region};
 
 pub(crate) const NS: f64 = 1e-9;

@@ -36,17 +36,10 @@ pub(super) type Waits = BTreeMap<(Option<u32>, WaitedFor), Waited>;
 /// Where tasks are a fifth of what was done in a phase, they are what threads waited for.
 const OF_TASKS: u64 = 5;
 
-/// Adds the waits of a region's execution. `recs`: all of its intervals; `fork`: its own.
-pub(super) fn add(gathered: &Gathered, recs: &[u32], fork: u32, waits: &mut Waits) {
+/// Adds the waits of a region's execution. `fork`: its interval; `parts`: those of its threads; `tasks`: by begin, at least all that
+/// its threads execute behind their parts.
+pub(super) fn add(gathered: &Gathered, fork: u32, parts: &[u32], tasks: &[u32], waits: &mut Waits) {
     let of_fork = gathered.recs[fork as usize];
-    let parts: Vec<u32> = recs
-        .iter()
-        .copied()
-        .filter(|&at| {
-            let rec = &gathered.recs[at as usize];
-            rec.construct.is_part() && rec.parent == of_fork.node
-        })
-        .collect();
     let mut threads: Vec<Vec<Share>> = parts.iter().map(|&p| shares(gathered, p)).collect();
     let last = threads.iter().map(Vec::len).max().unwrap_or(0);
     if last == 0 || threads.iter().any(|t| t.len() != last) {
@@ -58,10 +51,12 @@ pub(super) fn add(gathered: &Gathered, recs: &[u32], fork: u32, waits: &mut Wait
         .map(|(at, &part)| (gathered.recs[part as usize].thread, at))
         .collect();
     // Tasks that threads execute behind their parts.
-    for &at in recs {
+    let begin = |at: u32| gathered.recs[at as usize].t0;
+    let from = tasks.partition_point(|&at| begin(at) < of_fork.t0);
+    for &at in &tasks[from..] {
         let rec = &gathered.recs[at as usize];
-        if rec.construct != Construct::Task {
-            continue;
+        if rec.t0 > of_fork.t1 {
+            break;
         }
         let Some(&thread) = by_thread.get(&rec.thread) else {
             continue;

@@ -126,7 +126,8 @@ struct Ticks {
     assumes_equal: bool,
     bounds: Vec<LowerBound>,
     held: BTreeMap<u32, u64>,
-    waits: Waits,
+    /// Of this region and those inside, by site.
+    waits: HashMap<u32, Waits>,
     loops: Loops,
 }
 
@@ -183,7 +184,11 @@ impl Process<'_> {
             let ticks = by_site.entry(site).or_default();
             self.execution(&recs, fork, &paths, ticks);
         }
-        for (site, ticks) in by_site {
+        for (site, mut ticks) in by_site {
+            for (site, waits) in std::mem::take(&mut ticks.waits) {
+                let place = self.place(site);
+                self.add_waits(waits, place, regions.entry(place).or_default());
+            }
             let place = self.place(site);
             let sums = regions.entry(place).or_default();
             self.finish(ticks, &paths.task_waits, place, sums);
@@ -196,6 +201,8 @@ impl Process<'_> {
         let team = of_fork.extent.max(1);
         let (mut work, mut tasks, mut parts) = (0, 0, 0);
         let mut creating: HashMap<u16, u64> = HashMap::new();
+        let mut parts_of: HashMap<u32, Vec<u32>> = HashMap::new();
+        let (mut forks, mut instances) = (vec![], vec![]);
         let mut own_code = 0;
         let (mut first, mut last) = (of_fork.t1, of_fork.t0);
         for &at in recs {
@@ -230,7 +237,12 @@ impl Process<'_> {
                 Construct::Lock => ticks.bound(LowerBound::Locks),
                 Construct::Ordered => ticks.bound(LowerBound::Ordered),
                 Construct::Range if rec.extent > 1 => ticks.bound(LowerBound::WholeRanges),
-                c if c.is_fork() && at != fork => ticks.is_nested = true,
+                Construct::Task => instances.push(at),
+                c if c.is_part() => parts_of.entry(rec.parent).or_default().push(at),
+                c if c.is_fork() => {
+                    forks.push(at);
+                    ticks.is_nested |= at != fork;
+                }
                 _ => {}
             }
         }
@@ -244,7 +256,13 @@ impl Process<'_> {
         let loops = ticks
             .loops
             .add(gathered, recs, team.min(1 << 16) as u32, &teams, &schedule);
-        phases::add(gathered, recs, fork, &mut ticks.waits);
+        instances.sort_by_key(|&at| gathered.recs[at as usize].t0);
+        for fork in forks {
+            let rec = &gathered.recs[fork as usize];
+            let parts = parts_of.get(&rec.node).map_or(&[][..], Vec::as_slice);
+            let waits = ticks.waits.entry(rec.site).or_default();
+            phases::add(gathered, fork, parts, &instances, waits);
+        }
         ticks.executions += 1;
         ticks.wall += of_fork.len();
         ticks.team = ticks.team.max(team);
@@ -329,26 +347,6 @@ impl Process<'_> {
                 .for_each(|t| *t = (*t).max(held.ns));
             region.modelled_ns = region.modelled_ns.max(held.ns);
         }
-        for ((barrier, waited_for), waited) in ticks.waits {
-            let placed = Waiting {
-                barrier: barrier.and_then(|b| self.place(b)),
-                waited_for: self.placed(waited_for),
-                ns: ns(waited.ticks),
-                times: waited.times,
-                disturbed_ns: ns(waited.disturbed),
-            };
-            let same =
-                |w: &&mut Waiting| (w.barrier, w.waited_for) == (placed.barrier, placed.waited_for);
-            match region.waiting.iter_mut().find(same) {
-                Some(known) => {
-                    known.ns += placed.ns;
-                    known.times += placed.times;
-                    known.disturbed_ns += placed.disturbed_ns;
-                }
-                None => region.waiting.push(placed),
-            }
-        }
-        region.waiting.sort_by_key(|w| std::cmp::Reverse(w.ns));
         let mut waits: Vec<TaskWait> = task_waits
             .iter()
             .filter_map(|(&(site, tasks), &t)| {
@@ -383,6 +381,32 @@ impl Process<'_> {
             }
         }
         region.loops.sort_by_key(|l| std::cmp::Reverse(l.units_ns));
+    }
+
+    /// Adds what threads of a place's region waited for.
+    fn add_waits(&self, waits: Waits, site: Option<u32>, region: &mut RegionAnalysis) {
+        region.site = site;
+        let ns = |ticks: u64| self.clock.length(ticks);
+        for ((barrier, waited_for), waited) in waits {
+            let placed = Waiting {
+                barrier: barrier.and_then(|b| self.place(b)),
+                waited_for: self.placed(waited_for),
+                ns: ns(waited.ticks),
+                times: waited.times,
+                disturbed_ns: ns(waited.disturbed),
+            };
+            let same =
+                |w: &&mut Waiting| (w.barrier, w.waited_for) == (placed.barrier, placed.waited_for);
+            match region.waiting.iter_mut().find(same) {
+                Some(known) => {
+                    known.ns += placed.ns;
+                    known.times += placed.times;
+                    known.disturbed_ns += placed.disturbed_ns;
+                }
+                None => region.waiting.push(placed),
+            }
+        }
+        region.waiting.sort_by_key(|w| std::cmp::Reverse(w.ns));
     }
 
     fn placed(&self, waited_for: WaitedFor) -> WaitedFor {

@@ -13,7 +13,7 @@ pub struct Analysis {
     pub instructions: Option<String>,
     /// The event that tells misses of a cache or branch predictor, if the run counted one.
     pub misses: Option<String>,
-    /// Outermost parallel regions of which at least one execution is among them.
+    /// Parallel regions of which at least one execution is among them.
     pub regions: Vec<RegionAnalysis>,
 }
 
@@ -34,7 +34,7 @@ pub enum LowerBound {
     LeftOut,
 }
 
-/// An outermost parallel region.
+/// An outermost parallel region. Of one inside another there is only `waiting`, and no execution.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RegionAnalysis {
     /// Position in the summary's sites.

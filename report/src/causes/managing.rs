@@ -1,6 +1,6 @@
 //! What the OpenMP runtime takes: starting and ending regions, creating tasks, fetching ranges.
 
-use super::{Found, OfRegion};
+use super::{Found, OfRegion, TINY_S};
 use crate::model::{Cause, Loss, LossKind, State};
 use ompfuse_format::Construct;
 
@@ -50,9 +50,6 @@ pub(super) fn add(found: &mut Found<'_>, of: &OfRegion<'_>) {
     found.add(LossKind::Runtime, of.region, others, Cause::Unknown);
 }
 
-/// Who waits for shorter tasks waits because they are tiny, in seconds.
-const TINY_S: f64 = 10e-6;
-
 fn is_late(loss: &Loss, of: &OfRegion<'_>) -> bool {
     loss.region == of.region && loss.cause == Cause::Late
 }
@@ -80,20 +77,9 @@ fn late(found: &mut Found<'_>, of: &OfRegion<'_>, starting: f64) -> f64 {
 
 /// That the tasks of a place are so short that managing them is what costs.
 pub(super) fn tiny_tasks(found: &Found<'_>, site: u32) -> Option<Cause> {
-    match creating(found, site) {
-        Cause::CostlyTasks {
-            at,
-            create_s,
-            task_s,
-            count,
-        } if task_s < TINY_S && count > 1 => Some(Cause::CostlyTasks {
-            at,
-            create_s,
-            task_s,
-            count,
-        }),
-        _ => None,
-    }
+    let cause = creating(found, site);
+    let is_tiny = |c: &Cause| matches!(c, Cause::CostlyTasks { task_s, count, .. } if *task_s < TINY_S && *count > 1);
+    Some(cause).filter(is_tiny)
 }
 
 fn creating(found: &Found<'_>, site: u32) -> Cause {

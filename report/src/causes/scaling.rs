@@ -12,6 +12,7 @@ pub(super) const ENOUGH: f64 = 0.5;
 pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Option<Scaling> {
     let analysis = summary.analysis.as_ref()?;
     let mut regions: Vec<(RegionScaling, &RegionAnalysis)> = (analysis.regions.iter())
+        .filter(|r| r.executions > 0)
         .filter_map(|r| Some((region(summary, r, *ids.get(r.site? as usize)?), r)))
         .collect();
     if regions.is_empty() {

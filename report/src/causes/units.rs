@@ -3,8 +3,8 @@
 use super::Found;
 use crate::from_summary::NS;
 use crate::model::{Better, Cause};
+use ompfuse_fuse::span::LoopAnalysis;
 use ompfuse_fuse::span::replay::Schedule;
-use ompfuse_fuse::span::{Analysis, LoopAnalysis};
 
 /// A unit that is so many times as long as the others, for each iteration, is an uneven one.
 const UNEVEN: f64 = 3.0;
@@ -28,17 +28,19 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cau
             threads,
         };
     }
-    let analysis = found.summary.analysis.as_ref();
     // With a range for each thread the longest range is the thread's share.
     let has_one_each = stat.units <= threads * stat.executions;
-    let uneven = analysis.map(|a| uneven(a, stat, at));
-    if let Some(Cause::UnevenUnits { times_mean, .. }) = &uneven
-        && *times_mean >= UNEVEN
-        && (!has_one_each || stat.is_sections)
-        && stat.longest_ns as f64 >= MOST * stat.slowest_ns as f64
-        && let Some(uneven) = uneven
-    {
-        return uneven;
+    let is_most = stat.longest_ns as f64 >= MOST * stat.slowest_ns as f64;
+    if is_most && (!has_one_each || stat.is_sections) {
+        let misses = found
+            .summary
+            .analysis
+            .as_ref()
+            .and_then(|a| a.misses.clone());
+        let uneven = uneven(stat, at, misses);
+        if matches!(uneven, Cause::UnevenUnits { times_mean, .. } if times_mean >= UNEVEN) {
+            return uneven;
+        }
     }
     let mean = stat.units_ns as f64 / threads.max(1) as f64;
     Cause::UnevenDistribution {
@@ -49,7 +51,7 @@ pub(super) fn cause(found: &Found<'_>, stat: &LoopAnalysis, threads: u64) -> Cau
     }
 }
 
-fn uneven(analysis: &Analysis, stat: &LoopAnalysis, at: u32) -> Cause {
+fn uneven(stat: &LoopAnalysis, at: u32, misses: Option<String>) -> Cause {
     let largest = stat.largest;
     let each = |all: f64, of_all: f64, one: f64, of_one: f64| {
         let others = (all - one).max(0.0) / (of_all - of_one).max(1.0);
@@ -80,7 +82,7 @@ fn uneven(analysis: &Analysis, stat: &LoopAnalysis, at: u32) -> Cause {
         times_mean: times,
         instructions_times_mean: counted(0),
         misses_times_mean: counted(1),
-        misses_event: counted(1).and(analysis.misses.clone()),
+        misses_event: counted(1).and(misses),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Waiting: at barriers and ends of regions, for tasks, and for what one thread at a time may enter.
 
-use super::{Found, OfRegion, managing, units};
+use super::{Found, OfRegion, managing, sums, units};
 use crate::from_summary::NS;
 use crate::model::{Cause, LossKind, State};
 use ompfuse_format::Construct;
-use ompfuse_fuse::span::{LowerBound, RegionAnalysis, WaitedFor};
+use ompfuse_fuse::span::{LoopAnalysis, LowerBound, RegionAnalysis, WaitedFor};
 use std::collections::BTreeMap;
 
 /// The parts of the classes that are waiting for tasks.
@@ -71,16 +71,23 @@ fn at_barrier(found: &mut Found<'_>, of: &OfRegion<'_>, barrier: Option<u32>, se
     }
     let all: u64 = by_cause.values().map(|(ns, _)| ns).sum();
     let (Some(analysed), true) = (of.analysed, all > 0) else {
-        return found.add(LossKind::Waiting, of.region, seconds, Cause::Unknown);
+        let cause = sums::cause(found, of);
+        return found.add(LossKind::Waiting, of.region, seconds, cause);
     };
     for (waited_for, (ns, disturbed_ns)) in by_cause {
         let share = |ns: u64| seconds * ns as f64 / all as f64;
-        let interrupted = found.interrupted(share(disturbed_ns));
-        let seconds = share(ns) - interrupted;
+        let seconds = share(ns);
         // What one thread waited in an execution.
         let others = of.team().saturating_sub(1).max(1) as f64;
         let each = seconds / of.executions() as f64 / others;
         let cause = waited(found, analysed, waited_for, (of, each));
+        let interrupted = match cause {
+            Cause::UnevenUnits { .. } | Cause::UnevenDistribution { .. } | Cause::UnevenCode => {
+                found.interrupted(share(disturbed_ns))
+            }
+            _ => 0.0,
+        };
+        let seconds = seconds - interrupted;
         let is_late = matches!(waited_for, WaitedFor::Late | WaitedFor::Runtime);
         match found.crowded().filter(|_| is_late) {
             Some(cause) => found.add(LossKind::Starvation, None, seconds, cause),
@@ -112,11 +119,13 @@ fn waited(
     (of, each_s): (&OfRegion<'_>, f64),
 ) -> Cause {
     match waited_for {
-        WaitedFor::Units(site) => match analysed.loops.iter().find(|l| l.site == site) {
-            Some(stat) => units::cause(found, stat, analysed.team),
+        WaitedFor::Units(site) => match units_at(found, analysed, site) {
+            Some(stat) => units::cause(found, stat, of.team()),
             None => Cause::Unknown,
         },
         WaitedFor::Block(site) => Cause::OneThread { at: found.id(site) },
+        // Of tasks inside inner regions work and span are the outermost's.
+        WaitedFor::Tasks(_) if analysed.executions == 0 => Cause::Unknown,
         WaitedFor::Tasks(site) => few_tasks(found, analysed, site, each_s),
         WaitedFor::Code => Cause::UnevenCode,
         WaitedFor::Nested(site) => Cause::Nested { at: found.id(site) },
@@ -126,13 +135,25 @@ fn waited(
     }
 }
 
+/// The units of a region inside another are found at the outermost.
+fn units_at<'a>(
+    found: &Found<'a>,
+    region: &'a RegionAnalysis,
+    site: u32,
+) -> Option<&'a LoopAnalysis> {
+    let analysis = found.summary.whole().analysis.as_ref()?;
+    let everywhere = analysis.regions.iter().flat_map(|r| &r.loops);
+    let mut loops = region.loops.iter().chain(everywhere);
+    loops.find(|l| l.site == site)
+}
+
 fn parallelism(analysed: &RegionAnalysis) -> f64 {
     analysed.work_ns as f64 / analysed.span_ns.max(1) as f64
 }
 
 /// Whether a region's tasks can't keep its threads busy.
 fn is_few(analysed: &RegionAnalysis) -> bool {
-    parallelism(analysed) < ENOUGH * analysed.team as f64
+    analysed.executions > 0 && parallelism(analysed) < ENOUGH * analysed.team as f64
 }
 
 /// `each_s`: how long a thread waited in an execution.

@@ -82,7 +82,11 @@ fn states(sums: &Sums, available_ns: u64, ids: &[u32]) -> Vec<StateTime> {
         });
     }
     let state = |(state, mut parts): (State, Vec<StatePart>)| {
-        parts.sort_by_key(|p| std::cmp::Reverse(p.ns));
+        let place = |p: &StatePart| (p.parallel, p.region);
+        parts.sort_by(|a, b| {
+            let same = || (place(a), &a.what).cmp(&(place(b), &b.what));
+            b.ns.cmp(&a.ns).then_with(same)
+        });
         let ns = parts.iter().map(|p| p.ns).sum();
         StateTime {
             state,

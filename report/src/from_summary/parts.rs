@@ -6,6 +6,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
 use ompfuse_fuse::run::RegionParts;
 use ompfuse_fuse::summary::{EventOrigin, Summary};
+use std::collections::BTreeMap;
 
 /// The events that were counted per region.
 pub(super) fn events(summary: &Summary) -> impl Iterator<Item = EventState> + '_ {
@@ -70,7 +71,8 @@ pub(super) fn running(summary: &Summary) -> Option<Running> {
     }
     let threads: u64 = summary.own.iter().map(|o| o.threads).sum();
     let share = |ns: u64| ns as f64 / wanted as f64;
-    let without = queued_at_work_ns(summary).map(|queued| queued.min(not_running));
+    let queued = queued_at_work_ns(summary).map(|threads| threads.iter().sum::<u64>());
+    let without = queued.map(|queued| queued.min(not_running));
     Some(Running {
         threads: threads.max(1),
         processors: summary.processors,
@@ -108,8 +110,25 @@ fn queued_ns(summary: &Summary) -> Option<u64> {
     summary.accounts.iter().map(|a| a.queued_ns).sum()
 }
 
-/// The least of it that was no waiting: who waits may have been ready for a part of that.
-fn queued_at_work_ns(summary: &Summary) -> Option<u64> {
+/// By how much the threads of a process lacked a processor less than the one that lacked it most, in nanoseconds: as long as they may
+/// wait for it because of that. Where all lack it alike, nobody is late for it. 0 also if it is not known.
+pub(crate) fn delays_ns(summary: &Summary) -> u64 {
+    let Some(least) = queued_at_work_ns(summary) else {
+        return 0;
+    };
+    let mut by_process: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+    for (account, ns) in summary.accounts.iter().zip(least) {
+        by_process.entry(account.process).or_default().push(ns);
+    }
+    let late = |of: &Vec<u64>| {
+        let most = of.iter().copied().max().unwrap_or(0);
+        of.iter().map(|ns| most - ns).sum::<u64>()
+    };
+    by_process.values().map(late).sum()
+}
+
+/// The least of it by thread that was no waiting: who waits may have been ready for a part of that.
+fn queued_at_work_ns(summary: &Summary) -> Option<Vec<u64>> {
     let mut waits = vec![0u64; summary.accounts.len()];
     let mut add = |thread: u32, ns: u64| {
         if let Some(sum) = waits.get_mut(thread as usize) {
@@ -130,5 +149,5 @@ fn queued_at_work_ns(summary: &Summary) -> Option<u64> {
     }
     let of_threads = summary.accounts.iter().zip(waits);
     let least = of_threads.map(|(a, waits)| Some(a.queued_ns?.saturating_sub(waits)));
-    least.sum()
+    least.collect()
 }

@@ -39,7 +39,8 @@ pub(super) struct Built {
     pub(super) accounts: Vec<Option<u32>>,
 }
 
-/// Everything that happened at one site, or is known not to be on record; `None` if nothing did. `inclusive`: sums over its paths.
+/// Everything that happened at one site, or is known not to be on record; `None` if nothing did. `inclusive`: sums over its paths,
+/// which a region has too that had not ended when its program was killed.
 pub(super) fn region(
     summary: &Indexed<'_>,
     site: u32,
@@ -48,7 +49,7 @@ pub(super) fn region(
     inclusive: Option<&ByThread>,
 ) -> Option<Built> {
     let stats = summary.at_site(site);
-    if stats.is_empty() && left_out(summary, site).next().is_none() {
+    if stats.is_empty() && inclusive.is_none() && left_out(summary, site).next().is_none() {
         return None;
     }
     let at = &summary.sites[site as usize];

@@ -18,9 +18,6 @@ const MUCH_HELD: f64 = 0.3;
 /// A serial part with a smaller share of the work limits nobody yet.
 const NEAR: f64 = 0.05;
 
-/// Shorter tasks cost more than they do.
-const TINY_S: f64 = 10e-6;
-
 /// Why a loss is there: what, where, how much.
 pub fn cause(report: &Report, loss: &Loss) -> String {
     let at = |id: &u32| named(report, *id);

@@ -124,10 +124,10 @@ pub(crate) fn short(name: &str) -> String {
 /// The program that was recorded, as the command names it: behind a launcher (`mpirun -n 2 ./lu`) the first argument that names a
 /// recorded file.
 pub(crate) fn recorded_program(report: &Report) -> &str {
-    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
     let is_recorded = |word: &&String| {
-        let mut files = report.modules.iter().map(|m| name(&m.path));
-        files.any(|file| file == name(word))
+        let name = word.rsplit('/').next();
+        let mut files = report.modules.iter();
+        files.any(|module| module.path.rsplit('/').next() == name)
     };
     let mut words = std::iter::once(&report.program).chain(&report.args);
     words.find(is_recorded).unwrap_or(&report.program)

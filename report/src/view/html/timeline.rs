@@ -15,6 +15,7 @@ use lanes::{LaneSums, Short, each, survey};
 use maud::{Markup, html};
 use ompfuse_fuse::run::timeline::{Lane, Timeline};
 use ompfuse_progress::Progress;
+use rayon::prelude::*;
 use serde::Serialize;
 use whats::{CLASSES, Whats};
 
@@ -90,16 +91,24 @@ pub fn section(
         units => (MOST_COUNTS / units.min(MOST)) as usize,
     });
     let all = timeline.intervals() as usize;
+    let order = order(timeline);
+    let encode = |whats: &mut Whats<'_>, &number: &usize| {
+        let mut lane = encode::Lane::new(begin, events, short);
+        each(timeline, number, whats, &mut lane);
+        let intervals = timeline.lanes()[number].intervals as usize;
+        progress.part(0.5).steps(intervals, all);
+        progress.release();
+        lane
+    };
+    // All numbers are known by now.
+    let encoded: Vec<encode::Lane> = { order.par_iter() }
+        .map_init(|| whats.clone(), encode)
+        .collect();
     let mut columns = Columns::default();
     let mut lanes: Vec<LaneData> = vec![];
-    let order = order(timeline);
-    for &number in &order {
+    for (&number, encoded) in order.iter().zip(encoded) {
         let lane = &timeline.lanes()[number];
-        let mut of_lane = encode::Lane::new(begin, events, short);
-        each(timeline, number, &mut whats, &mut of_lane);
-        progress.part(0.5).steps(lane.intervals as usize, all);
-        progress.release();
-        let (spans, items) = columns.add(of_lane);
+        let (spans, items) = columns.add(encoded);
         lanes.push(LaneData {
             name: format!("thread {}", lane.thread),
             detail: detail(lane),

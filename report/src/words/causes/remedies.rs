@@ -1,6 +1,7 @@
 //! What usually helps.
 
-use super::{TINY_S, percent};
+use super::percent;
+use crate::causes::TINY_S;
 use crate::model::{Better, Cause, Loss, Report};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;

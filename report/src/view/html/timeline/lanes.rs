@@ -4,6 +4,7 @@ use super::whats::{CLASSES, IDLE, Whats};
 use super::{BINS, MOST, MOST_BINS};
 use ompfuse_fuse::run::timeline::{Lane, Span, Step, Timeline};
 use ompfuse_progress::Progress;
+use rayon::prelude::*;
 
 /// Who is told of a lane's stretches, in the order of time.
 pub(super) trait Sink {
@@ -76,6 +77,7 @@ pub(super) fn each(
 pub(super) type LaneSums = [u64; CLASSES.len()];
 
 /// What a first reading tells.
+#[derive(Default)]
 pub(super) struct Surveyed {
     pub(super) lanes: Vec<LaneSums>,
     /// Stretches that are drawn.
@@ -115,8 +117,12 @@ impl Surveyed {
     }
 }
 
+/// Of one lane.
 struct Survey {
-    surveyed: Surveyed,
+    sums: LaneSums,
+    spans: u64,
+    units: u64,
+    lengths: Vec<u64>,
 }
 
 impl Sink for Survey {
@@ -124,17 +130,15 @@ impl Sink for Survey {
         let ns = (end - begin) as u64;
         let class = whats.class_of(what);
         whats.took(what, ns);
-        if let Some(sums) = self.surveyed.lanes.last_mut() {
-            sums[class as usize] += ns;
-        }
+        self.sums[class as usize] += ns;
         if class != IDLE {
-            self.surveyed.spans += 1;
-            self.surveyed.lengths[place(ns)] += 1;
+            self.spans += 1;
+            self.lengths[place(ns)] += 1;
         }
     }
 
     fn leave(&mut self, _: &Timeline<'_>, _: &Lane, span: &Span<'_>, _: u32, _: u64) {
-        self.surveyed.units += u64::from(span.is_unit());
+        self.units += u64::from(span.is_unit());
     }
 }
 
@@ -144,22 +148,36 @@ pub(super) fn survey(
     whats: &mut Whats<'_>,
     progress: Progress<'_>,
 ) -> Surveyed {
-    let mut survey = Survey {
-        surveyed: Surveyed {
-            lanes: vec![],
+    let lanes = (0..timeline.lanes().len()).into_par_iter();
+    let read = |lane| {
+        let mut whats = whats.clone();
+        let mut survey = Survey {
+            sums: LaneSums::default(),
             spans: 0,
             units: 0,
             lengths: vec![0; place(u64::MAX) + 1],
-        },
-    };
-    for lane in 0..timeline.lanes().len() {
-        survey.surveyed.lanes.push(LaneSums::default());
-        each(timeline, lane, whats, &mut survey);
-        let read = timeline.lanes()[lane].intervals as usize;
-        progress.steps(read, timeline.intervals() as usize);
+        };
+        each(timeline, lane, &mut whats, &mut survey);
+        let intervals = timeline.lanes()[lane].intervals as usize;
+        progress.steps(intervals, timeline.intervals() as usize);
         progress.release();
+        (survey, whats)
+    };
+    let lanes: Vec<(Survey, Whats<'_>)> = lanes.map(read).collect();
+    let mut surveyed = Surveyed {
+        lengths: vec![0; place(u64::MAX) + 1],
+        ..Surveyed::default()
+    };
+    for (lane, met) in lanes {
+        surveyed.lanes.push(lane.sums);
+        surveyed.spans += lane.spans;
+        surveyed.units += lane.units;
+        for (sum, more) in surveyed.lengths.iter_mut().zip(lane.lengths) {
+            *sum += more;
+        }
+        whats.absorb(met);
     }
-    survey.surveyed
+    surveyed
 }
 
 /// What is too short to be in the page by itself.

@@ -55,6 +55,7 @@ struct What {
 }
 
 /// See the module. Numbers are handed out as combinations are met.
+#[derive(Clone)]
 pub(super) struct Whats<'t> {
     timeline: &'t Timeline<'t>,
     keys: &'t Keys,
@@ -89,12 +90,23 @@ impl<'t> Whats<'t> {
 
     /// The number of what a span is.
     pub(super) fn of(&mut self, lane: &Lane, span: &Span<'_>) -> u16 {
-        let what = What {
+        self.number(What {
             class: self.class(lane, span),
             kind: span.kind,
             construct: span.construct,
             site: span.site,
-        };
+        })
+    }
+
+    /// Adds what was met elsewhere, in its order.
+    pub(super) fn absorb(&mut self, met: Whats<'_>) {
+        for (what, ns) in met.list {
+            let number = self.number(what);
+            self.took(number, ns);
+        }
+    }
+
+    fn number(&mut self, what: What) -> u16 {
         let list = &mut self.list;
         *self.index.entry(what).or_insert_with(|| {
             list.push((what, 0));
