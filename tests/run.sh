@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change is merged: format, lints, all tests. The last line sums up the tests.
 #
-#   tests/run.sh [first|second]
+#   tests/run.sh [first|second|whole]
 #
-# `second` has what needs other tools: readers of exported files, a browser, MPI. `first` has all else.
+# `second` has what needs other tools: readers of exported files, a browser, MPI. `first` has all else. `whole` takes every fixture,
+# level and seed where the others take a few (an hour).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,8 +12,12 @@ case ${1:-} in
 "") what=() ;;
 first) what=(-- --skip second::) ;;
 second) what=(--test e2e -- second::) ;;
+whole)
+    what=()
+    export OMPFUSE_TESTS=whole
+    ;;
 *)
-    echo "usage: tests/run.sh [first|second]" >&2
+    echo "usage: tests/run.sh [first|second|whole]" >&2
     exit 2
     ;;
 esac
@@ -31,6 +36,9 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
 cargo test --profile tests --workspace --locked --no-fail-fast "${what[@]}" 2>&1 | tee "$log" || status=$?
+if [ "${1:-}" = whole ]; then
+    cargo test --profile tests -p ompfuse-tests --test e2e --locked -- --ignored whole:: 2>&1 | tee -a "$log" || status=$?
+fi
 awk '
     /^test result:/ { passed += $4; failed += $6; ignored += $8; binaries++ }
     END {

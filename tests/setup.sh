@@ -44,8 +44,6 @@ command -v gm >/dev/null || missing+=(graphicsmagick)
 command -v chromium >/dev/null || missing+=(chromium)
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
-# Compares JSON with its schema.
-[ -e /usr/lib/python3/dist-packages/jsonschema ] || missing+=(python3-jsonschema)
 # Writes OTF2, and prints it.
 command -v otf2-print >/dev/null || missing+=(otf2-tools)
 # Readers of what is exported (tests/foreign).

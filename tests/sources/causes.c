@@ -1,25 +1,19 @@
-/* Programs that don't scale, each for one reason: what `causes CASE` does is what its report must tell. Units last by the clock,
- * so that a machine with fewer processors than threads makes them no shorter. */
+/* Programs that don't scale, each for one reason: what `causes CASE` does is what its report must tell. Units sleep, so that a
+ * machine with fewer processors than threads, or with other work, makes them no longer. */
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-static long now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000L + t.tv_nsec;
-}
-
 /* So many microseconds. */
-static void spin(long us) {
-    for (long begin = now(); now() - begin < us * 1000;)
-        ;
+static void last(long us) {
+    struct timespec t = {us / 1000000, us % 1000000 * 1000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
 /* A binary tree of tasks. */
 static void tree(int levels) {
-    spin(300);
+    last(300);
     if (levels == 0)
         return;
     for (int child = 0; child < 2; child++) {
@@ -35,43 +29,43 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "uneven")) {
 #pragma omp parallel for schedule(dynamic, 1)
         for (int i = 0; i < 64; i++)
-            spin(i == 60 ? 100000 : 400);
+            last(i == 60 ? 100000 : 400);
     } else if (!strcmp(what, "static")) {
 #pragma omp parallel for schedule(static)
         for (int i = 0; i < 256; i++)
-            spin(8 * i);
+            last(8 * i);
     } else if (!strcmp(what, "dynamic")) {
 #pragma omp parallel for schedule(dynamic, 4)
         for (int i = 0; i < 256; i++)
-            spin(8 * i);
+            last(8 * i);
     } else if (!strcmp(what, "few")) {
 #pragma omp parallel for schedule(dynamic, 1)
         for (int i = 0; i < 3; i++)
-            spin(60000);
+            last(60000);
     } else if (!strcmp(what, "sections")) {
 #pragma omp parallel sections
         {
 #pragma omp section
-            spin(2000);
+            last(2000);
 #pragma omp section
-            spin(2000);
+            last(2000);
 #pragma omp section
-            spin(150000);
+            last(150000);
 #pragma omp section
-            spin(2000);
+            last(2000);
         }
     } else if (!strcmp(what, "critical")) {
 #pragma omp parallel for schedule(dynamic, 1)
         for (int i = 0; i < 64; i++) {
 #pragma omp critical(door)
-            spin(1000);
+            last(1000);
             sum++;
         }
     } else if (!strcmp(what, "single")) {
 #pragma omp parallel
         {
 #pragma omp single
-            spin(40000);
+            last(40000);
         }
     } else if (!strcmp(what, "tiny")) {
 #pragma omp parallel
@@ -81,16 +75,16 @@ int main(int argc, char **argv) {
             sum++;
         }
     } else if (!strcmp(what, "serial")) {
-        spin(60000);
+        last(60000);
 #pragma omp parallel for schedule(static)
         for (int i = 0; i < 64; i++)
-            spin(200);
+            last(200);
     } else if (!strcmp(what, "chain")) {
 #pragma omp parallel
 #pragma omp single
         for (int i = 0; i < 32; i++) {
 #pragma omp task
-            spin(500);
+            last(500);
 #pragma omp taskwait
         }
     } else if (!strcmp(what, "flat")) {
@@ -98,7 +92,7 @@ int main(int argc, char **argv) {
 #pragma omp single
         for (int i = 0; i < 64; i++) {
 #pragma omp task
-            spin(500);
+            last(500);
         }
     } else if (!strcmp(what, "tree")) {
 #pragma omp parallel

@@ -20,5 +20,6 @@ pub mod table;
 pub mod tmux;
 
 pub use ompfuse_kit::{
-    compile, each, has, in_ci, matrix, process, repository, skip, some, target, tools,
+    compile, each, few, has, in_ci, is_whole, matrix, process, repository, skip, some, target,
+    tools,
 };

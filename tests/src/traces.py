@@ -7,7 +7,7 @@ import collections
 import json
 import sys
 
-import jsonschema
+import jsonschema_rs
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 
 
@@ -158,7 +158,7 @@ def read_speedscope(file, schema):
     with open(file) as stream:
         profile = json.load(stream)
     with open(schema) as stream:
-        jsonschema.validate(profile, json.load(stream))
+        jsonschema_rs.validate(json.load(stream), profile)
     found = collections.defaultdict(sums)
     frames = [frame["name"] for frame in profile["shared"]["frames"]]
     for thread in profile["profiles"]:

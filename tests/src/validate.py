@@ -5,7 +5,7 @@ The schema lets objects have more fields, since some will be added. Here one tha
 import json
 import sys
 
-import jsonschema
+import jsonschema_rs
 
 
 def strict(schema):
@@ -18,13 +18,13 @@ def strict(schema):
 
 with open(sys.argv[1], encoding="utf-8") as file:
     schema = json.load(file)
-jsonschema.Draft202012Validator.check_schema(schema)
-validator = jsonschema.Draft202012Validator(strict(schema))
+jsonschema_rs.meta.validate(schema)
+validator = jsonschema_rs.Draft202012Validator(strict(schema))
 status = 0
 for path in sys.argv[2:]:
     with open(path, encoding="utf-8") as file:
         errors = validator.iter_errors(json.load(file))
     for error in errors:
-        print(f"{path}: {error.json_path}: {error.message[:500]}")
+        print(f"{path}: {error.instance_path}: {error.message[:500]}")
         status = 1
 sys.exit(status)

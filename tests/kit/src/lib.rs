@@ -13,7 +13,7 @@ pub mod process;
 pub mod tools;
 
 pub use compile::{Program, compile};
-pub use tools::{each, has, in_ci, skip, some};
+pub use tools::{each, few, has, in_ci, is_whole, skip, some};
 
 use std::path::{Path, PathBuf};
 

@@ -81,6 +81,25 @@ where
     }
 }
 
+/// Whether everything is tested: `tests/run.sh whole`.
+pub fn is_whole() -> bool {
+    std::env::var("OMPFUSE_TESTS").is_ok_and(|what| what == "whole")
+}
+
+/// So many of a list, evenly spread; all of it where everything is tested.
+pub fn few<T: Clone>(all: &[T], count: usize) -> Vec<T> {
+    let last = all.len().saturating_sub(1);
+    let count = if is_whole() {
+        all.len()
+    } else {
+        count.min(all.len())
+    };
+    let steps = count.saturating_sub(1).max(1);
+    (0..count)
+        .map(|at| all[at * last / steps].clone())
+        .collect()
+}
+
 /// A loop over all of something, such as the builds of a fixture.
 ///
 /// # Panics

@@ -2,7 +2,7 @@
 //! that any test reads as JSON ([`ompfuse_tests::account`]).
 
 use ompfuse_tests::fixture::Fixture;
-use ompfuse_tests::{command, each, schema, table};
+use ompfuse_tests::{command, each, few, schema, table};
 use std::path::Path;
 
 /// A share as the first line has it.
@@ -70,7 +70,7 @@ fn text_page_and_json_say_the_same() {
         ("sampled", &["--sample", "4"]),
         ("functions", &["--functions", "*"]),
     ];
-    let builds = names.map(|name| Fixture::open(name).ordinary_builds("gcc"));
+    let builds = names.map(|name| few(&Fixture::open(name).ordinary_builds("gcc"), 1));
     for (build, _) in each(builds.into_iter().flatten(), |_| Some(())) {
         let folder = tempfile::tempdir().expect("there is room for runs");
         for (mode, options) in modes {

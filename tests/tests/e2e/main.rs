@@ -3,51 +3,60 @@
 //! One binary, since every one more would be linked again. `OMPFUSE_BIN` names a command to test instead of the one
 //! that is built; with `CI=true` nothing may be skipped.
 
-/// One test per fixture and compiler: `$check(fixture, compiler)`.
+/// One test per fixture and compiler: `$check(fixture, compiler)`. What stands in front of it is put in front of each test.
 macro_rules! for_each_fixture {
-    ($check:path) => {
-        for_each_fixture!(@ $check; gcc clang;
+    ($(#[$attribute:meta])* $check:path) => {
+        for_each_fixture!(@ [$(#[$attribute])*] $check; gcc clang;
             cancel cg cholesky knapsack lifecycle listing11 locks loops mandelbrot mg nqueens ordered rare sections shapes sync
             tasking taskloop taskobj teams unwind);
-        for_each_fixture!(@ $check; gcc; oldabi stencil target);
-        for_each_fixture!(@ $check; clang; kmpcalls);
+        for_each_fixture!(@ [$(#[$attribute])*] $check; gcc; oldabi stencil target);
+        for_each_fixture!(@ [$(#[$attribute])*] $check; clang; kmpcalls);
     };
-    (@ $check:path; gcc clang; $($name:ident)*) => {
+    (@ $attributes:tt $check:path; gcc clang; $($name:ident)*) => {
         $(mod $name {
-            #[test]
-            fn gcc() {
-                $check(stringify!($name), "gcc");
-            }
-            #[test]
-            fn clang() {
-                $check(stringify!($name), "clang");
-            }
+            for_each_fixture!(@ $attributes $check, $name gcc);
+            for_each_fixture!(@ $attributes $check, $name clang);
         })*
         /// The names above.
         #[allow(dead_code, reason = "one module checks them")]
         const BY_BOTH: &[&str] = &[$(stringify!($name)),*];
     };
-    (@ $check:path; gcc; $($name:ident)*) => {
+    (@ $attributes:tt $check:path; gcc; $($name:ident)*) => {
         $(mod $name {
-            #[test]
-            fn gcc() {
-                $check(stringify!($name), "gcc");
-            }
+            for_each_fixture!(@ $attributes $check, $name gcc);
         })*
         /// The names above.
         #[allow(dead_code, reason = "one module checks them")]
         const BY_GCC: &[&str] = &[$(stringify!($name)),*];
     };
-    (@ $check:path; clang; $($name:ident)*) => {
+    (@ $attributes:tt $check:path; clang; $($name:ident)*) => {
         $(mod $name {
-            #[test]
-            fn clang() {
-                $check(stringify!($name), "clang");
-            }
+            for_each_fixture!(@ $attributes $check, $name clang);
         })*
         /// The names above.
         #[allow(dead_code, reason = "one module checks them")]
         const BY_CLANG: &[&str] = &[$(stringify!($name)),*];
+    };
+    (@ [$(#[$attribute:meta])*] $check:path, $name:ident $compiler:ident) => {
+        #[test]
+        $(#[$attribute])*
+        fn $compiler() {
+            $check(stringify!($name), stringify!($compiler));
+        }
+    };
+}
+
+/// The same of some fixtures, each by one compiler; of all where everything is tested (`tests/run.sh whole`).
+macro_rules! for_some_fixtures {
+    ($check:path; $($name:ident by $compiler:ident),*) => {
+        $(#[test]
+        fn $name() {
+            $check(stringify!($name), stringify!($compiler));
+        })*
+
+        mod whole {
+            for_each_fixture!(#[ignore = "tests/run.sh whole"] $check);
+        }
     };
 }
 

@@ -1,9 +1,8 @@
 //! Where processes and threads end: `fixtures/behaviour/ends.c`.
 
 use super::Pair;
-use ompfuse_tests::fixture;
 use ompfuse_tests::process::{self, Output};
-use ompfuse_tests::table;
+use ompfuse_tests::{fixture, is_whole, table};
 use std::process::Command;
 
 /// What is computed in destructors and exit handlers, of objects and of threads, is on record.
@@ -82,10 +81,10 @@ fn a_fork_that_nobody_is_told_of() {
 #[test]
 fn thousands_of_threads() {
     for pair in Pair::all("ends", &[]) {
-        let size = if pair.what.contains("gcc") {
-            "10000"
-        } else {
-            "1000"
+        let size = match (pair.what.contains("gcc"), is_whole()) {
+            (true, true) => "10000",
+            (true, false) => "2000",
+            (false, _) => "1000",
         };
         let args = [size, "many"];
         let original: Output = pair.run(&args, 2).ok(&pair.what);

@@ -2,7 +2,7 @@
 
 use super::{COMPILERS, Pair};
 use ompfuse_tests::scan::{Scan, Site};
-use ompfuse_tests::{fixture, process, table};
+use ompfuse_tests::{few, fixture, process, table};
 use std::process::Command;
 
 /// Descriptors that the program closes and uses again are its own: nothing is read from them, and they stay open.
@@ -164,7 +164,7 @@ fn computed_jumps() {
         &["-fno-pie", "-no-pie", "-mcmodel=large"],
     ];
     for compiler in ["gcc-11", "gcc-12", "clang-19"] {
-        for level in ["-O0", "-O1", "-O2", "-Os"] {
+        for level in few(&["-O0", "-O1", "-Os", "-O2"], 2) {
             for model in MODELS {
                 let flags = [&[level], model].concat();
                 if let Some(pair) = Pair::new("gotos", compiler, &flags) {
@@ -179,7 +179,7 @@ fn computed_jumps() {
 #[test]
 fn jumps_through_thunks() {
     for compiler in ["gcc-11", "gcc-12"] {
-        for level in ["-O0", "-O1", "-O2", "-Os"] {
+        for level in few(&["-O0", "-O1", "-Os", "-O2"], 2) {
             for thunk in ["thunk", "thunk-inline"] {
                 for model in [["-fPIE", "-pie"], ["-fno-pie", "-no-pie"]] {
                     let thunk = format!("-mindirect-branch={thunk}");

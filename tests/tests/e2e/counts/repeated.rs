@@ -2,7 +2,7 @@
 
 use super::compile;
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{fixture, table};
+use ompfuse_tests::{few, fixture, table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -55,7 +55,7 @@ fn counted_or_listed(name: &str, levels: &[&str]) -> (usize, usize) {
     let program = folder.path().join("program");
     let (mut counted, mut listed) = (0, 0);
     for compiler in COMPILERS {
-        for level in levels {
+        for level in few(levels, 3) {
             compile(compiler, level, &source, &program);
             let scan = Scan::of(&program);
             let loops = scan.sites.iter().filter(|s| s.construct == "loop");
@@ -65,7 +65,7 @@ fn counted_or_listed(name: &str, levels: &[&str]) -> (usize, usize) {
             };
             let skipped = loops.filter(|s| s.outcome == "skipped");
             let skipped: BTreeSet<String> = skipped.map(|s| of(&s.function)).collect();
-            for (args, threads) in [(&[][..], 1), (&[], 3), (&[], 5), (&["few"], 3)] {
+            for (args, threads) in few(&[(&[][..], 1), (&[], 3), (&[], 5), (&["few"], 3)], 3) {
                 let (output, xus) = table::xus_of(&program, args, threads);
                 let mut sums: BTreeMap<String, u64> = BTreeMap::new();
                 for range in xus.iter().filter(|x| x.construct == "range") {
@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
     std::fs::write(&file, source).expect("there is room for a source");
     let mut counted = 0;
     for compiler in COMPILERS {
-        for level in LEVELS {
+        for level in few(&LEVELS, 3) {
             let what = format!("{compiler} {level}");
             compile(compiler, level, &file, &program);
             let scan = Scan::of(&program);
@@ -121,7 +121,7 @@ int main(int argc, char **argv) {
             let begins: Vec<_> = loops.filter(|s| s.edge == "begin").collect();
             assert_eq!(begins.len(), 1, "{what}: {begins:?}");
             let is_counted = begins[0].outcome != "skipped";
-            for threads in [1, 3, 5] {
+            for threads in few(&[1, 3, 5], 2) {
                 let (_, xus) = table::xus_of(&program, &[], threads);
                 let ranges = xus.iter().filter(|x| x.construct == "range");
                 let sum = ranges.map(|x| x.number("iterations")).sum::<u64>();
