@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Everything that has to hold before a change is merged: format, lints, all tests. The last line sums up the tests.
+# All tests. The last line sums them up.
 #
-#   tests/run.sh [first|second|whole]
+#   tests/run.sh [first|second|whole|lint]
 #
 # `second` has what needs other tools: readers of exported files, a browser, MPI. `first` has all else. `whole` takes every fixture,
-# level and seed where the others take a few (an hour).
+# level and seed where the others take a few (an hour). `lint` has no tests: it checks all crates with clippy, whose compilation of
+# them no test shares.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,19 +17,19 @@ whole)
     what=()
     export OMPFUSE_TESTS=whole
     ;;
+lint)
+    cargo fmt --all --check
+    exec cargo clippy --profile tests --workspace --all-targets --locked -- -D warnings
+    ;;
 *)
-    echo "usage: tests/run.sh [first|second|whole]" >&2
+    echo "usage: tests/run.sh [first|second|whole|lint]" >&2
     exit 2
     ;;
 esac
 
 tests/setup.sh
 
-if [ "${1:-}" != second ]; then
-    cargo fmt --all --check
-    # One profile: build scripts and macros are then compiled once for lints and tests.
-    cargo clippy --profile tests --workspace --all-targets --locked -- -D warnings
-fi
+[ "${1:-}" = second ] || cargo fmt --all --check
 
 # Many tests sleep, or wait for programs that do.
 export RUST_TEST_THREADS=$((2 * $(nproc)))

@@ -29,10 +29,15 @@ pub(super) fn cause(found: &Found<'_>, of: &OfRegion<'_>) -> Cause {
 }
 
 fn longest(found: &Found<'_>, of: &OfRegion<'_>) -> Option<Cause> {
-    let [region] = found.summary.parallel_at(of.site?) else {
+    let summary = found.summary;
+    // What was left out would be taken for code.
+    if !summary.left_out.is_empty() || summary.accounts.iter().any(|a| a.unrecorded_ticks > 0) {
+        return None;
+    }
+    let [region] = summary.parallel_at(of.site?) else {
         return None;
     };
-    let inside = found.summary.in_parallel(of.site?);
+    let inside = summary.in_parallel(of.site?);
     let times = times(region, inside)?;
     let others = (times.waits.len() - 1) as f64;
     let (last, &least) = (times.waits.iter().enumerate()).min_by(|a, b| a.1.total_cmp(b.1))?;

@@ -58,7 +58,7 @@ fn edited(bytes: &[u8], edits: &[(prop::sample::Index, u64, usize)], limit: usiz
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok();
     ProptestConfig {
-        cases: cases.and_then(|c| c.parse().ok()).unwrap_or(250),
+        cases: cases.and_then(|c| c.parse().ok()).unwrap_or(80),
         failure_persistence: None,
         ..ProptestConfig::default()
     }

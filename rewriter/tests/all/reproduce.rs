@@ -100,7 +100,7 @@ fn files_of_other_versions_are_told() {
 #[test]
 fn one_flipped_bit_anywhere() {
     let flips = std::env::var("OMPFUSE_FLIPS").ok();
-    let flips: usize = flips.and_then(|f| f.parse().ok()).unwrap_or(300);
+    let flips: usize = flips.and_then(|f| f.parse().ok()).unwrap_or(100);
     for command in [
         "gcc -fopenmp -O2",
         "gcc -fopenmp -O3 -fno-plt -no-pie",
