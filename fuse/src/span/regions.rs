@@ -127,7 +127,7 @@ struct Ticks {
     bounds: Vec<LowerBound>,
     held: BTreeMap<u32, u64>,
     /// Of this region and those inside, by site.
-    waits: HashMap<u32, Waits>,
+    waits: BTreeMap<u32, Waits>,
     loops: Loops,
 }
 

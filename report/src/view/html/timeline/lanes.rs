@@ -77,7 +77,6 @@ pub(super) fn each(
 pub(super) type LaneSums = [u64; CLASSES.len()];
 
 /// What a first reading tells.
-#[derive(Default)]
 pub(super) struct Surveyed {
     pub(super) lanes: Vec<LaneSums>,
     /// Stretches that are drawn.
@@ -111,26 +110,41 @@ fn least(place: usize) -> u64 {
 }
 
 impl Surveyed {
+    /// Adds what was read of the lanes behind.
+    fn absorb(&mut self, behind: Surveyed) {
+        self.lanes.extend(behind.lanes);
+        self.spans += behind.spans;
+        self.units += behind.units;
+        for (sum, more) in self.lengths.iter_mut().zip(behind.lengths) {
+            *sum += more;
+        }
+    }
+
     /// Stretches that are shorter. `ns`: one of [`least`].
     pub(super) fn shorter(&self, ns: u64) -> u64 {
         self.lengths[..place(ns)].iter().sum()
     }
 }
 
-/// Of one lane.
-struct Survey {
-    sums: LaneSums,
-    spans: u64,
-    units: u64,
-    lengths: Vec<u64>,
+impl Default for Surveyed {
+    fn default() -> Surveyed {
+        Surveyed {
+            lanes: vec![],
+            spans: 0,
+            units: 0,
+            lengths: vec![0; place(u64::MAX) + 1],
+        }
+    }
 }
 
-impl Sink for Survey {
+impl Sink for Surveyed {
     fn stretch(&mut self, whats: &mut Whats<'_>, what: u16, _: u32, begin: i64, end: i64) {
         let ns = (end - begin) as u64;
         let class = whats.class_of(what);
         whats.took(what, ns);
-        self.sums[class as usize] += ns;
+        if let Some(sums) = self.lanes.last_mut() {
+            sums[class as usize] += ns;
+        }
         if class != IDLE {
             self.spans += 1;
             self.lengths[place(ns)] += 1;
@@ -148,35 +162,23 @@ pub(super) fn survey(
     whats: &mut Whats<'_>,
     progress: Progress<'_>,
 ) -> Surveyed {
-    let lanes = (0..timeline.lanes().len()).into_par_iter();
+    let none = || (Surveyed::default(), whats.clone());
     let read = |lane| {
-        let mut whats = whats.clone();
-        let mut survey = Survey {
-            sums: LaneSums::default(),
-            spans: 0,
-            units: 0,
-            lengths: vec![0; place(u64::MAX) + 1],
-        };
-        each(timeline, lane, &mut whats, &mut survey);
+        let (mut surveyed, mut whats) = none();
+        surveyed.lanes.push(LaneSums::default());
+        each(timeline, lane, &mut whats, &mut surveyed);
         let intervals = timeline.lanes()[lane].intervals as usize;
         progress.steps(intervals, timeline.intervals() as usize);
         progress.release();
-        (survey, whats)
+        (surveyed, whats)
     };
-    let lanes: Vec<(Survey, Whats<'_>)> = lanes.map(read).collect();
-    let mut surveyed = Surveyed {
-        lengths: vec![0; place(u64::MAX) + 1],
-        ..Surveyed::default()
-    };
-    for (lane, met) in lanes {
-        surveyed.lanes.push(lane.sums);
-        surveyed.spans += lane.spans;
-        surveyed.units += lane.units;
-        for (sum, more) in surveyed.lengths.iter_mut().zip(lane.lengths) {
-            *sum += more;
-        }
+    let lanes = (0..timeline.lanes().len()).into_par_iter().map(read);
+    let (surveyed, met) = lanes.reduce(none, |(mut left, mut whats), (right, met)| {
+        left.absorb(right);
         whats.absorb(met);
-    }
+        (left, whats)
+    });
+    *whats = met;
     surveyed
 }
 
