@@ -21,8 +21,8 @@ mod transfer;
 
 use crate::causes;
 use crate::model::{
-    EventState, Grain, LossKind, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report,
-    RunInfo, Serial, State, ThreadCheck, Unmatched, UnmatchedXus,
+    EventState, Grain, ModuleInfo, ProgramShares, REPORT_VERSION, Region, Report, RunInfo, Serial,
+    State, ThreadCheck, Unmatched, UnmatchedXus,
 };
 pub use growth::growth;
 pub(crate) use growth::nothing as growth_nothing;
@@ -152,9 +152,8 @@ impl Report {
             let starved_s = causes::starved_s(&report, account);
             let of_probes = report.probes.as_ref().map_or(0.0, |p| p.share);
             let unknown = account.ns(State::Unknown) as f64 / account.available_ns.max(1) as f64;
-            let is_starved = report.losses.iter().any(|l| l.loss == LossKind::Starvation);
             report.lost_is_least =
-                of_probes >= LEAST_PROBES || unknown >= LEAST_UNKNOWN || is_starved;
+                of_probes >= LEAST_PROBES || unknown >= LEAST_UNKNOWN || starved_s > 0.0;
             report.lost_s = Some(account.lost_ns() as f64 * NS + starved_s);
         }
         report

@@ -71,13 +71,9 @@ fn starvation(found: &mut Found<'_>) {
     }
 }
 
-/// A smaller share is what an idle machine takes, too.
-const STARVED: f64 = 0.05;
-
 /// Seconds of the useful time without a processor, if they are many.
 pub(crate) fn starved_s(report: &Report, account: &Account) -> f64 {
-    let running = report.running.as_ref();
-    let share = running.map_or(0.0, |r| r.without_share().min(1.0));
-    let share = if share >= STARVED { share } else { 0.0 };
+    let starved = report.running.as_ref().filter(|r| r.is_starved);
+    let share = starved.map_or(0.0, |r| r.without_share().min(1.0));
     account.ns(State::Useful) as f64 * NS * share
 }

@@ -58,8 +58,8 @@ fn region_counts(summary: &Summary, parts: &RegionParts, region: u32) -> Option<
     })
 }
 
-/// Share of time not running from which on times tell more of the machine than of the program.
-const STARVED: f64 = 0.2;
+/// Share of the working time without a processor from which on it is told; an idle machine takes a smaller one, too.
+const STARVED: f64 = 0.05;
 /// Shorter times in regions tell nothing: a thread's start alone may take as long.
 const TOO_SHORT_NS: u64 = 1_000_000;
 

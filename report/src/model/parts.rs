@@ -86,7 +86,7 @@ pub struct Running {
     /// `without_processor_s`.
     #[serde(default)]
     pub queued_s: Option<f64>,
-    /// True if the share without a processor is so large that times depend more on the machine than on the program.
+    /// True if the share without a processor is larger than on an idle machine, so that times depend on the machine, too.
     pub is_starved: bool,
 }
 

@@ -79,7 +79,10 @@ fn check(source: &str, command: &str) {
 
 #[test]
 fn gcc_programs() {
-    for flags in ["-O0", "-O2", "-O2 -no-pie", "-O3 -fcf-protection=full"] {
+    for flags in ompfuse_kit::few(
+        &["-O0", "-O2", "-O2 -no-pie", "-O3 -fcf-protection=full"],
+        3,
+    ) {
         check(PROGRAM, &format!("gcc -fopenmp {flags}"));
         check(EXCEPTIONS, &format!("g++ -fopenmp {flags}"));
     }

@@ -56,14 +56,17 @@ fn check(command: &str) {
 
 #[test]
 fn gcc_programs() {
-    for flags in [
-        "-O2",
-        "-O2 -no-pie",
-        "-O0",
-        "-O2 -s",
-        "-O3 -g -static",
-        "-O2 -static-pie",
-    ] {
+    for flags in ompfuse_kit::few(
+        &[
+            "-O2",
+            "-O2 -no-pie",
+            "-O0",
+            "-O2 -s",
+            "-O3 -g -static",
+            "-O2 -static-pie",
+        ],
+        3,
+    ) {
         check(&format!("gcc -fopenmp {flags}"));
     }
 }
@@ -81,7 +84,10 @@ fn gcc_programs_without_plt() {
 
 #[test]
 fn clang_programs() {
-    for flags in ["-O2", "-O2 -no-pie", "-O0 -g", "-O2 -fno-plt", "-O2 -s"] {
+    for flags in ompfuse_kit::few(
+        &["-O2", "-O2 -no-pie", "-O0 -g", "-O2 -fno-plt", "-O2 -s"],
+        3,
+    ) {
         check(&format!("{CLANG} {flags}"));
     }
 }
@@ -177,12 +183,15 @@ fn arrays_beyond_the_reach_of_branches() {
 #[test]
 fn exceptions_pass_through() {
     let source = include_str!("patch_support/exceptions.cc");
-    for flags in [
-        "-O0",
-        "-O2",
-        "-O2 -fno-plt -no-pie",
-        "-O3 -s -static-libstdc++ -static-libgcc",
-    ] {
+    for flags in ompfuse_kit::few(
+        &[
+            "-O0",
+            "-O2",
+            "-O2 -fno-plt -no-pie",
+            "-O3 -s -static-libstdc++ -static-libgcc",
+        ],
+        3,
+    ) {
         for inline in [false, true] {
             check_source(source, &format!("g++ -fopenmp {flags}"), inline);
         }

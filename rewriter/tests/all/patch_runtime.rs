@@ -49,13 +49,16 @@ fn check(source: &str, command: &str, moved: bool) {
 
 #[test]
 fn gcc_programs() {
-    for flags in [
-        "-O2",
-        "-O2 -no-pie",
-        "-O0 -fno-plt",
-        "-O3 -s -Wl,-z,now",
-        "-O2 -Wl,-z,norelro",
-    ] {
+    for flags in ompfuse_kit::few(
+        &[
+            "-O2",
+            "-O2 -no-pie",
+            "-O0 -fno-plt",
+            "-O3 -s -Wl,-z,now",
+            "-O2 -Wl,-z,norelro",
+        ],
+        3,
+    ) {
         check(PROGRAM, &format!("gcc -fopenmp {flags}"), false);
     }
 }

@@ -58,16 +58,19 @@ fn patched_as_found(lab: &Lab, original: &Path, bytes: &[u8], found: &Scan) {
 
 #[test]
 fn gcc_programs() {
-    for flags in [
-        "-O0",
-        "-O2",
-        "-O3 -no-pie -s",
-        "-O2 -fno-plt",
-        "-O2 -fcf-protection=full",
-        // Calls through registers.
-        "-O0 -mcmodel=large -fPIE -pie",
-        "-O2 -mcmodel=large -no-pie -fno-pie",
-    ] {
+    for flags in ompfuse_kit::few(
+        &[
+            "-O0",
+            "-O2",
+            "-O3 -no-pie -s",
+            "-O2 -fno-plt",
+            "-O2 -fcf-protection=full",
+            // Calls through registers.
+            "-O0 -mcmodel=large -fPIE -pie",
+            "-O2 -mcmodel=large -no-pie -fno-pie",
+        ],
+        3,
+    ) {
         check(PROGRAM, &format!("gcc -fopenmp {flags}"));
         check(EXCEPTIONS, &format!("g++ -fopenmp {flags}"));
     }
@@ -76,17 +79,20 @@ fn gcc_programs() {
 #[test]
 fn clang_programs() {
     let clang = "-fopenmp -L/usr/lib/llvm-19/lib -Wl,-rpath,/usr/lib/llvm-19/lib";
-    for flags in [
-        "-O0",
-        "-O2",
-        "-O3 -no-pie -s",
-        "-O2 -fno-plt",
-        LARGE,
-        // Addresses from a table, by distances.
-        "-O0 -mcmodel=large -fPIE -pie",
-        "-O2 -mcmodel=large -fPIE -pie",
-        "-O3 -mcmodel=large -fPIC -pie -fcf-protection=full",
-    ] {
+    for flags in ompfuse_kit::few(
+        &[
+            "-O0",
+            "-O2",
+            "-O3 -no-pie -s",
+            "-O2 -fno-plt",
+            LARGE,
+            // Addresses from a table, by distances.
+            "-O0 -mcmodel=large -fPIE -pie",
+            "-O2 -mcmodel=large -fPIE -pie",
+            "-O3 -mcmodel=large -fPIC -pie -fcf-protection=full",
+        ],
+        3,
+    ) {
         check(PROGRAM, &format!("clang-19 {clang} {flags}"));
         check(EXCEPTIONS, &format!("clang++-19 {clang} {flags}"));
     }

@@ -14,17 +14,21 @@ use ompfuse_rewriter::model::{Action, ProbeSpec, Scan, Site};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-const LEVELS: [&str; 9] = [
-    "-O0",
-    "-O1",
-    "-Og",
-    "-O2",
-    "-O3",
-    "-Os",
-    "-O2 -fno-plt",
-    "-O3 -fno-pie -no-pie -march=x86-64-v3",
-    "-O2 -s",
-];
+/// Levels of optimisation, with other flags; where everything is tested nine, else four.
+fn levels() -> Vec<&'static str> {
+    let all = [
+        "-O0",
+        "-O1",
+        "-Og",
+        "-O2",
+        "-Os",
+        "-O2 -fno-plt",
+        "-O3",
+        "-O3 -fno-pie -no-pie -march=x86-64-v3",
+        "-O2 -s",
+    ];
+    ompfuse_kit::few(&all, 4)
+}
 
 /// Loops in many types, directions and surroundings; one in each function.
 fn loops(types: &[&str]) -> (String, usize) {
@@ -71,7 +75,9 @@ fn loops(types: &[&str]) -> (String, usize) {
 #[test]
 fn static_loops_have_begin_and_end() {
     let (source, count) = loops(&["int", "unsigned", "long", "unsigned long"]);
-    let commands = LEVELS.map(|level| format!("gcc -fopenmp -fno-ipa-icf {level}"));
+    let commands = levels()
+        .into_iter()
+        .map(|level| format!("gcc -fopenmp -fno-ipa-icf {level}"));
     for (command, program) in programs(&source, commands) {
         let scan = program.scan();
         assert_eq!(complete(&scan, Construct::Loop), count, "{command}");
@@ -117,7 +123,9 @@ for ({head}) {{ a[i & 1023] += g(i); }} }}"
         }
     }
     source.push_str("int main(void) {}");
-    let commands = LEVELS.map(|level| format!("gcc -fopenmp -fno-ipa-icf {level}"));
+    let commands = levels()
+        .into_iter()
+        .map(|level| format!("gcc -fopenmp -fno-ipa-icf {level}"));
     for (command, program) in programs(&source, commands) {
         let scan = program.scan();
         let chunked = begins(&scan, Construct::Loop)
@@ -208,8 +216,9 @@ fn masters_and_singles_have_begin_and_end() {
         }
     }
     source.push_str("int main(void) {}");
-    let commands =
-        LEVELS.map(|level| format!("gcc -fopenmp -fno-ipa-icf -fno-partial-inlining {level}"));
+    let commands = levels()
+        .into_iter()
+        .map(|level| format!("gcc -fopenmp -fno-ipa-icf -fno-partial-inlining {level}"));
     for (command, program) in programs(&source, commands) {
         let scan = program.scan();
         // The smallest code has no room for a jump at some ends.

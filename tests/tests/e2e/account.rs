@@ -70,7 +70,7 @@ fn text_page_and_json_say_the_same() {
         ("sampled", &["--sample", "4"]),
         ("functions", &["--functions", "*"]),
     ];
-    let builds = { few(&names, 4).into_iter() }
+    let builds = { few(&names, 2).into_iter() }
         .map(|name| few(&Fixture::open(name).ordinary_builds("gcc"), 1));
     for (build, _) in each(builds.flatten(), |_| Some(())) {
         let folder = tempfile::tempdir().expect("there is room for runs");

@@ -432,15 +432,19 @@ fn missing_processors_are_said_and_others_are_not() {
             let own = 1.0 - times[1] / times[0];
             let said = report["running"]["not_running"].as_f64();
             let said = said.unwrap_or_else(|| panic!("nothing is known: {report}"));
-            assert!((said - own).abs() < 0.1, "{said} and {own}: {report}");
+            // A short part may be over before the program's own clock is read on a busy machine.
+            assert!(
+                times[0] < 0.05 || (said - own).abs() < 0.1,
+                "{said} and {own}: {report}"
+            );
             // Computing threads don't sleep: who was not running had no processor.
             let without = report["running"]["without_processor_s"].as_f64();
             let without = without.expect("the kernel tells it, and no thread ended before");
             let share = without / report["running"]["wanted_s"].as_f64().expect("seconds");
             // It is the least, since who waits may lack a processor, too.
             assert!(share <= said + 0.1, "{share} of {said}: {report}");
-            assert_eq!(report["running"]["is_starved"], share >= 0.2, "{report}");
-            assert_eq!(text.contains(STARVED), share >= 0.2, "{text}");
+            assert_eq!(report["running"]["is_starved"], share >= 0.05, "{report}");
+            assert_eq!(text.contains(STARVED), share >= 0.05, "{text}");
             (own, report, text)
         };
         let (own, report, text) = run("4", &[], &["taskset", "-c", "0"], "20000000");
@@ -477,7 +481,8 @@ fn missing_processors_are_said_and_others_are_not() {
         // On a busy machine it takes a while until two threads have their processors for so long.
         let undisturbed = (0..40).find_map(|_| {
             let (own, report, text) = run("2", &[], &[], "4000000");
-            (own < 0.1).then_some((report, text))
+            (own < 0.03 && report["running"]["not_running"].as_f64() < Some(0.03))
+                .then_some((report, text))
         });
         let Some((report, text)) = undisturbed else {
             ompfuse_tests::tools::mention("this machine is too busy for two threads at once");

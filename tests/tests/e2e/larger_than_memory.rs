@@ -68,43 +68,6 @@ fn rows(profile: &Path) -> Vec<String> {
     rows
 }
 
-#[test]
-fn memory_follows_the_largest_type_and_not_the_profile() {
-    /// Of data; much of it is taken by one piece of a table.
-    const LIMIT: u64 = 48 << 20;
-    let folder = tempfile::tempdir().expect("there is room for tables");
-    let path = |name: &str| folder.path().join(name);
-    let (by_type, at_once) = (path("by-type.parquet"), path("at-once.parquet"));
-    for types in [8, 16] {
-        let inputs: Vec<PathBuf> = (1..=3)
-            .map(|run| {
-                let input = path(&format!("run-{run}.csv"));
-                write(&input, run, types);
-                input
-            })
-            .collect();
-        let status = combine(&inputs, &by_type, "lgl", "24M", Some(LIMIT));
-        assert_eq!(status, 0, "{types} types");
-        if types == 8 {
-            assert_eq!(combine(&inputs, &at_once, "lgl", "1T", None), 0);
-            assert!(rows(&by_type) == rows(&at_once), "{types} types");
-        } else {
-            // Twice the profile needed no more; all of it at once needs several times as much.
-            let status = combine(&inputs, &at_once, "lgl", "1T", Some(LIMIT));
-            assert_eq!(status, 1, "the test is too small, or it was killed");
-        }
-        let _ = std::fs::remove_file(&at_once);
-    }
-    // Wherever memory ends: status 1, and nothing is left. (Less than the command's own data, and the kernel ends it.)
-    let inputs = [path("run-1.csv"), path("run-2.csv")];
-    for limit in [5, 11, 30] {
-        let status = combine(&inputs, &at_once, "lgl", "1T", Some(limit << 20));
-        assert_eq!(status, 1, "{limit} MiB");
-    }
-    let left = std::fs::read_dir(folder.path()).expect("a folder").count();
-    assert_eq!(left, 4, "tables and one profile, nothing temporary");
-}
-
 /// Runs that don't fit are read in parts, by all who read them, with the same result.
 #[test]
 fn memory_follows_the_largest_region_and_not_the_run() {
@@ -158,4 +121,46 @@ fn memory_follows_the_largest_region_and_not_the_run() {
         process::run(&mut export).ok(form);
     }
     assert!(rows(&path("table.parquet")) == rows(&run));
+}
+
+mod whole {
+    use super::*;
+
+    #[test]
+    #[ignore = "tests/run.sh whole"]
+    fn memory_follows_the_largest_type_and_not_the_profile() {
+        /// Of data; much of it is taken by one piece of a table.
+        const LIMIT: u64 = 48 << 20;
+        let folder = tempfile::tempdir().expect("there is room for tables");
+        let path = |name: &str| folder.path().join(name);
+        let (by_type, at_once) = (path("by-type.parquet"), path("at-once.parquet"));
+        for types in [8, 16] {
+            let inputs: Vec<PathBuf> = (1..=3)
+                .map(|run| {
+                    let input = path(&format!("run-{run}.csv"));
+                    write(&input, run, types);
+                    input
+                })
+                .collect();
+            let status = combine(&inputs, &by_type, "lgl", "24M", Some(LIMIT));
+            assert_eq!(status, 0, "{types} types");
+            if types == 8 {
+                assert_eq!(combine(&inputs, &at_once, "lgl", "1T", None), 0);
+                assert!(rows(&by_type) == rows(&at_once), "{types} types");
+            } else {
+                // Twice the profile needed no more; all of it at once needs several times as much.
+                let status = combine(&inputs, &at_once, "lgl", "1T", Some(LIMIT));
+                assert_eq!(status, 1, "the test is too small, or it was killed");
+            }
+            let _ = std::fs::remove_file(&at_once);
+        }
+        // Wherever memory ends: status 1, and nothing is left. (Less than the command's own data, and the kernel ends it.)
+        let inputs = [path("run-1.csv"), path("run-2.csv")];
+        for limit in [5, 11, 30] {
+            let status = combine(&inputs, &at_once, "lgl", "1T", Some(limit << 20));
+            assert_eq!(status, 1, "{limit} MiB");
+        }
+        let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(left, 4, "tables and one profile, nothing temporary");
+    }
 }

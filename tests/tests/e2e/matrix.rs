@@ -65,6 +65,7 @@ fn cells(compiler: &'static Compiler, number: usize, extent: &Extent) -> Vec<Cel
     let fixtures: Vec<String> = fixture::names().into_iter().filter(own).collect();
     // Of a language with few fixtures, each is taken several times.
     let rounds = SELECTED.div_ceil(fixtures.len().max(1));
+    let is_half = fixtures.len() >= 2 * SELECTED - 2;
     let mut out = Vec::new();
     for (nth, fixture) in fixtures.into_iter().enumerate() {
         let variants = Fixture::open(&fixture).variants();
@@ -75,9 +76,14 @@ fn cells(compiler: &'static Compiler, number: usize, extent: &Extent) -> Vec<Cel
             set: sets[combination / levels.len() % sets.len()],
         };
         match extent {
-            // Neighbours differ in level and flags; 7 has no divisor in common with the number of combinations.
-            Extent::Selection => out
-                .extend((0..rounds).map(|r| cell(nth + number + r, nth * 7 + number * 5 + r * 11))),
+            // Neighbours differ in level and flags, and versions: 7 has no divisor in common with the number of combinations, and
+            // two sets of flags further each level meets others. Of many fixtures every other one is taken.
+            Extent::Selection if is_half && (nth + number) % 2 == 1 => {}
+            Extent::Selection => {
+                let at = if is_half { nth / 2 } else { nth } + number;
+                let next = 2 * levels.len() * number;
+                out.extend((0..rounds).map(|r| cell(nth + number + r, at * 7 + next + r * 11)));
+            }
             Extent::Full(part, of) => out.extend(
                 (0..variants.len() * combinations)
                     .filter(|c| c % of == part - 1)

@@ -1,6 +1,6 @@
 //! Static loops whose chunks gcc deals itself, of few iterations: their comparisons are merged, or look like others.
 
-use super::{LEVELS, windows_are_sound};
+use super::{levels, windows_are_sound};
 use crate::scan_support::{HEADER, Program, begins, compile};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Edge, Outcome};
@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 /// The program as both versions of gcc make it at every level, each with the command that made it.
 fn by_gcc(source: &str, flags: &str) -> impl Iterator<Item = (String, Program)> {
-    let levels = ["gcc-11", "gcc-12"].into_iter();
-    let commands = levels.flat_map(|c| LEVELS.map(|l| (c, l)));
+    let compilers = ["gcc-11", "gcc-12"].into_iter();
+    let commands = compilers.flat_map(|c| levels().into_iter().map(move |l| (c, l)));
     commands.filter_map(move |(compiler, level)| {
         let command = format!("{compiler} -fopenmp {flags} {level}");
         let program = compile(source, &command)?;

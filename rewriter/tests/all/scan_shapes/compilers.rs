@@ -1,6 +1,6 @@
 //! Which compiler made a function decides what is looked for in it.
 
-use super::{LEVELS, windows_are_sound};
+use super::{levels, windows_are_sound};
 use crate::scan_support::{HEADER, begins, compile, complete, programs};
 use ompfuse_format::Construct;
 use ompfuse_format::site::Outcome;
@@ -32,7 +32,9 @@ void piece(int n) {
 
 #[test]
 fn in_gccs_code_a_test_of_the_threads_number_may_be_a_master() {
-    let commands = LEVELS.map(|level| format!("gcc-12 -fopenmp {level}"));
+    let commands = levels()
+        .into_iter()
+        .map(|level| format!("gcc-12 -fopenmp {level}"));
     let source = format!("{HEADER}{REGION} void piece(int n) {{ post(); }}");
     for (command, program) in programs(&source, commands) {
         let masters = complete(&program.scan(), Construct::Master);
@@ -42,7 +44,7 @@ fn in_gccs_code_a_test_of_the_threads_number_may_be_a_master() {
 
 #[test]
 fn files_of_two_compilers_in_one_program() {
-    for level in LEVELS {
+    for level in levels() {
         let Some(object) = compile(PIECE, &format!("gcc-12 -c -fopenmp {level}")) else {
             continue;
         };

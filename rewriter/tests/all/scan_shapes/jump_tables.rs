@@ -1,13 +1,13 @@
 //! Loops with a `switch` in them: where its jump leads is known from the table, so that probes find their place.
 
-use super::{LEVELS, windows_are_sound};
+use super::{levels, windows_are_sound};
 use crate::scan_support::{compile, complete};
 use ompfuse_format::Construct;
 
 /// With every level of these compilers; what isn't installed is passed over.
 fn one_loop(source: &str, compilers: &[&str]) {
     for compiler in compilers {
-        LEVELS
+        levels()
             .iter()
             .for_each(|level| is_recorded(source, compiler, level));
     }

@@ -1,6 +1,6 @@
 //! Code that is none of the constructs that compilers inline, and code that must stay where it is.
 
-use super::{LEVELS, windows_are_sound};
+use super::{levels, windows_are_sound};
 use crate::scan_support::{self, HEADER, begins, complete, programs};
 use ompfuse_format::Construct;
 use ompfuse_format::site::{Mechanism, Outcome};
@@ -98,7 +98,7 @@ fn ordinary_code_has_no_inlined_loops() {
     // With numbers of fewer bytes too.
     let of = |t: &str| NEGATIVES.replace("int ", &format!("{t} "));
     let sources = ["int", "short", "signed char"].map(of);
-    for (level, negatives) in LEVELS
+    for (level, negatives) in levels()
         .iter()
         .flat_map(|l| sources.iter().map(move |s| (l, s)))
     {
@@ -307,7 +307,7 @@ double all_but_the_first(T n) {
 }
 int main(void) {}
 ";
-    for (level, of) in LEVELS
+    for (level, of) in levels()
         .iter()
         .flat_map(|l| ["int", "unsigned", "long", "unsigned long", "short"].map(|of| (l, of)))
     {
@@ -347,7 +347,7 @@ void behind(unsigned n) {
 }
 int main(void) {}
 ";
-    for level in LEVELS {
+    for level in levels() {
         let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
         for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
@@ -408,7 +408,7 @@ void all_of_them(void) {
 }
 int main(void) {}
 ";
-    for level in LEVELS {
+    for level in levels() {
         let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
         for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
@@ -438,7 +438,7 @@ void constants(void) {
 }
 int main(void) {}
 ";
-    for level in LEVELS {
+    for level in levels() {
         let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
         for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
@@ -469,7 +469,7 @@ void computed(int n, int block) {
 }
 int main(void) {}
 ";
-    for level in LEVELS {
+    for level in levels() {
         let commands = ["gcc-11", "gcc-12"].map(|compiler| format!("{compiler} -fopenmp {level}"));
         for (command, program) in programs(&format!("{HEADER}{source}"), commands) {
             let scan = program.scan();
