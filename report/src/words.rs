@@ -35,7 +35,7 @@ pub(crate) use compare::{
 pub(crate) use contexts::is_beginning;
 pub use contexts::{called_from, functions};
 pub(crate) use gates::explained;
-pub use gates::outcome;
+pub use gates::{outcome, outcome_word};
 pub use growth::{growth_intervals, growth_verdict};
 pub use health::losses;
 pub(crate) use health::problem;

@@ -34,7 +34,7 @@ const LEAST_MATCHED: f64 = 0.5;
   ompfuse diff perf/baseline.json.gz ompfuse-out --fail-on 'time>5%' --fail-on 'region(\"solve*\").time>3%'
   ompfuse diff baseline.json.gz ompfuse-out --fail-on 'instructions>1%' --format github
 
-Exit status: 0 done, 1 it could not be compared, 2 wrong usage, 3 a --fail-on holds.")]
+Exit status: 0 done, 1 it could not be compared, 2 wrong usage, 3 a --fail-on holds, or is undecided with --undecided fail.")]
 pub(crate) struct Args {
     /// Print the JSON Schema of --format json
     #[arg(long, exclusive = true)]
@@ -66,6 +66,9 @@ pub(crate) struct Args {
     /// Judge --fail-on by the estimate alone, even if it is uncertain
     #[arg(long)]
     strict: bool,
+    /// What an undecided --fail-on does: runs vary so much that a change as large as its limit would not be seen
+    #[arg(long, value_enum, default_value_t = Undecided::Pass, requires = "fail_on")]
+    undecided: Undecided,
     /// Compare even if less than half of the regions' time can be matched
     #[arg(long)]
     anyway: bool,
@@ -113,6 +116,15 @@ enum Format {
     Gitlab,
 }
 
+/// What becomes of the exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Undecided {
+    /// It is named
+    Pass,
+    /// Status 3
+    Fail,
+}
+
 pub(super) fn run(args: &Args) -> Result<u8> {
     if args.schema {
         return output::print(documents::DIFF).map(|()| 0);
@@ -143,7 +155,7 @@ pub(super) fn run(args: &Args) -> Result<u8> {
         )?;
     }
     args.hand_over(&diff, &outcomes)?;
-    status(&outcomes)
+    status(&outcomes, args.undecided)
 }
 
 /// What the expressions mean.
@@ -154,11 +166,12 @@ fn gates(expressions: &[String]) -> Result<Vec<Gate>> {
         .map_err(|error| Usage(format!("--fail-on: {error}")).into())
 }
 
-fn status(outcomes: &[Outcome]) -> Result<u8> {
+fn status(outcomes: &[Outcome], undecided: Undecided) -> Result<u8> {
     if let Some(error) = outcomes.iter().find(|o| o.is_error()) {
         bail!("--fail-on {}: {}", error.expression, words::outcome(error));
     }
-    match outcomes.iter().any(Outcome::holds) {
+    let fails = |o: &Outcome| o.holds() || (undecided == Undecided::Fail && o.is_undecided());
+    match outcomes.iter().any(fails) {
         true => Ok(FAILED),
         false => Ok(0),
     }

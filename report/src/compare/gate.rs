@@ -13,7 +13,8 @@
 //! executed code) if there is one run. Values (`b.`) are compared as they are, too. An event is that of the simulator (`sim-`) where it
 //! was counted on both sides and no model estimates it.
 //!
-//! What can't be told is an error, never a pass: see [`Problem`].
+//! What can't be told is never a pass. Where noise hides a change as large as the limit, and one beyond it may be there, the expression
+//! is *undecided* ([`Doubt`]); all else is an error ([`Problem`]).
 
 mod judge;
 mod outcome;
@@ -22,7 +23,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 
-pub use outcome::{Hit, Outcome, Problem, Verdict};
+pub use outcome::{Doubt, Hit, Outcome, Problem, Verdict};
 pub use parse::{GateError, parse};
 
 use super::diff::Diff;
@@ -85,11 +86,7 @@ pub fn judge(gates: &[Gate], diff: &Diff, a: &Side, b: &Side, strict: bool) -> V
     let mut judge = Judge::new(diff, a, b, strict);
     let outcome = |gate: &Gate| Outcome {
         expression: gate.expression.clone(),
-        verdict: match judge.verdict(gate) {
-            Ok(hits) if hits.is_empty() => Verdict::Passes,
-            Ok(hits) => Verdict::Holds { hits },
-            Err(problem) => Verdict::Error { problem },
-        },
+        verdict: (judge.verdict(gate)).unwrap_or_else(|problem| Verdict::Error { problem }),
     };
     gates.iter().map(outcome).collect()
 }

@@ -77,6 +77,11 @@ pub enum Unit {
 }
 
 impl Quantity {
+    /// Names of those that are no events.
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        NAMES.iter().map(|(_, name)| *name)
+    }
+
     /// What its values are in.
     pub fn unit(&self) -> Unit {
         match self {

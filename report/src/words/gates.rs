@@ -1,13 +1,22 @@
 //! What is said of `--fail-on` expressions.
 
 use super::compare::{changed, kind_in_sentence, most, place, quantity, value};
-use crate::compare::gate::{Hit, Outcome, Problem, Verdict};
+use super::units::percent;
+use crate::compare::gate::{Doubt, Hit, Outcome, Problem, Verdict};
 use crate::compare::{Change, Diff, Finding, Quantity};
+use crate::model::key::RegionKey;
 
 /// What became of an expression, in a sentence without a full stop.
 pub fn outcome(outcome: &Outcome) -> String {
     match &outcome.verdict {
-        Verdict::Passes => "it does not hold".to_owned(),
+        Verdict::Passes => "nothing is beyond it".to_owned(),
+        Verdict::Undecided { doubts } => {
+            let first = doubts.first().map_or_else(String::new, doubt);
+            match doubts.len() {
+                0 | 1 => first,
+                n => format!("{first}; so it is for {} more", n - 1),
+            }
+        }
         Verdict::Error { problem } => self::problem(problem),
         Verdict::Holds { hits } => {
             let first = hits.first().map_or_else(String::new, hit);
@@ -19,6 +28,47 @@ pub fn outcome(outcome: &Outcome) -> String {
     }
 }
 
+/// What became of an expression, in a word.
+pub fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome.verdict {
+        Verdict::Passes => "passed",
+        Verdict::Undecided { .. } => "undecided",
+        Verdict::Error { .. } => "error",
+        Verdict::Holds { .. } => "failed",
+    }
+}
+
+/// What can be seen in spite of noise, and what would help.
+fn doubt(doubt: &Doubt) -> String {
+    let at = at_place(doubt.region.as_ref());
+    let noise = doubt.could_see.map_or_else(
+        || "runs vary too much to see a change".to_owned(),
+        |visible| format!("runs vary too much to see less than {}", percent(visible)),
+    );
+    let help = match doubt.runs_needed {
+        Some(runs) => format!("{runs} runs on each side would do"),
+        None => "record more runs".to_owned(),
+    };
+    format!(
+        "{at}: {noise} of {}; {help}",
+        self::quantity(&doubt.quantity)
+    )
+}
+
+/// A region in a sentence, or the program.
+fn at_place(region: Option<&RegionKey>) -> String {
+    region.map_or_else(
+        || "the program".to_owned(),
+        |key| {
+            format!(
+                "the {} at {}",
+                kind_in_sentence(key.construct.name()),
+                place(key)
+            )
+        },
+    )
+}
+
 /// What an expression warns of, with the region that makes most of it where that is the program's.
 pub(crate) fn explained(found: &Hit, diff: &Diff) -> String {
     match (&found.region, &found.quantity, most(diff)) {
@@ -28,16 +78,7 @@ pub(crate) fn explained(found: &Hit, diff: &Diff) -> String {
 }
 
 fn hit(hit: &Hit) -> String {
-    let at = hit.region.as_ref().map_or_else(
-        || "the program".to_owned(),
-        |key| {
-            format!(
-                "the {} at {}",
-                kind_in_sentence(key.construct.name()),
-                place(key)
-            )
-        },
-    );
+    let at = at_place(hit.region.as_ref());
     let Some(quantity) = &hit.quantity else {
         return match &hit.region {
             Some(_) => format!("{at} is new"),
@@ -68,6 +109,27 @@ fn hit(hit: &Hit) -> String {
         side(hit.a),
         side(hit.b)
     )
+}
+
+/// Names are as similar as a misspelt one from this similarity of Jaro and Winkler on.
+const SIMILAR: f64 = 0.85;
+
+/// What else there is than a name that nothing has: what it may have meant, or all.
+fn meant(name: &str, events: &[String]) -> String {
+    let mut all: Vec<&str> = Quantity::names().collect();
+    all.extend(events.iter().map(String::as_str));
+    let similar = (all.iter()).map(|known| (strsim::jaro_winkler(name, known), known));
+    let nearest = similar.max_by(|x, y| x.0.total_cmp(&y.0));
+    if let Some((_, known)) = nearest.filter(|&(similarity, _)| similarity >= SIMILAR) {
+        return format!("; did you mean {known}?");
+    }
+    match events {
+        [] => format!(
+            "; it has {}, and no events: record with --events or --simulate",
+            all.join(", ")
+        ),
+        _ => format!("; it has {}", all.join(", ")),
+    }
 }
 
 fn problem(problem: &Problem) -> String {
@@ -111,13 +173,8 @@ fn problem(problem: &Problem) -> String {
                     place(key)
                 )
             });
-            let known = match (quantity, events.as_slice()) {
-                (Quantity::Event(_) | Quantity::EventPerUnit(_), []) => {
-                    "; it has no events, record with --events or --simulate".to_owned()
-                }
-                (Quantity::Event(_) | Quantity::EventPerUnit(_), events) => {
-                    format!("; it has {}", events.join(", "))
-                }
+            let known = match quantity {
+                Quantity::Event(name) | Quantity::EventPerUnit(name) => meant(name, events),
                 _ => String::new(),
             };
             format!("{side} has no {quantity}{at}{known}")

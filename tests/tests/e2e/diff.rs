@@ -215,3 +215,70 @@ fn a_killed_run_passes_no_gate() {
     assert!(said.contains("damaged"), "{said}");
     assert!(text(&output).contains("something is missing"), "{output:?}");
 }
+
+/// Each run takes 10, 60 or 30 ms, in turn: the file says which.
+const VARYING: &str = "
+#include <stdio.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    const int ms[] = {10, 60, 30};
+    int nth = 0;
+    FILE *file = fopen(argv[1], \"r\");
+    if (file) { fscanf(file, \"%d\", &nth); fclose(file); }
+    file = fopen(argv[1], \"w\");
+    fprintf(file, \"%d\", nth + 1);
+    fclose(file);
+    #pragma omp parallel
+    usleep(1000 * ms[nth % 3]);
+}
+";
+
+#[test]
+fn a_condition_that_noise_hides_is_undecided() {
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    let Some(program) = compile::compile(VARYING, "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    let [a, b] = ["a", "b"].map(|name| {
+        let runs = folder.path().join(name);
+        let mut record = command::with_threads(2);
+        record.args(["record", "-q", "--events", "none", "--repeat", "3", "-o"]);
+        record.arg(&runs).arg("--").arg(&program.path);
+        process::run(record.arg(folder.path().join("nth"))).ok(name);
+        runs
+    });
+    let gate = ["--fail-on", "time>10%"];
+    let with = |more: &[&str]| diff([&a, &b], &[&gate, more].concat());
+    let said = with(&[]);
+    assert_eq!(said.status, 0, "{said:?}");
+    let line = text(&said).replace("\n  ", " ");
+    assert!(
+        line.starts_with("undecided time>10%: the program: runs vary too much to see less than "),
+        "{line}"
+    );
+    assert!(line.contains(" runs on each side would do"), "{line}");
+    assert_eq!(with(&["--undecided", "fail"]).status, 3);
+    assert!(text(&with(&["--format", "github"])).starts_with("::warning "));
+    assert!(text(&with(&["--format", "junit"])).contains("<skipped "));
+    let json: Value = serde_json::from_str(&text(&with(&["--format", "json"]))).expect("JSON");
+    let verdict = &json["gates"][0]["verdict"];
+    assert_eq!(verdict["is"], "undecided", "{json}");
+    // Runs that differ by a factor of six show no change of 10 %.
+    let visible = verdict["doubts"][0]["could_see"].as_f64();
+    assert!(visible > Some(1.0), "{verdict}");
+    // A name that nothing has.
+    let misspelt = diff([&a, &b], &["--fail-on", "tmie>1%"]);
+    assert_eq!(misspelt.status, 1, "{misspelt:?}");
+    assert!(
+        misspelt
+            .errors()
+            .contains("has no tmie; did you mean time?"),
+        "{misspelt:?}"
+    );
+    // A limit that is far away is seen.
+    let far = diff([&a, &b], &["--fail-on", "time>90000%"]);
+    assert!(
+        text(&far).contains("passed time>90000%: nothing is beyond it"),
+        "{far:?}"
+    );
+}

@@ -336,6 +336,6 @@ forms! {
         llvm-objcopy-19 --compress-debug-sections=zstd plain program").with(&["llvm-objcopy-19"]);
     split_debug_information: form("split DWARF", "$CC -fPIE -pie -gsplit-dwarf $S/main.c $S/work.c -o program");
     hundreds_of_megabytes: form("300 MB", "
-        echo '.data; .globl big; big: .byte 1; .zero 300000000; .byte 1' > big.s
+        echo '.data; .globl big; big: .byte 1; .zero 200000000; .byte 1' > big.s
         $CC -fPIE -pie $S/main.c $S/work.c big.s -o program").by(&[GCC]);
 }

@@ -3,41 +3,48 @@
 //! One binary, since every one more would be linked again. `OMPFUSE_BIN` names a command to test instead of the one
 //! that is built; with `CI=true` nothing may be skipped.
 
-/// One test per fixture and compiler: `$check(fixture, compiler)`. What stands in front of it is put in front of each test.
+/// One test per fixture and compiler: `$check(fixture, compiler)`. Of two compilers one is left to `tests/run.sh whole`.
 macro_rules! for_each_fixture {
-    ($(#[$attribute:meta])* $check:path) => {
-        for_each_fixture!(@ [$(#[$attribute])*] $check; gcc clang;
-            cancel cg cholesky knapsack lifecycle listing11 locks loops mandelbrot mg nqueens ordered rare sections shapes sync
-            tasking taskloop taskobj teams unwind);
-        for_each_fixture!(@ [$(#[$attribute])*] $check; gcc; oldabi stencil target);
-        for_each_fixture!(@ [$(#[$attribute])*] $check; clang; kmpcalls);
+    ($check:path) => {
+        for_each_fixture!(@ $check; [] [#[ignore = "tests/run.sh whole"]]);
     };
-    (@ $attributes:tt $check:path; gcc clang; $($name:ident)*) => {
-        $(mod $name {
-            for_each_fixture!(@ $attributes $check, $name gcc);
-            for_each_fixture!(@ $attributes $check, $name clang);
+    (whole $check:path) => {
+        for_each_fixture!(@ $check; [#[ignore = "tests/run.sh whole"]] [#[ignore = "tests/run.sh whole"]]);
+    };
+    (@ $check:path; $one:tt $other:tt) => {
+        for_each_fixture!(@ $check; $one $other;
+            gcc clang: cancel cholesky lifecycle locks mandelbrot mg ordered sections sync taskloop teams;
+            clang gcc: cg knapsack listing11 loops nqueens rare shapes tasking taskobj unwind;
+            gcc: oldabi stencil target;
+            clang: kmpcalls);
+    };
+    (@ $check:path; $one:tt $other:tt; gcc clang: $($gcc_first:ident)*; clang gcc: $($clang_first:ident)*;
+        gcc: $($gcc:ident)*; clang: $($clang:ident)*) => {
+        $(mod $gcc_first {
+            for_each_fixture!(@ $check, $gcc_first gcc $one);
+            for_each_fixture!(@ $check, $gcc_first clang $other);
+        })*
+        $(mod $clang_first {
+            for_each_fixture!(@ $check, $clang_first clang $one);
+            for_each_fixture!(@ $check, $clang_first gcc $other);
+        })*
+        $(mod $gcc {
+            for_each_fixture!(@ $check, $gcc gcc $one);
+        })*
+        $(mod $clang {
+            for_each_fixture!(@ $check, $clang clang $one);
         })*
         /// The names above.
         #[allow(dead_code, reason = "one module checks them")]
-        const BY_BOTH: &[&str] = &[$(stringify!($name)),*];
-    };
-    (@ $attributes:tt $check:path; gcc; $($name:ident)*) => {
-        $(mod $name {
-            for_each_fixture!(@ $attributes $check, $name gcc);
-        })*
-        /// The names above.
+        const BY_BOTH: &[&str] = &[$(stringify!($gcc_first),)* $(stringify!($clang_first)),*];
+        /// Those for gcc only.
         #[allow(dead_code, reason = "one module checks them")]
-        const BY_GCC: &[&str] = &[$(stringify!($name)),*];
-    };
-    (@ $attributes:tt $check:path; clang; $($name:ident)*) => {
-        $(mod $name {
-            for_each_fixture!(@ $attributes $check, $name clang);
-        })*
-        /// The names above.
+        const BY_GCC: &[&str] = &[$(stringify!($gcc)),*];
+        /// Those for clang only.
         #[allow(dead_code, reason = "one module checks them")]
-        const BY_CLANG: &[&str] = &[$(stringify!($name)),*];
+        const BY_CLANG: &[&str] = &[$(stringify!($clang)),*];
     };
-    (@ [$(#[$attribute:meta])*] $check:path, $name:ident $compiler:ident) => {
+    (@ $check:path, $name:ident $compiler:ident [$(#[$attribute:meta])*]) => {
         #[test]
         $(#[$attribute])*
         fn $compiler() {
@@ -55,7 +62,7 @@ macro_rules! for_some_fixtures {
         })*
 
         mod whole {
-            for_each_fixture!(#[ignore = "tests/run.sh whole"] $check);
+            for_each_fixture!(whole $check);
         }
     };
 }

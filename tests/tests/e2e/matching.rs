@@ -12,7 +12,7 @@ use constructs::Places;
 use directives::Directives;
 use ompfuse_tests::fixture::{self, Build, Fixture};
 use ompfuse_tests::matrix::{Compiler, Link, Matrix};
-use ompfuse_tests::{command, has, table};
+use ompfuse_tests::{command, few, has, table};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -159,7 +159,10 @@ fn judge(names: &[String], pairs: &[(Spec, Spec)]) {
 
 #[test]
 fn a_selection_of_builds_is_matched_right() {
-    judge(&SELECTION.map(str::to_owned), &PAIRS[..3]);
+    let names: Vec<String> = (few(&SELECTION, 3).into_iter())
+        .map(str::to_owned)
+        .collect();
+    judge(&names, &PAIRS[..3]);
 }
 
 #[test]

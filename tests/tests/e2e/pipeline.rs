@@ -239,6 +239,7 @@ fn counts_name_what_got_worse_and_nothing_else() {
 }
 
 #[test]
+#[ignore = "tests/run.sh whole"]
 fn twenty_runs_without_a_change_raise_no_alarm() {
     let Some(project) = Project::with_baseline() else {
         return;

@@ -49,6 +49,7 @@ fn executions(report: &Value, construct: &str, key: &str) -> u64 {
 
 /// Four times as many units need no more memory: a table of the larger ones would be ten times as large.
 #[test]
+#[ignore = "tests/run.sh whole"]
 fn a_report_needs_no_memory_for_units() {
     const LIMIT: u64 = 256 << 20; // causes are looked for in a million intervals at most
     let folder = tempfile::tempdir().expect("there is room for runs");
@@ -133,7 +134,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 #[test]
 fn an_interrupt_ends_it_and_leaves_nothing() {
     let folder = tempfile::tempdir().expect("there is room for runs");
-    let (run, _) = record(folder.path(), "loop", "800000", &[]);
+    let (run, _) = record(folder.path(), "loop", "1500000", &[]);
     let profile = folder.path().join("profile.parquet");
     let (report, combine) = ([Path::new("report"), &run], [Path::new("combine"), &run]);
     let output = [Path::new("-o"), &profile];

@@ -1,6 +1,6 @@
 //! Judging one expression.
 
-use super::outcome::{Hit, Problem};
+use super::outcome::{Doubt, Hit, Problem, Verdict};
 use super::{Comparison, Gate, Subject, select};
 use crate::compare::diff::{Diff, Lone, Pair};
 use crate::compare::side::{Quantity, Sample, Side, SideRegion};
@@ -46,7 +46,7 @@ impl<'d> Judge<'d> {
         }
     }
 
-    pub(super) fn verdict(&mut self, gate: &Gate) -> Result<Vec<Hit>, Problem> {
+    pub(super) fn verdict(&mut self, gate: &Gate) -> Result<Verdict, Problem> {
         for side in [self.a, self.b] {
             if !side.origin.damage.is_empty() {
                 return Err(Problem::Damaged {
@@ -56,19 +56,22 @@ impl<'d> Judge<'d> {
             }
         }
         let quantity = match &gate.subject {
-            Subject::NewRegions => return self.new_regions(gate),
+            Subject::NewRegions => {
+                let hits = self.new_regions(gate)?;
+                return Ok(told(hits, vec![]));
+            }
             Subject::Change(quantity) | Subject::Value(quantity) => quantity,
         };
         let places = self.places(gate, quantity)?;
-        let hits = match &gate.subject {
-            Subject::Value(_) => self.by_value(gate, quantity, &places)?,
+        let (hits, doubts) = match &gate.subject {
+            Subject::Value(_) => (self.by_value(gate, quantity, &places)?, vec![]),
             _ => self.by_change(gate, quantity, &places)?,
         };
         // What holds, holds with more regions, too.
-        match hits.is_empty() {
-            true => self.none_is_gone(gate).map(|()| hits),
-            false => Ok(hits),
+        if hits.is_empty() {
+            self.none_is_gone(gate)?;
         }
+        Ok(told(hits, doubts))
     }
 
     /// An error if a region with much time is gone that the expression is about, or that may have lost its probe.
@@ -228,7 +231,7 @@ impl<'d> Judge<'d> {
         gate: &Gate,
         wanted: &Quantity,
         places: &[Place<'d>],
-    ) -> Result<Vec<Hit>, Problem> {
+    ) -> Result<(Vec<Hit>, Vec<Doubt>), Problem> {
         let mut drafts: Vec<(Hit, Compared)> = vec![];
         let mut one_run = None;
         for place in places {
@@ -300,21 +303,57 @@ impl<'d> Judge<'d> {
             .iter()
             .filter(|(_, c)| matches!(c, Compared::Noisy(_)));
         let level = LEVEL / tests.count().max(1) as f64;
-        let mut hits = vec![];
+        let (mut hits, mut doubts) = (vec![], vec![]);
         for (mut hit, compared) in drafts {
-            if !gate.comparison.holds(size(&hit), gate.limit) {
-                continue;
-            }
+            let is_beyond = gate.comparison.holds(size(&hit), gate.limit);
             if let Compared::Noisy(noisy) = compared {
                 hit.p = Some(noisy.p());
-                if !self.strict && !self.is_certain(gate, &noisy, level) {
+                if !self.strict && !(is_beyond && self.is_certain(gate, &noisy, level)) {
+                    doubts.extend(self.doubt(gate, &hit, &noisy, level));
                     continue;
                 }
             }
-            hits.push(hit);
+            if is_beyond {
+                hits.push(hit);
+            }
         }
         hits.sort_by(|x, y| size(y).abs().total_cmp(&size(x).abs()));
-        Ok(hits)
+        let visible = |doubt: &Doubt| doubt.could_see.unwrap_or(f64::INFINITY);
+        doubts.sort_by(|x, y| visible(y).total_cmp(&visible(x)));
+        Ok((hits, doubts))
+    }
+
+    /// Why nothing is known of something that is not certain; `None` if it is known not to be beyond the limit.
+    fn doubt(&mut self, gate: &Gate, hit: &Hit, noisy: &Noisy, level: f64) -> Option<Doubt> {
+        let limit = gate.limit;
+        let interval = noisy.interval(1.0 - level, &mut self.quantiles);
+        // A change beyond the limit may be there, and one as large as the limit would not be seen.
+        let (may_be, direction) = match gate.comparison {
+            Comparison::Above | Comparison::AtLeast => {
+                (interval.is_none_or(|i| i.high > limit), 1.0)
+            }
+            Comparison::Below | Comparison::AtMost => {
+                (interval.is_none_or(|i| i.low < limit), -1.0)
+            }
+            Comparison::Differs => (true, 1.0),
+        };
+        let could_see = noisy.visible(direction, level, &mut self.quantiles);
+        // The test is whether there is a change. Where the limit lies on the other side of none, the interval alone tells.
+        let is_change = direction * limit >= 0.0;
+        let is_seen = could_see.is_some_and(|visible| visible <= limit.abs());
+        if !may_be || (is_change && is_seen) {
+            return None;
+        }
+        let runs_needed = (is_change && limit != 0.0)
+            .then(|| noisy.runs_to_see(limit, level, &mut self.quantiles))
+            .flatten();
+        Some(Doubt {
+            region: hit.region.clone(),
+            quantity: hit.quantity.clone()?,
+            change: hit.change,
+            could_see,
+            runs_needed,
+        })
     }
 
     /// Whether there is a change in the direction of the comparison, at a level.
@@ -338,6 +377,15 @@ impl<'d> Judge<'d> {
             true => i.low > gate.limit,
             false => i.high < gate.limit,
         })
+    }
+}
+
+/// What follows from where a condition holds, and where it may.
+fn told(hits: Vec<Hit>, doubts: Vec<Doubt>) -> Verdict {
+    match (hits.is_empty(), doubts.is_empty()) {
+        (false, _) => Verdict::Holds { hits },
+        (true, false) => Verdict::Undecided { doubts },
+        (true, true) => Verdict::Passes,
     }
 }
 

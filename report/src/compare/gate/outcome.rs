@@ -27,10 +27,16 @@ impl Outcome {
         matches!(self.verdict, Verdict::Error { .. })
     }
 
+    /// Whether noise hides whether it holds.
+    pub fn is_undecided(&self) -> bool {
+        matches!(self.verdict, Verdict::Undecided { .. })
+    }
+
     /// The region that it is about: the one that fails most.
     pub fn region(&self) -> Option<&RegionKey> {
         match &self.verdict {
             Verdict::Holds { hits } => hits.first()?.region.as_ref(),
+            Verdict::Undecided { doubts } => doubts.first()?.region.as_ref(),
             _ => None,
         }
     }
@@ -48,6 +54,11 @@ pub enum Verdict {
     },
     /// The condition does not hold.
     Passes,
+    /// Nothing shows that the condition holds, and there is so much noise that it may.
+    Undecided {
+        /// Where, the noisiest first; at least one.
+        doubts: Vec<Doubt>,
+    },
     /// The condition can't be checked.
     Error {
         /// Why.
@@ -71,6 +82,22 @@ pub struct Hit {
     pub change: Option<f64>,
     /// Probability of such a difference by chance; null if it was not tested.
     pub p: Option<f64>,
+}
+
+/// A place where a condition may hold or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Doubt {
+    /// The region, as in B; null for the whole program.
+    pub region: Option<RegionKey>,
+    /// The compared quantity.
+    pub quantity: Quantity,
+    /// Relative change `b / a - 1` that was seen; for shares `b - a`. Null if `a` is 0.
+    pub change: Option<f64>,
+    /// Size of the smallest change that would be seen in four of five such comparisons. Null if `a` is 0.
+    pub could_see: Option<f64>,
+    /// Runs on each side that would show a change of the condition's limit. Null if no number would, or the limit is no growth.
+    pub runs_needed: Option<u32>,
 }
 
 /// Why a condition can't be checked.

@@ -67,6 +67,7 @@ fn where_it_holds(expression: &str, a: &Side, b: &Side) -> Vec<String> {
             hits.iter().map(name).collect()
         }
         Verdict::Passes => vec![],
+        Verdict::Undecided { doubts } => panic!("{expression}: {doubts:?}"),
         Verdict::Error { problem } => panic!("{expression}: {problem:?}"),
     }
 }
@@ -113,7 +114,17 @@ fn what_is_beyond_its_limit_holds() {
 fn noise_alone_does_not_hold_unless_strict() {
     let noisy = [1.0, 1.3, 0.8, 1.1, 0.9];
     let (a, b) = (build(1.0, &noisy), build(1.1, &noisy));
-    assert_eq!(verdict("time>5%", &a, &b), Verdict::Passes);
+    let Verdict::Undecided { doubts } = verdict("time>5%", &a, &b) else {
+        panic!();
+    };
+    // 18.6 % of noise: (3.355 + 0.889) x 0.186 x sqrt(2 / 5) = 0.499, by a table of Student's distribution: 65 %.
+    let visible = doubts[0].could_see.unwrap();
+    assert!((0.64..0.66).contains(&visible), "{visible}");
+    assert!(doubts[0].runs_needed.unwrap() > 100, "{doubts:?}");
+    assert_eq!(verdict("time>300%", &a, &b), Verdict::Passes);
+    // What got faster for sure is not slower.
+    let faster = build(0.1, &noisy);
+    assert_eq!(verdict("time>5%", &a, &faster), Verdict::Passes);
     assert!(matches!(
         verdict_of("time>5%", &a, &b, true),
         Verdict::Holds { .. }

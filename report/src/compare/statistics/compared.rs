@@ -190,17 +190,48 @@ impl Noisy {
 
     /// The smallest growth that would be seen with these runs, at this level of significance.
     pub(crate) fn could_see(&self, level: f64, quantiles: &mut Quantiles) -> Option<f64> {
+        self.visible(1.0, level, quantiles)
+    }
+
+    /// The size of the smallest change that would be seen with these runs, at this level of significance: of a growth (1), or of what
+    /// shrinks (-1).
+    pub(crate) fn visible(
+        &self,
+        direction: f64,
+        level: f64,
+        quantiles: &mut Quantiles,
+    ) -> Option<f64> {
         let df = self.freedom();
         let reach = quantiles.upper(level / 2.0, df) + quantiles.upper(1.0 - POWER, df);
-        Some(self.as_change(self.error() * reach)?.max(LEAST))
+        let change = self.as_change(direction * self.error() * reach)?;
+        Some(change.abs().max(LEAST))
     }
 
     /// Runs on each side that tell a difference of the size that was seen; `None` if none would, or it is not worth it.
     pub(crate) fn runs_needed(&self, level: f64, quantiles: &mut Quantiles) -> Option<u32> {
-        if !self.is_worth_telling() {
-            return None;
-        }
-        let effect = self.difference().abs() / self.deviation;
+        let difference = self.difference().abs();
+        self.is_worth_telling()
+            .then(|| self.runs_for(difference, level, quantiles))
+            .flatten()
+    }
+
+    /// Runs on each side that tell a change of this size; `None` if none would.
+    pub(crate) fn runs_to_see(
+        &self,
+        change: f64,
+        level: f64,
+        quantiles: &mut Quantiles,
+    ) -> Option<u32> {
+        let difference = match (self.is_log, self.is_share) {
+            (true, _) => change.ln_1p(),
+            (false, true) => change,
+            (false, false) => change * self.means[0],
+        };
+        self.runs_for(difference.abs(), level, quantiles)
+    }
+
+    fn runs_for(&self, difference: f64, level: f64, quantiles: &mut Quantiles) -> Option<u32> {
+        let effect = difference / self.deviation;
         let mut is_seen = |runs: u32| {
             let df = 2.0 * f64::from(runs) - 2.0;
             let reach = quantiles.upper(level / 2.0, df) + quantiles.upper(1.0 - POWER, df);

@@ -46,7 +46,7 @@ fn remarks(diff: &Diff, outcomes: &[Outcome], options: &Options) -> Vec<Remark> 
         let remark = |region: Option<&RegionKey>, text| {
             let (path, line) = at(region);
             Remark {
-                is_failure: true,
+                is_failure: !outcome.is_undecided(),
                 path,
                 line,
                 title: format!("ompfuse: {}", outcome.expression.as_str()),
@@ -59,6 +59,10 @@ fn remarks(diff: &Diff, outcomes: &[Outcome], options: &Options) -> Vec<Remark> 
         match &outcome.verdict {
             Verdict::Passes => vec![],
             Verdict::Error { .. } => vec![remark(None, words::outcome(outcome))],
+            Verdict::Undecided { .. } => {
+                let text = format!("undecided: {}", words::outcome(outcome));
+                vec![remark(outcome.region(), text)]
+            }
             Verdict::Holds { hits } => {
                 let hits = hits.iter().take(options.top);
                 let one = |hit| remark(hit_region(hit).or(main), words::explained(hit, diff));

@@ -12,27 +12,29 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 pub fn junit(diff: &Diff, outcomes: &[Outcome]) -> Result<String, SerializeError> {
     let mut suite = TestSuite::new(format!("{} against {}", diff.b.name, diff.a.name));
     for outcome in outcomes {
-        let status = match (outcome.is_error(), outcome.holds()) {
-            (true, _) => {
+        let status = match &outcome.verdict {
+            Verdict::Error { .. } => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
                 status.set_message(words::outcome(outcome));
                 status
             }
-            (false, true) => {
+            Verdict::Holds { hits } => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_message(words::outcome(outcome));
-                if let Verdict::Holds { hits } = &outcome.verdict {
-                    let all: Vec<String> =
-                        hits.iter().map(|hit| words::explained(hit, diff)).collect();
-                    status.set_description(all.join("\n"));
-                }
+                let all = hits.iter().map(|hit| words::explained(hit, diff));
+                status.set_description(all.collect::<Vec<_>>().join("\n"));
                 status
             }
-            (false, false) => TestCaseStatus::success(),
+            Verdict::Undecided { .. } => {
+                let mut status = TestCaseStatus::skipped();
+                status.set_message(words::outcome(outcome));
+                status
+            }
+            Verdict::Passes => TestCaseStatus::success(),
         };
         let mut case = TestCase::new(outcome.expression.as_str(), status);
         case.set_classname("ompfuse.diff");
-        if !outcome.holds() && !outcome.is_error() {
+        if outcome.verdict == Verdict::Passes {
             case.set_system_out(words::outcome(outcome));
         }
         suite.add_test_case(case);

@@ -1,7 +1,7 @@
 //! Markdown for the summary of a pull request.
 
 use super::{Options, listed};
-use crate::compare::gate::Outcome;
+use crate::compare::gate::{Outcome, Verdict};
 use crate::compare::{Diff, Pair};
 use crate::words;
 use crate::words::units::percent;
@@ -13,10 +13,10 @@ pub fn markdown(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String 
     let mut put =
         |text: std::fmt::Arguments<'_>| out.write_fmt(text).expect("writing into a string");
     for outcome in outcomes {
-        let mark = match (outcome.is_error(), outcome.holds()) {
-            (true, _) => "**error**",
-            (false, true) => "**failed**",
-            (false, false) => "passed",
+        let word = words::outcome_word(outcome);
+        let mark = match outcome.verdict {
+            Verdict::Passes => word.to_owned(),
+            _ => format!("**{word}**"),
         };
         let text = words::outcome(outcome);
         put(format_args!(

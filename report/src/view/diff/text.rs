@@ -1,7 +1,7 @@
 //! A comparison for a terminal: what failed, the verdict, conditions, what changed most, what has no partner.
 
 use super::{Options, listed};
-use crate::compare::gate::Outcome;
+use crate::compare::gate::{Outcome, Verdict};
 use crate::compare::{Diff, Finding, Pair, Quantity};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
@@ -18,7 +18,7 @@ pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
         paint: Paint { on: options.colour },
     };
     let mut sections = vec![];
-    sections.extend(view.outcomes(outcomes, true));
+    sections.extend(view.outcomes(outcomes, false));
     sections.push(view.verdict(diff));
     sections.extend(view.conditions(diff));
     sections.extend(view.program(diff));
@@ -26,7 +26,7 @@ pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
     sections.extend(view.regions(&pairs, more));
     sections.extend(view.details(&pairs));
     sections.extend(view.lone(diff));
-    sections.extend(view.outcomes(outcomes, false));
+    sections.extend(view.outcomes(outcomes, true));
     sections.join("\n")
 }
 
@@ -48,18 +48,18 @@ impl View {
         wrap(text, self.width, "  ")
     }
 
-    /// Expressions that hold and errors, or those that passed.
-    fn outcomes(&self, outcomes: &[Outcome], failed: bool) -> Option<String> {
+    /// Expressions that passed, or all others.
+    fn outcomes(&self, outcomes: &[Outcome], passed: bool) -> Option<String> {
         let mut text = String::new();
         for outcome in outcomes {
-            let is_failed = outcome.holds() || outcome.is_error();
-            if is_failed != failed {
+            if (outcome.verdict == Verdict::Passes) != passed {
                 continue;
             }
-            let (mark, code) = match (outcome.is_error(), outcome.holds()) {
-                (true, _) => ("error", "33"),
-                (false, true) => ("FAILED", "31"),
-                (false, false) => ("passed", "32"),
+            let word = words::outcome_word(outcome);
+            let (mark, code) = match outcome.verdict {
+                Verdict::Error { .. } | Verdict::Undecided { .. } => (word, "33"),
+                Verdict::Holds { .. } => ("FAILED", "31"),
+                Verdict::Passes => (word, "32"),
             };
             let said = words::outcome(outcome);
             let line = self.wrapped(&format!("{mark} {}: {said}", outcome.expression.as_str()));

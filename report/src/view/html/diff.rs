@@ -68,12 +68,8 @@ fn overview(diff: &Diff, outcomes: &[Outcome]) -> Markup {
         @if !outcomes.is_empty() {
             ul.outcomes {
                 @for outcome in outcomes {
-                    @let (class, word) = match (outcome.is_error(), outcome.holds()) {
-                        (true, _) => ("error", "Error"),
-                        (false, true) => ("failed", "Failed"),
-                        (false, false) => ("passed", "Passed"),
-                    };
-                    li class=(class) { strong { (word) } " " code { (outcome.expression) } ": " (words::outcome(outcome)) }
+                    @let word = words::outcome_word(outcome);
+                    li class=(word) { strong { (word) } " " code { (outcome.expression) } ": " (words::outcome(outcome)) }
                 }
             }
         }
