@@ -11,7 +11,7 @@ use ompfuse_tests::fixture::{self, Build, Fixture};
 use ompfuse_tests::matrix::{Compiler, Link, Matrix};
 use ompfuse_tests::process::{self, Output};
 use ompfuse_tests::scan::Scan;
-use ompfuse_tests::{skip, table};
+use ompfuse_tests::{is_whole, skip, table};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -65,7 +65,7 @@ fn cells(compiler: &'static Compiler, number: usize, extent: &Extent) -> Vec<Cel
     let fixtures: Vec<String> = fixture::names().into_iter().filter(own).collect();
     // Of a language with few fixtures, each is taken several times.
     let rounds = SELECTED.div_ceil(fixtures.len().max(1));
-    let is_half = fixtures.len() >= 2 * SELECTED - 2;
+    let is_half = !is_whole() && fixtures.len() >= 2 * SELECTED - 2;
     let mut out = Vec::new();
     for (nth, fixture) in fixtures.into_iter().enumerate() {
         let variants = Fixture::open(&fixture).variants();

@@ -308,7 +308,8 @@ impl<'d> Judge<'d> {
             let is_beyond = gate.comparison.holds(size(&hit), gate.limit);
             if let Compared::Noisy(noisy) = compared {
                 hit.p = Some(noisy.p());
-                if !self.strict && !(is_beyond && self.is_certain(gate, &noisy, level)) {
+                let is_known = self.strict || (is_beyond && self.is_certain(gate, &noisy, level));
+                if !is_known {
                     doubts.extend(self.doubt(gate, &hit, &noisy, level));
                     continue;
                 }
