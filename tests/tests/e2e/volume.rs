@@ -134,7 +134,7 @@ fn wait_until(is_so: impl Fn() -> bool) {
 #[test]
 fn an_interrupt_ends_it_and_leaves_nothing() {
     let folder = tempfile::tempdir().expect("there is room for runs");
-    let (run, _) = record(folder.path(), "loop", "2000000", &[]);
+    let (run, _) = record(folder.path(), "loop", "3000000", &[]);
     let profile = folder.path().join("profile.parquet");
     let (report, combine) = ([Path::new("report"), &run], [Path::new("combine"), &run]);
     let output = [Path::new("-o"), &profile];
