@@ -1,7 +1,6 @@
 //! What is said of `--fail-on` expressions.
 
-use super::compare::{changed, kind_in_sentence, most, place, quantity, value};
-use super::units::percent;
+use super::compare::{changed, kind_in_sentence, most, place, quantity, signed, value};
 use crate::compare::gate::{Doubt, Hit, Outcome, Problem, Verdict};
 use crate::compare::{Change, Diff, Finding, Quantity};
 use crate::model::key::RegionKey;
@@ -40,18 +39,19 @@ pub fn outcome_word(outcome: &Outcome) -> &'static str {
 
 /// What can be seen in spite of noise, and what would help.
 fn doubt(doubt: &Doubt) -> String {
-    let at = at_place(doubt.region.as_ref());
-    let noise = doubt.could_see.map_or_else(
-        || "runs vary too much to see a change".to_owned(),
-        |visible| format!("runs vary too much to see less than {}", percent(visible)),
+    let unit = doubt.quantity.unit();
+    let seen = doubt.could_see.map_or_else(
+        || "no change would be seen".to_owned(),
+        |visible| format!("only {} or more would be seen", signed(visible, unit)),
     );
     let help = match doubt.runs_needed {
         Some(runs) => format!("{runs} runs on each side would do"),
         None => "record more runs".to_owned(),
     };
     format!(
-        "{at}: {noise} of {}; {help}",
-        self::quantity(&doubt.quantity)
+        "{}: {} varies so much from run to run that {seen}; {help}",
+        at_place(doubt.region.as_ref()),
+        quantity(&doubt.quantity)
     )
 }
 

@@ -253,7 +253,9 @@ fn a_condition_that_noise_hides_is_undecided() {
     assert_eq!(said.status, 0, "{said:?}");
     let line = text(&said).replace("\n  ", " ");
     assert!(
-        line.starts_with("undecided time>10%: the program: runs vary too much to see less than "),
+        line.starts_with(
+            "undecided time>10%: the program: wall time varies so much from run to run that only "
+        ),
         "{line}"
     );
     assert!(line.contains(" runs on each side would do"), "{line}");

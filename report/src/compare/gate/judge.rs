@@ -319,7 +319,7 @@ impl<'d> Judge<'d> {
             }
         }
         hits.sort_by(|x, y| size(y).abs().total_cmp(&size(x).abs()));
-        let visible = |doubt: &Doubt| doubt.could_see.unwrap_or(f64::INFINITY);
+        let visible = |doubt: &Doubt| doubt.could_see.map_or(f64::INFINITY, f64::abs);
         doubts.sort_by(|x, y| visible(y).total_cmp(&visible(x)));
         Ok((hits, doubts))
     }
@@ -352,7 +352,7 @@ impl<'d> Judge<'d> {
             region: hit.region.clone(),
             quantity: hit.quantity.clone()?,
             change: hit.change,
-            could_see,
+            could_see: could_see.map(|visible| direction * visible),
             runs_needed,
         })
     }

@@ -94,7 +94,8 @@ pub struct Doubt {
     pub quantity: Quantity,
     /// Relative change `b / a - 1` that was seen; for shares `b - a`. Null if `a` is 0.
     pub change: Option<f64>,
-    /// Size of the smallest change that would be seen in four of five such comparisons. Null if `a` is 0.
+    /// The smallest change that would be seen in four of five such comparisons, negative where the condition is about less. Null if `a`
+    /// is 0.
     pub could_see: Option<f64>,
     /// Runs on each side that would show a change of the condition's limit. Null if no number would, or the limit is no growth.
     pub runs_needed: Option<u32>,
