@@ -86,10 +86,17 @@ impl Dialogue {
     #[track_caller]
     pub fn end(mut self) -> Output {
         self.input = None;
+        self.ended()
+    }
+
+    /// Waits for its end, which something else than its input brings about.
+    #[track_caller]
+    pub fn ended(mut self) -> Output {
         while let Ok(line) = self.lines.recv_timeout(LIMIT) {
             self.said += &line;
             self.said.push('\n');
         }
+        self.input = None; // who has not ended by now does
         let status = self.child.wait().expect("it is ours");
         let errors = self.errors.take().and_then(|e| e.join().ok());
         Output {
