@@ -309,7 +309,7 @@ pub struct IntervalTable {
     /// Parallel: team size; teams: number of teams. Implicit task: thread number in the team; team: its number. Critical, lock,
     /// ordered, atomic, reduction: nanoseconds spent waiting to enter (a part of `own_ns`). Otherwise as recorded.
     pub extent: Vec<u64>,
-    /// As [`Run::xu_disturbed`].
+    /// As [`XuTable::disturbed`].
     pub disturbed: Vec<Option<bool>>,
     /// Exclusive counts.
     pub events: Vec<EventColumn>,
@@ -350,9 +350,6 @@ pub struct Run {
     pub xu_parent: Vec<u32>,
     /// The event set that each XU was counted with; `None`: its parts were counted with several.
     pub xu_set: Vec<Option<u8>>,
-    /// Per XU whether, in its own time, the kernel took the processor from its thread, moved it, or delivered a signal; of an XU in
-    /// several parts in any of them. `None`: not known.
-    pub xu_disturbed: Vec<Option<bool>>,
     /// What the XUs' scaled counts were made of: for each such event the raw count, and the nanoseconds that it was counted and
     /// that it was to be counted.
     pub xu_scaled: Vec<EventColumn>,

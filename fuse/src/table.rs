@@ -144,6 +144,9 @@ pub struct XuTable {
     pub own_ns: Vec<u64>,
     /// Number of parts that it was executed in.
     pub parts: Vec<u32>,
+    /// Whether, in its own time, the kernel took the processor from its thread, moved it, or delivered a signal; of an XU in several
+    /// parts in any of them. `None`: not known.
+    pub disturbed: Vec<Option<bool>>,
     /// In a combined table: how sure it is, in percent, that the counts of other runs are what the first run's XU would have
     /// had. `None` where the strategy does not say (it is neither lgl nor joint), or nothing was combined.
     pub confidence: Option<Vec<u8>>,
@@ -161,6 +164,7 @@ impl XuTable {
         self.first = vec![0; rows];
         self.iterations = vec![0; rows];
         self.parts = vec![1; rows];
+        self.disturbed = vec![None; rows];
         self.labels = Arc::new(labels);
     }
 
@@ -178,6 +182,7 @@ impl XuTable {
         self.t1_ns.reserve(rows);
         self.own_ns.reserve(rows);
         self.parts.reserve(rows);
+        self.disturbed.reserve(rows);
     }
 
     /// Number of XUs.
@@ -214,6 +219,7 @@ impl XuTable {
             t1_ns: self.t1_ns.clone(),
             own_ns: self.own_ns.clone(),
             parts: self.parts.clone(),
+            disturbed: self.disturbed.clone(),
             confidence: self.confidence.clone(),
             events: vec![],
         }
@@ -294,6 +300,7 @@ impl XuTable {
         self.t1_ns.extend(gather(&piece.t1_ns, rows));
         self.own_ns.extend(gather(&piece.own_ns, rows));
         self.parts.extend(gather(&piece.parts, rows));
+        self.disturbed.extend(gather(&piece.disturbed, rows));
         if let Some(theirs) = &piece.confidence {
             let ours = self.confidence.get_or_insert_default();
             ours.extend(gather(theirs, rows));

@@ -112,11 +112,12 @@ fn baseline(path: &Path) -> Result<Option<Side>> {
         let value: serde_json::Value = serde_json::from_slice(text).ok()?;
         value.get("version")?.as_u64()
     };
-    // A later version may read well and mean something else.
-    if let Some(version) = version(&text).filter(|&v| v > u64::from(SIDE_VERSION)) {
+    // Another version may read well and mean something else.
+    if let Some(version) = version(&text).filter(|&v| v != u64::from(SIDE_VERSION)) {
+        let newer = version > u64::from(SIDE_VERSION);
+        let remedy = if newer { ", or update ompfuse" } else { "" };
         bail!(
-            "{}: its version is {version}, and this ompfuse reads versions up to {SIDE_VERSION}; make it again, or update \
-                 ompfuse",
+            "{}: its version is {version}, and this ompfuse reads version {SIDE_VERSION}; make it again{remedy}",
             cannot()
         );
     }

@@ -134,29 +134,30 @@ impl<'a> Chunks<'a> {
             let known = |c: usize| (c < len && counts[c] != NOT_COUNTED).then_some(counts[c]);
             let counters = process.counters.get(&i.set).unwrap_or(&nothing);
             let values = counters.iter().map(|c| c.and_then(known));
-            let index = thread.file.header.index;
+            let header = &thread.file.header;
+            let place = process.places.get(&i.site).copied().flatten();
+            let mut whose = Whose {
+                label: LabelId::NONE,
+                site: place.map_or(NONE, |p| p.0),
+                process: self.process as u16,
+                thread: header.index,
+                disturbed: (header.has_marks != 0).then_some(i.disturbed),
+            };
             let in_parts = self
                 .in_parts
                 .get_mut(self.process)
                 .filter(|p| !p.is_empty());
             let late = in_parts.and_then(|p| p.get_mut(&i.node));
             if let Some(Some(row)) = late {
-                self.late.merge(*row, &process.clock, index, &i, values);
+                self.late.merge(*row, &process.clock, whose, &i, values);
                 continue;
             }
-            let place = process.places.get(&i.site).copied().flatten();
             let parent = match i.parent {
                 0 => LabelId::NONE,
                 parent => match process.index.get(parent) {
                     Some(at) => self.reader.nodes.label[at as usize],
                     None => LabelId::NONE,
                 },
-            };
-            let mut whose = Whose {
-                label: LabelId::NONE,
-                site: place.map_or(NONE, |p| p.0),
-                process: self.process as u16,
-                thread: index,
             };
             let address = place.map(|p| p.1);
             if let Some(row) = late {

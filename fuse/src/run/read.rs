@@ -435,7 +435,6 @@ impl<'a> RunReader<'a> {
             xu_node: vec![],
             xu_parent: vec![],
             xu_set: vec![],
-            xu_disturbed: vec![],
             xu_scaled: vec![],
             region_events: self.region_events,
             region_parts: self.region_parts,
@@ -497,7 +496,6 @@ impl<'a> RunReader<'a> {
             xu_node,
             xu_parent,
             xu_set,
-            xu_disturbed,
             mut intervals,
             positions,
             ..
@@ -520,7 +518,6 @@ impl<'a> RunReader<'a> {
                 xu_node,
                 xu_parent,
                 xu_set,
-                xu_disturbed,
                 xu_scaled,
                 intervals,
                 nodes,

@@ -23,7 +23,6 @@ pub(super) struct Rows {
     pub(super) xu_node: Vec<u32>,
     pub(super) xu_parent: Vec<u32>,
     pub(super) xu_set: Vec<Option<u8>>,
-    pub(super) xu_disturbed: Vec<Option<bool>>,
     pub(super) intervals: IntervalTable,
     /// Per node the XU row that it has already.
     pub(super) row_of_node: Vec<u32>,
@@ -58,7 +57,6 @@ impl Rows {
             xu_node: Vec::with_capacity(xus),
             xu_parent: Vec::with_capacity(xus),
             xu_set: Vec::with_capacity(xus),
-            xu_disturbed: Vec::with_capacity(xus),
             intervals: IntervalTable {
                 events: event_columns(events, intervals),
                 ..IntervalTable::default()
@@ -121,8 +119,15 @@ impl Rows {
             }
             let disturbed = (header.has_marks != 0).then_some(interval.disturbed);
             if is_xu {
-                let row = self.add_xu(context, header.index, &interval, node, site, values);
-                self.mark(row, disturbed);
+                let label = context.nodes.label.get(node as usize);
+                let whose = Whose {
+                    label: label.copied().unwrap_or(LabelId::NONE),
+                    site,
+                    process: context.process,
+                    thread: header.index,
+                    disturbed,
+                };
+                self.add_xu(context, whose, &interval, node, values);
             } else {
                 self.add_interval(context, header.index, &interval, node, site, values);
                 self.intervals.disturbed.push(disturbed);
@@ -140,27 +145,19 @@ impl Rows {
     fn add_xu(
         &mut self,
         context: &Context<'_>,
-        thread: u32,
+        whose: Whose,
         i: &Interval<'_>,
         node: u32,
-        site: u32,
         values: impl Iterator<Item = Option<u64>>,
-    ) -> usize {
+    ) {
         if node != NONE && self.row_of_node[node as usize] != NONE {
             let row = self.row_of_node[node as usize] as usize;
-            self.units.merge(row, &context.clock, thread, i, values);
+            self.units.merge(row, &context.clock, whose, i, values);
             if self.xu_set[row] != Some(i.set) {
                 self.xu_set[row] = None;
             }
-            return row;
+            return;
         }
-        let label = context.nodes.label.get(node as usize);
-        let whose = Whose {
-            label: label.copied().unwrap_or(LabelId::NONE),
-            site,
-            process: context.process,
-            thread,
-        };
         let row = self.units.push(&context.clock, whose, i, values);
         if node != NONE {
             self.row_of_node[node as usize] = row as u32;
@@ -168,17 +165,6 @@ impl Rows {
         self.xu_node.push(node);
         self.xu_parent.push(context.node(i.parent));
         self.xu_set.push(Some(i.set));
-        row
-    }
-
-    /// A part of this unit was disturbed, or not: one that was tells of the whole.
-    fn mark(&mut self, row: usize, disturbed: Option<bool>) {
-        match self.xu_disturbed.get_mut(row) {
-            None => self.xu_disturbed.push(disturbed),
-            Some(Some(true)) => {}
-            Some(known) if disturbed == Some(true) => *known = disturbed,
-            Some(known) => *known = known.and(disturbed),
-        }
     }
 
     fn add_interval(

@@ -22,6 +22,8 @@ pub(super) struct Whose {
     pub(super) site: u32,
     pub(super) process: u16,
     pub(super) thread: u32,
+    /// As [`XuTable::disturbed`], of this part.
+    pub(super) disturbed: Option<bool>,
 }
 
 /// Empty columns with these names, with room for so many rows.
@@ -71,6 +73,7 @@ impl Units {
         xus.t0_ns.push(clock.at(i.t0));
         xus.t1_ns.push(clock.at(i.t1));
         xus.parts.push(1);
+        xus.disturbed.push(whose.disturbed);
         for (column, value) in xus.events.iter_mut().zip(values) {
             column.push(row, value);
         }
@@ -83,19 +86,24 @@ impl Units {
         &mut self,
         row: usize,
         clock: &Clock,
-        thread: u32,
+        whose: Whose,
         i: &Interval<'_>,
         values: impl Iterator<Item = Option<u64>>,
     ) {
         let (t0, t1) = (clock.at(i.t0), clock.at(i.t1));
         let xus = &mut self.xus;
         if t0 < xus.t0_ns[row] {
-            (xus.t0_ns[row], xus.thread[row], xus.cpu[row]) = (t0, thread, i.cpu);
+            (xus.t0_ns[row], xus.thread[row], xus.cpu[row]) = (t0, whose.thread, i.cpu);
         }
         xus.t1_ns[row] = xus.t1_ns[row].max(t1);
         let ticks = &mut self.ticks[row - xus.own_ns.len()];
         *ticks = ticks.wrapping_add(i.own_ticks);
         xus.parts[row] += 1;
+        let known = &mut xus.disturbed[row];
+        *known = match (*known, whose.disturbed) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (known, part) => known.and(part),
+        };
         for (column, value) in xus.events.iter_mut().zip(values) {
             column.add(row, value);
         }

@@ -71,6 +71,7 @@ impl XuTable {
             t1_ns: gather(&self.t1_ns, rows),
             own_ns: gather(&self.own_ns, rows),
             parts: gather(&self.parts, rows),
+            disturbed: gather(&self.disturbed, rows),
             confidence: self.confidence.as_ref().map(|c| gather(c, rows)),
             events: self.events.par_iter().map(|e| e.gather(rows)).collect(),
         }
@@ -85,6 +86,7 @@ impl XuTable {
             rows,
         );
         regather(&mut [&mut self.construct], rows);
+        regather(&mut [&mut self.disturbed], rows);
         regather(&mut [&mut self.process, &mut self.cpu], rows);
         regather(
             &mut [&mut self.first, &mut self.t0_ns, &mut self.t1_ns],

@@ -1,10 +1,13 @@
 //! What makes two sides less comparable.
 
 use super::diff::Condition;
-use super::side::{Quantity, Side};
+use super::side::{Quantity, Sample, Side};
 
 /// Share of the threads' time from which on probes matter.
 const PROBES: f64 = 0.1;
+
+/// Share of the units from which on it is said how many were disturbed.
+const DISTURBED: f64 = 0.01;
 
 /// All that speaks against a comparison, what matters most first.
 pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
@@ -56,6 +59,15 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
             a: x.starved,
             b: y.starved,
         });
+    }
+    let disturbed = [a, b].map(|side| {
+        let of = |quantity| side.total.get(&quantity).map(Sample::typical);
+        let share = of(Quantity::DisturbedUnits)? / of(Quantity::Units)?.max(1.0);
+        (share >= DISTURBED).then_some(share)
+    });
+    if timed && disturbed.iter().any(Option::is_some) {
+        let [a, b] = disturbed;
+        found.push(Condition::Disturbed { a, b });
     }
     let much = |share: Option<f64>| share.filter(|&s| s >= PROBES);
     if timed && (much(x.probes).is_some() || much(y.probes).is_some()) {

@@ -110,7 +110,8 @@ impl Pair {
     }
 
     /// The change that stands for the region: of the wall time where both sides have it, else of the threads' time, else of the
-    /// instructions.
+    /// instructions. The median unit stands for it where that is certain to have changed, and the time is not, or only so far that it
+    /// may have changed as much.
     pub fn headline(&self) -> Option<&Change> {
         headline(&self.changes)
     }
@@ -144,8 +145,16 @@ impl Diff {
 pub(super) fn headline(changes: &[Change]) -> Option<&Change> {
     let known = || changes.iter().filter(|c| c.a.is_some() && c.b.is_some());
     let of = |wanted: Quantity| known().find(|c| c.quantity == wanted);
-    of(Quantity::Wall)
-        .or_else(|| of(Quantity::Time))
+    let time = of(Quantity::Wall).or_else(|| of(Quantity::Time));
+    let is_changed = |c: &&Change| c.finding == Finding::Changed;
+    let units = of(Quantity::MedianUnit).filter(is_changed);
+    let is_vague = |time: &Change| match (time.interval, units.and_then(|u| u.interval)) {
+        _ if !is_changed(&time) => true,
+        (Some(of_time), Some(of_units)) => of_time.has(of_units),
+        _ => false,
+    };
+    (units.filter(|_| time.is_some_and(is_vague)))
+        .or(time)
         .or_else(|| known().find(|c| c.quantity.is_instructions()))
 }
 
@@ -204,6 +213,13 @@ pub struct Interval {
     pub level: f64,
 }
 
+impl Interval {
+    /// Whether another one lies within it.
+    fn has(&self, other: Interval) -> bool {
+        self.low <= other.low && other.high <= self.high
+    }
+}
+
 /// One quantity on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -259,9 +275,12 @@ pub struct UnitChange {
     pub labels: [String; 2],
     /// The unit, in words that scripts can rely on: `iterations 10..20`, `task 3`, `section 1`.
     pub what: String,
-    /// Mean of its times on A, and on B, in seconds.
+    /// Median of its undisturbed times on A, and on B, in seconds.
     pub time_s: [f64; 2],
-    /// True if it took longer in every run of B than in any run of A, too often for chance, and at least half as long again.
+    /// Runs of A, and of B, in which something disturbed it, which are left out.
+    #[serde(default)]
+    pub disturbed: [u32; 2],
+    /// True if it took longer in every such run of B than in any of A, too often for chance, and at least half as long again.
     #[serde(default)]
     pub is_certain: bool,
 }
@@ -315,6 +334,14 @@ pub enum Condition {
         /// Share of the working time on A, from 0 to 1; null if small or not known.
         a: Option<f64>,
         /// Share of the working time on B, from 0 to 1; null if small or not known.
+        b: Option<f64>,
+    },
+    /// Units were disturbed: the kernel took the processor from their thread or moved it, or a signal came. Medians of units leave
+    /// them out.
+    Disturbed {
+        /// Share of A's units, from 0 to 1; null if small or not known.
+        a: Option<f64>,
+        /// Share of B's units, from 0 to 1; null if small or not known.
         b: Option<f64>,
     },
     /// Probes took much of the time, so the times include much of theirs.

@@ -5,9 +5,11 @@ mod places;
 pub(crate) mod rows;
 mod units;
 
-pub use units::{UnitSum, units};
+pub(crate) use units::median;
+pub use units::{Unit, units};
 
 use super::side::{Origin, Quantity, Unseen};
+use crate::model::account::Account;
 use crate::model::key::RegionKey;
 use crate::{Class, Report};
 use ompfuse_fuse::summary::Summary;
@@ -56,7 +58,7 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
     let mut found = rows::rows(summary, &report);
     if let Some(table) = table {
         places::add(&mut found, summary, table);
-        units::add_quantiles(&mut found, summary, table);
+        units::add_times(&mut found, summary, table);
     }
     let (parts, events) = (callers::parts(&found, summary), found.events.clone());
     let mut regions = rows::finished(found);
@@ -69,7 +71,16 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
     }
     let mut total = BTreeMap::new();
     let mut put = |quantity, value: Option<f64>| value.map(|v| total.insert(quantity, v));
-    put(Quantity::Wall, report.duration_s);
+    let account = report.account.as_ref();
+    put(Quantity::Wall, account.map(own_s).or(report.duration_s));
+    if let Some(found) = account.and_then(|a| a.efficiencies) {
+        put(Quantity::ParallelEfficiency, Some(found.parallel));
+        put(Quantity::OpenmpEfficiency, Some(found.openmp));
+        put(Quantity::Serialization, Some(found.serialization));
+        put(Quantity::LoadBalance, found.load_balance);
+        put(Quantity::Scheduling, found.scheduling);
+        put(Quantity::MpiEfficiency, found.mpi);
+    }
     put(Quantity::Time, Some(report.thread_time_s));
     let sum = |quantity: &Quantity| -> Option<f64> {
         let of_regions = regions.iter().filter_map(|r| r.values.get(quantity));
@@ -78,6 +89,7 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
     put(Quantity::Work, sum(&Quantity::Work));
     put(Quantity::Units, sum(&Quantity::Units));
     put(Quantity::Iterations, sum(&Quantity::Iterations));
+    put(Quantity::DisturbedUnits, sum(&Quantity::DisturbedUnits));
     for (class, quantity) in CLASSES {
         let known = report
             .overheads
@@ -102,6 +114,12 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
         regions,
         parts,
     }
+}
+
+/// Own time in seconds: of several processes the longest.
+fn own_s(account: &Account) -> f64 {
+    let longest = account.processes.iter().map(|p| p.own_ns).max();
+    longest.unwrap_or(account.own_ns) as f64 * NS
 }
 
 /// The classes of overhead as quantities.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// Version of the baseline file.
-pub const SIDE_VERSION: u32 = 1;
+/// Version of the baseline file. In version 1 the wall time had what recording takes around the program.
+pub const SIDE_VERSION: u32 = 2;
 
 /// What is measured of a region or of the whole program, once per run. Times are in seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,6 +39,22 @@ pub enum Quantity {
     MaxUnit,
     /// Mean time of a unit.
     MeanUnit,
+    /// Median time of the units that nothing disturbed: what noise of the machine changes least.
+    MedianUnit,
+    /// Units from whose threads the kernel took the processor meanwhile, that it moved, or that a signal came to.
+    DisturbedUnits,
+    /// Useful time over available time: of the program, as its account has it; of a parallel region, of its team's time.
+    ParallelEfficiency,
+    /// Efficiency of the program, see `Efficiencies`.
+    OpenmpEfficiency,
+    /// Likewise: what is left when threads idle outside of parallel regions.
+    Serialization,
+    /// Likewise; of a region the mean work of a thread over the largest.
+    LoadBalance,
+    /// Likewise: what is left when all threads of a team idle alike, in the runtime or for a lock.
+    Scheduling,
+    /// Likewise: time outside of MPI.
+    MpiEfficiency,
     /// An event's count in the program's own code: not while threads wait, nor in the OpenMP runtime.
     Event(String),
     /// The same, per unit.
@@ -46,7 +62,7 @@ pub enum Quantity {
 }
 
 /// Names of the quantities that are no events.
-const NAMES: [(Quantity, &str); 13] = [
+const NAMES: [(Quantity, &str); 21] = [
     (Quantity::Wall, "wall"),
     (Quantity::Time, "time"),
     (Quantity::Work, "work"),
@@ -60,6 +76,14 @@ const NAMES: [(Quantity, &str); 13] = [
     (Quantity::Iterations, "iterations"),
     (Quantity::MaxUnit, "max-unit"),
     (Quantity::MeanUnit, "mean-unit"),
+    (Quantity::MedianUnit, "median-unit"),
+    (Quantity::DisturbedUnits, "disturbed-units"),
+    (Quantity::ParallelEfficiency, "parallel-efficiency"),
+    (Quantity::OpenmpEfficiency, "openmp-efficiency"),
+    (Quantity::Serialization, "serialization"),
+    (Quantity::LoadBalance, "load-balance"),
+    (Quantity::Scheduling, "scheduling"),
+    (Quantity::MpiEfficiency, "mpi-efficiency"),
 ];
 
 /// What a quantity's name ends with that is an event's count per unit.
@@ -86,13 +110,28 @@ impl Quantity {
     pub fn unit(&self) -> Unit {
         match self {
             Quantity::Imbalance => Unit::Share,
+            efficiency if efficiency.is_efficiency() => Unit::Share,
             Quantity::Executions
             | Quantity::Units
+            | Quantity::DisturbedUnits
             | Quantity::Iterations
             | Quantity::Event(_)
             | Quantity::EventPerUnit(_) => Unit::Count,
             _ => Unit::Seconds,
         }
+    }
+
+    /// Whether it is one of the account's efficiencies, from 0 to 1.
+    pub fn is_efficiency(&self) -> bool {
+        matches!(
+            self,
+            Quantity::ParallelEfficiency
+                | Quantity::OpenmpEfficiency
+                | Quantity::Serialization
+                | Quantity::LoadBalance
+                | Quantity::Scheduling
+                | Quantity::MpiEfficiency
+        )
     }
 
     /// Whether a model estimates it, as simulated caches do: of no use to tell that a build got slower.

@@ -26,7 +26,9 @@ pub(crate) fn signed(change: f64, unit: Unit) -> String {
 /// A value of a quantity.
 pub(crate) fn value(quantity: &Quantity, value: f64) -> String {
     match quantity.unit() {
+        Unit::Seconds if *quantity == Quantity::MedianUnit => format!("{}/unit", seconds(value)),
         Unit::Seconds => seconds(value),
+        Unit::Share if quantity.is_efficiency() => format!("{value:.2}"),
         Unit::Share => percent(value),
         Unit::Count if value.fract() == 0.0 && value >= 0.0 => count(value as u64),
         Unit::Count => format!("{value:.1}"),
@@ -73,6 +75,9 @@ pub(crate) fn quantity(quantity: &Quantity) -> String {
         Quantity::LimitedParallelism => "limited parallelism".to_owned(),
         Quantity::MaxUnit => "the longest unit".to_owned(),
         Quantity::MeanUnit => "the mean unit".to_owned(),
+        Quantity::MedianUnit => "median unit time".to_owned(),
+        Quantity::DisturbedUnits => "disturbed units".to_owned(),
+        efficiency if efficiency.is_efficiency() => efficiency.to_string().replace('-', " "),
         Quantity::Event(name) => name.strip_prefix("sim-").unwrap_or(name).to_owned(),
         other => other.to_string(),
     }
@@ -226,13 +231,38 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
     timed.sort_by(|x, y| y.0.total_cmp(&x.0));
     let timed = timed.into_iter().filter(|(s, _)| *s >= PART * all);
     causes.extend(timed.map(|(_, text)| text));
+    let headline = pair.headline().map(|c| &c.quantity);
+    let median = get(&Quantity::MedianUnit).filter(|c| c.finding == Finding::Changed);
+    match median {
+        Some(_) if headline == Some(&Quantity::MedianUnit) => {
+            let time = pair.get(&Quantity::Time);
+            let certain = time.filter(|c| c.finding == Finding::Changed);
+            causes.push(certain.map_or_else(
+                || "its time as a whole varies too much to be compared".to_owned(),
+                |c| {
+                    format!(
+                        "its thread time changed by {} ({})",
+                        changed(c),
+                        certainty(c)
+                    )
+                },
+            ));
+        }
+        Some(change) => causes.push(format!("its units take {} (median)", both(change))),
+        None => {}
+    }
     if let Some(change) = get(&Quantity::Imbalance) {
         causes.push(format!("imbalance {}", both(change)));
     }
     if let Some(unit) = pair.unit.as_ref().filter(|u| u.is_certain) {
         let [a, b] = unit.time_s;
+        let all = match unit.disturbed.iter().sum() {
+            0 => "slower in every run".to_owned(),
+            1 => "slower in all but a disturbed run".to_owned(),
+            n => format!("slower in all but {n} disturbed runs"),
+        };
         let told = format!(
-            "its unit ({}) takes {}, was {} (slower in every run)",
+            "its unit ({}) takes {}, was {} (medians; {all})",
             unit.what,
             seconds(b),
             seconds(a)
@@ -445,6 +475,16 @@ pub(crate) fn condition(condition: &Condition) -> String {
                      load",
                 sides(a.is_some(), b.is_some()),
                 percent(share)
+            )
+        }
+        Condition::Disturbed { a, b } => {
+            let of = |share: &Option<f64>, side: &str| {
+                Some(format!("{} of {side}'s", percent((*share)?)))
+            };
+            let both: Vec<String> = [of(a, "A"), of(b, "B")].into_iter().flatten().collect();
+            format!(
+                "{} units were disturbed by other programs or the kernel: medians of units leave them out",
+                both.join(" and ")
             )
         }
         Condition::Probes { a, b } => {

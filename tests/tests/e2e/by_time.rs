@@ -1,6 +1,8 @@
 //! Comparisons by time: they need an idle machine, so they are no part of the ordinary tests. `docs/measurements/compare.md` has what
 //! they found.
 
+mod noise;
+
 use ompfuse_tests::hostile::Random;
 use ompfuse_tests::{command, compile, process};
 use serde_json::Value;
@@ -155,8 +157,8 @@ fn one_percent_is_found_in_sixty_runs() {
 fn random_splits_of_equal_runs_seldom_show_a_line() {
     const RUNS: usize = 24;
     const TRIALS: usize = 200;
-    /// A test at 5 % finds 10 on the mean; 18 or more in one case of a hundred.
-    const MOST: usize = 18;
+    /// A test at 1 % finds 2 on the mean; 7 or more in less than one case of a hundred.
+    const MOST: usize = 6;
     let folder = tempfile::tempdir().expect("there is room for runs");
     let Some(outs) = recorded(folder.path(), &[""], RUNS) else {
         return;

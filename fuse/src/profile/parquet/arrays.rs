@@ -8,8 +8,8 @@ use crate::table::Site;
 use arrow_array::builder::{FixedSizeBinaryBuilder, StringBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float32Array, Int64Array, StringArray, UInt16Array, UInt32Array,
-    UInt64Array,
+    ArrayRef, BooleanArray, DictionaryArray, Float32Array, Int64Array, StringArray, UInt16Array,
+    UInt32Array, UInt64Array,
 };
 use arrow_buffer::NullBuffer;
 use ompfuse_format::Construct;
@@ -94,6 +94,7 @@ pub(super) fn arrays(profile: &Profile) -> Result<Vec<Column>, ProfileError> {
         ("own_ns".to_owned(), Arc::clone(&own), false),
         ("duration_ns".to_owned(), own, false),
         column("parts", UInt32Array::from(xus.parts.clone()), false),
+        column("disturbed", BooleanArray::from(xus.disturbed.clone()), true),
     ];
     if let Some(percent) = &xus.confidence {
         let shares = percent.iter().map(|&p| f32::from(p) / 100.0);

@@ -143,6 +143,11 @@ pub(super) const COLUMNS: &[Column] = &[
         "Number of stretches in which the unit was executed without interruption.",
     ),
     column(
+        "disturbed",
+        2,
+        "True if the kernel took the processor from the unit's thread, moved it, or delivered a signal meanwhile, so that its time is longer than its own. Null if unknown.",
+    ),
+    column(
         "confidence",
         1,
         "Confidence that counts from other runs are this unit's own, from 0 to 1. Only in profiles combined by lgl or joint.",

@@ -237,6 +237,13 @@ fn table(
         .as_primitive::<Int64Type>()
         .values()
         .to_vec();
+    xus.disturbed = match batch.column_by_name("disturbed") {
+        Some(_) => {
+            let marks = get(batch, "disturbed", &DataType::Boolean)?;
+            marks.as_boolean().iter().collect()
+        }
+        None => vec![None; rows],
+    };
     if batch.column_by_name("confidence").is_some() {
         let shares = get(batch, "confidence", &DataType::Float32)?;
         let shares = shares.as_primitive::<Float32Type>();

@@ -24,6 +24,41 @@ struct Place<'d> {
     b: Values,
 }
 
+impl Place<'_> {
+    /// Whether its time is its wall time: of the program, and of parallel regions, as everywhere else.
+    fn is_whole(&self) -> bool {
+        let has_wall = |values: &Values| values.contains_key(&Quantity::Wall);
+        self.region.is_none() || (has_wall(&self.a) && has_wall(&self.b))
+    }
+
+    /// How the medians of its units differ, if there are as many units on both sides, all of one kind: that may tell what its time is
+    /// too noisy to tell.
+    fn by_units(&self) -> Option<(Hit, Noisy)> {
+        let of = |quantity: &Quantity| self.a.get(quantity).zip(self.b.get(quantity));
+        let is_same = |quantity: &Quantity| {
+            let (a, b) = of(quantity)?;
+            Some(compared(quantity, a, b) == Compared::Equal)
+        };
+        if self.is_whole() || is_same(&Quantity::Units) != Some(true) {
+            return None;
+        }
+        let quantity = Quantity::MedianUnit;
+        let (a, b) = of(&quantity)?;
+        let Compared::Noisy(noisy) = compared(&quantity, a, b) else {
+            return None;
+        };
+        let hit = Hit {
+            region: self.region.cloned(),
+            quantity: Some(quantity),
+            a: Some(noisy.value(0)),
+            b: Some(noisy.value(1)),
+            change: noisy.change(),
+            p: Some(noisy.p()),
+        };
+        Some((hit, noisy))
+    }
+}
+
 pub(super) struct Judge<'d> {
     diff: &'d Diff,
     a: &'d Side,
@@ -199,7 +234,7 @@ impl<'d> Judge<'d> {
         let mut hits = vec![];
         let mut is_known = false;
         for place in places {
-            let quantity = select::meant(quantity, place.region.is_none(), [&place.b, &place.b]);
+            let quantity = select::meant(quantity, place.is_whole(), [&place.b, &place.b]);
             let Some(sample) = place.b.get(&quantity) else {
                 continue;
             };
@@ -232,10 +267,10 @@ impl<'d> Judge<'d> {
         wanted: &Quantity,
         places: &[Place<'d>],
     ) -> Result<(Vec<Hit>, Vec<Doubt>), Problem> {
-        let mut drafts: Vec<(Hit, Compared)> = vec![];
+        let mut drafts: Vec<(Hit, Compared, Option<(Hit, Noisy)>)> = vec![];
         let mut one_run = None;
         for place in places {
-            let quantity = select::meant(wanted, place.region.is_none(), [&place.a, &place.b]);
+            let quantity = select::meant(wanted, place.is_whole(), [&place.a, &place.b]);
             let (a, b) = match (place.a.get(&quantity), place.b.get(&quantity)) {
                 (Some(a), Some(b)) => (a, b),
                 (None, None) => continue,
@@ -278,7 +313,9 @@ impl<'d> Judge<'d> {
                 quantity: Some(quantity),
                 p: None,
             };
-            drafts.push((hit, compared));
+            let is_time = matches!(wanted, Quantity::Time | Quantity::Work);
+            let by_units = (is_time && is_noisy).then(|| place.by_units()).flatten();
+            drafts.push((hit, compared, by_units));
         }
         if let Some(problem) = one_run {
             return Err(problem);
@@ -299,18 +336,26 @@ impl<'d> Judge<'d> {
                 places.first().filter(|_| places.len() == 1),
             ));
         }
-        let tests = drafts
-            .iter()
-            .filter(|(_, c)| matches!(c, Compared::Noisy(_)));
-        let level = LEVEL / tests.count().max(1) as f64;
+        let tests = |draft: &(Hit, Compared, Option<_>)| {
+            usize::from(matches!(draft.1, Compared::Noisy(_))) + usize::from(draft.2.is_some())
+        };
+        let level = LEVEL / drafts.iter().map(tests).sum::<usize>().max(1) as f64;
         let (mut hits, mut doubts) = (vec![], vec![]);
-        for (mut hit, compared) in drafts {
+        for (mut hit, compared, by_units) in drafts {
             let is_beyond = gate.comparison.holds(size(&hit), gate.limit);
             if let Compared::Noisy(noisy) = compared {
                 hit.p = Some(noisy.p());
                 let is_known = self.strict || (is_beyond && self.is_certain(gate, &noisy, level));
                 if !is_known {
-                    doubts.extend(self.doubt(gate, &hit, &noisy, level));
+                    let doubt = self.doubt(gate, &hit, &noisy, level);
+                    let units = by_units.filter(|(hit, noisy)| {
+                        let is_beyond = gate.comparison.holds(size(hit), gate.limit);
+                        is_beyond && self.is_certain(gate, noisy, level)
+                    });
+                    match (doubt, units) {
+                        (Some(_), Some((hit, _))) => hits.push(hit),
+                        (doubt, _) => doubts.extend(doubt),
+                    }
                     continue;
                 }
             }

@@ -6,7 +6,8 @@
 //! LIMIT      = NUMBER [ "%" | "s" | "ms" | "us" | "ns" ]
 //! ```
 //!
-//! Changes have limits in percent, values (`b.`) in the quantity's unit, and `!=` has none. Blanks may stand between any two.
+//! Changes have limits in percent, values (`b.`) in the quantity's unit, and `!=` has none. An efficiency with a limit that is a number from
+//! 0 to 1 is a value, with `b.` or without. Blanks may stand between any two.
 
 use super::{Comparison, Gate, Subject};
 use crate::compare::side::{Quantity, Unit};
@@ -54,7 +55,7 @@ pub fn parse(expression: &str) -> Result<Gate, GateError> {
         }
     }
     let name = reader.name()?;
-    let subject = match name {
+    let mut subject = match name {
         NEW_REGIONS if selector.is_none() && !is_value => Subject::NewRegions,
         NEW_REGIONS => {
             return Err(reader.error_at(
@@ -73,6 +74,13 @@ pub fn parse(expression: &str) -> Result<Gate, GateError> {
     reader.blanks();
     let comparison = reader.comparison()?;
     reader.blanks();
+    if let Subject::Change(quantity) = &subject
+        && quantity.is_efficiency()
+        && comparison != Comparison::Differs
+        && !reader.rest().contains('%')
+    {
+        subject = Subject::Value(quantity.clone());
+    }
     let limit = match (comparison, &subject) {
         (Comparison::Differs, Subject::Change(_)) => 0.0,
         (Comparison::Differs, _) => {
@@ -207,6 +215,9 @@ impl<'t> Reader<'t> {
     fn value(&mut self, quantity: &Quantity) -> Result<f64, GateError> {
         let number = self.number("a number")?;
         let units: &[(&str, f64)] = match quantity.unit() {
+            Unit::Share if quantity.is_efficiency() && !self.rest().starts_with('%') => {
+                return Ok(number);
+            }
             Unit::Share => &[("%", 0.01)],
             Unit::Count => return Ok(number),
             Unit::Seconds => &[
@@ -284,6 +295,27 @@ mod tests {
                 value("units"),
                 Comparison::Above,
                 1000.0,
+            ),
+            (
+                "parallel-efficiency<0.8",
+                None,
+                value("parallel-efficiency"),
+                Comparison::Below,
+                0.8,
+            ),
+            (
+                "region('solve*').b.load-balance<80%",
+                Some("solve*"),
+                value("load-balance"),
+                Comparison::Below,
+                0.8,
+            ),
+            (
+                "parallel-efficiency<-5%",
+                None,
+                change("parallel-efficiency"),
+                Comparison::Below,
+                -0.05,
             ),
             (
                 "new-regions>0",

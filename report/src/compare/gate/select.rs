@@ -38,18 +38,20 @@ pub(super) fn is_of_program(quantity: &Quantity) -> bool {
             | Quantity::Imbalance
             | Quantity::MaxUnit
             | Quantity::MeanUnit
+            | Quantity::MedianUnit
             | Quantity::EventPerUnit(_)
     )
 }
 
-/// The simulator's event, where it was counted in all of these and is exact; of the program the wall time for its time.
+/// The simulator's event, where it was counted in all of these and is exact; of the program and of parallel regions the wall time for
+/// their time. `is_whole`: whether it is one of these.
 pub(super) fn meant(
     quantity: &Quantity,
-    is_program: bool,
+    is_whole: bool,
     values: [&BTreeMap<Quantity, Sample>; 2],
 ) -> Quantity {
     let simulated = match quantity {
-        Quantity::Time if is_program => return Quantity::Wall,
+        Quantity::Time if is_whole => return Quantity::Wall,
         Quantity::Event(name) => Quantity::Event(format!("sim-{name}")),
         Quantity::EventPerUnit(name) => Quantity::EventPerUnit(format!("sim-{name}")),
         _ => return quantity.clone(),

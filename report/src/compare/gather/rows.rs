@@ -42,6 +42,10 @@ pub(super) struct Row {
     /// Some of it is not on record.
     in_part: bool,
     classes: BTreeMap<Quantity, f64>,
+    /// Team time of a parallel region in seconds, and its useful part if that is known.
+    team_s: (f64, Option<f64>),
+    /// What is known of single units.
+    pub(super) of_units: BTreeMap<Quantity, f64>,
     pub(super) quantiles: Vec<f32>,
 }
 
@@ -307,6 +311,10 @@ fn overheads(rows: &mut Rows, summary: &Summary, report: &Report) {
         let Some(row) = site.and_then(|&s| rows.at(s, Construct::Parallel)) else {
             continue;
         };
+        let (total_s, work_s) = &mut rows.rows[row].team_s;
+        let before = if *total_s > 0.0 { *work_s } else { Some(0.0) };
+        *work_s = before.zip(overhead.work_s).map(|(a, b)| a + b);
+        *total_s += overhead.total_s;
         for (class, quantity) in CLASSES {
             // A region without a construct of a class loses nothing to it. Unknown it is not: what has no probe is listed.
             let seconds = overhead.overhead.get(class).unwrap_or(0.0);
@@ -354,6 +362,11 @@ impl Row {
         for (quantity, seconds) in self.classes {
             put(quantity, seconds);
         }
+        if let (total_s, Some(work_s)) = self.team_s
+            && total_s > 0.0
+        {
+            put(Quantity::ParallelEfficiency, work_s / total_s);
+        }
         // Where the construct itself has no record, its units stand for it.
         let executions = match self.executions {
             0 => self.units,
@@ -378,7 +391,9 @@ impl Row {
                 .map(|t| self.threads.get(t).copied().unwrap_or(0))
                 .collect();
             if work.len() > 1 {
-                put(Quantity::Imbalance, imbalance(&work));
+                let imbalance = imbalance(&work);
+                put(Quantity::Imbalance, imbalance);
+                put(Quantity::LoadBalance, 1.0 / (1.0 + imbalance));
             }
         }
         if self.units > 0 && !self.in_part {
@@ -388,6 +403,9 @@ impl Row {
                 Quantity::MeanUnit,
                 self.units_ns as f64 * NS / self.units as f64,
             );
+        }
+        for (quantity, value) in self.of_units {
+            put(quantity, value);
         }
         if self.iterations > 0 && !self.in_part {
             put(Quantity::Iterations, self.iterations as f64);

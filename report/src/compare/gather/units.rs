@@ -3,6 +3,7 @@
 use super::NS;
 use super::places::{Addresses, step};
 use super::rows::{Rows, kind};
+use crate::compare::side::Quantity;
 use ompfuse_fuse::summary::Summary;
 use ompfuse_fuse::table::XuTable;
 use rustc_hash::FxHashMap;
@@ -10,10 +11,15 @@ use rustc_hash::FxHashMap;
 /// Quantiles of a region's units, beside the shortest and the longest.
 const STEPS: usize = 16;
 
-/// Adds how long units take.
-pub(super) fn add_quantiles(rows: &mut Rows, summary: &Summary, table: &XuTable) {
+/// If more of a region's units than this share were disturbed, the others are not typical: short ones are disturbed less often.
+const MOST_DISTURBED: f64 = 0.25;
+
+/// Adds how long units take that nothing disturbed, and how many something did.
+pub(super) fn add_times(rows: &mut Rows, summary: &Summary, table: &XuTable) {
     let sites = sites_in(summary, table);
     let mut times: Vec<Vec<u64>> = vec![vec![]; rows.rows.len()];
+    let mut disturbed: Vec<Vec<u64>> = vec![vec![]; rows.rows.len()];
+    let mut is_known = vec![true; rows.rows.len()];
     for row in 0..table.len() {
         let Some(construct) = table.construct[row] else {
             continue;
@@ -23,17 +29,44 @@ pub(super) fn add_quantiles(rows: &mut Rows, summary: &Summary, table: &XuTable)
         };
         let at = summary.sites[site as usize].construct;
         if let Some(row_at) = kind(construct, at).and_then(|k| rows.at(site, k)) {
-            times[row_at].push(table.own_ns[row]);
+            let list = match table.disturbed[row] {
+                Some(true) => &mut disturbed,
+                _ => &mut times,
+            };
+            list[row_at].push(table.own_ns[row]);
+            is_known[row_at] &= table.disturbed[row].is_some();
         }
     }
-    for (row, mut times) in rows.rows.iter_mut().zip(times) {
-        if times.is_empty() {
+    let lists = times.into_iter().zip(disturbed).zip(is_known);
+    for (row, ((mut times, disturbed), is_known)) in rows.rows.iter_mut().zip(lists) {
+        let all = times.len() + disturbed.len();
+        if all == 0 {
             continue;
+        }
+        if is_known {
+            let count = disturbed.len() as f64;
+            row.of_units.insert(Quantity::DisturbedUnits, count);
+        }
+        if disturbed.len() as f64 > MOST_DISTURBED * all as f64 {
+            times.extend(disturbed);
+        } else {
+            times.sort_unstable();
+            let median = median(&times) * NS;
+            row.of_units.insert(Quantity::MedianUnit, median);
         }
         times.sort_unstable();
         let last = times.len() - 1;
         let at = |step: usize| (times[step * last / STEPS] as f64 * NS) as f32;
         row.quantiles = (0..=STEPS).map(at).collect();
+    }
+}
+
+/// Of sorted values, at least one.
+pub(crate) fn median(sorted: &[u64]) -> f64 {
+    let middle = sorted.len() / 2;
+    match sorted.len() % 2 {
+        0 => (sorted[middle - 1] as f64 + sorted[middle] as f64) / 2.0,
+        _ => sorted[middle] as f64,
     }
 }
 
@@ -46,18 +79,14 @@ fn sites_in(summary: &Summary, table: &XuTable) -> Vec<Option<u32>> {
     table.sites.iter().map(at).collect()
 }
 
-/// A unit's time.
+/// A unit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnitSum {
-    /// Own time in nanoseconds, of all runs.
+pub struct Unit {
+    /// Own time in nanoseconds.
     pub own_ns: u64,
-    /// The shortest that it took in a run, in nanoseconds.
-    pub least_ns: u64,
-    /// The longest.
-    pub most_ns: u64,
-    /// Runs that have it.
-    pub runs: u32,
-    /// Row in the first run's table.
+    /// See `XuTable::disturbed`; false if it is not known.
+    pub is_disturbed: bool,
+    /// Row in the table.
     pub row: u32,
 }
 
@@ -70,10 +99,10 @@ pub fn units(
     summary: &Summary,
     table: &XuTable,
     region: impl Fn(&str, u64, ompfuse_format::Construct) -> Option<u32>,
-) -> FxHashMap<(u64, u32), UnitSum> {
+) -> FxHashMap<(u64, u32), Unit> {
     let sites = sites_in(summary, table);
     let at = Addresses::of(summary);
-    let mut found: FxHashMap<(u64, u32), UnitSum> = FxHashMap::default();
+    let mut found: FxHashMap<(u64, u32), Unit> = FxHashMap::default();
     let mut twice = vec![];
     let (mut before, mut hashes, mut components) = (vec![], Vec::<u64>::new(), vec![]);
     for row in 0..table.len() {
@@ -102,11 +131,9 @@ pub fn units(
         }
         std::mem::swap(&mut before, &mut components);
         let key = (hashes.last().copied().unwrap_or(0), region);
-        let unit = UnitSum {
+        let unit = Unit {
             own_ns: table.own_ns[row],
-            least_ns: table.own_ns[row],
-            most_ns: table.own_ns[row],
-            runs: 1,
+            is_disturbed: table.disturbed[row] == Some(true),
             row: row as u32,
         };
         if found.insert(key, unit).is_some() {

@@ -1,7 +1,7 @@
 //! Several regions of a side as one.
 
 use super::compared::linear_moments;
-use crate::compare::side::{Quantity, Sample, SideRegion};
+use crate::compare::side::{Quantity, Sample, SideRegion, Unit};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -41,10 +41,12 @@ pub(crate) fn values<'r>(regions: &[&'r SideRegion]) -> Cow<'r, BTreeMap<Quantit
                 .iter()
                 .max_by(|a, b| a.typical().total_cmp(&b.typical()))
                 .map(|longest| **longest),
-            Quantity::MeanUnit | Quantity::EventPerUnit(_) => {
+            Quantity::MeanUnit | Quantity::MedianUnit | Quantity::EventPerUnit(_) => {
                 Some(weighted(&parts, &weights(&Quantity::Units)))
             }
-            Quantity::Imbalance => Some(weighted(&parts, &weights(&Quantity::Time))),
+            shared if shared.unit() == Unit::Share => {
+                Some(weighted(&parts, &weights(&Quantity::Time)))
+            }
             _ => Some(weighted(&parts, &vec![1.0; parts.len()])),
         };
         sums.extend(found.map(|sample| (quantity.clone(), sample)));

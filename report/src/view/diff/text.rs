@@ -180,7 +180,16 @@ impl View {
             true => "What changed",
             false => "Largest differences",
         };
-        let about = "wall time of parallel regions, thread time of others; ? is not certain";
+        let is_unit = |p: &&Pair| {
+            let headline = p.headline();
+            headline.is_some_and(|c| c.quantity == Quantity::MedianUnit)
+        };
+        let about = match pairs.iter().any(is_unit) {
+            true => {
+                "wall time of parallel regions, thread time of others, /unit: the median unit; ? is not certain"
+            }
+            false => "wall time of parallel regions, thread time of others; ? is not certain",
+        };
         let both = title.len() + 2 + about.len() <= self.width;
         let between = if both { "  " } else { "\n" };
         let about = wrap(about, self.width, "");
