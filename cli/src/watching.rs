@@ -74,6 +74,9 @@ pub(crate) struct Picture {
     threads: usize,
     /// Seconds that the numbers are about.
     seconds: f64,
+    /// Time of all threads that came on record meanwhile, in seconds, which all shares are of; what began before and ended meanwhile is in
+    /// it as a whole. Null if the clock's rate is not known yet.
+    recorded_s: Option<f64>,
     /// Records that could not be written.
     lost: u64,
     /// What is wrong with the files of other processes, which are not looked at.

@@ -3,7 +3,7 @@
 use super::{Picture, Row};
 use crate::output;
 use ompfuse_report::view::table::Column;
-use ompfuse_report::words::units::{count, percent};
+use ompfuse_report::words::units::{count, percent, seconds};
 use std::collections::BTreeMap;
 
 impl Picture {
@@ -14,8 +14,11 @@ impl Picture {
             0 => String::new(),
             lost => format!(" · {lost} records lost"),
         };
+        let base = (self.recorded_s).map_or_else(String::new, |s| {
+            format!(" · shares of {} on record", seconds(s))
+        });
         format!(
-            "{} · {} threads · {:.1} s{lost}",
+            "{} · {} threads · {:.1} s{base}{lost}",
             processes.join(", "),
             self.threads,
             self.seconds

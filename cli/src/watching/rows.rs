@@ -140,11 +140,20 @@ impl Watching {
             processes: self.process_rows(&threads, all, now),
             threads: self.live.threads(),
             seconds,
+            recorded_s: self.recorded_s(&regions),
             lost: self.live.lost(),
             damaged: self.damaged.clone(),
             regions: rows,
             per_thread: self.thread_rows(&threads, all),
         }
+    }
+
+    fn recorded_s(&self, regions: &[(LiveSite, LiveRegion)]) -> Option<f64> {
+        let of = |((process, _), region): &(LiveSite, LiveRegion)| {
+            let ns_per_tick = self.processes[*process].ns_per_tick?;
+            Some(region.ticks() as f64 * ns_per_tick / 1e9)
+        };
+        regions.iter().map(of).sum()
     }
 
     /// What each thread did in a region since an earlier sample.

@@ -273,6 +273,7 @@ fn type_of(field: &arrow_schema::Field) -> String {
         DataType::Utf8 | DataType::Dictionary(..) => "text",
         DataType::FixedSizeBinary(16) => "16 bytes",
         DataType::Float32 => "number",
+        DataType::Boolean => "boolean",
         other if other.is_integer() => "integer",
         other => panic!("{field}: {other}"),
     };

@@ -143,6 +143,7 @@ fn made_up(a: &Side, b: &Side) -> Diff {
     solve.schedules = Some([Some("static".to_owned()), Some("dynamic,8".to_owned())]);
     solve.distance = Some(0.15);
     solve.unit = Some(UnitChange {
+        disturbed: [0, 0],
         labels: ["[1 0x4011d6 0]".to_owned(), "[1 0x4012e0 0]".to_owned()],
         what: "iterations 10..20".to_owned(),
         time_s: [0.0032, 0.0049],
@@ -334,11 +335,11 @@ fn put(
 
 #[test]
 fn verdicts_tell_what_is_known() {
-    // By hand: five times are tested, so t is 3.355 (0.01 on two sides, 8 degrees of freedom) + 0.889 (0.8 on one side) = 4.244;
+    // By hand: five times are tested, so t is 4.501 (0.002 on two sides, 8 degrees of freedom) + 0.889 (0.8 on one side) = 5.390;
     // the deviation is 0.0079, its standard error 0.0079 * sqrt(2 / 5) = 0.0050.
     assert_eq!(
         verdict(|_| ()),
-        "No difference of wall time was seen; one of 2.1% would have been. No region is certain to have changed."
+        "No difference of wall time was seen; one of 2.7% would have been. No region is certain to have changed."
     );
     let faster = verdict(|b| {
         put(&mut b.total, Quantity::Wall, &times(0.8));
@@ -445,6 +446,7 @@ fn a_unit_that_is_slower_in_every_run_is_told_first_where_it_stands_out() {
     let mut diff = made_up(&a, &b);
     let pair = &mut diff.pairs[0];
     let unit = |time_s| UnitChange {
+        disturbed: [0, 0],
         labels: [String::new(), String::new()],
         what: "iterations 417..418".to_owned(),
         time_s,
@@ -452,7 +454,7 @@ fn a_unit_that_is_slower_in_every_run_is_told_first_where_it_stands_out() {
     };
     pair.unit = Some(unit([3.26e-6, 103e-6]));
     let causes = crate::words::causes(pair);
-    let told = "its unit (iterations 417..418) takes 103 µs, was 3.26 µs (slower in every run)";
+    let told = "its unit (iterations 417..418) takes 103 µs, was 3.26 µs (medians; slower in every run)";
     assert_eq!(causes.first().map(String::as_str), Some(told));
     // Where its whole region is slower it is one of many.
     pair.unit = Some(unit([3.26e-6, 5e-6]));
