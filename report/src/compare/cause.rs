@@ -2,6 +2,7 @@
 
 use super::diff::{Change, Diff, Finding, Lone, Pair};
 use super::side::Quantity;
+use super::statistics::TESTED_SHARE;
 use crate::model::key::RegionKey;
 
 /// Part of the whole difference from which on a region is most of it.
@@ -41,11 +42,13 @@ pub fn main_change(diff: &Diff) -> Option<Main<'_>> {
         whole.is_some_and(|w| difference * w > 0.0 && difference.abs() >= MOST * w.abs())
     };
     let is_timed = time.is_some();
-    let new = diff.only_b.first().filter(|_| is_timed);
+    // What only one side has is a change only if the other one has nothing that it may be.
+    let none = |lone: &[Lone]| lone.iter().map(|l| l.share).sum::<f64>() < TESTED_SHARE;
+    let new = (diff.only_b.first()).filter(|_| is_timed && none(&diff.only_a));
     if let Some(new) = new.filter(|lone| is_most(lone.time_s)) {
         return Some(Main::OnlyB(new));
     }
-    let gone = diff.only_a.first().filter(|_| is_timed);
+    let gone = (diff.only_a.first()).filter(|_| is_timed && none(&diff.only_b));
     if let Some(gone) = gone.filter(|lone| is_most(-lone.time_s)) {
         return Some(Main::OnlyA(gone));
     }

@@ -13,6 +13,7 @@ mod tree;
 
 use super::diff::{Basis, Confidence, Matched};
 use super::side::{Quantity, Sample, Side, SideRegion};
+use ompfuse_format::Construct;
 use std::collections::BTreeSet;
 
 /// What belongs together, and what doesn't.
@@ -211,6 +212,19 @@ impl<'a> Work<'a> {
     }
 }
 
+/// Whether two loops' executions can't be compared: gcc enters a loop without iterations where it asks the runtime for its ranges, and
+/// clang tests first. Their iterations agree then.
+pub(super) fn may_be_empty(a: &SideRegion, b: &SideRegion) -> bool {
+    let asks = |r: &SideRegion| {
+        let schedule = r.key.schedule.as_deref();
+        r.key.construct == Construct::Loop && schedule.is_none_or(|s| !s.starts_with("static"))
+    };
+    let both = |quantity: &Quantity| constant(a, quantity).zip(constant(b, quantity));
+    let differ = both(&Quantity::Executions).is_some_and(|(x, y)| x != y);
+    let same = both(&Quantity::Iterations).is_some_and(|(x, y)| x == y);
+    a.key.build != b.key.build && asks(a) && asks(b) && differ && same
+}
+
 /// A count that is the same in all runs of a side.
 fn constant(region: &SideRegion, quantity: &Quantity) -> Option<f64> {
     match region.values.get(quantity) {
@@ -221,6 +235,9 @@ fn constant(region: &SideRegion, quantity: &Quantity) -> Option<f64> {
 
 /// How two regions' counts agree: `Some(true)` if they do, `None` if nothing is known.
 fn agree(a: &SideRegion, b: &SideRegion) -> Option<bool> {
+    if may_be_empty(a, b) {
+        return None;
+    }
     let mut known = None;
     for quantity in [Quantity::Executions, Quantity::Iterations] {
         if let (Some(x), Some(y)) = (constant(a, &quantity), constant(b, &quantity)) {

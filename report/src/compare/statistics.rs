@@ -34,7 +34,7 @@ pub use compared::LEAST;
 pub(crate) use compared::{Compared, Noisy, compared};
 pub(crate) use retried::is_retried;
 pub(crate) use student::Quantiles;
-pub(crate) use sums::values;
+pub(crate) use sums::both;
 
 use super::diff::{Change, Finding, Matched, Pair};
 use super::side::{Quantity, Sample, Side, SideRegion};
@@ -62,7 +62,7 @@ pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec
     let mut quantiles = Quantiles::default();
     let mut drafts = vec![drafts(&a.total, &b.total, &mut quantiles)];
     for pair in matched {
-        let (a, b) = (values(&pair.a), values(&pair.b));
+        let [a, b] = both(&pair.a, &pair.b);
         drafts.push(self::drafts(&a, &b, &mut quantiles));
     }
     for list in &mut drafts {

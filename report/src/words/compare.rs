@@ -140,6 +140,8 @@ pub(crate) fn pair_place(pair: &Pair) -> String {
     let copies = match (pair.is_group, pair.a.len(), pair.b.len()) {
         (true, n, _) => format!(" and {} like it", n - 1),
         (false, 1, 1) => String::new(),
+        (false, 1, m) => format!(" (one in A, {m} copies in B)"),
+        (false, n, 1) => format!(" ({n} copies in A, one in B)"),
         (false, n, m) => format!(" ({n} copies in A, {m} in B)"),
     };
     let is_named = pair.basis == Basis::Callers || pair.b.iter().any(|k| k.line.is_some());
@@ -166,9 +168,14 @@ pub(crate) fn basis(pair: &Pair) -> String {
         Confidence::High => "high confidence",
         Confidence::Fair => "fair confidence",
     };
-    let lines = |keys: &[RegionKey]| keys.first().and_then(|k| k.line);
-    let moved = match (lines(&pair.a), lines(&pair.b)) {
-        (Some(a), Some(b)) if a != b => format!(", line {a} in A"),
+    let line = |keys: &[RegionKey]| keys.first().and_then(|k| k.line);
+    let file = |keys: &[RegionKey]| -> Option<String> {
+        let path = keys.first()?.file.as_deref()?;
+        Some(path.rsplit('/').next().unwrap_or(path).to_owned())
+    };
+    let moved = match (line(&pair.a), line(&pair.b), file(&pair.a), file(&pair.b)) {
+        (Some(line), _, Some(a), Some(b)) if a != b => format!(", {a}:{line} in A"),
+        (Some(a), Some(b), ..) if a != b => format!(", line {a} in A"),
         _ => String::new(),
     };
     if pair.basis == Basis::Callers {
@@ -235,18 +242,7 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
     let median = get(&Quantity::MedianUnit).filter(|c| c.finding == Finding::Changed);
     match median {
         Some(_) if headline == Some(&Quantity::MedianUnit) => {
-            let time = pair.get(&Quantity::Time);
-            let certain = time.filter(|c| c.finding == Finding::Changed);
-            causes.push(certain.map_or_else(
-                || "its time as a whole varies too much to be compared".to_owned(),
-                |c| {
-                    format!(
-                        "its thread time changed by {} ({})",
-                        changed(c),
-                        certainty(c)
-                    )
-                },
-            ));
+            causes.extend(whole(pair));
         }
         Some(change) => causes.push(format!("its units take {} (median)", both(change))),
         None => {}
@@ -275,6 +271,23 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
         }
     }
     causes
+}
+
+/// What is known of a region's whole time, where its median unit stands for it.
+fn whole(pair: &Pair) -> Option<String> {
+    let certain = |quantity| {
+        let change = pair.get(&quantity);
+        change.filter(|c| c.finding == Finding::Changed)
+    };
+    match (certain(Quantity::Time), certain(Quantity::Work)) {
+        (Some(c), _) => Some(format!(
+            "its thread time changed by {} ({})",
+            changed(c),
+            certainty(c)
+        )),
+        (None, Some(_)) => None,
+        (None, None) => Some("its time as a whole varies too much to be compared".to_owned()),
+    }
 }
 
 /// A unit that grew by this much more than its region stands out.
@@ -360,17 +373,23 @@ fn of_program(change: &Change) -> String {
         Finding::Equal => format!("{} equal on both sides.", was(&change.quantity)),
         Finding::NotSeen { could_see } => {
             let what = quantity(&change.quantity);
-            let size = could_see.map(|size| signed(size, Unit::Count));
+            let size = could_see.filter(|size| *size < LARGEST_SEEN);
+            let size = size.map(|size| signed(size, Unit::Count));
             match size.as_deref().map(|s| s.trim_start_matches('+')) {
                 Some(size) => {
                     format!("No difference of {what} was seen; one of {size} would have been.")
                 }
-                None => format!("No difference of {what} was seen, and few would have been."),
+                None => format!(
+                    "No difference of {what} was seen, and only a very large one would have been."
+                ),
             }
         }
         _ => format!("{compared}), but with one run on a side that may be noise."),
     }
 }
+
+/// Changes from this size on help nobody who asks what would have been seen.
+const LARGEST_SEEN: f64 = 9.0;
 
 fn was(quantity: &Quantity) -> &'static str {
     match quantity {

@@ -5,7 +5,7 @@ use super::{Comparison, Gate, Subject, select};
 use crate::compare::diff::{Diff, Lone, Pair};
 use crate::compare::side::{Quantity, Sample, Side, SideRegion};
 use crate::compare::statistics::{
-    Compared, Noisy, Quantiles, TESTED_SHARE, compared, difference, is_retried, values,
+    Compared, Noisy, Quantiles, TESTED_SHARE, both, compared, difference, is_retried,
 };
 use crate::model::key::RegionKey;
 use std::collections::{BTreeMap, HashMap};
@@ -204,15 +204,16 @@ impl<'d> Judge<'d> {
     }
 
     fn place(&self, pair: &'d Pair, is_needed: impl Fn(&Pair) -> bool) -> Place<'d> {
-        let of = |keys: &[RegionKey], side: usize| {
+        let of = |keys: &[RegionKey], side: usize| -> Vec<&'d SideRegion> {
             let regions = keys.iter().filter_map(|key| self.regions[side].get(key));
-            values(&regions.copied().collect::<Vec<_>>()).into_owned()
+            regions.copied().collect()
         };
+        let [a, b] = both(&of(&pair.a, 0), &of(&pair.b, 1));
         Place {
             region: pair.b.first(),
             is_needed: is_needed(pair),
-            a: of(&pair.a, 0),
-            b: of(&pair.b, 1),
+            a: a.into_owned(),
+            b: b.into_owned(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Lines themselves are weak signs: compilers place a construct at its directive or at its statement, and a commit moves all that
 //! stands below it. So regions of one function and kind are aligned in their order, by behaviour; lines decide only where the source
-//! is unchanged.
+//! is unchanged. There, a line of which a compiler made more copies than the other one (inlined, unrolled, cloned) is one region.
 
 use super::align::align;
 use super::{SideRegion, Work, agree, places_agree, sums_agree};
@@ -22,6 +22,7 @@ type Lists = BTreeMap<(usize, Construct, Option<String>, Option<String>), [Vec<u
 
 pub(super) fn run(work: &mut Work<'_>) {
     let files = Files::of(work);
+    copies(work, &files);
     // With the function, where its name is on both sides; then whatever is left, by file and kind.
     for with_function in [true, false] {
         let functions = functions_of_both(work);
@@ -54,6 +55,41 @@ pub(super) fn run(work: &mut Work<'_>) {
             if !a.is_empty() && !b.is_empty() {
                 align_lists(work, files.unchanged.contains(&file), a, b);
             }
+        }
+    }
+}
+
+/// Constructs of one line of an unchanged file, of which one side has more.
+fn copies(work: &mut Work<'_>, files: &Files) {
+    type Line<'k> = (usize, Option<&'k str>, Construct, Option<&'k str>, u32);
+    let mut lines: BTreeMap<Line<'_>, [Vec<usize>; 2]> = BTreeMap::new();
+    let free: [Vec<usize>; 2] = [work.free_a().collect(), work.free_b().collect()];
+    for (side, free) in free.into_iter().enumerate() {
+        for at in free {
+            let Some(region) = [&work.a.regions, &work.b.regions][side].get(at) else {
+                continue;
+            };
+            if let (Some(file), Some(line)) = (files.id(side, region), region.key.line)
+                && files.unchanged.contains(&file)
+            {
+                let name = region.key.name.as_deref();
+                let key = (file, work.module(region), region.key.construct, name, line);
+                lines.entry(key).or_default()[side].push(at);
+            }
+        }
+    }
+    for [a, b] in lines.into_values() {
+        let is_settled = |x: &usize| {
+            let of = |y: &usize| work.is_settled(&work.a.regions[*x], &work.b.regions[*y]);
+            b.iter().any(of)
+        };
+        let is_copied = a.len() != b.len() && !a.is_empty() && !b.is_empty();
+        if is_copied && !a.iter().any(is_settled) {
+            let confidence = match work.is_same_input && sums_agree(work, &a, &b) {
+                true => Confidence::High,
+                false => Confidence::Fair,
+            };
+            work.many(a, b, Basis::Line, confidence, false);
         }
     }
 }
@@ -239,6 +275,7 @@ impl Files {
                 known[1].insert(y.clone(), at);
             }
         }
+        renamed(work, [&a, &b], pairs.len(), &mut known);
         let mut files = Files {
             known,
             unchanged: BTreeSet::new(),
@@ -280,6 +317,38 @@ impl Files {
             );
         }
         same
+    }
+}
+
+/// Numbers files that were renamed, from `next` on: those left of which each has most functions of its regions in common with the other.
+fn renamed(
+    work: &Work<'_>,
+    paths: [&Vec<String>; 2],
+    next: usize,
+    known: &mut [BTreeMap<String, usize>; 2],
+) {
+    let functions = |side: usize| -> BTreeMap<&String, BTreeSet<&String>> {
+        let mut found: BTreeMap<&String, BTreeSet<&String>> = BTreeMap::new();
+        for region in [&work.a.regions, &work.b.regions][side] {
+            if let (Some(file), Some(function)) = (&region.key.file, &region.key.function)
+                && paths[side].contains(file)
+                && !known[side].contains_key(file)
+            {
+                found.entry(file).or_default().insert(function);
+            }
+        }
+        found
+    };
+    let [a, b] = [functions(0), functions(1)];
+    let is_most = |x: &BTreeSet<&String>, y: &BTreeSet<&String>| {
+        2 * x.intersection(y).count() > x.len().max(y.len())
+    };
+    // More than half of both: no other file can have that too.
+    let both = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
+    let same = both.filter(|((_, x), (_, y))| is_most(x, y));
+    for (number, ((x, _), (y, _))) in (next..).zip(same) {
+        known[0].insert((*x).clone(), number);
+        known[1].insert((*y).clone(), number);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Several regions of a side as one.
 
 use super::compared::linear_moments;
+use crate::compare::matching::may_be_empty;
 use crate::compare::side::{Quantity, Sample, SideRegion, Unit};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 /// imbalances by time. What is not known of a region is not known of the sum. A sum's mean is exact for constants, and for others as
 /// good as a log-normal distribution describes them. Its deviation can't be told from those of the parts: they are added, which is
 /// what it is if a slow run is slow everywhere, and the most that it can be.
-pub(crate) fn values<'r>(regions: &[&'r SideRegion]) -> Cow<'r, BTreeMap<Quantity, Sample>> {
+fn values<'r>(regions: &[&'r SideRegion]) -> Cow<'r, BTreeMap<Quantity, Sample>> {
     if let [one] = regions {
         return Cow::Borrowed(&one.values);
     }
@@ -52,6 +53,22 @@ pub(crate) fn values<'r>(regions: &[&'r SideRegion]) -> Cow<'r, BTreeMap<Quantit
         sums.extend(found.map(|sample| (quantity.clone(), sample)));
     }
     Cow::Owned(sums)
+}
+
+/// What was measured of regions on both sides, without what can't be compared.
+pub(crate) fn both<'r>(
+    a: &[&'r SideRegion],
+    b: &[&'r SideRegion],
+) -> [Cow<'r, BTreeMap<Quantity, Sample>>; 2] {
+    let mut both = [values(a), values(b)];
+    if let ([a], [b]) = (a, b)
+        && may_be_empty(a, b)
+    {
+        for side in &mut both {
+            side.to_mut().remove(&Quantity::Executions);
+        }
+    }
+    both
 }
 
 /// The weighted sum.

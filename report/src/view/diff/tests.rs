@@ -454,7 +454,8 @@ fn a_unit_that_is_slower_in_every_run_is_told_first_where_it_stands_out() {
     };
     pair.unit = Some(unit([3.26e-6, 103e-6]));
     let causes = crate::words::causes(pair);
-    let told = "its unit (iterations 417..418) takes 103 µs, was 3.26 µs (medians; slower in every run)";
+    let told =
+        "its unit (iterations 417..418) takes 103 µs, was 3.26 µs (medians; slower in every run)";
     assert_eq!(causes.first().map(String::as_str), Some(told));
     // Where its whole region is slower it is one of many.
     pair.unit = Some(unit([3.26e-6, 5e-6]));

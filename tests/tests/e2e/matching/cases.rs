@@ -288,3 +288,113 @@ fn twins_without_symbols_are_a_group() {
     let group = ("critical".to_owned(), 2, 2, true);
     assert!(shape(&diff).contains(&group), "{:?}", shape(&diff));
 }
+
+/// Two loops in functions that keep their names.
+const NAMED: &str = "static double a[4096];
+__attribute__((noinline)) static void fill(void) {
+    #pragma omp parallel for
+    for (int i = 0; i < 4096; i++) a[i] = i;
+}
+__attribute__((noinline)) static double sum(void) {
+    double s = 0;
+    #pragma omp parallel for reduction(+ : s)
+    for (int i = 0; i < 4096; i++) s += a[i];
+    return s;
+}
+int main(void) { fill(); return sum() < 1; }
+";
+
+#[test]
+fn a_file_that_was_renamed_is_known_by_its_functions() {
+    let Some(before) = Run::of(NAMED, "gcc -O2 -g -fopenmp") else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("there is room for a program");
+    let program = compile::text(folder.path(), "stream", NAMED, "gcc -O2 -g -fopenmp");
+    let program = program.expect("the compiler is there");
+    record(&program, folder.path());
+    let after = Run { folder, program };
+    let diff = diff(&before.path(), &after.path());
+    let one = |kind: &str| (kind.to_owned(), 1, 1, false);
+    let found = shape(&diff);
+    for kind in ["parallel", "loop"] {
+        assert_eq!(
+            found.iter().filter(|s| **s == one(kind)).count(),
+            2,
+            "{found:?}"
+        );
+    }
+    assert_eq!(diff["matched"], serde_json::json!([1.0, 1.0]));
+    for pair in diff["pairs"].as_array().expect("a list") {
+        let name = |side: &str| pair[side][0]["file"].as_str().map(super::file_name);
+        assert_eq!((name("a"), name("b")), (Some("flow.c"), Some("stream.c")));
+        assert_eq!(pair["a"][0]["function"], pair["b"][0]["function"]);
+    }
+    let [a, b] = [&before, &after].map(Run::path);
+    let text =
+        ompfuse_tests::command::ok([Path::new("diff"), &a, &b, Path::new("--anyway")]).text();
+    assert!(!text.contains("Only in"), "{text}");
+}
+
+/// A region that an optimiser copies to where its function is called.
+const INLINED: &str = "double a[1 << 16];
+void step(int k) {
+    #pragma omp parallel for
+    for (int i = 0; i < 1 << 16; i++) a[i] += k * 0.5 / (i + 1);
+}
+__attribute__((noinline)) void run(int n) { for (int k = 0; k < n; k++) step(k); }
+int main(void) { step(1); run(40); return a[7] < 0; }
+";
+
+#[test]
+fn copies_of_one_line_are_one_region() {
+    let Some(one) = Run::of(INLINED, "gcc -O1 -g -fopenmp -fno-inline") else {
+        return;
+    };
+    let several = Run::of(INLINED, "gcc -O3 -g -fopenmp").expect("the compiler is there");
+    let diff = diff(&one.path(), &several.path());
+    let pairs = diff["pairs"].as_array().expect("a list");
+    let parallel = pairs.iter().find(|p| p["a"][0]["construct"] == "parallel");
+    let parallel = parallel.expect("the region is matched");
+    let copies = |side: &str| parallel[side].as_array().map(Vec::len);
+    assert_eq!(copies("a"), Some(1));
+    assert!(copies("b") > Some(1), "{parallel:#}");
+    assert_eq!(diff["matched"], serde_json::json!([1.0, 1.0]));
+    let changes = parallel["changes"].as_array().expect("a list").iter();
+    let executions = changes.clone().find(|c| c["quantity"] == "executions");
+    let executions = executions.expect("executions are compared");
+    assert_eq!(
+        (&executions["a"], &executions["b"]),
+        (&41.0.into(), &41.0.into())
+    );
+}
+
+/// A dynamic loop that has no iterations in two of its three executions.
+const EMPTY: &str = "double a[100];
+__attribute__((noinline)) void f(int n) {
+    #pragma omp parallel for schedule(dynamic, 1)
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < 2000; k++) a[i] += 1.0 / (k + 1);
+}
+int main(void) { f(0); f(100); f(0); return a[7] < 0; }
+";
+
+#[test]
+fn a_loop_that_one_compiler_enters_without_iterations_is_the_same() {
+    let Some(gcc) = Run::of(EMPTY, "gcc -O2 -g -fopenmp") else {
+        return;
+    };
+    let Some(clang) = Run::of(EMPTY, "clang-19 -O2 -g -fopenmp") else {
+        return;
+    };
+    let diff = diff(&gcc.path(), &clang.path());
+    assert_eq!(diff["matched"], serde_json::json!([1.0, 1.0]), "{diff:#}");
+    let pairs = diff["pairs"].as_array().expect("a list");
+    let of = pairs.iter().find(|p| p["a"][0]["construct"] == "loop");
+    let of = of.expect("the loop is matched")["changes"].as_array();
+    let mut changes = of.expect("a list").iter();
+    assert!(
+        changes.all(|c| c["quantity"] != "executions"),
+        "gcc entered it three times"
+    );
+}

@@ -153,7 +153,7 @@ fn several_regions_are_one_sum() {
         (Quantity::MeanUnit, &[0.3, 0.3, 0.3]),
     ];
     let (first, second) = (region("f", 0.2, &first), region("f", 0.3, &second));
-    let sums = values(&[&first, &second]);
+    let [sums, _] = both(&[&first, &second], &[&first]);
     assert_eq!(sums[&Quantity::Units], Sample::Same(2, 40.0));
     assert_eq!(sums[&Quantity::MaxUnit], Sample::Same(3, 0.7));
     assert!((sums[&Quantity::MeanUnit].typical() - 0.25).abs() < 1e-12);
