@@ -7,6 +7,7 @@ pub(crate) mod probes;
 mod runs;
 mod strays;
 mod threads;
+mod turns;
 mod volume;
 mod window;
 
@@ -41,10 +42,11 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 pub(crate) use threads::ThreadList;
+pub(crate) use turns::in_turns;
 use window::WindowArgs;
 
 /// The options of every command that records.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct RecordingArgs {
     /// Events to count per execution unit: a list with commas, `all`, or `none`
     ///
@@ -298,7 +300,9 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
             .collect(),
     };
     let job = args.job();
-    output::mute(job.as_ref().is_some_and(|job| job.rank > 0));
+    if job.as_ref().is_some_and(|job| job.rank > 0) {
+        output::mute(true);
+    }
     let wanted = args.events.as_deref();
     let is_simulated = args.simulate.is_wanted();
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;

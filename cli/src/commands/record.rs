@@ -13,6 +13,15 @@ use anyhow::Result;
 pub(crate) struct Args {
     #[command(flatten)]
     recording: RecordingArgs,
+    /// Record this command too, in turns with the other one: A B, B A, A B ... Folders `a` and `b` of the output are for `diff`
+    ///
+    /// Words are divided as a shell does it. A first run of each is not kept. It ends when it is decided whether the programs'
+    /// own times differ, or after --turns. One decision in a hundred is wrong, however often it is looked at.
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["threads", "repeat", "dry_run", "control"])]
+    against: Option<String>,
+    /// With --against: the most turns
+    #[arg(long, value_name = "N", default_value_t = 32, requires = "against", value_parser = clap::value_parser!(u32).range(4..))]
+    turns: u32,
     #[command(flatten)]
     output: output::FormatArg,
     #[command(flatten)]
@@ -23,6 +32,15 @@ pub(super) fn run(args: &Args) -> Result<u8> {
     args.quiet.apply();
     if let Some((command, selection)) = args.recording.dry_run() {
         return super::patch::dry_run(command, selection, &args.output).map(|()| 0);
+    }
+    if let Some(against) = &args.against {
+        let is_json = args.output.is_json();
+        let turns = recording::in_turns(&args.recording, against, args.turns, is_json)?;
+        match is_json {
+            true => output::print_json(&turns)?,
+            false => turns.tell(),
+        }
+        return Ok(turns.status);
     }
     let recording = recording::record(&args.recording, args.output.is_json())?;
     recording.status_after(tell(&recording, args))

@@ -9,7 +9,7 @@ use ompfuse_fuse::{Profile, Summary, XuTable};
 use ompfuse_progress::Progress;
 use ompfuse_report::compare::gather::{Measured, measured};
 use ompfuse_report::compare::side::SIDE_VERSION;
-use ompfuse_report::compare::{Side, SideError, side_of};
+use ompfuse_report::compare::{Quantity, Side, SideError, side_of};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -42,6 +42,14 @@ pub(crate) fn side(
     }
     let called: Vec<String> = paths.iter().map(|p| name(p)).collect();
     side_of(&called.join(" "), &found).map_err(|error| told(what, &error))
+}
+
+/// A run's own time in seconds, if it is known.
+pub(crate) fn own_s(run: &Path) -> Result<Option<f64>> {
+    let progress = Progress::new(&|_| ());
+    let summary = super::profile_of(run, progress)?.summary;
+    let found = measured(&name(run), &summary, None).total;
+    Ok(found.get(&Quantity::Wall).copied())
 }
 
 /// One run, or a profile.

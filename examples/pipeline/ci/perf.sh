@@ -49,14 +49,12 @@ compare_times() {
     git worktree remove --force perf/base 2>/dev/null || true # left by a run that was broken off
     git worktree add --quiet --detach perf/base "$1"
     build perf/base
-    rm -rf "$out/old" "$out/new"
-    # In turn: a machine that gets slower meanwhile makes both slower.
-    for run in $(seq "$runs"); do
-        ompfuse record --quiet --events none -o "$out/old/$run" -- perf/base/waves.rel 8 32768 >/dev/null
-        ompfuse record --quiet --events none -o "$out/new/$run" -- ./waves.rel 8 32768 >/dev/null
-    done
+    rm -rf "$out/both"
+    # In turns: a machine that gets slower meanwhile makes both slower.
+    ompfuse record --quiet --events none -o "$out/both" --turns "$runs" \
+        --against './waves.rel 8 32768' -- perf/base/waves.rel 8 32768 >/dev/null
     git worktree remove --force perf/base
-    report times --a "$out"/old/* --b "$out"/new/* \
+    report times "$out/both/a" "$out/both/b" \
         --fail-on 'time>10%' \
         --fail-on 'region("*").time>25%' \
         --fail-on 'region("*").synchronization>50%' \

@@ -24,6 +24,7 @@
 
 mod compared;
 mod distribution;
+pub mod paired;
 mod retried;
 mod student;
 mod sums;
