@@ -268,7 +268,7 @@ impl<'d> Judge<'d> {
         wanted: &Quantity,
         places: &[Place<'d>],
     ) -> Result<(Vec<Hit>, Vec<Doubt>), Problem> {
-        let mut drafts: Vec<(Hit, Compared, Option<(Hit, Noisy)>)> = vec![];
+        let mut drafts: Vec<Draft> = vec![];
         let mut one_run = None;
         for place in places {
             let quantity = select::meant(wanted, place.is_whole(), [&place.a, &place.b]);
@@ -316,7 +316,11 @@ impl<'d> Judge<'d> {
             };
             let is_time = matches!(wanted, Quantity::Time | Quantity::Work);
             let by_units = (is_time && is_noisy).then(|| place.by_units()).flatten();
-            drafts.push((hit, compared, by_units));
+            drafts.push(Draft {
+                hit,
+                compared,
+                by_units,
+            });
         }
         if let Some(problem) = one_run {
             return Err(problem);
@@ -337,12 +341,18 @@ impl<'d> Judge<'d> {
                 places.first().filter(|_| places.len() == 1),
             ));
         }
-        let tests = |draft: &(Hit, Compared, Option<_>)| {
-            usize::from(matches!(draft.1, Compared::Noisy(_))) + usize::from(draft.2.is_some())
+        let tests = |draft: &Draft| {
+            let of_total = matches!(draft.compared, Compared::Noisy(_));
+            usize::from(of_total) + usize::from(draft.by_units.is_some())
         };
         let level = LEVEL / drafts.iter().map(tests).sum::<usize>().max(1) as f64;
         let (mut hits, mut doubts) = (vec![], vec![]);
-        for (mut hit, compared, by_units) in drafts {
+        for draft in drafts {
+            let Draft {
+                mut hit,
+                compared,
+                by_units,
+            } = draft;
             let is_beyond = gate.comparison.holds(size(&hit), gate.limit);
             if let Compared::Noisy(noisy) = compared {
                 hit.p = Some(noisy.p());
@@ -425,6 +435,13 @@ impl<'d> Judge<'d> {
             false => i.high < gate.limit,
         })
     }
+}
+
+/// A place's change, before it is judged.
+struct Draft {
+    hit: Hit,
+    compared: Compared,
+    by_units: Option<(Hit, Noisy)>,
 }
 
 /// What follows from where a condition holds, and where it may.

@@ -76,7 +76,7 @@ mod tests {
         let b: Vec<f64> = a
             .iter()
             .zip(off)
-            .map(|(a, off)| a * (0.1 + off as f64).exp())
+            .map(|(a, off)| a * (0.1f64 + off).exp())
             .collect();
         let found = paired(&a, &b, 6).unwrap();
         // By hand: a deviation of 0.00894, an error of 0.00365; two looks (4 and 6), so 0.0025 on each side: t = 4.773.

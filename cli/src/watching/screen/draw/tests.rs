@@ -30,6 +30,7 @@ fn picture(regions: u32, counts: &[(&str, u64)]) -> Picture {
         processes: Vec::new(),
         threads: 3,
         seconds: 1.5,
+        recorded_s: None,
         lost: 2,
         damaged: Vec::new(),
         regions: (0..regions).map(region).collect(),
