@@ -19,6 +19,7 @@
 mod judge;
 mod outcome;
 mod parse;
+mod place;
 mod select;
 #[cfg(test)]
 mod tests;

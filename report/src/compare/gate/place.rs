@@ -1,0 +1,53 @@
+//! What an expression is about: the program, or matched regions.
+
+use super::outcome::Hit;
+use crate::compare::side::{Quantity, Sample};
+use crate::compare::statistics::{Compared, Noisy, compared};
+use crate::model::key::RegionKey;
+use std::collections::BTreeMap;
+
+pub(super) type Values = BTreeMap<Quantity, Sample>;
+
+/// Something that an expression is about.
+pub(super) struct Place<'d> {
+    pub(super) region: Option<&'d RegionKey>,
+    /// Whether a missing value is an error.
+    pub(super) is_needed: bool,
+    pub(super) a: Values,
+    pub(super) b: Values,
+}
+
+impl Place<'_> {
+    /// Whether its time is its wall time: of the program, and of parallel regions, as everywhere else.
+    pub(super) fn is_whole(&self) -> bool {
+        let has_wall = |values: &Values| values.contains_key(&Quantity::Wall);
+        self.region.is_none() || (has_wall(&self.a) && has_wall(&self.b))
+    }
+
+    /// How the medians of its units differ, if there are as many units on both sides, all of one kind: that may tell what its time is
+    /// too noisy to tell.
+    pub(super) fn by_units(&self) -> Option<(Hit, Noisy)> {
+        let of = |quantity: &Quantity| self.a.get(quantity).zip(self.b.get(quantity));
+        let is_same = |quantity: &Quantity| {
+            let (a, b) = of(quantity)?;
+            Some(compared(quantity, a, b) == Compared::Equal)
+        };
+        if self.is_whole() || is_same(&Quantity::Units) != Some(true) {
+            return None;
+        }
+        let quantity = Quantity::MedianUnit;
+        let (a, b) = of(&quantity)?;
+        let Compared::Noisy(noisy) = compared(&quantity, a, b) else {
+            return None;
+        };
+        let hit = Hit {
+            region: self.region.cloned(),
+            quantity: Some(quantity),
+            a: Some(noisy.value(0)),
+            b: Some(noisy.value(1)),
+            change: noisy.change(),
+            p: Some(noisy.p()),
+        };
+        Some((hit, noisy))
+    }
+}
