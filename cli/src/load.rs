@@ -91,6 +91,28 @@ pub(crate) fn analyse(inputs: &[Source], summary: &mut Summary) -> Result<()> {
     Ok(())
 }
 
+/// As [`analyse`], of one run.
+pub(crate) fn analyse_run(folder: &Path, summary: &mut Summary) -> Result<()> {
+    analyse(&[Source::Run(folder.to_owned())], summary)
+}
+
+/// The run that a path means, if it is one with records and without a profile beside it, and how many seconds it took.
+pub(crate) fn one_with_records(path: &Path) -> Result<Option<(PathBuf, f64)>> {
+    let path = profile_in(path);
+    if path.is_file() {
+        return Ok(None);
+    }
+    let inputs = inputs(&[path])?;
+    let [Source::Run(folder)] = &inputs[..] else {
+        return Ok(None);
+    };
+    let seconds = with_files(folder, |files| {
+        let is_known = !files.has_sums_only();
+        Ok(is_known.then(|| files.header.duration_s))
+    })?;
+    Ok(seconds.map(|s| (folder.clone(), s)))
+}
+
 /// What the threads of one run have summed up themselves.
 pub(crate) fn sums(path: &Path) -> Result<Summary> {
     let folder = &one_run(path)?;
@@ -120,9 +142,11 @@ pub(crate) fn begun_at(path: &Path) -> Option<f64> {
     Some(header.started)
 }
 
-/// Hands on the execution units that a report of a path is of, piece by piece: those of its profile, else of its first run.
+/// Hands on the execution units that a report of a path is of, piece by piece: those of its profile, else of its first run. `in_parts`:
+/// what an earlier reading of that run has found.
 pub(crate) fn units(
     path: &Path,
+    in_parts: Option<InParts>,
     progress: Progress<'_>,
     add: &mut dyn FnMut(&XuTable),
 ) -> Result<()> {
@@ -133,8 +157,11 @@ pub(crate) fn units(
     let Some(folder) = first_run(path) else {
         return Ok(());
     };
-    let reading = progress.part(OF_READING);
-    let Some((_, in_parts)) = streamed(&folder, reading)? else {
+    let known = match in_parts {
+        Some(known) => Some(known),
+        None => streamed(&folder, progress.part(OF_READING))?.map(|(_, in_parts)| in_parts),
+    };
+    let Some(in_parts) = known else {
         add(&profile_of(&folder, progress.part(1.0 - OF_READING))?.xus);
         return Ok(());
     };

@@ -2,10 +2,12 @@
 
 mod code;
 
-use crate::load::over_time::Ends;
+use crate::load::over_time::{Ends, Grown};
 use crate::output::remark;
 use crate::{atomic, load, progress};
 use anyhow::Result;
+use ompfuse_fuse::run::InParts;
+use ompfuse_fuse::{Summary, XuTable};
 use ompfuse_report::Report;
 use ompfuse_report::model::growth::GrowthReport;
 use ompfuse_report::model::series::Series;
@@ -55,25 +57,23 @@ impl PageArgs {
         }
     }
 
-    /// Writes the page of a report, if one is wanted. `input`: the run or profile that it is of, if that is at hand.
-    pub(crate) fn write(&self, report: &Report, input: Option<&Path>) -> Result<()> {
-        let growth = input.and_then(|input| growth(report, input));
-        self.write_with(report, input, growth.as_ref())
-    }
-
-    /// As [`PageArgs::write`], with how the run goes on over time.
-    pub(crate) fn write_with(
+    /// Writes the page of a report, if one is wanted. `input`: the run or profile that it is of, if that is at hand. `over_time`: how its
+    /// first run goes on, if that was read already.
+    pub(crate) fn write(
         &self,
         report: &Report,
         input: Option<&Path>,
-        growth: Option<&GrowthReport>,
+        over_time: Option<OverTime>,
     ) -> Result<()> {
         let Some(file) = &self.html else {
             return Ok(());
         };
         let begun = input.and_then(load::begun_at);
+        let over_time = over_time.or_else(|| input.and_then(|input| over_time_of(report, input)));
+        let (growth, in_parts) = over_time.map_or((None, None), |o| (Some(o.growth), o.in_parts));
+        let growth = growth.as_ref();
         let mut units = match input {
-            Some(input) => units(report, input)?,
+            Some(input) => units(report, input, in_parts)?,
             None => None,
         };
         let mut sources = match self.no_source {
@@ -113,14 +113,19 @@ impl PageArgs {
 }
 
 /// The execution units; `None`: there are sums only.
-pub(crate) fn units(report: &Report, input: &Path) -> Result<Option<Units>> {
+pub(crate) fn units(
+    report: &Report,
+    input: &Path,
+    in_parts: Option<InParts>,
+) -> Result<Option<Units>> {
     let has_units = report.xus > 0 && !report.runs.iter().any(|r| r.sums_only);
     if !has_units {
         return Ok(None);
     }
     let bar = progress::whole("reading units");
     let mut units = Units::default();
-    load::units(input, bar.progress(), &mut |table| units.add(table))?;
+    let add = &mut |table: &XuTable| units.add(table);
+    load::units(input, in_parts, bar.progress(), add)?;
     Ok(Some(units))
 }
 
@@ -142,16 +147,47 @@ fn drawn(report: &Report, input: &Path) -> Result<Option<Markup>> {
 /// Intervals that a run is divided into where nobody has said how.
 const INTERVALS: f64 = 60.0;
 
+/// How a run goes on over time.
+pub(crate) struct OverTime {
+    pub(crate) growth: GrowthReport,
+    /// See [`load::units`].
+    pub(crate) in_parts: Option<InParts>,
+}
+
 /// How the run goes on over time; `None`: its records don't tell.
-fn growth(report: &Report, input: &Path) -> Option<GrowthReport> {
+fn over_time_of(report: &Report, input: &Path) -> Option<OverTime> {
     if report.runs.iter().any(|r| r.sums_only) {
         return None;
     }
     let run = load::first_run(input)?;
-    let all = report.lifetime_s.or(report.duration_s)?;
-    let ns = ((all / INTERVALS * 1e9) as u64).max(1);
-    let bar = progress::whole("reading phases");
-    load::over_time::over_time(&run, Ends::Time(ns), bar.progress()).ok()
+    let grown = grown(&run, report.lifetime_s.or(report.duration_s)?).ok()?;
+    Some(OverTime {
+        growth: grown.growth,
+        in_parts: grown.in_parts,
+    })
+}
+
+/// A run that takes so many seconds, and how it goes on.
+fn grown(run: &Path, all_s: f64) -> Result<Grown> {
+    let ns = ((all_s / INTERVALS * 1e9) as u64).max(1);
+    let bar = progress::whole("reading");
+    load::over_time::over_time(run, Ends::Time(ns), bar.progress())
+}
+
+/// What a page needs of a path that is one run with records, by one reading of these; `None`: it is something else.
+pub(crate) fn read_once(input: &Path) -> Result<Option<(Summary, OverTime)>> {
+    let Some((run, seconds)) = load::one_with_records(input)? else {
+        return Ok(None);
+    };
+    let Ok(mut grown) = grown(&run, seconds) else {
+        return Ok(None); // whoever reads it otherwise says why
+    };
+    load::analyse_run(&run, &mut grown.summary)?;
+    let over_time = OverTime {
+        growth: grown.growth,
+        in_parts: grown.in_parts,
+    };
+    Ok(Some((grown.summary, over_time)))
 }
 
 /// The source files of a report's regions that are still there. `begun`: when the program ran, in seconds since 1970.

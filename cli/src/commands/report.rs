@@ -5,7 +5,7 @@ mod detail;
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
-use crate::page::PageArgs;
+use crate::page::{self, OverTime, PageArgs};
 use crate::pager::PagerArg;
 use crate::select::Pattern;
 use crate::{atomic, load, memory, output, progress, recording};
@@ -247,6 +247,14 @@ pub(super) fn run(args: &Args) -> Result<()> {
         }
         return print(&report, args, None);
     }
+    if args.report.page.is_wanted()
+        && !args.from_sums
+        && args.suggest_filter.is_none()
+        && let Some((summary, over_time)) = page::read_once(input)?
+    {
+        let page = &args.report.page;
+        return page.write(&Report::new(&summary), Some(input), Some(over_time));
+    }
     let bar = progress::whole("reading");
     let summary = match args.from_sums {
         true => load::sums(input)?,
@@ -270,7 +278,7 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
         return Err(Usage("--interval is about one run, several are given".to_owned()).into());
     };
     let bar = progress::whole("reading");
-    let report = match interval {
+    let grown = match interval {
         Interval::Time(ns) => load::over_time::over_time(input, Ends::Time(*ns), bar.progress())?,
         Interval::Region(pattern) => {
             let is_it = |module: &str, site: &SiteInfo| pattern.means(module, site);
@@ -284,13 +292,18 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
         let bar = progress::whole("reading");
         let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
         drop(bar);
-        return page.write_with(&Report::new(&summary), Some(input), Some(&report));
+        let over_time = OverTime {
+            growth: grown.growth,
+            in_parts: grown.in_parts,
+        };
+        return page.write(&Report::new(&summary), Some(input), Some(over_time));
     }
+    let report = &grown.growth;
     if args.report.is_json() {
-        return output::print_json(&GrowthJson::new(&report));
+        return output::print_json(&GrowthJson::new(report));
     }
     let options = args.report.options(Some(Stream::Output));
-    args.pager.print(&view::growth::text(&report, options))
+    args.pager.print(&view::growth::text(report, options))
 }
 
 /// Reports over numbers of threads.
@@ -373,7 +386,7 @@ fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
             .print(&detail::text(report, wanted, input, options)?);
     }
     if how.page.is_wanted() {
-        return how.page.write(report, input);
+        return how.page.write(report, input, None);
     }
     if how.is_json() {
         return output::print_json(&json::Json(report));
@@ -391,7 +404,7 @@ pub(super) fn hand_over(
     is_quiet: bool,
 ) -> Result<()> {
     let report = Report::new(summary);
-    args.page.write(&report, Some(folder))?;
+    args.page.write(&report, Some(folder), None)?;
     if is_quiet {
         return Ok(());
     }

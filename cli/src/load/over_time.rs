@@ -5,6 +5,7 @@ use crate::output::remark;
 use anyhow::{Context, Result, bail};
 use ompfuse_format::site::SiteInfo;
 use ompfuse_fuse::Summary;
+use ompfuse_fuse::run::InParts;
 use ompfuse_fuse::summary::growth::{Growth, GrowthBy};
 use ompfuse_progress::Progress;
 use ompfuse_report::model::growth::{GrowthReport, GrowthUnit};
@@ -18,12 +19,18 @@ pub(crate) enum Ends<'a> {
     Instances(&'a dyn Fn(&str, &SiteInfo) -> bool, String),
 }
 
+/// What one reading of a run's records tells.
+pub(crate) struct Grown {
+    /// The whole run.
+    pub(crate) summary: Summary,
+    /// How it goes on.
+    pub(crate) growth: GrowthReport,
+    /// For a further reading of its units; `None`: its records don't come in the order of time.
+    pub(crate) in_parts: Option<InParts>,
+}
+
 /// The run that a path means over time. Its records are read once and not kept.
-pub(crate) fn over_time(
-    path: &Path,
-    ends: Ends<'_>,
-    progress: Progress<'_>,
-) -> Result<GrowthReport> {
+pub(crate) fn over_time(path: &Path, ends: Ends<'_>, progress: Progress<'_>) -> Result<Grown> {
     let folder = run_of(path)?;
     let by = match &ends {
         Ends::Time(ns) => GrowthBy::Time(*ns),
@@ -33,7 +40,7 @@ pub(crate) fn over_time(
         let grown = Summary::growing(&name(&folder), files, by, progress.releasing(release));
         grown.with_context(|| format!("cannot divide {} into intervals", folder.display()))
     });
-    let (summary, growth): (Summary, Growth) = read?;
+    let (summary, in_parts, growth): (Summary, _, Growth) = read?;
     let unit = match ends {
         Ends::Time(ns) => GrowthUnit::Time {
             wanted_s: ns as f64 * 1e-9,
@@ -44,7 +51,11 @@ pub(crate) fn over_time(
             each: growth.each,
         },
     };
-    Ok(ompfuse_report::growth(&summary, &growth, unit))
+    Ok(Grown {
+        growth: ompfuse_report::growth(&summary, &growth, unit),
+        summary,
+        in_parts,
+    })
 }
 
 /// The first run that a path means.

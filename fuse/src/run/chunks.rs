@@ -12,7 +12,7 @@ use crate::table::XuTable;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record, Records, Step};
 use ompfuse_progress::Progress;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A run that is read piece by piece.
@@ -28,7 +28,7 @@ pub struct Chunks<'a> {
     thread: usize,
     records: Option<Records<'a>>,
     /// Units in several parts, by process and node, with their rows in `late`. They come last, when all of their parts were met.
-    in_parts: Vec<HashMap<u64, Option<usize>>>,
+    in_parts: Vec<FxHashMap<u64, Option<usize>>>,
     late: Units,
     /// What their labels are made of.
     late_labels: Vec<(LabelId, Interval<'a>, Option<u64>)>,

@@ -12,10 +12,10 @@ use crate::label::{LabelId, Labels};
 use crate::table::XuTable;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED, Record};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// By a record's site: its position in the run's sites, and its component in labels.
-pub(crate) type Places = HashMap<u32, Option<(u32, u64)>>;
+pub(crate) type Places = FxHashMap<u32, Option<(u32, u64)>>;
 
 /// The rows under construction.
 pub(super) struct Rows {

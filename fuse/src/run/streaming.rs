@@ -18,7 +18,8 @@ use ompfuse_format::record::sums::{Entry, Intervals, interval};
 use ompfuse_format::record::{Interval, Record, RecordError, USER_MODULE, split_site};
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::SiteInfo;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// A run that is about to be read.
 pub(crate) struct Streaming<'f, 'a> {
@@ -53,9 +54,9 @@ pub(crate) struct StreamingThread<'a> {
 /// The region that a record's site belongs to.
 pub(crate) struct Regions<'f> {
     modules: BTreeMap<u32, &'f RunModule>,
-    known: HashMap<u32, Region>,
+    known: FxHashMap<u32, Region>,
     /// By a region's own site the first of its sites that was met.
-    first: HashMap<u32, u32>,
+    first: FxHashMap<u32, u32>,
     last: Option<(u32, Region)>,
 }
 
@@ -156,8 +157,8 @@ impl<'f, 'a> Streaming<'f, 'a> {
                 threads,
                 sites: Regions {
                     modules,
-                    known: HashMap::new(),
-                    first: HashMap::new(),
+                    known: FxHashMap::default(),
+                    first: FxHashMap::default(),
                     last: None,
                 },
             }

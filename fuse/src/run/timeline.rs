@@ -38,7 +38,7 @@ use ompfuse_format::record::{Interval, MAX_COUNTERS, NOT_COUNTED};
 use ompfuse_format::run::RunHeader;
 use ompfuse_progress::Progress;
 use rayon::prelude::*;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 use tasks::Tasks;
 use teams::Teams;
@@ -59,7 +59,7 @@ pub struct Timeline<'a> {
     lanes: Vec<Lane>,
     index: Vec<LaneIndex<'a>>,
     /// By process and node: executions of parallel regions that are on record.
-    forks: Vec<HashMap<u64, Fork>>,
+    forks: Vec<FxHashMap<u64, Fork>>,
     teams: Teams,
     names: Vec<String>,
     /// Once somebody has asked ([`Timeline::read_tasks`]).
@@ -250,7 +250,7 @@ impl<'a> Timeline<'a> {
             let read: Vec<(LaneIndex<'a>, Partial)> = (process.threads.par_iter())
                 .map(|thread| index::read(thread, process, &reader.nodes, progress))
                 .collect();
-            let mut of_process: HashMap<u64, Fork> = HashMap::new();
+            let mut of_process: FxHashMap<u64, Fork> = FxHashMap::default();
             let last = process.threads.iter().map(|t| t.last_tsc).max();
             for (position, (thread, (lane, partial))) in
                 process.threads.iter().zip(read).enumerate()

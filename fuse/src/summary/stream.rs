@@ -42,14 +42,11 @@ impl Summary {
             return Some((Summary::of_sums(name, files)?, InParts(vec![])));
         }
         let (streaming, mut collected) = collect(files, None, progress)?;
-        let in_parts = collected
-            .iter_mut()
-            .map(|c| std::mem::take(&mut c.in_parts));
-        let in_parts = InParts(in_parts.collect());
+        let in_parts = take_in_parts(&mut collected);
         Some((put_together(name, streaming, collected).0, in_parts))
     }
 
-    /// As [`Summary::streamed`], with sums over time.
+    /// As [`Summary::streamed`], with sums over time. Without [`InParts`] the records don't come in the order of time.
     ///
     /// # Errors
     /// [`GrowthError`] where there are none.
@@ -58,13 +55,13 @@ impl Summary {
         files: &RunFiles<'_>,
         by: GrowthBy<'_>,
         progress: Progress<'_>,
-    ) -> Result<(Summary, Growth), GrowthError> {
+    ) -> Result<(Summary, Option<InParts>, Growth), GrowthError> {
         if files.has_sums_only() {
             return Err(GrowthError::SumsOnly);
         }
         let Some((streaming, mut collected)) = collect(files, Some(by), progress) else {
             let run = Run::read(files);
-            return Ok((Summary::of_run(name, &run), of_run(&run, by)?));
+            return Ok((Summary::of_run(name, &run), None, of_run(&run, by)?));
         };
         let mut growers: Vec<Option<Grower>> =
             collected.iter_mut().map(|c| c.grower.take()).collect();
@@ -87,8 +84,9 @@ impl Summary {
                 first.iter_mut().for_each(|first| first.align(other));
             }
         }
+        let in_parts = take_in_parts(&mut collected);
         let (summary, placed) = put_together(name, streaming, collected);
-        Ok((summary, growth(&growers, &placed)))
+        Ok((summary, Some(in_parts), growth(&growers, &placed)))
     }
 
     /// Of a run whose threads have kept sums. `None`: something in them has no name. `name`: what the user calls it.
@@ -103,6 +101,12 @@ impl Summary {
         summary.runs[0].sums_only = true;
         Some(summary)
     }
+}
+
+/// The units that have several parts, by process.
+fn take_in_parts(collected: &mut [Collected]) -> InParts {
+    let taken = (collected.iter_mut()).map(|c| std::mem::take(&mut c.in_parts));
+    InParts(taken.collect())
 }
 
 /// Reads all processes' records; `None`: they are in no order of time.

@@ -85,8 +85,7 @@ pub(crate) fn advice(kind: PropertyKind) -> &'static str {
             "fetching iterations takes long compared with their work: use larger chunks, or schedule(static)"
         }
         PropertyKind::ThreadManagement => {
-            "regions are short compared with what starting them costs: merge \
-                 regions, keep threads awake (OMP_WAIT_POLICY=active), or use fewer"
+            "regions are short compared with what starting them costs: merge regions, or use fewer threads"
         }
         #[allow(unreachable_patterns)]
         _ => "threads lose time there",

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 const PAIRS: usize = 3;
 
 /// What can be applied without asking anybody.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Advice {
     /// `OMP_NUM_THREADS`.
     Threads(usize),
     /// A clause of the loop on this line, as `schedule(dynamic,1)`.
     Schedule(u32, String),
+    /// Chunks of the loop on this line: so many times as large as they are.
+    Chunk(u32, f64),
 }
 
 /// Times with and without it.
@@ -47,12 +49,17 @@ fn one(report: &Value, loss: &Value) -> Option<Advice> {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         return Some(Advice::Threads(digits.parse().ok()?));
     }
-    let (before, _) = remedy.split_once(" would take ")?;
-    let inside = before.rsplit(' ').next()?;
     let id = &loss["cause"]["at"];
     let regions = report["regions"].as_array()?;
     let region = regions.iter().find(|r| r["id"] == *id)?;
     let line = u32::try_from(region["source"]["line"].as_u64()?).ok()?;
+    match remedy {
+        "use larger chunks" => return Some(Advice::Chunk(line, 16.0)),
+        "use smaller chunks" => return Some(Advice::Chunk(line, 0.25)),
+        _ => {}
+    }
+    let (before, _) = remedy.split_once(" would take ")?;
+    let inside = before.rsplit(' ').next()?;
     Some(Advice::Schedule(line, format!("schedule({inside})")))
 }
 
@@ -73,7 +80,16 @@ impl Programs {
             let (changed, threads) = match &advice {
                 Advice::Threads(n) => (program.clone(), *n),
                 Advice::Schedule(line, clause) => {
-                    (with_clause(case, &folder, *line, clause)?, case.threads())
+                    let clause = |_: &str| clause.clone();
+                    (with_clause(case, &folder, *line, &clause)?, case.threads())
+                }
+                Advice::Chunk(line, times) => {
+                    let clause = |now: &str| {
+                        let (kind, chunk) = now.split_once(',').unwrap_or((now, "1"));
+                        let chunk: f64 = chunk.trim().parse().unwrap_or(1.0);
+                        format!("schedule({kind},{})", (chunk * times).max(1.0) as u64)
+                    };
+                    (with_clause(case, &folder, *line, &clause)?, case.threads())
                 }
             };
             let (mut before_s, mut after_s) = (f64::INFINITY, f64::INFINITY);
@@ -91,8 +107,13 @@ impl Programs {
     }
 }
 
-/// The program with another clause at a loop. `None`: the line has no pragma of a loop.
-fn with_clause(case: &Case, out: &Path, line: u32, clause: &str) -> Option<PathBuf> {
+/// The program with another clause at a loop, which follows from what is in the parentheses now. `None`: the line has no pragma of a loop.
+fn with_clause(
+    case: &Case,
+    out: &Path,
+    line: u32,
+    clause: &dyn Fn(&str) -> String,
+) -> Option<PathBuf> {
     let source = format!("{}.c", case.source());
     let text = std::fs::read_to_string(folder().join(&source)).expect("a source");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -106,11 +127,14 @@ fn with_clause(case: &Case, out: &Path, line: u32, clause: &str) -> Option<PathB
     };
     let at = [at, at.wrapping_sub(1)].into_iter().find(is_pragma)?;
     let pragma = &lines[at];
-    let without = match pragma.split_once("schedule(") {
-        Some((head, rest)) => head.to_owned() + rest.split_once(')')?.1,
-        None => pragma.clone(),
+    let (without, now) = match pragma.split_once("schedule(") {
+        Some((head, rest)) => {
+            let (now, rest) = rest.split_once(')')?;
+            (head.to_owned() + rest, now)
+        }
+        None => (pragma.clone(), "static"),
     };
-    lines[at] = format!("{without} {clause}");
+    lines[at] = format!("{without} {}", clause(now));
     for header in std::fs::read_dir(folder()).ok()?.flatten() {
         if header.path().extension().is_some_and(|e| e == "h") {
             let _ = std::fs::copy(header.path(), out.join(header.file_name()));

@@ -8,7 +8,7 @@ use crate::run::survey::Surveyed;
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, Record, Records};
 use ompfuse_progress::Progress;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Intervals of a piece: some megabytes as spans.
 pub(super) const CHUNK: usize = if cfg!(test) { 7 } else { 1 << 13 };
@@ -134,7 +134,7 @@ impl Fork {
 }
 
 /// What one thread tells of executions, by node.
-pub(super) type Partial = HashMap<u64, Fork>;
+pub(super) type Partial = FxHashMap<u64, Fork>;
 
 /// Reads a thread.
 pub(super) fn read<'a>(
@@ -144,7 +144,7 @@ pub(super) fn read<'a>(
     progress: Progress<'_>,
 ) -> (LaneIndex<'a>, Partial) {
     let mut lane = LaneIndex::default();
-    let mut forks = Partial::new();
+    let mut forks = Partial::default();
     let mut reader = Reader::new(thread.file.records());
     let mut ended = 0;
     // The region whose part has ended last, its position among the nodes, and that end.

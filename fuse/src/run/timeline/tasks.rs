@@ -13,7 +13,8 @@ use ompfuse_format::Construct;
 use ompfuse_format::record::Record;
 use ompfuse_progress::Progress;
 use rayon::prelude::*;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 
 /// What names a task in its process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,7 +32,7 @@ pub(super) struct Tasks {
     /// By lane: its creations can be named.
     is_sure: Vec<bool>,
     /// By process and number of a thread.
-    lanes: HashMap<(u16, u32), usize>,
+    lanes: FxHashMap<(u16, u32), usize>,
 }
 
 #[derive(Debug)]
@@ -41,7 +42,7 @@ struct OfProcess {
     /// Their places. What is created elsewhere is no task, as an event that a detached one waits for.
     sites: HashSet<u32>,
     /// Of those that have several parts, the end of the last one.
-    ends: HashMap<u64, u64>,
+    ends: FxHashMap<u64, u64>,
 }
 
 /// What one thread tells.
@@ -52,7 +53,7 @@ struct OfThread {
     /// Places of tasks.
     sites: HashSet<u32>,
     /// Creations by place.
-    creations: HashMap<u32, u64>,
+    creations: FxHashMap<u32, u64>,
     is_whole: bool,
 }
 
@@ -138,7 +139,7 @@ impl Tasks {
             in_parts.extend(thread.in_parts);
             tasks.absorb(thread.tasks);
         }
-        let mut ends: HashMap<u64, u64> = in_parts.into_iter().map(|node| (node, 0)).collect();
+        let mut ends: FxHashMap<u64, u64> = in_parts.into_iter().map(|node| (node, 0)).collect();
         if !ends.is_empty() {
             for thread in &process.threads {
                 add_ends(thread, &mut ends);
@@ -167,7 +168,7 @@ fn read(
         tasks: NodeSet::new(records.left() / ompfuse_format::record::Node::LEN),
         in_parts: vec![],
         sites: HashSet::new(),
-        creations: HashMap::new(),
+        creations: FxHashMap::default(),
         is_whole: thread.file.header.lost == 0 && thread.file.header.unrecorded_ticks == 0,
     };
     for (read, record) in (1..).zip(records) {
@@ -194,7 +195,7 @@ fn read(
     of
 }
 
-fn add_ends(thread: &Surveyed<'_>, ends: &mut HashMap<u64, u64>) {
+fn add_ends(thread: &Surveyed<'_>, ends: &mut FxHashMap<u64, u64>) {
     for record in thread.file.records() {
         if let Ok(Record::Interval(i)) = record
             && i.construct == Construct::Task
