@@ -108,7 +108,7 @@ pub(crate) fn one_with_records(path: &Path) -> Result<Option<(PathBuf, f64)>> {
     };
     let seconds = with_files(folder, |files| {
         let is_known = !files.has_sums_only();
-        Ok(is_known.then(|| files.header.duration_s))
+        Ok(is_known.then_some(files.header.duration_s))
     })?;
     Ok(seconds.map(|s| (folder.clone(), s)))
 }

@@ -85,7 +85,9 @@ pub fn conditions(a: &Side, b: &Side) -> Vec<Condition> {
     if !only_a.is_empty() || !only_b.is_empty() {
         found.push(Condition::Events { only_a, only_b });
     }
-    if x.runs == 1 || y.runs == 1 {
+    // What depends on the executed code alone is told by one run.
+    let varies = |side: &Side| side.total.keys().any(|quantity| !quantity.is_exact());
+    if (x.runs == 1 || y.runs == 1) && varies(a) && varies(b) {
         found.push(Condition::OneRun {
             a: x.runs == 1,
             b: y.runs == 1,

@@ -169,9 +169,9 @@ impl Quantity {
         is_count || self.is_instructions()
     }
 
-    /// Whether it is a time that a processor took: meaningless where a simulator ran the program.
+    /// Whether it depends on the time that a processor took: meaningless where a simulator ran the program.
     pub fn is_time(&self) -> bool {
-        matches!(self.unit(), Unit::Seconds | Unit::Share)
+        matches!(self.unit(), Unit::Seconds | Unit::Share) || *self == Quantity::DisturbedUnits
     }
 }
 

@@ -182,15 +182,17 @@ pub fn add_slowest(pairs: &mut [Pair], a: &SideUnits, b: &SideUnits) {
             theirs.insert((*hash, pair), unit);
         }
     }
-    let region_s: Vec<f64> = (pairs.iter())
-        .map(|p| p.get(&Quantity::Time).and_then(|c| c.a).unwrap_or(0.0))
+    // Where a simulator ran the program nothing has a time.
+    let region_s: Vec<Option<f64>> = (pairs.iter())
+        .map(|p| p.get(&Quantity::Time).and_then(|c| c.a))
         .collect();
     let mut slowest: Vec<Option<Both>> = vec![None; pairs.len()];
     for ((hash, region), &at) in &b.at {
         let Some(pair) = of_b[*region as usize] else {
             continue;
         };
-        let Some(&before) = theirs.get(&(*hash, pair)) else {
+        let (Some(&before), Some(region_s)) = (theirs.get(&(*hash, pair)), region_s[pair as usize])
+        else {
             continue;
         };
         let Some(after) = b.over_runs(at, &mut spare) else {
@@ -209,7 +211,7 @@ pub fn add_slowest(pairs: &mut [Pair], a: &SideUnits, b: &SideUnits) {
         found.is_certain = p <= LEVEL
             && after.least_ns > before.most_ns
             && more_ns >= LEAST_OF_UNIT * before.median_ns
-            && more_ns * NS >= LEAST_OF_REGION * region_s[pair as usize];
+            && more_ns * NS >= LEAST_OF_REGION * region_s;
         let best = &mut slowest[pair as usize];
         // Equal ones in the order of records, which does not depend on how maps are filled.
         let order = |u: &Both| (u.is_certain, u.more_ns());

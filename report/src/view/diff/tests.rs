@@ -381,6 +381,10 @@ fn what_only_one_side_has_may_be_most_of_it() {
     let (a, b) = sides();
     let mut diff = made_up(&a, &b);
     diff.only_b[0].time_s = 0.7;
+    // What only A has may be it under another name.
+    let verdict = crate::words::verdict(&diff);
+    assert!(!verdict.contains("only B has"), "{verdict}");
+    diff.only_a.clear();
     let verdict = crate::words::verdict(&diff);
     assert!(
         verdict.ends_with(

@@ -184,7 +184,12 @@ impl View {
             let headline = p.headline();
             headline.is_some_and(|c| c.quantity == Quantity::MedianUnit)
         };
+        let is_counted = |p: &&Pair| {
+            let headline = p.headline();
+            headline.is_some_and(|c| c.quantity.is_instructions())
+        };
         let about = match pairs.iter().any(is_unit) {
+            _ if pairs.iter().all(is_counted) => "instructions; ? is not certain",
             true => {
                 "wall time of parallel regions, thread time of others, /unit: the median unit; ? is not certain"
             }
