@@ -359,3 +359,61 @@ fn builds_are_recorded_in_turns_until_it_is_decided() {
     let again = in_turns(&out, &format!("'{program}' 1"), &["1"]);
     assert!(again.errors().contains("name another folder"), "{again:?}");
 }
+
+/// Its first thread sleeps a third as long as the second one: the mean is two thirds of the longest.
+const UNEVEN: &str = "
+#include <unistd.h>
+int main(void) {
+    for (int r = 0; r < 5; r++) {
+        #pragma omp parallel for schedule(static, 1)
+        for (int i = 0; i < 2; i++) usleep(i ? 30000 : 10000);
+    }
+}
+";
+
+#[test]
+fn efficiencies_of_the_account_are_compared_and_judged() {
+    let folder = tempfile::tempdir().expect("there is room for runs");
+    let Some(program) = compile::compile(UNEVEN, "gcc -O1 -g -fopenmp") else {
+        return;
+    };
+    let side = recorded(
+        folder.path(),
+        "out",
+        &program.path,
+        &["--events", "none", "--repeat", "2"],
+    );
+    let sides = [side.as_path(), side.as_path()];
+    let json: Value =
+        serde_json::from_str(&text(&diff(sides, &["--format", "json"]))).expect("JSON");
+    let of = |changes: &Value, quantity: &str| -> f64 {
+        let mut list = changes.as_array().expect("a list").iter();
+        let found = list.find(|c| c["quantity"] == quantity);
+        found.unwrap_or_else(|| panic!("no {quantity}"))["b"]
+            .as_f64()
+            .expect("a number")
+    };
+    let mut values = vec![of(&json["total"], "parallel-efficiency")];
+    let pairs = json["pairs"].as_array().expect("a list");
+    for kind in ["parallel", "loop"] {
+        let pair = pairs.iter().find(|p| p["b"][0]["construct"] == kind);
+        values.push(of(&pair.expect("it is matched")["changes"], "load-balance"));
+    }
+    for value in &values {
+        assert!((0.6..0.7).contains(value), "{values:?}");
+    }
+    for (condition, holds) in [
+        ("parallel-efficiency<0.8", true),
+        ("parallel-efficiency<0.5", false),
+        ("region(\"main\").load-balance<80%", true),
+        ("region(\"main\").load-balance<0.5", false),
+        ("load-balance<-5%", false),
+    ] {
+        let judged = diff(sides, &["--fail-on", condition]);
+        assert_eq!(
+            judged.status,
+            if holds { 3 } else { 0 },
+            "{condition}: {judged:?}"
+        );
+    }
+}

@@ -3,7 +3,7 @@
 //! A part of a row is what one chain of callers led to. The chain is that of the innermost fork around it. Chains are of names, so
 //! several calls in one function are one.
 
-use super::rows::{Row, Rows, kind};
+use super::rows::{Row, Rows, kind, with_inside};
 use super::{MeasuredRegion, file_name};
 use crate::model::key::Caller;
 use crate::words::is_beginning;
@@ -162,12 +162,14 @@ impl Parts {
             .map(|r| r.key.as_ref().and_then(|_| next.next()));
         let place: Vec<Option<usize>> = place.collect();
         let teams: Vec<BTreeSet<u32>> = self.rows.iter().map(|r| r.team.clone()).collect();
+        let inside: Vec<Option<usize>> = self.of.iter().map(|(_, inside)| *inside).collect();
+        let whole = with_inside(&self.rows, &inside);
         let mut list = vec![];
-        for (row, (_, inside)) in self.rows.into_iter().zip(self.of) {
+        for ((row, inside), whole) in self.rows.into_iter().zip(inside).zip(&whole) {
             if row.key.is_some() {
                 let parent = inside.and_then(|p| place[p]);
                 let team = inside.map(|p| &teams[p]);
-                list.push(row.finished(events, parent, team));
+                list.push(row.finished(events, parent, team, whole));
             }
         }
         list

@@ -332,21 +332,41 @@ pub(super) fn finished(rows: Rows) -> Vec<MeasuredRegion> {
         })
         .collect();
     let teams: Vec<BTreeSet<u32>> = rows.rows.iter().map(|r| r.team.clone()).collect();
+    let mut whole = with_inside(&rows.rows, &parents).into_iter();
     let mut list = Vec::new();
     for (at, (row, parent)) in rows.rows.into_iter().zip(parents).enumerate() {
         let parent = parent.filter(|&p| p != at);
         let team = parent.map(|p| &teams[p]);
-        list.push(row.finished(&rows.events, parent, team));
+        let whole = whole.next().unwrap_or_default();
+        list.push(row.finished(&rows.events, parent, team, &whole));
     }
     list
 }
 
+/// Work by thread in each row and in all that is inside of it.
+pub(super) fn with_inside(rows: &[Row], parents: &[Option<usize>]) -> Vec<BTreeMap<u32, u64>> {
+    let mut whole: Vec<BTreeMap<u32, u64>> = rows.iter().map(|r| r.threads.clone()).collect();
+    for (at, row) in rows.iter().enumerate() {
+        let mut around = BTreeSet::from([at]);
+        let mut next = parents[at];
+        while let Some(parent) = next.filter(|&p| around.insert(p)) {
+            for (&thread, &work) in &row.threads {
+                *whole[parent].entry(thread).or_default() += work;
+            }
+            next = parents[parent];
+        }
+    }
+    whole
+}
+
 impl Row {
+    /// `whole`: work by thread with all that is inside.
     pub(super) fn finished(
         self,
         events: &[String],
         parent: Option<usize>,
         team: Option<&BTreeSet<u32>>,
+        whole: &BTreeMap<u32, u64>,
     ) -> MeasuredRegion {
         let key = self
             .key
@@ -386,14 +406,13 @@ impl Row {
                 .chain(&self.team)
                 .copied()
                 .collect();
-            let work: Vec<u64> = all
-                .iter()
-                .map(|t| self.threads.get(t).copied().unwrap_or(0))
-                .collect();
-            if work.len() > 1 {
-                let imbalance = imbalance(&work);
-                put(Quantity::Imbalance, imbalance);
-                put(Quantity::LoadBalance, 1.0 / (1.0 + imbalance));
+            let of = |threads: &BTreeMap<u32, u64>| -> Vec<u64> {
+                let work = |t| threads.get(t).copied().unwrap_or(0);
+                all.iter().map(work).collect()
+            };
+            if all.len() > 1 {
+                put(Quantity::Imbalance, imbalance(&of(&self.threads)));
+                put(Quantity::LoadBalance, 1.0 / (1.0 + imbalance(&of(whole))));
             }
         }
         if self.units > 0 && !self.in_part {
