@@ -314,6 +314,12 @@ impl<'d> Judge<'d> {
                 let is_known = self.strict || (is_beyond && self.is_certain(gate, &noisy, level));
                 if !is_known {
                     let doubt = self.doubt(gate, &hit, &noisy, level);
+                    // A few instructions more are no change, so they are no doubt.
+                    let total = &self.a.total;
+                    let doubt = doubt.filter(|d| {
+                        let size = d.could_see.map(|share| share.abs() * noisy.value(0));
+                        !size.is_some_and(|s| is_retried(&d.quantity, [0.0, s], total))
+                    });
                     let units = by_units.filter(|(hit, noisy)| {
                         let is_beyond = gate.comparison.holds(size(hit), gate.limit);
                         is_beyond && self.is_certain(gate, noisy, level)

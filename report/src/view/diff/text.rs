@@ -51,10 +51,11 @@ impl View {
     /// Expressions that passed, or all others.
     fn outcomes(&self, outcomes: &[Outcome], passed: bool) -> Option<String> {
         let mut text = String::new();
-        for outcome in outcomes {
-            if (outcome.verdict == Verdict::Passes) != passed {
-                continue;
-            }
+        let is_wanted = |o: &&Outcome| (o.verdict == Verdict::Passes) == passed;
+        let mut wanted: Vec<&Outcome> = outcomes.iter().filter(is_wanted).collect();
+        // What fails comes first, what isn't known last.
+        wanted.sort_by_key(|outcome| (!outcome.holds(), outcome.is_undecided()));
+        for outcome in wanted {
             let word = words::outcome_word(outcome);
             let (mark, code) = match outcome.verdict {
                 Verdict::Error { .. } | Verdict::Undecided { .. } => (word, "33"),
