@@ -6,10 +6,9 @@ use crate::load::over_time::{Ends, Grown};
 use crate::output::remark;
 use crate::{atomic, load, progress};
 use anyhow::Result;
+use ompfuse_fuse::XuTable;
 use ompfuse_fuse::run::InParts;
-use ompfuse_fuse::{Summary, XuTable};
 use ompfuse_report::Report;
-use ompfuse_report::model::growth::GrowthReport;
 use ompfuse_report::model::series::Series;
 use ompfuse_report::units::Units;
 use ompfuse_report::view::html::{self, Keys, Markup, Page, SourceFile, Sources, timeline};
@@ -63,7 +62,7 @@ impl PageArgs {
         &self,
         report: &Report,
         input: Option<&Path>,
-        over_time: Option<OverTime>,
+        over_time: Option<Grown>,
     ) -> Result<()> {
         let Some(file) = &self.html else {
             return Ok(());
@@ -147,24 +146,13 @@ fn drawn(report: &Report, input: &Path) -> Result<Option<Markup>> {
 /// Intervals that a run is divided into where nobody has said how.
 const INTERVALS: f64 = 60.0;
 
-/// How a run goes on over time.
-pub(crate) struct OverTime {
-    pub(crate) growth: GrowthReport,
-    /// See [`load::units`].
-    pub(crate) in_parts: Option<InParts>,
-}
-
 /// How the run goes on over time; `None`: its records don't tell.
-fn over_time_of(report: &Report, input: &Path) -> Option<OverTime> {
+fn over_time_of(report: &Report, input: &Path) -> Option<Grown> {
     if report.runs.iter().any(|r| r.sums_only) {
         return None;
     }
     let run = load::first_run(input)?;
-    let grown = grown(&run, report.lifetime_s.or(report.duration_s)?).ok()?;
-    Some(OverTime {
-        growth: grown.growth,
-        in_parts: grown.in_parts,
-    })
+    grown(&run, report.lifetime_s.or(report.duration_s)?).ok()
 }
 
 /// A run that takes so many seconds, and how it goes on.
@@ -175,7 +163,7 @@ fn grown(run: &Path, all_s: f64) -> Result<Grown> {
 }
 
 /// What a page needs of a path that is one run with records, by one reading of these; `None`: it is something else.
-pub(crate) fn read_once(input: &Path) -> Result<Option<(Summary, OverTime)>> {
+pub(crate) fn read_once(input: &Path) -> Result<Option<Grown>> {
     let Some((run, seconds)) = load::one_with_records(input)? else {
         return Ok(None);
     };
@@ -183,11 +171,7 @@ pub(crate) fn read_once(input: &Path) -> Result<Option<(Summary, OverTime)>> {
         return Ok(None); // whoever reads it otherwise says why
     };
     load::analyse_run(&run, &mut grown.summary)?;
-    let over_time = OverTime {
-        growth: grown.growth,
-        in_parts: grown.in_parts,
-    };
-    Ok(Some((grown.summary, over_time)))
+    Ok(Some(grown))
 }
 
 /// The source files of a report's regions that are still there. `begun`: when the program ran, in seconds since 1970.

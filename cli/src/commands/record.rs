@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CMD", conflicts_with_all = ["threads", "repeat", "dry_run", "control"])]
     against: Option<String>,
     /// With --against: the most turns
-    #[arg(long, value_name = "N", default_value_t = 32, requires = "against", value_parser = clap::value_parser!(u32).range(4..))]
+    #[arg(long, value_name = "N", default_value_t = 32, requires = "against", value_parser = clap::value_parser!(u32).range(4..=10_000))]
     turns: u32,
     #[command(flatten)]
     output: output::FormatArg,

@@ -5,7 +5,7 @@ mod detail;
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
-use crate::page::{self, OverTime, PageArgs};
+use crate::page::{self, PageArgs};
 use crate::pager::PagerArg;
 use crate::select::Pattern;
 use crate::{atomic, load, memory, output, progress, recording};
@@ -250,10 +250,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.report.page.is_wanted()
         && !args.from_sums
         && args.suggest_filter.is_none()
-        && let Some((summary, over_time)) = page::read_once(input)?
+        && let Some(grown) = page::read_once(input)?
     {
         let page = &args.report.page;
-        return page.write(&Report::new(&summary), Some(input), Some(over_time));
+        return page.write(&Report::new(&grown.summary), Some(input), Some(grown));
     }
     let bar = progress::whole("reading");
     let summary = match args.from_sums {
@@ -292,11 +292,7 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
         let bar = progress::whole("reading");
         let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
         drop(bar);
-        let over_time = OverTime {
-            growth: grown.growth,
-            in_parts: grown.in_parts,
-        };
-        return page.write(&Report::new(&summary), Some(input), Some(over_time));
+        return page.write(&Report::new(&summary), Some(input), Some(grown));
     }
     let report = &grown.growth;
     if args.report.is_json() {
