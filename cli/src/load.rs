@@ -26,7 +26,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
 use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
-use ompfuse_fuse::run::{Chunks, InParts};
+use ompfuse_fuse::run::InParts;
 use ompfuse_fuse::span::Analysis;
 use ompfuse_fuse::{
     Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
@@ -142,41 +142,21 @@ pub(crate) fn begun_at(path: &Path) -> Option<f64> {
     Some(header.started)
 }
 
-/// Hands on the execution units that a report of a path is of, piece by piece: those of its profile, else of its first run. `in_parts`:
-/// what an earlier reading of that run has found.
-pub(crate) fn units(
-    path: &Path,
-    in_parts: Option<InParts>,
-    progress: Progress<'_>,
-    add: &mut dyn FnMut(&XuTable),
-) -> Result<()> {
+/// Hands on the execution units of the profile that a path means, piece by piece; false: it means runs.
+pub(crate) fn units_of_profile(path: &Path, add: &mut dyn FnMut(&XuTable)) -> Result<bool> {
     let profile = profile_in(path);
     if profile.is_file() {
-        return each_piece(&profile, add);
+        each_piece(&profile, add)?;
+        return Ok(true);
     }
-    let Some(folder) = first_run(path) else {
-        return Ok(());
-    };
-    let known = match in_parts {
-        Some(known) => Some(known),
-        None => streamed(&folder, progress.part(OF_READING))?.map(|(_, in_parts)| in_parts),
-    };
-    let Some(in_parts) = known else {
-        add(&profile_of(&folder, progress.part(1.0 - OF_READING))?.xus);
-        return Ok(());
-    };
-    read_releasing(&folder, &[".json", ".rec"], |files, release| {
-        let rest = progress.part(1.0 - OF_READING);
-        let mut chunks = Chunks::new(files, &in_parts, rest.releasing(release));
-        while let Some(units) = chunks.read(PIECE) {
-            add(&units);
-        }
-        Ok(())
-    })
+    Ok(false)
 }
 
-/// Execution units of a piece that are only looked at.
-const PIECE: usize = 1 << 16;
+/// The units of a run that have several parts; `None`: its records don't come in the order of time.
+pub(crate) fn in_parts(run: &Path) -> Result<Option<InParts>> {
+    let found = streamed(run, Progress::default())?;
+    Ok(found.map(|(_, in_parts)| in_parts))
+}
 
 /// The first run that a path means, or that a profile lies beside.
 pub(crate) fn first_run(path: &Path) -> Option<PathBuf> {

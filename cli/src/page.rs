@@ -1,17 +1,17 @@
 //! `--html`: the report as a page, with what the records tell beside it.
 
 mod code;
+mod records;
 
-use crate::load::over_time::{Ends, Grown};
+pub(crate) use records::{Records, units};
+
 use crate::output::remark;
-use crate::{atomic, load, progress};
+use crate::{atomic, load};
 use anyhow::Result;
-use ompfuse_fuse::XuTable;
-use ompfuse_fuse::run::InParts;
 use ompfuse_report::Report;
+use ompfuse_report::model::growth::GrowthReport;
 use ompfuse_report::model::series::Series;
-use ompfuse_report::units::Units;
-use ompfuse_report::view::html::{self, Keys, Markup, Page, SourceFile, Sources, timeline};
+use ompfuse_report::view::html::{self, Keys, Page, SourceFile, Sources, timeline};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -56,33 +56,50 @@ impl PageArgs {
         }
     }
 
-    /// Writes the page of a report, if one is wanted. `input`: the run or profile that it is of, if that is at hand. `over_time`: how its
-    /// first run goes on, if that was read already.
-    pub(crate) fn write(
+    /// Writes the page of a report, if one is wanted. `input`: the run or profile that it is of, if that is at hand.
+    pub(crate) fn write(&self, report: &Report, input: Option<&Path>) -> Result<()> {
+        self.write_grown(report, input, None)
+    }
+
+    /// The same; `growth`: how the first run goes on, if that was read already.
+    pub(crate) fn write_grown(
         &self,
         report: &Report,
         input: Option<&Path>,
-        over_time: Option<Grown>,
+        growth: Option<GrowthReport>,
+    ) -> Result<()> {
+        if !self.is_wanted() {
+            return Ok(());
+        }
+        let records = match input {
+            Some(input) => Records::beside(report, input, growth)?,
+            None => Records::default(),
+        };
+        self.write_with(report, input, records)
+    }
+
+    /// The same, where all was read.
+    pub(crate) fn write_with(
+        &self,
+        report: &Report,
+        input: Option<&Path>,
+        records: Records,
     ) -> Result<()> {
         let Some(file) = &self.html else {
             return Ok(());
         };
         let begun = input.and_then(load::begun_at);
-        let over_time = over_time.or_else(|| input.and_then(|input| over_time_of(report, input)));
-        let (growth, in_parts) = over_time.map_or((None, None), |o| (Some(o.growth), o.in_parts));
+        let Records {
+            growth,
+            mut units,
+            drawn,
+        } = records;
         let growth = growth.as_ref();
-        let mut units = match input {
-            Some(input) => units(report, input, in_parts)?,
-            None => None,
-        };
         let mut sources = match self.no_source {
             true => Sources::new(),
             false => sources(report, begun),
         };
-        let timeline = match input {
-            Some(input) => drawn(report, input)?,
-            None => None,
-        };
+        let timeline = drawn.map(|drawn| timeline::section(&drawn, report, &Keys::new(report)));
         let mut code = code::code(report);
         let (redacted, redacted_growth);
         let (report, growth) = match self.redact {
@@ -109,69 +126,6 @@ impl PageArgs {
         };
         save(file, &html::render(&page))
     }
-}
-
-/// The execution units; `None`: there are sums only.
-pub(crate) fn units(
-    report: &Report,
-    input: &Path,
-    in_parts: Option<InParts>,
-) -> Result<Option<Units>> {
-    let has_units = report.xus > 0 && !report.runs.iter().any(|r| r.sums_only);
-    if !has_units {
-        return Ok(None);
-    }
-    let bar = progress::whole("reading units");
-    let mut units = Units::default();
-    let add = &mut |table: &XuTable| units.add(table);
-    load::units(input, in_parts, bar.progress(), add)?;
-    Ok(Some(units))
-}
-
-/// The timeline of the first run; `None`: it has sums only, or there is only a profile.
-fn drawn(report: &Report, input: &Path) -> Result<Option<Markup>> {
-    let Some(run) = load::first_run(input) else {
-        return Ok(None);
-    };
-    if report.runs.iter().any(|r| r.sums_only) {
-        return Ok(None);
-    }
-    let bar = progress::whole("drawing the timeline");
-    let keys = Keys::new(report);
-    load::timeline(&run, bar.progress(), |spans, progress| {
-        Ok(timeline::section(spans, report, &keys, progress))
-    })
-}
-
-/// Intervals that a run is divided into where nobody has said how.
-const INTERVALS: f64 = 60.0;
-
-/// How the run goes on over time; `None`: its records don't tell.
-fn over_time_of(report: &Report, input: &Path) -> Option<Grown> {
-    if report.runs.iter().any(|r| r.sums_only) {
-        return None;
-    }
-    let run = load::first_run(input)?;
-    grown(&run, report.lifetime_s.or(report.duration_s)?).ok()
-}
-
-/// A run that takes so many seconds, and how it goes on.
-fn grown(run: &Path, all_s: f64) -> Result<Grown> {
-    let ns = ((all_s / INTERVALS * 1e9) as u64).max(1);
-    let bar = progress::whole("reading");
-    load::over_time::over_time(run, Ends::Time(ns), bar.progress())
-}
-
-/// What a page needs of a path that is one run with records, by one reading of these; `None`: it is something else.
-pub(crate) fn read_once(input: &Path) -> Result<Option<Grown>> {
-    let Some((run, seconds)) = load::one_with_records(input)? else {
-        return Ok(None);
-    };
-    let Ok(mut grown) = grown(&run, seconds) else {
-        return Ok(None); // whoever reads it otherwise says why
-    };
-    load::analyse_run(&run, &mut grown.summary)?;
-    Ok(Some(grown))
 }
 
 /// The source files of a report's regions that are still there. `begun`: when the program ran, in seconds since 1970.

@@ -1,8 +1,10 @@
 //! What is shown of single execution units where there may be millions: histograms, a sample, the longest ones.
 
 mod histogram;
+mod lanes;
 
 pub use histogram::Histogram;
+pub use lanes::Gather;
 
 use ompfuse_format::Construct;
 use ompfuse_fuse::XuTable;
@@ -121,18 +123,9 @@ impl Units {
 
 impl SiteUnits {
     fn add(&mut self, hash: u64, table: &XuTable, row: usize) {
-        let own_ns = table.own_ns[row];
-        self.histogram.add(own_ns);
-        let is_sampled =
-            self.sample.len() < SAMPLE || self.sample.peek().is_some_and(|(most, _)| hash < *most);
-        let is_long = self.longest.len() < LONGEST
-            || self.longest.peek().is_some_and(|u| own_ns > u.0.own_ns);
-        if !is_sampled && !is_long {
-            return;
-        }
         let process = table.processes.get(table.process[row] as usize);
-        let mut unit = Unit {
-            own_ns,
+        let unit = || Unit {
+            own_ns: table.own_ns[row],
             rank: process.and_then(|p| p.mpi_rank),
             thread: table.thread[row],
             kind: table.construct[row],
@@ -142,6 +135,27 @@ impl SiteUnits {
             counts: table.events.iter().map(|e| e.get(row)).collect(),
             label: None,
         };
+        let label = || table.label_text(row, SHOWN);
+        self.take(hash, table.own_ns[row], unit, label);
+    }
+
+    /// Adds a unit, of which more than its time is asked for only if it is in the sample or one of the longest.
+    fn take(
+        &mut self,
+        hash: u64,
+        own_ns: u64,
+        unit: impl FnOnce() -> Unit,
+        label: impl FnOnce() -> Option<String>,
+    ) {
+        self.histogram.add(own_ns);
+        let is_sampled =
+            self.sample.len() < SAMPLE || self.sample.peek().is_some_and(|(most, _)| hash < *most);
+        let is_long = self.longest.len() < LONGEST
+            || self.longest.peek().is_some_and(|u| own_ns > u.0.own_ns);
+        if !is_sampled && !is_long {
+            return;
+        }
+        let mut unit = unit();
         if is_sampled {
             self.sample.push((hash, unit.clone()));
             if self.sample.len() > SAMPLE {
@@ -149,7 +163,7 @@ impl SiteUnits {
             }
         }
         if is_long {
-            unit.label = table.label_text(row, SHOWN);
+            unit.label = label();
             self.longest.push(Reverse(unit));
             if self.longest.len() > LONGEST {
                 self.longest.pop();

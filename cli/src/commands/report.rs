@@ -5,7 +5,7 @@ mod detail;
 use crate::load::over_time::Ends;
 use crate::newest::or_newest;
 use crate::output::{Stream, Usage};
-use crate::page::{self, PageArgs};
+use crate::page::{PageArgs, Records};
 use crate::pager::PagerArg;
 use crate::select::Pattern;
 use crate::{atomic, load, memory, output, progress, recording};
@@ -250,10 +250,10 @@ pub(super) fn run(args: &Args) -> Result<()> {
     if args.report.page.is_wanted()
         && !args.from_sums
         && args.suggest_filter.is_none()
-        && let Some(grown) = page::read_once(input)?
+        && let Some((summary, records)) = Records::with_summary(input)?
     {
         let page = &args.report.page;
-        return page.write(&Report::new(&grown.summary), Some(input), Some(grown));
+        return page.write_with(&Report::new(&summary), Some(input), records);
     }
     let bar = progress::whole("reading");
     let summary = match args.from_sums {
@@ -292,7 +292,7 @@ fn over_time(inputs: &[PathBuf], interval: &Interval, args: &Args) -> Result<()>
         let bar = progress::whole("reading");
         let summary = load::summary(input, args.memory.bytes(), bar.progress())?;
         drop(bar);
-        return page.write(&Report::new(&summary), Some(input), Some(grown));
+        return page.write_grown(&Report::new(&summary), Some(input), Some(grown.growth));
     }
     let report = &grown.growth;
     if args.report.is_json() {
@@ -382,7 +382,7 @@ fn print(report: &Report, args: &Args, input: Option<&Path>) -> Result<()> {
             .print(&detail::text(report, wanted, input, options)?);
     }
     if how.page.is_wanted() {
-        return how.page.write(report, input, None);
+        return how.page.write(report, input);
     }
     if how.is_json() {
         return output::print_json(&json::Json(report));
@@ -400,7 +400,7 @@ pub(super) fn hand_over(
     is_quiet: bool,
 ) -> Result<()> {
     let report = Report::new(summary);
-    args.page.write(&report, Some(folder), None)?;
+    args.page.write(&report, Some(folder))?;
     if is_quiet {
         return Ok(());
     }

@@ -39,6 +39,13 @@ pub struct Chunks<'a> {
 #[derive(Debug, Clone, Default)]
 pub struct InParts(pub(crate) Vec<Vec<u64>>);
 
+impl InParts {
+    /// The nodes of each process, in the order of [`crate::run::timeline::Timeline::processes`].
+    pub fn nodes(&self) -> impl Iterator<Item = &[u64]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+}
+
 impl<'a> Chunks<'a> {
     /// Reads what all pieces need. `in_parts`: as a first reading has found it ([`crate::Summary::streamed`]).
     pub fn new(files: &RunFiles<'a>, in_parts: &InParts, progress: Progress<'_>) -> Chunks<'a> {

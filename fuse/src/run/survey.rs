@@ -12,7 +12,7 @@ use ompfuse_format::record::{
     self, HEADER_LEN, Interval, Node, Record, RecordError, Records, ThreadFile,
 };
 use rayon::prelude::*;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// A thread's file after the first pass.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub(crate) struct Surveyed<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Sites {
     pub(crate) counts: Vec<(u32, [usize; 2])>,
-    at: HashMap<u32, usize>,
+    at: FxHashMap<u32, usize>,
     /// Neighbouring records are often alike.
     last: Option<usize>,
 }

@@ -199,6 +199,12 @@ impl Span<'_> {
             .filter(|&number| number != 0)
     }
 
+    /// Of an execution unit its first iteration, a section's number or a task's rank, as [`XuTable::first`](crate::XuTable::first); 0 of
+    /// what is in no record.
+    pub fn first(&self) -> i64 {
+        self.record.map_or(0, |record| record.index)
+    }
+
     /// Whether it is an execution unit, or a part of one.
     pub fn is_unit(&self) -> bool {
         self.kind == Kind::Interval && self.construct.is_xu()

@@ -5,7 +5,8 @@ use super::replay::{Replayed, Schedule, Unit, Units, candidates};
 use super::result::{Candidate, Largest, LoopAnalysis};
 use crate::run::nodes::NONE;
 use ompfuse_format::Construct;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// Units that are replayed for a loop's place, at most.
 const MOST_REPLAYED: u64 = 100_000;
@@ -15,8 +16,8 @@ const MOST_REPLAYED: u64 = 100_000;
 pub(super) struct Loops {
     by_site: BTreeMap<u32, LoopAnalysis>,
     /// By record's site: units that were replayed.
-    replayed: HashMap<u32, u64>,
-    schedules: HashMap<u32, Vec<Schedule>>,
+    replayed: FxHashMap<u32, u64>,
+    schedules: FxHashMap<u32, Vec<Schedule>>,
 }
 
 /// One execution of a loop by a team.
@@ -27,7 +28,7 @@ struct Execution {
     is_dynamic: bool,
     units: Vec<Unit>,
     /// By thread.
-    loads: HashMap<u16, u64>,
+    loads: FxHashMap<u16, u64>,
     largest: Option<(Rec, u64, [Option<u64>; 2])>,
     counts: [Option<u64>; 2],
     fetched: Option<(u64, u64)>,
@@ -54,8 +55,8 @@ impl Loops {
         teams: &[u32],
         schedule: &dyn Fn(u32) -> Option<Schedule>,
     ) -> OfTeams {
-        let mut executions: HashMap<(u32, u32, i64), Execution> = HashMap::new();
-        let mut key_of: HashMap<u32, (u32, u32, i64)> = HashMap::new();
+        let mut executions: FxHashMap<(u32, u32, i64), Execution> = FxHashMap::default();
+        let mut key_of: FxHashMap<u32, (u32, u32, i64)> = FxHashMap::default();
         for &at in recs {
             let rec = &gathered.recs[at as usize];
             let is_sections = rec.construct == Construct::Section;

@@ -8,7 +8,7 @@ use super::gather::{Gathered, Rec};
 use crate::run::nodes::NONE;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Lengths of one chain, in ticks, by what is counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ struct Path {
 }
 
 /// Waiting in a `taskwait`, by its site and that of the last task: ticks.
-pub(super) type TaskWaits = HashMap<(u32, u32), u64>;
+pub(super) type TaskWaits = FxHashMap<(u32, u32), u64>;
 
 /// Works the spans of all tasks and regions out.
 pub(super) struct Paths<'g> {
@@ -99,7 +99,7 @@ pub(super) struct Paths<'g> {
     ends: Vec<Ends>,
     created: Created,
     /// Sites of tasks that are never deferred.
-    undeferred: HashMap<u32, bool>,
+    undeferred: FxHashMap<u32, bool>,
     pub(super) task_waits: TaskWaits,
     /// Fewer tasks are on record than were created, or the other way round.
     pub(super) has_gaps: bool,
@@ -139,7 +139,7 @@ impl<'g> Paths<'g> {
             ends: vec![Ends::default(); owners],
             created: Created::of(gathered),
             undeferred: undeferred(gathered),
-            task_waits: HashMap::new(),
+            task_waits: FxHashMap::default(),
             has_gaps: false,
         };
         paths.work_out();
@@ -390,17 +390,17 @@ struct Created {
     /// Sorted by parent, thread of the team where several create, and order.
     tasks: Vec<(u32, i64, i64, u32)>,
     /// By parent and thread: what is next.
-    next: HashMap<(u32, i64), usize>,
+    next: FxHashMap<(u32, i64), usize>,
     /// By thread and region its number in the team.
-    members: HashMap<(u32, u16), i64>,
+    members: FxHashMap<(u32, u16), i64>,
     has_gaps: bool,
 }
 
 impl Created {
     fn of(gathered: &Gathered) -> Created {
         let nodes = &gathered.nodes;
-        let mut teams: HashMap<u32, i64> = HashMap::new();
-        let mut members = HashMap::new();
+        let mut teams: FxHashMap<u32, i64> = FxHashMap::default();
+        let mut members = FxHashMap::default();
         let mut creations = 0;
         for rec in &gathered.recs {
             match rec.construct {
@@ -430,7 +430,7 @@ impl Created {
         let of_loops =
             |t: &&(u32, i64, i64, u32)| nodes[t.0 as usize].construct == Construct::Taskloop;
         let has_gaps = tasks.len() - tasks.iter().filter(of_loops).count() != creations;
-        let mut next = HashMap::new();
+        let mut next = FxHashMap::default();
         for (at, task) in tasks.iter().enumerate() {
             next.entry((task.0, task.1)).or_insert(at);
         }
@@ -464,8 +464,8 @@ impl Created {
 }
 
 /// By site of tasks: whether each of them was executed where it was created.
-fn undeferred(gathered: &Gathered) -> HashMap<u32, bool> {
-    let mut sites: HashMap<u32, bool> = HashMap::new();
+fn undeferred(gathered: &Gathered) -> FxHashMap<u32, bool> {
+    let mut sites: FxHashMap<u32, bool> = FxHashMap::default();
     let creations = gathered.recs.iter().enumerate();
     let creations = creations.filter(|(_, r)| r.construct == Construct::TaskCreate);
     for (at, rec) in creations {

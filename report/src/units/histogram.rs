@@ -1,14 +1,13 @@
 //! Histograms of times: sixteen buckets for each power of two.
 
-use std::collections::BTreeMap;
-
 /// Buckets of a power of two.
 const STEPS: u64 = 16;
 
 /// Numbers by size, within 7 %.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
-    buckets: BTreeMap<u32, u64>,
+    /// How many, by bucket.
+    buckets: Vec<u64>,
     count: u64,
 }
 
@@ -32,13 +31,19 @@ fn least(bucket: u32) -> u64 {
 
 impl Histogram {
     pub(super) fn add(&mut self, number: u64) {
-        *self.buckets.entry(bucket(number)).or_default() += 1;
+        let at = bucket(number) as usize;
+        if self.buckets.len() <= at {
+            self.buckets.resize(at + 1, 0);
+        }
+        self.buckets[at] += 1;
         self.count += 1;
     }
 
     pub(super) fn merge(&mut self, other: &Histogram) {
-        for (bucket, count) in &other.buckets {
-            *self.buckets.entry(*bucket).or_default() += count;
+        let buckets = self.buckets.len().max(other.buckets.len());
+        self.buckets.resize(buckets, 0);
+        for (all, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *all += count;
         }
         self.count += other.count;
     }
@@ -50,8 +55,8 @@ impl Histogram {
 
     /// The buckets that are not empty: least number, the one behind the largest, how many.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        let one = |(&b, &count): (&u32, &u64)| (least(b), least(b + 1), count);
-        self.buckets.iter().map(one)
+        let met = (0..).zip(&self.buckets).filter(|(_, count)| **count > 0);
+        met.map(|(b, &count)| (least(b), least(b + 1), count))
     }
 
     /// What so many in a hundred are at most: the middle of the bucket. `None`: it is empty.

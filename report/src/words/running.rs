@@ -27,13 +27,14 @@ fn starved(running: &Running) -> String {
     let why = shared(running.threads, running.processors, running.limit);
     let why = why.unwrap_or_else(|| match running.processors {
         Some(n) => format!(
-            "{} threads may use {}, and other programs used them too",
-            running.threads,
-            said(n)
+            "{} may use {}, and other programs used {} too",
+            threads(running.threads),
+            said(n),
+            if n == 1.0 { "it" } else { "them" }
         ),
         None => format!(
-            "{} threads; how many processors there were is not known",
-            running.threads
+            "{}; how many processors there were is not known",
+            threads(running.threads)
         ),
     });
     format!(
@@ -61,6 +62,13 @@ pub(super) fn shared(
         }
         None => format!("{threads} threads share {n}"),
     })
+}
+
+fn threads(number: u64) -> String {
+    match number {
+        1 => "1 thread".to_owned(),
+        n => format!("{n} threads"),
+    }
 }
 
 fn said(processors: f64) -> String {

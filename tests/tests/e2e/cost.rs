@@ -4,6 +4,7 @@
 use ompfuse_tests::{command, compile, each, few, process, table};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 /// Recursive tasks without cut-off; the program tells how many `read` calls its process has made meanwhile, as the kernel counts
 /// them, and how many tasks there were.
@@ -406,6 +407,11 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// A text's words, wherever its lines end.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What part of the time in which threads work in regions they don't run is what the program itself finds.
 const STARVED: &str = "threads had no processor for at least";
 
@@ -467,6 +473,32 @@ fn missing_processors_are_said_and_others_are_not() {
         let first = &list(&report, "losses")[0];
         assert_eq!(first["cause"]["kind"], "no_processor", "{first}");
         assert!(first["share"].as_f64() > Some(0.4), "{first}");
+        // No test can make a quota or a hypervisor that takes time. Here the run's header tells of both.
+        let folder = table::runs(&out).pop().expect("it was recorded");
+        let header = folder.join("run.json");
+        let text = std::fs::read_to_string(&header).expect("a header");
+        let mut edited: Value = serde_json::from_str(&text).expect("JSON");
+        edited["quota"] = 1.0.into();
+        let seconds = edited["duration_s"].as_f64().expect("it ended");
+        edited["stolen_s"] = (seconds * edited["cpus"].as_f64().expect("a number") / 4.0).into();
+        std::fs::write(&header, edited.to_string()).expect("a header can be written");
+        let text = command::ok([Path::new("report"), &folder]).text();
+        for said in [
+            "4 threads share 1 processor, the quota of the control group",
+            "raise the quota",
+            "the hypervisor took 25",
+        ] {
+            assert!(words(&text).contains(said), "{said}: {text}");
+        }
+        let beside = ["-c", "0", "sh", "-c", "while :; do :; done"];
+        let beside = Command::new("taskset").args(beside).spawn();
+        let mut beside = beside.expect("taskset is there");
+        let (_, _, text) = run("1", &[], &["taskset", "-c", "0"], "20000000");
+        beside.kill().and_then(|()| beside.wait()).expect("it runs");
+        assert!(
+            words(&text).contains("1 thread may use 1 processor, and other programs used it too"),
+            "{text}"
+        );
         let bound = [("OMP_PROC_BIND", "true"), ("OMP_PLACES", "{0}")];
         let (_, report, text) = run("2", &bound, &[], "20000000");
         assert_eq!(

@@ -50,7 +50,7 @@ pub(super) fn text(
     let rows = rows_by(report, options.by);
     let id = find(report, &rows, wanted)?.id;
     let units = match input {
-        Some(input) => page::units(report, input, None)?,
+        Some(input) => page::units(report, input)?,
         None => None,
     };
     let sources = page::sources(report, input.and_then(crate::load::begun_at));

@@ -59,11 +59,11 @@ impl<'t, 'a> Steps<'t, 'a> {
     }
 
     /// Makes steps of the next piece. After the last one, ends what is open.
-    fn read_on(&mut self) {
+    fn read_on(&mut self, out: &mut impl FnMut(Step<'a>)) {
         let (lane, chunk) = self.at;
         self.at.1 += 1;
         let Some(chunk) = self.timeline.index[lane].chunks.get(chunk) else {
-            self.leave_until(u64::MAX);
+            self.leave_until(u64::MAX, out);
             self.is_over = true;
             return;
         };
@@ -80,17 +80,17 @@ impl<'t, 'a> Steps<'t, 'a> {
         let key = |i: &Item<'_>| (i.t0, Reverse(i.t1), Reverse(i.order), i.kind);
         self.items.sort_unstable_by_key(key);
         for at in 0..self.items.len() {
-            self.take(self.items[at]);
+            self.take(self.items[at], out);
         }
     }
 
-    fn take(&mut self, item: Item<'a>) {
+    fn take(&mut self, item: Item<'a>, out: &mut impl FnMut(Step<'a>)) {
         let begin = item.t0.max(self.now);
-        self.leave_until(begin);
+        self.leave_until(begin, out);
         // What is around a part has ended when something begins that is no part of it.
         let ends = |open: &Open<'_>| open.is_around() && item.t1 > open.end;
         while self.open.last().is_some_and(ends) {
-            self.leave(begin);
+            self.leave(begin, out);
         }
         let i = &item.interval;
         let is_part = item.kind == Kind::Interval && i.construct.is_part();
@@ -101,8 +101,8 @@ impl<'t, 'a> Steps<'t, 'a> {
         if let Some((fork, (forked, _))) = fork.and_then(|f| Some((f, f.span?))) {
             let from = forked.max(self.now);
             if from < begin {
-                self.enter_around(Kind::Startup, fork, (from, begin), i.parent);
-                self.leave(begin);
+                self.enter_around(Kind::Startup, fork, (from, begin), i.parent, out);
+                self.leave(begin, out);
             }
         }
         let (own, extent) = (self.clock.length(i.own_ticks), self.clock.length(i.extent));
@@ -139,11 +139,17 @@ impl<'t, 'a> Steps<'t, 'a> {
             piece: None,
             record: Some(item.interval),
         };
-        self.enter(span, (begin, item.t1), fork.copied());
+        self.enter(span, (begin, item.t1), fork.copied(), out);
     }
 
     /// Enters a span, in what is open.
-    fn enter(&mut self, mut span: Span<'a>, (begin, end): (u64, u64), fork: Option<Fork>) {
+    fn enter(
+        &mut self,
+        mut span: Span<'a>,
+        (begin, end): (u64, u64),
+        fork: Option<Fork>,
+        out: &mut impl FnMut(Step<'a>),
+    ) {
         let around = self.open.last();
         let last = around.map_or(u64::MAX, |open| open.end);
         let end = end.max(begin);
@@ -153,11 +159,18 @@ impl<'t, 'a> Steps<'t, 'a> {
         let end = end.min(last);
         (span.begin_ns, span.end_ns) = (self.clock.at(begin), self.clock.at(end));
         self.now = begin;
-        self.ready.push_back(Step::Enter(span));
+        out(Step::Enter(span));
         self.open.push(Open { span, end, fork });
     }
 
-    fn enter_around(&mut self, kind: Kind, fork: &Fork, span: (u64, u64), region: u64) {
+    fn enter_around(
+        &mut self,
+        kind: Kind,
+        fork: &Fork,
+        span: (u64, u64),
+        region: u64,
+        out: &mut impl FnMut(Step<'a>),
+    ) {
         let around = Span {
             kind,
             construct: fork.construct.unwrap_or(Construct::Parallel),
@@ -175,27 +188,26 @@ impl<'t, 'a> Steps<'t, 'a> {
             piece: None,
             record: None,
         };
-        self.enter(around, span, Some(*fork));
+        self.enter(around, span, Some(*fork), out);
     }
 
     /// Leaves what ends by then.
-    fn leave_until(&mut self, tick: u64) {
+    fn leave_until(&mut self, tick: u64, out: &mut impl FnMut(Step<'a>)) {
         while let Some(end) = self.open.last().map(|open| open.end)
             && end <= tick
         {
-            self.leave(end);
+            self.leave(end, out);
         }
     }
 
     /// Leaves the innermost span. What follows a thread's part of a region begins.
-    fn leave(&mut self, at: u64) {
+    fn leave(&mut self, at: u64, out: &mut impl FnMut(Step<'a>)) {
         let Some(open) = self.open.pop() else {
             return;
         };
         let at = at.max(self.now);
         self.now = at;
-        self.ready
-            .push_back(Step::Leave(open.span, self.clock.at(at)));
+        out(Step::Leave(open.span, self.clock.at(at)));
         let Some((fork, (_, join))) = open.fork.and_then(|f| Some((f, f.span?))) else {
             return;
         };
@@ -204,10 +216,10 @@ impl<'t, 'a> Steps<'t, 'a> {
         match open.span.kind {
             Kind::Interval | Kind::End if !is_whole => {}
             Kind::Interval if at < last => {
-                self.enter_around(Kind::End, &fork, (at, last), region);
+                self.enter_around(Kind::End, &fork, (at, last), region, out);
             }
             Kind::Interval | Kind::End if at < join => {
-                self.enter_around(Kind::Shutdown, &fork, (at, join), region);
+                self.enter_around(Kind::Shutdown, &fork, (at, join), region, out);
             }
             _ => {}
         }
@@ -219,8 +231,23 @@ impl<'a> Iterator for Steps<'_, 'a> {
 
     fn next(&mut self) -> Option<Step<'a>> {
         while self.ready.is_empty() && !self.is_over {
-            self.read_on();
+            let mut ready = std::mem::take(&mut self.ready);
+            self.read_on(&mut |step| ready.push_back(step));
+            self.ready = ready;
         }
         self.ready.pop_front()
+    }
+
+    // Steps are large: whoever wants all of them gets each as it is made.
+    fn fold<B, F: FnMut(B, Step<'a>) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut folded = Some(init);
+        let mut out = |step| folded = folded.take().map(|folded| f(folded, step));
+        std::mem::take(&mut self.ready)
+            .into_iter()
+            .for_each(&mut out);
+        while !self.is_over {
+            self.read_on(&mut out);
+        }
+        folded.expect("each step gives what it takes")
     }
 }

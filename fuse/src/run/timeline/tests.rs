@@ -27,6 +27,17 @@ fn drawn(run: &FakeRun, lane: usize) -> Vec<String> {
             }
         }
         assert_eq!(depth, 0);
+        let times = |step: Step<'_>| match step {
+            Step::Enter(span) => (span.begin_ns, span.end_ns),
+            Step::Leave(span, at) => (span.begin_ns, at),
+        };
+        let mut folded = vec![];
+        timeline
+            .steps(lane)
+            .for_each(|step| folded.push(times(step)));
+        let one_by_one: Vec<_> = timeline.steps(lane).by_ref().map(times).collect();
+        assert_eq!(folded.len(), 2 * lines.len());
+        assert!(folded == one_by_one);
         lines
     })
 }

@@ -3,7 +3,7 @@
 use super::stretches::{Stretch, Stretches};
 use super::{AroundKind, MOST};
 use ompfuse_format::Construct;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Sums over time of one process.
 #[derive(Debug)]
@@ -11,8 +11,8 @@ pub(in super::super) struct Grower {
     edges: Edges,
     pub(in super::super) folded: u32,
     rows: Vec<Vec<u64>>,
-    own: HashMap<OwnKey, usize>,
-    around: HashMap<(u32, AroundKind), usize>,
+    own: FxHashMap<OwnKey, usize>,
+    around: FxHashMap<(u32, AroundKind), usize>,
     threads: Vec<Stretches>,
     /// The first and the last time that were met.
     span: Option<(i64, i64)>,
@@ -74,8 +74,8 @@ impl Grower {
             },
             folded: 0,
             rows: vec![],
-            own: HashMap::new(),
-            around: HashMap::new(),
+            own: FxHashMap::default(),
+            around: FxHashMap::default(),
             threads: (0..threads).map(|_| Stretches::default()).collect(),
             span: None,
         }
@@ -99,14 +99,13 @@ impl Grower {
             }
         };
         let end = end.max(begin);
-        self.make_room(begin, end);
+        let last = self.make_room(begin, end);
         if let Some(enter_ns) = enter_ns {
             return self.exclusive(thread, row, (begin, end), own_ns, enter_ns.min(own_ns));
         }
-        let (first, last) = (self.edges.at(begin), self.edges.at((end - 1).max(begin)));
-        if first == last {
+        if last == 0 || self.edges.end(last - 1) <= begin {
             self.threads[thread].forget(begin);
-            self.put(row, first, own_ns);
+            self.put(row, last, own_ns);
         } else {
             let inside = self.threads[thread].claim(begin);
             self.divide(row, (begin, end), own_ns, &inside);
@@ -180,10 +179,15 @@ impl Grower {
         }
     }
 
-    fn make_room(&mut self, begin: i64, end: i64) {
+    /// Folds until there is a place for something that ends then. Gives that place.
+    fn make_room(&mut self, begin: i64, end: i64) -> usize {
         let (first, last) = self.span.get_or_insert((begin, end));
         (*first, *last) = ((*first).min(begin), (*last).max(end));
-        while self.edges.at((end - 1).max(begin)) >= MOST {
+        loop {
+            let at = self.edges.at((end - 1).max(begin));
+            if at < MOST {
+                return at;
+            }
             self.fold();
         }
     }

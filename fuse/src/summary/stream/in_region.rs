@@ -5,7 +5,8 @@ use super::super::parallel::is_busy;
 use super::super::sums::{Numbers, Sums};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 
 /// What is summed up together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,7 +24,7 @@ pub(super) struct What {
 pub(super) struct InRegion {
     entries: Vec<Entry>,
     /// Where they are, if there are many.
-    at: HashMap<What, usize>,
+    at: FxHashMap<What, usize>,
 }
 
 /// Of one kind at one place.
@@ -202,7 +203,7 @@ impl Ranks {
 /// Sums over all executions.
 #[derive(Debug, Default)]
 pub(super) struct AllSums {
-    index: HashMap<Key, usize>,
+    index: FxHashMap<Key, usize>,
     list: Vec<(Key, Whole)>,
 }
 

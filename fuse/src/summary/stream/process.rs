@@ -20,7 +20,8 @@ use crate::run::whereabouts::{Known, NodeMap, RegionId, Whereabouts};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, NOT_COUNTED, Node, Record, Step};
 use ompfuse_progress::Progress;
-use std::collections::{BTreeMap, HashMap};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use sum_up::Units;
 
 /// Sums of a process.
@@ -65,7 +66,7 @@ pub(super) struct Collector<'p, 'f, 'a> {
     grower: Option<Grower>,
     by: Option<GrowthBy<'p>>,
     /// By record's site of a region: whether its executions end intervals.
-    ends: HashMap<u32, bool>,
+    ends: FxHashMap<u32, bool>,
 }
 
 /// Places of [`Collector::recent`].
@@ -95,7 +96,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
         by: Option<GrowthBy<'_>>,
         progress: Progress<'_>,
     ) -> Option<Collected> {
-        let mut in_parts = HashMap::new();
+        let mut in_parts = FxHashMap::default();
         loop {
             process.begin();
             let mut collector = Collector::new(process, columns, std::mem::take(&mut in_parts));
@@ -116,7 +117,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
     fn new(
         process: &'p mut StreamingProcess<'f, 'a>,
         columns: usize,
-        in_parts: HashMap<u64, u32>,
+        in_parts: FxHashMap<u64, u32>,
     ) -> Collector<'p, 'f, 'a> {
         let clock = process.clock;
         let headers = || process.threads.iter().map(|t| &t.found.file.header);
@@ -142,7 +143,7 @@ impl<'p, 'f, 'a> Collector<'p, 'f, 'a> {
             unlabelled: 0,
             grower: None,
             by: None,
-            ends: HashMap::new(),
+            ends: FxHashMap::default(),
             process,
         }
     }

@@ -3,21 +3,28 @@
 //! Spans are exclusive: at each moment a thread is in one. At most [`MOST`] of them are in the page one by one, the longest. All
 //! shorter ones are there as sums: by thread, stretch of time and class.
 
+mod bins;
 mod encode;
 mod lanes;
+mod longest;
 mod whats;
 
 use super::Keys;
 use crate::Report;
+use crate::units::{Gather, Units};
 use crate::words::units::{count, percent, seconds};
+use bins::Scale;
 use encode::Columns;
-use lanes::{LaneSums, Short, each, survey};
+use lanes::Reading;
+use longest::Longest;
 use maud::{Markup, html};
-use ompfuse_fuse::run::timeline::{Lane, Timeline};
+use ompfuse_fuse::run::ProcessInfo;
+use ompfuse_fuse::run::timeline::{Lane, Step, Timeline};
+use ompfuse_fuse::table::Site;
 use ompfuse_progress::Progress;
 use rayon::prelude::*;
 use serde::Serialize;
-use whats::{CLASSES, Whats};
+use whats::{CLASSES, Told, Whats};
 
 /// Most spans that are in the page one by one.
 pub const MOST: u64 = 100_000;
@@ -73,71 +80,137 @@ struct LaneData {
     items: u64,
 }
 
-/// The section; `None`: no thread has recorded anything.
-pub fn section(
+/// Everything that is drawn, before a report says what it is called.
+#[derive(Debug)]
+pub struct Drawn {
+    begin: i64,
+    end: i64,
+    /// In the timeline's order.
+    lanes: Vec<Lane>,
+    columns: Vec<encode::Lane>,
+    processes: Vec<ProcessInfo>,
+    sites: Vec<Site>,
+    /// Events that are counted, and how many of them are in the page.
+    counted: Vec<String>,
+    events: usize,
+    whats: Whats,
+    /// Stretches from this length on are there one by one, in nanoseconds; 0: all are.
+    least: u64,
+    scale: Scale,
+    spans: u64,
+    units: u64,
+}
+
+/// Reads all threads once. `gather`: who wants to be told of units, too. `None`: no thread has recorded anything.
+pub fn draw(
     timeline: &Timeline<'_>,
-    report: &Report,
-    keys: &Keys,
+    gather: Option<&Gather>,
     progress: Progress<'_>,
-) -> Option<Markup> {
-    let begin = timeline.lanes().iter().map(|l| l.begin_ns).min()?;
-    let end = timeline.lanes().iter().map(|l| l.end_ns).max()?.max(begin);
-    let mut whats = Whats::new(timeline, report, keys);
-    let surveyed = survey(timeline, &mut whats, progress.part(0.5));
-    let short = Short::new(&surveyed, timeline.lanes().len(), end - begin);
-    whats.arrange();
-    let events = timeline.counted().len().min(match surveyed.units {
+) -> Option<(Drawn, Units)> {
+    let lanes = timeline.lanes();
+    let begin = lanes.iter().map(|l| l.begin_ns).min()?;
+    let end = lanes.iter().map(|l| l.end_ns).max()?.max(begin);
+    let scale = Scale {
+        begin,
+        length: (end - begin).max(1) as u64,
+        bins: (MOST_BINS / lanes.len().max(1)).clamp(*BINS.start(), *BINS.end()),
+    };
+    let longest = Longest::new();
+    let all = timeline.intervals() as usize;
+    let read = |number: usize| {
+        let lane = &lanes[number];
+        let mut reading = Reading::new(timeline, lane, scale, &longest);
+        let mut units = gather.map(|gather| gather.lane(timeline, number));
+        timeline.steps(number).for_each(|step| {
+            if let (Some(units), Step::Leave(span, _)) = (&mut units, &step) {
+                units.add(span);
+            }
+            reading.step(step);
+        });
+        reading.finish(number);
+        progress.steps(lane.intervals as usize, all);
+        progress.release();
+        units
+    };
+    let units: Vec<_> = (0..lanes.len()).into_par_iter().map(read).collect();
+    let units = Units::of_lanes(timeline, units.into_iter().flatten());
+    let (least, drawings) = longest.finish();
+    let (mut spans, mut number_of_units) = (0, 0);
+    for drawing in &drawings {
+        spans += drawing.spans;
+        number_of_units += drawing.units;
+    }
+    let events = timeline.counted().len().min(match number_of_units {
         0 => 0,
         units => (MOST_COUNTS / units.min(MOST)) as usize,
     });
-    let all = timeline.intervals() as usize;
-    let order = order(timeline);
-    let encode = |whats: &mut Whats<'_>, &number: &usize| {
-        let mut lane = encode::Lane::new(begin, events, short);
-        each(timeline, number, whats, &mut lane);
-        let intervals = timeline.lanes()[number].intervals as usize;
-        progress.part(0.5).steps(intervals, all);
-        progress.release();
-        lane
+    let mut whats = Whats::default();
+    let columns = drawings.into_iter().enumerate().map(|(number, drawing)| {
+        encode::Lane::new(timeline, number, drawing, begin, events, &mut whats)
+    });
+    let drawn = Drawn {
+        begin,
+        end,
+        columns: columns.collect(),
+        lanes: lanes.to_vec(),
+        processes: timeline.processes().to_vec(),
+        sites: timeline.sites().to_vec(),
+        counted: timeline.counted().to_vec(),
+        events,
+        whats,
+        least,
+        scale,
+        spans,
+        units: number_of_units,
     };
-    // All numbers are known by now.
-    let encoded: Vec<encode::Lane> = { order.par_iter() }
-        .map_init(|| whats.clone(), encode)
-        .collect();
+    Some((drawn, units))
+}
+
+/// The section.
+pub fn section(drawn: &Drawn, report: &Report, keys: &Keys) -> Markup {
+    let names = Told {
+        report,
+        keys,
+        sites: &drawn.sites,
+    };
+    let classes = drawn.whats.classes(&names);
+    let order = order(drawn);
     let mut columns = Columns::default();
     let mut lanes: Vec<LaneData> = vec![];
-    for (&number, encoded) in order.iter().zip(encoded) {
-        let lane = &timeline.lanes()[number];
-        let (spans, items) = columns.add(encoded);
+    for &number in &order {
+        let lane = &drawn.lanes[number];
+        let sums = (drawn.least > 0).then_some(&classes[..]);
+        let (spans, items) = columns.add(&drawn.columns[number], sums);
         lanes.push(LaneData {
             name: format!("thread {}", lane.thread),
             detail: detail(lane),
-            begin: (lane.begin_ns - begin).max(0) as u64,
-            end: (lane.end_ns - begin).max(0) as u64,
+            begin: (lane.begin_ns - drawn.begin).max(0) as u64,
+            end: (lane.end_ns - drawn.begin).max(0) as u64,
             spans,
             items,
         });
     }
-    let mut told = told(timeline, &surveyed, &short, end - begin, events);
+    let mut told = told(drawn);
     if report.runs.len() > 1 {
         told.insert(0, format!("Of the first of {} runs.", report.runs.len()));
     }
-    let table = table(timeline, &order, &surveyed.lanes);
-    let (regions, whats) = whats.finish();
-    let groups = groups(timeline, &order, lanes);
+    let sums: Vec<_> = drawn.columns.iter().map(|c| c.sums(&classes)).collect();
+    let table = table(drawn, &order, &sums);
+    let (regions, whats) = drawn.whats.finish(&classes, &names);
+    let has_sums = drawn.least > 0;
     let data = Data {
-        begin,
-        end,
+        begin: drawn.begin,
+        end: drawn.end,
         classes: CLASSES.map(|c| c.colour),
         regions,
         whats,
-        events: timeline.counted()[..events].to_vec(),
-        bins: short.bins,
-        bin_ns: short.bin_ns,
+        events: drawn.counted[..drawn.events].to_vec(),
+        bins: if has_sums { drawn.scale.bins } else { 0 },
+        bin_ns: if has_sums { drawn.scale.bin_ns() } else { 0.0 },
         columns: columns.finish(),
-        groups,
+        groups: groups(drawn, &order, lanes),
     };
-    Some(markup(&data, &told, &table))
+    markup(&data, &told, &table)
 }
 
 fn detail(lane: &Lane) -> &'static str {
@@ -149,28 +222,28 @@ fn detail(lane: &Lane) -> &'static str {
 }
 
 /// Lanes as they are shown, by their numbers in the timeline: ranks in their order.
-fn order(timeline: &Timeline<'_>) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..timeline.lanes().len()).collect();
-    let rank = |lane: &Lane| timeline.processes()[lane.process as usize].mpi_rank;
+fn order(drawn: &Drawn) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..drawn.lanes.len()).collect();
+    let rank = |lane: &Lane| drawn.processes[lane.process as usize].mpi_rank;
     order.sort_by_key(|&number| {
-        let lane = &timeline.lanes()[number];
+        let lane = &drawn.lanes[number];
         (rank(lane).unwrap_or(u32::MAX), lane.process, lane.thread)
     });
     order
 }
 
 /// By process. `lanes`: in this order.
-fn groups(timeline: &Timeline<'_>, order: &[usize], lanes: Vec<LaneData>) -> Vec<Group> {
-    let several = timeline.processes().len() > 1;
+fn groups(drawn: &Drawn, order: &[usize], lanes: Vec<LaneData>) -> Vec<Group> {
+    let several = drawn.processes.len() > 1;
     let is_open = lanes.len() <= MANY_LANES;
     let mut groups: Vec<(u16, Group)> = vec![];
     for (&number, data) in order.iter().zip(lanes) {
-        let lane = &timeline.lanes()[number];
+        let lane = &drawn.lanes[number];
         if groups
             .last()
             .is_none_or(|(process, _)| *process != lane.process)
         {
-            let process = &timeline.processes()[lane.process as usize];
+            let process = &drawn.processes[lane.process as usize];
             let name = match process.mpi_rank {
                 Some(rank) => format!("rank {rank}"),
                 None if several => format!("process {}", process.pid),
@@ -193,27 +266,22 @@ fn groups(timeline: &Timeline<'_>, order: &[usize], lanes: Vec<LaneData>) -> Vec
 }
 
 /// What is drawn, and what isn't.
-fn told(
-    timeline: &Timeline<'_>,
-    surveyed: &lanes::Surveyed,
-    short: &Short,
-    length: i64,
-    events: usize,
-) -> Vec<String> {
-    let lanes = timeline.lanes();
+fn told(drawn: &Drawn) -> Vec<String> {
+    let lanes = &drawn.lanes;
     let ns = |ns: u64| seconds(ns as f64 / 1e9);
     let mut told = vec![format!(
         "{} threads over {}, {} spans of time.",
         lanes.len(),
-        ns(length.max(0) as u64),
-        count(surveyed.spans)
+        ns((drawn.end - drawn.begin).max(0) as u64),
+        count(drawn.spans)
     )];
-    if short.bins > 0 {
+    if drawn.least > 0 {
+        let kept: u64 = drawn.columns.iter().map(encode::Lane::spans).sum();
         told.push(format!(
             "The {} longest are drawn one by one. Those shorter than {} are drawn as sums over {} each: striped where you zoom in.",
-            count(surveyed.spans - surveyed.shorter(short.least)),
-            ns(short.least),
-            ns(short.bin_ns as u64),
+            count(kept),
+            ns(drawn.least),
+            ns(drawn.scale.bin_ns() as u64),
         ));
     }
     let unrecorded: u64 = lanes.iter().map(|l| l.unrecorded_ns).sum();
@@ -229,16 +297,16 @@ fn told(
             "{killed} threads did not end in an orderly way: what was open then is not drawn."
         ));
     }
-    let left = &timeline.counted()[events..];
-    if !left.is_empty() && surveyed.units > 0 {
+    let left = &drawn.counted[drawn.events..];
+    if !left.is_empty() && drawn.units > 0 {
         told.push(format!("Counts of {} are left out.", left.join(", ")));
     }
     told
 }
 
 /// Time of each thread by class, for who doesn't see the drawing.
-fn table(timeline: &Timeline<'_>, order: &[usize], sums: &[LaneSums]) -> Markup {
-    let several = timeline.processes().len() > 1;
+fn table(drawn: &Drawn, order: &[usize], sums: &[[u64; CLASSES.len()]]) -> Markup {
+    let several = drawn.processes.len() > 1;
     html! {
         table {
             thead { tr {
@@ -247,12 +315,12 @@ fn table(timeline: &Timeline<'_>, order: &[usize], sums: &[LaneSums]) -> Markup 
             } }
             tbody {
                 @for &number in order.iter().take(MANY_LANES) {
-                    @let lane = &timeline.lanes()[number];
+                    @let lane = &drawn.lanes[number];
                     @let sums = &sums[number];
                     tr {
                         th scope="row" {
                             @if several {
-                                @let process = &timeline.processes()[lane.process as usize];
+                                @let process = &drawn.processes[lane.process as usize];
                                 @match process.mpi_rank {
                                     Some(rank) => { "rank " (rank) " " },
                                     None => { "process " (process.pid) " " },

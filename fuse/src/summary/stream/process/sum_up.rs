@@ -8,7 +8,7 @@ use crate::summary::stream::in_region::{At, What};
 use crate::summary::sums::{Numbers, is_first_part};
 use ompfuse_format::Construct;
 use ompfuse_format::record::{Interval, MAX_COUNTERS, Step};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Execution units: most are one interval.
 #[derive(Debug, Default)]
@@ -16,11 +16,11 @@ pub(super) struct Units {
     pub(super) count: u64,
     pub(super) met: NodeSet,
     /// How many parts those have that have several, by node, as a reading before this one has found.
-    pub(super) in_parts: HashMap<u64, u32>,
+    pub(super) in_parts: FxHashMap<u64, u32>,
     /// Of some of these, the parts so far.
-    pub(super) parts: HashMap<u64, Unit>,
+    pub(super) parts: FxHashMap<u64, Unit>,
     /// Those that this reading has found.
-    pub(super) found: HashMap<u64, u32>,
+    pub(super) found: FxHashMap<u64, u32>,
 }
 
 /// A unit in parts.

@@ -1,13 +1,14 @@
 //! Columns of a lane's spans: numbers of variable length, seven bits a byte, deflated together. `assets/timeline/decode.js` reads
 //! them.
 
-use super::lanes::{Short, Sink};
-use super::whats::{CLASSES, IDLE, Whats};
+use super::bins::Bins;
+use super::lanes::Drawing;
+use super::whats::{CLASSES, Whats};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use ompfuse_fuse::run::timeline::{Span, Timeline};
+use ompfuse_fuse::run::timeline::Timeline;
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
@@ -15,162 +16,100 @@ use std::io::Write;
 const MOST_COMPONENTS: usize = 64;
 
 /// A lane's columns.
+#[derive(Debug)]
 pub(super) struct Lane {
-    begin: i64,
-    short: Short,
-    last: i64,
-    opened: u32,
     gaps: Vec<u64>,
     lengths: Vec<u64>,
     whats: Vec<u64>,
     /// Of each span the item that it belongs to, from 1.
     refs: Vec<u64>,
-    /// Spans that are open: their item, or their only stretch so far.
-    open: FxHashMap<u32, Seen>,
     own: Vec<u64>,
     labels: Vec<String>,
     counts: Vec<Vec<u64>>,
-    read: Vec<Option<u64>>,
-    /// By bin and class.
-    sums: Vec<[f64; CLASSES.len()]>,
-    number: Vec<u64>,
-    most: FxHashMap<(u32, u16), f64>,
-}
-
-/// Stretches of a span that are in the page.
-struct Seen {
-    first: usize,
-    item: Option<u64>,
+    bins: Bins,
+    /// Nanoseconds of what it did, idling too; see [`Whats`].
+    times: Vec<u64>,
 }
 
 impl Lane {
-    /// `begin`: of the page's time; `events`: so many have counts.
-    pub(super) fn new(begin: i64, events: usize, short: Short) -> Lane {
-        Lane {
-            begin,
-            short,
-            last: begin,
-            opened: 0,
+    /// `number`: in the timeline. `begin`: of the page's time; `events`: so many have counts. `whats`: those of all lanes.
+    pub(super) fn new(
+        timeline: &Timeline<'_>,
+        number: usize,
+        drawing: Drawing<'_>,
+        begin: i64,
+        events: usize,
+        whats: &mut Whats,
+    ) -> Lane {
+        let numbers = whats.absorb(&drawing.whats);
+        let mut times = vec![];
+        for (&number, ns) in numbers.iter().zip(drawing.whats.times()) {
+            let at = usize::from(number);
+            times.resize(times.len().max(at + 1), 0);
+            times[at] += ns;
+        }
+        let mut lane = Lane {
             gaps: vec![],
             lengths: vec![],
             whats: vec![],
             refs: vec![],
-            open: FxHashMap::default(),
             own: vec![],
             labels: vec![],
             counts: vec![vec![]; events],
-            read: vec![],
-            sums: vec![[0.0; CLASSES.len()]; short.bins],
-            number: vec![0; short.bins],
-            most: FxHashMap::default(),
-        }
-    }
-
-    fn new_item(&mut self) -> u64 {
-        self.own.push(0);
-        self.labels.push(String::new());
-        self.counts.iter_mut().for_each(|column| column.push(0));
-        self.own.len() as u64
-    }
-
-    /// Adds a stretch to the sums of the bins that it is in; it counts in the first.
-    fn sum_up(&mut self, what: u16, class: u8, begin: i64, end: i64) {
-        let at = |ns: i64| (ns - self.begin) as f64 / self.short.bin_ns;
-        let (from, to) = (at(begin), at(end));
-        let last = self.short.bins - 1;
-        self.number[(from as usize).min(last)] += 1;
-        let mut bin = (from as usize).min(last);
-        loop {
-            let share = (to.min((bin + 1) as f64) - from.max(bin as f64)).max(0.0);
-            let ns = share * self.short.bin_ns;
-            self.sums[bin][class as usize] += ns;
-            *self.most.entry((bin as u32, what)).or_default() += ns;
-            bin += 1;
-            if bin > last || bin as f64 >= to {
-                return;
-            }
-        }
-    }
-}
-
-impl Sink for Lane {
-    fn enter(&mut self) -> u32 {
-        self.opened = self.opened.wrapping_add(1);
-        self.opened
-    }
-
-    fn stretch(&mut self, whats: &mut Whats<'_>, what: u16, open: u32, begin: i64, end: i64) {
-        let class = whats.class_of(what);
-        if class == IDLE {
-            return;
-        }
-        if ((end - begin) as u64) < self.short.least {
-            return self.sum_up(what, class, begin, end);
-        }
-        let at = self.refs.len();
-        self.gaps.push((begin - self.last).max(0) as u64);
-        self.lengths.push((end - begin) as u64);
-        self.whats.push(u64::from(what));
-        self.last = end;
-        // Who has several stretches has an item.
-        let item = match self.open.get(&open).map(|seen| (seen.first, seen.item)) {
-            None => {
-                self.open.insert(
-                    open,
-                    Seen {
-                        first: at,
-                        item: None,
-                    },
-                );
-                0
-            }
-            Some((_, Some(item))) => item,
-            Some((first, None)) => {
-                let item = self.new_item();
-                self.refs[first] = item;
-                self.open.insert(
-                    open,
-                    Seen {
-                        first,
-                        item: Some(item),
-                    },
-                );
-                item
-            }
+            bins: drawing.bins,
+            times,
         };
-        self.refs.push(item);
+        lane.bins.renumber(&numbers);
+        // Who has several stretches has an item, and so have units.
+        let mut stretches: FxHashMap<u32, usize> = FxHashMap::default();
+        for stretch in &drawing.stretches {
+            *stretches.entry(stretch.open).or_default() += 1;
+        }
+        let of = &timeline.lanes()[number];
+        let mut items: FxHashMap<u32, u64> = FxHashMap::default();
+        let mut read = vec![];
+        for left in &drawing.left {
+            let span = &left.span;
+            if !span.is_unit() && stretches.get(&left.open).is_none_or(|&n| n < 2) {
+                continue;
+            }
+            let label = match span.is_unit() {
+                true => timeline.label(of, span, MOST_COMPONENTS),
+                false => None,
+            };
+            lane.own.push(left.own_ns);
+            lane.labels
+                .push(label.map(|l| l.to_string()).unwrap_or_default());
+            timeline.counts(of, span, &mut read);
+            for (column, count) in lane.counts.iter_mut().zip(&read) {
+                column.push(count.map_or(0, |c| c.saturating_add(1)));
+            }
+            items.insert(left.open, lane.own.len() as u64);
+        }
+        let mut last = begin;
+        for stretch in &drawing.stretches {
+            lane.gaps.push((stretch.begin - last).max(0) as u64);
+            lane.lengths.push((stretch.end - stretch.begin) as u64);
+            lane.whats.push(u64::from(numbers[stretch.what as usize]));
+            lane.refs
+                .push(items.get(&stretch.open).copied().unwrap_or(0));
+            last = stretch.end;
+        }
+        lane
     }
 
-    fn leave(
-        &mut self,
-        timeline: &Timeline<'_>,
-        lane: &ompfuse_fuse::run::timeline::Lane,
-        span: &Span<'_>,
-        open: u32,
-        own_ns: u64,
-    ) {
-        let Some(seen) = self.open.remove(&open) else {
-            return;
-        };
-        let item = match seen.item {
-            Some(item) => item,
-            None if span.is_unit() => {
-                let item = self.new_item();
-                self.refs[seen.first] = item;
-                item
-            }
-            None => return,
-        };
-        let at = item as usize - 1;
-        self.own[at] = own_ns;
-        if span.is_unit() {
-            let label = timeline.label(lane, span, MOST_COMPONENTS);
-            self.labels[at] = label.map(|l| l.to_string()).unwrap_or_default();
+    /// Stretches that are there one by one.
+    pub(super) fn spans(&self) -> u64 {
+        self.refs.len() as u64
+    }
+
+    /// Nanoseconds by class. `classes`: of [`Whats`].
+    pub(super) fn sums(&self, classes: &[u8]) -> [u64; CLASSES.len()] {
+        let mut sums = [0; CLASSES.len()];
+        for (&ns, &class) in self.times.iter().zip(classes) {
+            sums[class as usize] += ns;
         }
-        timeline.counts(lane, span, &mut self.read);
-        for (column, count) in self.counts.iter_mut().zip(&self.read) {
-            column[at] = count.map_or(0, |c| c.saturating_add(1));
-        }
+        sums
     }
 }
 
@@ -181,9 +120,9 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Adds a lane. Gives its numbers of spans and items.
-    pub(super) fn add(&mut self, lane: Lane) -> (u64, u64) {
-        let (spans, items) = (lane.refs.len() as u64, lane.own.len() as u64);
+    /// Adds a lane. `classes`: of [`Whats`], if there are sums of what is too short. Gives its numbers of spans and items.
+    pub(super) fn add(&mut self, lane: &Lane, classes: Option<&[u8]>) -> (u64, u64) {
+        let (spans, items) = (lane.spans(), lane.own.len() as u64);
         for column in [
             &lane.gaps,
             &lane.lengths,
@@ -212,28 +151,20 @@ impl Columns {
             .iter()
             .flatten()
             .for_each(|&count| self.put(count));
-        if lane.short.bins > 0 {
-            self.add_sums(&lane);
+        if let Some(classes) = classes {
+            self.add_sums(&lane.bins, classes);
         }
         (spans, items)
     }
 
-    fn add_sums(&mut self, lane: &Lane) {
+    fn add_sums(&mut self, bins: &Bins, classes: &[u8]) {
         for class in 0..CLASSES.len() {
-            for sums in &lane.sums {
-                self.put(sums[class].round() as u64);
-            }
+            let sums = bins.of_class(class as u8, classes);
+            sums.for_each(|ns| self.put(ns));
         }
-        lane.number.iter().for_each(|&number| self.put(number));
-        let mut most = vec![(0.0, 0); lane.short.bins];
-        for (&(bin, what), &ns) in &lane.most {
-            let best = &mut most[bin as usize];
-            let is_more = ns > best.0 || (ns == best.0 && u64::from(what) + 1 < best.1);
-            if best.1 == 0 || is_more {
-                *best = (ns, u64::from(what) + 1);
-            }
-        }
-        most.iter().for_each(|&(_, what)| self.put(what));
+        bins.number.iter().for_each(|&number| self.put(number));
+        let most = bins.most();
+        most.for_each(|what| self.put(what.map_or(0, |what| u64::from(what) + 1)));
     }
 
     fn put(&mut self, mut number: u64) {

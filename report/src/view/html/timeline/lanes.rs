@@ -1,21 +1,70 @@
-//! Nested spans as a sequence: at each moment the innermost one counts.
+//! A thread's nested spans as a sequence: at each moment the innermost one counts. The longest stretches are kept one by one, the
+//! others as sums. Which ones are long is known only at the end: until then each lane keeps those that may be among them.
 
-use super::whats::{CLASSES, IDLE, Whats};
-use super::{BINS, MOST, MOST_BINS};
+use super::bins::{Bins, Scale};
+use super::longest::{Longest, place};
+use super::whats::Whats;
 use ompfuse_fuse::run::timeline::{Lane, Span, Step, Timeline};
-use ompfuse_progress::Progress;
-use rayon::prelude::*;
+use rustc_hash::FxHashSet;
 
-/// Who is told of a lane's stretches, in the order of time.
-pub(super) trait Sink {
-    /// A span begins. Gives what [`Sink::stretch`] is told of it.
-    fn enter(&mut self) -> u32 {
-        0
+/// New stretches after which a lane looks which ones are still long enough.
+const OFTEN: usize = super::MOST as usize / 4;
+
+/// What a lane does from one moment to another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch {
+    pub(super) begin: i64,
+    pub(super) end: i64,
+    pub(super) what: u16,
+    /// The number of its span: one that something else is nested in has several stretches.
+    pub(super) open: u32,
+}
+
+impl Stretch {
+    fn ns(&self) -> u64 {
+        (self.end - self.begin) as u64
     }
-    /// A stretch of the innermost span, from begin to end in nanoseconds since the run's begin.
-    fn stretch(&mut self, whats: &mut Whats<'_>, what: u16, open: u32, begin: i64, end: i64);
-    /// A span that had a stretch ends. `own_ns`: its exclusive time.
-    fn leave(&mut self, _: &Timeline<'_>, _: &Lane, _: &Span<'_>, _open: u32, _own_ns: u64) {}
+}
+
+/// A span that had a stretch that was kept.
+#[derive(Debug)]
+pub(super) struct Left<'a> {
+    pub(super) open: u32,
+    pub(super) span: Span<'a>,
+    /// Its exclusive time.
+    pub(super) own_ns: u64,
+}
+
+/// A lane's time.
+#[derive(Debug)]
+pub(super) struct Drawing<'a> {
+    pub(super) whats: Whats,
+    pub(super) stretches: Vec<Stretch>,
+    pub(super) left: Vec<Left<'a>>,
+    pub(super) bins: Bins,
+    /// Stretches that are drawn, one by one or as sums.
+    pub(super) spans: u64,
+    /// Execution units, or parts of them.
+    pub(super) units: u64,
+}
+
+impl Drawing<'_> {
+    /// Makes sums of the stretches that are shorter.
+    pub(super) fn cut(&mut self, least: u64) {
+        let bins = &mut self.bins;
+        let before = self.stretches.len();
+        self.stretches.retain(|stretch| {
+            let is_long = stretch.ns() >= least;
+            if !is_long {
+                bins.add(stretch.what, stretch.begin, stretch.end);
+            }
+            is_long
+        });
+        if self.stretches.len() < before {
+            let kept: FxHashSet<u32> = self.stretches.iter().map(|s| s.open).collect();
+            self.left.retain(|left| kept.contains(&left.open));
+        }
+    }
 }
 
 struct Open {
@@ -24,209 +73,123 @@ struct Open {
     /// The sum of its stretches.
     ns: u64,
     is_told: bool,
+    is_kept: bool,
 }
 
-/// Tells of a lane's stretches. Units without length are told too.
-pub(super) fn each(
-    timeline: &Timeline<'_>,
-    lane: usize,
-    whats: &mut Whats<'_>,
-    sink: &mut impl Sink,
-) {
-    let of = &timeline.lanes()[lane];
-    let mut open: Vec<Open> = vec![];
-    let mut since = i64::MIN;
-    for step in timeline.steps(lane) {
-        let (at, is_leave) = match &step {
-            Step::Enter(span) => (span.begin_ns, false),
-            Step::Leave(_, at) => (*at, true),
-        };
-        if let Some(top) = open.last_mut() {
-            let span = match &step {
-                Step::Leave(span, _) => Some(span),
-                Step::Enter(_) => None,
-            };
-            let is_empty_unit = is_leave && !top.is_told && span.is_some_and(Span::is_unit);
-            if at > since || is_empty_unit {
-                top.ns += (at - since) as u64;
-                top.is_told = true;
-                sink.stretch(whats, top.what, top.number, since, at);
-            }
+/// Reads a lane.
+pub(super) struct Reading<'l, 't, 'a> {
+    timeline: &'t Timeline<'a>,
+    lane: &'t Lane,
+    longest: &'l Longest<'a>,
+    drawing: Drawing<'a>,
+    open: Vec<Open>,
+    opened: u32,
+    since: i64,
+    /// Stretches by length that `longest` doesn't know of.
+    lengths: Vec<u64>,
+    /// Stretches that are shorter are not kept.
+    least: u64,
+    new: usize,
+}
+
+impl<'l, 't, 'a> Reading<'l, 't, 'a> {
+    pub(super) fn new(
+        timeline: &'t Timeline<'a>,
+        lane: &'t Lane,
+        scale: Scale,
+        longest: &'l Longest<'a>,
+    ) -> Self {
+        Reading {
+            timeline,
+            lane,
+            longest,
+            drawing: Drawing {
+                whats: Whats::default(),
+                stretches: vec![],
+                left: vec![],
+                bins: Bins::new(scale),
+                spans: 0,
+                units: 0,
+            },
+            open: vec![],
+            opened: 0,
+            since: i64::MIN,
+            lengths: Longest::nothing(),
+            least: 0,
+            new: 0,
         }
-        since = at;
+    }
+
+    pub(super) fn step(&mut self, step: Step<'a>) {
         match step {
-            Step::Enter(span) => open.push(Open {
-                what: whats.of(of, &span),
-                number: sink.enter(),
-                ns: 0,
-                is_told: false,
-            }),
-            Step::Leave(span, _) => {
-                if let Some(top) = open.pop()
-                    && top.is_told
-                {
-                    let own = span.own_ns.unwrap_or(top.ns);
-                    sink.leave(timeline, of, &span, top.number, own);
+            Step::Enter(span) => {
+                self.tell(span.begin_ns, false);
+                self.opened = self.opened.wrapping_add(1);
+                self.open.push(Open {
+                    what: self.drawing.whats.of(self.timeline, self.lane, &span),
+                    number: self.opened,
+                    ns: 0,
+                    is_told: false,
+                    is_kept: false,
+                });
+            }
+            Step::Leave(span, at) => {
+                self.tell(at, span.is_unit());
+                let Some(top) = self.open.pop().filter(|top| top.is_told) else {
+                    return;
+                };
+                self.drawing.units += u64::from(span.is_unit());
+                if top.is_kept {
+                    self.drawing.left.push(Left {
+                        open: top.number,
+                        own_ns: span.own_ns.unwrap_or(top.ns),
+                        span,
+                    });
                 }
             }
         }
     }
-}
 
-/// Nanoseconds by class.
-pub(super) type LaneSums = [u64; CLASSES.len()];
-
-/// What a first reading tells.
-pub(super) struct Surveyed {
-    pub(super) lanes: Vec<LaneSums>,
-    /// Stretches that are drawn.
-    pub(super) spans: u64,
-    /// Execution units, or parts of them.
-    pub(super) units: u64,
-    /// Stretches by length: 64 steps for each power of two.
-    lengths: Vec<u64>,
-}
-
-/// Steps of a power of two, as a power of two.
-const BITS: u32 = 6;
-const STEPS: u64 = 1 << BITS;
-
-/// Where a length is counted. Each place has those from [`least`] of it on.
-fn place(ns: u64) -> usize {
-    if ns < STEPS {
-        return ns as usize;
-    }
-    let power = ns.ilog2();
-    let step = (ns >> (power - BITS)) & (STEPS - 1);
-    (u64::from(power - BITS + 1) * STEPS + step) as usize
-}
-
-fn least(place: usize) -> u64 {
-    let (row, step) = (place as u64 / STEPS, place as u64 % STEPS);
-    match row {
-        0 => step,
-        row => (STEPS + step) << (row - 1),
-    }
-}
-
-impl Surveyed {
-    /// Adds what was read of the lanes behind.
-    fn absorb(&mut self, behind: Surveyed) {
-        self.lanes.extend(behind.lanes);
-        self.spans += behind.spans;
-        self.units += behind.units;
-        for (sum, more) in self.lengths.iter_mut().zip(behind.lengths) {
-            *sum += more;
+    /// What was innermost until then had a stretch. `is_unit`: it is a unit that ends, of which one without length is told, too.
+    fn tell(&mut self, at: i64, is_unit: bool) {
+        let since = std::mem::replace(&mut self.since, at);
+        let Some(top) = self.open.last_mut() else {
+            return;
+        };
+        if at <= since && (top.is_told || !is_unit) {
+            return;
+        }
+        let ns = (at - since) as u64;
+        top.ns += ns;
+        top.is_told = true;
+        let drawing = &mut self.drawing;
+        drawing.whats.took(top.what, ns);
+        if drawing.whats.is_idle(top.what) {
+            return;
+        }
+        drawing.spans += 1;
+        self.lengths[place(ns)] += 1;
+        if ns < self.least {
+            return drawing.bins.add(top.what, since, at);
+        }
+        top.is_kept = true;
+        drawing.stretches.push(Stretch {
+            begin: since,
+            end: at,
+            what: top.what,
+            open: top.number,
+        });
+        self.new += 1;
+        if self.new == OFTEN {
+            self.new = 0;
+            self.least = self.longest.with(&mut self.lengths);
+            drawing.cut(self.least);
         }
     }
 
-    /// Stretches that are shorter. `ns`: one of [`least`].
-    pub(super) fn shorter(&self, ns: u64) -> u64 {
-        self.lengths[..place(ns)].iter().sum()
-    }
-}
-
-impl Default for Surveyed {
-    fn default() -> Surveyed {
-        Surveyed {
-            lanes: vec![],
-            spans: 0,
-            units: 0,
-            lengths: vec![0; place(u64::MAX) + 1],
-        }
-    }
-}
-
-impl Sink for Surveyed {
-    fn stretch(&mut self, whats: &mut Whats<'_>, what: u16, _: u32, begin: i64, end: i64) {
-        let ns = (end - begin) as u64;
-        let class = whats.class_of(what);
-        whats.took(what, ns);
-        if let Some(sums) = self.lanes.last_mut() {
-            sums[class as usize] += ns;
-        }
-        if class != IDLE {
-            self.spans += 1;
-            self.lengths[place(ns)] += 1;
-        }
-    }
-
-    fn leave(&mut self, _: &Timeline<'_>, _: &Lane, span: &Span<'_>, _: u32, _: u64) {
-        self.units += u64::from(span.is_unit());
-    }
-}
-
-/// Reads all lanes.
-pub(super) fn survey(
-    timeline: &Timeline<'_>,
-    whats: &mut Whats<'_>,
-    progress: Progress<'_>,
-) -> Surveyed {
-    let none = || (Surveyed::default(), whats.clone());
-    let read = |lane| {
-        let (mut surveyed, mut whats) = none();
-        surveyed.lanes.push(LaneSums::default());
-        each(timeline, lane, &mut whats, &mut surveyed);
-        let intervals = timeline.lanes()[lane].intervals as usize;
-        progress.steps(intervals, timeline.intervals() as usize);
-        progress.release();
-        (surveyed, whats)
-    };
-    let lanes = (0..timeline.lanes().len()).into_par_iter().map(read);
-    let (surveyed, met) = lanes.reduce(none, |(mut left, mut whats), (right, met)| {
-        left.absorb(right);
-        whats.absorb(met);
-        (left, whats)
-    });
-    *whats = met;
-    surveyed
-}
-
-/// What is too short to be in the page by itself.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Short {
-    /// Stretches from this length on are there, in nanoseconds.
-    pub(super) least: u64,
-    /// Sums of a lane; 0: everything is there.
-    pub(super) bins: usize,
-    /// Their length.
-    pub(super) bin_ns: f64,
-}
-
-impl Short {
-    pub(super) fn new(surveyed: &Surveyed, lanes: usize, length: i64) -> Short {
-        if surveyed.spans <= MOST {
-            return Short {
-                least: 0,
-                bins: 0,
-                bin_ns: 0.0,
-            };
-        }
-        let (mut kept, mut at) = (0, surveyed.lengths.len());
-        while at > 0 && kept + surveyed.lengths[at - 1] <= MOST {
-            at -= 1;
-            kept += surveyed.lengths[at];
-        }
-        let bins = (MOST_BINS / lanes.max(1)).clamp(*BINS.start(), *BINS.end());
-        Short {
-            least: least(at),
-            bins,
-            bin_ns: length.max(1) as f64 / bins as f64,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_length_is_counted_where_it_belongs() {
-        let lengths = (0..2000).chain([1 << 40, (1 << 40) + 1, u64::MAX / 3, u64::MAX]);
-        for ns in lengths {
-            let at = place(ns);
-            assert!(least(at) <= ns, "{ns}");
-            assert!(at == place(u64::MAX) || ns < least(at + 1), "{ns}");
-        }
+    /// Hands over what was read.
+    pub(super) fn finish(mut self, number: usize) {
+        self.longest.with(&mut self.lengths);
+        self.longest.keep(number, self.drawing);
     }
 }

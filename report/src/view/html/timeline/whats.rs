@@ -7,6 +7,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::construct::OverheadClass;
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::run::timeline::{Doing, Kind, Lane, Span, Timeline};
+use ompfuse_fuse::table::Site;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -46,64 +47,69 @@ pub(super) struct Region {
     function: Option<String>,
 }
 
+/// What a span is, before a report is at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct What {
-    class: u8,
+    doing: Doing,
     kind: Kind,
     construct: Construct,
     site: Option<u32>,
+    /// The parallel region that judges of a wait.
+    region: Option<u32>,
 }
 
-/// See the module. Numbers are handed out as combinations are met.
-#[derive(Clone)]
-pub(super) struct Whats<'t> {
-    timeline: &'t Timeline<'t>,
-    keys: &'t Keys,
+/// Each combination once, and its time. Numbers are handed out as combinations are met.
+#[derive(Debug, Default)]
+pub(super) struct Whats {
     list: Vec<(What, u64)>,
     index: FxHashMap<What, u16>,
-    /// By site of a parallel region: the class of its sources of overhead.
-    overheads: HashMap<u32, &'t ParallelOverhead>,
-    /// Sites by their time, the longest first.
-    order: Vec<u32>,
+    last: Option<(What, u16)>,
 }
 
-impl<'t> Whats<'t> {
-    pub(super) fn new(timeline: &'t Timeline<'t>, report: &'t Report, keys: &'t Keys) -> Self {
-        let by_id: HashMap<u32, &ParallelOverhead> =
-            report.overheads.iter().map(|o| (o.region, o)).collect();
-        let known = report.regions.iter().filter_map(|region| {
-            let module = region.module.as_deref().unwrap_or_default();
-            Some(((module, region.name.as_str()), *by_id.get(&region.id)?))
-        });
-        let known: HashMap<(&str, &str), &ParallelOverhead> = known.collect();
-        let sites = (0..).zip(timeline.sites());
-        let overheads = sites.filter_map(|(at, site)| Some((at, *known.get(&site.key())?)));
-        Whats {
-            timeline,
-            keys,
-            list: vec![],
-            index: FxHashMap::default(),
-            overheads: overheads.collect(),
-            order: vec![],
-        }
-    }
+/// A report of what was drawn, and how its page names regions.
+pub(super) struct Told<'r> {
+    pub(super) report: &'r Report,
+    pub(super) keys: &'r Keys,
+    pub(super) sites: &'r [Site],
+}
 
+impl Whats {
     /// The number of what a span is.
-    pub(super) fn of(&mut self, lane: &Lane, span: &Span<'_>) -> u16 {
-        self.number(What {
-            class: self.class(lane, span),
+    pub(super) fn of(&mut self, timeline: &Timeline<'_>, lane: &Lane, span: &Span<'_>) -> u16 {
+        let doing = span.doing(lane.is_root);
+        let is_lost = matches!(doing, Doing::Lost(_));
+        let region = match (span.kind, span.construct) {
+            (Kind::End, _) => span.site,
+            (Kind::Interval, Construct::Barrier | Construct::ImplicitBarrier) if is_lost => {
+                timeline.region_of(lane, span)
+            }
+            _ => None,
+        };
+        let what = What {
+            doing,
             kind: span.kind,
             construct: span.construct,
             site: span.site,
-        })
+            region,
+        };
+        match self.last {
+            Some((last, number)) if last == what => number,
+            _ => {
+                let number = self.number(what);
+                self.last = Some((what, number));
+                number
+            }
+        }
     }
 
-    /// Adds what was met elsewhere, in its order.
-    pub(super) fn absorb(&mut self, met: Whats<'_>) {
-        for (what, ns) in met.list {
+    /// Adds what was met elsewhere. Gives the numbers that it has here.
+    pub(super) fn absorb(&mut self, met: &Whats) -> Vec<u16> {
+        let add = |&(what, ns): &(What, u64)| {
             let number = self.number(what);
             self.took(number, ns);
-        }
+            number
+        };
+        met.list.iter().map(add).collect()
     }
 
     fn number(&mut self, what: What) -> u16 {
@@ -115,56 +121,40 @@ impl<'t> Whats<'t> {
         })
     }
 
-    pub(super) fn class_of(&self, what: u16) -> u8 {
-        self.list[what as usize].0.class
-    }
-
     /// So much of its time was met.
     pub(super) fn took(&mut self, what: u16, ns: u64) {
         self.list[what as usize].1 += ns;
     }
 
-    fn class(&self, lane: &Lane, span: &Span<'_>) -> u8 {
-        match span.doing(lane.is_root) {
+    /// Nanoseconds of each.
+    pub(super) fn times(&self) -> impl Iterator<Item = u64> {
+        self.list.iter().map(|(_, ns)| *ns)
+    }
+
+    /// Whether it is time that is not drawn.
+    pub(super) fn is_idle(&self, what: u16) -> bool {
+        self.list[what as usize].0.doing == Doing::Idle
+    }
+
+    /// The class of each.
+    pub(super) fn classes(&self, told: &Told<'_>) -> Vec<u8> {
+        let judge = Judge::new(told);
+        let class = |(what, _): &(What, u64)| match what.doing {
             Doing::Work => 0,
             Doing::Serial => 1,
             Doing::Idle => IDLE,
-            Doing::Lost(class) => match self.judged(lane, span).unwrap_or(class) {
+            Doing::Lost(class) => match judge.class(what, told.sites).unwrap_or(class) {
                 Class::Synchronization => 2,
                 Class::Imbalance => 3,
                 Class::LimitedParallelism => 4,
                 Class::Management => 5,
             },
-        }
-    }
-
-    /// The class that the report has found for waits like this one: that of most of their time.
-    fn judged(&self, lane: &Lane, span: &Span<'_>) -> Option<OverheadClass> {
-        let (region, names): (u32, &[&str]) = match (span.kind, span.construct) {
-            (Kind::End, _) => (span.site?, &["region-end"]),
-            (Kind::Interval, Construct::Barrier) => (
-                self.timeline.region_of(lane, span)?,
-                &["barrier", "master-end"],
-            ),
-            (Kind::Interval, Construct::ImplicitBarrier) => {
-                let site = self.timeline.sites().get(span.site? as usize)?;
-                let name: &[&str] = match site.construct? {
-                    Construct::Single => &["single-end"],
-                    Construct::Sections => &["sections-end"],
-                    _ => return None,
-                };
-                (self.timeline.region_of(lane, span)?, name)
-            }
-            _ => return None,
         };
-        let parts = self.overheads.get(&region)?.parts.iter();
-        let parts = parts.filter(|part| names.contains(&part.what.as_str()));
-        let most = parts.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
-        Some(most.class)
+        self.list.iter().map(class).collect()
     }
 
-    /// Orders regions by their time.
-    pub(super) fn arrange(&mut self) {
+    /// Sites by their time, the longest first.
+    fn order(&self) -> Vec<u32> {
         let mut sums: HashMap<u32, u64> = HashMap::new();
         for (what, ns) in &self.list {
             if let Some(site) = what.site {
@@ -173,28 +163,77 @@ impl<'t> Whats<'t> {
         }
         let mut order: Vec<(u64, u32)> = sums.into_iter().map(|(site, ns)| (ns, site)).collect();
         order.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        self.order = order.into_iter().map(|(_, site)| site).collect();
+        order.into_iter().map(|(_, site)| site).collect()
     }
 
     /// The regions, and what spans are: class, region, name.
-    pub(super) fn finish(self) -> (Vec<Region>, Vec<(u8, i32, String)>) {
-        let number: HashMap<u32, i32> = (self.order.iter().copied()).zip(0..).collect();
+    pub(super) fn finish(
+        &self,
+        classes: &[u8],
+        told: &Told<'_>,
+    ) -> (Vec<Region>, Vec<(u8, i32, String)>) {
+        let order = self.order();
+        let number: HashMap<u32, i32> = (order.iter().copied()).zip(0..).collect();
         let region = |&site: &u32| {
-            let site = &self.timeline.sites()[site as usize];
+            let site = &told.sites[site as usize];
             let (module, name) = site.key();
             let function = site.function.as_deref();
             Region {
-                key: self.keys.of_site(module, name).map(str::to_owned),
+                key: told.keys.of_site(module, name).map(str::to_owned),
                 place: words::place(site.source.as_ref(), function, &site.name),
                 function: function.map(|f| readable(f).into_owned()),
             }
         };
-        let regions = self.order.iter().map(region).collect();
-        let what = |(what, _): &(What, u64)| {
+        let regions = order.iter().map(region).collect();
+        let what = |((what, _), &class): (&(What, u64), &u8)| {
             let region = what.site.and_then(|site| number.get(&site).copied());
-            (what.class, region.unwrap_or(-1), name(what))
+            (class, region.unwrap_or(-1), name(what))
         };
-        (regions, self.list.iter().map(what).collect())
+        (regions, self.list.iter().zip(classes).map(what).collect())
+    }
+}
+
+/// The classes that the report has found for waits: those of most of their time.
+struct Judge<'r> {
+    /// By site of a parallel region: the class of its sources of overhead.
+    overheads: HashMap<u32, &'r ParallelOverhead>,
+}
+
+impl<'r> Judge<'r> {
+    fn new(told: &Told<'r>) -> Judge<'r> {
+        let report = told.report;
+        let by_id: HashMap<u32, &ParallelOverhead> =
+            report.overheads.iter().map(|o| (o.region, o)).collect();
+        let known = report.regions.iter().filter_map(|region| {
+            let module = region.module.as_deref().unwrap_or_default();
+            Some(((module, region.name.as_str()), *by_id.get(&region.id)?))
+        });
+        let known: HashMap<(&str, &str), &ParallelOverhead> = known.collect();
+        let sites = (0..).zip(told.sites);
+        let overheads = sites.filter_map(|(at, site)| Some((at, *known.get(&site.key())?)));
+        Judge {
+            overheads: overheads.collect(),
+        }
+    }
+
+    /// The class of waits like this one.
+    fn class(&self, what: &What, sites: &[Site]) -> Option<OverheadClass> {
+        let names: &[&str] = match (what.kind, what.construct) {
+            (Kind::End, _) => &["region-end"],
+            (Kind::Interval, Construct::Barrier) => &["barrier", "master-end"],
+            (Kind::Interval, Construct::ImplicitBarrier) => {
+                match sites.get(what.site? as usize)?.construct? {
+                    Construct::Single => &["single-end"],
+                    Construct::Sections => &["sections-end"],
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let parts = self.overheads.get(&what.region?)?.parts.iter();
+        let parts = parts.filter(|part| names.contains(&part.what.as_str()));
+        let most = parts.max_by(|a, b| a.seconds.total_cmp(&b.seconds))?;
+        Some(most.class)
     }
 }
 
