@@ -1,10 +1,11 @@
-//! What a report and a combination of very many units need: `cargo bench -p ompfuse-tests --bench volume [-- RANGES]` (default
+//! What a report, its page and a combination of very many units need: `cargo bench -p ompfuse-tests --bench volume [-- RANGES]` (default
 //! 20,000,000 ranges of one dynamic loop; `OMPFUSE_BENCH_EVENTS=task-clock,...`: events that are counted, by default none).
 //!
 //! Beside them, in turn, one decoding of all records by the format crate on one thread, from memory, which anything that reads them
 //! needs at least.
 //! Processor time is that of whole processes, all threads together; memory is the largest resident set, pages of mapped files
-//! included; both by GNU time. Aims: a report takes 3 times the decoding and 300 MB, a combination 10 times and 1.5 GB. Environment:
+//! included; both by GNU time. Aims: a report takes 3 times the decoding and 300 MB, a page twice
+//! the report's clock time, a combination 10 times the decoding and 1.5 GB. Environment:
 //! `OMPFUSE_BENCH_ROUNDS` (default 3).
 
 use ompfuse_format::record::{Record, ThreadFile};
@@ -31,18 +32,24 @@ fn main() {
     let folder = tempfile::tempdir().expect("there is room for a run");
     let run = record(folder.path(), &ranges, &events);
     let profile = folder.path().join("profile.parquet");
+    let page = folder.path().join("page.html");
     let this = std::env::current_exe().expect("this benchmark is a file");
     let ompfuse = command::path();
-    let steps: [(&str, &Path, Vec<&Path>); 3] = [
+    let steps: [(&str, &Path, Vec<&Path>); 4] = [
         ("decode", &this, vec![Path::new(DECODE), &run]),
         ("report", ompfuse, vec![Path::new("report"), &run]),
+        (
+            "page",
+            ompfuse,
+            vec![Path::new("report"), Path::new("--html"), &page, &run],
+        ),
         (
             "combine",
             ompfuse,
             vec![Path::new("combine"), Path::new("-o"), &profile, &run],
         ),
     ];
-    let mut measured = [const { vec![] }; 3];
+    let mut measured = [const { vec![] }; 4];
     for _ in 0..rounds {
         for (step, measured) in steps.iter().zip(&mut measured) {
             measured.push(run_step(step.1, &step.2, folder.path()));

@@ -17,6 +17,8 @@ pub enum Advice {
     Schedule(u32, String),
     /// Chunks of the loop on this line: so many times as large as they are.
     Chunk(u32, f64),
+    /// Fewer tasks with more work each, as the program has them where it is compiled with `LARGER_TASKS`.
+    LargerTasks,
 }
 
 /// Times with and without it.
@@ -48,6 +50,9 @@ fn one(report: &Value, loss: &Value) -> Option<Advice> {
     if let Some((_, rest)) = remedy.split_once("OMP_NUM_THREADS=") {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
         return Some(Advice::Threads(digits.parse().ok()?));
+    }
+    if remedy.starts_with("create larger tasks: stop at a size") {
+        return Some(Advice::LargerTasks);
     }
     let id = &loss["cause"]["at"];
     let regions = report["regions"].as_array()?;
@@ -91,6 +96,7 @@ impl Programs {
                     };
                     (with_clause(case, &folder, *line, &clause)?, case.threads())
                 }
+                Advice::LargerTasks => (with_larger_tasks(case, &folder)?, case.threads()),
             };
             let (mut before_s, mut after_s) = (f64::INFINITY, f64::INFINITY);
             for _ in 0..PAIRS {
@@ -105,6 +111,16 @@ impl Programs {
         };
         advice(&report).into_iter().filter_map(of).collect()
     }
+}
+
+/// The program with its larger tasks. `None`: it has none.
+fn with_larger_tasks(case: &Case, out: &Path) -> Option<PathBuf> {
+    let source = folder().join(format!("{}.c", case.source()));
+    let text = std::fs::read_to_string(&source).expect("a source");
+    text.contains("LARGER_TASKS").then_some(())?;
+    let program = out.join(format!("{}-advised", case.source()));
+    let how = format!("{} -O2 -g -fopenmp -DLARGER_TASKS", case.command());
+    compile::files(&[source], &program, &how).then_some(program)
 }
 
 /// The program with another clause at a loop, which follows from what is in the parentheses now. `None`: the line has no pragma of a loop.
