@@ -66,7 +66,7 @@ pub struct History {
     pub commits: u32,
     /// Machines with times.
     pub machines: Vec<Machine>,
-    /// Baselines that can be compared with each other: the series with the newest commit first.
+    /// Baselines that can be compared with each other: those of times first, then those with the newest commit.
     pub series: Vec<Series>,
 }
 
@@ -236,7 +236,8 @@ pub fn history(baselines: &[Named], wanted: &Wanted) -> Result<History, HistoryE
             .map_or("wall".to_owned(), Quantity::to_string);
         return Err(HistoryError::Quantity(name));
     }
-    series.sort_by_key(|s| std::cmp::Reverse(groups::newest(s)));
+    // What takes time is of more interest than what is counted.
+    series.sort_by_key(|s| std::cmp::Reverse((s.machine.is_some(), groups::newest(s))));
     let mut machines: Vec<Machine> = series.iter().filter_map(|s| s.machine.clone()).collect();
     machines.sort();
     machines.dedup();

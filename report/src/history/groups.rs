@@ -30,11 +30,13 @@ fn time(side: &Side) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// Oldest first.
+/// Oldest first. Commits of one second, as a rebase makes them, are in the order in which they were measured.
 pub(super) fn sort(baselines: &mut [&Named]) {
     baselines.sort_by(|a, b| {
+        let measured = |n: &Named| n.side.origin.started.unwrap_or(0.0);
         let by_time = time(&a.side).total_cmp(&time(&b.side));
-        by_time.then_with(|| a.name.cmp(&b.name))
+        let by_run = measured(a).total_cmp(&measured(b));
+        by_time.then(by_run).then_with(|| a.name.cmp(&b.name))
     });
 }
 

@@ -138,20 +138,16 @@ pub(crate) fn curve_verdict(series: &Series, curve: &Curve) -> String {
 
 /// The program in a few lines: one for each of the first series.
 pub fn history_verdict(history: &History) -> Vec<String> {
-    let many = history.series.len() > 1;
+    let many = history.machines.len() > 1;
     let line = |series: &Series| {
         let curve = series.headline()?;
-        let of = match (many, &series.machine) {
-            (true, Some(machine)) => format!(" ({}, {})", self::machine(machine), threads(series)),
-            (true, None) if !curve.quantity.is_time() => format!(" ({})", threads(series)),
-            _ => String::new(),
-        };
-        let inside = series
-            .curves
-            .iter()
-            .filter(|c| *c != curve && !c.changes.is_empty())
-            .count();
-        let inside = match (curve.changes.is_empty(), inside) {
+        let machine = series.machine.as_ref().filter(|_| many);
+        let of = machine.map_or_else(String::new, |m| format!(" on {}", processor(m)));
+        let others = series.curves.iter().filter(|c| *c != curve);
+        let inside = match (
+            curve.changes.is_empty(),
+            others.filter(|c| !c.changes.is_empty()).count(),
+        ) {
             (true, 1) => ". Another value changed".to_owned(),
             (true, n) if n > 1 => format!(". {n} other values changed"),
             _ => String::new(),
@@ -159,12 +155,26 @@ pub fn history_verdict(history: &History) -> Vec<String> {
         let verdict = curve_verdict(series, curve);
         Some(format!("{}: {verdict}{of}{inside}", curve_name(curve)))
     };
-    history
-        .series
-        .iter()
-        .filter_map(line)
-        .take(SERIES)
-        .collect()
+    let telling = history.series.iter().filter(|s| tells(s));
+    let lines: Vec<String> = telling.filter_map(line).take(SERIES).collect();
+    match lines.is_empty() {
+        false => lines,
+        true => history.series.iter().filter_map(line).take(1).collect(),
+    }
+}
+
+/// Whether a series says something of the program's performance: numbers of units that stay the same don't.
+fn tells(series: &Series) -> bool {
+    let is_telling = |c: &Curve| c.quantity.is_time() || c.quantity.is_instructions();
+    let headline = series.headline();
+    headline.is_some_and(is_telling) || series.curves.iter().any(|c| !c.changes.is_empty())
+}
+
+fn processor(machine: &Machine) -> &str {
+    machine
+        .processor
+        .as_deref()
+        .unwrap_or("an unknown processor")
 }
 
 /// A machine: `AMD EPYC 7763, 4 processors, Linux 6.8.0`.
@@ -288,7 +298,11 @@ pub fn history_notes(history: &History) -> Vec<String> {
 
 /// The text of a badge, and whether it is good news (`None`: not known).
 pub(crate) fn badge(history: &History) -> (String, Option<bool>) {
-    let found = history.series.iter().find_map(|s| Some((s, s.headline()?)));
+    let mut all = history.series.iter();
+    let telling = all.clone().find(|s| tells(s));
+    let found = telling
+        .or_else(|| all.next())
+        .and_then(|s| Some((s, s.headline()?)));
     let Some((series, curve)) = found else {
         return ("not known".to_owned(), None);
     };

@@ -137,27 +137,27 @@ impl View {
                 continue;
             };
             let noise = said::curve_noise(curve).map_or(String::new(), |n| format!("  {n}"));
-            let line = sparkline(
-                &curve.values,
-                self.width.saturating_sub(noise.chars().count() + 24),
-            );
             let name = words::quantity(&curve.quantity);
-            text += &format!(
-                "  {name}  {}{}\n",
-                self.paint.with("36", &line),
-                self.paint.dim(&noise)
-            );
-            let efficiency = series
-                .curves
-                .iter()
-                .find(|c| c.region.is_none() && c.quantity == Quantity::ParallelEfficiency);
-            let last = efficiency.and_then(|c| Some((c, c.values.iter().rev().find_map(|v| *v)?)));
-            if let Some((curve, last)) = last {
-                let line = format!(
-                    "parallel efficiency {last:.2}: {}",
-                    said::curve_verdict(series, curve)
+            let room = self
+                .width
+                .saturating_sub(noise.chars().count() + name.len() + 4);
+            if let Some(line) = sparkline(&curve.values, room) {
+                text += &format!(
+                    "  {name}  {}{}\n",
+                    self.paint.with("36", &line),
+                    self.paint.dim(&noise)
                 );
-                text += &wrap(&format!("  {line}"), self.width, "    ");
+            }
+            let is_whole =
+                |c: &&Curve| c.region.is_none() && c.quantity == Quantity::ParallelEfficiency;
+            let efficiency = series.curves.iter().find(is_whole);
+            if let Some(efficiency) = efficiency {
+                let line = format!(
+                    "parallel efficiency: {}",
+                    said::curve_verdict(series, efficiency)
+                );
+                let lines = wrap(&line, self.width - 2, "  ");
+                text.extend(lines.lines().map(|l| format!("  {l}\n")));
             }
         }
         match history.series.len().saturating_sub(SERIES) {
@@ -176,8 +176,8 @@ impl View {
     }
 }
 
-/// Values as small columns from the least to the largest; the newest ones, as many as there is room for.
-fn sparkline(values: &[Option<f64>], width: usize) -> String {
+/// Values as small columns from the least to the largest; the newest ones, as many as there is room for. `None`: all are the same.
+fn sparkline(values: &[Option<f64>], width: usize) -> Option<String> {
     let known = values.iter().flatten().copied();
     let (low, high) = known.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| {
         (l.min(v), h.max(v))
@@ -185,10 +185,9 @@ fn sparkline(values: &[Option<f64>], width: usize) -> String {
     let newest = &values[values.len().saturating_sub(width)..];
     let column = |value: &Option<f64>| match value {
         None => ' ',
-        Some(_) if high <= low => LEVELS[3],
         Some(value) => LEVELS[((value - low) / (high - low) * 7.0).round() as usize],
     };
-    newest.iter().map(column).collect()
+    (high > low).then(|| newest.iter().map(column).collect())
 }
 
 #[cfg(test)]
@@ -197,11 +196,9 @@ mod tests {
 
     #[test]
     fn columns_go_from_the_least_to_the_largest() {
-        assert_eq!(
-            sparkline(&[Some(1.0), None, Some(8.0), Some(4.5)], 9),
-            "▁ █▅"
-        );
-        assert_eq!(sparkline(&[Some(1.0), Some(2.0), Some(2.0)], 2), "██");
-        assert_eq!(sparkline(&[Some(3.0), Some(3.0)], 9), "▄▄");
+        let line = |values: &[Option<f64>], width| sparkline(values, width).unwrap_or_default();
+        assert_eq!(line(&[Some(1.0), None, Some(8.0), Some(4.5)], 9), "▁ █▅");
+        assert_eq!(line(&[Some(1.0), Some(2.0), Some(2.0)], 2), "██");
+        assert_eq!(line(&[Some(3.0), Some(3.0)], 9), "");
     }
 }
