@@ -5,7 +5,7 @@ use super::steps::{self, LEVEL, Steps};
 use super::tracks::Track;
 use super::{Basis, ChangePoint, Curve, Noise, Series, Wanted};
 use crate::compare::diff::Interval;
-use crate::compare::statistics::{TESTED_SHARE, is_retried};
+use crate::compare::statistics::{LEAST, TESTED_SHARE, is_retried};
 use crate::compare::{Quantity, Sample};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -267,7 +267,7 @@ fn test(curve: &mut Curve, level: f64) {
     curve.basis = Basis::Tested(Noise {
         deviation: found.deviation,
         correlation: found.correlation,
-        smallest: found.smallest.map(|s| if is_log { s.exp_m1() } else { s }),
+        smallest: (found.smallest).map(|s| if is_log { s.exp_m1() } else { s }.max(LEAST)),
     });
     curve.lone = found.lone.iter().map(|&at| known[at].0).collect();
     let levels = levels(&scaled, &found);
@@ -301,7 +301,9 @@ fn test(curve: &mut Curve, level: f64) {
                 is_worse: is_worse(&curve.quantity, step.size > 0.0),
             }
         });
-    curve.changes = changes.collect();
+    // As `diff` does, it says nothing of what no reader would act on.
+    let is_told = |c: &ChangePoint| (c.after - c.before).abs() >= LEAST * c.before.abs();
+    curve.changes = changes.filter(is_told).collect();
 }
 
 /// The mean of each level, without the values that stand alone.

@@ -181,7 +181,7 @@ fn a_step_is_found_and_noise_is_not() {
         "{text}"
     );
     assert!(
-        text.lines().count() <= 40 && text.lines().all(|l| l.chars().count() <= 100),
+        text.lines().count() <= 40 && text.lines().all(|l| l.chars().count() <= 110),
         "{text}"
     );
     let page = std::fs::read_to_string(folder.path().join("page.html")).expect("a page");

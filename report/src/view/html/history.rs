@@ -88,8 +88,8 @@ fn changes(history: &History) -> Option<Markup> {
         div.scroll.whole tabindex="0" role="region" aria-label="Changes" {
             table {
                 thead { tr {
-                    th.label scope="col" { "Since" } th.label.w1 scope="col" { "Date" } th.name scope="col" { "Where" } th.label scope="col" { "What" }
-                    th scope="col" { "Change" } th.w1 scope="col" { "95% interval" } th.label.w2 scope="col" { "May be from" }
+                    th.label scope="col" { "Since" } th.label.w1 scope="col" { "Date" } th scope="col" { "Change" } th.w1 scope="col" { "95% interval" }
+                    th.name scope="col" { "Where" } th.label scope="col" { "What" } th.label.w2 scope="col" { "May be from" }
                     @if many { th.left.w3 scope="col" { "Machine" } }
                 } }
                 tbody {
@@ -98,10 +98,10 @@ fn changes(history: &History) -> Option<Markup> {
                         tr {
                             td.label { code { (said::commit(at)) } }
                             td.label.w1 { (said::day(at).unwrap_or_default()) }
-                            th.name scope="row" { (said::curve_place(curve)) }
-                            td.label { (words::quantity(&curve.quantity)) }
                             td class=[worse(change)] { (said::change_size(curve, change)) }
                             td.w1 { (said::change_interval(curve, change)) }
+                            th.name scope="row" { (said::curve_place(curve)) }
+                            td.label { (words::quantity(&curve.quantity)) }
                             td.label.w2 { (said::change_range(series, change).unwrap_or_default()) }
                             @if many { td.left.w3 { (series.machine.as_ref().map_or_else(String::new, said::machine)) } }
                         }
@@ -122,9 +122,10 @@ fn curves(history: &History) -> Markup {
     html! {
         h2 { "Curves" }
         p.sub { "A point is a commit, a bar its level; a dashed line is a commit that changed it." }
-        @for series in history.series.iter().take(SERIES) {
+        @for (n, series) in history.series.iter().take(SERIES).enumerate() {
+            @let shown = series.headline().filter(|_| n == 0); // above
             h3 { (said::series_of(series)) }
-            (group("Program", series, &|c| c.region.is_none() && !c.quantity.is_efficiency()))
+            (group("Program", series, &|c| { c.region.is_none() && !c.quantity.is_efficiency() && Some(c) != shown }))
             (group("Efficiencies", series, &|c| c.quantity.is_efficiency()))
             (group("Regions", series, &is_shown_of_region))
         }

@@ -1,7 +1,7 @@
 //! A curve as a picture: points, levels, and lines where the level changed. Texts are beside the picture, so that they keep their
 //! size on any screen.
 
-use crate::history::{Curve, Series};
+use crate::history::{ChangePoint, Curve, Series};
 use crate::words;
 use crate::words::history as said;
 use maud::{Markup, html};
@@ -12,6 +12,9 @@ const ROOM: f64 = 0.12;
 
 /// Least height of the picture, as a share of the values: noise of a thousandth is no mountain.
 const LEAST: f64 = 0.02;
+
+/// Changes that have their words at the line: the newest.
+const MARKS: usize = 4;
 
 /// Wide, with the names of the commits that changed it.
 pub(super) fn large(series: &Series, curve: &Curve) -> Markup {
@@ -77,7 +80,7 @@ fn drawn(series: &Series, curve: &Curve, class: &str) -> Markup {
     );
     html! {
         div class=(class) {
-            div.plot {
+            div class=(if curve.changes.len() > 1 { "plot twice" } else { "plot" }) {
                 svg viewBox="0 0 100 100" preserveAspectRatio="none" role="img" aria-label=(told) {
                     @for change in &curve.changes {
                         @let x = scale.x(f64::from(change.at) - 0.5);
@@ -95,12 +98,8 @@ fn drawn(series: &Series, curve: &Curve, class: &str) -> Markup {
                         }
                     }
                 }
-                @for change in &curve.changes {
-                    @let x = scale.x(f64::from(change.at) - 0.5);
-                    span class=(if x > 60.0 { "mark left" } else { "mark" }) style=(format!("{}:{:.2}%", if x > 60.0 { "right" } else { "left" }, if x > 60.0 { 100.0 - x } else { x })) {
-                        span class=[worse(change.is_worse)] { (said::change_size(curve, change)) }
-                        " " (series.commits.get(change.at as usize).map_or_else(String::new, said::commit))
-                    }
+                @for (n, change) in curve.changes.iter().rev().take(MARKS).enumerate() {
+                    (mark(&scale, series, curve, change, n % 2))
                 }
             }
             div.ends {
@@ -108,6 +107,22 @@ fn drawn(series: &Series, curve: &Curve, class: &str) -> Markup {
                 span { @if least < largest { (value(least)) " to " (value(largest)) } @else { (value(largest)) } }
                 span { (last.map_or_else(String::new, said::commit)) }
             }
+        }
+    }
+}
+
+/// What stands at the line of a change. `row`: neighbours stand one above the other.
+fn mark(scale: &Scale, series: &Series, curve: &Curve, change: &ChangePoint, row: usize) -> Markup {
+    let x = scale.x(f64::from(change.at) - 0.5);
+    let (class, place) = match x > 60.0 {
+        true => ("mark left", format!("right:{:.2}%", 100.0 - x)),
+        false => ("mark", format!("left:{x:.2}%")),
+    };
+    let at = series.commits.get(change.at as usize);
+    html! {
+        span class=(class) style=(format!("{place};top:{:.2}rem", 1.1 * row as f64)) {
+            span class=[worse(change.is_worse)] { (said::change_size(curve, change)) }
+            " " (at.map_or_else(String::new, said::commit))
         }
     }
 }
