@@ -363,7 +363,8 @@ fn a_history_of_thirty_commits_names_the_two_that_change_something() {
         if text != read(&kernels) {
             std::fs::write(&kernels, text).expect("the folder is ours");
         }
-        let date = format!("2026-11-{:02}T12:00:00+01:00", n + 1);
+        // Behind the first commit, which was made now.
+        let date = format!("2098-11-{:02}T12:00:00+01:00", n + 1);
         let commit = format!(
             "git add -A && GIT_COMMITTER_DATE={date} git -c user.name=test -c user.email=test@localhost commit -q -m 'Commit {n}'"
         );

@@ -43,7 +43,7 @@ const CORRELATIONS: [f64; 4] = [0.0, 0.3, 0.5, 0.7];
 
 /// How many of so many constant series show a step.
 fn alarms(n: usize, correlation: f64, series: usize) -> usize {
-    let mut noise = Noise(n as u64);
+    let mut noise = Noise(n as u64 + (1000.0 * correlation) as u64);
     let is_alarm = |values: Vec<f64>| steps(&values, LEVEL).is_some_and(|s| !s.steps.is_empty());
     (0..series)
         .filter(|_| is_alarm(noise.series(n, correlation)))
@@ -52,7 +52,7 @@ fn alarms(n: usize, correlation: f64, series: usize) -> usize {
 
 #[test]
 fn one_constant_series_in_a_hundred_shows_a_step() {
-    const SERIES: usize = 250;
+    const SERIES: usize = 1000;
     let mut found = 0;
     for n in [20, 30] {
         found += CORRELATIONS
