@@ -9,6 +9,8 @@
 mod curves;
 mod groups;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod tracks;
 
 pub use steps::{FEWEST, LEVEL, MOST};

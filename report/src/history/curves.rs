@@ -138,15 +138,22 @@ impl Work<'_> {
             basis: Basis::Exact,
             lone: vec![],
         };
-        match quantity.is_exact() {
-            true => {
-                let of_program = |at: usize| commits[at].at.first().map(|side| self.total[side]);
-                curve.changes = differences(quantity, &found, &of_program);
-            }
-            false => test(&mut curve, level),
+        let of_program = |at: usize| commits[at].at.first().map(|side| self.total[side]);
+        let changes = match quantity.is_exact() {
+            true => Some(differences(quantity, &found, &of_program)),
+            false => None,
+        };
+        match changes.filter(|c| !is_noise(c.len(), commits.len())) {
+            Some(changes) => curve.changes = changes,
+            None => test(&mut curve, level),
         }
         Some(curve)
     }
+}
+
+/// Whether a count differs so often that it depends on timing, as the number of tasks may: no project changes it with every third commit.
+fn is_noise(changes: usize, commits: usize) -> bool {
+    changes >= 4 && changes * 3 > commits
 }
 
 /// A commit's value.
