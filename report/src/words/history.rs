@@ -170,7 +170,8 @@ fn tells(series: &Series) -> bool {
     headline.is_some_and(is_telling) || series.curves.iter().any(|c| !c.changes.is_empty())
 }
 
-fn processor(machine: &Machine) -> &str {
+/// The processor of a machine.
+pub(crate) fn processor(machine: &Machine) -> &str {
     machine
         .processor
         .as_deref()
@@ -243,7 +244,7 @@ pub fn history_notes(history: &History) -> Vec<String> {
     if history.machines.len() > 1 {
         notes.push(format!(
             "{} machines: times of different machines can't be compared, so each is a series of its own. Hosted runners differ from job to \
-             job; counts of a simulator (`record --simulate`) don't",
+             job; counts of a simulator (record --simulate) don't",
             history.machines.len()
         ));
     }

@@ -30,7 +30,7 @@ pub fn badge(found: &History) -> String {
     let all = left + right;
     let label = format!("{LABEL}: {text}");
     let written = |x: f64, text: &str| {
-        html! { text x=(x) y="14" textLength=(text.chars().count() as f64 * CHARACTER) { (text) } }
+        html! { text x=(x) y="14" textLength=(format!("{:.0}", text.chars().count() as f64 * CHARACTER)) { (text) } }
     };
     let picture = html! {
         svg xmlns="http://www.w3.org/2000/svg" width=(all) height="20" viewBox=(format!("0 0 {all} 20")) role="img" aria-label=(label) {

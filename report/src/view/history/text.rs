@@ -72,11 +72,11 @@ impl View {
         if rows.is_empty() {
             return None;
         }
-        let is_many = history.series.len() > 1;
+        let is_many = history.machines.len() > 1;
         let cells = |row: &Row<'_>| {
             let at = &row.series.commits[row.change.at as usize];
             let machine = match (is_many, &row.series.machine) {
-                (true, Some(machine)) => said::machine(machine),
+                (true, Some(machine)) => said::processor(machine).to_owned(),
                 _ => String::new(),
             };
             vec![
@@ -93,13 +93,13 @@ impl View {
         let listed = rows.iter().take(self.top).map(cells);
         let columns = [
             Column::left("since"),
-            Column::left("date").leaves(2),
+            Column::left("date").leaves(3),
             Column::left("where").keeps_end(16),
             Column::left("what"),
             Column::right("change"),
-            Column::left("95% interval").leaves(3),
+            Column::left("95% interval").leaves(2),
             Column::left("may be from").leaves(4),
-            Column::left("machine").keeps_front(8).leaves(5),
+            Column::left("processor").keeps_front(8).leaves(1),
         ];
         let coloured = |column: usize, cell: &str| match column {
             4 => self.paint.bold(cell),

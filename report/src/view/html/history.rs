@@ -90,7 +90,7 @@ fn changes(history: &History) -> Option<Markup> {
                 thead { tr {
                     th.label scope="col" { "Since" } th.label.w1 scope="col" { "Date" } th scope="col" { "Change" } th.w1 scope="col" { "95% interval" }
                     th.name scope="col" { "Where" } th.label scope="col" { "What" } th.label.w2 scope="col" { "May be from" }
-                    @if many { th.left.w3 scope="col" { "Machine" } }
+                    @if many { th.left.w3 scope="col" { "Processor" } }
                 } }
                 tbody {
                     @for (series, curve, change) in rows.iter().take(CHANGES) {
@@ -101,9 +101,9 @@ fn changes(history: &History) -> Option<Markup> {
                             td class=[worse(change)] { (said::change_size(curve, change)) }
                             td.w1 { (said::change_interval(curve, change)) }
                             th.name scope="row" { (said::curve_place(curve)) }
-                            td.label { (words::quantity(&curve.quantity)) }
+                            td.label.what { (words::quantity(&curve.quantity)) }
                             td.label.w2 { (said::change_range(series, change).unwrap_or_default()) }
-                            @if many { td.left.w3 { (series.machine.as_ref().map_or_else(String::new, said::machine)) } }
+                            @if many { td.left.w3 { (series.machine.as_ref().map_or("", said::processor)) } }
                         }
                     }
                 }
