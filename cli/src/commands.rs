@@ -10,6 +10,7 @@ mod doctor;
 mod evaluate;
 mod events;
 mod export;
+mod history;
 mod man;
 mod patch;
 mod patch_cached;
@@ -46,6 +47,7 @@ enum Command {
     Report(report::Args),
     Diff(diff::Args),
     Baseline(baseline::Args),
+    History(history::Args),
     Export(export::Args),
     Watch(watch::Args),
     Ctl(ctl::Args),
@@ -73,6 +75,7 @@ impl Cli {
             Command::Evaluate(args) => evaluate::run(&args).map(done),
             Command::Diff(args) => diff::run(&args),
             Command::Baseline(args) => baseline::run(&args).map(done),
+            Command::History(args) => history::run(&args),
             Command::Report(args) => report::run(&args).map(done),
             Command::Export(args) => export::run(&args).map(done),
             Command::Watch(args) => watch::run(&args).map(done),

@@ -1,5 +1,6 @@
 //! Runs, profiles and foreign tables.
 
+pub(crate) mod baselines;
 pub(crate) mod by_type;
 mod given;
 mod order;

@@ -11,6 +11,7 @@ mod debug;
 mod doctor;
 mod embedded;
 mod event_sets;
+mod git;
 mod input;
 mod interrupt;
 mod launch;

@@ -28,6 +28,15 @@ pub(crate) fn stolen_s() -> Option<f64> {
     Some(ticks / TICKS_PER_S)
 }
 
+/// The processor's model, as the kernel tells it; `None`: it doesn't.
+pub(crate) fn model() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("model name"))?;
+    let (_, model) = line.split_once(':')?;
+    let words: Vec<&str> = model.split_whitespace().collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
 /// Length of a kernel's list like `0-3,8`.
 pub(crate) fn count_list(list: &str) -> Option<u32> {
     let length = |part: &str| {

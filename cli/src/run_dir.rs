@@ -156,6 +156,7 @@ pub(crate) fn write_header(
         host: uname.nodename().to_string_lossy().into_owned(),
         cpus: cpus(),
         kernel: uname.release().to_string_lossy().into_owned(),
+        processor: processors::model(),
         environment: openmp_environment(std::env::vars_os(), about.threads),
         events: about.events.clone(),
         region_events: about.region_events.clone(),

@@ -39,6 +39,9 @@ pub struct Summary {
     pub cpus: u32,
     /// Kernel release.
     pub kernel: String,
+    /// Model of the processor, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
     /// `OMP_*`, `KMP_*` and `GOMP_*` variables.
     pub environment: Vec<(String, String)>,
     /// Threads that recorded.

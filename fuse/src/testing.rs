@@ -281,6 +281,7 @@ impl FakeRun {
                 host: "node7".to_owned(),
                 cpus: 4,
                 kernel: "6.1".to_owned(),
+                processor: None,
                 environment: vec![],
                 events: events.iter().map(|&e| e.to_owned()).collect(),
                 region_events: vec![],

@@ -23,7 +23,7 @@ pub use diff::{
     Basis, Change, Condition, Confidence, Diff, Finding, Interval, Matched, Pair, SideInfo,
 };
 pub use repeated::{SideError, side as side_of};
-pub use side::{Quantity, Sample, Side, SideRegion};
+pub use side::{Commit, Machine, Quantity, Sample, Side, SideRegion};
 
 /// Compares two sides, as [`by_callers`] gives them. The pairs' slowest units are left open: baselines have none (see [`units::add_slowest`]).
 pub fn compare(a: &Side, b: &Side) -> Diff {

@@ -10,6 +10,7 @@ mod causes;
 pub mod compare;
 pub mod filter;
 mod from_summary;
+pub mod history;
 pub mod model;
 mod phases;
 #[cfg(test)]

@@ -4,6 +4,7 @@
 pub mod diff;
 pub mod documents;
 pub mod growth;
+pub mod history;
 pub mod html;
 pub mod json;
 mod lines;

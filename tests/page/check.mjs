@@ -147,7 +147,7 @@ async function checks() {
     await accessible(page, `details, ${scheme}`);
     await done();
   }
-  const pages = ['run.html', 'series.html', 'diff.html', 'hostile.html', 'redacted.html'];
+  const pages = ['run.html', 'series.html', 'diff.html', 'hostile.html', 'redacted.html', 'history.html'];
   for (const [name, scheme] of [['series.html', 'light'], ['diff.html', 'dark']]) {
     const hash = name === 'diff.html' ? `#region=${first(name)}` : '';
     ({ page, close: done } = await open(name, { scheme, hash }));
@@ -155,8 +155,14 @@ async function checks() {
     await accessible(page, name);
     await done();
   }
+  for (const scheme of ['light', 'dark']) {
+    ({ page, close: done } = await open('history.html', { scheme }));
+    await page.waitForSelector('#curves svg path.dot');
+    await accessible(page, `history, ${scheme}`);
+    await done();
+  }
   for (const name of pages) {
-    const hash = name === 'series.html' ? '' : `#region=${first(name)}`;
+    const hash = ['series.html', 'history.html'].includes(name) ? '' : `#region=${first(name)}`;
     ({ page, close: done } = await open(name, { width: 390, hash }));
     const width = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(width <= 390, `${name}: ${width} pixels of 390`);

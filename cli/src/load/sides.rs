@@ -109,12 +109,17 @@ fn baseline(path: &Path) -> Result<Option<Side>> {
         return Ok(None);
     }
     let bytes = input::map(path)?;
+    read_baseline(&path.display().to_string(), &bytes)
+}
+
+/// The baseline in these bytes; `None`: they are something else. `shown`: what the user calls the file.
+pub(super) fn read_baseline(shown: &str, bytes: &[u8]) -> Result<Option<Side>> {
     if !bytes.starts_with(GZIP_MAGIC) {
         return Ok(None);
     }
-    let cannot = || format!("cannot read the baseline {}", path.display());
+    let cannot = || format!("cannot read the baseline {shown}");
     let mut text = vec![];
-    let mut unpacked = GzDecoder::new(&bytes[..]).take(LARGEST);
+    let mut unpacked = GzDecoder::new(bytes).take(LARGEST);
     unpacked.read_to_end(&mut text).with_context(cannot)?;
     let version = |text: &[u8]| -> Option<u64> {
         let value: serde_json::Value = serde_json::from_slice(text).ok()?;

@@ -130,6 +130,7 @@ impl Summary {
             host: header.host.clone(),
             cpus: header.cpus,
             kernel: header.kernel.clone(),
+            processor: header.processor.clone(),
             environment: header.environment.clone(),
             threads: run.threads.len() as u32,
             duration_s: Some(header.duration_s),

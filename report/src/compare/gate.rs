@@ -26,6 +26,7 @@ mod tests;
 
 pub use outcome::{Doubt, Hit, Outcome, Problem, Verdict};
 pub use parse::{GateError, parse};
+pub(crate) use select::matches;
 
 use super::diff::Diff;
 use super::side::{Quantity, Side};

@@ -8,7 +8,7 @@ mod units;
 pub(crate) use units::median;
 pub use units::{Unit, units};
 
-use super::side::{Origin, Quantity, Unseen};
+use super::side::{Machine, Origin, Quantity, Unseen};
 use crate::model::account::Account;
 use crate::model::key::RegionKey;
 use crate::{Class, Report};
@@ -184,6 +184,12 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
         damage: damage.collect(),
         unseen: unseen.collect(),
         started: runs.first().and_then(|r| r.started),
+        machine: Machine {
+            processor: summary.processor.clone(),
+            processors: summary.cpus,
+            kernel: summary.kernel.clone(),
+        },
+        commit: None,
     }
 }
 

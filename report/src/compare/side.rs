@@ -349,6 +349,39 @@ pub struct Origin {
     pub unseen: Vec<Unseen>,
     /// Seconds since 1970 when the first run began, if known.
     pub started: Option<f64>,
+    /// Where it ran; empty in older baselines.
+    #[serde(default)]
+    pub machine: Machine,
+    /// What was built; only in baselines, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Commit>,
+}
+
+/// What times depend on beside the program: those of different machines can't be compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Machine {
+    /// Model of the processor; absent if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
+    /// Logical processors; 0: not known.
+    pub processors: u32,
+    /// Kernel release; empty if not known.
+    pub kernel: String,
+}
+
+/// A state of the sources.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Commit {
+    /// Its hash.
+    pub hash: String,
+    /// The branch that was built; absent if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// When it was committed, after RFC 3339; absent if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
 }
 
 /// Constructs without a probe.

@@ -12,5 +12,8 @@ pub const INTERVALS: &str = include_str!("../../../docs/intervals.schema.json");
 /// Of `ompfuse diff --format json`.
 pub const DIFF: &str = include_str!("../../../docs/diff.schema.json");
 
+/// Of `ompfuse history --format json`.
+pub const HISTORY: &str = include_str!("../../../docs/history.schema.json");
+
 /// The page that describes the report's JSON field by field, in Markdown.
 pub const PAGE: &str = include_str!("../../../docs/reference/json.md");

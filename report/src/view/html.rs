@@ -9,6 +9,7 @@ pub mod diff;
 mod events;
 mod frame;
 mod growth;
+pub mod history;
 mod keys;
 mod loops;
 mod missing;

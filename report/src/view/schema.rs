@@ -5,7 +5,7 @@ use super::json::{
     CallPathWords, LockWords, LossWords, OverheadWords, ProbesWords, RegionWords, ReportWords,
     RunningWords, ScalingWords, UnmatchedWords,
 };
-use super::{diff, growth, page, series};
+use super::{diff, growth, history, page, series};
 use crate::model::Report;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -27,6 +27,10 @@ pub fn documents() -> Vec<(&'static str, String)> {
         (
             "docs/diff.schema.json",
             printed(of_type::<diff::Compared<'_>>()),
+        ),
+        (
+            "docs/history.schema.json",
+            printed(of_type::<history::HistoryJson<'_>>()),
         ),
         ("docs/reference/json.md", page::page()),
     ]

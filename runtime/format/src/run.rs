@@ -387,6 +387,9 @@ pub struct RunHeader {
     pub cpus: u32,
     /// Kernel release.
     pub kernel: String,
+    /// Model of the processor, as `/proc/cpuinfo` has it; `None`: not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
     /// `OMP_*`, `KMP_*` and `GOMP_*` variables of the environment.
     pub environment: Vec<(String, String)>,
     /// The event set.

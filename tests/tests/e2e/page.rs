@@ -148,6 +148,17 @@ fn a_browser_shows_the_report() {
     );
     let second = folder.join("series/threads-2");
     let second = second.to_string_lossy();
+    fs::create_dir(folder.join("history")).expect("the folder is ours");
+    for n in 1..=3 {
+        let (file, date) = (
+            format!("history/{n}.json.gz"),
+            format!("2026-11-0{n}T00:00:00Z"),
+        );
+        let commit = n.to_string().repeat(40);
+        let of = ["--commit", &commit, "--date", &date, "-o", &file];
+        run(folder, &[&["baseline", "out"], &of[..]].concat());
+    }
+    run(folder, &["history", "history", "--html", "history.html"]);
     let redact = ["--redact", "--html", "redacted-diff.html"];
     run(folder, &[&["diff", &first, &second], &redact[..]].concat());
     let page = fs::read_to_string(folder.join("redacted-diff.html")).expect("a page");

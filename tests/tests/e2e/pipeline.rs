@@ -48,12 +48,12 @@ fn steps(file: &str) -> Vec<String> {
     text.lines().filter_map(step).collect()
 }
 
-/// The commands of both CI files: one for counts, one for times.
-fn commands() -> [String; 2] {
+/// The commands of both CI files: for counts, for times, to keep what was measured, and to show what was kept.
+fn commands() -> [String; 4] {
     let steps = SHOWN[1..].iter().map(|file| steps(file));
     let [github, gitlab]: [Vec<String>; 2] = steps.collect::<Vec<_>>().try_into().expect("two");
     assert_eq!(github, gitlab);
-    github.try_into().expect("two commands")
+    github.try_into().expect("four commands")
 }
 
 /// A clean repository with the example, and `ompfuse` on the PATH.
@@ -86,7 +86,7 @@ impl Project {
     /// With a committed baseline.
     fn with_baseline() -> Option<Project> {
         let project = Project::begin()?;
-        let [counts, _] = commands();
+        let [counts, ..] = commands();
         let output = project.run(&counts, false).ok("no baseline");
         assert!(
             output.text().contains("no perf/baseline.json.gz yet"),
@@ -127,6 +127,12 @@ impl Project {
             shell.env("GITHUB_ACTIONS", "true");
         }
         process::run(shell.current_dir(self.root()))
+    }
+
+    /// In another clone.
+    fn run_in(&self, clone: &str, script: &str) -> Output {
+        let mut shell = self.shell(script);
+        process::run(shell.current_dir(self.folder.path().join(clone)))
     }
 
     fn commit(&self, subject: &str) {
@@ -173,7 +179,7 @@ fn counts_name_what_got_worse_and_nothing_else() {
     let Some(project) = Project::with_baseline() else {
         return;
     };
-    let [counts, _] = commands();
+    let [counts, ..] = commands();
 
     // Lines move, nothing else changes.
     project.change("/* Terms", "/* A remark. */\n\n/* Terms", "TERMS 100");
@@ -284,7 +290,7 @@ fn times_show_a_barrier() {
     let Some(project) = Project::begin() else {
         return;
     };
-    let [_, times] = commands();
+    let [_, times, ..] = commands();
     let remark = "        /* Each thread has its own cells";
     project.change(remark, &format!("{BARRIER}{remark}"), remark);
     let output = project.run(&times, false);
@@ -304,7 +310,7 @@ fn times_show_an_empty_barrier_and_raise_no_alarm_without_a_change() {
     let Some(project) = Project::begin() else {
         return;
     };
-    let [_, times] = commands();
+    let [_, times, ..] = commands();
     project.change("/* Terms", "/* A remark. */\n/* Terms", "TERMS");
     let alarms = (0..ATTEMPTS).map(|_| project.run(&times, false));
     let calm = alarms.into_iter().find(|output| output.status != 3);
@@ -323,4 +329,105 @@ fn times_show_an_empty_barrier_and_raise_no_alarm_without_a_change() {
         is_found
     });
     assert!(is_found, "{outputs:?}");
+}
+
+/// Commits of the history, and those of them that change something: the number of terms, and the chunk of a loop.
+const COMMITS: usize = 30;
+const CHANGES: [(usize, &str, &str); 2] = [
+    (11, "TERMS 100", "TERMS 103"),
+    (21, "dynamic, 128", "dynamic, 64"),
+];
+
+/// Clones that measure at once, as runners of a pipeline do.
+const RUNNERS: usize = 2;
+
+#[test]
+fn a_history_of_thirty_commits_names_the_two_that_change_something() {
+    let Some(project) = Project::begin() else {
+        return;
+    };
+    let origin = "git init -q --bare -b main ../origin.git && git remote add origin ../origin.git";
+    project.run(origin, false).ok(origin);
+    let kernels = project.root().join("kernels.c");
+    for n in 1..COMMITS {
+        let mut text = read(&kernels);
+        match CHANGES.iter().find(|(at, ..)| *at == n) {
+            Some((_, old, new)) => {
+                assert!(text.contains(old), "kernels.c has no {old:?}");
+                text = text.replacen(old, new, 1);
+            }
+            // All lines move.
+            None if n % 5 == 0 => text.insert_str(0, &format!("/* Remark {n}. */\n")),
+            None => std::fs::write(project.root().join("NOTES"), n.to_string()).expect("ours"),
+        }
+        if text != read(&kernels) {
+            std::fs::write(&kernels, text).expect("the folder is ours");
+        }
+        // Behind the first commit, which was made now.
+        let date = format!("2098-11-{:02}T12:00:00+01:00", n + 1);
+        let commit = format!(
+            "git add -A && GIT_COMMITTER_DATE={date} git -c user.name=test -c user.email=test@localhost commit -q -m 'Commit {n}'"
+        );
+        project.run(&commit, false).ok(&commit);
+    }
+    let push = "git push -q origin main && git rev-list --reverse main";
+    let pushed = project.run(push, false).ok(push).text();
+    let hashes: Vec<&str> = pushed.split_whitespace().collect();
+    assert_eq!(hashes.len(), COMMITS);
+
+    let [counts, _, keep, show] = commands();
+    std::thread::scope(|scope| {
+        for runner in 0..RUNNERS {
+            let (project, hashes, counts, keep) = (&project, &hashes, &counts, &keep);
+            scope.spawn(move || {
+                let clone = format!("runner-{runner}");
+                let make = format!("git clone -q ../origin.git ../{clone}");
+                project.run(&make, false).ok(&make);
+                for hash in hashes.iter().skip(runner).step_by(RUNNERS) {
+                    let script = format!("git checkout -q --detach {hash} && {counts} && {keep}");
+                    project.run_in(&clone, &script).ok(&script);
+                }
+            });
+        }
+    });
+
+    let clone = "git clone -q ../origin.git ../clean";
+    project.run(clone, false).ok(clone);
+    let shown = project.run_in("clean", &show).ok(&show);
+    let text = shown.text();
+    assert!(text.lines().count() <= 40, "{text}");
+    let json = "ompfuse history origin/perf-history:. --format json";
+    let json = project.run_in("clean", json).ok(json);
+    let found: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(found["commits"], COMMITS, "{text}");
+    let [series] = &found["series"].as_array().expect("series")[..] else {
+        panic!("one series: {text}");
+    };
+    let mut named: Vec<&str> = vec![];
+    for curve in series["curves"].as_array().expect("curves") {
+        for change in curve["changes"].as_array().expect("changes") {
+            let at = change["at"].as_u64().expect("a position") as usize;
+            named.push(series["commits"][at]["commit"].as_str().expect("a hash"));
+        }
+    }
+    named.sort_unstable();
+    named.dedup();
+    let mut expected: Vec<&str> = CHANGES.iter().map(|(at, ..)| hashes[*at]).collect();
+    expected.sort_unstable();
+    assert_eq!(named, expected, "{text}");
+    let first = text.lines().next().unwrap_or_default();
+    assert!(first.starts_with("instructions: "), "{text}");
+    let out = project.folder.path().join("clean/perf/out");
+    let page = read(&out.join("history.html"));
+    let badge = read(&out.join("badge.svg"));
+    for hash in expected {
+        assert!(
+            text.contains(&hash[..7]) && page.contains(&hash[..7]),
+            "{text}"
+        );
+    }
+    assert!(
+        badge.contains(&format!("since {}", &hashes[CHANGES[1].0][..7])),
+        "{badge}"
+    );
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// Whether a pattern is a region's function, `FILE:LINE`, `FILE`, its module, the name that the source gives it, or one of its callers in
 /// its module, where these tell what it is.
-pub(super) fn matches(pattern: &str, key: &RegionKey) -> bool {
+pub(crate) fn matches(pattern: &str, key: &RegionKey) -> bool {
     let of_line = || {
         let (file, line) = pattern.rsplit_once(':')?;
         let is_line = matches_glob(line, &key.line?.to_string());

@@ -2,8 +2,9 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-const STYLES: [&str; 2] = [
+const STYLES: [&str; 3] = [
     include_str!("assets/page.css"),
+    include_str!("assets/history.css"),
     include_str!("assets/timeline/timeline.css"),
 ];
 

@@ -1,0 +1,81 @@
+//! The baselines of a folder, here or in a branch.
+
+use super::sides;
+use crate::git;
+use crate::input;
+use anyhow::{Context, Result, bail, ensure};
+use ompfuse_progress::Progress;
+use ompfuse_report::history::Named;
+use std::path::Path;
+
+/// What the names of baselines end with.
+const ENDING: &str = ".json.gz";
+
+/// The baselines in a folder, or in `REVISION:FOLDER`.
+pub(crate) fn baselines(given: &str, progress: Progress<'_>) -> Result<Vec<Named>> {
+    let found = match given.split_once(':') {
+        _ if Path::new(given).exists() => of_folder(Path::new(given), progress)?,
+        Some((revision, folder)) => of_branch(revision, folder, progress)?,
+        None => bail!(
+            "cannot read {given}: there is no such folder; give a folder of baselines, or REVISION:FOLDER"
+        ),
+    };
+    ensure!(
+        !found.is_empty(),
+        "cannot read the history: {given} has no baseline, that is no *{ENDING}; `ompfuse baseline RUNS -o FILE{ENDING}` makes one"
+    );
+    Ok(found)
+}
+
+fn of_folder(folder: &Path, progress: Progress<'_>) -> Result<Vec<Named>> {
+    let cannot = || format!("cannot read the folder {}", folder.display());
+    ensure!(
+        folder.is_dir(),
+        "cannot read {} as a history: it is no folder; give the folder with the baselines",
+        folder.display()
+    );
+    let mut files = vec![];
+    for entry in folder.read_dir().with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        if path.to_string_lossy().ends_with(ENDING) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    let share = progress.part(1.0 / files.len().max(1) as f64);
+    let mut found = vec![];
+    for path in &files {
+        let shown = path.display().to_string();
+        found.push(named(&shown, &input::map(path)?)?);
+        share.advance(1.0);
+    }
+    Ok(found)
+}
+
+fn of_branch(revision: &str, folder: &str, progress: Progress<'_>) -> Result<Vec<Named>> {
+    let cannot = || format!("cannot read {revision}:{folder}");
+    let files = git::files(revision, folder).with_context(cannot)?;
+    let files: Vec<&String> = files.iter().filter(|f| f.ends_with(ENDING)).collect();
+    let share = progress.part(1.0 / files.len().max(1) as f64);
+    let mut found = vec![];
+    for path in files {
+        let bytes = git::file(revision, path).with_context(cannot)?;
+        found.push(named(&format!("{revision}:{path}"), &bytes)?);
+        share.advance(1.0);
+    }
+    Ok(found)
+}
+
+/// `shown`: what the user calls it.
+fn named(shown: &str, bytes: &[u8]) -> Result<Named> {
+    let Some(side) = sides::read_baseline(shown, bytes)? else {
+        bail!(
+            "cannot read the baseline {shown}: it is not packed by gzip; remove it or make it again"
+        );
+    };
+    let name = shown.rsplit(['/', ':']).next().unwrap_or(shown);
+    Ok(Named {
+        name: name.trim_end_matches(ENDING).to_owned(),
+        side,
+    })
+}
