@@ -157,7 +157,8 @@ async function checks() {
   }
   for (const scheme of ['light', 'dark']) {
     ({ page, close: done } = await open('history.html', { scheme }));
-    await page.waitForSelector('#curves svg path.dot');
+    await page.waitForSelector('#curves svg');
+    assert.equal(await page.$$eval('#overview svg path.dot', list => list.length), 3, 'a point for each commit');
     await accessible(page, `history, ${scheme}`);
     await done();
   }
