@@ -1,10 +1,16 @@
 //! What is said of a comparison.
 
+mod causes;
+mod conditions;
+
+pub(crate) use causes::causes;
+pub(crate) use conditions::condition;
+
 use super::units::{count, percent, seconds};
 use crate::compare::cause::{Main, main_change};
 use crate::compare::diff::Lone;
 use crate::compare::side::Unit;
-use crate::compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
+use crate::compare::{Basis, Change, Confidence, Diff, Finding, Pair, Quantity};
 use crate::model::key::{Caller, RegionKey};
 
 /// A change in words: `+12.0%`; of shares in percentage points.
@@ -203,133 +209,6 @@ pub(crate) fn is_told(change: &Change) -> bool {
 /// Relative changes below this are no cause.
 const LEAST: f64 = 0.001;
 
-/// Why a region changed, from what was compared: the nearest causes first. Parts of a sentence.
-pub(crate) fn causes(pair: &Pair) -> Vec<String> {
-    let mut causes = vec![];
-    let get = |quantity: &Quantity| pair.get(quantity).filter(|c| is_told(c));
-    let counts = |change: &Change| {
-        let side = |v: Option<f64>| v.map_or_else(|| "none".to_owned(), |v| count(v as u64));
-        (side(change.a), side(change.b))
-    };
-    if let Some([a, b]) = &pair.schedules {
-        let named = |s: &Option<String>| s.clone().unwrap_or_else(|| "unknown".to_owned());
-        causes.push(format!("its schedule is {}, was {}", named(b), named(a)));
-    }
-    if let Some(change) = get(&Quantity::Executions) {
-        let (a, b) = counts(change);
-        causes.push(format!("it is executed {b} times, was {a}"));
-    }
-    if let Some(change) = get(&Quantity::Iterations) {
-        let (a, b) = counts(change);
-        causes.push(format!("it has {b} iterations, had {a}"));
-    }
-    if let Some(change) = get(&Quantity::Units) {
-        let (a, b) = counts(change);
-        causes.push(format!("its work is in {b} units, was in {a}"));
-    }
-    let all = pair.time_change().map_or(0.0, f64::abs);
-    let size = |c: &Change| c.difference().map_or(0.0, f64::abs);
-    let mut timed: Vec<(f64, String)> = CLASSES
-        .iter()
-        .filter_map(&get)
-        .map(|c| (size(c), format!("{} {}", quantity(&c.quantity), both(c))))
-        .collect();
-    timed.extend(of_code(pair));
-    timed.sort_by(|x, y| y.0.total_cmp(&x.0));
-    let timed = timed.into_iter().filter(|(s, _)| *s >= PART * all);
-    causes.extend(timed.map(|(_, text)| text));
-    let headline = pair.headline().map(|c| &c.quantity);
-    let median = get(&Quantity::MedianUnit).filter(|c| c.finding == Finding::Changed);
-    match median {
-        Some(_) if headline == Some(&Quantity::MedianUnit) => {
-            causes.extend(whole(pair));
-        }
-        Some(change) => causes.push(format!("its units take {} (median)", both(change))),
-        None => {}
-    }
-    if let Some(change) = get(&Quantity::Imbalance) {
-        causes.push(format!("imbalance {}", both(change)));
-    }
-    if let Some(unit) = pair.unit.as_ref().filter(|u| u.is_certain) {
-        let [a, b] = unit.time_s;
-        let all = match unit.disturbed.iter().sum() {
-            0 => "slower in every run".to_owned(),
-            1 => "slower in all but a disturbed run".to_owned(),
-            n => format!("slower in all but {n} disturbed runs"),
-        };
-        let told = format!(
-            "its unit ({}) takes {}, was {} (medians; {all})",
-            unit.what,
-            seconds(b),
-            seconds(a)
-        );
-        // Where all units are slower one of them is no cause.
-        let region = pair.get(&Quantity::Time).and_then(|c| c.change);
-        match b > STANDS_OUT * a * (1.0 + region.unwrap_or(0.0).max(0.0)) {
-            true => causes.insert(0, told),
-            false => causes.push(told),
-        }
-    }
-    causes
-}
-
-/// What is known of a region's whole time, where its median unit stands for it.
-fn whole(pair: &Pair) -> Option<String> {
-    let certain = |quantity| {
-        let change = pair.get(&quantity);
-        change.filter(|c| c.finding == Finding::Changed)
-    };
-    match (certain(Quantity::Time), certain(Quantity::Work)) {
-        (Some(c), _) => Some(format!(
-            "its thread time changed by {} ({})",
-            changed(c),
-            certainty(c)
-        )),
-        (None, Some(_)) => None,
-        (None, None) => Some("its time as a whole varies too much to be compared".to_owned()),
-    }
-}
-
-/// A unit that grew by this much more than its region stands out.
-const STANDS_OUT: f64 = 2.0;
-
-/// Parts of a region's change below this share of it are no cause.
-const PART: f64 = 0.1;
-
-/// Classes of overhead.
-const CLASSES: [Quantity; 4] = [
-    Quantity::Synchronization,
-    Quantity::ImbalanceTime,
-    Quantity::LimitedParallelism,
-    Quantity::Management,
-];
-
-/// What is said of the program's own code in a region, and how many seconds that is about.
-fn of_code(pair: &Pair) -> Option<(f64, String)> {
-    let work = pair.get(&Quantity::Work).filter(|c| is_told(c));
-    let seconds = work.and_then(Change::difference).map(f64::abs);
-    let counted = instructions(&pair.changes);
-    match counted.filter(|c| is_told(c)) {
-        Some(change) => {
-            let by = change.change.unwrap_or(0.0);
-            let more = if by < 0.0 { "fewer" } else { "more" };
-            let by = signed(by.abs(), Unit::Count);
-            let by = by.trim_start_matches('+');
-            // Where no time was compared it is all that there is.
-            let size = seconds.unwrap_or(f64::INFINITY);
-            Some((size, format!("its code executes {by} {more} instructions")))
-        }
-        None => {
-            let work = work?;
-            let text = match counted {
-                Some(_) => format!("the same instructions take {} time", changed(work)),
-                None => format!("its own code takes {} time", changed(work)),
-            };
-            Some((seconds?, text))
-        }
-    }
-}
-
 /// The verdict: one or two sentences.
 pub fn verdict(diff: &Diff) -> String {
     let headline = diff.get(&Quantity::Wall).filter(|c| c.change.is_some());
@@ -451,80 +330,5 @@ pub(super) fn kind_in_sentence(kind: &str) -> &str {
     match kind {
         "parallel" => "parallel region",
         kind => kind,
-    }
-}
-
-/// What makes sides less comparable.
-pub(crate) fn condition(condition: &Condition) -> String {
-    let sides = |a: bool, b: bool| match (a, b) {
-        (true, true) => "both sides",
-        (true, false) => "A",
-        _ => "B",
-    };
-    match condition {
-        Condition::Threads { a, b } => {
-            format!("teams have {a} threads in A and {b} in B: that alone changes times and units")
-        }
-        Condition::Arguments => "the program was given other arguments".to_owned(),
-        Condition::Hosts => "the sides were recorded on different hosts".to_owned(),
-        Condition::Processors { a, b } => {
-            format!("the program could use {a} processors in A and {b} in B")
-        }
-        Condition::Events { only_a, only_b } => {
-            let only = |side: &str, names: &[String]| match names {
-                [] => None,
-                names => Some(format!("only {side} has {}", names.join(", "))),
-            };
-            let both = [only("A", only_a), only("B", only_b)];
-            let both: Vec<String> = both.into_iter().flatten().collect();
-            format!("events differ: {}", both.join("; "))
-        }
-        Condition::InPart { a, b } => format!(
-            "not all units of {} were recorded (sampling, a filter, a part of the run): their numbers are not compared",
-            sides(*a, *b)
-        ),
-        Condition::Simulated { a, b } => format!(
-            "a simulator ran {}: its times mean nothing and are not compared",
-            sides(*a, *b)
-        ),
-        Condition::Starved { a, b } => {
-            let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
-            format!(
-                "threads of {} had no processor for at least {} of the time that they worked: times depend on the machine's \
-                     load",
-                sides(a.is_some(), b.is_some()),
-                percent(share)
-            )
-        }
-        Condition::Disturbed { a, b } => {
-            let of = |share: &Option<f64>, side: &str| {
-                Some(format!("{} of {side}'s", percent((*share)?)))
-            };
-            let both: Vec<String> = [of(a, "A"), of(b, "B")].into_iter().flatten().collect();
-            format!(
-                "{} units were disturbed by other programs or the kernel: medians of units leave them out",
-                both.join(" and ")
-            )
-        }
-        Condition::Probes { a, b } => {
-            let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
-            format!(
-                "probes took about {} of the time of {}: record with --sample or --filter to compare times",
-                percent(share),
-                sides(a.is_some(), b.is_some())
-            )
-        }
-        Condition::Damaged { a, b } => {
-            let all: Vec<&str> = a.iter().chain(b).map(String::as_str).collect();
-            format!("something is missing: {}", all.join("; "))
-        }
-        Condition::OneRun { a, b } => format!(
-            "{} has one run, so noise is unknown; record it again with --repeat 5",
-            match (a, b) {
-                (true, true) => "each side",
-                (true, false) => "A",
-                _ => "B",
-            }
-        ),
     }
 }
