@@ -1,6 +1,6 @@
 //! Why a region changed.
 
-use super::{both, certainty, changed, instructions, is_told, quantity, signed};
+use super::{both, changed, instructions, is_told, quantity, signed};
 use crate::compare::side::Unit;
 use crate::compare::{Change, Finding, Pair, Quantity};
 use crate::words::units::{count, seconds};
@@ -17,7 +17,8 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
         let named = |s: &Option<String>| s.clone().unwrap_or_else(|| "unknown".to_owned());
         causes.push(format!("its schedule is {}, was {}", named(b), named(a)));
     }
-    if let Some(change) = get(&Quantity::Executions) {
+    let headline = pair.headline().map(|c| &c.quantity);
+    if let Some(change) = get(&Quantity::Executions).filter(|c| headline != Some(&c.quantity)) {
         let (a, b) = counts(change);
         causes.push(format!("it is executed {b} times, was {a}"));
     }
@@ -40,14 +41,23 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
     timed.sort_by(|x, y| y.0.total_cmp(&x.0));
     let timed = timed.into_iter().filter(|(s, _)| *s >= PART * all);
     causes.extend(timed.map(|(_, text)| text));
-    let headline = pair.headline().map(|c| &c.quantity);
     let median = get(&Quantity::MedianUnit).filter(|c| c.finding == Finding::Changed);
     match median {
         Some(_) if headline == Some(&Quantity::MedianUnit) => {
-            causes.extend(whole(pair));
+            let is_told = |quantity| get(&quantity).is_some_and(|c| c.finding == Finding::Changed);
+            // A time that changed too says the same, less exactly.
+            if !is_told(Quantity::Time) && !is_told(Quantity::Work) {
+                causes.push("its time as a whole varies too much to be compared".to_owned());
+            }
         }
-        Some(change) => causes.push(format!("its units take {} (median)", both(change))),
-        None => {}
+        Some(change)
+            if !pair
+                .headline()
+                .is_some_and(|time| may_be_equal(time, change)) =>
+        {
+            causes.push(format!("its units take {} (median)", both(change)));
+        }
+        _ => {}
     }
     if let Some(change) = get(&Quantity::Imbalance) {
         causes.push(format!("imbalance {}", both(change)));
@@ -75,20 +85,11 @@ pub(crate) fn causes(pair: &Pair) -> Vec<String> {
     causes
 }
 
-/// What is known of a region's whole time, where its median unit stands for it.
-fn whole(pair: &Pair) -> Option<String> {
-    let certain = |quantity| {
-        let change = pair.get(&quantity);
-        change.filter(|c| c.finding == Finding::Changed)
-    };
-    match (certain(Quantity::Time), certain(Quantity::Work)) {
-        (Some(c), _) => Some(format!(
-            "its thread time changed by {} ({})",
-            changed(c),
-            certainty(c)
-        )),
-        (None, Some(_)) => None,
-        (None, None) => Some("its time as a whole varies too much to be compared".to_owned()),
+/// Whether two certain changes may be of one size: then the second one is no news.
+fn may_be_equal(one: &Change, other: &Change) -> bool {
+    match (one.finding, one.interval, other.interval) {
+        (Finding::Changed, Some(a), Some(b)) => a.low <= b.high && b.low <= a.high,
+        _ => false,
     }
 }
 
@@ -123,6 +124,11 @@ fn of_code(pair: &Pair) -> Option<(f64, String)> {
         }
         None => {
             let work = work?;
+            // What takes all of the time says nothing new of it.
+            let is_same = |c: &Change| c.quantity != Quantity::Wall && may_be_equal(c, work);
+            if counted.is_none() && pair.headline().is_some_and(is_same) {
+                return None;
+            }
             let text = match counted {
                 Some(_) => format!("the same instructions take {} time", changed(work)),
                 None => format!("its own code takes {} time", changed(work)),
