@@ -61,6 +61,9 @@ impl Sample {
     }
 }
 
+/// What single runs measured, in the order in which they began: of what all of them measured. Baselines don't have it.
+pub type Each = BTreeMap<Quantity, Vec<f64>>;
+
 /// A region on one side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SideRegion {
@@ -73,6 +76,10 @@ pub struct SideRegion {
     /// the same units. `None` where it has no units, or runs differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub places: Option<String>,
+    /// How often threads wait at barriers in it: those of the source and those at the ends of constructs. `None` where it is no parallel
+    /// region, or runs differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub barriers: Option<u64>,
     /// Why it may be more than one construct.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
@@ -86,6 +93,24 @@ pub struct SideRegion {
     /// Of a parallel region with one chain of callers: these, from outside inwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub callers: Vec<Caller>,
+    /// What was measured, run by run.
+    #[serde(skip)]
+    pub each: Each,
+}
+
+impl SideRegion {
+    /// Whether it is a barrier or a `taskwait`, of which only the number of executions is known.
+    pub fn is_wait(&self) -> bool {
+        self.key.construct.is_wait()
+    }
+
+    /// A count that is the same in all runs.
+    pub fn constant(&self, quantity: &Quantity) -> Option<f64> {
+        match self.values.get(quantity) {
+            Some(Sample::Same(_, value)) => Some(*value),
+            _ => None,
+        }
+    }
 }
 
 /// Where a side's numbers come from: what makes two sides comparable.
@@ -140,6 +165,16 @@ pub struct Unseen {
     pub lost: u32,
 }
 
+/// The interface between compilers and OpenMP runtimes that a module uses. It decides which constructs are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Interface {
+    /// gcc's: a barrier that the source has is no other call than many at the end of a construct.
+    Gomp,
+    /// clang's and Intel's: calls say which barriers the source has.
+    Kmpc,
+}
+
 /// One side: one build, one or more runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
@@ -147,6 +182,9 @@ pub struct Side {
     pub version: u32,
     /// Where it comes from.
     pub origin: Origin,
+    /// The interfaces of modules, by their file names: of those that use one. Without it waits have no rows.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub interfaces: BTreeMap<String, Interface>,
     /// The whole program.
     pub total: BTreeMap<Quantity, Sample>,
     /// Its regions, those with the most time first.
@@ -154,6 +192,12 @@ pub struct Side {
     /// Regions with several chains of callers once more, by these chains (see `compare::by_callers`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<SideRegion>,
+    /// The whole program, run by run.
+    #[serde(skip)]
+    pub each: Each,
+    /// When the runs began, in seconds since 1970; empty if that is not known of all.
+    #[serde(skip)]
+    pub begun: Vec<f64>,
 }
 
 /// Parts of a path that a baseline keeps: enough to tell files of one name apart.

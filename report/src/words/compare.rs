@@ -2,9 +2,11 @@
 
 mod causes;
 mod conditions;
+mod lone;
 
 pub(crate) use causes::causes;
 pub(crate) use conditions::condition;
+pub(crate) use lone::{lone, only_in};
 
 use super::units::{count, percent, seconds};
 use crate::compare::cause::{Main, main_change};
@@ -144,7 +146,8 @@ pub(crate) fn pair_place(pair: &Pair) -> String {
     let first = |keys: &[RegionKey]| keys.first().map_or_else(String::new, place);
     let (a, b) = (first(&pair.a), first(&pair.b));
     let copies = match (pair.is_group, pair.a.len(), pair.b.len()) {
-        (true, n, _) => format!(" and {} like it", n - 1),
+        (true, n, m) if n == m => format!(" and {} like it", n - 1),
+        (true, n, m) => format!(" and others ({n} in A, {m} in B)"),
         (false, 1, 1) => String::new(),
         (false, 1, m) => format!(" (one in A, {m} copies in B)"),
         (false, n, 1) => format!(" ({n} copies in A, one in B)"),
@@ -215,19 +218,22 @@ pub fn verdict(diff: &Diff) -> String {
     let headline = headline.or_else(|| instructions(&diff.total));
     let first = headline.map_or_else(
         || "Neither side has a time or instructions to compare.".to_owned(),
-        of_program,
+        |change| of_program(change, diff.turns.filter(|_| change.quantity.is_time())),
     );
-    let second = most(diff).unwrap_or_else(|| "No region is certain to have changed.".to_owned());
+    let second = most(diff).or_else(|| lone::alone(diff));
+    let second = second.unwrap_or_else(|| "No region is certain to have changed.".to_owned());
     let is_unknown = headline.is_some_and(|c| c.finding == Finding::NoiseUnknown);
     if is_unknown && !diff.pairs.iter().any(Pair::is_changed) {
         let advice =
             "Record each side several times (record --repeat 5) to tell noise from change.";
-        return format!("{first} {advice}");
+        let alone = lone::alone(diff).map_or_else(String::new, |text| text + " ");
+        return format!("{first} {alone}{advice}");
     }
     format!("{first} {second}")
 }
 
-fn of_program(change: &Change) -> String {
+/// `turns`: pairs of runs that it was compared by.
+fn of_program(change: &Change, turns: Option<u32>) -> String {
     let by = change.change.unwrap_or(0.0);
     let size = signed(by.abs(), change.quantity.unit());
     let size = size.trim_start_matches('+');
@@ -247,20 +253,19 @@ fn of_program(change: &Change) -> String {
     match change.finding {
         Finding::Changed => {
             let certainty = certainty(change);
-            format!("{compared}, {certainty}).")
+            let pairs = turns.map_or_else(String::new, |n| format!(", in {n} pairs"));
+            format!("{compared}, {certainty}{pairs}).")
         }
         Finding::Equal => format!("{} equal on both sides.", was(&change.quantity)),
         Finding::NotSeen { could_see } => {
             let what = quantity(&change.quantity);
             let size = could_see.filter(|size| *size < LARGEST_SEEN);
             let size = size.map(|size| signed(size, Unit::Count));
+            let pairs = turns.map_or_else(String::new, |n| format!(" in {n} pairs"));
+            let seen = format!("No difference of {what} was seen{pairs}");
             match size.as_deref().map(|s| s.trim_start_matches('+')) {
-                Some(size) => {
-                    format!("No difference of {what} was seen; one of {size} would have been.")
-                }
-                None => format!(
-                    "No difference of {what} was seen, and only a very large one would have been."
-                ),
+                Some(size) => format!("{seen}; one of {size} would have been."),
+                None => format!("{seen}, and only a very large one would have been."),
             }
         }
         _ => format!("{compared}), but with one run on a side that may be noise."),
@@ -318,7 +323,7 @@ pub(crate) fn most(diff: &Diff) -> Option<String> {
 }
 
 /// A region as sentences name it: `the loop at solve.c:61`.
-fn region(key: &RegionKey) -> String {
+pub(super) fn region(key: &RegionKey) -> String {
     format!(
         "the {} at {}",
         kind_in_sentence(key.construct.name()),

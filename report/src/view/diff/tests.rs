@@ -161,6 +161,8 @@ fn made_up(a: &Side, b: &Side) -> Diff {
         share: region.share,
         time_s: 0.05,
         may_be_unseen,
+        may_be_other: false,
+        executions: Some(10.0),
     };
     Diff {
         version: DIFF_VERSION,
@@ -173,7 +175,9 @@ fn made_up(a: &Side, b: &Side) -> Diff {
                 only_b: vec![],
             },
         ],
+        turns: None,
         matched: [0.98, 0.97],
+        alike: 1.0,
         total,
         pairs,
         only_a: vec![lone(&a.regions[4], true)],

@@ -11,6 +11,11 @@ pub(crate) fn condition(condition: &Condition) -> String {
         _ => "B",
     };
     match condition {
+        Condition::Unmatched { a, b } => format!(
+            "{} of A's time and {} of B's is in regions without a partner: these are not compared",
+            percent(*a),
+            percent(*b)
+        ),
         Condition::Threads { a, b } => {
             format!("teams have {a} threads in A and {b} in B: that alone changes times and units")
         }
