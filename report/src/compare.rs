@@ -28,6 +28,7 @@ pub use repeated::{SideError, side as side_of};
 pub use side::{Quantity, Sample, Side, SideRegion};
 
 use crate::model::key::RegionKey;
+use ompfuse_format::Construct;
 
 /// Matched share of the regions' time below which neither names nor lines nor the structure tell that two sides are builds of one program.
 pub const LEAST_MATCHED: f64 = 0.5;
@@ -40,6 +41,11 @@ pub fn compare(a: &Side, b: &Side) -> Diff {
     for pair in &mut pairs {
         let told = |s: &[Option<String>; 2]| s.iter().all(Option::is_some);
         pair.schedules = pair.schedules.take().filter(told);
+    }
+    // Each thread of a larger team comes to its barriers, too.
+    if a.origin.team != b.origin.team {
+        let is_barrier = |key: &RegionKey| key.construct == Construct::Barrier;
+        pairs.retain(|pair| !pair.b.iter().any(is_barrier));
     }
     let info = |side: &Side| SideInfo {
         name: side.origin.name.clone(),

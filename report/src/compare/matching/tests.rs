@@ -185,6 +185,12 @@ fn barriers_are_told_by_the_regions_around_them() {
     let found = matched(&one, &moved);
     let group = found.pairs.iter().find(|p| p.is_group).unwrap();
     assert_eq!((group.a.len(), group.b.len()), (1, 2));
+    // More threads come to the same barriers.
+    let (few, mut many) = (gomp("a", 20, &[22]), gomp("b", 20, &[22]));
+    let kinds = |a: &Side, b: &Side| crate::compare::compare(a, b).pairs.len();
+    assert_eq!(kinds(&few, &many), 3);
+    many.origin.team = 4;
+    assert_eq!(kinds(&few, &many), 2);
     // The end of a loop that was found in one build only.
     let (mut found, mut lost) = (gomp("a", 20, &[]), gomp("b", 20, &[21]));
     found.regions[0].barriers = Some(10);
