@@ -122,6 +122,9 @@ pub struct ModuleSummary {
     pub build_id: Option<String>,
     /// OpenMP runtimes that it needs or contains.
     pub runtimes: Vec<String>,
+    /// The functions of OpenMP runtimes that it calls, in alphabetic order; empty in older profiles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub entries: Vec<String>,
     /// Sites with a probe.
     pub patched: u32,
     /// Sites without one, and why: reason and number of sites.

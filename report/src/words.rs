@@ -30,7 +30,7 @@ pub use causes::{cause, lower_bound, prediction, remedy, schedule};
 pub(crate) use causes::{cause_place, loss_place, times};
 pub use compare::verdict;
 pub(crate) use compare::{
-    basis, both, causes, certainty, changed, condition, is_told, pair_place,
+    basis, both, causes, certainty, changed, condition, is_told, lone, only_in, pair_place,
     place as compare_place, quantity, value,
 };
 pub(crate) use contexts::is_beginning;

@@ -19,9 +19,6 @@ use std::path::PathBuf;
 /// Exit status where a `--fail-on` holds.
 const FAILED: u8 = 3;
 
-/// Matched share of the regions' time below which two sides are no builds of one program.
-const LEAST_MATCHED: f64 = 0.5;
-
 /// Compare two runs, builds or compilers: which regions changed, by how much, how sure that is, and why
 ///
 /// Each side is a run folder, a folder of repeated runs, a profile, or a baseline. Regions of different builds are matched
@@ -69,7 +66,7 @@ pub(crate) struct Args {
     /// What an undecided --fail-on does: runs vary so much that a change as large as its limit would not be seen
     #[arg(long, value_enum, default_value_t = Undecided::Pass, requires = "fail_on")]
     undecided: Undecided,
-    /// Compare even if less than half of the regions' time can be matched
+    /// Compare even if less than half of the regions' time can be matched and the rest is executed otherwise
     #[arg(long)]
     anyway: bool,
     /// How to print
@@ -195,14 +192,13 @@ impl Args {
                 );
             }
         }
-        let least = diff.matched[0].min(diff.matched[1]);
-        if least < LEAST_MATCHED && !self.anyway {
+        if !diff.is_one_program() && !self.anyway {
             bail!(
-                "cannot compare {} with {}: only {:.0}% of the regions' time can be matched, so they may be different programs; \
-                 compare them all the same with --anyway",
+                "cannot compare {} with {}: only {:.0}% of the regions' time can be matched, and they are not executed as often, \
+                 so these may be different programs; compare them all the same with --anyway",
                 a.origin.name,
                 b.origin.name,
-                100.0 * least
+                100.0 * diff.matched[0].min(diff.matched[1])
             );
         }
         Ok(())

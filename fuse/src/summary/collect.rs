@@ -15,7 +15,7 @@ use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::{Mechanism, Outcome, without_addresses};
 use ompfuse_progress::Progress;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 impl Summary {
     /// Of a run. `name`: what the user calls it.
@@ -306,10 +306,14 @@ fn module(module: &RunModule) -> ModuleSummary {
         let reason = site.reason.as_deref().unwrap_or("no reason given");
         *skipped.entry(without_addresses(reason)).or_default() += 1;
     }
+    let entries: BTreeSet<&str> = (module.sites.iter())
+        .filter_map(|s| s.entry.as_deref())
+        .collect();
     ModuleSummary {
         path: module.binary.path.clone(),
         build_id: module.binary.build_id.clone(),
         runtimes: module.binary.runtimes.clone(),
+        entries: entries.into_iter().map(str::to_owned).collect(),
         patched: module
             .sites
             .iter()

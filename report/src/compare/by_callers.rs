@@ -1,14 +1,20 @@
 //! Sides whose regions are parted by their callers, where nothing surer tells which region of the other side each one is.
 
-use super::matching;
 use super::side::{Side, SideRegion};
+use super::{matching, turns};
 use crate::model::key::RegionKey;
 use std::collections::{HashMap, HashSet};
 
-/// Both sides as they are compared: regions that neither an address nor a source line tells are there by their callers.
+/// Both sides as they are compared: regions that neither an address nor a source line tells are there by their callers, and what single
+/// runs measured is there if they make pairs.
 pub fn by_callers(a: &Side, b: &Side) -> (Side, Side) {
     let sure = matching::sure(a, b);
-    (parted(a, &sure[0]), parted(b, &sure[1]))
+    let mut both = (parted(a, &sure[0]), parted(b, &sure[1]));
+    if turns::pairs(a, b).is_none() {
+        turns::forget(&mut both.0);
+        turns::forget(&mut both.1);
+    }
+    both
 }
 
 /// A side without its parts: in place of regions that are not `sure`, or among the regions no longer.
@@ -67,9 +73,12 @@ fn parted(side: &Side, sure: &[bool]) -> Side {
     Side {
         version: side.version,
         origin: side.origin.clone(),
+        interfaces: side.interfaces.clone(),
         total: side.total.clone(),
         regions,
         parts: vec![],
+        each: side.each.clone(),
+        begun: side.begun.clone(),
     }
 }
 

@@ -1,5 +1,11 @@
 //! What a comparison found: values only, no sentences.
 
+mod headline;
+
+pub(super) use headline::headline;
+
+use super::LEAST_MATCHED;
+use super::behaviour::ALIKE;
 use super::side::{Quantity, SideRegion};
 use crate::model::key::RegionKey;
 use serde::{Deserialize, Serialize};
@@ -19,8 +25,14 @@ pub struct Diff {
     pub b: SideInfo,
     /// Reasons why the sides are less comparable.
     pub conditions: Vec<Condition>,
+    /// Number of pairs of runs, if both sides were recorded in turns; else null. Times are tested by pairs then.
+    #[serde(default)]
+    pub turns: Option<u32>,
     /// Share of the thread time in regions that is matched, for A and B, from 0 to 1.
     pub matched: [f64; 2],
+    /// Share of what the regions' numbers of executions and iterations tell that both sides have in common, from 0 to 1.
+    #[serde(default)]
+    pub alike: f64,
     /// Changes of the whole program.
     pub total: Vec<Change>,
     /// Matched regions; the one with the largest change of time comes first.
@@ -55,8 +67,22 @@ pub struct Lone {
     pub share: f64,
     /// Own time of all threads, in seconds.
     pub time_s: f64,
-    /// True if the other side has constructs without a probe in that module. The region may be one of them.
+    /// True if the other side has constructs without a probe in that module, or was recorded in part. The region may be among what it
+    /// lacks.
     pub may_be_unseen: bool,
+    /// True if the other side has a region without a partner that it may be. Then it is no change.
+    #[serde(default)]
+    pub may_be_other: bool,
+    /// How often it was executed; null if runs differ or it is not known.
+    #[serde(default)]
+    pub executions: Option<f64>,
+}
+
+impl Lone {
+    /// Whether the other side is certain not to have it.
+    pub fn is_certain(&self) -> bool {
+        !self.may_be_unseen && !self.may_be_other
+    }
 }
 
 /// Matched regions: one on each side. There are several if compilers made copies, or if they can't be told apart.
@@ -110,7 +136,7 @@ impl Pair {
     }
 
     /// The change that stands for the region: of the wall time where both sides have it, else of the threads' time, else of the
-    /// instructions. The median unit stands for it where that is certain to have changed, and the time is not, or only so far that it
+    /// instructions, else (of waits) of the executions. The median unit stands for it where that is certain to have changed, and the time is not, or only so far that it
     /// may have changed as much.
     pub fn headline(&self) -> Option<&Change> {
         headline(&self.changes)
@@ -129,6 +155,11 @@ impl Pair {
 }
 
 impl Diff {
+    /// Whether names, lines, structure or behaviour tell that both sides are builds of one program.
+    pub fn is_one_program(&self) -> bool {
+        self.matched.iter().all(|&share| share >= LEAST_MATCHED) || self.alike >= ALIKE
+    }
+
     /// The change of a quantity of the whole program, if a side has it.
     pub fn get(&self, quantity: &Quantity) -> Option<&Change> {
         self.total.iter().find(|c| c.quantity == *quantity)
@@ -139,23 +170,6 @@ impl Diff {
     pub fn headline(&self) -> Option<&Change> {
         headline(&self.total)
     }
-}
-
-/// The change that stands for all.
-pub(super) fn headline(changes: &[Change]) -> Option<&Change> {
-    let known = || changes.iter().filter(|c| c.a.is_some() && c.b.is_some());
-    let of = |wanted: Quantity| known().find(|c| c.quantity == wanted);
-    let time = of(Quantity::Wall).or_else(|| of(Quantity::Time));
-    let is_changed = |c: &&Change| c.finding == Finding::Changed;
-    let units = of(Quantity::MedianUnit).filter(is_changed);
-    let is_vague = |time: &Change| match (time.interval, units.and_then(|u| u.interval)) {
-        _ if !is_changed(&time) => true,
-        (Some(of_time), Some(of_units)) => of_time.has(of_units),
-        _ => false,
-    };
-    (units.filter(|_| time.is_some_and(is_vague)))
-        .or(time)
-        .or_else(|| known().find(|c| c.quantity.is_instructions()))
 }
 
 impl Change {
@@ -211,13 +225,6 @@ pub struct Interval {
     pub high: f64,
     /// Confidence level, from 0 to 1.
     pub level: f64,
-}
-
-impl Interval {
-    /// Whether another one lies within it.
-    fn has(&self, other: Interval) -> bool {
-        self.low <= other.low && other.high <= self.high
-    }
 }
 
 /// One quantity on both sides.
@@ -290,6 +297,13 @@ pub struct UnitChange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Condition {
+    /// Less than half of the regions' time is matched.
+    Unmatched {
+        /// Share of A's time in regions without a partner, from 0 to 1.
+        a: f64,
+        /// Share of B's.
+        b: f64,
+    },
     /// The largest teams differ.
     Threads {
         /// Size of the largest team of A.

@@ -5,7 +5,7 @@
 //! - without a selector about the whole program, where that has a value: times, classes of overhead, events, units, iterations. There
 //!   `time` means wall time;
 //! - without a selector for `executions`, `imbalance`, `max-unit`, `mean-unit` and events per unit about any matched region: where
-//!   values vary, one with at least 1 % of the time on a side.
+//!   values vary, one with at least 1 % of the time on a side. `executions` is about regions that only one side has, too, if that is certain.
 //!
 //! What varies from run to run must be beyond the limit by its estimate, and be certain to have changed at all: by a test at the level
 //! 0.01, corrected for the number of regions that the expression is about. `strict` leaves that test out. Constant counts are compared

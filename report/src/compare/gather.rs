@@ -8,12 +8,13 @@ mod units;
 pub(crate) use units::median;
 pub use units::{Unit, units};
 
-use super::side::{Machine, Origin, Quantity, Unseen};
+use super::side::{Interface, Machine, Origin, Quantity, Unseen};
 use crate::model::account::Account;
 use crate::model::key::RegionKey;
 use crate::{Class, Report};
 use ompfuse_fuse::summary::Summary;
 use ompfuse_fuse::table::XuTable;
+use ompfuse_patterns::{Runtime, lookup};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -24,6 +25,8 @@ const NS: f64 = 1e-9;
 pub struct Measured {
     /// Where it comes from.
     pub origin: Origin,
+    /// See `Side::interfaces`.
+    pub interfaces: BTreeMap<String, Interface>,
     /// The whole program.
     pub total: BTreeMap<Quantity, f64>,
     /// Its regions.
@@ -41,6 +44,8 @@ pub struct MeasuredRegion {
     pub parent: Option<usize>,
     /// See `SideRegion::places`.
     pub places: Option<u64>,
+    /// See `SideRegion::barriers`.
+    pub barriers: Option<u64>,
     /// Why it may be more than one construct.
     pub doubt: Option<String>,
     /// Own time of all threads in seconds, waits in a parallel region included.
@@ -110,6 +115,7 @@ pub fn measured(name: &str, summary: &Summary, table: Option<&XuTable>) -> Measu
     }
     Measured {
         origin,
+        interfaces: interfaces(summary),
         total,
         regions,
         parts,
@@ -191,6 +197,22 @@ fn origin(name: &str, summary: &Summary, report: &Report) -> Origin {
         },
         commit: None,
     }
+}
+
+/// The interface of each module that uses one alone.
+fn interfaces(summary: &Summary) -> BTreeMap<String, Interface> {
+    let of = |entry: &String| match lookup(entry)?.runtime {
+        Runtime::Gomp => Some(Interface::Gomp),
+        Runtime::Kmpc => Some(Interface::Kmpc),
+        _ => None,
+    };
+    let known = summary.modules.iter().filter_map(|m| {
+        let mut found = m.entries.iter().filter_map(of);
+        let first = found.next()?;
+        let is_alone = found.all(|other| other == first);
+        is_alone.then(|| (file_name(&m.path).to_owned(), first))
+    });
+    known.collect()
 }
 
 /// What the names of the simulator's events begin with.

@@ -1,7 +1,8 @@
 //! Which regions of two builds are the same construct of the source.
 //!
 //! From the most to the least certain sign: the address in the same build; file, line, construct and the order in the function
-//! (`source`); the callers (`callers`); the units' places in the tree of regions, the parent, and behaviour (`tree`). What no sign tells apart is a group.
+//! (`source`); the callers (`callers`); the units' places in the tree of regions, the parent, and behaviour (`tree`). What no sign tells
+//! apart is a group. Waits tell nothing of other regions and come last (`waits`).
 //! Rather unmatched than wrong: where two answers are about as good there is none.
 
 mod align;
@@ -10,9 +11,10 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod waits;
 
 use super::diff::{Basis, Confidence, Matched};
-use super::side::{Quantity, Sample, Side, SideRegion};
+use super::side::{Quantity, Side, SideRegion};
 use ompfuse_format::Construct;
 use std::collections::BTreeSet;
 
@@ -42,6 +44,7 @@ pub fn matched<'a>(a: &'a Side, b: &'a Side) -> Matching<'a> {
     source::run(&mut work);
     callers::run(&mut work);
     tree::run(&mut work);
+    waits::run(&mut work);
     work.finish()
 }
 
@@ -94,6 +97,15 @@ impl<'a> Work<'a> {
         }
     }
 
+    /// The share of the regions' time that is matched so far, of the side with less.
+    fn share(&self) -> f64 {
+        let of = |side: &Side, of: &[Option<usize>]| -> f64 {
+            let lone = side.regions.iter().zip(of).filter(|(_, of)| of.is_none());
+            1.0 - lone.map(|(region, _)| region.share).sum::<f64>()
+        };
+        of(self.a, &self.of_a).min(of(self.b, &self.of_b))
+    }
+
     fn pair(&mut self, a: usize, b: usize, basis: Basis, confidence: Confidence) {
         self.many(vec![a], vec![b], basis, confidence, false);
     }
@@ -118,12 +130,16 @@ impl<'a> Work<'a> {
         });
     }
 
+    /// Regions of A without a match, waits left out.
     fn free_a(&self) -> impl Iterator<Item = usize> {
-        (0..self.of_a.len()).filter(|&n| self.of_a[n].is_none())
+        let is_free = |&n: &usize| self.of_a[n].is_none() && !self.a.regions[n].is_wait();
+        (0..self.of_a.len()).filter(is_free)
     }
 
+    /// Likewise of B.
     fn free_b(&self) -> impl Iterator<Item = usize> {
-        (0..self.of_b.len()).filter(|&n| self.of_b[n].is_none())
+        let is_free = |&n: &usize| self.of_b[n].is_none() && !self.b.regions[n].is_wait();
+        (0..self.of_b.len()).filter(is_free)
     }
 
     /// The module where both sides have one of that name; builds of one program may be called differently.
@@ -202,8 +218,9 @@ impl<'a> Work<'a> {
             confidence: found.confidence,
             is_group: found.is_group,
         });
-        let free_a: Vec<usize> = self.free_a().collect();
-        let free_b: Vec<usize> = self.free_b().collect();
+        let [waits_a, waits_b] = waits::free(&self);
+        let free_a: Vec<usize> = self.free_a().chain(waits_a).collect();
+        let free_b: Vec<usize> = self.free_b().chain(waits_b).collect();
         Matching {
             pairs: pairs.collect(),
             only_a: of(a, &free_a),
@@ -219,18 +236,10 @@ pub(super) fn may_be_empty(a: &SideRegion, b: &SideRegion) -> bool {
         let schedule = r.key.schedule.as_deref();
         r.key.construct == Construct::Loop && schedule.is_none_or(|s| !s.starts_with("static"))
     };
-    let both = |quantity: &Quantity| constant(a, quantity).zip(constant(b, quantity));
+    let both = |quantity: &Quantity| a.constant(quantity).zip(b.constant(quantity));
     let differ = both(&Quantity::Executions).is_some_and(|(x, y)| x != y);
     let same = both(&Quantity::Iterations).is_some_and(|(x, y)| x == y);
     a.key.build != b.key.build && asks(a) && asks(b) && differ && same
-}
-
-/// A count that is the same in all runs of a side.
-fn constant(region: &SideRegion, quantity: &Quantity) -> Option<f64> {
-    match region.values.get(quantity) {
-        Some(Sample::Same(_, value)) => Some(*value),
-        _ => None,
-    }
 }
 
 /// How two regions' counts agree: `Some(true)` if they do, `None` if nothing is known.
@@ -240,7 +249,7 @@ fn agree(a: &SideRegion, b: &SideRegion) -> Option<bool> {
     }
     let mut known = None;
     for quantity in [Quantity::Executions, Quantity::Iterations] {
-        if let (Some(x), Some(y)) = (constant(a, &quantity), constant(b, &quantity)) {
+        if let (Some(x), Some(y)) = (a.constant(&quantity), b.constant(&quantity)) {
             if x != y {
                 return Some(false);
             }
@@ -253,7 +262,7 @@ fn agree(a: &SideRegion, b: &SideRegion) -> Option<bool> {
 /// Whether regions of both sides together do the same: executions, which must be known, and iterations.
 fn sums_agree(work: &Work<'_>, a: &[usize], b: &[usize]) -> bool {
     let sum = |regions: &[SideRegion], list: &[usize], quantity: &Quantity| -> Option<f64> {
-        list.iter().map(|&n| constant(&regions[n], quantity)).sum()
+        list.iter().map(|&n| regions[n].constant(quantity)).sum()
     };
     let both = |quantity: &Quantity| {
         let of_a = sum(&work.a.regions, a, quantity);

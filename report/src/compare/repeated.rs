@@ -1,8 +1,9 @@
 //! From the runs of one build to a side.
 
 use super::gather::{Measured, MeasuredRegion};
-use super::side::{Origin, Quantity, SIDE_VERSION, Sample, Side, SideRegion};
+use super::side::{Each, Origin, Quantity, SIDE_VERSION, Sample, Side, SideRegion};
 use crate::model::key::{Caller, RegionKey};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
 /// Runs that can't stand for one side.
@@ -33,18 +34,28 @@ pub enum SideError {
 /// # Errors
 /// [`SideError`] if they aren't repetitions of one another.
 pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
+    let mut runs: Vec<&Measured> = runs.iter().collect();
+    let started = |run: &Measured| run.origin.started;
+    // Those whose begin is not known keep their order.
+    runs.sort_by(|x, y| {
+        started(x)
+            .partial_cmp(&started(y))
+            .unwrap_or(Ordering::Equal)
+    });
+    let begun: Option<Vec<f64>> = runs.iter().map(|run| started(run)).collect();
+    let begun = begun.unwrap_or_default();
     let first = runs.first().ok_or(SideError::Empty)?;
-    for run in runs {
+    for run in &runs {
         check(&first.origin, &run.origin)?;
     }
     // A region is known by its key: the build is the same one.
     let mut found: HashMap<&RegionKey, Vec<&MeasuredRegion>> = HashMap::new();
-    for region in runs.iter().flat_map(all_of) {
+    for region in runs.iter().flat_map(|run| all_of(run)) {
         found.entry(&region.key).or_default().push(region);
     }
     let chains = chains(&found);
     let is_alone = |key: &RegionKey| key.is_part && chains[&key.whole()].len() == 1;
-    let timed = timed(runs);
+    let timed = timed(&runs);
     let mut order: Vec<(&RegionKey, f64)> = (found.keys().filter(|key| !is_alone(key)))
         .map(|&key| (key, timed.get(key).copied().unwrap_or(0.0)))
         .collect();
@@ -64,7 +75,7 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
         false => position.get(key).copied(),
     };
     let mut parents: HashMap<&RegionKey, u32> = HashMap::new();
-    for run in runs {
+    for run in &runs {
         for region in all_of(run) {
             let parent = region.parent.and_then(|at| all_of(run).nth(at));
             let Some((parent, at)) = parent.and_then(|p| Some((&p.key, place(&p.key)?))) else {
@@ -95,11 +106,18 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
             key: key.clone(),
             parent: parents.get(key).copied(),
             places: places.map(|p| format!("{p:016x}")),
+            barriers: same[0]
+                .barriers
+                .filter(|_| same.iter().all(|r| r.barriers == same[0].barriers)),
             doubt: same.iter().find_map(|r| r.doubt.clone()),
             share: if all > 0.0 { time / all } else { 0.0 },
             values: samples(same.iter().map(|r| &r.values)),
             quantiles: mean_quantiles(same),
             callers,
+            each: match same.len() == runs.len() {
+                true => each(same.iter().map(|r| &r.values)),
+                false => Each::new(),
+            },
         }
     });
     let mut regions: Vec<SideRegion> = regions.collect();
@@ -108,8 +126,11 @@ pub fn side(name: &str, runs: &[Measured]) -> Result<Side, SideError> {
         version: SIDE_VERSION,
         parts: regions.split_off(wholes),
         regions,
-        origin: origin(name, runs),
+        origin: origin(name, &runs),
+        interfaces: (runs.iter()).flat_map(|r| r.interfaces.clone()).collect(),
         total: samples(runs.iter().map(|r| &r.total)),
+        each: each(runs.iter().map(|r| &r.total)),
+        begun,
     })
 }
 
@@ -128,9 +149,9 @@ fn chains<'k, V>(found: &HashMap<&'k RegionKey, V>) -> HashMap<RegionKey, Vec<&'
 }
 
 /// Mean time of each region in the runs that processors executed; in all runs if a simulator did.
-fn timed(runs: &[Measured]) -> HashMap<&RegionKey, f64> {
+fn timed<'r>(runs: &[&'r Measured]) -> HashMap<&'r RegionKey, f64> {
     let real = runs.iter().any(|r| !r.origin.simulated);
-    let mut times: HashMap<&RegionKey, f64> = HashMap::new();
+    let mut times: HashMap<&'r RegionKey, f64> = HashMap::new();
     for run in runs.iter().filter(|r| !(real && r.origin.simulated)) {
         for region in all_of(run) {
             *times.entry(&region.key).or_default() += region.time_s;
@@ -184,6 +205,17 @@ fn samples<'a>(
         .collect()
 }
 
+/// Run by run what all of them measured.
+fn each<'a>(runs: impl ExactSizeIterator<Item = &'a BTreeMap<Quantity, f64>>) -> Each {
+    let count = runs.len();
+    let mut each = Each::new();
+    for (quantity, &value) in runs.flatten() {
+        each.entry(quantity.clone()).or_default().push(value);
+    }
+    each.retain(|_, values| values.len() == count);
+    each
+}
+
 /// The mean of each quantile: the distribution that is nearest to all of them on the line (their Wasserstein barycentre).
 fn mean_quantiles(same: &[&MeasuredRegion]) -> Vec<f32> {
     let known = same.iter().map(|r| &r.quantiles).filter(|q| !q.is_empty());
@@ -194,7 +226,7 @@ fn mean_quantiles(same: &[&MeasuredRegion]) -> Vec<f32> {
 }
 
 /// What the runs have in common, and what is wrong with any of them.
-fn origin(name: &str, runs: &[Measured]) -> Origin {
+fn origin(name: &str, runs: &[&Measured]) -> Origin {
     let mut all = runs[0].origin.clone();
     name.clone_into(&mut all.name);
     let most = |a: Option<f64>, b: Option<f64>| if b > a { b } else { a };

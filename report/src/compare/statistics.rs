@@ -17,7 +17,10 @@
 //! noise cancels out with as many runs on each side. Noise with outliers or two modes is another matter: with few runs both sides
 //! may lie in different modes by chance, each with hardly any noise. So a time is taken to be at least as noisy as the regions with a
 //! quarter of the tested time are, and with less than [`FEW_RUNS`] runs as those with three quarters of it; the median of units likewise
-//! by other medians. The tests below simulate all these. Drift is not covered: a machine that gets warm while first all of A runs, then all of B. Runs of both should alternate.
+//! by other medians. The tests below simulate all these.
+//!
+//! Drift is covered where runs of both alternate (`turns`): then each run of B is compared with the run of A beside it, and the test of
+//! times is the t test of these differences. Otherwise it is not: a machine that gets warm while first all of A runs, then all of B.
 //!
 //! Where runs vary, changes of less than [`LEAST`] are not told, however certain: no reader would act on them. Constant counts count to
 //! the last one, but for a few instructions (see `retried`).
@@ -35,10 +38,10 @@ pub use compared::LEAST;
 pub(crate) use compared::{Compared, Noisy, compared};
 pub(crate) use retried::is_retried;
 pub(crate) use student::Quantiles;
-pub(crate) use sums::both;
+pub(crate) use sums::{both, each_of_both};
 
 use super::diff::{Change, Finding, Matched, Pair};
-use super::side::{Quantity, Sample, Side, SideRegion};
+use super::side::{Each, Quantity, Sample, Side, SideRegion};
 use crate::model::key::RegionKey;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,10 +64,15 @@ type Draft = (Change, Option<Noisy>);
 /// changed most. The pairs' slowest units are left open.
 pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec<Pair>) {
     let mut quantiles = Quantiles::default();
-    let mut drafts = vec![drafts(&a.total, &b.total, &mut quantiles)];
+    let mut drafts = vec![drafts(
+        [&a.total, &b.total],
+        [&a.each, &b.each],
+        &mut quantiles,
+    )];
     for pair in matched {
         let [a, b] = both(&pair.a, &pair.b);
-        drafts.push(self::drafts(&a, &b, &mut quantiles));
+        let [each_a, each_b] = each_of_both(&pair.a, &pair.b);
+        drafts.push(self::drafts([&a, &b], [&each_a, &each_b], &mut quantiles));
     }
     for list in &mut drafts {
         retried::forgive(list, &a.total);
@@ -97,7 +105,12 @@ pub fn changes(a: &Side, b: &Side, matched: &[Matched<'_>]) -> (Vec<Change>, Vec
         })
         .collect();
     let order = |pair: &Pair| {
-        let change = pair.time_change().or_else(|| pair.headline()?.difference());
+        // Executions are no seconds.
+        let of = |c: &Change| {
+            c.difference()
+                .filter(|_| c.quantity != Quantity::Executions)
+        };
+        let change = pair.time_change().or_else(|| of(pair.headline()?));
         change.map_or(0.0, f64::abs)
     };
     pairs.sort_by(|x, y| {
@@ -127,20 +140,23 @@ fn schedules(matched: &Matched<'_>) -> Option<[Option<String>; 2]> {
 
 /// Everything that either side measured, in the order of the quantities.
 fn drafts(
-    a: &BTreeMap<Quantity, Sample>,
-    b: &BTreeMap<Quantity, Sample>,
+    [a, b]: [&BTreeMap<Quantity, Sample>; 2],
+    each: [&Each; 2],
     quantiles: &mut Quantiles,
 ) -> Vec<Draft> {
     let quantities: BTreeSet<&Quantity> = a.keys().chain(b.keys()).collect();
-    let draft = |quantity: &Quantity| draft(quantity, a.get(quantity), b.get(quantity), quantiles);
+    let draft = |quantity: &Quantity| {
+        let samples = [a.get(quantity), b.get(quantity)];
+        draft(quantity, samples, each, quantiles)
+    };
     quantities.into_iter().map(draft).collect()
 }
 
 /// One quantity, before it was tested.
 fn draft(
     quantity: &Quantity,
-    a: Option<&Sample>,
-    b: Option<&Sample>,
+    [a, b]: [Option<&Sample>; 2],
+    each: [&Each; 2],
     quantiles: &mut Quantiles,
 ) -> Draft {
     let typical = [a.map(Sample::typical), b.map(Sample::typical)];
@@ -157,7 +173,7 @@ fn draft(
     };
     let mut noise = None;
     if let (Some(a), Some(b)) = (a, b) {
-        change.finding = match compared(quantity, a, b) {
+        change.finding = match compared(quantity, a, b).by_pairs(quantity, each) {
             Compared::Equal => Finding::Equal,
             Compared::Different => Finding::Changed,
             Compared::Unknown => Finding::NoiseUnknown,

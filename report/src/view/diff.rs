@@ -17,6 +17,9 @@ pub use text::text;
 use crate::compare::{Diff, Finding, Pair};
 use crate::model::key::RegionKey;
 
+/// Regions without a partner that are listed on each side.
+const LONE: usize = 8;
+
 /// How a comparison is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {

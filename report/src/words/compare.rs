@@ -1,10 +1,18 @@
 //! What is said of a comparison.
 
+mod causes;
+mod conditions;
+mod lone;
+
+pub(crate) use causes::causes;
+pub(crate) use conditions::condition;
+pub(crate) use lone::{lone, only_in};
+
 use super::units::{count, percent, seconds};
 use crate::compare::cause::{Main, main_change};
 use crate::compare::diff::Lone;
 use crate::compare::side::Unit;
-use crate::compare::{Basis, Change, Condition, Confidence, Diff, Finding, Pair, Quantity};
+use crate::compare::{Basis, Change, Confidence, Diff, Finding, Pair, Quantity};
 use crate::model::key::{Caller, RegionKey};
 
 /// A change in words: `+12.0%`; of shares in percentage points.
@@ -138,7 +146,8 @@ pub(crate) fn pair_place(pair: &Pair) -> String {
     let first = |keys: &[RegionKey]| keys.first().map_or_else(String::new, place);
     let (a, b) = (first(&pair.a), first(&pair.b));
     let copies = match (pair.is_group, pair.a.len(), pair.b.len()) {
-        (true, n, _) => format!(" and {} like it", n - 1),
+        (true, n, m) if n == m => format!(" and {} like it", n - 1),
+        (true, n, m) => format!(" and others ({n} in A, {m} in B)"),
         (false, 1, 1) => String::new(),
         (false, 1, m) => format!(" (one in A, {m} copies in B)"),
         (false, n, 1) => format!(" ({n} copies in A, one in B)"),
@@ -203,152 +212,28 @@ pub(crate) fn is_told(change: &Change) -> bool {
 /// Relative changes below this are no cause.
 const LEAST: f64 = 0.001;
 
-/// Why a region changed, from what was compared: the nearest causes first. Parts of a sentence.
-pub(crate) fn causes(pair: &Pair) -> Vec<String> {
-    let mut causes = vec![];
-    let get = |quantity: &Quantity| pair.get(quantity).filter(|c| is_told(c));
-    let counts = |change: &Change| {
-        let side = |v: Option<f64>| v.map_or_else(|| "none".to_owned(), |v| count(v as u64));
-        (side(change.a), side(change.b))
-    };
-    if let Some([a, b]) = &pair.schedules {
-        let named = |s: &Option<String>| s.clone().unwrap_or_else(|| "unknown".to_owned());
-        causes.push(format!("its schedule is {}, was {}", named(b), named(a)));
-    }
-    if let Some(change) = get(&Quantity::Executions) {
-        let (a, b) = counts(change);
-        causes.push(format!("it is executed {b} times, was {a}"));
-    }
-    if let Some(change) = get(&Quantity::Iterations) {
-        let (a, b) = counts(change);
-        causes.push(format!("it has {b} iterations, had {a}"));
-    }
-    if let Some(change) = get(&Quantity::Units) {
-        let (a, b) = counts(change);
-        causes.push(format!("its work is in {b} units, was in {a}"));
-    }
-    let all = pair.time_change().map_or(0.0, f64::abs);
-    let size = |c: &Change| c.difference().map_or(0.0, f64::abs);
-    let mut timed: Vec<(f64, String)> = CLASSES
-        .iter()
-        .filter_map(&get)
-        .map(|c| (size(c), format!("{} {}", quantity(&c.quantity), both(c))))
-        .collect();
-    timed.extend(of_code(pair));
-    timed.sort_by(|x, y| y.0.total_cmp(&x.0));
-    let timed = timed.into_iter().filter(|(s, _)| *s >= PART * all);
-    causes.extend(timed.map(|(_, text)| text));
-    let headline = pair.headline().map(|c| &c.quantity);
-    let median = get(&Quantity::MedianUnit).filter(|c| c.finding == Finding::Changed);
-    match median {
-        Some(_) if headline == Some(&Quantity::MedianUnit) => {
-            causes.extend(whole(pair));
-        }
-        Some(change) => causes.push(format!("its units take {} (median)", both(change))),
-        None => {}
-    }
-    if let Some(change) = get(&Quantity::Imbalance) {
-        causes.push(format!("imbalance {}", both(change)));
-    }
-    if let Some(unit) = pair.unit.as_ref().filter(|u| u.is_certain) {
-        let [a, b] = unit.time_s;
-        let all = match unit.disturbed.iter().sum() {
-            0 => "slower in every run".to_owned(),
-            1 => "slower in all but a disturbed run".to_owned(),
-            n => format!("slower in all but {n} disturbed runs"),
-        };
-        let told = format!(
-            "its unit ({}) takes {}, was {} (medians; {all})",
-            unit.what,
-            seconds(b),
-            seconds(a)
-        );
-        // Where all units are slower one of them is no cause.
-        let region = pair.get(&Quantity::Time).and_then(|c| c.change);
-        match b > STANDS_OUT * a * (1.0 + region.unwrap_or(0.0).max(0.0)) {
-            true => causes.insert(0, told),
-            false => causes.push(told),
-        }
-    }
-    causes
-}
-
-/// What is known of a region's whole time, where its median unit stands for it.
-fn whole(pair: &Pair) -> Option<String> {
-    let certain = |quantity| {
-        let change = pair.get(&quantity);
-        change.filter(|c| c.finding == Finding::Changed)
-    };
-    match (certain(Quantity::Time), certain(Quantity::Work)) {
-        (Some(c), _) => Some(format!(
-            "its thread time changed by {} ({})",
-            changed(c),
-            certainty(c)
-        )),
-        (None, Some(_)) => None,
-        (None, None) => Some("its time as a whole varies too much to be compared".to_owned()),
-    }
-}
-
-/// A unit that grew by this much more than its region stands out.
-const STANDS_OUT: f64 = 2.0;
-
-/// Parts of a region's change below this share of it are no cause.
-const PART: f64 = 0.1;
-
-/// Classes of overhead.
-const CLASSES: [Quantity; 4] = [
-    Quantity::Synchronization,
-    Quantity::ImbalanceTime,
-    Quantity::LimitedParallelism,
-    Quantity::Management,
-];
-
-/// What is said of the program's own code in a region, and how many seconds that is about.
-fn of_code(pair: &Pair) -> Option<(f64, String)> {
-    let work = pair.get(&Quantity::Work).filter(|c| is_told(c));
-    let seconds = work.and_then(Change::difference).map(f64::abs);
-    let counted = instructions(&pair.changes);
-    match counted.filter(|c| is_told(c)) {
-        Some(change) => {
-            let by = change.change.unwrap_or(0.0);
-            let more = if by < 0.0 { "fewer" } else { "more" };
-            let by = signed(by.abs(), Unit::Count);
-            let by = by.trim_start_matches('+');
-            // Where no time was compared it is all that there is.
-            let size = seconds.unwrap_or(f64::INFINITY);
-            Some((size, format!("its code executes {by} {more} instructions")))
-        }
-        None => {
-            let work = work?;
-            let text = match counted {
-                Some(_) => format!("the same instructions take {} time", changed(work)),
-                None => format!("its own code takes {} time", changed(work)),
-            };
-            Some((seconds?, text))
-        }
-    }
-}
-
 /// The verdict: one or two sentences.
 pub fn verdict(diff: &Diff) -> String {
     let headline = diff.get(&Quantity::Wall).filter(|c| c.change.is_some());
     let headline = headline.or_else(|| instructions(&diff.total));
     let first = headline.map_or_else(
         || "Neither side has a time or instructions to compare.".to_owned(),
-        of_program,
+        |change| of_program(change, diff.turns.filter(|_| change.quantity.is_time())),
     );
-    let second = most(diff).unwrap_or_else(|| "No region is certain to have changed.".to_owned());
+    let second = most(diff).or_else(|| lone::alone(diff));
+    let second = second.unwrap_or_else(|| "No region is certain to have changed.".to_owned());
     let is_unknown = headline.is_some_and(|c| c.finding == Finding::NoiseUnknown);
     if is_unknown && !diff.pairs.iter().any(Pair::is_changed) {
         let advice =
             "Record each side several times (record --repeat 5) to tell noise from change.";
-        return format!("{first} {advice}");
+        let alone = lone::alone(diff).map_or_else(String::new, |text| text + " ");
+        return format!("{first} {alone}{advice}");
     }
     format!("{first} {second}")
 }
 
-fn of_program(change: &Change) -> String {
+/// `turns`: pairs of runs that it was compared by.
+fn of_program(change: &Change, turns: Option<u32>) -> String {
     let by = change.change.unwrap_or(0.0);
     let size = signed(by.abs(), change.quantity.unit());
     let size = size.trim_start_matches('+');
@@ -368,20 +253,19 @@ fn of_program(change: &Change) -> String {
     match change.finding {
         Finding::Changed => {
             let certainty = certainty(change);
-            format!("{compared}, {certainty}).")
+            let pairs = turns.map_or_else(String::new, |n| format!(", in {n} pairs"));
+            format!("{compared}, {certainty}{pairs}).")
         }
         Finding::Equal => format!("{} equal on both sides.", was(&change.quantity)),
         Finding::NotSeen { could_see } => {
             let what = quantity(&change.quantity);
             let size = could_see.filter(|size| *size < LARGEST_SEEN);
             let size = size.map(|size| signed(size, Unit::Count));
+            let pairs = turns.map_or_else(String::new, |n| format!(" in {n} pairs"));
+            let seen = format!("No difference of {what} was seen{pairs}");
             match size.as_deref().map(|s| s.trim_start_matches('+')) {
-                Some(size) => {
-                    format!("No difference of {what} was seen; one of {size} would have been.")
-                }
-                None => format!(
-                    "No difference of {what} was seen, and only a very large one would have been."
-                ),
+                Some(size) => format!("{seen}; one of {size} would have been."),
+                None => format!("{seen}, and only a very large one would have been."),
             }
         }
         _ => format!("{compared}), but with one run on a side that may be noise."),
@@ -439,7 +323,7 @@ pub(crate) fn most(diff: &Diff) -> Option<String> {
 }
 
 /// A region as sentences name it: `the loop at solve.c:61`.
-fn region(key: &RegionKey) -> String {
+pub(super) fn region(key: &RegionKey) -> String {
     format!(
         "the {} at {}",
         kind_in_sentence(key.construct.name()),
@@ -451,80 +335,5 @@ pub(super) fn kind_in_sentence(kind: &str) -> &str {
     match kind {
         "parallel" => "parallel region",
         kind => kind,
-    }
-}
-
-/// What makes sides less comparable.
-pub(crate) fn condition(condition: &Condition) -> String {
-    let sides = |a: bool, b: bool| match (a, b) {
-        (true, true) => "both sides",
-        (true, false) => "A",
-        _ => "B",
-    };
-    match condition {
-        Condition::Threads { a, b } => {
-            format!("teams have {a} threads in A and {b} in B: that alone changes times and units")
-        }
-        Condition::Arguments => "the program was given other arguments".to_owned(),
-        Condition::Hosts => "the sides were recorded on different hosts".to_owned(),
-        Condition::Processors { a, b } => {
-            format!("the program could use {a} processors in A and {b} in B")
-        }
-        Condition::Events { only_a, only_b } => {
-            let only = |side: &str, names: &[String]| match names {
-                [] => None,
-                names => Some(format!("only {side} has {}", names.join(", "))),
-            };
-            let both = [only("A", only_a), only("B", only_b)];
-            let both: Vec<String> = both.into_iter().flatten().collect();
-            format!("events differ: {}", both.join("; "))
-        }
-        Condition::InPart { a, b } => format!(
-            "not all units of {} were recorded (sampling, a filter, a part of the run): their numbers are not compared",
-            sides(*a, *b)
-        ),
-        Condition::Simulated { a, b } => format!(
-            "a simulator ran {}: its times mean nothing and are not compared",
-            sides(*a, *b)
-        ),
-        Condition::Starved { a, b } => {
-            let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
-            format!(
-                "threads of {} had no processor for at least {} of the time that they worked: times depend on the machine's \
-                     load",
-                sides(a.is_some(), b.is_some()),
-                percent(share)
-            )
-        }
-        Condition::Disturbed { a, b } => {
-            let of = |share: &Option<f64>, side: &str| {
-                Some(format!("{} of {side}'s", percent((*share)?)))
-            };
-            let both: Vec<String> = [of(a, "A"), of(b, "B")].into_iter().flatten().collect();
-            format!(
-                "{} units were disturbed by other programs or the kernel: medians of units leave them out",
-                both.join(" and ")
-            )
-        }
-        Condition::Probes { a, b } => {
-            let share = a.unwrap_or(0.0).max(b.unwrap_or(0.0));
-            format!(
-                "probes took about {} of the time of {}: record with --sample or --filter to compare times",
-                percent(share),
-                sides(a.is_some(), b.is_some())
-            )
-        }
-        Condition::Damaged { a, b } => {
-            let all: Vec<&str> = a.iter().chain(b).map(String::as_str).collect();
-            format!("something is missing: {}", all.join("; "))
-        }
-        Condition::OneRun { a, b } => format!(
-            "{} has one run, so noise is unknown; record it again with --repeat 5",
-            match (a, b) {
-                (true, true) => "each side",
-                (true, false) => "A",
-                _ => "B",
-            }
-        ),
     }
 }

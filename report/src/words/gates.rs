@@ -155,10 +155,17 @@ fn problem(problem: &Problem) -> String {
             place(region),
             100.0 * share
         ),
-        Problem::MayBeOld { region } => format!(
-            "the {} at {} may not be new: A has constructs without a probe; `ompfuse scan` says why",
-            kind_in_sentence(region.construct.name()),
-            place(region)
+        Problem::MayBeOld {
+            region,
+            may_be_other,
+        } => format!(
+            "{} may not be new: {}",
+            at_place(Some(region)),
+            match may_be_other {
+                true => "A has another one without a partner, which it may be",
+                false =>
+                    "A may have it without a probe or a record; `ompfuse scan` says which have no probe",
+            }
         ),
         Problem::NotMeasured {
             side,

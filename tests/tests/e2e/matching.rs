@@ -132,14 +132,15 @@ fn judge(names: &[String], pairs: &[(Spec, Spec)]) {
         "| builds | symbols | comparisons | regions | right % | in groups % | unmatched % | no partner % | truth unknown % | wrong | right by time % | right by number % |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
-    let mut failures = vec![];
+    let (mut failures, mut waits) = (vec![], 0);
     for ((number, stripped), tally) in &tallies {
         let ((a, x), (b, y)) = pairs[*number];
         let symbols = if *stripped { "stripped" } else { "-g" };
         println!("| {a} {x} / {b} {y} | {symbols} | {tally} |");
-        for wrong in &tally.wrong {
+        for wrong in tally.wrong.iter().chain(&tally.waits) {
             failures.push(format!("wrong: {wrong}"));
         }
+        waits += tally.n_waits;
         if tally.quality().iter().any(|&q| q < WANTED) {
             failures.push(format!(
                 "{a} {x} / {b} {y}, {symbols}: too little is matched"
@@ -154,6 +155,7 @@ fn judge(names: &[String], pairs: &[(Spec, Spec)]) {
             println!("unknown {unknown}");
         }
     }
+    println!("{waits} pairs of barriers and taskwaits");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 

@@ -1,12 +1,14 @@
 //! Judging one expression.
 
+mod places;
+
 use super::outcome::{Doubt, Hit, Problem, Verdict};
 use super::place::{Place, Values};
 use super::{Comparison, Gate, Subject, select};
-use crate::compare::diff::{Diff, Lone, Pair};
+use crate::compare::diff::{Diff, Lone};
 use crate::compare::side::{Quantity, Side, SideRegion};
 use crate::compare::statistics::{
-    Compared, Noisy, Quantiles, TESTED_SHARE, both, compared, difference, is_retried,
+    Compared, Noisy, Quantiles, TESTED_SHARE, difference, is_retried,
 };
 use crate::model::key::RegionKey;
 use std::collections::HashMap;
@@ -88,7 +90,7 @@ impl<'d> Judge<'d> {
 
     fn new_regions(&self, gate: &Gate) -> Result<Vec<Hit>, Problem> {
         let (unsure, new): (Vec<&Lone>, Vec<&Lone>) =
-            self.diff.only_b.iter().partition(|lone| lone.may_be_unseen);
+            self.diff.only_b.iter().partition(|lone| !lone.is_certain());
         let holds = |n: usize| gate.comparison.holds(n as f64, gate.limit);
         match (holds(new.len()), holds(new.len() + unsure.len())) {
             (true, true) => {
@@ -116,59 +118,8 @@ impl<'d> Judge<'d> {
             (false, false) => self.none_is_gone(gate).map(|()| vec![]),
             _ => Err(Problem::MayBeOld {
                 region: Box::new(unsure[0].key.clone()),
+                may_be_other: unsure[0].may_be_other,
             }),
-        }
-    }
-
-    /// What an expression is about.
-    fn places(&self, gate: &Gate, quantity: &Quantity) -> Result<Vec<Place<'d>>, Problem> {
-        let Some(selector) = &gate.selector else {
-            if select::is_of_program(quantity) {
-                return Ok(vec![Place {
-                    region: None,
-                    is_needed: true,
-                    a: self.a.total.clone(),
-                    b: self.b.total.clone(),
-                }]);
-            }
-            let place = |pair| self.place(pair, |p| p.is_tested);
-            return Ok(self.diff.pairs.iter().map(place).collect());
-        };
-        let matched = self.diff.pairs.iter().filter(|pair| {
-            let mut keys = pair.a.iter().chain(&pair.b);
-            keys.any(|key| select::matches(selector, key))
-        });
-        let matched: Vec<Place<'d>> = matched.map(|pair| self.place(pair, |_| true)).collect();
-        if !matched.is_empty() {
-            return Ok(matched);
-        }
-        let lone = |list: &[Lone], side: &Side| {
-            let lone = list
-                .iter()
-                .find(|lone| select::matches(selector, &lone.key))?;
-            Some(Problem::NoPartner {
-                selector: selector.clone(),
-                side: side.origin.name.clone(),
-                region: Box::new(lone.key.clone()),
-            })
-        };
-        let lone = lone(&self.diff.only_b, self.b).or_else(|| lone(&self.diff.only_a, self.a));
-        Err(lone.unwrap_or_else(|| Problem::NoRegion {
-            selector: selector.clone(),
-        }))
-    }
-
-    fn place(&self, pair: &'d Pair, is_needed: impl Fn(&Pair) -> bool) -> Place<'d> {
-        let of = |keys: &[RegionKey], side: usize| -> Vec<&'d SideRegion> {
-            let regions = keys.iter().filter_map(|key| self.regions[side].get(key));
-            regions.copied().collect()
-        };
-        let [a, b] = both(&of(&pair.a, 0), &of(&pair.b, 1));
-        Place {
-            region: pair.b.first(),
-            is_needed: is_needed(pair),
-            a: a.into_owned(),
-            b: b.into_owned(),
         }
     }
 
@@ -234,7 +185,7 @@ impl<'d> Judge<'d> {
                 (None, _) => return Err(self.not_measured(self.a, &quantity, Some(place))),
                 (_, None) => return Err(self.not_measured(self.b, &quantity, Some(place))),
             };
-            let compared = compared(&quantity, a, b);
+            let compared = place.compared(&quantity, a, b);
             let (mut is_unknown, mut is_noisy) = (false, false);
             match compared {
                 Compared::Unknown => is_unknown = !self.strict && !quantity.is_exact(),

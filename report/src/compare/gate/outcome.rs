@@ -134,10 +134,13 @@ pub enum Problem {
         /// Its share of A's time, from 0 to 1.
         share: f64,
     },
-    /// B has regions that may be in A without a probe.
+    /// B has regions that may be in A without a probe, or that only seem to have no partner.
     MayBeOld {
         /// One of them.
         region: Box<RegionKey>,
+        /// True if A has a region without a partner that it may be.
+        #[serde(default)]
+        may_be_other: bool,
     },
     /// No region is matched, or none has the quantity.
     NotMeasured {

@@ -1,7 +1,7 @@
 //! What an expression is about: the program, or matched regions.
 
 use super::outcome::Hit;
-use crate::compare::side::{Quantity, Sample};
+use crate::compare::side::{Each, Quantity, Sample};
 use crate::compare::statistics::{Compared, Noisy, compared};
 use crate::model::key::RegionKey;
 use std::collections::BTreeMap;
@@ -15,9 +15,17 @@ pub(super) struct Place<'d> {
     pub(super) is_needed: bool,
     pub(super) a: Values,
     pub(super) b: Values,
+    /// Run by run.
+    pub(super) each: [Each; 2],
 }
 
 impl Place<'_> {
+    /// How a quantity compares.
+    pub(super) fn compared(&self, quantity: &Quantity, a: &Sample, b: &Sample) -> Compared {
+        let [each_a, each_b] = &self.each;
+        compared(quantity, a, b).by_pairs(quantity, [each_a, each_b])
+    }
+
     /// Whether its time is its wall time: of the program, and of parallel regions, as everywhere else.
     pub(super) fn is_whole(&self) -> bool {
         let has_wall = |values: &Values| values.contains_key(&Quantity::Wall);
@@ -30,14 +38,14 @@ impl Place<'_> {
         let of = |quantity: &Quantity| self.a.get(quantity).zip(self.b.get(quantity));
         let is_same = |quantity: &Quantity| {
             let (a, b) = of(quantity)?;
-            Some(compared(quantity, a, b) == Compared::Equal)
+            Some(self.compared(quantity, a, b) == Compared::Equal)
         };
         if self.is_whole() || is_same(&Quantity::Units) != Some(true) {
             return None;
         }
         let quantity = Quantity::MedianUnit;
         let (a, b) = of(&quantity)?;
-        let Compared::Noisy(noisy) = compared(&quantity, a, b) else {
+        let Compared::Noisy(noisy) = self.compared(&quantity, a, b) else {
             return None;
         };
         let hit = Hit {

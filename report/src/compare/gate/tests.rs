@@ -1,7 +1,7 @@
 use super::*;
-use crate::compare::compare;
 use crate::compare::side::{SideRegion, Unseen};
 use crate::compare::statistics::tests::{region, side};
+use crate::compare::{Sample, compare};
 
 const STEADY: [f64; 5] = [1.00, 1.01, 1.00, 0.99, 1.00];
 
@@ -233,6 +233,37 @@ fn new_regions_are_counted() {
     assert!(matches!(
         problem("new-regions>0", &a, &b),
         Problem::MayBeOld { .. }
+    ));
+}
+
+#[test]
+fn what_one_side_lacks_is_executed_never_there() {
+    let (whole, mut less) = (build(1.0, &STEADY), build(1.0, &STEADY));
+    less.regions.remove(1);
+    for (a, b) in [(&less, &whole), (&whole, &less)] {
+        assert_eq!(where_it_holds("executions!=", a, b), ["init"]);
+        let named = "region(\"init\").executions!=";
+        assert_eq!(where_it_holds(named, a, b), ["init"]);
+    }
+    assert_eq!(where_it_holds("executions>10%", &less, &whole), ["init"]);
+    assert_eq!(where_it_holds("executions>10%", &whole, &less), [""; 0]);
+    // A loop without a partner on the other side may be the same one.
+    let mut other = whole.clone();
+    let key = &mut other.regions[1].key;
+    (key.file, key.line) = (Some("/src/start.c".to_owned()), Some(9));
+    key.function = Some("start".to_owned());
+    other.regions[1]
+        .values
+        .insert(Quantity::Executions, Sample::Same(5, 7.0));
+    let diff = compare(&whole, &other);
+    assert_eq!((diff.only_a.len(), diff.only_b.len()), (1, 1), "{diff:#?}");
+    assert_eq!(where_it_holds("executions!=", &whole, &other), [""; 0]);
+    assert!(matches!(
+        problem("new-regions>0", &whole, &other),
+        Problem::MayBeOld {
+            may_be_other: true,
+            ..
+        }
     ));
 }
 

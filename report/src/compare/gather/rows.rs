@@ -1,7 +1,8 @@
 //! The rows of a comparison: constructs of the source, without what a compiler adds.
 //!
-//! A combined construct has one call in gcc's code and two in clang's, so each place is taken apart by kind. Waits have no rows: where
-//! and by which call threads wait is the compiler's choice, so they belong to the parallel region, by class.
+//! A combined construct has one call in gcc's code and two in clang's, so each place is taken apart by kind. Where and by which call
+//! threads wait is the compiler's choice, so the time of waits belongs to the parallel region, by class. Barriers and `taskwait` of the
+//! source have rows all the same, with nothing but how often threads come to them.
 
 use super::{CLASSES, MeasuredRegion, NS, Quantity, file_name};
 use crate::Report;
@@ -29,6 +30,8 @@ pub(super) struct Row {
     work_ns: u64,
     wall_ns: u64,
     executions: u64,
+    /// Waits at barriers inside of it, whoever has put them there.
+    barriers: u64,
     units: u64,
     units_ns: u64,
     iterations: u64,
@@ -87,6 +90,12 @@ pub(super) fn kind(construct: Construct, at: Option<Construct>) -> Option<Constr
     })
 }
 
+/// The row of a wait that the source has: see [`super::super::side::Interface`].
+pub(super) fn wait(construct: Construct) -> Option<Construct> {
+    let is_written = matches!(construct, Construct::Barrier | Construct::Taskwait);
+    is_written.then_some(construct)
+}
+
 /// All that is told of places by kind, copies of one line together.
 pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
     let mut rows = Rows {
@@ -100,7 +109,7 @@ pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
             continue;
         };
         let at = &summary.sites[site as usize];
-        let Some(kind) = kind(construct, at.construct) else {
+        let Some(kind) = kind(construct, at.construct).or_else(|| wait(construct)) else {
             continue;
         };
         let row = *rows.at.entry((site, kind)).or_insert_with(|| {
@@ -134,6 +143,7 @@ pub(super) fn rows(summary: &Summary, report: &Report) -> Rows {
     for left_out in &summary.left_out {
         let at = summary.sites.get(left_out.site as usize);
         let kind = kind(left_out.construct, at.and_then(|s| s.construct));
+        let kind = kind.or_else(|| wait(left_out.construct));
         if let Some(row) = kind.and_then(|k| rows.at(left_out.site, k)) {
             rows.rows[row].in_part = true;
         }
@@ -217,6 +227,11 @@ impl Row {
         kind: Construct,
         summary: &Summary,
     ) {
+        if wait(kind).is_some() {
+            self.executions += stat.instances;
+            self.parent = self.parent.or(stat.parallel);
+            return;
+        }
         let columns = &stat.threads;
         for (row, &thread) in columns.thread.iter().enumerate() {
             let split = construct.split(columns.own_ns[row], columns.extent[row]);
@@ -287,6 +302,9 @@ fn waits(rows: &mut Rows, summary: &Summary) {
         });
         if let Some(row) = row {
             rows.rows[row].own_ns += stat.own_ns();
+            if matches!(construct, Construct::Barrier | Construct::ImplicitBarrier) {
+                rows.rows[row].barriers += stat.instances;
+            }
         }
     }
 }
@@ -374,8 +392,10 @@ impl Row {
         let construct = key.construct;
         let mut values = BTreeMap::new();
         let mut put = |quantity, value: f64| values.insert(quantity, value);
-        put(Quantity::Time, self.own_ns as f64 * NS);
-        put(Quantity::Work, self.work_ns as f64 * NS);
+        if wait(construct).is_none() {
+            put(Quantity::Time, self.own_ns as f64 * NS);
+            put(Quantity::Work, self.work_ns as f64 * NS);
+        }
         if construct.is_fork() {
             put(Quantity::Wall, self.wall_ns as f64 * NS);
         }
@@ -443,6 +463,7 @@ impl Row {
             key,
             parent,
             places: self.places,
+            barriers: construct.is_fork().then_some(self.barriers),
             doubt: self.doubt,
             time_s: self.own_ns as f64 * NS,
             values,

@@ -6,7 +6,7 @@
 
 mod chain;
 
-use super::{Quantity, SideRegion, Work, agree, constant, sums_agree};
+use super::{Quantity, SideRegion, Work, agree, sums_agree};
 use crate::compare::diff::{Basis, Confidence};
 use chain::Chain;
 use ompfuse_format::Construct;
@@ -114,7 +114,7 @@ fn classes<'a>(
 /// Whether both lists together do the same; `None` if that is not known.
 fn counts_agree(work: &Work<'_>, a: &[usize], b: &[usize]) -> Option<bool> {
     let is_known = |regions: &[SideRegion], list: &[usize]| {
-        let known = |&n: &usize| constant(&regions[n], &Quantity::Executions).is_some();
+        let known = |&n: &usize| regions[n].constant(&Quantity::Executions).is_some();
         list.iter().all(known)
     };
     let known = is_known(&work.a.regions, a) && is_known(&work.b.regions, b);
@@ -128,7 +128,7 @@ fn settle(work: &mut Work<'_>, a: &[usize], b: &[usize], is_equal: bool, is_hidd
         _ => Confidence::Fair,
     };
     let of = |regions: &[SideRegion], n: usize| {
-        constant(&regions[n], &Quantity::Executions).map(|n| n as u64)
+        regions[n].constant(&Quantity::Executions).map(|n| n as u64)
     };
     // Several regions of one function are told apart by how often they are executed.
     let mut counted: BTreeMap<Option<u64>, [Vec<usize>; 2]> = BTreeMap::new();

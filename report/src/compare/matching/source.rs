@@ -295,7 +295,10 @@ impl Files {
             let regions = [&work.a.regions, &work.b.regions][side];
             let mut lines: BTreeMap<usize, BTreeSet<(Construct, u32)>> = BTreeMap::new();
             for region in regions {
-                let is_wanted = !is_fork || region.key.construct == Construct::Parallel;
+                let is_wanted = match is_fork {
+                    true => region.key.construct == Construct::Parallel,
+                    false => !region.is_wait(),
+                };
                 if let (Some(file), Some(line), true) =
                     (self.id(side, region), region.key.line, is_wanted)
                 {

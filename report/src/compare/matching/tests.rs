@@ -1,6 +1,8 @@
 //! Made-up sides: what must be matched, and what must not.
 
 use super::*;
+use crate::compare::Sample;
+use crate::compare::side::Interface;
 use crate::model::key::RegionKey;
 use ompfuse_format::Construct;
 use ompfuse_format::site::HexAddress;
@@ -23,11 +25,13 @@ fn region(address: u64, line: Option<u32>, executions: f64) -> SideRegion {
         },
         parent: None,
         places: None,
+        barriers: None,
         doubt: None,
         share: 0.1,
         values: BTreeMap::from([(Quantity::Executions, Sample::Same(1, executions))]),
         quantiles: vec![],
         callers: vec![],
+        each: BTreeMap::new(),
     }
 }
 
@@ -43,9 +47,12 @@ fn side(build: &str, mut regions: Vec<SideRegion>) -> Side {
             team: 2,
             ..Default::default()
         },
+        interfaces: BTreeMap::new(),
         total: BTreeMap::new(),
         regions,
         parts: vec![],
+        each: BTreeMap::new(),
+        begun: vec![],
     }
 }
 
@@ -139,6 +146,84 @@ fn the_same_build_is_matched_by_address_only() {
     assert_eq!(addresses(&a, &b), [(2, 2)]);
     assert_eq!(found.pairs[0].confidence, Confidence::Certain);
     assert_eq!((found.only_a.len(), found.only_b.len()), (1, 1));
+}
+
+/// A parallel region, a loop and barriers in it at these lines.
+fn with_barriers(build: &str, interface: Interface, line: u32, barriers: &[u32]) -> Side {
+    let mut regions = vec![region(1, Some(10), 5.0), region(2, Some(line), 5.0)];
+    regions[0].key.construct = Construct::Parallel;
+    for (address, &line) in (3..).zip(barriers) {
+        let mut barrier = region(address, Some(line), 10.0);
+        barrier.key.construct = Construct::Barrier;
+        barrier.share = 0.0;
+        regions.push(barrier);
+    }
+    for region in &mut regions[1..] {
+        region.parent = Some(0);
+    }
+    let mut side = side(build, regions);
+    side.interfaces.insert(format!("{build}.x"), interface);
+    side
+}
+
+#[test]
+fn barriers_are_told_by_the_regions_around_them() {
+    let lines = |regions: &[&SideRegion]| -> Vec<Option<u32>> {
+        let waits = regions.iter().filter(|r| r.is_wait());
+        waits.map(|r| r.key.line).collect()
+    };
+    let gomp =
+        |build, line, barriers: &[u32]| with_barriers(build, Interface::Gomp, line, barriers);
+    let (a, b) = (gomp("a", 20, &[22, 30]), gomp("b", 21, &[15, 23, 31]));
+    let found = matched(&a, &b);
+    assert_eq!(lines(&found.only_b), [Some(15)]);
+    assert_eq!(lines(&found.only_a), []);
+    assert_eq!(addresses(&a, &b), [(1, 1), (2, 2), (3, 4), (4, 5)]);
+    // Nothing tells which of two is the one: the region's threads wait more often.
+    let moved = gomp("b", 21, &[16, 17]);
+    let one = gomp("a", 20, &[12]);
+    let found = matched(&one, &moved);
+    let group = found.pairs.iter().find(|p| p.is_group).unwrap();
+    assert_eq!((group.a.len(), group.b.len()), (1, 2));
+    // More threads come to the same barriers.
+    let (few, mut many) = (gomp("a", 20, &[22]), gomp("b", 20, &[22]));
+    let kinds = |a: &Side, b: &Side| crate::compare::compare(a, b).pairs.len();
+    assert_eq!(kinds(&few, &many), 3);
+    many.origin.team = 4;
+    assert_eq!(kinds(&few, &many), 2);
+    // The end of a loop that was found in one build only.
+    let (mut found, mut lost) = (gomp("a", 20, &[]), gomp("b", 20, &[21]));
+    found.regions[0].barriers = Some(10);
+    lost.regions[0].barriers = Some(10);
+    assert_eq!(lines(&matched(&found, &lost).only_b), []);
+    lost.regions[0].barriers = Some(20);
+    assert_eq!(lines(&matched(&found, &lost).only_b), [Some(21)]);
+    // What one compiler tells apart and the other doesn't is no difference, and neither is what an old baseline doesn't say.
+    let other = with_barriers("b", Interface::Kmpc, 20, &[]);
+    assert_eq!(lines(&matched(&a, &other).only_a), []);
+    let mut old = gomp("b", 20, &[]);
+    old.interfaces.clear();
+    assert_eq!(lines(&matched(&a, &old).only_a), []);
+    assert_eq!(lines(&matched(&a, &gomp("b", 20, &[])).only_a).len(), 2);
+}
+
+#[test]
+fn counts_tell_where_nothing_else_does() {
+    let counted = |build, counts: &[f64]| {
+        let regions = counts.iter().zip(1..).map(|(&n, at)| {
+            let mut region = region(at, Some(10 * at as u32), n);
+            region.key.function = Some(format!("{build}_{at}"));
+            region.key.file = Some(format!("/src/{build}{at}.c"));
+            region.share = 1.0 / counts.len() as f64;
+            region
+        });
+        side(build, regions.collect())
+    };
+    let a = counted("a", &[5000.0, 7000.0, 3.0]);
+    let b = counted("b", &[4.0, 7000.0, 5000.0]);
+    assert_eq!(addresses(&a, &b), [(1, 3), (2, 2)]);
+    let twins = counted("b", &[5000.0, 5000.0, 4.0]);
+    assert_eq!(addresses(&a, &twins), []);
 }
 
 #[test]

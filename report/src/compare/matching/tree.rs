@@ -1,6 +1,8 @@
 //! Matches without names: by the units' places in the tree of regions, by the parent, by behaviour.
 
-use super::{Quantity, SideRegion, Work, agree, callers, constant, places_agree, sums_agree};
+use super::{Quantity, SideRegion, Work, agree, callers, places_agree, sums_agree};
+use crate::compare::LEAST_MATCHED;
+use crate::compare::behaviour::{Counts, bits, counts};
 use crate::compare::diff::{Basis, Confidence};
 use ompfuse_format::Construct;
 use std::collections::{BTreeMap, HashSet};
@@ -11,6 +13,36 @@ pub(super) fn run(work: &mut Work<'_>) {
         told(work);
     }
     groups(work);
+    // Where nothing else tells much, counts that no other region has do.
+    if work.is_same_input && work.share() < LEAST_MATCHED {
+        by_counts(work);
+        told(work);
+        groups(work);
+    }
+}
+
+/// Bits that counts must tell to be a sign of their own: a loop of 1000 iterations has them.
+const TELLING: f64 = 9.9;
+
+/// Regions whose counts nothing else of that kind has on either side, whatever is around them.
+fn by_counts(work: &mut Work<'_>) {
+    let mut at: BTreeMap<Counts, [Vec<usize>; 2]> = BTreeMap::new();
+    for (side, regions) in [&work.a.regions, &work.b.regions].into_iter().enumerate() {
+        for (n, region) in regions.iter().enumerate() {
+            if let Some(counts) = counts(region).filter(|&c| bits(c) >= TELLING) {
+                at.entry(counts).or_default()[side].push(n);
+            }
+        }
+    }
+    for [a, b] in at.into_values() {
+        if let (&[a], &[b]) = (&a[..], &b[..]) {
+            let (x, y) = (&work.a.regions[a], &work.b.regions[b]);
+            let is_free = work.of_a[a].is_none() && work.of_b[b].is_none() && !x.is_wait();
+            if is_free && x.key.name == y.key.name && !work.is_settled(x, y) {
+                work.pair(a, b, Basis::Behaviour, Confidence::Fair);
+            }
+        }
+    }
 }
 
 /// What a region's units, parent or behaviour tell apart.
@@ -28,7 +60,7 @@ fn told(work: &mut Work<'_>) {
 }
 
 /// What a region is in: the match of the parallel region around it. `None`: that has none.
-fn inside(work: &Work<'_>, side: usize, at: usize) -> Option<usize> {
+pub(super) fn inside(work: &Work<'_>, side: usize, at: usize) -> Option<usize> {
     let (regions, of) = match side {
         0 => (&work.a.regions, &work.of_a),
         _ => (&work.b.regions, &work.of_b),
@@ -168,7 +200,7 @@ type ByCount = BTreeMap<Option<u64>, Vec<usize>>;
 fn by_count(regions: &[SideRegion], list: &[usize]) -> ByCount {
     let mut found = ByCount::new();
     for &n in list {
-        let count = constant(&regions[n], &Quantity::Executions);
+        let count = regions[n].constant(&Quantity::Executions);
         found.entry(count.map(|c| c as u64)).or_default().push(n);
     }
     found
@@ -180,7 +212,7 @@ fn candidates<'c>(
     of: &'c ByCount,
     region: &SideRegion,
 ) -> Box<dyn Iterator<Item = usize> + 'c> {
-    match constant(region, &Quantity::Executions) {
+    match region.constant(&Quantity::Executions) {
         Some(count) if is_same_input => {
             let lists = [Some(count as u64), None].map(|k| of.get(&k));
             Box::new(lists.into_iter().flatten().flatten().copied())
@@ -221,7 +253,7 @@ fn children(regions: &[SideRegion]) -> Vec<Children> {
             Construct::Parallel | Construct::Task | Construct::Taskloop | Construct::Sections
         );
         let parent = region.parent.and_then(|p| found.get_mut(p as usize));
-        let count = constant(region, &Quantity::Executions).filter(|_| is_kept);
+        let count = region.constant(&Quantity::Executions).filter(|_| is_kept);
         if let (Some(n), Some(parent)) = (count, parent) {
             *parent.entry((region.key.construct, n as u64)).or_default() += 1;
         }
@@ -236,7 +268,7 @@ fn groups(work: &mut Work<'_>) {
         let behaviour = |region: &SideRegion| -> Vec<Option<u64>> {
             [Quantity::Executions, Quantity::Iterations]
                 .iter()
-                .map(|q| constant(region, q).map(|n| n as u64))
+                .map(|q| region.constant(q).map(|n| n as u64))
                 .collect()
         };
         for &n in &a {

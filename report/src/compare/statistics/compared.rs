@@ -2,7 +2,7 @@
 
 use super::student::{Quantiles, two_sided};
 use crate::compare::diff::Interval;
-use crate::compare::side::{Quantity, Sample, Unit};
+use crate::compare::side::{Each, Quantity, Sample, Unit};
 
 /// Probability with which a difference that is there shall be seen.
 const POWER: f64 = 0.8;
@@ -43,6 +43,9 @@ pub(crate) struct Noisy {
     deviation: f64,
     /// Runs of A and of B.
     runs: [f64; 2],
+    /// The deviation is that of the differences in pairs of runs, divided by the root of 2: of a run without what both of a pair have in
+    /// common.
+    is_paired: bool,
 }
 
 /// Compares two samples.
@@ -57,6 +60,7 @@ pub(crate) fn compared(quantity: &Quantity, a: &Sample, b: &Sample) -> Compared 
             means: [ma, mb],
             deviation: (squares / freedom).sqrt(),
             runs: [na, nb],
+            is_paired: false,
         }
     };
     if let (Sample::Same(na, x), Sample::Same(nb, y)) = (a, b) {
@@ -89,6 +93,37 @@ pub(crate) fn compared(quantity: &Quantity, a: &Sample, b: &Sample) -> Compared 
     match is_same(found.value(0), found.value(1)) {
         true => Compared::Equal,
         false => Compared::Different,
+    }
+}
+
+impl Compared {
+    /// The same by pairs of runs, where these are known: of times, since what a machine does meanwhile changes no others. `each`: A's runs
+    /// and B's.
+    pub(crate) fn by_pairs(self, quantity: &Quantity, each: [&Each; 2]) -> Compared {
+        let (Compared::Noisy(noisy), Some(a), Some(b), true) = (
+            self,
+            each[0].get(quantity),
+            each[1].get(quantity),
+            quantity.is_time(),
+        ) else {
+            return self;
+        };
+        let n = a.len() as f64;
+        if a.len() != b.len() || noisy.runs != [n, n] {
+            return self;
+        }
+        let of = |v: &f64| if noisy.is_log { v.ln() } else { *v };
+        let mean = |values: &[f64]| values.iter().map(of).sum::<f64>() / n;
+        let means = [mean(a), mean(b)];
+        let difference = means[1] - means[0];
+        let off = a.iter().zip(b).map(|(a, b)| of(b) - of(a) - difference);
+        let squares: f64 = off.map(|off| off * off).sum();
+        Compared::Noisy(Noisy {
+            means,
+            deviation: (squares / (n - 1.0) / 2.0).sqrt(),
+            is_paired: true,
+            ..noisy
+        })
     }
 }
 
@@ -138,7 +173,10 @@ impl Noisy {
     }
 
     fn freedom(&self) -> f64 {
-        self.runs[0] + self.runs[1] - 2.0
+        match self.is_paired {
+            true => self.runs[0] - 1.0,
+            false => self.runs[0] + self.runs[1] - 2.0,
+        }
     }
 
     /// Standard error of the difference.
@@ -233,7 +271,8 @@ impl Noisy {
     fn runs_for(&self, difference: f64, level: f64, quantiles: &mut Quantiles) -> Option<u32> {
         let effect = difference / self.deviation;
         let mut is_seen = |runs: u32| {
-            let df = 2.0 * f64::from(runs) - 2.0;
+            let sides = if self.is_paired { 1.0 } else { 2.0 };
+            let df = sides * f64::from(runs) - sides;
             let reach = quantiles.upper(level / 2.0, df) + quantiles.upper(1.0 - POWER, df);
             effect * (f64::from(runs) / 2.0).sqrt() >= reach
         };

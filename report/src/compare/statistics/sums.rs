@@ -2,7 +2,7 @@
 
 use super::compared::linear_moments;
 use crate::compare::matching::may_be_empty;
-use crate::compare::side::{Quantity, Sample, SideRegion, Unit};
+use crate::compare::side::{Each, Quantity, Sample, SideRegion, Unit};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -53,6 +53,41 @@ fn values<'r>(regions: &[&'r SideRegion]) -> Cow<'r, BTreeMap<Quantity, Sample>>
         sums.extend(found.map(|sample| (quantity.clone(), sample)));
     }
     Cow::Owned(sums)
+}
+
+/// Run by run what was measured of regions together: quantities that add up.
+fn each<'r>(regions: &[&'r SideRegion]) -> Cow<'r, Each> {
+    if let [one] = regions {
+        return Cow::Borrowed(&one.each);
+    }
+    let Some((first, others)) = regions.split_first() else {
+        return Cow::Owned(Each::new());
+    };
+    let mut sums = first.each.clone();
+    sums.retain(|quantity, values| {
+        let adds_up = !matches!(
+            quantity,
+            Quantity::MaxUnit
+                | Quantity::MeanUnit
+                | Quantity::MedianUnit
+                | Quantity::EventPerUnit(_)
+        ) && quantity.unit() != Unit::Share;
+        let of_others = others.iter().map(|r| r.each.get(quantity));
+        let of_others: Option<Vec<&Vec<f64>>> = of_others.collect();
+        for more in of_others.iter().flatten() {
+            values
+                .iter_mut()
+                .zip(*more)
+                .for_each(|(sum, more)| *sum += more);
+        }
+        adds_up && of_others.is_some_and(|all| all.iter().all(|more| more.len() == values.len()))
+    });
+    Cow::Owned(sums)
+}
+
+/// The same of both sides.
+pub(crate) fn each_of_both<'r>(a: &[&'r SideRegion], b: &[&'r SideRegion]) -> [Cow<'r, Each>; 2] {
+    [each(a), each(b)]
 }
 
 /// What was measured of regions on both sides, without what can't be compared.

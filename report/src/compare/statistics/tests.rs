@@ -1,6 +1,7 @@
 //! Builds that are equal, and builds that differ by a known factor, under noise of several kinds.
 
 mod rules;
+mod turns;
 
 use super::*;
 use crate::compare::diff::{Basis, Confidence};
@@ -56,11 +57,13 @@ pub(crate) fn region(name: &str, share: f64, values: &[(Quantity, &[f64])]) -> S
         },
         parent: None,
         places: None,
+        barriers: None,
         doubt: None,
         share,
         values: values.iter().filter_map(sample).collect(),
         quantiles: vec![],
         callers: vec![],
+        each: BTreeMap::new(),
     }
 }
 
@@ -71,9 +74,12 @@ pub(crate) fn side(runs: u32, total: &[(Quantity, &[f64])], regions: Vec<SideReg
             runs,
             ..Origin::default()
         },
+        interfaces: BTreeMap::new(),
         total: region("", 1.0, total).values,
         regions,
         parts: vec![],
+        each: BTreeMap::new(),
+        begun: vec![],
     }
 }
 

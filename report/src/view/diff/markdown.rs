@@ -1,6 +1,6 @@
 //! Markdown for the summary of a pull request.
 
-use super::{Options, listed};
+use super::{LONE, Options, listed};
 use crate::compare::gate::{Outcome, Verdict};
 use crate::compare::{Diff, Pair};
 use crate::words;
@@ -71,12 +71,15 @@ pub fn markdown(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String 
     }
     for (side, lone) in [("A", &diff.only_a), ("B", &diff.only_b)] {
         if !lone.is_empty() {
-            let share: f64 = lone.iter().map(|l| l.share).sum();
-            put(format_args!(
-                "\nOnly in {side}: {} regions, {} of its time.\n",
-                lone.len(),
-                percent(share)
-            ));
+            put(format_args!("\n{}:\n\n", words::only_in(side, lone)));
+            for one in lone.iter().take(LONE) {
+                put(format_args!(
+                    "- {} {}: {}\n",
+                    one.key.construct.name(),
+                    escaped(&words::compare_place(&one.key)),
+                    escaped(&words::lone(one))
+                ));
+            }
         }
     }
     out

@@ -161,6 +161,8 @@ fn made_up(a: &Side, b: &Side) -> Diff {
         share: region.share,
         time_s: 0.05,
         may_be_unseen,
+        may_be_other: false,
+        executions: Some(10.0),
     };
     Diff {
         version: DIFF_VERSION,
@@ -173,7 +175,9 @@ fn made_up(a: &Side, b: &Side) -> Diff {
                 only_b: vec![],
             },
         ],
+        turns: None,
         matched: [0.98, 0.97],
+        alike: 1.0,
         total,
         pairs,
         only_a: vec![lone(&a.regions[4], true)],
@@ -374,6 +378,51 @@ fn verdicts_tell_what_is_known() {
         "{once}"
     );
     assert!(once.ends_with("to tell noise from change."), "{once}");
+}
+
+#[test]
+fn what_changed_is_told_once() {
+    let median = |side: &mut Side, seconds: f64| {
+        put(
+            &mut side.regions[0].values,
+            Quantity::MedianUnit,
+            &times(seconds),
+        );
+        put(
+            &mut side.regions[0].values,
+            Quantity::Work,
+            &times(1000.0 * seconds),
+        );
+        side.regions[0].values.remove(&instructions());
+    };
+    let said = |of_units: f64, of_time: f64| {
+        let (mut a, _) = sides();
+        median(&mut a, 0.0032);
+        let mut b = a.clone();
+        median(&mut b, 0.0032 * of_units);
+        put(
+            &mut b.regions[0].values,
+            Quantity::Time,
+            &times(3.2 * of_time),
+        );
+        let mut diff = made_up(&a, &b);
+        (diff.only_a, diff.only_b) = (vec![], vec![]);
+        crate::words::verdict(&diff)
+    };
+    let both = said(1.1, 1.1);
+    assert!(
+        both.ends_with(
+            "solve.c:61 (+10.0% of thread time; its schedule is dynamic,8, was static)."
+        ),
+        "{both}"
+    );
+    // Half the units got slower.
+    let other = said(1.3, 1.1);
+    assert!(other.contains("+10.0% of thread time"), "{other}");
+    assert!(
+        other.contains("30.0% time") || other.contains("(median)"),
+        "{other}"
+    );
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! A comparison for a terminal: what failed, the verdict, conditions, what changed most, what has no partner.
 
-use super::{Options, listed};
+use super::{LONE, Options, listed};
 use crate::compare::gate::{Outcome, Verdict};
 use crate::compare::{Diff, Finding, Pair, Quantity};
 use crate::view::paint::{self, Paint};
 use crate::view::table::{self, Column, wrap};
 use crate::words;
 use crate::words::units::{percent, seconds};
-
-/// Regions without a partner that are listed on each side.
-const LONE: usize = 8;
 
 /// The comparison as text, lines ending in a line feed.
 pub fn text(diff: &Diff, outcomes: &[Outcome], options: &Options) -> String {
@@ -181,24 +178,21 @@ impl View {
             true => "What changed",
             false => "Largest differences",
         };
-        let is_unit = |p: &&Pair| {
-            let headline = p.headline();
-            headline.is_some_and(|c| c.quantity == Quantity::MedianUnit)
-        };
-        let is_counted = |p: &&Pair| {
-            let headline = p.headline();
-            headline.is_some_and(|c| c.quantity.is_instructions())
-        };
-        let about = match pairs.iter().any(is_unit) {
-            _ if pairs.iter().all(is_counted) => "instructions; ? is not certain",
-            true => {
-                "wall time of parallel regions, thread time of others, /unit: the median unit; ? is not certain"
-            }
-            false => "wall time of parallel regions, thread time of others; ? is not certain",
-        };
+        let headlines = || pairs.iter().filter_map(|p| Some(&p.headline()?.quantity));
+        let has = |wanted: Quantity| headlines().any(|q| *q == wanted);
+        let times = "wall time of parallel regions, thread time of others";
+        let parts = [
+            (has(Quantity::Wall) || has(Quantity::Time), times),
+            (headlines().any(Quantity::is_instructions), "instructions"),
+            (has(Quantity::MedianUnit), "/unit: the median unit"),
+            (has(Quantity::Executions), "executions of waits"),
+        ];
+        let parts = parts.iter().filter(|(is_there, _)| *is_there);
+        let parts: Vec<&str> = parts.map(|(_, part)| *part).collect();
+        let about = format!("{}; ? is not certain", parts.join(", "));
         let both = title.len() + 2 + about.len() <= self.width;
         let between = if both { "  " } else { "\n" };
-        let about = wrap(about, self.width, "");
+        let about = wrap(&about, self.width, "");
         let mut text = format!(
             "{}{between}{}\n",
             self.paint.with("1", title),
@@ -242,26 +236,20 @@ impl View {
             if lone.is_empty() {
                 continue;
             }
-            let share: f64 = lone.iter().map(|l| l.share).sum();
-            let regions = if lone.len() == 1 { "region" } else { "regions" };
-            let title = format!(
-                "Only in {side}: {} {regions}, {} of its time",
-                lone.len(),
-                percent(share)
-            );
+            let title = words::only_in(side, lone);
             text += &(self.paint.with("1", &title) + "\n");
             for one in lone.iter().take(LONE) {
-                let unseen = match one.may_be_unseen {
-                    true => "; the other side has constructs without a probe",
-                    false => "",
-                };
                 let key = &one.key;
+                // The time of a wait is its parallel region's.
+                let share = match key.construct.is_wait() {
+                    true => String::new(),
+                    false => format!("{} ", percent(one.share)),
+                };
                 text += &self.wrapped(&format!(
-                    "{} {} {} ({}{unseen})",
-                    percent(one.share),
+                    "{share}{} {} ({})",
                     key.construct.name(),
                     words::compare_place(key),
-                    seconds(one.time_s),
+                    words::lone(one),
                 ));
             }
             if lone.len() > LONE {

@@ -7,7 +7,7 @@ use crate::compare::gate::Outcome;
 use crate::compare::{Diff, Side, SideInfo};
 use crate::model::key::RegionKey;
 use crate::words;
-use crate::words::units::{percent, seconds};
+use crate::words::units::percent;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
@@ -188,12 +188,12 @@ fn unmatched(diff: &Diff) -> Option<Markup> {
                 h3 { "Only in " (name) }
                 div.scroll tabindex="0" role="region" aria-label={ "Only in " (name) } {
                     table {
-                        thead { tr { th.name scope="col" { "Region" } th scope="col" { "Share" } th scope="col" { "Time" } th.left.w1 scope="col" { "" } } }
+                        thead { tr { th.name scope="col" { "Region" } th scope="col" { "Share" } th.left.w1 scope="col" { "" } } }
                         tbody { @for one in lone.iter().take(LONE) {
                             tr {
                                 th.name scope="row" { (one.key.construct.name()) " " (words::compare_place(&one.key)) }
-                                td { (percent(one.share)) } td { (seconds(one.time_s)) }
-                                td.left.w1.sub { @if one.may_be_unseen { "the other side has constructs without a probe; it may be among those" } }
+                                td { (percent(one.share)) }
+                                td.left.w1.sub { (words::lone(one)) }
                             }
                         } }
                     }

@@ -30,6 +30,10 @@ pub(super) struct Tally {
     pub(super) unmatched: Vec<String>,
     /// Regions of which the truth isn't known, in words; they count for nothing else.
     pub(super) unknown: Vec<String>,
+    /// Barriers and `taskwait`: those matched, and those that seem to be added, removed or executed more or less often, in words. All
+    /// of these are wrong, as both sides have one source.
+    pub(super) n_waits: usize,
+    pub(super) waits: Vec<String>,
 }
 
 /// Regions' kinds and addresses on one side of a comparison.
@@ -42,7 +46,16 @@ pub(super) fn regions(diff: &Value, side: &str) -> BTreeSet<(String, String)> {
         .iter()
         .flat_map(|p| p[side].as_array().expect("a list"))
         .chain(lone.iter().map(|l| &l["key"]));
-    keys.flat_map(places_of).collect()
+    keys.filter(|key| !is_wait(key))
+        .flat_map(places_of)
+        .collect()
+}
+
+/// Whether it is a barrier or a `taskwait`: it has no code behind it that tells the directive.
+fn is_wait(key: &Value) -> bool {
+    ["barrier", "taskwait"]
+        .iter()
+        .any(|kind| key["construct"] == *kind)
 }
 
 /// A key's kind and addresses.
@@ -80,6 +93,14 @@ impl Tally {
             }
         }
         for pair in diff["pairs"].as_array().expect("a list") {
+            if is_wait(&pair["a"][0]) {
+                self.n_waits += 1;
+                let mut changes = pair["changes"].as_array().expect("a list").iter();
+                if changes.any(|c| c["finding"] == "changed") {
+                    self.waits.push(format!("{what}: {}", pair["a"][0]));
+                }
+                continue;
+            }
             let of = |side: usize, name: &str| -> (usize, BTreeSet<Place>, bool) {
                 let keys = pair[name].as_array().expect("a list");
                 let places: Vec<Option<&Place>> = (keys.iter().flat_map(places_of))
@@ -128,6 +149,11 @@ impl Tally {
         }
         for (side, name) in ["only_a", "only_b"].into_iter().enumerate() {
             for lone in diff[name].as_array().expect("a list") {
+                if is_wait(&lone["key"]) {
+                    self.waits
+                        .push(format!("{what}: only {name} {}", lone["key"]));
+                    continue;
+                }
                 let time = lone["share"].as_f64().expect("a number") / 2.0;
                 self.regions += 1;
                 let mut places = places_of(&lone["key"]).into_iter();

@@ -1,0 +1,139 @@
+//! Why a region changed.
+
+use super::{both, changed, instructions, is_told, quantity, signed};
+use crate::compare::side::Unit;
+use crate::compare::{Change, Finding, Pair, Quantity};
+use crate::words::units::{count, seconds};
+
+/// Why a region changed, from what was compared: the nearest causes first. Parts of a sentence.
+pub(crate) fn causes(pair: &Pair) -> Vec<String> {
+    let mut causes = vec![];
+    let get = |quantity: &Quantity| pair.get(quantity).filter(|c| is_told(c));
+    let counts = |change: &Change| {
+        let side = |v: Option<f64>| v.map_or_else(|| "none".to_owned(), |v| count(v as u64));
+        (side(change.a), side(change.b))
+    };
+    if let Some([a, b]) = &pair.schedules {
+        let named = |s: &Option<String>| s.clone().unwrap_or_else(|| "unknown".to_owned());
+        causes.push(format!("its schedule is {}, was {}", named(b), named(a)));
+    }
+    let headline = pair.headline().map(|c| &c.quantity);
+    if let Some(change) = get(&Quantity::Executions).filter(|c| headline != Some(&c.quantity)) {
+        let (a, b) = counts(change);
+        causes.push(format!("it is executed {b} times, was {a}"));
+    }
+    if let Some(change) = get(&Quantity::Iterations) {
+        let (a, b) = counts(change);
+        causes.push(format!("it has {b} iterations, had {a}"));
+    }
+    if let Some(change) = get(&Quantity::Units) {
+        let (a, b) = counts(change);
+        causes.push(format!("its work is in {b} units, was in {a}"));
+    }
+    let all = pair.time_change().map_or(0.0, f64::abs);
+    let size = |c: &Change| c.difference().map_or(0.0, f64::abs);
+    let mut timed: Vec<(f64, String)> = CLASSES
+        .iter()
+        .filter_map(&get)
+        .map(|c| (size(c), format!("{} {}", quantity(&c.quantity), both(c))))
+        .collect();
+    timed.extend(of_code(pair));
+    timed.sort_by(|x, y| y.0.total_cmp(&x.0));
+    let timed = timed.into_iter().filter(|(s, _)| *s >= PART * all);
+    causes.extend(timed.map(|(_, text)| text));
+    let median = get(&Quantity::MedianUnit).filter(|c| c.finding == Finding::Changed);
+    match median {
+        Some(_) if headline == Some(&Quantity::MedianUnit) => {
+            let is_told = |quantity| get(&quantity).is_some_and(|c| c.finding == Finding::Changed);
+            // A time that changed too says the same, less exactly.
+            if !is_told(Quantity::Time) && !is_told(Quantity::Work) {
+                causes.push("its time as a whole varies too much to be compared".to_owned());
+            }
+        }
+        Some(change)
+            if !pair
+                .headline()
+                .is_some_and(|time| may_be_equal(time, change)) =>
+        {
+            causes.push(format!("its units take {} (median)", both(change)));
+        }
+        _ => {}
+    }
+    if let Some(change) = get(&Quantity::Imbalance) {
+        causes.push(format!("imbalance {}", both(change)));
+    }
+    if let Some(unit) = pair.unit.as_ref().filter(|u| u.is_certain) {
+        let [a, b] = unit.time_s;
+        let all = match unit.disturbed.iter().sum() {
+            0 => "slower in every run".to_owned(),
+            1 => "slower in all but a disturbed run".to_owned(),
+            n => format!("slower in all but {n} disturbed runs"),
+        };
+        let told = format!(
+            "its unit ({}) takes {}, was {} (medians; {all})",
+            unit.what,
+            seconds(b),
+            seconds(a)
+        );
+        // Where all units are slower one of them is no cause.
+        let region = pair.get(&Quantity::Time).and_then(|c| c.change);
+        match b > STANDS_OUT * a * (1.0 + region.unwrap_or(0.0).max(0.0)) {
+            true => causes.insert(0, told),
+            false => causes.push(told),
+        }
+    }
+    causes
+}
+
+/// Whether two certain changes may be of one size: then the second one is no news.
+fn may_be_equal(one: &Change, other: &Change) -> bool {
+    match (one.finding, one.interval, other.interval) {
+        (Finding::Changed, Some(a), Some(b)) => a.low <= b.high && b.low <= a.high,
+        _ => false,
+    }
+}
+
+/// A unit that grew by this much more than its region stands out.
+const STANDS_OUT: f64 = 2.0;
+
+/// Parts of a region's change below this share of it are no cause.
+const PART: f64 = 0.1;
+
+/// Classes of overhead.
+const CLASSES: [Quantity; 4] = [
+    Quantity::Synchronization,
+    Quantity::ImbalanceTime,
+    Quantity::LimitedParallelism,
+    Quantity::Management,
+];
+
+/// What is said of the program's own code in a region, and how many seconds that is about.
+fn of_code(pair: &Pair) -> Option<(f64, String)> {
+    let work = pair.get(&Quantity::Work).filter(|c| is_told(c));
+    let seconds = work.and_then(Change::difference).map(f64::abs);
+    let counted = instructions(&pair.changes);
+    match counted.filter(|c| is_told(c)) {
+        Some(change) => {
+            let by = change.change.unwrap_or(0.0);
+            let more = if by < 0.0 { "fewer" } else { "more" };
+            let by = signed(by.abs(), Unit::Count);
+            let by = by.trim_start_matches('+');
+            // Where no time was compared it is all that there is.
+            let size = seconds.unwrap_or(f64::INFINITY);
+            Some((size, format!("its code executes {by} {more} instructions")))
+        }
+        None => {
+            let work = work?;
+            // What takes all of the time says nothing new of it.
+            let is_same = |c: &Change| c.quantity != Quantity::Wall && may_be_equal(c, work);
+            if counted.is_none() && pair.headline().is_some_and(is_same) {
+                return None;
+            }
+            let text = match counted {
+                Some(_) => format!("the same instructions take {} time", changed(work)),
+                None => format!("its own code takes {} time", changed(work)),
+            };
+            Some((seconds?, text))
+        }
+    }
+}
