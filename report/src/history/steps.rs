@@ -10,7 +10,8 @@
 //! correlation up to 0.7. They grow with the correlation that the series seems to have without a step. A few values can't tell a
 //! step from correlated noise: with less than [`FEWEST`] there is no answer.
 //!
-//! Values that differ from all their neighbours, up to two in a row, are taken out of the way first ([`lone`]): a machine that was busy is no step, however large.
+//! Values that differ from all their neighbours, up to three in a row, are taken out of the way first
+//! ([`lone`]): a machine that was busy is no step, however large.
 
 mod lone;
 mod model;

@@ -284,12 +284,12 @@ pub fn history_notes(history: &History) -> Vec<String> {
         }
         if others > 0 {
             notes.push(format!(
-                "{}: {} alone, for up to three commits; that is no change of the program",
+                "{}: {} far from the commits around; that is no change of the program",
                 curve_name(curve),
                 if others == 1 {
-                    "one value stands".to_owned()
+                    "one value is".to_owned()
                 } else {
-                    format!("{others} values stand")
+                    format!("{others} values are")
                 }
             ));
         }

@@ -1,4 +1,4 @@
-//! Values that stand alone: more than their neighbours explain, for one or two commits.
+//! Values that stand alone: more than their neighbours explain, for up to three commits.
 
 /// Values of which each is compared with the median.
 const WINDOW: usize = 7;
@@ -22,7 +22,7 @@ pub(super) fn without(values: &[f64]) -> (Vec<f64>, Vec<usize>) {
         .zip(&medians)
         .map(|(v, m)| (v - m).abs())
         .collect();
-    // The median of five is the value itself in a fifth of the cases: these say nothing of how far others are.
+    // The median of seven is the value itself in a seventh of the cases: these say nothing of how far others are.
     let apart: Vec<f64> = apart.into_iter().filter(|d| *d > 0.0).collect();
     let limit = FAR * median(&apart) / OF_NORMAL;
     if limit <= 0.0 {
