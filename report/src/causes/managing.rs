@@ -103,12 +103,14 @@ fn fetching(found: &Found<'_>, site: u32, seconds: f64, fetches: u64) -> Cause {
         .filter(|r| r.construct == Some(Construct::Range))
         .map(|r| r.extent())
         .sum();
+    let loops = found.mean(site, |c| c == Construct::Loop);
     match ranges {
         Some((range_s, count)) => Cause::CostlyRanges {
             at: found.id(site),
             fetch_s: seconds / fetches.max(1) as f64,
             range_s,
             iterations: (iterations > 0).then(|| iterations as f64 / count as f64),
+            ranges: loops.map(|(_, parts)| count as f64 / parts as f64),
         },
         None => Cause::Unknown,
     }

@@ -261,6 +261,9 @@ pub enum Cause {
         range_s: f64,
         /// Mean number of iterations in a range; null if not known.
         iterations: Option<f64>,
+        /// Mean number of ranges that a thread gets in an execution of the loop; null if not known.
+        #[serde(default)]
+        ranges: Option<f64>,
     },
     /// Regions are short, so starting and ending them takes a large part.
     ShortRegions {

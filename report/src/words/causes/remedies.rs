@@ -6,6 +6,9 @@ use crate::model::{Better, Cause, Loss, Report};
 use ompfuse_fuse::span::replay::Schedule;
 use ompfuse_fuse::summary::ProcessorLimit;
 
+/// A thread that gets fewer ranges in an execution of a loop would not get larger ones.
+const FEW_RANGES: f64 = 2.0;
+
 /// What usually helps; `None`: nothing in general.
 pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
     let ranks = report.mpi.as_ref().map_or(1, |mpi| mpi.ranks.len() as u64);
@@ -81,6 +84,11 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             "create larger tasks: stop at a size (cut-off), or use taskloop grainsize".to_owned()
         }
         Cause::CostlyTasks { .. } => return None,
+        // Where a thread gets all of its iterations at once there is no larger chunk.
+        Cause::CostlyRanges {
+            ranges: Some(ranges),
+            ..
+        } if *ranges < FEW_RANGES => return None,
         Cause::CostlyRanges { .. } => "use larger chunks".to_owned(),
         Cause::ShortRegions { executions, .. } if *executions > 1 => {
             "join regions, or leave small ones serial (if clause)".to_owned()
