@@ -97,6 +97,15 @@ fn creating(found: &Found<'_>, site: u32) -> Cause {
     }
 }
 
+/// Whether there is an `ordered` construct in the parallel region that a loop is in.
+fn is_ordered(found: &Found<'_>, site: u32) -> bool {
+    let around: Vec<Option<u32>> = { found.summary.at_site(site).iter() }
+        .map(|r| r.parallel)
+        .collect();
+    let mut all = found.summary.regions.iter();
+    all.any(|r| r.construct == Some(Construct::Ordered) && around.contains(&r.parallel))
+}
+
 fn fetching(found: &Found<'_>, site: u32, seconds: f64, fetches: u64) -> Cause {
     let ranges = found.mean(site, |c| c == Construct::Range);
     let iterations: u64 = (found.summary.at_site(site).iter())
@@ -111,6 +120,7 @@ fn fetching(found: &Found<'_>, site: u32, seconds: f64, fetches: u64) -> Cause {
             range_s,
             iterations: (iterations > 0).then(|| iterations as f64 / count as f64),
             ranges: loops.map(|(_, parts)| count as f64 / parts as f64),
+            is_ordered: is_ordered(found, site),
         },
         None => Cause::Unknown,
     }

@@ -264,6 +264,9 @@ pub enum Cause {
         /// Mean number of ranges that a thread gets in an execution of the loop; null if not known.
         #[serde(default)]
         ranges: Option<f64>,
+        /// Whether iterations of a loop in that parallel region wait for those before them.
+        #[serde(default)]
+        is_ordered: bool,
     },
     /// Regions are short, so starting and ending them takes a large part.
     ShortRegions {

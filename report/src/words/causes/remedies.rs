@@ -89,6 +89,10 @@ pub fn remedy(report: &Report, loss: &Loss) -> Option<String> {
             ranges: Some(ranges),
             ..
         } if *ranges < FEW_RANGES => return None,
+        // The others would wait for a whole chunk.
+        Cause::CostlyRanges {
+            is_ordered: true, ..
+        } => return None,
         Cause::CostlyRanges { .. } => "use larger chunks".to_owned(),
         Cause::ShortRegions { executions, .. } if *executions > 1 => {
             "join regions, or leave small ones serial (if clause)".to_owned()
