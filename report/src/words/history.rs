@@ -275,26 +275,25 @@ pub fn history_notes(history: &History) -> Vec<String> {
             notes.push(format!(
                 "{}: the newest {} far from the others: a step, or a busy machine; 4 commits tell",
                 curve_name(curve),
-                if at_end == 1 {
-                    "value is".to_owned()
-                } else {
-                    format!("{at_end} values are")
-                }
+                values(at_end, "value is")
             ));
         }
         if others > 0 {
             notes.push(format!(
                 "{}: {} far from the commits around; that is no change of the program",
                 curve_name(curve),
-                if others == 1 {
-                    "one value is".to_owned()
-                } else {
-                    format!("{others} values are")
-                }
+                values(others, "one value is")
             ));
         }
     }
     notes
+}
+
+fn values(n: usize, one: &str) -> String {
+    match n {
+        1 => one.to_owned(),
+        n => format!("{n} values are"),
+    }
 }
 
 /// The text of a badge, and whether it is good news (`None`: not known).
