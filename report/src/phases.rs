@@ -64,16 +64,14 @@ pub(crate) fn phases(intervals: &[GrowthInterval], regions: &[GrowthRegion]) -> 
     let all: Vec<Composition> = (intervals.iter().enumerate())
         .map(|(at, interval)| Composition::of(interval, at, regions))
         .collect();
-    // Before a program's first constructor there is nothing of it.
-    let begin = intervals.iter().position(|i| i.thread_time_s > 0.0);
-    let stretches = without_mixtures(stretches(&all, begin.unwrap_or(0)));
+    let stretches = without_mixtures(stretches(&all));
     let phase = |s: &Stretch| phase(s, intervals, regions);
     stretches.iter().map(phase).collect()
 }
 
-fn stretches(all: &[Composition], begin: usize) -> Vec<Stretch> {
+fn stretches(all: &[Composition]) -> Vec<Stretch> {
     let mut found: Vec<Stretch> = vec![];
-    for (at, composition) in all.iter().enumerate().skip(begin) {
+    for (at, composition) in all.iter().enumerate() {
         match found.last_mut() {
             Some(last)
                 if composition.is_empty()
@@ -226,20 +224,5 @@ mod tests {
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(of(&[0.5, 0.6, 0.4, 0.5]).len(), 1);
         assert_eq!(of(&[]), []);
-    }
-
-    #[test]
-    fn what_is_before_the_program_is_no_phase() {
-        let interval = |at: usize| GrowthInterval {
-            begin_s: at as f64,
-            end_s: at as f64 + 1.0,
-            thread_time_s: if at < 2 { 0.0 } else { 1.0 },
-            serial_s: if at < 2 { 0.0 } else { 1.0 },
-            ..growth_nothing()
-        };
-        let intervals: Vec<GrowthInterval> = (0..4).map(interval).collect();
-        let found = phases(&intervals, &[]);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!((found[0].begin_s, found[0].end_s), (2.0, 4.0));
     }
 }
