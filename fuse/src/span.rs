@@ -4,12 +4,13 @@
 //! the run is. An execution of a parallel region is looked at if all of it is among them. [`Analysis`] says which share that is.
 //!
 //! Work T1 is the time of the program's own code. The span T∞ is the longest chain of code that must run one after the other (He,
-//! Leiserson, Leiserson, "The Cilkview Scalability Analyzer", 2010). Predicted times are those of greedy schedules (Graham 1969;
-//! Brent 1974).
+//! Leiserson, Leiserson, "The Cilkview Scalability Analyzer", 2010). Both it and predicted times come of playing a graph of what orders
+//! units (`graph.rs`).
 
 mod gather;
+mod graph;
 mod loops;
-mod paths;
+mod outlook;
 mod phases;
 mod regions;
 pub mod replay;
@@ -18,7 +19,7 @@ pub mod result;
 mod tests;
 
 pub use result::{
-    Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, RegionAnalysis, TaskWait,
+    Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, OnPath, RegionAnalysis, TaskWait,
     WaitedFor, Waiting,
 };
 

@@ -19,6 +19,7 @@ use ompfuse_format::Construct;
 use ompfuse_format::record::context::{
     Calls, ChainEnd, Object, encode_calls, encode_context, encode_object,
 };
+use ompfuse_format::record::depend::{Access, depend_head};
 use ompfuse_format::record::{
     HEADER_LEN, Interval, IntervalHead, MAGIC, MAX_COUNTERS, NO_SITE, NOT_COUNTED, Node, Step,
     VERSION, encode_interval, encode_node,
@@ -168,6 +169,17 @@ impl FakeThread {
         self.begin(construct, site, 0, parent, Step::None, 0);
         self.work(ticks);
         self.end(0);
+    }
+
+    /// Records what a task depends on.
+    pub fn depend(&mut self, node: u64, accesses: &[(u64, Access)]) {
+        let words = accesses
+            .iter()
+            .map(|&(address, access)| access.word(address));
+        let head = depend_head(0, node, accesses.len());
+        for word in head.into_iter().chain(words) {
+            self.records.extend_from_slice(&word.to_le_bytes());
+        }
     }
 
     /// Records a node.

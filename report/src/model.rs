@@ -27,8 +27,8 @@ pub use contexts::{ContextCall, ContextCut};
 pub use distribution::{Between, Distribution, LargestUnit, Percentiles};
 pub use facts::{EventState, ModuleInfo, RunInfo, Serial, ThreadCheck, UnmatchedXus};
 pub use loss::{
-    Better, BusiestRank, Cause, Loss, LossKind, Predicted, PredictedRegion, RegionScaling, Scaling,
-    Silent,
+    Better, BusiestRank, Cause, Loss, LossKind, OnPath, Predicted, PredictedRegion, RegionScaling,
+    Scaling, Silent,
 };
 pub use mutex::{Lock, LockKind, Mutex};
 pub use note::{Doubt, Incomplete, Note, UnattributedShare, Unmatched};

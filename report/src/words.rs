@@ -26,7 +26,7 @@ pub mod units;
 mod unmatched;
 pub(crate) mod verdict;
 
-pub use causes::{cause, lower_bound, prediction, remedy, schedule};
+pub use causes::{cause, lower_bound, path, prediction, remedy, schedule, why};
 pub(crate) use causes::{cause_place, loss_place, times};
 pub use compare::verdict;
 pub(crate) use compare::{

@@ -1,5 +1,6 @@
 //! What each kind of probe does (`ompfuse_format::abi::Probe`), by family.
 
+mod depend;
 mod divide;
 pub(crate) mod inline;
 pub(crate) mod locks;
@@ -59,6 +60,9 @@ pub(crate) fn call(probe: Option<Probe>, thread: &Thread, call: &Call) -> u64 {
         Some(Probe::Cancel) => sync::cancel(thread, call),
         Some(Probe::ParallelReductions) => parallel::gomp(thread, call, None, Construct::Loop),
         Some(Probe::Enclosed) => sync::enclosed(thread, call),
+        Some(Probe::DoacrossPost) => sync::doacross(thread, call, false),
+        Some(Probe::DoacrossWait) => sync::doacross(thread, call, true),
+        Some(Probe::DoacrossInit) => sync::doacross_init(thread, call),
         Some(Probe::LockSet) => locks::set(thread, call),
         Some(Probe::LockTest) => locks::test(thread, call),
         Some(Probe::LockUnset) => locks::unset(thread, call),

@@ -14,6 +14,7 @@ pub(crate) mod called;
 pub(crate) mod context;
 mod cost;
 mod creation;
+mod depend;
 mod enter;
 mod frame;
 mod lazily;
@@ -108,6 +109,8 @@ pub(crate) struct Thread {
     depth: Cell<usize>,
     /// How many calls of functions go on.
     calls_open: Cell<usize>,
+    /// Of the last doacross loop.
+    dimensions: Cell<u8>,
     /// Where in which parallel region it is ([`TeamPlace::word`]).
     team: Cell<u64>,
     /// Clock at the end of the last synchronisation with the team: a barrier's end, or the begin of the thread's part.

@@ -1,10 +1,17 @@
 //! The first records of a process, with what is inside what on each thread, and the tree of nodes.
 
+mod dependent;
+
 use crate::run::merge::Merge;
 use crate::run::nodes::{NONE, NodeIndex};
 use crate::run::streaming::StreamingProcess;
+use dependent::Pending;
 use ompfuse_format::Construct;
-use ompfuse_format::record::{Interval, NOT_COUNTED, Node, Record, Step};
+use ompfuse_format::record::depend::Point;
+use ompfuse_format::record::{Interval, NOT_COUNTED, Node, Step};
+use rustc_hash::FxHashMap;
+
+pub(super) use dependent::Dependent;
 
 /// An interval.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +68,12 @@ pub(super) struct Gathered {
     pub(super) counts: Vec<[Option<u64>; 2]>,
     /// Fetching ranges: the loop's node, own time and number.
     pub(super) fetches: Vec<(u32, u64, u64)>,
+    /// By the node's position, what tasks depend on.
+    pub(super) depends: FxHashMap<u32, Dependent>,
+    /// By interval, what waits for tasks depend on.
+    pub(super) waits: FxHashMap<u32, Dependent>,
+    /// By interval, posts and waits of doacross loops.
+    pub(super) points: FxHashMap<u32, Point>,
     /// Nothing was left unread.
     pub(super) is_whole: bool,
 }
@@ -98,22 +111,22 @@ pub(super) fn gather(
     // Numbers of nodes are kept until all nodes are known.
     let mut wanted: Vec<[u64; 2]> = vec![];
     let mut fetches: Vec<(u64, u64, u64)> = vec![];
-    let mut pending: Vec<Node> = vec![];
-    let take = |record: Result<Record<'_>, _>, pending: &mut Vec<Node>| {
-        if let Ok(Record::Node(node)) = record {
-            pending.push(node);
-        }
-    };
-    let mut merge = Merge::new(records.into_iter(), |_, record| take(record, &mut pending));
+    let mut pending = Pending::new(records.len());
+    let mut merge = Merge::new(records.into_iter(), |thread, record| {
+        pending.take(thread, record);
+    });
+    pending.begin();
     loop {
-        pending.drain(..).for_each(|n| new(&n, &mut gathered));
+        pending.nodes.drain(..).for_each(|n| new(&n, &mut gathered));
         if gathered.recs.len() + fetches.len() >= most {
             break;
         }
-        let Some((thread, i)) = merge.next(|_, record| take(record, &mut pending)) else {
+        let next = merge.next(|thread, record| pending.take(thread, record));
+        let Some((thread, i)) = next else {
             gathered.is_whole = true;
             break;
         };
+        let point = pending.before(thread);
         if i.construct == Construct::Dispatch {
             // It lasts as long as its loop, and is the sum of many calls.
             fetches.push((i.parent, i.own_ticks, i.extent));
@@ -130,6 +143,12 @@ pub(super) fn gather(
         let at = gathered.recs.len() as u32;
         let child = adopt(&mut gathered.recs, &mut open[thread], i.t0);
         open[thread].push(at);
+        if let Some(point) = point {
+            gathered.points.insert(at, point);
+        }
+        if let Some(of) = pending.wait(thread, &i) {
+            gathered.waits.insert(at, of);
+        }
         wanted.push([i.node, i.parent]);
         gathered.recs.push(Rec {
             construct: i.construct,
@@ -147,7 +166,7 @@ pub(super) fn gather(
             next: NONE,
         });
     }
-    pending.drain(..).for_each(|n| new(&n, &mut gathered));
+    pending.nodes.drain(..).for_each(|n| new(&n, &mut gathered));
     let at = |node: u64| match node {
         0 => NONE,
         node => index.get(node).unwrap_or(NONE),
@@ -159,6 +178,8 @@ pub(super) fn gather(
     for (place, parent) in gathered.nodes.iter_mut().zip(parents) {
         place.parent = at(parent);
     }
+    let depends = pending.tasks.drain();
+    gathered.depends = depends.map(|(node, of)| (at(node), of)).collect();
     resolve(&mut gathered.nodes);
     gathered
 }

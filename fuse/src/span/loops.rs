@@ -1,7 +1,7 @@
 //! Work-sharing loops and sections: their units, and what other schedules would make of them.
 
 use super::gather::{Gathered, Rec};
-use super::replay::{Replayed, Schedule, Unit, Units, candidates};
+use super::replay::{Schedule, Unit, Units, candidates};
 use super::result::{Candidate, Largest, LoopAnalysis};
 use crate::run::nodes::NONE;
 use ompfuse_format::Construct;
@@ -25,7 +25,6 @@ pub(super) struct Loops {
 struct Execution {
     site: u32,
     is_sections: bool,
-    is_dynamic: bool,
     units: Vec<Unit>,
     /// By thread.
     loads: FxHashMap<u16, u64>,
@@ -34,27 +33,9 @@ struct Execution {
     fetched: Option<(u64, u64)>,
 }
 
-/// What a region's loops take with other numbers of threads.
-#[derive(Debug, Clone, Default)]
-pub(super) struct OfTeams {
-    /// By number of threads: the slowest thread's time, all loops one after the other.
-    pub(super) slowest: Vec<u64>,
-    /// The longest units.
-    pub(super) longest: u64,
-    pub(super) assumes_equal: bool,
-}
-
 impl Loops {
-    /// Adds the loops of a region's execution, and tells what they would take with `teams` threads. `schedule`: what is known of a
-    /// record's site.
-    pub(super) fn add(
-        &mut self,
-        gathered: &Gathered,
-        recs: &[u32],
-        team: u32,
-        teams: &[u32],
-        schedule: &dyn Fn(u32) -> Option<Schedule>,
-    ) -> OfTeams {
+    /// Adds the loops of a region's execution.
+    pub(super) fn add(&mut self, gathered: &Gathered, recs: &[u32], team: u32) {
         let mut executions: FxHashMap<(u32, u32, i64), Execution> = FxHashMap::default();
         let mut key_of: FxHashMap<u32, (u32, u32, i64)> = FxHashMap::default();
         for &at in recs {
@@ -81,31 +62,18 @@ impl Loops {
         }
         for &(node, own, fetches) in &gathered.fetches {
             if let Some(execution) = key_of.get(&node).and_then(|k| executions.get_mut(k)) {
-                execution.is_dynamic = true;
                 let (ticks, times) = execution.fetched.unwrap_or_default();
                 execution.fetched = Some((ticks + own, times + fetches));
             }
         }
-        let mut sum = OfTeams {
-            slowest: vec![0; teams.len()],
-            ..OfTeams::default()
-        };
         let mut list: Vec<((u32, u32, i64), Execution)> = executions.into_iter().collect();
         list.sort_unstable_by_key(|e| e.0);
         for (_, execution) in list {
-            self.one(execution, team, teams, schedule, &mut sum);
+            self.one(execution, team);
         }
-        sum
     }
 
-    fn one(
-        &mut self,
-        execution: Execution,
-        team: u32,
-        teams: &[u32],
-        schedule: &dyn Fn(u32) -> Option<Schedule>,
-        sum: &mut OfTeams,
-    ) {
+    fn one(&mut self, execution: Execution, team: u32) {
         let count = execution.units.len() as u64;
         let time: u64 = execution.units.iter().map(|u| u.time).sum();
         let slowest = execution.loads.values().copied().max().unwrap_or(0);
@@ -142,42 +110,11 @@ impl Loops {
                 counts,
             };
         }
-        let own = match (execution.is_sections, execution.is_dynamic) {
-            (true, _) => Some(Schedule::Dynamic(1)),
-            (false, _) => schedule(execution.site),
-        };
         let units = Units::new(execution.units);
-        let own = own.unwrap_or(match execution.is_dynamic {
-            true => Schedule::Dynamic(units.finest()),
-            false => Schedule::Static,
-        });
-        // A range of a chunked schedule is a chunk, whatever the place says of it.
-        let own = match own {
-            Schedule::Dynamic(_) => Schedule::Dynamic(units.finest()),
-            Schedule::StaticChunk(_) => Schedule::StaticChunk(units.finest()),
-            own => own,
-        };
         let replayed = self.replayed.entry(execution.site).or_default();
         *replayed += count;
         let is_few = *replayed <= MOST_REPLAYED;
         let fetch = fetch.unwrap_or(0);
-        for (slot, &threads) in sum.slowest.iter_mut().zip(teams) {
-            let replayed = match (threads == team, is_few) {
-                (true, _) => Replayed {
-                    time: slowest,
-                    assumes_equal: false,
-                },
-                (_, true) => units.replay(own, threads, fetch),
-                // Greedy schedules are never longer than that (Graham 1969).
-                (_, false) => Replayed {
-                    time: (time - longest) / u64::from(threads) + longest,
-                    assumes_equal: false,
-                },
-            };
-            *slot += replayed.time;
-            sum.assumes_equal |= replayed.assumes_equal;
-        }
-        sum.longest += longest;
         if !is_few {
             return;
         }

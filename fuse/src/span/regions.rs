@@ -1,12 +1,14 @@
 //! From the first records of a run to its analysis.
 
-use super::TEAMS;
 use super::gather::{Gathered, gather};
+use super::graph::{Builder, Graph, Play, TaskWaits, critical, play};
 use super::loops::Loops;
-use super::paths::{Paths, TaskWaits};
+use super::outlook::{Between, outlook};
 use super::phases::{self, Waits};
 use super::replay::Schedule;
-use super::result::{Analysis, Held, LowerBound, RegionAnalysis, TaskWait, WaitedFor, Waiting};
+use super::result::{
+    Analysis, Held, LowerBound, OnPath, RegionAnalysis, TaskWait, WaitedFor, Waiting,
+};
 use crate::run::RunFiles;
 use crate::run::clock::Clock;
 use crate::run::nodes::NONE;
@@ -14,7 +16,7 @@ use crate::run::streaming::{Streaming, StreamingProcess};
 use crate::summary::Summary;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// Records of a process that are so many bytes are read for seconds already: fewer of them are looked at.
 const LARGE: usize = 200 << 20;
@@ -51,7 +53,6 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
         analysis.is_whole &= gathered.is_whole;
         analysis.intervals += gathered.recs.len() as u64;
         let process = Process {
-            depends: dependent(process, &gathered),
             places: places(process, &gathered, &known),
             clock: process.clock,
             gathered: &gathered,
@@ -82,29 +83,11 @@ fn places(
     places
 }
 
-/// Records' sites of tasks that are created by a call for tasks with dependences (KMPC has one of its own).
-fn dependent(process: &StreamingProcess<'_, '_>, gathered: &Gathered) -> HashSet<u32> {
-    let creations = gathered.recs.iter();
-    let creations = creations.filter(|r| r.construct == Construct::TaskCreate);
-    let sites: HashSet<u32> = creations.map(|r| r.site).collect();
-    let names_them = |site: &u32| {
-        let Some((module, info)) = process.sites.info(*site) else {
-            return false;
-        };
-        let same = module.sites.iter().filter(|s| s.region == info.region);
-        let mut entries = same.filter_map(|s| s.entry.as_deref());
-        entries.any(|entry| entry.ends_with("_with_deps"))
-    };
-    sites.into_iter().filter(names_them).collect()
-}
-
 /// A process's records.
 struct Process<'g> {
     gathered: &'g Gathered,
     summary: &'g Summary,
     places: HashMap<u32, u32>,
-    /// Records' sites of creations by calls that name dependences.
-    depends: HashSet<u32>,
     clock: Clock,
 }
 
@@ -117,8 +100,11 @@ struct Ticks {
     work: u64,
     span: u64,
     span_equal: u64,
-    predicted: Vec<u64>,
+    predicted: Vec<Between>,
     modelled: u64,
+    /// By record's site, time on the critical path and intervals of it.
+    path: BTreeMap<u32, (u64, u64)>,
+    dependent: u64,
     tasks: u64,
     creating: u64,
     each: u64,
@@ -159,7 +145,7 @@ impl Process<'_> {
         if !has_ended {
             return; // one long region, of which a part was read
         }
-        let paths = Paths::new(gathered);
+        let mut builder = Builder::new(gathered);
         // Intervals by outermost region, in their order.
         let mut of_region: Vec<(u32, u32)> = (0..)
             .zip(&gathered.recs)
@@ -182,7 +168,7 @@ impl Process<'_> {
             };
             let site = gathered.recs[fork as usize].site;
             let ticks = by_site.entry(site).or_default();
-            self.execution(&recs, fork, &paths, ticks);
+            self.execution(&recs, fork, &mut builder, ticks);
         }
         for (site, mut ticks) in by_site {
             for (site, waits) in std::mem::take(&mut ticks.waits) {
@@ -191,11 +177,11 @@ impl Process<'_> {
             }
             let place = self.place(site);
             let sums = regions.entry(place).or_default();
-            self.finish(ticks, &paths.task_waits, place, sums);
+            self.finish(ticks, &builder.task_waits, place, sums);
         }
     }
 
-    fn execution(&self, recs: &[u32], fork: u32, paths: &Paths<'_>, ticks: &mut Ticks) {
+    fn execution(&self, recs: &[u32], fork: u32, builder: &mut Builder<'_>, ticks: &mut Ticks) {
         let gathered = self.gathered;
         let of_fork = gathered.recs[fork as usize];
         let team = of_fork.extent.max(1);
@@ -227,15 +213,10 @@ impl Process<'_> {
                 last = last.max(rec.t1);
             }
             match rec.construct {
-                Construct::Critical => {
+                Construct::Critical | Construct::Lock => {
+                    ticks.bound(LowerBound::Locks);
                     *ticks.held.entry(rec.site).or_default() += rec.len().saturating_sub(rec.own);
                 }
-                // The extent of a creation says whether the task depends on others.
-                Construct::TaskCreate if rec.extent > 0 || self.depends.contains(&rec.site) => {
-                    ticks.bound(LowerBound::TaskDependences);
-                }
-                Construct::Lock => ticks.bound(LowerBound::Locks),
-                Construct::Ordered => ticks.bound(LowerBound::Ordered),
                 Construct::Range if rec.extent > 1 => ticks.bound(LowerBound::WholeRanges),
                 Construct::Task => instances.push(at),
                 c if c.is_part() => parts_of.entry(rec.parent).or_default().push(at),
@@ -246,16 +227,10 @@ impl Process<'_> {
                 _ => {}
             }
         }
-        if paths.has_gaps {
-            ticks.bound(LowerBound::LeftOut);
-        }
-        let span = paths.of_region(of_fork.node);
-        let mut teams = TEAMS.to_vec();
-        teams.push(team.min(1 << 16) as u32);
+        (ticks.loops).add(gathered, recs, team.min(1 << 16) as u32);
         let schedule = |site| self.schedule(site);
-        let loops = ticks
-            .loops
-            .add(gathered, recs, team.min(1 << 16) as u32, &teams, &schedule);
+        let graph = builder.region(of_fork.node, &schedule);
+        self.play(&graph, ticks, work);
         instances.sort_by_key(|&at| gathered.recs[at as usize].t0);
         for fork in forks {
             let rec = &gathered.recs[fork as usize];
@@ -267,28 +242,60 @@ impl Process<'_> {
         ticks.wall += of_fork.len();
         ticks.team = ticks.team.max(team);
         ticks.work += work;
-        ticks.span += span.pure.min(work);
-        ticks.span_equal += span.equal.min(work);
         ticks.tasks += tasks;
         ticks.creating += creating.values().copied().max().unwrap_or(0);
         ticks.each += own_code;
-        ticks.assumes_equal |= loops.assumes_equal;
         ticks.is_nested |= parts != team || of_fork.construct == Construct::Teams;
         // Forking and joining, which more threads don't make shorter.
         let around = first.saturating_sub(of_fork.t0) + of_fork.t1.saturating_sub(last);
-        let span_of_tasks = span.burdened.saturating_sub(span.without_tasks);
-        let rest_of_tasks = tasks.saturating_sub(span_of_tasks);
-        ticks.predicted.resize(teams.len(), 0);
-        for ((slot, &threads), &slowest) in
-            ticks.predicted.iter_mut().zip(&teams).zip(&loops.slowest)
-        {
-            // Greedy schedules of tasks are never longer than that (Brent 1974, Graham 1969).
-            let of_tasks = rest_of_tasks / u64::from(threads.max(1));
-            let others = span.burdened + of_tasks;
-            *slot += around + (others + slowest).saturating_sub(loops.longest);
+        let outlook = match ticks.is_nested {
+            true => None,
+            false => outlook(&graph, team.min(1 << 16) as u32, around),
+        };
+        let Some(outlook) = outlook else {
+            ticks.is_nested = true;
+            return;
+        };
+        ticks.assumes_equal |= outlook.assumes_equal;
+        ticks.modelled += outlook.modelled;
+        let slots = outlook.predicted.len();
+        ticks.predicted.resize(slots, Between::default());
+        for (sum, one) in ticks.predicted.iter_mut().zip(outlook.predicted) {
+            sum.low += one.low;
+            sum.likely += one.likely;
+            sum.high += one.high;
         }
-        if let Some(modelled) = ticks.predicted.pop() {
-            ticks.modelled += modelled;
+    }
+
+    /// Span and critical path of an execution.
+    fn play(&self, graph: &Graph, ticks: &mut Ticks, work: u64) {
+        for (is, bound) in [
+            (graph.has_gaps, LowerBound::LeftOut),
+            (graph.is_open, LowerBound::TaskDependences),
+            (graph.detached, LowerBound::Detached),
+            (graph.excludes, LowerBound::Exclusions),
+        ] {
+            if is {
+                ticks.bound(bound);
+            }
+        }
+        let dependent = graph.strands.iter().filter(|s| s.preds.0 < s.preds.1);
+        ticks.dependent += dependent.count() as u64;
+        let unlimited = |equal| Play {
+            unlimited: true,
+            equal,
+        };
+        let played = (play(graph, unlimited(false)), play(graph, unlimited(true)));
+        let (Some(pure), Some(equal)) = played else {
+            ticks.bound(LowerBound::LeftOut);
+            return;
+        };
+        ticks.span += pure.ticks.min(work);
+        ticks.span_equal += equal.ticks.min(work);
+        for (rec, on_path) in critical(self.gathered, graph, &pure) {
+            let site = self.gathered.recs[rec as usize].site;
+            let (all, units) = ticks.path.entry(site).or_default();
+            (*all, *units) = (*all + on_path, *units + 1);
         }
     }
 
@@ -309,6 +316,7 @@ impl Process<'_> {
         region.work_ns += ns(ticks.work);
         region.span_ns += ns(ticks.span);
         region.span_equal_ns += ns(ticks.span_equal);
+        region.dependent += ticks.dependent;
         region.tasks_ns += ns(ticks.tasks);
         region.creating_ns += ns(ticks.creating);
         region.each_ns += ns(ticks.each);
@@ -328,25 +336,39 @@ impl Process<'_> {
         if let Some(held) = held.filter(is_more) {
             region.held = Some(held);
         }
+        let bounds = |p: &Between| [ns(p.low), ns(p.high)];
         match (is_first, ticks.is_nested || region.predicted_ns.is_empty()) {
             (true, _) if !ticks.is_nested => {
-                region.predicted_ns = ticks.predicted.iter().map(|&t| ns(t)).collect();
+                region.predicted_ns = ticks.predicted.iter().map(|p| ns(p.likely)).collect();
+                region.predicted_between_ns = ticks.predicted.iter().map(bounds).collect();
             }
             (false, false) => {
-                for (sum, &t) in region.predicted_ns.iter_mut().zip(&ticks.predicted) {
-                    *sum += ns(t);
+                for (sum, p) in region.predicted_ns.iter_mut().zip(&ticks.predicted) {
+                    *sum += ns(p.likely);
+                }
+                for (sum, p) in region.predicted_between_ns.iter_mut().zip(&ticks.predicted) {
+                    let more = bounds(p);
+                    *sum = [sum[0] + more[0], sum[1] + more[1]];
                 }
             }
-            _ => region.predicted_ns.clear(),
+            _ => {
+                region.predicted_ns.clear();
+                region.predicted_between_ns.clear();
+            }
         }
-        if let Some(held) = region.held {
-            // One thread at a time: no number of threads is faster.
-            region
-                .predicted_ns
-                .iter_mut()
-                .for_each(|t| *t = (*t).max(held.ns));
-            region.modelled_ns = region.modelled_ns.max(held.ns);
+        for (site, (on_path, units)) in ticks.path {
+            let Some(site) = self.place(site) else {
+                continue;
+            };
+            let ns = ns(on_path);
+            match region.path.iter_mut().find(|p| p.site == site) {
+                Some(known) => (known.ns, known.units) = (known.ns + ns, known.units + units),
+                None => region.path.push(OnPath { site, ns, units }),
+            }
         }
+        region
+            .path
+            .sort_by_key(|p| (std::cmp::Reverse(p.ns), p.site));
         let mut waits: Vec<TaskWait> = task_waits
             .iter()
             .filter_map(|(&(site, tasks), &t)| {

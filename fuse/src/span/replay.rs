@@ -22,6 +22,13 @@ pub enum Schedule {
     Guided(u64),
 }
 
+impl Schedule {
+    /// Whether threads ask for their ranges, so that whoever is free has the next one.
+    pub fn is_asked_for(self) -> bool {
+        matches!(self, Schedule::Dynamic(_) | Schedule::Guided(_))
+    }
+}
+
 /// A range of iterations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {

@@ -22,9 +22,9 @@ pub struct Analysis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LowerBound {
-    /// Tasks depend on each other (`depend`); in what order is not recorded.
+    /// Something orders tasks or iterations, and how is not recorded: of older recordings.
     TaskDependences,
-    /// Iterations wait for each other in `ordered` blocks.
+    /// Iterations wait for each other in `ordered` blocks: of older profiles.
     Ordered,
     /// Locks determine the order of the code that holds them.
     Locks,
@@ -32,6 +32,10 @@ pub enum LowerBound {
     WholeRanges,
     /// Some units are not on record.
     LeftOut,
+    /// Tasks exclude each other (`mutexinoutset`), in any order.
+    Exclusions,
+    /// Tasks end when an event is fulfilled (`detach`), by whom is not recorded.
+    Detached,
 }
 
 /// An outermost parallel region. Of one inside another there is only `waiting`, and no execution.
@@ -55,6 +59,12 @@ pub struct RegionAnalysis {
     pub lower_bound: Vec<LowerBound>,
     /// Predicted time from fork to join with each of [`super::TEAMS`] threads; empty: can't be told (nested regions).
     pub predicted_ns: Vec<u64>,
+    /// By number of threads, between what and what the predicted time lies.
+    #[serde(default)]
+    pub predicted_between_ns: Vec<[u64; 2]>,
+    /// What the span consists of, by place; the longest comes first. Where the span is a lower bound the path is that of the bound.
+    #[serde(default)]
+    pub path: Vec<OnPath>,
     /// The same with the threads that it had: what the prediction's model makes of the execution itself.
     pub modelled_ns: u64,
     /// Whether a prediction assumes that iterations of one range take equally long.
@@ -67,12 +77,26 @@ pub struct RegionAnalysis {
     pub task_waits: Vec<TaskWait>,
     /// Work-sharing loops and sections, by place.
     pub loops: Vec<LoopAnalysis>,
+    /// Tasks that depend on others.
+    #[serde(default)]
+    pub dependent: u64,
     /// Time that tasks took, all threads together.
     pub tasks_ns: u64,
     /// Creating tasks, on the thread that spent the most on it in each execution.
     pub creating_ns: u64,
     /// Part of the work that each thread of the team does for itself, one thread's: no number of threads makes it shorter.
     pub each_ns: u64,
+}
+
+/// A place's part of the critical path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnPath {
+    /// Position in the summary's sites.
+    pub site: u32,
+    /// Time on the path.
+    pub ns: u64,
+    /// Stretches of code that it consists of.
+    pub units: u64,
 }
 
 /// One thread at a time.

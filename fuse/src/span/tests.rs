@@ -8,6 +8,7 @@ use crate::summary::Summary;
 use crate::testing::{BEGIN, FakeRun, FakeThread};
 use ompfuse_format::Construct;
 use ompfuse_format::record::Step;
+use ompfuse_format::record::depend::Access;
 use proptest::prelude::*;
 
 fn units(times: &[u64], len: u64) -> Units {
@@ -260,21 +261,66 @@ fn independent_tasks_are_as_long_as_one() {
     let region = &analysis.regions[0];
     assert_eq!((region.work_ns, region.span_ns), (1010, 110));
     assert_eq!(region.lower_bound, []);
-    // Brent: (T1 - T∞) / P + T∞.
-    let at_two = region.predicted_ns[1];
-    // Each creation takes a tick on the way.
-    assert_eq!(at_two, 120 + (1000 - 100) / 2);
+    // The first tasks can begin at 8 and, for who creates them, at 17; each thread executes five.
+    assert_eq!(region.predicted_ns[1], 17 + 500 + 3);
     assert_eq!(region.predicted_ns[0], 1020);
 }
 
 #[test]
-fn tasks_that_depend_on_others_make_the_span_a_bound() {
+fn dependences_that_are_not_on_record_make_the_span_a_bound() {
     let analysis = in_single(|thread, single| {
+        let node = thread.node();
         thread.begin(Construct::TaskCreate, TASK, 0, single, Step::None, 0);
         thread.end(1);
+        thread.begin(Construct::Task, TASK, node, single, Step::Ranked, 1);
+        thread.record_node(Construct::Task, TASK, node, single, Step::Ranked, 1);
+        thread.end(0);
     });
     let bounds = &analysis.regions[0].lower_bound;
     assert!(bounds.contains(&LowerBound::TaskDependences), "{bounds:?}");
+}
+
+/// Tasks of 100 ticks and more with these dependences, created in this order.
+fn dependent(tasks: &[&[(u64, Access)]]) -> Analysis {
+    in_single(|thread, single| {
+        let nodes: Vec<u64> = tasks
+            .iter()
+            .map(|accesses| {
+                let node = thread.node();
+                thread.depend(node, accesses);
+                thread.begin(Construct::TaskCreate, TASK, 0, single, Step::None, 0);
+                thread.end(1);
+                node
+            })
+            .collect();
+        thread.begin(Construct::Taskwait, TASKWAIT, 0, single, Step::None, 0);
+        for (node, rank) in nodes.into_iter().zip(1..) {
+            thread.begin(Construct::Task, TASK, node, single, Step::Ranked, rank);
+            thread.record_node(Construct::Task, TASK, node, single, Step::Ranked, rank);
+            thread.work(100 + rank as u64);
+            thread.end(0);
+        }
+        thread.end(0);
+    })
+}
+
+#[test]
+fn dependences_order_tasks() {
+    use Access::{In, MutexInOutSet, Out};
+    let (write, read): (&[_], &[_]) = (&[(8, Out)], &[(8, In)]);
+    let chain = dependent(&[write; 5]);
+    let region = &chain.regions[0];
+    assert_eq!((region.work_ns, region.span_ns), (515, 515));
+    assert_eq!(region.lower_bound, []);
+    assert_eq!((region.path[0].ns, region.path[0].units), (515, 5));
+    // No number of threads helps.
+    assert!(region.predicted_ns.iter().all(|&t| t >= 515));
+    let readers = dependent(&[write, read, read, read, write]);
+    assert_eq!(readers.regions[0].span_ns, 101 + 104 + 105);
+    assert_eq!(readers.regions[0].path[0].units, 3);
+    let either = dependent(&[&[(8, MutexInOutSet)]; 4]);
+    assert_eq!(either.regions[0].span_ns, 104);
+    assert_eq!(either.regions[0].lower_bound, [LowerBound::Exclusions]);
 }
 
 #[test]
@@ -362,5 +408,9 @@ fn what_was_held_bounds_all_predictions() {
     });
     let region = &analysis.regions[0];
     assert_eq!(region.held.map(|h| h.ns), Some(1000));
-    assert!(region.predicted_ns.iter().all(|&t| t >= 1000));
+    let (predicted, between) = (&region.predicted_ns, &region.predicted_between_ns);
+    // Threads beyond the two may hold it as long, or each for a part; one may hold it for both.
+    assert_eq!((predicted[1], between[1]), (1000, [1000, 1000]));
+    assert!(predicted[2..].iter().all(|&t| t >= 2000));
+    assert!(between.iter().all(|b| b[0] <= 1000 && b[1] >= 1000));
 }

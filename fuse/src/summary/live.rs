@@ -245,7 +245,7 @@ impl Live {
                 }
                 Record::LeftOut(_) | Record::Parts(_) => {}
                 Record::Object(_) | Record::Context(_) | Record::Calls(_) | Record::Lock(_) => {}
-                Record::Message(_) => {}
+                Record::Message(_) | Record::Depend(_) | Record::Point(_) => {}
             }
         }
         of_process.around.settle();

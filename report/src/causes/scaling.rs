@@ -2,7 +2,7 @@
 
 use crate::from_summary::NS;
 use crate::from_summary::indexed::Indexed;
-use crate::model::{Predicted, PredictedRegion, RegionScaling, Report, Scaling, Silent};
+use crate::model::{OnPath, Predicted, PredictedRegion, RegionScaling, Report, Scaling, Silent};
 use ompfuse_fuse::span::{LowerBound, RegionAnalysis, TEAMS};
 
 /// Less of the time in parallel regions says nothing of the program.
@@ -13,7 +13,7 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
     let analysis = summary.analysis.as_ref()?;
     let mut regions: Vec<(RegionScaling, &RegionAnalysis)> = (analysis.regions.iter())
         .filter(|r| r.executions > 0)
-        .filter_map(|r| Some((region(summary, r, *ids.get(r.site? as usize)?), r)))
+        .filter_map(|r| Some((region(summary, r, *ids.get(r.site? as usize)?, ids), r)))
         .collect();
     if regions.is_empty() {
         return None;
@@ -33,23 +33,40 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
         serial_s + scale * regions.iter().map(|r| of(&r.0)).sum::<f64>()
     };
     let (work_s, span_s) = (sum(&|r| r.work_s), sum(&|r| r.span_s));
-    let silent = regions.iter().find_map(|r| silent(r.1));
-    let is_one_process = summary.processes.len() <= 1;
-    let is_known = regions.iter().all(|r| !r.0.predicted.is_empty()) && silent.is_none();
-    let is_told = is_one_process && is_known && seen >= ENOUGH;
-    let predicted = match is_told {
-        true => predictions(&regions, serial_s, scale),
-        false => vec![],
-    };
     let modelled: f64 = regions.iter().map(|r| r.1.modelled_ns as f64 * NS).sum();
+    let model_error = (serial_s + scale * modelled) / (serial_s + scale * seen_s).max(1e-9);
+    let is_starved =
+        (report.running.as_ref()).is_some_and(|r| r.without_share() > WITHOUT_PROCESSOR);
+    let of_regions = regions.iter().find_map(|r| r.0.silent);
+    let silent = match () {
+        () if seen < ENOUGH || summary.processes.len() > 1 => Some(Silent::LeftOut),
+        () if of_regions.is_some() => of_regions,
+        () if is_starved => Some(Silent::NoProcessor),
+        () if (model_error - 1.0).abs() > MODEL => Some(Silent::Model),
+        () => None,
+    };
+    let predicted = match silent {
+        None => predictions(&regions, serial_s, scale),
+        Some(_) => vec![],
+    };
+    let (silent, predicted) = match is_enough(&predicted) {
+        true => (None, predicted),
+        false => (silent.or_else(|| Some(widest(&regions))), vec![]),
+    };
+    if silent.is_some() {
+        // What isn't told of the program isn't told of a part of it.
+        regions.iter_mut().for_each(|r| {
+            r.0.predicted.clear();
+            r.0.silent = r.0.silent.or(silent);
+        });
+    }
     Some(Scaling {
         seen,
         threads: super::team(summary),
         work_s,
         span_s,
         parallelism: work_s / span_s.max(f64::MIN_POSITIVE),
-        model_error: (!predicted.is_empty())
-            .then(|| (serial_s + scale * modelled) / (serial_s + scale * seen_s).max(1e-9)),
+        model_error: (!predicted.is_empty()).then_some(model_error),
         predicted,
         assumes_equal: regions.iter().any(|r| r.1.assumes_equal),
         silent,
@@ -57,28 +74,54 @@ pub(crate) fn scaling(report: &Report, summary: &Indexed<'_>, ids: &[u32]) -> Op
     })
 }
 
-/// Code that each thread of a team executes may divide work by thread number from this share of a region's work on.
+/// A model that is off by more for the run itself predicts nothing.
+const MODEL: f64 = 0.15;
+/// Predictions that are between bounds further apart, relative to the likely time, are not told.
+const WIDE: f64 = 0.25;
+/// Where threads were without a processor for a larger share of their work, units seem longer than they are.
+const WITHOUT_PROCESSOR: f64 = 0.1;
+
+/// Whether one thread is predicted, which speed-ups are relative to, and another number.
+fn is_enough(predicted: &[Predicted]) -> bool {
+    predicted.len() > 1 && predicted[0].threads == 1
+}
+
+/// Why bounds are too far apart.
+fn widest(regions: &[(RegionScaling, &RegionAnalysis)]) -> Silent {
+    let each = |r: &RegionAnalysis| r.each_ns as f64 * r.team as f64;
+    let all: f64 = regions.iter().map(|r| each(r.1)).sum();
+    let work: f64 = regions.iter().map(|r| r.1.work_ns as f64).sum();
+    match all >= EACH * work {
+        true => Silent::EachThread,
+        false => Silent::Uneven,
+    }
+}
+
+/// Code that each thread of a team executes for itself, as a share of a region's work from which on it is a reason.
 const EACH: f64 = 0.1;
 
 /// Why nothing is predicted for a region.
 fn silent(region: &RegionAnalysis) -> Option<Silent> {
     let has = |bound: LowerBound| region.lower_bound.contains(&bound);
-    let each = region.each_ns as f64 * region.team as f64;
     match () {
-        () if has(LowerBound::TaskDependences) => Some(Silent::TaskDependences),
-        () if has(LowerBound::Ordered) => Some(Silent::Ordered),
-        () if has(LowerBound::Locks) => Some(Silent::Locks),
+        () if has(LowerBound::TaskDependences) || has(LowerBound::Ordered) => {
+            Some(Silent::TaskDependences)
+        }
+        () if has(LowerBound::Exclusions) => Some(Silent::Exclusions),
+        () if has(LowerBound::Detached) => Some(Silent::Detached),
         () if has(LowerBound::LeftOut) => Some(Silent::LeftOut),
-        () if each >= EACH * region.work_ns as f64 && each > 0.0 => Some(Silent::EachThread),
+        () if region.predicted_ns.is_empty() => Some(Silent::Shape),
         () => None,
     }
 }
 
-fn region(summary: &Indexed<'_>, of: &RegionAnalysis, id: u32) -> RegionScaling {
+fn region(summary: &Indexed<'_>, of: &RegionAnalysis, id: u32, ids: &[u32]) -> RegionScaling {
     let executions = of.site.map_or(0, |site| {
         summary.parallel_at(site).iter().map(|p| p.executions).sum()
     });
-    let predicted = TEAMS.iter().zip(&of.predicted_ns);
+    let between = |at: usize| of.predicted_between_ns.get(at).copied();
+    let predicted = TEAMS.iter().zip(&of.predicted_ns).enumerate();
+    let path_s = of.path.iter().map(|p| p.ns).sum::<u64>() as f64 * NS;
     RegionScaling {
         region: id,
         executions: of.executions,
@@ -89,10 +132,23 @@ fn region(summary: &Indexed<'_>, of: &RegionAnalysis, id: u32) -> RegionScaling 
         span_equal_s: of.span_equal_ns as f64 * NS,
         parallelism: (of.span_ns > 0).then(|| of.work_ns as f64 / of.span_ns as f64),
         lower_bound_because: of.lower_bound.clone(),
+        path: (of.path.iter())
+            .filter_map(|p| {
+                let seconds = p.ns as f64 * NS;
+                Some(OnPath {
+                    at: *ids.get(p.site as usize)?,
+                    seconds,
+                    share: seconds / path_s.max(f64::MIN_POSITIVE),
+                    units: p.units,
+                })
+            })
+            .collect(),
+        silent: silent(of),
         predicted: (predicted.filter(|_| silent(of).is_none()))
-            .map(|(&threads, &ns)| PredictedRegion {
+            .map(|(at, (&threads, &ns))| PredictedRegion {
                 threads,
                 seconds: ns as f64 * NS,
+                between_s: between(at).unwrap_or([ns, ns]).map(|ns| ns as f64 * NS),
             })
             .collect(),
     }
@@ -122,9 +178,14 @@ fn predictions(
         let total: f64 = all.iter().map(|a| a.1).sum();
         let most = all.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let (limited_by, lost) = most.unwrap_or((None, 0.0));
+        let bound = |side: usize| {
+            let of_regions = regions.iter().map(|r| r.0.predicted[at].between_s[side]);
+            serial_s + scale * of_regions.sum::<f64>()
+        };
         Predicted {
             threads,
             seconds,
+            between_s: [bound(0), bound(1)],
             speedup: one / seconds.max(1e-12),
             limited_by,
             limited_share: match total > 0.0 {
@@ -133,5 +194,7 @@ fn predictions(
             },
         }
     };
-    TEAMS.iter().enumerate().map(at_threads).collect()
+    let is_narrow = |p: &Predicted| p.between_s[1] - p.between_s[0] <= WIDE * p.seconds;
+    let all = TEAMS.iter().enumerate().map(at_threads);
+    all.filter(is_narrow).collect()
 }

@@ -166,11 +166,13 @@ fn few_tasks(found: &Found<'_>, analysed: &RegionAnalysis, site: u32, each_s: f6
     let tasks = stats.filter(|r| r.construct == Some(Construct::Task));
     let longest = tasks.flat_map(|r| &r.threads.max_ns).max();
     let longest_s = longest.map(|&ns| ns as f64 * NS);
-    if analysed.lower_bound.contains(&LowerBound::TaskDependences) {
+    let is_open = analysed.lower_bound.contains(&LowerBound::TaskDependences);
+    if is_open || analysed.dependent > 0 && is_few(analysed) {
         let count = found.mean(site, |c| c == Construct::Task);
         return Cause::Dependences {
             at,
             count: count.map_or(0, |(_, count)| count),
+            parallelism: (!is_open).then_some(parallelism),
         };
     }
     if is_few(analysed) {

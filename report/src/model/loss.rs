@@ -217,12 +217,15 @@ pub enum Cause {
         /// Mean wait of a thread at one, in seconds.
         wait_s: f64,
     },
-    /// Threads wait while tasks run one after another; how they depend on each other is not recorded.
+    /// Tasks depend on each other, so that few can run at once.
     Dependences {
         /// The tasks.
         at: u32,
         /// Number of tasks.
         count: u64,
+        /// Work divided by span; null if it is not recorded how tasks depend on each other.
+        #[serde(default)]
+        parallelism: Option<f64>,
     },
     /// Each task is waited for before the next one is created.
     OneByOne {
@@ -334,16 +337,24 @@ pub struct Better {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Silent {
-    /// Tasks depend on each other, and in what order is not recorded.
+    /// Tasks or iterations depend on each other, and in what order is not recorded.
     TaskDependences,
-    /// Iterations wait for each other.
-    Ordered,
-    /// Locks put their holders in an order.
-    Locks,
+    /// Tasks exclude each other (`mutexinoutset`), in any order.
+    Exclusions,
+    /// Tasks end when an event is fulfilled, by whom is not recorded.
+    Detached,
     /// Some units are not on record.
     LeftOut,
     /// Code that every thread executes may divide its work by the thread's number.
     EachThread,
+    /// Iterations of a loop's ranges take different times, and their ranges would be divided.
+    Uneven,
+    /// The region has regions inside it, or threads that come to different barriers.
+    Shape,
+    /// Threads had no processor for a part of the time.
+    NoProcessor,
+    /// The model is off by too much for the threads of the run.
+    Model,
 }
 
 /// Work, span, and predictions for other numbers of threads.
@@ -360,7 +371,7 @@ pub struct Scaling {
     pub span_s: f64,
     /// `work_s / span_s`.
     pub parallelism: f64,
-    /// Why nothing is predicted for one of the regions, and so for the program; null if all can be predicted.
+    /// Why nothing is predicted for the program: the reason of the region with the most time that has one; null if something is.
     #[serde(default)]
     pub silent: Option<Silent>,
     /// Predicted times of the run, without the time before recording began; empty if nothing can be predicted.
@@ -381,6 +392,9 @@ pub struct Predicted {
     pub threads: u32,
     /// Wall-clock time in seconds.
     pub seconds: f64,
+    /// Between what and what it lies, in seconds.
+    #[serde(default)]
+    pub between_s: [f64; 2],
     /// Speed-up over one thread.
     pub speedup: f64,
     /// `id` of the parallel region that loses most; null for the serial part.
@@ -411,6 +425,12 @@ pub struct RegionScaling {
     pub parallelism: Option<f64>,
     /// Why the true span may be longer; empty if it is exact.
     pub lower_bound_because: Vec<LowerBound>,
+    /// What the span consists of, by place; the longest comes first.
+    #[serde(default)]
+    pub path: Vec<OnPath>,
+    /// Why nothing is predicted; null if something is.
+    #[serde(default)]
+    pub silent: Option<Silent>,
     /// Predicted wall-clock times of these executions; empty if nothing can be predicted.
     pub predicted: Vec<PredictedRegion>,
 }
@@ -423,4 +443,21 @@ pub struct PredictedRegion {
     pub threads: u32,
     /// Wall-clock time in seconds.
     pub seconds: f64,
+    /// Between what and what it lies, in seconds.
+    #[serde(default)]
+    pub between_s: [f64; 2],
+}
+
+/// A place's part of the critical path of a region: the longest chain of code that must run in order.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OnPath {
+    /// `id` of the place.
+    pub at: u32,
+    /// Time on the path, in seconds.
+    pub seconds: f64,
+    /// `seconds` as a share of the path, from 0 to 1.
+    pub share: f64,
+    /// Stretches of code that it consists of.
+    pub units: u64,
 }

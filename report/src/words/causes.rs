@@ -6,7 +6,7 @@ mod remedies;
 
 pub(crate) use places::{cause_place, loss_place};
 use places::{named, place};
-pub use prediction::{lower_bound, prediction};
+pub use prediction::{lower_bound, path, prediction, why};
 pub use remedies::{remedy, schedule};
 
 use super::units::{count, seconds};
@@ -14,6 +14,9 @@ use crate::model::{BusiestRank, Cause, Loss, LossKind, Report};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
+
+/// Tasks with less parallelism run one after another.
+const A_CHAIN: f64 = 1.2;
 
 /// A serial part with a smaller share of the work limits nobody yet.
 const NEAR: f64 = 0.05;
@@ -221,11 +224,26 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
         Cause::Dependences {
             at: id,
             count: tasks,
-        } => format!(
-            "threads wait for the {} tasks at {}, which depend on each other; in what order is not recorded",
-            count(*tasks),
-            plain(id)
-        ),
+            parallelism,
+        } => {
+            let tasks = format!(
+                "threads wait for the {} tasks at {}",
+                count(*tasks),
+                plain(id)
+            );
+            match parallelism {
+                None => {
+                    format!("{tasks}, which depend on each other; in what order is not recorded")
+                }
+                Some(p) if *p < A_CHAIN => format!(
+                    "{tasks}, which depend on each other: they are a chain, so more threads don't help"
+                ),
+                Some(p) => format!(
+                    "{tasks}, which depend on each other: they could keep {} threads busy",
+                    times(*p)
+                ),
+            }
+        }
         Cause::OneByOne {
             at: id,
             tasks,

@@ -17,9 +17,11 @@
 //! committed is whole, whatever ends the process.
 //!
 //! Nodes and intervals have a short form ([`short`]) besides the full one: what is written costs time by the byte. Where regions
-//! were called from is in records of their own ([`context`]), and so are locks ([`lock`]) and messages ([`message`]).
+//! were called from is in records of their own ([`context`]), and so are locks ([`lock`]), messages ([`message`]) and what orders units
+//! ([`depend`]).
 
 pub mod context;
+pub mod depend;
 pub mod lock;
 pub mod message;
 mod read;

@@ -172,6 +172,9 @@ pub(crate) fn start(thread: &Thread, call: &Call) -> u64 {
     if call.known(2) == Some(0) {
         return sync::wait_from_here(thread, call, Construct::Reduction);
     }
+    if let Some(dimensions) = call.known(4) {
+        thread.set_dimensions(dimensions);
+    }
     let first = bound(site, call.known(0).unwrap_or(0));
     let step = bound(site, call.known(1).unwrap_or(1));
     open(

@@ -1,6 +1,6 @@
 //! Waits, mutexes, and blocks that one thread of the team executes.
 
-use super::inline;
+use super::{depend, inline};
 use crate::entry::{self, Call};
 use crate::locks;
 use crate::thread::{Cost, Thread};
@@ -80,6 +80,7 @@ pub(crate) fn wait_from_here(thread: &Thread, call: &Call, construct: Construct)
 
 /// Waits for tasks, inside whatever is open. A taskgroup waits where it ends and is known by where it began.
 pub(crate) fn taskwait(thread: &Thread, call: &Call) -> u64 {
+    depend::wait(thread, call);
     let cost = Cost::new();
     let (result, t0) = timed(thread, &cost, || call.forward());
     let region = entry::region(call.site());
@@ -190,6 +191,18 @@ pub(crate) fn enclosed(thread: &Thread, call: &Call) -> u64 {
     };
     thread.write_wait(construct, entry::this(call.site()), t0, extent, &cost);
     result
+}
+
+/// A post or wait of a doacross loop.
+pub(crate) fn doacross(thread: &Thread, call: &Call, waits: bool) -> u64 {
+    depend::point(thread, call, waits);
+    enclosed(thread, call)
+}
+
+/// `__kmpc_doacross_init`, whose argument says how many dimensions the loop has.
+pub(crate) fn doacross_init(thread: &Thread, call: &Call) -> u64 {
+    thread.set_dimensions(call.known(0).unwrap_or(0));
+    call.forward()
 }
 
 /// `__kmpc_reduce*`: waits, and tells who combines; with the result 1 that thread is the only one until the end.

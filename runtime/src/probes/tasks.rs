@@ -5,7 +5,7 @@ mod kmpc;
 pub(super) use kmpc::tag;
 pub(crate) use kmpc::{alloc, begin_if0, complete_if0, enqueue};
 
-use super::sync;
+use super::{depend, sync};
 use crate::entry::{self, Call, MAX_STACK_ALIGN};
 use crate::process;
 use crate::thread::{Cost, Frame, Place, Thread};
@@ -247,6 +247,11 @@ pub(crate) fn create(thread: &Thread, call: &Call, space: *mut u8) -> u64 {
     }
     regs[3] = room.len();
     regs[4] = room.align as u64;
+    if flags & (FLAG_DEPEND | FLAG_DETACH) != 0 {
+        let list = call.known_late(7).filter(|_| flags & FLAG_DEPEND != 0);
+        // SAFETY: the call's argument, which its flags say is there.
+        unsafe { depend::task(thread, (tag.node, tag.site), flags & FLAG_DETACH != 0, list) };
+    }
     let cost = Cost::new();
     // SAFETY: gomp_enter(header) does what function(data) does; the runtime copies the block or calls gomp_copy.
     let (result, t0) = sync::timed(thread, &cost, || unsafe { call.forward_with(&regs) });

@@ -17,7 +17,7 @@ impl Thread {
 
     /// Node of the innermost construct.
     #[inline(always)]
-    pub(super) fn innermost_node(&self) -> u64 {
+    pub(crate) fn innermost_node(&self) -> u64 {
         match self.work() {
             Some(work) => work.node.get(),
             None => {

@@ -96,6 +96,7 @@ mod executions;
 mod fixtures;
 mod foreign;
 mod functions;
+mod graphs;
 mod history;
 mod inputs;
 mod interposed;

@@ -83,7 +83,10 @@ pub(super) fn scaling(report: &Report, options: TextOptions) -> Option<String> {
             percent(scaling.seen)
         ));
     }
-    if scaling.assumes_equal {
+    notes.extend(listed.first().and_then(|r| words::path(report, r)));
+    if let Some(silent) = scaling.silent {
+        notes.push(format!("no predictions: {}", words::why(silent)));
+    } else if scaling.assumes_equal {
         notes.push("predicted as if iterations of one range took equally long".to_owned());
     }
     for note in notes {

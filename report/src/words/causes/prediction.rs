@@ -1,12 +1,10 @@
 //! What other numbers of threads would bring, and why that may not be so.
 
-use super::places::place;
+use super::count;
+use super::places::{named, place};
 use super::{percent, times};
-use crate::model::{Predicted, Report, Scaling, Silent};
+use crate::model::{Predicted, RegionScaling, Report, Scaling, Silent};
 use ompfuse_fuse::span::LowerBound;
-
-/// Predictions of a model that is off by more for the run itself are not told.
-const MOST_ERROR: f64 = 0.3;
 
 /// A program that more threads make less fast than so many times is told apart.
 const NO_HELP: f64 = 1.2;
@@ -14,24 +12,9 @@ const NO_HELP: f64 = 1.2;
 /// What is predicted for other numbers of threads, in a sentence; `None`: nothing.
 pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
     if let Some(silent) = scaling.silent {
-        let why = match silent {
-            Silent::TaskDependences => "how tasks depend on each other is not recorded",
-            Silent::Ordered => "iterations wait for each other",
-            Silent::Locks => "locks put their holders in an order",
-            Silent::LeftOut => "some units are not on record",
-            Silent::EachThread => {
-                "code that every thread executes may divide its work by the thread's number"
-            }
-        };
         return Some(format!(
-            "No prediction for other numbers of threads: {why}; --threads 1,2,4 measures it"
-        ));
-    }
-    if let Some(error) = scaling.model_error.filter(|e| (e - 1.0).abs() > MOST_ERROR) {
-        return Some(format!(
-            "No prediction for other numbers of threads: for the {} of this run the model is off by {}",
-            scaling.threads,
-            percent((error - 1.0).abs())
+            "No prediction for other numbers of threads: {}; --threads 1,2,4 measures it",
+            why(silent)
         ));
     }
     let more = |p: &&Predicted| u64::from(p.threads) > scaling.threads;
@@ -60,20 +43,83 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
         ));
     }
     Some(format!(
-        "With {} threads it would be about {} times as fast as with 1{}, limited by {what}{error}",
+        "With {} threads it would be about {} times{} as fast as with 1{}, limited by {what}{error}",
         next.threads,
         times(next.speedup),
+        between(next),
         now.unwrap_or_default(),
     ))
+}
+
+/// The speed-ups that a prediction is between, where they differ by what can be read.
+fn between(p: &Predicted) -> String {
+    let [least, most] = p.between_s;
+    let of = |seconds: f64| times(p.speedup * p.seconds / seconds.max(1e-12));
+    match of(most) == of(least) {
+        true => String::new(),
+        false => format!(" ({} to {})", of(most), of(least)),
+    }
+}
+
+/// Places of a critical path that are told.
+const ON_PATH: usize = 3;
+/// Shorter parts aren't.
+const LEAST_ON_PATH: f64 = 0.05;
+
+/// What the longest chain of a region consists of; `None`: of nothing on record.
+pub fn path(report: &Report, region: &RegionScaling) -> Option<String> {
+    let parts = region.path.iter().take(ON_PATH);
+    let parts = parts.filter(|p| p.share >= LEAST_ON_PATH);
+    let told: Vec<String> = parts
+        .map(|p| {
+            let stretches = match p.units > region.executions {
+                true => format!(", {} stretches", count(p.units)),
+                false => String::new(),
+            };
+            format!(
+                "{} the {}{stretches}",
+                percent(p.share),
+                place(report, p.at)
+            )
+        })
+        .collect();
+    (!told.is_empty()).then(|| {
+        format!(
+            "critical path of #{}: {}; more threads don't shorten it",
+            region.region,
+            told.join("; ")
+        )
+    })
+}
+
+/// Why nothing is predicted.
+pub fn why(silent: Silent) -> &'static str {
+    match silent {
+        Silent::TaskDependences => "how tasks or iterations depend on each other is not recorded",
+        Silent::Exclusions => "tasks exclude each other (mutexinoutset), in any order",
+        Silent::Detached => {
+            "tasks end when an event is fulfilled (detach), by whom is not recorded"
+        }
+        Silent::LeftOut => "some units are not on record",
+        Silent::EachThread => {
+            "code that every thread executes may divide its work by the thread's number"
+        }
+        Silent::Uneven => "iterations of one range may take different times",
+        Silent::Shape => "regions are inside each other, or threads come to different barriers",
+        Silent::NoProcessor => "threads were without a processor for a part of the time",
+        Silent::Model => "the model doesn't explain the time of this run itself",
+    }
 }
 
 /// Why a span is a lower bound.
 pub fn lower_bound(because: LowerBound) -> &'static str {
     match because {
         LowerBound::TaskDependences => {
-            "tasks depend on each other (depend), in what order is not recorded"
+            "tasks or iterations depend on each other, in what order is not recorded"
         }
         LowerBound::Ordered => "ordered blocks wait for each other",
+        LowerBound::Exclusions => "tasks exclude each other (mutexinoutset)",
+        LowerBound::Detached => "tasks end when an event is fulfilled (detach)",
         LowerBound::Locks => "locks put their holders in an order",
         LowerBound::WholeRanges => "ranges of several iterations count as one unit each",
         LowerBound::LeftOut => "some units were not recorded",

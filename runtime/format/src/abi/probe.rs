@@ -38,7 +38,7 @@ probes! {
     SerializedBegin = 4, "serialized-begin";
     /// A serialised parallel region ends.
     SerializedEnd = 5, "serialized-end";
-    /// `args = [start, incr, *istart, *iend]`; a true result says that a range was fetched.
+    /// `args = [start, incr, *istart, *iend, dimensions]`, the last of doacross loops; a true result says that a range was fetched.
     LoopStart = 6, "loop-start";
     /// `args = [*istart, *iend]`; result as in [`Probe::LoopStart`].
     LoopNext = 7, "loop-next";
@@ -73,13 +73,13 @@ probes! {
     /// A barrier: `args = [loc]` for KMPC, whose flags tell implicit ones. With a `second`, the static loop of site `param`
     /// begins behind it, with the bounds that site `second - 1` has computed (as [`Probe::InlineLoopAgain`]).
     Barrier = 21, "barrier";
-    /// Waits for tasks, executing others meanwhile.
+    /// Waits for tasks, executing others meanwhile. `args = [depend]`, or `[count, *list, count, *list, no wait]`, where it names dependences.
     Taskwait = 22, "taskwait";
-    /// `GOMP_task`: `args = [fn, data, cpyfn, size, align, if, flags]`. Uses [`SLOT_TASK`].
+    /// `GOMP_task`: `args = [fn, data, cpyfn, size, align, if, flags, depend]`. Uses [`SLOT_TASK`].
     TaskCreate = 23, "task-create";
     /// `args = [flags, sizeof_task, sizeof_shareds, entry]`; the result is the task.
     TaskAlloc = 24, "task-alloc";
-    /// `args = [task]`: hands the task to the runtime.
+    /// `args = [task, count, *list, count, *list]`: hands the task to the runtime, with lists of what it depends on.
     TaskEnqueue = 25, "task-enqueue";
     /// `args = [task]`: the program executes the task itself from here.
     TaskBeginIf0 = 26, "task-begin-if0";
@@ -164,6 +164,12 @@ probes! {
     ParallelEnd = 79, "parallel-end";
     /// As [`Probe::Enclosed`], of a call of MPI whose arguments tell what it hands over: `args` as in [`super::handed`].
     Message = 80, "message";
+    /// `args = [*vector]`: an iteration of a doacross loop has come so far.
+    DoacrossPost = 81, "doacross-post";
+    /// Waits for an iteration of a doacross loop: `args = [*vector]`, else the arguments are its vector.
+    DoacrossWait = 82, "doacross-wait";
+    /// `args = [dimensions]` of the doacross loop that begins.
+    DoacrossInit = 83, "doacross-init";
 }
 
 impl Probe {

@@ -1,6 +1,7 @@
 //! Record files as they are read.
 
 use super::context::{self, Calls, Context, Object};
+use super::depend::{self, Depend, Point};
 use super::lock::{self, Lock};
 use super::message::{self, Message};
 use super::short::{self, Origin};
@@ -54,6 +55,10 @@ pub enum Record<'a> {
     Lock(Lock),
     /// What calls of MPI handed over.
     Message(Message),
+    /// What a task depends on.
+    Depend(Depend<'a>),
+    /// A point of a doacross loop.
+    Point(Point),
 }
 
 impl ThreadHeader {
@@ -406,6 +411,8 @@ fn parse_record(bytes: &[u8], origin: Origin) -> Option<Parsed<'_>> {
         context::KIND_CALLS => Some(Record::Calls(context::read_calls(body)?)),
         lock::KIND_LOCK => Some(Record::Lock(lock::read_lock(body)?)),
         message::KIND_MESSAGE => Some(Record::Message(message::read_message(body)?)),
+        depend::KIND_DEPEND => Some(Record::Depend(depend::read_depend(body)?)),
+        depend::KIND_POINT => Some(Record::Point(depend::read_point(body)?)),
         _ => None,
     };
     Some((len, record, [None; 2]))

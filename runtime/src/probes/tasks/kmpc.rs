@@ -2,6 +2,7 @@
 
 use super::{Tag, run};
 use crate::entry::{self, Call};
+use crate::probes::depend;
 use crate::probes::started::Detached;
 use crate::probes::sync;
 use crate::probes::taskloop::Bounds;
@@ -41,6 +42,9 @@ const TAG_LEN: u64 = size_of::<KmpTag>() as u64;
 /// kmp.h, kmp_tasking_flags_t.tiedness.
 const FLAG_TIED: u64 = 1;
 
+/// kmp.h, kmp_tasking_flags_t.detachable.
+const FLAG_DETACHABLE: u64 = 1 << 6;
+
 /// `__kmpc_omp_task_alloc(loc, gtid, flags, sizeof_task, sizeof_shareds, entry)`: the task grows by a tag, which is found
 /// again right before the shared variables.
 pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
@@ -56,6 +60,9 @@ pub(crate) fn alloc(thread: &Thread, call: &Call) -> u64 {
         is_untied: regs[2] & FLAG_TIED == 0,
         bounds: None,
     };
+    if regs[2] & FLAG_DETACHABLE != 0 {
+        depend::kmpc_detached(thread, (tag.tag.node, tag.tag.site));
+    }
     thread.begin_creation(call.stack_pointer());
     // SAFETY: a larger task is as good for the program as one of the size it asked for.
     let result = unsafe { call.forward_with(&regs) };
@@ -142,6 +149,9 @@ pub(crate) fn enqueue(thread: &Thread, call: &Call) -> u64 {
                 let frame = thread.task_frame();
                 if frame.node == (*tag).tag.node {
                     (*tag).rank = frame.rank();
+                }
+                if call.known(1).is_some() {
+                    depend::kmpc_task(thread, call, ((*tag).tag.node, (*tag).tag.site));
                 }
                 (*tag).tag.site
             }

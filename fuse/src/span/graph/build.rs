@@ -1,0 +1,533 @@
+//! From what was recorded of a region's execution to its graph.
+
+mod created;
+
+use super::siblings::Siblings;
+use super::{Graph, Kind, Sharing, Step, Strand, Team, Unit};
+use crate::run::nodes::NONE;
+use crate::span::gather::{Gathered, Rec};
+use crate::span::replay::Schedule;
+use created::Created;
+use ompfuse_format::Construct;
+use ompfuse_format::construct::Charge;
+use ompfuse_format::record::depend::{Access, DETACHED, NO_WAIT, WAITS};
+use rustc_hash::FxHashMap;
+use std::hash::{Hash, Hasher};
+
+/// Waiting in a `taskwait`, by its site and that of the last task: ticks.
+pub(in crate::span) type TaskWaits = FxHashMap<(u32, u32), u64>;
+
+/// Intervals inside each other that are looked at; more come of damaged files.
+const MOST_LEVELS: u32 = 200;
+
+/// Makes the graphs of a process's regions.
+pub(in crate::span) struct Builder<'g> {
+    gathered: &'g Gathered,
+    /// By node: the parts of a task, or of a team's threads. A list through `next_part`.
+    first_part: Vec<u32>,
+    next_part: Vec<u32>,
+    created: Created,
+    /// By a loop's node, ticks of fetching units and how many.
+    fetched: FxHashMap<u32, (u64, u64)>,
+    pub(in crate::span) task_waits: TaskWaits,
+}
+
+/// A graph that is being made.
+struct Building<'b, 'g> {
+    of: &'b mut Builder<'g>,
+    schedule: &'b dyn Fn(u32) -> Option<Schedule>,
+    graph: Graph,
+    /// Tasks whose code comes later, with their nodes.
+    tasks: Vec<(u32, u32)>,
+    strands: FxHashMap<u32, u32>,
+    sharings: FxHashMap<(u32, u32, i64), u32>,
+    /// By sharing: when ordered blocks began.
+    turns: Vec<Vec<u64>>,
+    locks: FxHashMap<(Construct, i64, u32), u32>,
+}
+
+/// A task, explicit or implicit, whose code is being looked at.
+struct Task {
+    strand: u32,
+    team: u32,
+    member: u32,
+    siblings: Siblings,
+    /// The last one that it has created: its first interval.
+    last: u32,
+    levels: u32,
+    /// The loop around.
+    sharing: u32,
+}
+
+impl<'g> Builder<'g> {
+    pub(in crate::span) fn new(gathered: &'g Gathered) -> Builder<'g> {
+        let (recs, nodes) = (&gathered.recs, &gathered.nodes);
+        let mut first_part = vec![NONE; nodes.len()];
+        let mut next_part = vec![NONE; recs.len()];
+        for (at, rec) in recs.iter().enumerate().rev() {
+            let of = match rec.construct {
+                Construct::Task => rec.node,
+                c if c.is_part() => rec.parent,
+                _ => continue,
+            };
+            if let Some(first) = first_part.get_mut(of as usize) {
+                next_part[at] = std::mem::replace(first, at as u32);
+            }
+        }
+        let mut fetched: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+        for &(node, own, times) in &gathered.fetches {
+            let (ticks, all) = fetched.entry(node).or_default();
+            (*ticks, *all) = (*ticks + own, *all + times);
+        }
+        Builder {
+            created: Created::of(gathered),
+            gathered,
+            first_part,
+            next_part,
+            fetched,
+            task_waits: TaskWaits::default(),
+        }
+    }
+
+    /// Of the execution whose node this is. `schedule`: what is known of a record's site.
+    pub(in crate::span) fn region(
+        &mut self,
+        node: u32,
+        schedule: &dyn Fn(u32) -> Option<Schedule>,
+    ) -> Graph {
+        let mut graph = Graph::default();
+        graph.has_gaps = self.created.has_gaps;
+        let mut building = Building {
+            of: self,
+            schedule,
+            graph,
+            tasks: vec![],
+            strands: FxHashMap::default(),
+            sharings: FxHashMap::default(),
+            turns: vec![],
+            locks: FxHashMap::default(),
+        };
+        building.team(node);
+        while let Some((node, strand)) = building.tasks.pop() {
+            building.task(node, strand);
+        }
+        building.finish()
+    }
+
+    fn parts(&self, owner: u32) -> Vec<u32> {
+        let first = self.first_part.get(owner as usize).copied();
+        let first = first.filter(|&p| p != NONE);
+        let next = |&p: &u32| Some(self.next_part[p as usize]).filter(|&p| p != NONE);
+        std::iter::successors(first, next).collect()
+    }
+}
+
+impl Building<'_, '_> {
+    fn rec(&self, at: u32) -> Rec {
+        self.of.gathered.recs[at as usize]
+    }
+
+    /// A strand without steps yet. `task`: whose children it creates; itself if it is a task.
+    fn strand(&mut self, kind: Kind, task: Option<u32>, team: u32) -> u32 {
+        let at = self.graph.strands.len() as u32;
+        self.graph.strands.push(Strand {
+            kind,
+            first: 0,
+            end: 0,
+            task: task.unwrap_or(at),
+            creator: NONE,
+            team,
+            preds: (0, 0),
+            iterations: 1,
+        });
+        at
+    }
+
+    fn put(&mut self, strand: u32, steps: Vec<Step>) {
+        let first = self.graph.steps.len() as u32;
+        self.graph.steps.extend(steps);
+        let strand = &mut self.graph.strands[strand as usize];
+        (strand.first, strand.end) = (first, self.graph.steps.len() as u32);
+    }
+
+    /// Threads of a region.
+    fn team(&mut self, node: u32) -> u32 {
+        let team = self.graph.teams.len() as u32;
+        self.graph.teams.push(Team::default());
+        let mut parts = self.of.parts(node);
+        parts.sort_by_key(|&p| self.rec(p).extent);
+        for (member, part) in (0..).zip(parts) {
+            let strand = self.strand(Kind::Member(member), None, team);
+            self.graph.teams[team as usize].members.push(strand);
+            let mut steps = vec![];
+            let mut task = Task::new(strand, team, member);
+            self.sequence(part, &mut steps, &mut task);
+            self.put(strand, steps);
+        }
+        team
+    }
+
+    fn task(&mut self, node: u32, strand: u32) {
+        let team = self.graph.strands[strand as usize].team;
+        let (mut steps, mut task) = (vec![], Task::new(strand, team, NONE));
+        for part in self.of.parts(node) {
+            self.sequence(part, &mut steps, &mut task);
+        }
+        self.put(strand, steps);
+    }
+
+    /// The code of an interval and what is in it, one after the other.
+    fn sequence(&mut self, at: u32, steps: &mut Vec<Step>, task: &mut Task) {
+        let rec = self.rec(at);
+        let charge = rec.construct.charges_to();
+        let has_code = charge != Charge::Wait && charge != Charge::Runtime;
+        // Entering and leaving are no code.
+        let (mut until, end) = match rec.construct.is_exclusive() {
+            true => {
+                let entering = rec.extent.min(rec.own);
+                (rec.t0 + entering, rec.t1.saturating_sub(rec.own - entering))
+            }
+            false => (rec.t0, rec.t1),
+        };
+        if task.levels > MOST_LEVELS {
+            return code(steps, rec.own, at);
+        }
+        task.levels += 1;
+        for inside in self.of.gathered.inside(at) {
+            let next = self.rec(inside);
+            if has_code {
+                code(steps, next.t0.saturating_sub(until), at);
+            }
+            until = until.max(next.t1);
+            self.meet(inside, &next, steps, task);
+        }
+        if has_code {
+            code(steps, end.saturating_sub(until), at);
+        }
+        task.levels -= 1;
+    }
+
+    fn meet(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        match rec.construct {
+            Construct::Loop | Construct::Sections | Construct::Distribute => {
+                self.share(at, rec, steps, task);
+            }
+            Construct::Single | Construct::Master => {
+                let strand = self.inner(at, task);
+                steps.push(Step::Block { strand });
+            }
+            Construct::Task => self.execute(at, rec, steps, task),
+            Construct::TaskCreate => self.create(at, rec, steps, task),
+            Construct::Taskwait | Construct::Taskgroup => self.wait(at, rec, steps, task),
+            Construct::Taskloop => self.taskloop(rec, steps, task),
+            Construct::Barrier | Construct::ImplicitBarrier if task.member != NONE => {
+                steps.push(Step::Barrier);
+            }
+            Construct::Ordered => self.ordered(at, rec, steps, task),
+            Construct::Critical | Construct::Lock | Construct::Reduction => {
+                let site = if rec.index == 0 { rec.site } else { 0 };
+                let key = (rec.construct, rec.index, site);
+                let next = self.locks.len() as u32;
+                let lock = *self.locks.entry(key).or_insert(next);
+                steps.push(Step::Enter { lock });
+                self.sequence(at, steps, task);
+                steps.push(Step::Leave { lock });
+            }
+            c if c.is_fork() => {
+                let team = self.team(rec.node);
+                steps.push(Step::Fork { team });
+            }
+            c if c.charges_to() == Charge::Work => self.sequence(at, steps, task),
+            _ => {}
+        }
+    }
+
+    /// A block or range that is a strand of its own, inside a task.
+    fn inner(&mut self, at: u32, task: &mut Task) -> u32 {
+        let strand = self.strand(Kind::Inner, Some(task.strand), task.team);
+        let mut steps = vec![];
+        self.sequence(at, &mut steps, task);
+        self.put(strand, steps);
+        strand
+    }
+
+    /// Units of a loop that a thread executes.
+    fn share(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        code(steps, rec.own, at);
+        let node = self.of.gathered.nodes.get(rec.node as usize);
+        let key = node.map_or((rec.node, at, 0), |n| (rec.site, n.parent, n.index));
+        let next = self.graph.sharings.len() as u32;
+        let sharing = *self.sharings.entry(key).or_insert(next);
+        if sharing == next {
+            self.turns.push(vec![]);
+            self.graph.sharings.push(Sharing {
+                units: vec![],
+                schedule: Schedule::Static,
+                fetch: 0,
+                turns: 0,
+            });
+            self.schedule(sharing, rec);
+        }
+        let around = std::mem::replace(&mut task.sharing, sharing);
+        let mut is_shared = false;
+        for inside in self.of.gathered.inside(at) {
+            let unit = self.rec(inside);
+            if !unit.construct.is_xu() || unit.construct == Construct::Task {
+                self.meet(inside, &unit, steps, task);
+                continue;
+            }
+            if !is_shared {
+                steps.push(Step::Share { sharing });
+                is_shared = true;
+            }
+            let strand = match unit.child {
+                NONE => NONE,
+                _ => self.inner(inside, task),
+            };
+            let iterations = match unit.construct {
+                Construct::Section => 1,
+                _ => unit.extent.max(1),
+            };
+            if strand != NONE && !self.is_ordered(strand) {
+                self.graph.strands[strand as usize].iterations = iterations;
+            }
+            self.graph.sharings[sharing as usize].units.push(Unit {
+                first: unit.index,
+                iterations,
+                ticks: unit.len(),
+                rec: inside,
+                strand,
+                member: task.member,
+            });
+        }
+        if !is_shared {
+            steps.push(Step::Share { sharing }); // it came too late
+        }
+        task.sharing = around;
+    }
+
+    /// Whether it waits for other iterations, so that its own don't run at once.
+    fn is_ordered(&self, strand: u32) -> bool {
+        let strand = &self.graph.strands[strand as usize];
+        let steps = &self.graph.steps[strand.first as usize..strand.end as usize];
+        let waits = |s: &Step| matches!(s, Step::Turn { .. } | Step::Await { .. });
+        steps.iter().any(waits)
+    }
+
+    fn schedule(&mut self, sharing: u32, rec: &Rec) {
+        let fetched = self.of.fetched.get(&rec.node);
+        let own = match (rec.construct, (self.schedule)(rec.site)) {
+            (Construct::Sections, _) => Schedule::Dynamic(1),
+            (_, Some(own)) => own,
+            (_, None) if fetched.is_some() => Schedule::Dynamic(1),
+            (_, None) => Schedule::Static,
+        };
+        let sharing = &mut self.graph.sharings[sharing as usize];
+        sharing.schedule = own;
+        sharing.fetch = fetched.map_or(0, |(ticks, times)| ticks / (*times).max(1));
+    }
+
+    fn ordered(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        if let Some(point) = self.of.gathered.points.get(&at) {
+            let mut hash = rustc_hash::FxHasher::default();
+            (task.sharing, point.vector).hash(&mut hash);
+            let vector = hash.finish();
+            steps.push(match point.flags & WAITS {
+                0 => Step::Post { vector },
+                _ => Step::Await { vector },
+            });
+            return;
+        }
+        let Some(turns) = self.turns.get_mut(task.sharing as usize) else {
+            self.graph.is_open = true;
+            return self.sequence(at, steps, task);
+        };
+        if rec.own >= rec.len() && rec.child == NONE && rec.extent >= rec.own {
+            // A wait or post of a doacross loop, of a recording without its points.
+            self.graph.is_open = true;
+            return;
+        }
+        let turn = turns.len() as u32;
+        turns.push(rec.t0 + rec.extent.min(rec.own));
+        let sharing = task.sharing;
+        steps.push(Step::Turn { sharing, turn });
+        self.sequence(at, steps, task);
+        steps.push(Step::Turned { sharing, turn });
+    }
+
+    /// A task that is executed here, not where it waits to be: undeferred, or a part.
+    fn execute(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        let is_first = self.of.first_part.get(rec.node as usize) == Some(&at);
+        if !is_first {
+            return;
+        }
+        let Some(&strand) = self.strands.get(&rec.node) else {
+            let strand = self.new_task(rec.node, task);
+            steps.push(Step::Inline { strand });
+            return;
+        };
+        let is_creation = |s: &Step| matches!(s, Step::Create { task, .. } if *task == strand);
+        if let Some(creation) = steps.iter_mut().rfind(|s| is_creation(s)) {
+            *creation = Step::Inline { strand };
+        }
+    }
+
+    fn new_task(&mut self, node: u32, task: &Task) -> u32 {
+        let first = self.of.first_part[node as usize];
+        let strand = self.strand(Kind::Task, None, task.team);
+        self.strands.insert(node, strand);
+        self.graph.strands[strand as usize].creator = task.strand;
+        if let Some(rec) = self.of.gathered.recs.get(first as usize) {
+            self.graph.strands[strand as usize].iterations = rec.extent.max(1);
+        } else {
+            self.graph.has_gaps = true;
+        }
+        self.tasks.push((node, strand));
+        strand
+    }
+
+    fn create(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        let Some(node) = self.of.created.next(self.of.gathered, rec) else {
+            self.graph.has_gaps = true;
+            return;
+        };
+        let strand = self.new_task(node, task);
+        let first = self.of.first_part[node as usize];
+        task.last = first;
+        match self.of.gathered.depends.get(&node) {
+            Some(of) => {
+                self.graph.detached |= of.flags & DETACHED != 0;
+                let accesses = of.accesses.clone();
+                self.depend(strand, &accesses, task);
+            }
+            // The extent of a creation says whether it has dependences.
+            None => self.graph.is_open |= rec.extent > 0,
+        }
+        let is_undeferred = self.of.created.undeferred.get(&rec.site) == Some(&true);
+        let is_inside = || self.of.gathered.inside(at).any(|i| i == first);
+        let is_here = is_undeferred && is_inside();
+        let (first, end) = self.graph.strands[strand as usize].preds;
+        if is_here && first < end {
+            steps.push(Step::WaitFor { first, end });
+        }
+        steps.push(match is_here {
+            true => Step::Inline { strand },
+            false => Step::Create {
+                ticks: rec.own,
+                task: strand,
+            },
+        });
+    }
+
+    fn depend(&mut self, strand: u32, accesses: &[(u64, Access)], task: &mut Task) {
+        self.graph.excludes |= accesses.iter().any(|a| a.1 == Access::MutexInOutSet);
+        let before = task.siblings.before(accesses);
+        task.siblings.add(strand, accesses);
+        self.graph.strands[strand as usize].preds = self.preds(before);
+    }
+
+    fn preds(&mut self, before: Vec<u32>) -> (u32, u32) {
+        let first = self.graph.preds.len() as u32;
+        self.graph.preds.extend(before);
+        (first, self.graph.preds.len() as u32)
+    }
+
+    fn wait(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        if let Some(last) = self.of.gathered.recs.get(task.last as usize) {
+            *(self.of.task_waits.entry((rec.site, last.site))).or_default() += rec.own;
+        }
+        let Some(of) = self.of.gathered.waits.get(&at) else {
+            steps.push(match rec.construct {
+                Construct::Taskwait => Step::Wait,
+                _ => Step::WaitAll,
+            });
+            return;
+        };
+        let (flags, accesses) = (of.flags, of.accesses.clone());
+        if flags & NO_WAIT != 0 {
+            // A task without code, which later ones depend on.
+            let strand = self.strand(Kind::Task, None, task.team);
+            self.graph.strands[strand as usize].creator = task.strand;
+            self.depend(strand, &accesses, task);
+            steps.push(Step::Create {
+                ticks: 0,
+                task: strand,
+            });
+            return;
+        }
+        let (first, end) = self.preds(task.siblings.before(&accesses));
+        steps.push(Step::WaitFor { first, end });
+    }
+
+    fn taskloop(&mut self, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        let tasks = self.of.created.all(rec.node);
+        let ticks = rec.own / tasks.len().max(1) as u64;
+        let mut has_ended = true;
+        for node in tasks {
+            let strand = self.new_task(node, task);
+            task.last = self.of.first_part[node as usize];
+            let first = self.of.gathered.recs.get(task.last as usize);
+            has_ended &= first.is_none_or(|part| part.t1 <= rec.t1);
+            steps.push(Step::Create {
+                ticks,
+                task: strand,
+            });
+        }
+        // With `nogroup` it does not wait.
+        if has_ended {
+            steps.push(Step::WaitAll);
+        }
+    }
+
+    fn finish(mut self) -> Graph {
+        self.graph.locks = self.locks.len() as u32;
+        let mut ranks: Vec<Vec<u32>> = vec![];
+        for (times, sharing) in self.turns.iter().zip(&mut self.graph.sharings) {
+            sharing.turns = times.len() as u32;
+            let mut order: Vec<u32> = (0..times.len() as u32).collect();
+            order.sort_by_key(|&t| times[t as usize]);
+            let mut rank = vec![0; times.len()];
+            for (at, &turn) in (0..).zip(&order) {
+                rank[turn as usize] = at;
+            }
+            ranks.push(rank);
+        }
+        if self.turns.iter().any(|t| !t.is_empty()) {
+            for step in &mut self.graph.steps {
+                if let Step::Turn { sharing, turn } | Step::Turned { sharing, turn } = step {
+                    *turn = ranks[*sharing as usize][*turn as usize];
+                }
+            }
+        }
+        for sharing in &mut self.graph.sharings {
+            sharing.units.sort_by_key(|u| u.first);
+        }
+        self.graph
+    }
+}
+
+impl Task {
+    fn new(strand: u32, team: u32, member: u32) -> Task {
+        Task {
+            strand,
+            team,
+            member,
+            siblings: Siblings::default(),
+            last: NONE,
+            levels: 0,
+            sharing: NONE,
+        }
+    }
+}
+
+/// Code of an interval; what follows without a step between is one.
+fn code(steps: &mut Vec<Step>, more: u64, of: u32) {
+    match steps.last_mut() {
+        Some(Step::Code { ticks, rec }) if *rec == of => *ticks += more,
+        _ if more == 0 => {}
+        _ => steps.push(Step::Code {
+            ticks: more,
+            rec: of,
+        }),
+    }
+}

@@ -1,0 +1,103 @@
+//! The tasks of each creator, in the order of their creation.
+
+use crate::run::nodes::NONE;
+use crate::span::gather::{Gathered, Rec};
+use ompfuse_format::Construct;
+use ompfuse_format::record::Step;
+use rustc_hash::FxHashMap;
+
+/// Finds a creation's task.
+#[derive(Debug, Default)]
+pub(super) struct Created {
+    /// Sorted by parent, thread of the team where several create, and order.
+    tasks: Vec<(u32, i64, i64, u32)>,
+    /// By parent and thread: what is next.
+    next: FxHashMap<(u32, i64), usize>,
+    /// By thread and region its number in the team.
+    members: FxHashMap<(u32, u16), i64>,
+    /// Fewer tasks are on record than were created, or the other way round.
+    pub(super) has_gaps: bool,
+    /// By site of tasks: whether each of them was executed where it was created.
+    pub(super) undeferred: FxHashMap<u32, bool>,
+}
+
+impl Created {
+    pub(super) fn of(gathered: &Gathered) -> Created {
+        let nodes = &gathered.nodes;
+        let mut teams: FxHashMap<u32, i64> = FxHashMap::default();
+        let mut members = FxHashMap::default();
+        let mut creations = 0;
+        for rec in &gathered.recs {
+            match rec.construct {
+                c if c.is_fork() => {
+                    teams.insert(rec.node, rec.extent.max(1) as i64);
+                }
+                c if c.is_part() => {
+                    members.insert((rec.parent, rec.thread), rec.extent as i64);
+                }
+                Construct::TaskCreate => creations += 1,
+                _ => {}
+            }
+        }
+        let mut tasks = vec![];
+        for (at, node) in nodes.iter().enumerate() {
+            if node.construct != Construct::Task || node.parent == NONE {
+                continue;
+            }
+            let thread = match (node.step, teams.get(&node.parent)) {
+                (Step::TidRanked, Some(team)) => node.index.rem_euclid(*team),
+                _ => 0,
+            };
+            tasks.push((node.parent, thread, node.index, at as u32));
+        }
+        tasks.sort_unstable();
+        let of_loops =
+            |t: &&(u32, i64, i64, u32)| nodes[t.0 as usize].construct == Construct::Taskloop;
+        let has_gaps = tasks.len() - tasks.iter().filter(of_loops).count() != creations;
+        let mut next = FxHashMap::default();
+        for (at, task) in tasks.iter().enumerate() {
+            next.entry((task.0, task.1)).or_insert(at);
+        }
+        Created {
+            tasks,
+            next,
+            members,
+            has_gaps,
+            undeferred: undeferred(gathered),
+        }
+    }
+
+    /// The task of a creation: called in the order of time for each creator.
+    pub(super) fn next(&mut self, gathered: &Gathered, create: &Rec) -> Option<u32> {
+        let parent = gathered.nodes.get(create.parent as usize)?;
+        let thread = match parent.construct.is_fork() {
+            true => *(self.members.get(&(create.parent, create.thread))).unwrap_or(&0),
+            false => 0,
+        };
+        let next = self.next.get_mut(&(create.parent, thread))?;
+        let &(of, by, _, node) = self.tasks.get(*next)?;
+        *next += 1;
+        ((of, by) == (create.parent, thread)).then_some(node)
+    }
+
+    /// All of a creator.
+    pub(super) fn all(&self, parent: u32) -> Vec<u32> {
+        let from = self.tasks.partition_point(|t| t.0 < parent);
+        let these = self.tasks[from..].iter().take_while(|t| t.0 == parent);
+        these.map(|t| t.3).collect()
+    }
+}
+
+/// By site of tasks: whether each of them was executed where it was created.
+fn undeferred(gathered: &Gathered) -> FxHashMap<u32, bool> {
+    let mut sites: FxHashMap<u32, bool> = FxHashMap::default();
+    let creations = gathered.recs.iter().enumerate();
+    let creations = creations.filter(|(_, r)| r.construct == Construct::TaskCreate);
+    for (at, rec) in creations {
+        let has_task = gathered
+            .inside(at as u32)
+            .any(|i| gathered.recs[i as usize].construct == Construct::Task);
+        *sites.entry(rec.site).or_insert(true) &= has_task;
+    }
+    sites
+}

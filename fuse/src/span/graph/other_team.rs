@@ -1,0 +1,276 @@
+//! The graph that a region would have with another number of threads.
+//!
+//! Threads beyond those on record do what these do, but for blocks and tasks. Static loops are dealt anew; what asks for its ranges
+//! keeps them.
+
+use super::{Graph, Kind, Step, Strand, Unit};
+use crate::run::nodes::NONE;
+use crate::span::replay::Schedule;
+
+/// Another team, and what it rests on.
+#[derive(Debug, Clone, Default)]
+pub(in crate::span) struct OtherTeam {
+    pub(in crate::span) graph: Graph,
+    /// Ranges were divided: their iterations are taken to last equally long.
+    pub(in crate::span) assumes_equal: bool,
+    /// What the slowest threads' ranges would take longer if their iterations were as slow as the slowest on record, in ticks.
+    pub(in crate::span) uneven: u64,
+    /// Ticks of code that every thread executes for itself, from each phase the longest: with other threads it may be another one.
+    pub(in crate::span) each: u64,
+}
+
+/// What a thread does from one barrier to the next.
+type Phase = Vec<Step>;
+
+/// `None`: not all threads come to the same barriers, or there are regions inside.
+pub(in crate::span) fn other_team(graph: &Graph, threads: u32) -> Option<OtherTeam> {
+    let [team] = &graph.teams[..] else {
+        return None;
+    };
+    let steps = |s: &Strand| &graph.steps[s.first as usize..s.end as usize];
+    let members: Vec<Vec<Phase>> = (team.members.iter())
+        .map(|&m| phases(steps(&graph.strands[m as usize])))
+        .collect();
+    let count = members.first()?.len();
+    if members.iter().any(|m| m.len() != count) {
+        return None;
+    }
+    let mut other = OtherTeam {
+        graph: graph.clone(),
+        ..OtherTeam::default()
+    };
+    for sharing in 0..graph.sharings.len() {
+        other.deal(sharing, threads);
+    }
+    let mut lists: Vec<Vec<Step>> = vec![vec![]; threads as usize];
+    for phase in 0..count {
+        let of: Vec<&Phase> = members.iter().map(|m| &m[phase]).collect();
+        other.each += of.iter().map(|p| own_code(p)).max().unwrap_or(0);
+        for (thread, list) in lists.iter_mut().enumerate() {
+            list.extend(with_blocks(&of, thread));
+            if thread == 0 {
+                // Nobody else creates them.
+                let dropped = of.iter().skip(threads as usize);
+                list.extend(dropped.flat_map(|p| p.iter().copied().filter(is_creation)));
+            }
+            if phase + 1 < count {
+                list.push(Step::Barrier);
+            }
+        }
+    }
+    other.put(lists, &team.members);
+    Some(other)
+}
+
+fn phases(steps: &[Step]) -> Vec<Phase> {
+    let phases = steps.split(|s| *s == Step::Barrier);
+    phases.map(<[Step]>::to_vec).collect()
+}
+
+fn own_code(steps: &[Step]) -> u64 {
+    let code = steps.iter().map(|s| match s {
+        Step::Code { ticks, .. } => *ticks,
+        _ => 0,
+    });
+    code.sum()
+}
+
+fn is_creation(step: &Step) -> bool {
+    matches!(
+        step,
+        Step::Create { .. }
+            | Step::Inline { .. }
+            | Step::Wait
+            | Step::WaitAll
+            | Step::WaitFor { .. }
+    )
+}
+
+/// A thread's phase: that of a thread on record, where blocks of all threads are at their places.
+fn with_blocks(of: &[&Phase], thread: usize) -> Phase {
+    let is_new = thread >= of.len();
+    let own = of[thread % of.len()];
+    let mut phase: Phase = match is_new {
+        true => (own.iter().copied())
+            .filter(|s| !is_creation(s) && !matches!(s, Step::Block { .. }))
+            .collect(),
+        false => own.clone(),
+    };
+    for (other, steps) in of.iter().enumerate() {
+        if other == thread {
+            continue;
+        }
+        for (at, &block) in steps.iter().enumerate() {
+            let Step::Block { .. } = block else {
+                continue;
+            };
+            // In front of the loop that follows it.
+            let next = steps[at..].iter().find(|s| matches!(s, Step::Share { .. }));
+            let place = next.and_then(|next| phase.iter().position(|s| s == next));
+            phase.insert(place.unwrap_or(phase.len()), block);
+        }
+    }
+    phase
+}
+
+impl OtherTeam {
+    fn put(&mut self, lists: Vec<Vec<Step>>, known: &[u32]) {
+        let graph = &mut self.graph;
+        let mut members = vec![];
+        for (member, list) in (0..).zip(lists) {
+            let first = graph.steps.len() as u32;
+            graph.steps.extend(list);
+            let end = graph.steps.len() as u32;
+            let strand = match known.get(member as usize) {
+                Some(&strand) => strand,
+                None => {
+                    let strand = graph.strands.len() as u32;
+                    graph.strands.push(Strand {
+                        kind: Kind::Member(member),
+                        task: strand,
+                        ..graph.strands[known[0] as usize]
+                    });
+                    strand
+                }
+            };
+            let of = &mut graph.strands[strand as usize];
+            (of.first, of.end) = (first, end);
+            members.push(strand);
+        }
+        // Whose thread isn't there any more: its tasks are the first thread's.
+        if let Some(&first) = members.first() {
+            for strand in &mut graph.strands {
+                let is_gone = |s: u32| known.contains(&s) && !members.contains(&s);
+                if is_gone(strand.creator) {
+                    strand.creator = first;
+                }
+                if is_gone(strand.task) {
+                    strand.task = first;
+                }
+            }
+        }
+        graph.teams[0].members = members;
+    }
+
+    /// Deals the units of a loop to so many threads, as its schedule would.
+    fn deal(&mut self, sharing: usize, threads: u32) {
+        let of = &self.graph.sharings[sharing];
+        match of.schedule {
+            Schedule::Dynamic(_) | Schedule::Guided(_) => {}
+            Schedule::StaticChunk(_) => {
+                let units = &mut self.graph.sharings[sharing].units;
+                for (unit, member) in units.iter_mut().zip((0..threads).cycle()) {
+                    unit.member = member;
+                }
+            }
+            Schedule::Static => {
+                let units = of.units.clone();
+                let divided = self.blocks(&units, u64::from(threads));
+                self.graph.sharings[sharing].units = divided;
+            }
+        }
+    }
+
+    /// As gcc and clang do: the first `total % threads` threads have one iteration more.
+    fn blocks(&mut self, units: &[Unit], threads: u64) -> Vec<Unit> {
+        let total: u64 = units.iter().map(|u| u.iterations).sum();
+        let (each, more) = (total / threads, total % threads);
+        let mut dealt = vec![];
+        let mut is_divided = false;
+        let mut block_end = 0;
+        let (mut at, mut before) = (0, 0);
+        for member in 0..threads {
+            let begin = block_end;
+            block_end += each + u64::from(member < more);
+            while let Some(unit) = units.get(at) {
+                let (from, to) = (begin.max(before), block_end.min(before + unit.iterations));
+                if from < to {
+                    is_divided |= to - from < unit.iterations;
+                    dealt.push(self.piece(unit, from - before, to - before, member as u32));
+                }
+                if before + unit.iterations > block_end {
+                    break;
+                }
+                before += unit.iterations;
+                at += 1;
+            }
+        }
+        if is_divided {
+            self.assumes_equal = true;
+            self.uneven += uneven(units, threads);
+        }
+        dealt
+    }
+
+    /// Iterations `from..to` of a unit.
+    fn piece(&mut self, unit: &Unit, from: u64, to: u64, member: u32) -> Unit {
+        let part = |ticks: u64, n: u64| {
+            (u128::from(ticks) * u128::from(n) / u128::from(unit.iterations)) as u64
+        };
+        let mut piece = Unit {
+            first: unit.first + from as i64,
+            iterations: to - from,
+            ticks: part(unit.ticks, to) - part(unit.ticks, from),
+            member,
+            ..*unit
+        };
+        if unit.strand != NONE && to - from < unit.iterations {
+            piece.strand = self.slice(unit, from, to);
+        }
+        piece
+    }
+
+    /// The steps of these iterations. What holds a lock or a turn is not divided.
+    fn slice(&mut self, unit: &Unit, from: u64, to: u64) -> u32 {
+        let graph = &mut self.graph;
+        let strand = graph.strands[unit.strand as usize];
+        let steps = graph.steps[strand.first as usize..strand.end as usize].to_vec();
+        let all = own_code(&steps).max(1);
+        let bound = |n: u64| (u128::from(all) * u128::from(n) / u128::from(unit.iterations)) as u64;
+        let (begin, end) = (bound(from), bound(to));
+        let is_last = to == unit.iterations;
+        let (mut passed, mut held, mut is_inside) = (0, 0, false);
+        let first = graph.steps.len() as u32;
+        for step in steps {
+            let ticks = own_code(&[step]);
+            if held == 0 {
+                is_inside = passed + ticks >= begin && (passed < end || is_last);
+            }
+            match step {
+                Step::Enter { .. } | Step::Turn { .. } => held += 1,
+                Step::Leave { .. } | Step::Turned { .. } => held -= 1,
+                _ => {}
+            }
+            let step = match step {
+                Step::Code { rec, .. } if held == 0 => Step::Code {
+                    ticks: (passed + ticks).min(end).saturating_sub(passed.max(begin)),
+                    rec,
+                },
+                step => step,
+            };
+            passed += ticks;
+            // Of a boundary only the later slice has what takes no time.
+            let is_before = ticks == 0 && passed <= begin && begin > 0 && held == 0;
+            if is_inside && !is_before {
+                graph.steps.push(step);
+            }
+        }
+        let end = graph.steps.len() as u32;
+        graph.strands.push(Strand {
+            first,
+            end,
+            ..strand
+        });
+        graph.strands.len() as u32 - 1
+    }
+}
+
+/// How much longer a block of the loop would take if its iterations were as slow as the slowest range's.
+fn uneven(units: &[Unit], threads: u64) -> u64 {
+    let ticks: u64 = units.iter().map(|u| u.ticks).sum();
+    let iterations: u64 = units.iter().map(|u| u.iterations).sum();
+    let rate = |u: &Unit| u.ticks as f64 / u.iterations.max(1) as f64;
+    let slowest = units.iter().map(rate).fold(0.0, f64::max);
+    let block = iterations as f64 / threads as f64;
+    (slowest * block - ticks as f64 / threads as f64).max(0.0) as u64
+}

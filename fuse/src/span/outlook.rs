@@ -1,0 +1,62 @@
+//! What an execution of a region would take with other numbers of threads, from its graph.
+
+use super::TEAMS;
+use super::graph::{Graph, Play, other_team, play};
+
+/// A time, and between which it may be, in ticks.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Between {
+    pub(super) low: u64,
+    pub(super) likely: u64,
+    pub(super) high: u64,
+}
+
+/// See [`outlook`].
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outlook {
+    /// With each of [`TEAMS`].
+    pub(super) predicted: Vec<Between>,
+    /// With the threads that it had.
+    pub(super) modelled: u64,
+    pub(super) assumes_equal: bool,
+}
+
+/// Larger graphs are not played: it would take longer than all else.
+const MOST_STEPS: usize = 4_000_000;
+
+/// Of a graph with `team` threads. `around`: forking and joining, in ticks. `None`: it can't be told.
+pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> {
+    if graph.teams.len() > 1 || graph.steps.len() > MOST_STEPS {
+        return None;
+    }
+    let mut outlook = Outlook {
+        modelled: around + play(graph, Play::default())?.ticks,
+        ..Outlook::default()
+    };
+    for threads in TEAMS {
+        if threads == team {
+            outlook.predicted.push(Between {
+                low: outlook.modelled,
+                likely: outlook.modelled,
+                high: outlook.modelled,
+            });
+            continue;
+        }
+        let other = other_team(graph, threads)?;
+        let likely = around + play(&other.graph, Play::default())?.ticks;
+        // Code that every thread executes is the same on each, or its work is divided among them.
+        let (more, fewer) = (f64::from(threads.max(team)), f64::from(threads.min(team)));
+        let shared = other.each as f64 * (1.0 - fewer / more);
+        let (less, more) = match threads > team {
+            true => (shared, 0.0),
+            false => (0.0, shared * more / fewer),
+        };
+        outlook.assumes_equal |= other.assumes_equal;
+        outlook.predicted.push(Between {
+            low: likely.saturating_sub(less as u64),
+            likely,
+            high: likely + more as u64 + other.uneven,
+        });
+    }
+    Some(outlook)
+}

@@ -1,0 +1,69 @@
+//! Records of what orders units: dependences of tasks, and points of doacross loops.
+
+use super::Thread;
+use ompfuse_format::record::depend::{self, Depend, MOST_ADDRESSES, Point};
+
+impl Thread {
+    /// Writes what a task of `site`, or a wait, depends on: words that [`depend::Access::word`] makes.
+    #[inline(never)]
+    pub(crate) fn write_depend(
+        &self,
+        (flags, node, site): (u32, u64, u32),
+        words: impl Iterator<Item = u64>,
+    ) {
+        if self.is_gone() || self.keeps_sums_only() || self.is_off(site) {
+            return;
+        }
+        let mut batch = [0; MOST_ADDRESSES];
+        let (mut count, mut batches) = (0, 0);
+        for word in words {
+            if count == MOST_ADDRESSES {
+                self.write_batch((flags, node), &batch);
+                (count, batches) = (0, batches + 1);
+            }
+            batch[count] = word;
+            count += 1;
+        }
+        if count > 0 || batches == 0 {
+            self.write_batch((flags, node), &batch[..count]);
+        }
+    }
+
+    fn write_batch(&self, (flags, node): (u32, u64), words: &[u64]) {
+        let len = Depend::len_of(words.len());
+        let Some(out) = self.buffer.room(len) else {
+            return;
+        };
+        let head = depend::depend_head(flags, node, words.len());
+        for (at, &word) in head.iter().chain(words).enumerate() {
+            // SAFETY: the buffer gives `len` bytes, which are these words.
+            unsafe { out.add(at).write(word) };
+        }
+        let _ = self.buffer.commit(out, len / 8); // a lost record is counted
+    }
+
+    /// Writes a point of a doacross loop; the interval of its post or wait comes next.
+    pub(crate) fn write_point(&self, site: u32, point: &Point) {
+        if self.is_gone() || self.keeps_sums_only() || self.is_off(site) {
+            return;
+        }
+        let Some(out) = self.buffer.room(Point::LEN) else {
+            return;
+        };
+        for (at, word) in depend::point_words(point).into_iter().enumerate() {
+            // SAFETY: the buffer gives `Point::LEN` bytes, which are these words.
+            unsafe { out.add(at).write(word) };
+        }
+        let _ = self.buffer.commit(out, Point::LEN / 8); // a lost record is counted
+    }
+
+    /// The doacross loop that the thread is in has so many dimensions.
+    pub(crate) fn set_dimensions(&self, dimensions: u64) {
+        self.dimensions.set(dimensions.min(255) as u8);
+    }
+
+    /// Of the last doacross loop; 0 without one.
+    pub(crate) fn dimensions(&self) -> usize {
+        self.dimensions.get().into()
+    }
+}
