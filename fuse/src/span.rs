@@ -20,7 +20,7 @@ mod tests;
 
 pub use result::{
     Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, OnPath, RegionAnalysis, TaskWait,
-    WaitedFor, Waiting,
+    UnitCost, WaitedFor, Waiting,
 };
 
 use crate::run::RunFiles;

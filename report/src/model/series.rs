@@ -81,10 +81,27 @@ pub struct SeriesPoint {
     pub other_losses_s: f64,
     /// Number of processors that the program could use, not always a whole number; null if not known.
     pub processors: Option<f64>,
+    /// What the run with the fewest threads predicts for this number; null if it predicts nothing, or for that run itself.
+    #[serde(default)]
+    pub told: Option<Told>,
     /// Share of the working time in which threads were not running, from 0 to 1; null if small or not known.
     pub starved: Option<f64>,
     /// Estimated share of the probes in the threads' time, from 0 to 1; null if the cost of a probe was not measured.
     pub probes_share: Option<f64>,
+}
+
+/// A prediction beside what came.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Told {
+    /// Number of threads of the run that predicts.
+    pub from_threads: u32,
+    /// Predicted own time of the program, in seconds: the median of its repetitions.
+    pub seconds: f64,
+    /// Between what and what it was said to lie, in seconds.
+    pub between_s: [f64; 2],
+    /// `seconds` divided by the program's own time as it was measured; 1 is exact.
+    pub of_measured: f64,
 }
 
 /// A time that was measured several times.
@@ -258,6 +275,10 @@ pub struct Loss {
     pub all_s: f64,
     /// `seconds` divided by the whole loss `available_s - ideal_s`; null if nothing is lost.
     pub share: Option<f64>,
+    /// Of work: how many times as long the place's iterations or tasks take as with the smallest number of threads. Disturbed ones are
+    /// left out. Null if that isn't known.
+    #[serde(default)]
+    pub times: Option<f64>,
 }
 
 /// A parallel region with several numbers of threads.

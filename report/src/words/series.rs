@@ -7,6 +7,9 @@ use crate::model::series::{
 };
 use ompfuse_format::Construct;
 
+/// Units that take so many times as long take longer.
+const INFLATED: f64 = 1.05;
+
 /// From this efficiency on there is nothing to look for.
 const GOOD: f64 = 0.95;
 
@@ -113,10 +116,25 @@ fn lost(loss: &Loss, base: u32) -> String {
     let enters = construct.is_some_and(Construct::is_exclusive);
     match loss.cause {
         SeriesCause::Work => {
-            format!(
+            let code = format!(
                 "its code takes {more} more thread time than with {}",
                 threads(base)
-            )
+            );
+            match loss.times {
+                Some(times) if times >= INFLATED => format!(
+                    "{code}: each of its {} takes {times:.2} times as long, so memory or what threads share is slower",
+                    match construct {
+                        Some(Construct::Task) => "tasks",
+                        _ => "iterations",
+                    }
+                ),
+                Some(times) => {
+                    format!(
+                        "{code}, though its units take {times:.2} times as long: there is more of it"
+                    )
+                }
+                None => code,
+            }
         }
         SeriesCause::Synchronization if enters => format!("threads wait {all} to enter it"),
         SeriesCause::Synchronization => format!("threads wait {all} for each other there"),

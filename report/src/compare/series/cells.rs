@@ -1,7 +1,7 @@
 //! One run's thread time, divided into cells.
 
-use crate::model::Account;
 use crate::model::series::{SeriesCause, SeriesPlace};
+use crate::model::{Account, Predicted};
 use crate::{Region, Report};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Summary;
@@ -30,6 +30,10 @@ pub struct Measured {
     pub(crate) cells: Option<Cells>,
     /// The parallel regions.
     pub(crate) regions: BTreeMap<SeriesPlace, RegionCells>,
+    /// By place, what an iteration or a task takes, in seconds: the mean of those that were not disturbed.
+    pub(crate) units: BTreeMap<SeriesPlace, f64>,
+    /// What the report says of other numbers of threads.
+    pub(crate) predicted: Vec<Predicted>,
     /// Processors that the program could use.
     pub(crate) processors: Option<f64>,
     /// Share of the time in which threads were not running, if that is much.
@@ -107,6 +111,8 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
         available_s,
         cells,
         regions,
+        units: units(&report, summary),
+        predicted: report.scaling.map_or(vec![], |s| s.predicted),
         processors: summary.processors,
         starved: (report.running.as_ref()).and_then(|r| r.is_starved.then_some(r.without_share())),
         probes: report.probes.as_ref().map(|p| p.share),
@@ -117,6 +123,26 @@ pub fn measured(name: &str, summary: &Summary) -> Measured {
                 .iter()
                 .any(|r| r.recorded.is_some() || r.health.lost_records > 0),
     }
+}
+
+/// Where more of the units' time was disturbed, what is left may be the short ones.
+const DISTURBED: f64 = 0.25;
+
+/// What a place's units cost, where enough of them were left alone.
+fn units(report: &Report, summary: &Summary) -> BTreeMap<SeriesPlace, f64> {
+    let costs = summary.analysis.iter().flat_map(|a| &a.units);
+    let costs = costs.filter(|c| {
+        let all = (c.ns + c.disturbed_ns) as f64;
+        c.count > 0 && c.disturbed_ns as f64 <= DISTURBED * all
+    });
+    let place = |site: u32| {
+        let site = summary.sites.get(site as usize)?;
+        let is = |r: &&Region| (&r.name, r.address) == (&site.name, site.address);
+        report.regions.iter().find(is).map(place_of)
+    };
+    costs
+        .filter_map(|c| Some((place(c.site)?, c.ns as f64 * 1e-9 / c.count as f64)))
+        .collect()
 }
 
 /// The report's regions by number.

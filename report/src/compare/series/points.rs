@@ -1,9 +1,10 @@
 //! From runs to the points of a series.
 
 use super::cells::{Cell, Cells, Measured, RegionCells};
+use crate::model::Predicted;
 use crate::model::series::{
     Loss, RegionPoint, Repeated, Scaling, SeriesCause, SeriesNote, SeriesPlace, SeriesPoint,
-    SeriesRegion, Stack,
+    SeriesRegion, Stack, Told,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,6 +80,39 @@ fn losses(base: &Cells, cells: &Cells, growth: f64) -> Vec<(Cell, f64, f64)> {
     list
 }
 
+/// How many times as long a place's units take as in the runs with the fewest threads.
+fn inflation(fewest: &[&Measured], these: &[&Measured], place: &SeriesPlace) -> Option<f64> {
+    let of = |runs: &[&Measured]| {
+        let known: Option<Vec<f64>> = runs.iter().map(|r| r.units.get(place).copied()).collect();
+        known.filter(|k| !k.is_empty()).map(median)
+    };
+    let (before, now) = (of(fewest)?, of(these)?);
+    (before > 0.0).then(|| now / before)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        0 => (values[middle - 1] + values[middle]) / 2.0,
+        _ => values[middle],
+    }
+}
+
+/// What runs with `from` threads say of another number, beside the own time that came. `None` if one of them says nothing.
+fn told(fewest: &[&Measured], from: u32, threads: u32, measured_s: f64) -> Option<Told> {
+    let of = |run: &&Measured| run.predicted.iter().find(|p| p.threads == threads).copied();
+    let all: Vec<_> = fewest.iter().map(of).collect::<Option<_>>()?;
+    let of = |value: &dyn Fn(&Predicted) -> f64| median(all.iter().map(value).collect());
+    let seconds = of(&|p| p.seconds);
+    Some(Told {
+        from_threads: from,
+        seconds,
+        between_s: [of(&|p| p.between_s[0]), of(&|p| p.between_s[1])],
+        of_measured: seconds / measured_s.max(f64::MIN_POSITIVE),
+    })
+}
+
 /// The program with each number of threads.
 pub(super) fn points(runs: &ByThreads<'_>, scaling: Scaling) -> Vec<SeriesPoint> {
     let mut points: Vec<SeriesPoint> = vec![];
@@ -99,7 +133,13 @@ pub(super) fn points(runs: &ByThreads<'_>, scaling: Scaling) -> Vec<SeriesPoint>
         let lost_s = available_s - ideal_s;
         let (listed, others): (Vec<_>, Vec<_>) =
             (all.into_iter()).partition(|(_, lost, _)| lost.abs() >= LISTED * available_s);
+        let fewest = runs.values().next().map_or(&[][..], Vec::as_slice);
+        let times = |cell: &Cell| match cell.cause {
+            SeriesCause::Work => inflation(fewest, same, cell.place.as_ref()?),
+            _ => None,
+        };
         let loss = |(cell, seconds, all_s): (Cell, f64, f64)| Loss {
+            times: times(&cell),
             place: cell.place,
             region: cell.region,
             cause: cell.cause,
@@ -127,6 +167,10 @@ pub(super) fn points(runs: &ByThreads<'_>, scaling: Scaling) -> Vec<SeriesPoint>
             losses: listed.into_iter().map(loss).collect(),
             other_losses_s: others.iter().map(|(_, lost, _)| lost).sum(),
             processors: same.iter().filter_map(|r| r.processors).reduce(f64::min),
+            told: match threads == *least || scaling == Scaling::Weak {
+                true => None,
+                false => told(fewest, *least, threads, available_s / f64::from(threads)),
+            },
             starved: same.iter().filter_map(|r| r.starved).reduce(f64::max),
             probes_share: same.iter().filter_map(|r| r.probes).reduce(f64::max),
         });

@@ -61,6 +61,8 @@ fn run(threads: u32, wall_s: f64, inside: &[(&str, SeriesCause, f64)]) -> Measur
         available_s: wall_s * f64::from(threads),
         cells: Some(all),
         regions: BTreeMap::from([(region, of_region)]),
+        units: BTreeMap::new(),
+        predicted: vec![],
         processors: Some(4.0),
         starved: None,
         probes: None,

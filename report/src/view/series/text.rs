@@ -69,6 +69,8 @@ impl View {
 
     fn points(&self, series: &Series) -> String {
         let is_weak = series.scaling == Scaling::Weak;
+        let from = series.points.iter().find_map(|p| p.told);
+        let told = from.map_or_else(String::new, |t| format!("predicted by {}", t.from_threads));
         let rows = series.points.iter().map(|p| {
             let spread = p
                 .wall
@@ -88,6 +90,10 @@ impl View {
                     true => p.work_per_thread_s.map(seconds).unwrap_or_default(),
                     false => p.stack.map(|s| seconds(s.work_s)).unwrap_or_default(),
                 },
+                p.told.map_or_else(String::new, |t| {
+                    let error = 100.0 * (t.of_measured - 1.0);
+                    format!("{} ({error:+.0}%)", seconds(t.seconds))
+                }),
             ]
         });
         let columns = [
@@ -100,6 +106,7 @@ impl View {
             Column::right("a thread more").leaves(2),
             Column::right("thread time").leaves(5),
             Column::right(if is_weak { "work/thread" } else { "work" }).leaves(1),
+            Column::right(&told).leaves(2),
         ];
         let rows: Vec<Vec<String>> = rows.collect();
         self.table(&columns, rows)

@@ -79,7 +79,7 @@ pub fn path(report: &Report, region: &RegionScaling) -> Option<String> {
             format!(
                 "{} the {}{stretches}",
                 percent(p.share),
-                place(report, p.at)
+                named(report, p.at)
             )
         })
         .collect();
