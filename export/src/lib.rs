@@ -10,6 +10,7 @@ pub mod chrome;
 pub mod collapsed;
 pub mod csv;
 pub mod cube;
+pub mod dot;
 pub mod extrap;
 pub mod firefox;
 pub mod openmetrics;

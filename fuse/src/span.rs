@@ -7,6 +7,7 @@
 //! Leiserson, Leiserson, "The Cilkview Scalability Analyzer", 2010). Both it and predicted times come of playing a graph of what orders
 //! units (`graph.rs`).
 
+mod drawn;
 mod gather;
 mod graph;
 mod loops;
@@ -18,6 +19,7 @@ pub mod result;
 #[cfg(test)]
 mod tests;
 
+pub use drawn::{Drawn, DrawnUnit, Order, drawn};
 pub use result::{
     Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, OnPath, RegionAnalysis, TaskWait,
     UnitCost, WaitedFor, Waiting,

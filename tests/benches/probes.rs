@@ -5,7 +5,8 @@
 //! many repetitions in a process.
 //!
 //! - `pairs`: a probe that enters and one that leaves, against two reads of the time stamp counter and a store of 64 bytes
-//!   (aim: at most 2 x), nanoseconds per task of a fib without cut-off, and bytes of records per execution unit;
+//!   (aim: at most 2 x), nanoseconds per task of a fib without cut-off, of a task with four dependences times one without (aim: at most
+//!   1.5), and bytes of records per execution unit;
 //! - `tools`: cost per construct, recorded against original, beside the cost of a tool that does nothing but store a time
 //!   stamp per event: for libomp an OMPT tool, for libgomp functions in front of it by LD_PRELOAD (aim: at most half). The tool
 //!   takes its time stamps from `clock_gettime`, as tools do, or (as ours) from the processor's counter;
@@ -34,6 +35,8 @@ const LOOPS: [(&str, &str); 3] = [("cg", "1000"), ("mg", "11"), ("mandelbrot", "
 const LOOP_ROUNDS: usize = 3;
 /// The aims: times the base for a pair, part of a tool's cost, and times the original for a program of loops.
 const AIMS: [f64; 3] = [2.0, 0.5, 1.01];
+/// And of a task with four dependences, times one without.
+const DEPENDENT: f64 = 1.5;
 /// The measure of all: `fixtures/probecost`.
 const BASE: &str = "rdtsc2+store64";
 /// Constructs whose probes are one pair (`barrier`, `single`), or two (`critical`, `parallel`, `task`), or three.
@@ -180,6 +183,14 @@ fn constructs(build: &Build, rounds: usize, pairs: bool, with_tools: bool) {
             "fib without cut-off: {:.0} ns per task, recorded {:.0}: {cost:.0} ns for the records of a task",
             ns(0, "fib-task"),
             ns(1, "fib-task")
+        );
+        let dependent = of(&|t| {
+            let cost = |name: &str| t[1][name] - t[0][name];
+            cost("task-depend") / cost("task")
+        });
+        println!(
+            "a task with four dependences: {dependent:.2} times what one without costs {}",
+            verdict(dependent, DEPENDENT)
         );
         bytes_per_unit(&patched, folder.path());
     }

@@ -172,6 +172,28 @@ static int set(void)
 #endif
 }
 
+/* Writers that may run at once, between two that may not. */
+static int inoutset(void)
+{
+    #pragma omp parallel
+    #pragma omp single
+    {
+        #pragma omp task depend(out: at[0][0])
+        unit(1);
+        for (int i = 0; i < 4; i++) {
+#ifdef __clang__
+            #pragma omp task depend(inoutset: at[0][0])
+#else /* gcc knows the word from 13 on */
+            #pragma omp task depend(in: at[0][0])
+#endif
+            unit(1);
+        }
+        #pragma omp task depend(in: at[0][0])
+        unit(1);
+    }
+    return printf("6 3\n");
+}
+
 /* Two loops, a block of one thread, and barriers between. */
 static int loops(void)
 {
@@ -196,6 +218,7 @@ static const struct {
     {"chain", chain},       {"readers", readers},   {"tree", tree},       {"wavefront", wavefront},
     {"cholesky", cholesky}, {"pipeline", pipeline}, {"some", some},       {"doacross", doacross},
     {"ordered", ordered},   {"set", set},           {"loops", loops},
+    {"inoutset", inoutset},
 };
 
 int main(int argc, char **argv)

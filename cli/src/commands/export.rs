@@ -1,5 +1,6 @@
 //! `ompfuse export`.
 
+mod graphs;
 mod profiles;
 mod tables;
 mod traces;
@@ -73,6 +74,8 @@ enum Target {
     Caliper,
     /// Measurements of runs with several numbers of threads, for Extra-P's models (JSON lines)
     ExtraP,
+    /// The graph of tasks and ranges with the critical path, for Graphviz, of up to some thousand units
+    Dot,
     /// A trace for Perfetto's page (ui.perfetto.dev)
     Perfetto,
     /// A trace as JSON, for Chrome and tools that read its traces
@@ -90,6 +93,7 @@ enum Maker {
     Table(Form),
     Metrics,
     Profile(profiles::Form),
+    Graph,
     Trace(traces::Form),
 }
 
@@ -106,6 +110,7 @@ impl Target {
             Target::Tau => Maker::Profile(profiles::Form::Tau),
             Target::Caliper => Maker::Profile(profiles::Form::Caliper),
             Target::ExtraP => Maker::Profile(profiles::Form::ExtraP),
+            Target::Dot => Maker::Graph,
             Target::Perfetto => Maker::Trace(traces::Form::Perfetto),
             Target::Chrome => Maker::Trace(traces::Form::Chrome),
             Target::Speedscope => Maker::Trace(traces::Form::Speedscope),
@@ -127,6 +132,7 @@ pub(super) fn run(args: &Args) -> Result<()> {
         Maker::Table(form) => tables::write(args, form, bar.progress()),
         Maker::Metrics => tables::metrics(args, bar.progress()),
         Maker::Profile(form) => profiles::write(args, form, bar.progress()),
+        Maker::Graph => graphs::write(args, bar.progress()),
         Maker::Trace(form) => traces::write(args, form, bar.progress()),
     }
 }
@@ -143,6 +149,9 @@ impl Args {
             () if self.hex_labels && !is_csv => "--hex-labels is of use with --to csv only",
             () if self.table.is_some() && !is_table => {
                 "--table is of use with --to csv, parquet or arrow only"
+            }
+            () if !self.select.is_empty() && matches!(maker, Maker::Graph) => {
+                "--select is of no use with --to dot; give it to `record`"
             }
             () if self.window.is_some() && !is_trace => "--window is of use for traces only",
             () if self.metric.is_some() && !is_stacks => {

@@ -79,6 +79,8 @@ pub(super) struct Strand {
     pub(super) team: u32,
     /// Of a task, what it depends on: a range of [`Graph::preds`].
     pub(super) preds: (u32, u32),
+    /// Its first interval, if one is on record.
+    pub(super) rec: u32,
     /// Its iterations, if it is a task of a taskloop or a range; else 1.
     pub(super) iterations: u64,
 }

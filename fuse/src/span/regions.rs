@@ -68,7 +68,7 @@ pub(super) fn analyse(files: &RunFiles<'_>, summary: &Summary, most: usize) -> A
 }
 
 /// By record's site its position in the summary's sites.
-fn places(
+pub(super) fn places(
     process: &StreamingProcess<'_, '_>,
     gathered: &Gathered,
     known: &HashMap<(&str, &str), u32>,

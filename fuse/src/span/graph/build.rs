@@ -128,7 +128,7 @@ impl Building<'_, '_> {
     }
 
     /// A strand without steps yet. `task`: whose children it creates; itself if it is a task.
-    fn strand(&mut self, kind: Kind, task: Option<u32>, team: u32) -> u32 {
+    fn strand(&mut self, kind: Kind, task: Option<u32>, team: u32, rec: u32) -> u32 {
         let at = self.graph.strands.len() as u32;
         self.graph.strands.push(Strand {
             kind,
@@ -138,6 +138,7 @@ impl Building<'_, '_> {
             creator: NONE,
             team,
             preds: (0, 0),
+            rec,
             iterations: 1,
         });
         at
@@ -157,7 +158,7 @@ impl Building<'_, '_> {
         let mut parts = self.of.parts(node);
         parts.sort_by_key(|&p| self.rec(p).extent);
         for (member, part) in (0..).zip(parts) {
-            let strand = self.strand(Kind::Member(member), None, team);
+            let strand = self.strand(Kind::Member(member), None, team, part);
             self.graph.teams[team as usize].members.push(strand);
             let mut steps = vec![];
             let mut task = Task::new(strand, team, member);
@@ -244,7 +245,7 @@ impl Building<'_, '_> {
 
     /// A block or range that is a strand of its own, inside a task.
     fn inner(&mut self, at: u32, task: &mut Task) -> u32 {
-        let strand = self.strand(Kind::Inner, Some(task.strand), task.team);
+        let strand = self.strand(Kind::Inner, Some(task.strand), task.team, at);
         let mut steps = vec![];
         self.sequence(at, &mut steps, task);
         self.put(strand, steps);
@@ -374,7 +375,7 @@ impl Building<'_, '_> {
 
     fn new_task(&mut self, node: u32, task: &Task) -> u32 {
         let first = self.of.first_part[node as usize];
-        let strand = self.strand(Kind::Task, None, task.team);
+        let strand = self.strand(Kind::Task, None, task.team, first);
         self.strands.insert(node, strand);
         self.graph.strands[strand as usize].creator = task.strand;
         if let Some(rec) = self.of.gathered.recs.get(first as usize) {
@@ -446,7 +447,7 @@ impl Building<'_, '_> {
         let (flags, accesses) = (of.flags, of.accesses.clone());
         if flags & NO_WAIT != 0 {
             // A task without code, which later ones depend on.
-            let strand = self.strand(Kind::Task, None, task.team);
+            let strand = self.strand(Kind::Task, None, task.team, at);
             self.graph.strands[strand as usize].creator = task.strand;
             self.depend(strand, &accesses, task);
             steps.push(Step::Create {

@@ -1,0 +1,29 @@
+//! Graphs of units.
+
+use super::Args;
+use crate::load;
+use anyhow::{Result, ensure};
+use ompfuse_export::dot;
+use ompfuse_fuse::span::drawn;
+use ompfuse_progress::Progress;
+
+/// Units in one drawing; nobody can read more.
+const MOST: usize = 5_000;
+
+pub(super) fn write(args: &Args, progress: Progress<'_>) -> Result<()> {
+    let folder = load::one_run(&args.input)?;
+    let summary = load::summary(&folder, args.memory.bytes(), progress)?;
+    let graphs = load::with_files(&folder, |files| Ok(drawn(files, &summary)))?;
+    let units: usize = graphs.iter().map(|g| g.units.len()).sum();
+    ensure!(
+        units > 0,
+        "cannot draw {}: no parallel region with tasks or ranges is on record",
+        args.input.display()
+    );
+    ensure!(
+        units <= MOST,
+        "cannot draw {}: it has {units} units, {MOST} can be drawn; record fewer regions (--select) or a smaller problem",
+        args.input.display()
+    );
+    args.write(|out| Ok(dot::write(out, &graphs, &summary)?))
+}
