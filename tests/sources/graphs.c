@@ -188,7 +188,7 @@ static int inoutset(void)
 #endif
             unit(1);
         }
-        #pragma omp task depend(in: at[0][0])
+        #pragma omp task depend(inout: at[0][0])
         unit(1);
     }
     return printf("6 3\n");
