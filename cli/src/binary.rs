@@ -6,6 +6,7 @@ use crate::input::Input;
 use crate::select::{self, CallArgs, FunctionArgs, SelectArgs};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
+use ompfuse_format::coverage::Coverage;
 use ompfuse_format::site::{BinaryInfo, Mechanism, Outcome, SelfDescription, SiteInfo};
 use ompfuse_progress::Progress;
 use ompfuse_rewriter::model::Scan;
@@ -123,6 +124,13 @@ pub(crate) fn examine(
             Binary::Original(Box::new(scan))
         }
     })
+}
+
+/// What is said of a file's constructs if none of its sites can have a probe; `None`: some can. Questions and settings need none, so
+/// that nothing may be lost.
+pub(crate) fn unprobed(scan: &Scan) -> Option<Coverage> {
+    let none = scan.sites.iter().all(|site| site.action.is_none());
+    none.then(|| Coverage::of(&scan.sites))
 }
 
 /// Plans a patch of the selected regions.

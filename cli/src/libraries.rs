@@ -203,6 +203,10 @@ fn patched(folder: &Path, key: &str, file: &Path) -> Result<Option<PathBuf>> {
         };
         let scan = binary::scan(&file, bytes, &debug, besides, false, Progress::default())
             .inspect_err(|e| nothing = binary::has_nothing(e))?;
+        if binary::unprobed(&scan).is_some_and(|lost| lost.lost() == 0) {
+            nothing = true; // what is left needs no probe: questions, settings
+            bail!("nothing to patch")
+        }
         match selection.for_library(&scan.binary.path, &scan.sites) {
             Some(own) if !scan.sites.is_empty() && !own.leaves_out(&scan.binary.path) => {
                 let plan = binary::plan(bytes, scan, &own, false)?;

@@ -11,8 +11,9 @@ use ompfuse_format::Construct;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
 use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
-use ompfuse_format::site::{Outcome, SelfDescription, SiteInfo};
+use ompfuse_format::site::{SelfDescription, SiteInfo};
 use ompfuse_progress::Progress;
+use ompfuse_rewriter::model::Scan;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ pub(crate) struct Prepared {
     pub(crate) env: Vec<(&'static str, OsString)>,
     /// It uses OpenMP, and nothing of that is selected.
     pub(crate) is_left_out: bool,
+    /// It calls an OpenMP runtime, but nothing in it can have a probe.
+    pub(crate) is_unprobed: bool,
     /// For what it loads.
     pub(crate) libraries: Libraries,
     /// Keeps what was made for it, where that is temporary.
@@ -61,6 +64,7 @@ impl Prepared {
             file: found.clone(),
             module: None,
             is_left_out: false,
+            is_unprobed: false,
             libraries,
             _made: None,
         };
@@ -112,8 +116,8 @@ impl Prepared {
             origin: None,
             is_whole: cache::is_patched,
         };
-        let (mut nothing, mut left_out) = (false, false);
-        let mut unprobed = None;
+        let (mut nothing, mut left_out, mut is_unprobed) = (false, false, false);
+        let mut why = None;
         let made = cache::get_or_make(&key, || {
             let wanted = selection.functions.of(&path_text(file), true);
             let besides = Besides {
@@ -123,22 +127,26 @@ impl Prepared {
             let of_scan = progress.part(binary::OF_SCAN);
             let scan = binary::scan(file, bytes, &debug, besides, false, of_scan)
                 .inspect_err(|e| nothing = binary::has_nothing(e))
-                .inspect_err(|_| unprobed = wanted.as_ref().map(|w| unmatched(file, w)))?;
+                .inspect_err(|_| why = wanted.as_ref().map(|w| unmatched(file, w)))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
-            unprobed = without_probes(file, &scan.sites);
-            nothing = scan.sites.is_empty() || left_out || unprobed.is_some();
+            if let Some(lost) = binary::unprobed(&scan) {
+                why = without_probes(file, &scan, &lost);
+                is_unprobed = scan.sites.iter().any(|s| !s.info.construct.is_code());
+                nothing = true;
+            }
+            nothing |= left_out;
             let plan = binary::plan(bytes, scan, selection, false)?;
             Ok(move |file: &mut File| binary::write(bytes, &plan, file, progress))
         });
         if nothing && loader::is_dynamic(bytes) {
-            self.is_left_out = left_out;
+            (self.is_left_out, self.is_unprobed) = (left_out, is_unprobed && !left_out);
             if let Some(pattern) = selection.naming(&path_text(file)).filter(|_| !left_out) {
                 bail!(
                     "nothing in {} matches {pattern}: it calls no OpenMP runtime itself, only what it loads or starts may",
                     file.display()
                 );
             }
-            unprobed.iter().for_each(output::note);
+            why.iter().for_each(output::note);
             return Ok(());
         }
         let entry = made?;
@@ -193,19 +201,20 @@ fn unmatched(file: &Path, wanted: &FunctionArgs) -> String {
     )
 }
 
-/// What is said of a file without OpenMP whose functions are wanted, and none of them can have probes; `None`: some can.
-fn without_probes(file: &Path, sites: &[impl AsRef<SiteInfo>]) -> Option<String> {
-    let sites: Vec<&SiteInfo> = sites.iter().map(AsRef::as_ref).collect();
-    let lacks = |s: &&SiteInfo| s.construct.is_code() && s.outcome == Outcome::Skipped;
-    let none = !sites.is_empty() && sites.iter().all(lacks);
-    none.then(|| {
-        format!(
-            "no function that --functions or --loops chooses in {} can be recorded: {}; what the program loads or starts is recorded all the \
-             same",
-            file.display(),
-            Coverage::of(&sites).reasons()
-        )
-    })
+/// What is said of a file in which nothing can have a probe; `None`: it has only what needs none.
+fn without_probes(file: &Path, scan: &Scan, lost: &Coverage) -> Option<String> {
+    if lost.lost() == 0 {
+        return None;
+    }
+    let what = match scan.sites.iter().all(|s| s.info.construct.is_code()) {
+        true => "no function that --functions or --loops chooses",
+        false => "no construct",
+    };
+    Some(format!(
+        "{what} in {} can be recorded: {}; what the program loads or starts is recorded all the same",
+        file.display(),
+        lost.reasons()
+    ))
 }
 
 /// A patched file that some process has loaded; `None`: it is not there any more, or not readable.

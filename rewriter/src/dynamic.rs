@@ -46,8 +46,7 @@ impl Needed {
         let (strtab, old_strings_va) = tag(DT_STRTAB)?;
         let (strsz, size) = tag(DT_STRSZ)?;
         let old = image
-            .offset_of(LinkVa(old_strings_va), size)
-            .and_then(|offset| image.at_offset(offset, size))
+            .table(LinkVa(old_strings_va), size)
             .ok_or_else(|| error("its string table lies outside the file"))?;
         let mut strings = old.to_vec();
         let name_offset = strings.len() as u64;

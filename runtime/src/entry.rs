@@ -70,7 +70,11 @@ unsafe extern "C-unwind" fn handle_call<const PROBE: u8>(call: *const Call) -> u
         Some(thread) => {
             thread.look_below(call.stack_pointer());
             thread.watch_creation(call.stack_pointer(), PROBE);
-            let result = probes::call(const { Probe::from_number(PROBE) }, thread, call);
+            let probe = const { Probe::from_number(PROBE) };
+            let result = probes::call(probe, thread, call);
+            if matches!(probe, Some(Probe::MutexExit | Probe::ReduceEnd)) {
+                thread.leave_behind(call.stack_pointer());
+            }
             thread.rest();
             result
         }

@@ -383,6 +383,13 @@ impl Recorder<'_> {
                 left_out.join(", ")
             ));
         }
+        if self.prepared.is_unprobed && !libraries.has_patched() {
+            return Some(format!(
+                "nothing of what {name} calls of an OpenMP runtime can have a probe (`ompfuse scan {name}` says why), and no library or \
+                 program that it has loaded or started has more",
+                name = name.display()
+            ));
+        }
         if self.prepared.module.is_some() {
             return Some("the runtime library did not start in the program's process".to_owned());
         }

@@ -126,7 +126,7 @@ impl<'a> Dynamic<'a> {
             }
         }
         let names = image
-            .rest(tags.strtab)
+            .rest_of_table(tags.strtab)
             .map(|rest| {
                 &rest[..rest
                     .len()
@@ -143,7 +143,7 @@ impl<'a> Dynamic<'a> {
                 out.soname = Some(name);
             }
         }
-        let symbols = image.rest(tags.symtab).unwrap_or(&[]);
+        let symbols = image.rest_of_table(tags.symtab).unwrap_or(&[]);
         let count = symbol_count(image, &tags);
         out.symbols = symbols
             .chunks_exact(24)
@@ -260,7 +260,7 @@ fn clamp<'a>(image: &Image<'a>, (va, size): (u64, u64)) -> &'a [u8] {
     let rest = if size == 0 {
         &[][..]
     } else {
-        image.rest(va).unwrap_or(&[])
+        image.rest_of_table(va).unwrap_or(&[])
     };
     &rest[..rest.len().min(usize::try_from(size).unwrap_or(usize::MAX))]
 }
@@ -274,7 +274,7 @@ fn symbol_count(image: &Image<'_>, tags: &Tags) -> usize {
         .map(|s| s.size / 24);
     let count = section
         .or_else(|| Some(u64::from(image.u32(tags.hash?.checked_add(4)?)?)))
-        .or_else(|| gnu_hash_count(image.rest(tags.gnu_hash?)?))
+        .or_else(|| gnu_hash_count(image.rest_of_table(tags.gnu_hash?)?))
         .unwrap_or(0);
     usize::try_from(count)
         .unwrap_or(usize::MAX)

@@ -48,7 +48,17 @@ pub(crate) struct Load {
     pub va: u64,
     pub offset: u64,
     pub file_size: u64,
+    /// Zeros follow in memory.
+    pub has_zeros: bool,
     pub exec: bool,
+}
+
+impl Load {
+    /// Whether what lies behind it, in the file and in memory, is the next segment.
+    fn goes_on_in(&self, next: &Load) -> bool {
+        let behind = |at: u64| at.checked_add(self.file_size);
+        !self.has_zeros && behind(self.va) == Some(next.va) && behind(self.offset) == Some(next.offset)
+    }
 }
 
 /// A section header with its name.
@@ -216,6 +226,7 @@ impl<'a> Image<'a> {
                 va,
                 offset,
                 file_size,
+                has_zeros: word(40) > file_size,
                 exec,
             });
         } else if kind == elf::PT_DYNAMIC.0 {
@@ -303,6 +314,21 @@ impl<'a> Image<'a> {
             load.offset.checked_add(skip)?,
             load.file_size - skip,
         )
+    }
+
+    /// The file's bytes from this address on, as the loader sees them: tools move tables to segments of their own, which adjoin others,
+    /// so that a table may lie in several.
+    pub(crate) fn rest_of_table(&self, va: u64) -> Option<&'a [u8]> {
+        let mut at = self.loads.iter().position(|l| va >= l.va && va - l.va < l.file_size)?;
+        let first = self.loads[at];
+        while let Some(next) = self.loads.get(at + 1)
+            && self.loads[at].goes_on_in(next)
+        {
+            at += 1;
+        }
+        let last = self.loads[at];
+        let (offset, end) = (first.offset.checked_add(va - first.va)?, last.offset.checked_add(last.file_size)?);
+        part(self.bytes, offset, end.checked_sub(offset)?)
     }
 
     /// Bytes at an address.

@@ -50,9 +50,15 @@ pub(super) fn add(
         return; // which the function itself says
     }
     let graph = Graph::of(body);
+    let loops = graph.loops(body);
+    let dealt: Vec<bool> = loops.iter().map(|l| deals(body, l, &loops, drafts)).collect();
     let mut possible = Vec::new();
-    for natural in graph.loops(body) {
-        match exits(body, &graph, &natural, drafts) {
+    for (natural, is_dealt) in loops.into_iter().zip(dealt) {
+        let exits = match is_dealt {
+            true => Err(DEALT),
+            false => exits(body, &graph, &natural, drafts),
+        };
+        match exits {
             Ok(exits) => possible.push((natural, exits)),
             Err(why) => refuse(body, natural.first, natural.latch, why.into(), drafts),
         }
@@ -221,6 +227,18 @@ fn is_split(body: &Body, natural: &Natural, drafts: &[Draft]) -> bool {
             true => deals || is_part && begun != Some(true),
             false => is_part && begun == Some(true),
         }
+    })
+}
+
+/// Whether it is a compiler's own loop, each iteration of which is one of the teams that this thread executes. A loop around it is the
+/// program's.
+fn deals(body: &Body, natural: &Natural, all: &[Natural], drafts: &[Draft]) -> bool {
+    let asks = drafts.iter().filter(|d| d.record.is_some_and(|e| e.probe == Some(Probe::TeamNext)));
+    let mut blocks = asks.filter_map(|d| body.block_at(d.address));
+    blocks.any(|block| {
+        let inside = all.iter().filter(|l| l.blocks.contains(&block));
+        let innermost = inside.map(|l| l.blocks.len()).min();
+        natural.blocks.contains(&block) && innermost == Some(natural.blocks.len())
     })
 }
 

@@ -46,7 +46,7 @@ pub(super) fn check(
     if after != expected {
         return damaged("the dynamic table isn't the original's with one more library");
     }
-    let old_strings = old.at_va(value(old, DT_STRTAB)?, old_size);
+    let old_strings = old.table_at(value(old, DT_STRTAB)?, old_size);
     let strings = new.at_va(strings_va, new_size);
     let (Some(old_strings), Some(strings)) = (old_strings, strings) else {
         return damaged("the dynamic string table lies outside the file");
@@ -130,7 +130,7 @@ pub(super) fn check_relocations(old: &View<'_>, changed: &[Range<u64>]) -> Resul
 fn relative_places(old: &View<'_>) -> Vec<u64> {
     let table = old.dynamic_value(DT_RELR).zip(old.dynamic_value(DT_RELRSZ));
     let bytes = table
-        .and_then(|(va, len)| old.at_va(va, len))
+        .and_then(|(va, len)| old.table_at(va, len))
         .unwrap_or_default();
     let mut places = Vec::new();
     let mut next = 0u64;

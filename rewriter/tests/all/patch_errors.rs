@@ -85,7 +85,7 @@ fn messages_say_what_to_do() {
     let text = message(&bytes, &scan, &options);
     assert_eq!(
         text,
-        "cannot add  to the libraries that lu.x loads: that is no file name; use --dormant"
+        "cannot add  to the libraries that lu.x loads: that is no file name; `ompfuse patch --dormant` adds none"
     );
 
     let text = message(b"#!/bin/sh\n", &scan, &dormant);
@@ -106,7 +106,7 @@ fn static_programs_take_no_library() {
     };
     let text = message(&bytes, &scan, &PlanOptions::default());
     assert!(
-        text.ends_with("it is linked statically; use --dormant"),
+        text.ends_with("it is linked statically; `ompfuse patch --dormant` adds none"),
         "{text}"
     );
 }

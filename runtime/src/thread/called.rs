@@ -17,6 +17,10 @@ pub(super) const MAX_CALLS: usize = 1 << 13;
 /// Places for how many calls of a function go on; a power of two. Functions may share one.
 pub(super) const PLACES: usize = 256;
 
+/// Added to the address of a return address of a call that lasts until a mutex is released behind its last jump. No other call has
+/// such an address.
+const BEHIND: usize = 1;
+
 /// A call that goes on.
 #[derive(Debug)]
 #[repr(C)]
@@ -123,7 +127,22 @@ impl Thread {
         let Some(called) = innermost.filter(is_it).or_else(|| self.find_call(site, at)) else {
             return; // it was entered before anything was recorded
         };
+        if self.mutex_top.get() > called.frame.mutex_base.get() {
+            // What begins in a function ends in it: it is left by a jump to what releases the mutex.
+            called.at.set(at + BEHIND);
+            return;
+        }
         self.leave_code(called);
+    }
+
+    /// A mutex was released whose end is the function's last jump: the function is left with it. `at`: the stack pointer of the jump.
+    #[inline(always)]
+    pub(crate) fn leave_behind(&self, at: usize) {
+        let innermost = self.calls_open.get().checked_sub(1);
+        let innermost = innermost.and_then(|n| self.calls.get(n));
+        if let Some(called) = innermost.filter(|c| c.at.get() == at + BEHIND) {
+            self.leave_code(called);
+        }
     }
 
     #[inline(always)]
