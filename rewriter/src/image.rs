@@ -261,14 +261,18 @@ impl<'d> Image<'d> {
 
     /// A table at an address, which may lie in several segments that adjoin each other in the file and in memory.
     pub(crate) fn table(&self, at: LinkVa, len: u64) -> Option<&'d [u8]> {
-        let mut loads = self.loads().skip_while(|s| at.0 >= s.va.saturating_add(s.file_size));
+        let mut loads = self
+            .loads()
+            .skip_while(|s| at.0 >= s.va.saturating_add(s.file_size));
         let first = loads.next()?;
         let offset = first.offset.checked_add(at.0.checked_sub(first.va)?)?;
         let (mut last, end) = (first, offset.checked_add(len)?);
         while end > last.offset.checked_add(last.file_size)? {
             let next = loads.next().filter(|next| {
                 let adjoins = |at: u64, next: u64| at.checked_add(last.file_size) == Some(next);
-                last.file_size == last.mem_size && adjoins(last.va, next.va) && adjoins(last.offset, next.offset)
+                last.file_size == last.mem_size
+                    && adjoins(last.va, next.va)
+                    && adjoins(last.offset, next.offset)
             });
             last = next?;
         }

@@ -36,7 +36,9 @@ pub enum PatchError {
         at: LinkVa,
         to: LinkVa,
     },
-    #[error("cannot add {library} to the libraries that {path} loads: {what}; `ompfuse patch --dormant` adds none")]
+    #[error(
+        "cannot add {library} to the libraries that {path} loads: {what}; `ompfuse patch --dormant` adds none"
+    )]
     Needed {
         path: String,
         library: String,

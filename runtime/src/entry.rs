@@ -72,7 +72,16 @@ unsafe extern "C-unwind" fn handle_call<const PROBE: u8>(call: *const Call) -> u
             thread.watch_creation(call.stack_pointer(), PROBE);
             let probe = const { Probe::from_number(PROBE) };
             let result = probes::call(probe, thread, call);
-            if matches!(probe, Some(Probe::MutexExit | Probe::ReduceEnd)) {
+            if matches!(
+                probe,
+                Some(
+                    Probe::MutexExit
+                        | Probe::ReduceEnd
+                        | Probe::TaskCompleteIf0
+                        | Probe::SerializedEnd
+                        | Probe::ParallelEnd
+                )
+            ) {
                 thread.leave_behind(call.stack_pointer());
             }
             thread.rest();

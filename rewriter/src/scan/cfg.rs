@@ -93,6 +93,8 @@ pub(crate) struct Body {
     pub throwers: Vec<Range<u64>>,
     /// Address of the first instruction that the decoder doesn't know.
     pub unknown: Option<u64>,
+    /// That may be no instruction: a jump table of unknown length led there.
+    pub unknown_by_table: bool,
     /// Why not every branch of it is known.
     pub trouble: Option<&'static str>,
 }

@@ -309,7 +309,7 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     if let Some(at) = body.unknown {
         found.drafts = undecoded(module, &body, &found.job, at);
         if is_wanted {
-            let why = format!("the instruction at {at:#x} is unknown: it is left alone");
+            let why = format!("{}: it is left alone", unknown(&body, at));
             let draft = wanted::refused(module, found.job.function, why);
             found.drafts.push(draft);
         }
@@ -379,6 +379,16 @@ fn look(module: &Module<'_>, scratch: &mut Scratch, barred: &BTreeSet<u64>, job:
     found
 }
 
+/// What isn't known of a function with an instruction at `at` that the decoder doesn't know.
+fn unknown(body: &Body, at: u64) -> String {
+    match body.unknown_by_table {
+        true => format!(
+            "it has a jump table of unknown length, which leads to {at:#x} where no instruction is"
+        ),
+        false => format!("the instruction at {at:#x} is unknown"),
+    }
+}
+
 /// The sites of a function with an instruction that the decoder doesn't know, at `at`. What it does, and what comes behind it,
 /// isn't known: the calls that bytes tell are listed, and none of them is changed.
 fn undecoded(module: &Module<'_>, body: &Body, job: &Job, at: u64) -> Vec<Draft> {
@@ -394,7 +404,7 @@ fn undecoded(module: &Module<'_>, body: &Body, job: &Job, at: u64) -> Vec<Draft>
     let candidates = job.candidates.iter().copied().filter(|va| !inside(va));
     let places: BTreeSet<u64> = leads.chain(candidates).collect();
     let drafts = places.into_iter().map(|va| {
-        let why = format!("the instruction at {at:#x} is unknown: its function is left alone");
+        let why = format!("{}: its function is left alone", unknown(body, at));
         let mut draft = calls::undecoded(module, va, why);
         draft.function = Some(job.function as u32);
         draft

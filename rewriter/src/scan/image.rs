@@ -57,7 +57,9 @@ impl Load {
     /// Whether what lies behind it, in the file and in memory, is the next segment.
     fn goes_on_in(&self, next: &Load) -> bool {
         let behind = |at: u64| at.checked_add(self.file_size);
-        !self.has_zeros && behind(self.va) == Some(next.va) && behind(self.offset) == Some(next.offset)
+        !self.has_zeros
+            && behind(self.va) == Some(next.va)
+            && behind(self.offset) == Some(next.offset)
     }
 }
 
@@ -319,7 +321,10 @@ impl<'a> Image<'a> {
     /// The file's bytes from this address on, as the loader sees them: tools move tables to segments of their own, which adjoin others,
     /// so that a table may lie in several.
     pub(crate) fn rest_of_table(&self, va: u64) -> Option<&'a [u8]> {
-        let mut at = self.loads.iter().position(|l| va >= l.va && va - l.va < l.file_size)?;
+        let mut at = self
+            .loads
+            .iter()
+            .position(|l| va >= l.va && va - l.va < l.file_size)?;
         let first = self.loads[at];
         while let Some(next) = self.loads.get(at + 1)
             && self.loads[at].goes_on_in(next)
@@ -327,7 +332,10 @@ impl<'a> Image<'a> {
             at += 1;
         }
         let last = self.loads[at];
-        let (offset, end) = (first.offset.checked_add(va - first.va)?, last.offset.checked_add(last.file_size)?);
+        let (offset, end) = (
+            first.offset.checked_add(va - first.va)?,
+            last.offset.checked_add(last.file_size)?,
+        );
         part(self.bytes, offset, end.checked_sub(offset)?)
     }
 

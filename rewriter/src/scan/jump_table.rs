@@ -14,7 +14,7 @@ const MAX_ENTRIES: u64 = 4096;
 const MAX_TABLES: usize = 16;
 
 /// How many instructions before the jump are looked at for its index and bound.
-const WINDOW: usize = 24;
+const WINDOW: usize = 64;
 
 /// How many for the parts of a constant address: a table's is made where a function begins.
 const FAR: usize = 512;
@@ -70,6 +70,8 @@ pub(crate) struct Table {
     pub named: Vec<(Range<u64>, u64)>,
     /// The jump takes an address from a table of unknown origin, or form: all that is handed out is to be among the targets.
     pub any: bool,
+    /// Nothing tells how many entries it has: they were read as long as they led into the function.
+    pub open: bool,
 }
 
 impl Table {
@@ -80,12 +82,14 @@ impl Table {
             ends,
             named,
             any,
+            open,
             ..
         } = other;
         self.targets = ascending(self.targets.into_iter().chain(targets));
         self.ends = ascending(self.ends.into_iter().chain(ends));
         self.named.extend(named);
         self.any |= any;
+        self.open |= open;
         self.near = None;
         self
     }
@@ -484,6 +488,8 @@ impl Search<'_, '_> {
                 Entries::Inside(targets, count) => {
                     exact &= matches!(limit, Some(Limit::Exactly(_)));
                     all.extend(targets);
+                    let end = end_of(count);
+                    ends.extend((!exact && self.insns.is_bound(end)).then_some(end));
                     named.push((begin..end_of(count), 0));
                 }
                 Entries::Functions if found.len() == 1 => return Indirect::Tail,
@@ -508,6 +514,7 @@ impl Search<'_, '_> {
                     named,
                     // Addresses may be apart, among others in structures.
                     any: absolute && (is_one_of || !exact),
+                    open: !exact,
                 })
             }
         }
@@ -531,6 +538,9 @@ impl Search<'_, '_> {
                 return Entries::Unknown;
             }
             let at = table.wrapping_add(by).wrapping_add(form.size() * n);
+            if n > 0 && !exact && self.insns.is_bound(at) {
+                break;
+            }
             let target = form.entry(module, table, at);
             match target {
                 Some(t) if in_body(t) => targets.push(t),

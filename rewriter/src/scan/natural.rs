@@ -51,7 +51,10 @@ pub(super) fn add(
     }
     let graph = Graph::of(body);
     let loops = graph.loops(body);
-    let dealt: Vec<bool> = loops.iter().map(|l| deals(body, l, &loops, drafts)).collect();
+    let dealt: Vec<bool> = loops
+        .iter()
+        .map(|l| deals(body, l, &loops, drafts))
+        .collect();
     let mut possible = Vec::new();
     for (natural, is_dealt) in loops.into_iter().zip(dealt) {
         let exits = match is_dealt {
@@ -233,7 +236,9 @@ fn is_split(body: &Body, natural: &Natural, drafts: &[Draft]) -> bool {
 /// Whether it is a compiler's own loop, each iteration of which is one of the teams that this thread executes. A loop around it is the
 /// program's.
 fn deals(body: &Body, natural: &Natural, all: &[Natural], drafts: &[Draft]) -> bool {
-    let asks = drafts.iter().filter(|d| d.record.is_some_and(|e| e.probe == Some(Probe::TeamNext)));
+    let asks = drafts
+        .iter()
+        .filter(|d| d.record.is_some_and(|e| e.probe == Some(Probe::TeamNext)));
     let mut blocks = asks.filter_map(|d| body.block_at(d.address));
     blocks.any(|block| {
         let inside = all.iter().filter(|l| l.blocks.contains(&block));

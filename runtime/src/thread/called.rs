@@ -17,8 +17,8 @@ pub(super) const MAX_CALLS: usize = 1 << 13;
 /// Places for how many calls of a function go on; a power of two. Functions may share one.
 pub(super) const PLACES: usize = 256;
 
-/// Added to the address of a return address of a call that lasts until a mutex is released behind its last jump. No other call has
-/// such an address.
+/// Added to the address of a return address of a call that lasts until the construct ends to whose end its last jump leads. No other
+/// call has such an address.
 const BEHIND: usize = 1;
 
 /// A call that goes on.
@@ -127,15 +127,27 @@ impl Thread {
         let Some(called) = innermost.filter(is_it).or_else(|| self.find_call(site, at)) else {
             return; // it was entered before anything was recorded
         };
-        if self.mutex_top.get() > called.frame.mutex_base.get() {
-            // What begins in a function ends in it: it is left by a jump to what releases the mutex.
+        let is_innermost = core::ptr::eq(self.frame.get(), &raw const called.frame);
+        if self.mutex_top.get() > called.frame.mutex_base.get()
+            || !is_innermost && self.is_around(called)
+        {
+            // What begins in a function ends in it: it is left by a jump to the end of that.
             called.at.set(at + BEHIND);
             return;
         }
         self.leave_code(called);
     }
 
-    /// A mutex was released whose end is the function's last jump: the function is left with it. `at`: the stack pointer of the jump.
+    /// Whether a task or region that began in a call goes on. What the stack pointer tells to be gone is forgotten by now.
+    #[cold]
+    #[inline(never)]
+    fn is_around(&self, called: &Called) -> bool {
+        let open = self.task_frame();
+        // The program may end its own regions anywhere.
+        open.construct != Construct::UserRegion && !core::ptr::eq(open, called.frame.task())
+    }
+
+    /// A construct has ended whose end may be the last jump of a function, which is left with it. `at`: the stack pointer there.
     #[inline(always)]
     pub(crate) fn leave_behind(&self, at: usize) {
         let innermost = self.calls_open.get().checked_sub(1);

@@ -302,6 +302,54 @@ fn libraries_can_be_selected() {
     }
 }
 
+/// A program that only asks the runtime, or sets it, has nothing that could be patched: its libraries are recorded, whenever they come.
+#[test]
+fn a_program_with_questions_only() {
+    let folder = tempfile::tempdir().expect("there is room for a recording");
+    let at = |name: &str| folder.path().join(name);
+    let parallel = ["-fopenmp", "-fPIC", "-shared"];
+    let (libs, path) = (format!("-L{}", text(folder.path())), "-Wl,-rpath,$ORIGIN");
+    let linked = ["-fopenmp", &libs, "-lwork", path];
+    let (Some(_), Some(asking), Some(linked), Some(alone)) = (
+        compile("gcc", "work.c", &at("libwork.so"), &parallel),
+        compile("gcc", "asking.c", &at("libasking.so"), &parallel),
+        compile(
+            "gcc",
+            "asking.c",
+            &at("linked"),
+            &[&linked[..], &["-DLINKED"]].concat(),
+        ),
+        compile("gcc", "asking.c", &at("alone"), &["-fopenmp"]),
+    ) else {
+        return;
+    };
+    for (program, argument) in [(&linked, None), (&alone, Some(at("libwork.so")))] {
+        let out = at(&format!("{}-runs", program.display()));
+        let argument = argument.as_deref().map(text);
+        let args: Vec<&str> = [text(program)].into_iter().chain(argument).collect();
+        let said = record(&out, &args, &[], 1).errors();
+        assert!(!said.contains("nothing"), "{said}");
+        assert_eq!(executions(&report(&out), "libwork.so", "parallel"), 10);
+        let bytes = |name: &str| {
+            process::run(
+                command::with_threads(2)
+                    .arg(name)
+                    .args(["-o", text(&at("p"))])
+                    .arg("--")
+                    .args(&args),
+            )
+        };
+        assert_eq!(bytes("profile").status, 0);
+    }
+    // A library that only asks is no reason to say anything; with nothing else, nothing is recorded.
+    let out = at("none");
+    let recorded = table::record(&alone, &[text(&asking)], 2, &out, &table::ONE_EVENT);
+    let said = recorded.errors();
+    assert_eq!(recorded.status, 1, "{said}");
+    assert!(said.contains("can have a probe (`ompfuse scan"), "{said}");
+    assert!(!said.contains("libasking"), "{said}");
+}
+
 #[test]
 fn nothing_to_record_is_said() {
     let folder = tempfile::tempdir().expect("there is room for a recording");

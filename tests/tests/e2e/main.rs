@@ -71,6 +71,7 @@ mod account;
 mod accounting;
 mod baselines;
 mod behaviour;
+mod besides;
 mod by_callers;
 mod by_default;
 mod by_time;

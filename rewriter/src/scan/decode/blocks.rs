@@ -19,6 +19,7 @@ pub(super) fn finish(
         thrown,
         mut decoded,
         unknown,
+        unknown_by_table,
         mut trouble,
         ..
     } = builder;
@@ -120,6 +121,7 @@ pub(super) fn finish(
         addresses,
         atomics,
         unknown,
+        unknown_by_table,
         throwers: throwers.into_iter().map(|p| p.from..p.to).collect(),
         trouble,
     }

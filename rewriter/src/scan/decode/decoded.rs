@@ -51,6 +51,8 @@ pub(crate) struct Decoded {
     /// Where branches lead, as far as [`Decoded::learn`] was told.
     pub(super) ways: Ways,
     pub(super) makes: Makes,
+    /// Addresses where something else begins, ascending: no table goes on there.
+    pub(super) bounds: Vec<u64>,
     /// Steps that questions about indirect jumps have taken.
     pub(super) steps: Cell<usize>,
 }
@@ -73,6 +75,11 @@ pub(super) struct Makes {
 const MAX_STEPS: usize = 1 << 24;
 
 impl Decoded {
+    /// Whether a table that begins before this address has ended there.
+    pub(crate) fn is_bound(&self, va: u64) -> bool {
+        self.bounds.binary_search(&va).is_ok()
+    }
+
     /// Takes in what was decoded since it was called before.
     pub(super) fn learn(&mut self) {
         self.ways.learn(&self.flows);

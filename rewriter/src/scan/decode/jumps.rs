@@ -13,6 +13,24 @@ use std::ops::Range;
 const MAX_TARGETS: usize = 1 << 18;
 
 impl Builder<'_, '_> {
+    /// Whether a table was followed of which nothing tells the length.
+    pub(super) fn has_open_tables(&self) -> bool {
+        self.tables.iter().any(|(_, table, _)| table.open)
+    }
+
+    /// The addresses that the function's instructions name, ascending: a table ends where something else begins.
+    pub(super) fn named(&self) -> Vec<u64> {
+        let mut named: Vec<u64> = self
+            .decoded
+            .all()
+            .iter()
+            .filter_map(jump_table::named)
+            .collect();
+        named.sort_unstable();
+        named.dedup();
+        named
+    }
+
     /// Makes sure that branches found since, which may lead past a comparison or bring another table's address, change nothing
     /// of where indirect jumps lead; and that what seems to be the end of a table is one, since another one begins there.
     pub(super) fn check_tables(&mut self) {

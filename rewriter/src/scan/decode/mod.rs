@@ -70,6 +70,8 @@ struct Builder<'m, 'a> {
     entries: usize,
     /// Address of the first instruction that the decoder doesn't know.
     unknown: Option<u64>,
+    /// A jump table led to where that was found that may be longer than it is.
+    unknown_by_table: bool,
     /// Decoding began where no known branch leads to.
     guesses: bool,
     trouble: Option<&'static str>,
@@ -83,10 +85,40 @@ impl Body {
         function: usize,
         candidates: &[u64],
     ) -> Body {
+        let mut roots = Vec::new();
+        let mut b = Builder::decode(
+            module,
+            scratch,
+            (function, candidates),
+            Vec::new(),
+            &mut roots,
+        );
+        if b.unknown.is_some() && b.has_open_tables() {
+            // What was read behind a table's end leads to anywhere. Now it is known what else begins there.
+            let bounds = b.named();
+            b = Builder::decode(module, scratch, (function, candidates), bounds, &mut roots);
+        }
+        b.come_back(&mut roots);
+        b.check_tables();
+        b.check_leaving();
+        blocks::finish(b, scratch, function, &roots)
+    }
+}
+
+impl<'m, 'a> Builder<'m, 'a> {
+    /// Follows the function's branches. `bounds`: where no jump table goes on; `roots`: where decoding begins.
+    fn decode(
+        module: &'m Module<'a>,
+        scratch: &mut Scratch,
+        (function, candidates): (usize, &[u64]),
+        bounds: Vec<u64>,
+        roots: &mut Vec<u64>,
+    ) -> Self {
         let start = module.functions.get(function).start;
         let mut decoded = Decoded {
             insns: std::mem::take(&mut scratch.insns),
             flows: std::mem::take(&mut scratch.flows),
+            bounds,
             ..Decoded::default()
         };
         decoded.insns.clear();
@@ -104,11 +136,12 @@ impl Body {
             leaving: Vec::new(),
             entries: 0,
             unknown: None,
+            unknown_by_table: false,
             guesses: false,
             trouble: None,
         };
         b.add_part(function);
-        let mut roots = vec![start];
+        *roots = vec![start];
         b.follow(start);
         for &candidate in candidates {
             while let Some(from) = b.uncovered(candidate) {
@@ -124,14 +157,9 @@ impl Body {
                 break;
             }
         }
-        b.come_back(&mut roots);
-        b.check_tables();
-        b.check_leaving();
-        blocks::finish(b, scratch, function, &roots)
+        b
     }
-}
 
-impl Builder<'_, '_> {
     fn add_part(&mut self, function: usize) {
         let f = self.module.functions.get(function);
         self.parts.push(function);
@@ -332,6 +360,7 @@ impl Builder<'_, '_> {
                 if !self.guesses {
                     let first = self.unknown.unwrap_or(u64::MAX);
                     self.unknown = Some(first.min(insn.ip()));
+                    self.unknown_by_table |= self.tables.iter().any(|(_, table, _)| table.open);
                 }
                 self.decoded.grid.unset_insn(place, at);
                 self.decoded.insns.pop();

@@ -34,7 +34,8 @@ impl Analysis<'_, '_> {
             .all(|&s| self.side(branch, s).iter().any(same))
     }
 
-    /// Whether the side that passes the construct by does more than return: then the other side does it too, somewhere.
+    /// Whether the side that passes the construct by does more than return, or than few instructions before that (gcc 14 has a copy of
+    /// what `lastprivate` does on each side): then the other side does it too, somewhere.
     pub(super) fn repeats_code(&self, branch: usize, ways: &Ways) -> bool {
         let ends = |s: &BlockSet| ways.returns.iter().chain(&ways.open).any(|b| s.contains(b));
         let sides: Vec<BlockSet> = self.body.blocks[branch]
@@ -55,7 +56,30 @@ impl Analysis<'_, '_> {
                 })
             })
         };
-        both_end && !sides.iter().any(trivial)
+        both_end && !sides.iter().any(|s| trivial(s) || self.is_brief(branch, s))
+    }
+
+    /// Whether a side of a branch is few instructions that call nothing, repeat nothing, and return.
+    fn is_brief(&self, branch: usize, side: &BlockSet) -> bool {
+        let calls = |i: &Instruction| {
+            let control = i.flow_control();
+            !matches!(
+                control,
+                FlowControl::Next
+                    | FlowControl::ConditionalBranch
+                    | FlowControl::UnconditionalBranch
+                    | FlowControl::Return
+            )
+        };
+        let insns = side.iter().map(|b| self.body.block_insns(b).len());
+        insns.sum::<usize>() <= MAX_COPY
+            && side.iter().all(|b| {
+                let block = &self.body.blocks[b];
+                let repeats = |&to: &usize| to == branch || self.side(branch, to).contains(&b);
+                matches!(block.exit, Exit::None | Exit::Return)
+                    && !self.body.block_insns(b).iter().any(calls)
+                    && !block.succs.iter().any(repeats)
+            })
     }
 
     /// Where the code that follows the construct begins in each of its copies: the side that passes the construct by
