@@ -81,6 +81,7 @@ mod tests {
                 va: 0x1000,
                 offset: 0,
                 file_size: 64,
+                has_zeros: false,
                 exec: true,
             }],
             sections: Vec::new(),

@@ -429,6 +429,7 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo, debug: DebugF
     atomics::add(module, &atomics, &mut drafts);
     let sections = source::AllSections::read(module.image.bytes, debug);
     source::place::find(&source::Lines::read(&sections), &mut drafts);
+    tell_leftovers(module, &mut drafts);
     let (ids, sites) = numbering::number(module, drafts);
     let windows = placed
         .into_iter()
@@ -458,6 +459,25 @@ fn assemble(module: &Module<'_>, whole: Whole, binary: BinaryInfo, debug: DebugF
         windows,
         relays,
         own_functions: own_functions(module),
+    }
+}
+
+/// Says of the sites in code that BOLT has moved, and left where it was, that this is so. Functions that it has not moved have their
+/// symbols there.
+fn tell_leftovers(module: &Module<'_>, drafts: &mut [draft::Draft]) {
+    let mut sections = module.image.sections.iter();
+    let Some(left) = sections.find(|s| s.name == ".bolt.org.text") else {
+        return;
+    };
+    let is_left = |d: &&mut draft::Draft| {
+        let name = d
+            .function
+            .and_then(|f| module.functions.get(f as usize).name);
+        d.address.wrapping_sub(left.va) < left.size && name.is_none() && d.reason.is_none()
+    };
+    let has_symbols = !module.symbols.is_empty();
+    for draft in drafts.iter_mut().filter(is_left).filter(|_| has_symbols) {
+        draft.reason = Some("BOLT has moved its function: nothing executes this copy".into());
     }
 }
 

@@ -143,7 +143,7 @@ fn of_fixture(name: &str, compiler: &str) {
 
 mod fixtures {
     for_some_fixtures!(crate::besides::of_fixture;
-        oldabi by gcc, ordered by gcc, rare by clang, teams by clang);
+        kmpcalls by clang, oldabi by gcc, ordered by gcc, teams by clang);
 }
 
 fn tails(compiler: &str) {

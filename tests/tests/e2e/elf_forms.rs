@@ -4,6 +4,7 @@
 //! A form is a shell script that makes `program` (and `libwork.so`, if that is what is patched) out of `fixtures/kinds`,
 //! with `CC` (the compiler and its flags) and `S` (the fixture's folder) in its environment.
 
+mod adjoining;
 mod separate;
 
 use ompfuse_tests::fixture;

@@ -98,6 +98,7 @@ mod fixtures;
 mod foreign;
 mod functions;
 mod graphs;
+mod hand_written;
 mod history;
 mod inputs;
 mod interposed;

@@ -1,0 +1,90 @@
+//! Tables that lie in several segments, each of which begins where the one before ends: `patchelf` leaves such files.
+
+use ompfuse_tests::{compile, process, table};
+use std::path::Path;
+use std::process::Command;
+
+const HEADER: usize = 56;
+
+fn word(bytes: &[u8], at: usize, len: usize) -> u64 {
+    let raw = &bytes[at..at + len];
+    raw.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
+}
+
+/// Offset and length of a section, as `readelf` has it.
+fn section(file: &Path, name: &str) -> (u64, u64) {
+    let listed = process::run(Command::new("readelf").args(["-SW"]).arg(file)).text();
+    let line = listed.lines().find(|l| l.contains(&format!(" {name} ")));
+    let words: Vec<&str> = line.expect("it has one").split_whitespace().collect();
+    let at = words.iter().position(|w| *w == name).expect("its name");
+    let number = |n: usize| u64::from_str_radix(words[at + n], 16).expect("a number");
+    (number(3), number(4))
+}
+
+/// Divides the segment of the dynamic strings at a page in their midst; a note's header makes room for the second one's.
+fn divide(bytes: &mut [u8], (offset, len): (u64, u64)) {
+    let page = (offset + 1).next_multiple_of(0x1000);
+    assert!(
+        page < offset + len,
+        "no page begins in {offset:#x} + {len:#x}"
+    );
+    let (first, count) = (word(bytes, 32, 8) as usize, word(bytes, 56, 2) as usize);
+    let at = |n: usize| first + HEADER * n;
+    let field = |bytes: &[u8], n: usize, field: usize| word(bytes, at(n) + field, 8);
+    let is = |bytes: &[u8], n: usize, kind: u64| word(bytes, at(n), 4) == kind;
+    let holds = |n: &usize| {
+        let begin = field(bytes, *n, 8);
+        is(bytes, *n, 1) && begin <= offset && offset < begin + field(bytes, *n, 32)
+    };
+    let load = (0..count).find(holds).expect("it is loaded");
+    let note = (load + 1..count)
+        .find(|&n| is(bytes, n, 4))
+        .expect("it has a note");
+    bytes.copy_within(at(load)..at(note), at(load + 1));
+    let kept = page - field(bytes, load, 8);
+    for (n, add, len) in [
+        (load, 0, kept),
+        (load + 1, kept, field(bytes, load, 32) - kept),
+    ] {
+        for at_field in [8, 16, 24] {
+            let moved = field(bytes, n, at_field) + add;
+            bytes[at(n) + at_field..][..8].copy_from_slice(&moved.to_le_bytes());
+        }
+        for at_field in [32, 40] {
+            bytes[at(n) + at_field..][..8].copy_from_slice(&len.to_le_bytes());
+        }
+    }
+}
+
+#[test]
+fn strings_in_two_segments() {
+    let filler: String = (0..80)
+        .map(|n| format!("int a_function_with_a_long_name_that_fills_the_strings_{n}(int x) {{ return x + {n}; }}\n"))
+        .collect();
+    let main = r#"
+#include <stdio.h>
+int main(void) {
+  int s = 0;
+#pragma omp parallel for schedule(dynamic) reduction(+ : s)
+  for (int i = 0; i < 100; i++) s += i;
+  printf("%d\n", s);
+  return 0;
+}
+"#;
+    let source = filler + main;
+    for flags in ["-no-pie", "-pie -fPIE"] {
+        let Some(program) = compile(&source, &format!("gcc -O1 -g -fopenmp -rdynamic {flags}"))
+        else {
+            return;
+        };
+        let mut bytes = std::fs::read(&program.path).expect("it was compiled");
+        divide(&mut bytes, section(&program.path, ".dynstr"));
+        std::fs::write(&program.path, bytes).expect("it is ours");
+        let original = process::run(&mut Command::new(&program.path));
+        assert_eq!(original.ok("the divided program").text(), "4950\n");
+        let out = program.folder.path().join("out");
+        let recorded = table::record(&program.path, &[], 2, &out, &table::ONE_EVENT);
+        assert_eq!(recorded.ok(flags).text(), "4950\n");
+        assert_eq!(table::export(&out).len(), 100, "{flags}");
+    }
+}
