@@ -64,10 +64,8 @@ bolt=$(command -v llvm-bolt llvm-bolt-19 llvm-bolt-16 2>/dev/null | head -1 || t
 bolt=${bolt:-llvm-bolt}
 add bolt "$bolt @ -o @.bolt"
 
-constructs() { "$ompfuse" scan "$1" --format json 2>/dev/null | python3 -c '
-import json, sys
-try: print(sum(1 for s in json.load(sys.stdin)["sites"] if s["outcome"] == "patchable"))
-except Exception: print("none")'; }
+# Sites that can have a probe; not those in code that BOLT has left behind.
+constructs() { "$ompfuse" scan "$1" 2>/dev/null | grep ' patchable' | grep -vc 'BOLT has moved' || true; }
 
 edit() { # FILE COMMAND
     local command=${2//@/$1}

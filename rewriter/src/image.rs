@@ -239,7 +239,7 @@ impl<'d> Image<'d> {
         }))
     }
 
-    /// The loaded segments, ascending.
+    /// The loaded segments, in the order of their headers: ascending, but BOLT puts its own in front of others.
     pub(crate) fn loads(&self) -> impl Iterator<Item = &Segment> {
         self.segments.iter().filter(|s| s.is_load())
     }
@@ -261,20 +261,23 @@ impl<'d> Image<'d> {
 
     /// A table at an address, which may lie in several segments that adjoin each other in the file and in memory.
     pub(crate) fn table(&self, at: LinkVa, len: u64) -> Option<&'d [u8]> {
-        let mut loads = self
-            .loads()
-            .skip_while(|s| at.0 >= s.va.saturating_add(s.file_size));
-        let first = loads.next()?;
-        let offset = first.offset.checked_add(at.0.checked_sub(first.va)?)?;
-        let (mut last, end) = (first, offset.checked_add(len)?);
-        while end > last.offset.checked_add(last.file_size)? {
-            let next = loads.next().filter(|next| {
-                let adjoins = |at: u64, next: u64| at.checked_add(last.file_size) == Some(next);
-                last.file_size == last.mem_size
-                    && adjoins(last.va, next.va)
-                    && adjoins(last.offset, next.offset)
-            });
-            last = next?;
+        let holds = |s: &&Segment| at.0 >= s.va && at.0 - s.va < s.file_size;
+        let mut last = self.loads().find(holds)?;
+        let offset = last.offset + (at.0 - last.va);
+        let end = offset.checked_add(len)?;
+        // Whole pages are mapped: what the file has behind a segment without zeros is there too.
+        let extent = |s: &Segment| match s.file_size == s.mem_size {
+            true => s.va.saturating_add(s.file_size).next_multiple_of(PAGE) - s.va,
+            false => s.file_size,
+        };
+        while end > last.offset + extent(last) {
+            let adjoins = |s: &&Segment| {
+                let ahead = s.va.checked_sub(last.va).filter(|&ahead| ahead > 0);
+                s.file_size > 0
+                    && ahead == s.offset.checked_sub(last.offset)
+                    && ahead.is_some_and(|ahead| ahead <= extent(last))
+            };
+            last = self.loads().find(adjoins)?;
         }
         self.at_offset(offset, len)
     }
@@ -332,11 +335,13 @@ impl<'d> Image<'d> {
     }
 }
 
-/// What everything else relies on: ranges that don't wrap, file parts in the file, loads ascending.
+/// What everything else relies on: ranges that don't wrap, file parts in the file, loads apart from each other.
 fn check_segments(segments: &[Segment], file_len: u64) -> Result<(), &'static str> {
     let mut end = 0;
     let mut loads = 0;
-    for s in segments {
+    let mut ascending: Vec<&Segment> = segments.iter().collect();
+    ascending.sort_by_key(|s| s.va);
+    for s in ascending {
         let in_file = s
             .offset
             .checked_add(s.file_size)
@@ -348,7 +353,7 @@ fn check_segments(segments: &[Segment], file_len: u64) -> Result<(), &'static st
             loads += 1;
             let limit = s.va.checked_add(s.mem_size).filter(|&e| e < 1 << 47);
             if s.file_size > s.mem_size || s.va < end || s.va % PAGE != s.offset % PAGE {
-                return Err("its segments overlap or are out of order");
+                return Err("its segments overlap, or lie otherwise in the file than in memory");
             }
             end = limit.ok_or("a segment's addresses are out of range")?;
         }

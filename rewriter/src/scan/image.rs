@@ -54,12 +54,18 @@ pub(crate) struct Load {
 }
 
 impl Load {
+    /// So many bytes of the file are in memory from its address on: whole pages are mapped.
+    fn extent(&self) -> u64 {
+        match self.has_zeros {
+            true => self.file_size,
+            false => (self.va.saturating_add(self.file_size) | 0xfff).saturating_add(1) - self.va,
+        }
+    }
+
     /// Whether what lies behind it, in the file and in memory, is the next segment.
     fn goes_on_in(&self, next: &Load) -> bool {
-        let behind = |at: u64| at.checked_add(self.file_size);
-        !self.has_zeros
-            && behind(self.va) == Some(next.va)
-            && behind(self.offset) == Some(next.offset)
+        let ahead = next.va.checked_sub(self.va);
+        ahead == next.offset.checked_sub(self.offset) && ahead.is_some_and(|n| n <= self.extent())
     }
 }
 
@@ -332,10 +338,11 @@ impl<'a> Image<'a> {
             at += 1;
         }
         let last = self.loads[at];
-        let (offset, end) = (
-            first.offset.checked_add(va - first.va)?,
-            last.offset.checked_add(last.file_size)?,
-        );
+        let offset = first.offset.checked_add(va - first.va)?;
+        let end = last
+            .offset
+            .checked_add(last.extent())?
+            .min(self.bytes.len() as u64);
         part(self.bytes, offset, end.checked_sub(offset)?)
     }
 

@@ -70,19 +70,22 @@ impl<'d> View<'d> {
     /// A table at an address, which may lie in several segments, each of which begins where the one before ends.
     pub(super) fn table_at(&self, va: u64, len: u64) -> Option<&'d [u8]> {
         let begin = self.offset_of(va, 1)?;
+        // Whole pages are mapped.
+        let end = |p: &ProgramHeader| match p.p_filesz == p.p_memsz {
+            true => (p.p_vaddr + p.p_filesz).next_multiple_of(0x1000),
+            false => p.p_vaddr + p.p_filesz,
+        };
         let mut last = self
             .loads()
             .find(|p| va >= p.p_vaddr && va - p.p_vaddr < p.p_filesz)?;
-        let mut held = last.p_filesz - (va - last.p_vaddr);
-        while held < len {
-            let (va, offset) = (va.checked_add(held)?, begin.checked_add(held)?);
-            let adjoins =
-                |p: &&ProgramHeader| p.p_vaddr == va && p.p_offset == offset && p.p_filesz > 0;
-            last = self
-                .loads()
-                .find(adjoins)
-                .filter(|_| last.p_filesz == last.p_memsz)?;
-            held = held.checked_add(last.p_filesz)?;
+        while end(last) < va.checked_add(len)? {
+            let same = |p: &ProgramHeader| {
+                p.p_vaddr.wrapping_sub(p.p_offset) == last.p_vaddr.wrapping_sub(last.p_offset)
+            };
+            let adjoins = |p: &&ProgramHeader| {
+                (last.p_vaddr + 1..=end(last)).contains(&p.p_vaddr) && same(p) && p.p_filesz > 0
+            };
+            last = self.loads().find(adjoins)?;
         }
         self.at_offset(begin, len)
     }

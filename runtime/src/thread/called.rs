@@ -128,6 +128,9 @@ impl Thread {
             return; // it was entered before anything was recorded
         };
         let is_innermost = core::ptr::eq(self.frame.get(), &raw const called.frame);
+        if !is_innermost && self.leave_beneath(called) {
+            return;
+        }
         if self.mutex_top.get() > called.frame.mutex_base.get()
             || !is_innermost && self.is_around(called)
         {
@@ -142,9 +145,37 @@ impl Thread {
     #[cold]
     #[inline(never)]
     fn is_around(&self, called: &Called) -> bool {
-        let open = self.task_frame();
-        // The program may end its own regions anywhere.
-        open.construct != Construct::UserRegion && !core::ptr::eq(open, called.frame.task())
+        !core::ptr::eq(self.task_frame(), called.frame.task())
+    }
+
+    /// Leaves the innermost call if only regions of the program's own go on in it, which may end anywhere: they go on in what is around
+    /// the call.
+    #[cold]
+    #[inline(never)]
+    fn leave_beneath(&self, called: &Called) -> bool {
+        let frame = &called.frame;
+        let mut above = self.frame();
+        loop {
+            let is_alone = above.work_base.get() == frame.work_base.get()
+                && above.mutex_base.get() == frame.mutex_base.get();
+            if above.construct != Construct::UserRegion || !is_alone {
+                return false;
+            }
+            let up = above.up.get();
+            if core::ptr::eq(up, frame) {
+                break;
+            }
+            // SAFETY: a frame that was entered has one around it, which lasts longer.
+            above = unsafe { &*up };
+        }
+        self.charge();
+        self.write_call(called);
+        above.up.set(frame.up.get());
+        above.before.set(frame.before.get());
+        above.floor.set(frame.floor.get());
+        self.remember_around(above);
+        self.forget_call(called);
+        true
     }
 
     /// A construct has ended whose end may be the last jump of a function, which is left with it. `at`: the stack pointer there.
@@ -191,18 +222,32 @@ impl Thread {
         if self.mutex_top.get() > frame.mutex_base.get() {
             self.drain_held(frame);
         }
-        if !self.is_gone() {
-            let is_inner = frame.tid.get() != 0;
-            let extent = match frame.construct {
-                Construct::NaturalLoop => trips::encode(called.iterations.get(), is_inner),
-                _ => u64::from(is_inner),
-            };
-            self.write_ended(frame, extent);
-        }
+        self.write_call(called);
         self.frame.set(frame.up.get());
         self.work_top.set(frame.work_base.get());
         self.set_floor(frame.floor.get());
-        let counted = self.open_of(frame.site);
+        self.forget_call(called);
+    }
+
+    /// Writes the interval of a call that ends at the last boundary.
+    #[inline(always)]
+    fn write_call(&self, called: &Called) {
+        let frame = &called.frame;
+        if self.is_gone() {
+            return;
+        }
+        let is_inner = frame.tid.get() != 0;
+        let extent = match frame.construct {
+            Construct::NaturalLoop => trips::encode(called.iterations.get(), is_inner),
+            _ => u64::from(is_inner),
+        };
+        self.write_ended(frame, extent);
+    }
+
+    /// A call has ended: those around it go on.
+    #[inline(always)]
+    fn forget_call(&self, called: &Called) {
+        let counted = self.open_of(called.frame.site);
         counted.set(counted.get().saturating_sub(1));
         let first = self.calls.as_ptr() as usize;
         let number = (core::ptr::from_ref(called) as usize - first) / size_of::<Called>();

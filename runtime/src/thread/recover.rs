@@ -130,6 +130,17 @@ impl Thread {
         self.depth.set(depth + 1);
     }
 
+    /// A frame has another one around it than when it was entered.
+    pub(super) fn remember_around(&self, frame: &Frame) {
+        let own = self
+            .entered
+            .iter()
+            .find(|e| core::ptr::eq(e.frame.get(), frame));
+        if let Some(entered) = own {
+            entered.up.set(frame.up.get());
+        }
+    }
+
     fn remembered(&self, depth: usize) -> Option<&Entered> {
         let entered = self.entered.get(depth % REMEMBERED)?;
         (entered.depth.get() == depth && !entered.frame.get().is_null()).then_some(entered)

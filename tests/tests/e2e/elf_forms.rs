@@ -4,7 +4,7 @@
 //! A form is a shell script that makes `program` (and `libwork.so`, if that is what is patched) out of `fixtures/kinds`,
 //! with `CC` (the compiler and its flags) and `S` (the fixture's folder) in its environment.
 
-mod adjoining;
+mod edited;
 mod separate;
 
 use ompfuse_tests::fixture;

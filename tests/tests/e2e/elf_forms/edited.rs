@@ -1,5 +1,7 @@
-//! Tables that lie in several segments, each of which begins where the one before ends: `patchelf` leaves such files.
+//! Files as other tools leave them: `patchelf` puts tables into several segments, each of which begins where the one before ends, and
+//! BOLT leaves the code behind that it has moved. `tests/edited.sh` does it with the tools themselves.
 
+use ompfuse_tests::scan::Scan;
 use ompfuse_tests::{compile, process, table};
 use std::path::Path;
 use std::process::Command;
@@ -87,4 +89,41 @@ int main(void) {
         assert_eq!(recorded.ok(flags).text(), "4950\n");
         assert_eq!(table::export(&out).len(), 100, "{flags}");
     }
+}
+
+/// Code of the section that BOLT leaves is dead where it has no symbol: BOLT gives that to the copy which it has made.
+#[test]
+fn code_that_bolt_left() {
+    let source = r#"
+int sum;
+__attribute__((noinline)) void left(int k) {
+#pragma omp critical
+  sum += k;
+}
+int main(void) {
+#pragma omp parallel for
+  for (int i = 0; i < 10; i++) left(i);
+  return sum != 45;
+}
+"#;
+    let Some(program) = compile(source, "gcc -O2 -fopenmp") else {
+        return;
+    };
+    let rename = [
+        "--rename-section",
+        ".text=.bolt.org.text",
+        "--strip-symbol",
+        "left",
+    ];
+    process::run(Command::new("objcopy").args(rename).arg(&program.path)).ok("objcopy");
+    let scan = Scan::of(&program.path);
+    for site in scan.sites.iter().filter(|s| s.outcome == "patchable") {
+        let is_told = site
+            .reason
+            .as_deref()
+            .is_some_and(|r| r.contains("BOLT has moved"));
+        assert_eq!(is_told, site.construct == "critical", "{site:?}");
+    }
+    let out = program.folder.path().join("out");
+    table::record(&program.path, &[], 2, &out, &table::ONE_EVENT).ok("the edited program");
 }
