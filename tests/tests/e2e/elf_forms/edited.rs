@@ -23,8 +23,9 @@ fn section(file: &Path, name: &str) -> (u64, u64) {
     (number(3), number(4))
 }
 
-/// Divides the segment of the dynamic strings at a page in their midst; a note's header makes room for the second one's.
-fn divide(bytes: &mut [u8], (offset, len): (u64, u64)) {
+/// Divides the segment of the dynamic strings at a page in their midst; a note's header makes room for the second one's. The first one is
+/// `shorter` than it could be, which leaves its last page as it is.
+fn divide(bytes: &mut [u8], (offset, len): (u64, u64), shorter: u64) {
     let page = (offset + 1).next_multiple_of(0x1000);
     assert!(
         page < offset + len,
@@ -45,7 +46,7 @@ fn divide(bytes: &mut [u8], (offset, len): (u64, u64)) {
     bytes.copy_within(at(load)..at(note), at(load + 1));
     let kept = page - field(bytes, load, 8);
     for (n, add, len) in [
-        (load, 0, kept),
+        (load, 0, kept - shorter),
         (load + 1, kept, field(bytes, load, 32) - kept),
     ] {
         for at_field in [8, 16, 24] {
@@ -74,13 +75,13 @@ int main(void) {
 }
 "#;
     let source = filler + main;
-    for flags in ["-no-pie", "-pie -fPIE"] {
+    for (flags, shorter) in [("-no-pie", 0), ("-pie -fPIE", 16)] {
         let Some(program) = compile(&source, &format!("gcc -O1 -g -fopenmp -rdynamic {flags}"))
         else {
             return;
         };
         let mut bytes = std::fs::read(&program.path).expect("it was compiled");
-        divide(&mut bytes, section(&program.path, ".dynstr"));
+        divide(&mut bytes, section(&program.path, ".dynstr"), shorter);
         std::fs::write(&program.path, bytes).expect("it is ours");
         let original = process::run(&mut Command::new(&program.path));
         assert_eq!(original.ok("the divided program").text(), "4950\n");
