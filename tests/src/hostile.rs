@@ -78,6 +78,71 @@ fn headers(elf64: &[u8]) -> Vec<std::ops::Range<usize>> {
     ranges
 }
 
+/// Replaces a number by one that hurts.
+fn lie(bytes: &mut [u8], at: std::ops::Range<usize>, random: &mut Random) {
+    let width = at.len();
+    let old = field(bytes, at.start, width) as u64;
+    let new = match random.below(8) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => u64::MAX - 7,
+        3 => 1 << 63,
+        4 => old ^ 1 << random.below(8 * width),
+        5 => old.wrapping_add(0x1000),
+        6 => bytes.len() as u64 - random.below(64) as u64,
+        _ => random.below(1 << 31) as u64,
+    };
+    bytes[at].copy_from_slice(&new.to_le_bytes()[..width]);
+}
+
+/// Records or a header with one to four numbers replaced.
+pub fn mutated_records(file: &[u8], seed: u64) -> Vec<u8> {
+    let mut random = Random::new(seed);
+    let mut bytes = file.to_vec();
+    for _ in 0..1 + random.below(4) {
+        let width = [1, 2, 4, 8][random.below(4)];
+        // A header of 4096 bytes, of which the first 600 mean something, and records.
+        let part = match random.below(4) {
+            0 => 0..600,
+            _ => 4096..bytes.len(),
+        };
+        let part = part.start.min(bytes.len())..part.end.min(bytes.len());
+        if part.len() < 8 {
+            continue;
+        }
+        let at = part.start + random.below(part.len() / width) * width;
+        lie(&mut bytes, at..at + width, &mut random);
+    }
+    bytes
+}
+
+/// A text with one or two of its numbers replaced.
+pub fn mutated_text(text: &str, seed: u64) -> String {
+    let mut random = Random::new(seed);
+    let mut text = text.to_owned();
+    for _ in 0..1 + random.below(2) {
+        let is_digit = |b: &u8| b.is_ascii_digit();
+        let begins: Vec<usize> = (1..text.len())
+            .filter(|&at| is_digit(&text.as_bytes()[at]) && !is_digit(&text.as_bytes()[at - 1]))
+            .collect();
+        if begins.is_empty() {
+            break;
+        }
+        let begin = begins[random.below(begins.len())];
+        let digits = text.as_bytes()[begin..].iter().take_while(|b| is_digit(b)).count();
+        let new = match random.below(6) {
+            0 => "0",
+            1 => "18446744073709551615",
+            2 => "9223372036854775807",
+            3 => "4294967295",
+            4 => "16777215",
+            _ => "1e300",
+        };
+        text.replace_range(begin..begin + digits, new);
+    }
+    text
+}
+
 /// The file with one to four numbers in its headers or tables replaced.
 pub fn mutated(elf64: &[u8], seed: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
@@ -87,18 +152,7 @@ pub fn mutated(elf64: &[u8], seed: u64) -> Vec<u8> {
         let range = ranges[random.below(ranges.len())].clone();
         let width = [1, 2, 4, 8][random.below(4)].min(range.len());
         let at = range.start + random.below((range.len() - width) / width + 1) * width;
-        let old = field(&bytes, at, width) as u64;
-        let new = match random.below(8) {
-            0 => 0,
-            1 => u64::MAX,
-            2 => u64::MAX - 7,
-            3 => 1 << 63,
-            4 => old ^ 1 << random.below(8 * width),
-            5 => old.wrapping_add(0x1000),
-            6 => bytes.len() as u64 - random.below(64) as u64,
-            _ => random.below(1 << 31) as u64,
-        };
-        bytes[at..at + width].copy_from_slice(&new.to_le_bytes()[..width]);
+        lie(&mut bytes, at..at + width, &mut random);
     }
     bytes
 }

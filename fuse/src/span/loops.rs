@@ -84,7 +84,8 @@ impl Loops {
         stat.executions += 1;
         stat.with_few_units += u64::from(count < u64::from(team));
         stat.units += count;
-        stat.iterations += execution.units.iter().map(|u| u.len).sum::<u64>();
+        let iterations = execution.units.iter().map(|u| u.len);
+        stat.iterations = iterations.fold(stat.iterations, u64::saturating_add);
         stat.units_ns += time;
         stat.slowest_ns += slowest;
         stat.longest_ns += longest;

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+/// Chunks that are dealt out one by one, at most: more than the units that a loop is replayed of.
+const MOST_STEPS: u64 = 1 << 17;
+
 /// A schedule of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -64,8 +67,8 @@ impl Units {
         let (mut iterations, mut time) = (0, 0);
         sums.push((0, 0));
         for unit in units {
-            iterations += unit.len.max(1);
-            time += unit.time;
+            iterations = unit.len.max(1).saturating_add(iterations);
+            time = unit.time.saturating_add(time);
             sums.push((iterations, time));
         }
         Units { sums }
@@ -88,6 +91,14 @@ impl Units {
         lengths.take((units - 1).max(1)).min().unwrap_or(1)
     }
 
+    /// A chunk, or several at a time where that many steps would be needed that the time to replay them grew with the number of
+    /// iterations on record, and not with the records. The loop ends at most one such step too late.
+    fn in_few(&self, chunk: u64) -> u64 {
+        let chunk = chunk.max(1);
+        let chunks = self.iterations() / chunk;
+        chunk.saturating_mul(chunks.div_ceil(MOST_STEPS).max(1))
+    }
+
     /// The loop under a schedule. `fetch`: what fetching a chunk costs, in the unit of time.
     pub fn replay(&self, schedule: Schedule, threads: u32, fetch: u64) -> Replayed {
         let threads = u64::from(threads.max(1));
@@ -107,13 +118,18 @@ impl Units {
             Schedule::StaticChunk(chunk) => {
                 let mut loads = vec![0; threads as usize];
                 let mut thread = 0;
+                let chunk = self.in_few(chunk);
                 while deal.left() > 0 {
-                    loads[thread] += deal.next(chunk.max(1));
+                    loads[thread] += deal.next(chunk);
                     thread = (thread + 1) % threads as usize;
                 }
                 loads.into_iter().max().unwrap_or(0)
             }
-            Schedule::Dynamic(chunk) => deal.greedily(threads, fetch, |_| chunk.max(1)),
+            Schedule::Dynamic(chunk) => {
+                let dealt = self.in_few(chunk);
+                let fetches = fetch.saturating_mul(dealt / chunk.max(1));
+                deal.greedily(threads, fetches, |_| dealt)
+            }
             Schedule::Guided(least) => deal.greedily(threads, fetch, |left| {
                 left.div_ceil(threads).max(least.max(1))
             }),
@@ -141,7 +157,7 @@ impl Deal<'_> {
     /// Time of the next iterations.
     fn next(&mut self, iterations: u64) -> u64 {
         let begin = self.before(self.at);
-        self.at = (self.at + iterations).min(self.units.iterations());
+        self.at = self.at.saturating_add(iterations).min(self.units.iterations());
         self.before(self.at) - begin
     }
 
@@ -166,7 +182,7 @@ impl Deal<'_> {
             let Some(Reverse(now)) = free.pop() else {
                 break;
             };
-            let end = now + fetch + self.next(chunk(self.left()));
+            let end = self.next(chunk(self.left())).saturating_add(now.saturating_add(fetch));
             last = last.max(end);
             free.push(Reverse(end));
         }
@@ -185,10 +201,10 @@ pub fn candidates(units: &Units, threads: u32) -> Vec<Schedule> {
         false => finest,
     };
     let mut chunk = base;
-    while list.len() < 9 && chunk * threads <= total {
+    while list.len() < 9 && chunk.saturating_mul(threads) <= total {
         list.push(Schedule::Dynamic(chunk));
         list.push(Schedule::StaticChunk(chunk));
-        chunk *= 4;
+        chunk = chunk.saturating_mul(4);
     }
     list.push(Schedule::Guided(base));
     list

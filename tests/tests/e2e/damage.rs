@@ -2,6 +2,8 @@
 //!
 //! `OMPFUSE_FLIPS=5000 cargo test --release -p ompfuse-tests damage::` tries more places.
 
+mod lies;
+
 use ompfuse_tests::command;
 use ompfuse_tests::fixture::Fixture;
 use ompfuse_tests::hostile::Random;
