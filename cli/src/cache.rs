@@ -9,6 +9,7 @@
 //! A folder is made under another name and renamed when it is complete, so any number of commands may run at once.
 
 mod contents;
+pub(crate) mod temporary;
 mod trust;
 pub(crate) mod used;
 
@@ -262,8 +263,7 @@ pub(crate) fn get_or_make_in<F: FnOnce(&mut File) -> Result<()>>(
         Some(Ok((folder, temporary))) => (Some(folder), temporary),
         _ => (
             None,
-            TempDir::with_prefix("ompfuse-")
-                .context("cannot make a folder for the patched program")?,
+            temporary::folder().context("cannot make a folder for the patched program")?,
         ),
     };
     let program = temporary.path().join(key.file());

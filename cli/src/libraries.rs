@@ -50,7 +50,7 @@ impl Libraries {
         let (folder, cache) = match in_cache() {
             Some(both) => both,
             None => {
-                let folder = TempDir::with_prefix("ompfuse-")
+                let folder = cache::temporary::folder()
                     .context("cannot make a folder for patched libraries")?;
                 let cache = folder.path().canonicalize()?;
                 (folder, cache)

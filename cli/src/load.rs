@@ -2,6 +2,7 @@
 
 pub(crate) mod baselines;
 pub(crate) mod by_type;
+mod files;
 mod given;
 mod order;
 pub(crate) mod over_time;
@@ -13,24 +14,25 @@ pub(crate) mod sides;
 mod table;
 mod timeline;
 
+pub(crate) use files::{listed, with_files};
+use files::{read_releasing, read_with};
 pub(crate) use order::arranged;
 pub(crate) use runs::is_run;
 use runs::runs;
 pub(crate) use table::table;
 pub(crate) use timeline::{one_run, timeline};
 
-use crate::input::{self, Input};
+use crate::input;
 use crate::memory;
 use crate::output::note;
-use crate::{program, run_dir};
 use anyhow::{Context, Result, anyhow, bail};
 use bytes::Bytes;
-use ompfuse_format::run::{BEGUN_FILE, RUN_FILE, RunHeader};
+use ompfuse_format::run::{RUN_FILE, RunHeader};
 use ompfuse_fuse::profile::by_type::Pieces;
 use ompfuse_fuse::run::InParts;
 use ompfuse_fuse::span::Analysis;
 use ompfuse_fuse::{
-    Combiner, Profile, ProfileError, Run, RunFiles, Strategy, Summary, XuTable, combine_instances,
+    Combiner, Profile, ProfileError, Run, Strategy, Summary, XuTable, combine_instances,
 };
 use ompfuse_progress::Progress;
 use std::path::{Path, PathBuf};
@@ -422,77 +424,4 @@ pub(crate) fn profile_of(folder: &Path, progress: Progress<'_>) -> Result<Profil
             format!("cannot read the sums of {folder}: a name of the program's is missing; record it again")
         })
     })
-}
-
-/// What a run folder holds.
-pub(crate) fn with_files<T>(
-    folder: &Path,
-    read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
-) -> Result<T> {
-    read_with(folder, &[".json", ".rec"], read)
-}
-
-/// What some of a run folder's files hold: those that end so.
-fn read_with<T>(
-    folder: &Path,
-    endings: &[&str],
-    read: impl FnOnce(&RunFiles<'_>) -> Result<T>,
-) -> Result<T> {
-    read_releasing(folder, endings, |files, _| read(files))
-}
-
-/// As [`read_with`], also with what gives the memory of pages back that were read.
-fn read_releasing<T>(
-    folder: &Path,
-    endings: &[&str],
-    read: impl FnOnce(&RunFiles<'_>, &(dyn Fn() + Sync)) -> Result<T>,
-) -> Result<T> {
-    let mut files: Vec<(String, Input)> = Vec::new();
-    for path in listed(folder)? {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if endings.iter().any(|e| name.ends_with(e)) {
-            files.push((name, input::map(&path)?));
-        }
-    }
-    let begun = begun(folder, &files).map(|header| (RUN_FILE, header));
-    let begun = begun.iter().map(|(name, header)| (*name, &header[..]));
-    let bytes = files.iter().map(|(name, input)| (name.as_str(), &**input));
-    let bytes = bytes.chain(begun);
-    let run = RunFiles::from_folder(bytes)
-        .with_context(|| format!("cannot read the run {}", folder.display()))?;
-    read(&run, &|| {
-        files.iter().for_each(|(_, input)| input.release())
-    })
-}
-
-/// The header of a run whose end nobody has seen, with the modules that its processes have loaded by now; `None`: it ended.
-fn begun(folder: &Path, files: &[(String, Input)]) -> Option<Vec<u8>> {
-    if files.iter().any(|(name, _)| name == RUN_FILE) {
-        return None;
-    }
-    let (_, bytes) = files.iter().find(|(name, _)| name == BEGUN_FILE)?;
-    let mut header: RunHeader = serde_json::from_slice(bytes).ok()?;
-    // What is damaged is told when all of it is read.
-    let processes = run_dir::readable_processes(folder);
-    for status in processes.modules() {
-        if !header.modules.iter().any(|m| m.patched == status.path) {
-            header
-                .modules
-                .extend(program::loaded(Path::new(&status.path)));
-        }
-    }
-    header.ranks = crate::recording::ranks_in(folder);
-    serde_json::to_vec(&header).ok()
-}
-
-/// What is in a folder.
-pub(crate) fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
-    let cannot = || format!("cannot list {}", folder.display());
-    let listing = std::fs::read_dir(folder).with_context(cannot)?;
-    let paths = listing.map(|entry| Ok(entry.with_context(cannot)?.path()));
-    paths.collect()
 }

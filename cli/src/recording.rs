@@ -23,7 +23,7 @@ use crate::running::Reload;
 use crate::select::SelectArgs;
 use crate::simulate::{self, SimulateArgs};
 use crate::strategy::Strategy;
-use crate::{input, memory, processors, progress};
+use crate::{cache, input, memory, processors, progress};
 use anyhow::{Context, Result, bail};
 use job::Job;
 use meeting::{Meeting, Role};
@@ -307,6 +307,7 @@ pub(crate) fn record(args: &RecordingArgs, quiet: bool) -> Result<Recording> {
     let is_simulated = args.simulate.is_wanted();
     let simulated = is_simulated.then(|| simulate::events(wanted)).transpose()?;
     let simulator = args.simulate.simulator()?;
+    cache::temporary::spare(args.output.as_ref().map(|o| o.folder.as_path()));
     let mut prepared = {
         let bar = progress::whole("patching");
         Prepared::new(name, &args.selection, bar.progress())?

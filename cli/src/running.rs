@@ -15,9 +15,9 @@ pub(crate) use reload::Reload;
 
 use crate::program;
 use crate::run_dir;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ompfuse_format::control::ENDING;
-use ompfuse_format::run::{ENV_DIR, ModuleStatus, RunModule};
+use ompfuse_format::run::{BEGUN_FILE, ENV_DIR, ModuleStatus, RUN_FILE, RunModule};
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -70,11 +70,35 @@ pub(crate) fn find(target: &Path, access: Access) -> Result<Vec<Running>> {
     match (found.is_empty(), hindrance) {
         (false, _) => Ok(found),
         (true, Some(error)) => Err(error),
-        (true, None) => bail!(
-            "nothing is being recorded in {}; start it with `ompfuse record`",
-            target.display()
-        ),
+        (true, None) => Err(Nothing(target.to_owned()).into()),
     }
+}
+
+/// Nobody is being recorded in a folder.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is being recorded in {}; start it with `ompfuse record`", .0.display())]
+pub(crate) struct Nothing(PathBuf);
+
+/// Whether a folder may be that of a recording which has yet to begin: it isn't there, or it is empty, or a run in it has no process
+/// so far.
+pub(crate) fn may_begin(target: &Path) -> bool {
+    if number(target).is_some() || (target.exists() && !target.is_dir()) {
+        return false;
+    }
+    let list = |folder: &Path| -> Vec<PathBuf> {
+        let listing = std::fs::read_dir(folder).into_iter().flatten();
+        listing.filter_map(|e| Some(e.ok()?.path())).collect()
+    };
+    let names_process = |path: &PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        name.is_some_and(|n| n.starts_with("process-"))
+    };
+    let is_fresh = |run: &PathBuf| {
+        let has = |file: &str| run.join(file).exists();
+        has(BEGUN_FILE) && !has(RUN_FILE) && !list(run).iter().any(names_process)
+    };
+    let inside = list(target);
+    inside.is_empty() || is_fresh(&target.to_owned()) || inside.iter().any(is_fresh)
 }
 
 /// The number of a process that is meant, not a folder.

@@ -12,9 +12,10 @@ pub(crate) use rows::{Part, Process, Row, ThreadRow};
 pub(crate) use screen::show;
 pub(crate) use serve::serve;
 
+use crate::output::note;
 use crate::run_dir;
 use crate::running::{self, Access, Running, State, records};
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 use ompfuse_format::control::OFF;
 use ompfuse_format::record::{MAX_COUNTERS, USER_MODULE, site_ref, split_site, sums};
 use ompfuse_format::run::EventStatus;
@@ -25,6 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The processes that are looked at, and all that they have recorded by now.
 pub(crate) struct Watching {
@@ -92,9 +94,29 @@ fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
+/// So often it is asked whether a recording has begun.
+const WAIT: Duration = Duration::from_millis(50);
+
 impl Watching {
+    /// Looks at a folder or process. Waits for a recording that has yet to begin, which is said.
+    pub(crate) fn when_begun(target: &Path) -> Result<Watching> {
+        let mut is_told = false;
+        loop {
+            match Watching::new(target) {
+                Err(_) if running::may_begin(target) => {}
+                begun => return begun,
+            }
+            if !is_told {
+                let folder = target.display();
+                note(format_args!("waiting for a recording in {folder} to begin"));
+                is_told = true;
+            }
+            std::thread::sleep(WAIT);
+        }
+    }
+
     /// Looks at a folder or process.
-    pub(crate) fn new(target: &Path) -> Result<Watching> {
+    fn new(target: &Path) -> Result<Watching> {
         let started =
             running::number(target).and_then(|pid| Some((pid, running::start_time(pid)?)));
         let mut watching = Watching {
@@ -116,7 +138,14 @@ impl Watching {
             ensure!(is_it, "process {pid} has ended");
         }
         let (mut read, mut damaged) = (0, Vec::new());
-        for process in running::find(&self.target, Access::Look)? {
+        let found = running::find(&self.target, Access::Look);
+        let found = found.map_err(|error| match error.is::<running::Nothing>() {
+            true if !self.processes.is_empty() => {
+                anyhow!("the recording in {} has ended", self.target.display())
+            }
+            _ => error,
+        });
+        for process in found? {
             match self.read(&process) {
                 Ok(()) => read += 1,
                 Err(error) => damaged.push(error),

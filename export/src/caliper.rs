@@ -1,8 +1,8 @@
-//! Caliper's text (`.cali`), which Hatchet and Thicket read: a tree of regions, a record for each of them and each rank, and what is true of the
-//! whole run.
+//! Caliper's text (`.cali`), which Hatchet and Thicket read: a tree of regions, a record for each of them and each MPI rank, and what is
+//! true of the whole run.
 
 use crate::calltree::{CallTree, Quantity};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 /// Numbers of types.
@@ -15,15 +15,19 @@ const VALUE: u32 = 65;
 const NESTED: u32 = 276;
 const GLOBAL: u32 = 576;
 
-/// Writes a profile. Values are of all threads of a rank together, times in seconds.
+/// Writes a profile. Values are of all threads together, of each MPI rank if there are ranks; times in seconds.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write(out: &mut dyn Write, tree: &CallTree) -> io::Result<()> {
     let mut text = Text { out, last: FIRST };
     let region = text.attribute("region", STRING, NESTED)?;
-    let rank = text.attribute("mpi.rank", INT, VALUE)?;
-    let mut metrics = vec![];
+    // Readers take a profile with this attribute for one of MPI: by rank, and not to be put beside another.
+    let ranks = tree.mpi_ranks();
+    let mut metrics = match ranks {
+        Some(_) => vec![text.attribute("mpi.rank", INT, VALUE)?],
+        None => vec![],
+    };
     for metric in &tree.metrics {
         let kind = match metric.quantity {
             Quantity::Time => DOUBLE,
@@ -45,34 +49,38 @@ pub fn write(out: &mut dyn Write, tree: &CallTree) -> io::Result<()> {
     // Readers keep one such record.
     let (attributes, values) = (attributes.join("="), values.join("="));
     writeln!(text.out, "__rec=globals,attr={attributes},data={values}")?;
-    let ranks = tree.ranks();
+    let attributes: Vec<String> = metrics.iter().map(u32::to_string).collect();
+    let attributes = attributes.join("=");
+    let whose: BTreeSet<Option<u32>> = match &ranks {
+        Some(ranks) => ranks.iter().copied().map(Some).collect(),
+        None => BTreeSet::from([None]),
+    };
     let mut nodes: Vec<u32> = Vec::with_capacity(tree.nodes.len());
     for (at, node) in tree.nodes.iter().enumerate() {
         let parent = node.parent.map(|parent| nodes[parent]);
         let number = text.node(region, &tree.frame(at).name, parent)?;
         nodes.push(number);
-        let mut sums: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        // Readers want a record of every node, also of one without values of its own.
+        let nothing = |&rank| (rank, vec![0; tree.metrics.len()]);
+        let mut sums: BTreeMap<Option<u32>, Vec<u64>> = whose.iter().map(nothing).collect();
         for (&thread, values) in &node.own {
-            let of_rank = sums.entry(ranks[tree.threads[thread].process]);
-            let of_rank = of_rank.or_insert_with(|| vec![0; values.len()]);
+            let rank = ranks.as_ref().map(|r| r[tree.threads[thread].process]);
+            let of_rank = sums.entry(rank).or_insert_with(|| vec![0; values.len()]);
             of_rank
                 .iter_mut()
                 .zip(values)
                 .for_each(|(sum, value)| *sum += value);
         }
-        for (rank_number, values) in sums {
-            write!(text.out, "__rec=ctx,ref={number},attr={rank}")?;
-            metrics
-                .iter()
-                .try_for_each(|metric| write!(text.out, "={metric}"))?;
-            write!(text.out, ",data={rank_number}")?;
+        for (rank, values) in sums {
+            write!(text.out, "__rec=ctx,ref={number},attr={attributes},data=")?;
+            let mut columns: Vec<String> = rank.iter().map(u32::to_string).collect();
             for (metric, value) in tree.metrics.iter().zip(values) {
-                match metric.quantity {
-                    Quantity::Time => write!(text.out, "={}", value as f64 / 1e9)?,
-                    Quantity::Visits | Quantity::Event => write!(text.out, "={value}")?,
-                }
+                columns.push(match metric.quantity {
+                    Quantity::Time => (value as f64 / 1e9).to_string(),
+                    Quantity::Visits | Quantity::Event => value.to_string(),
+                });
             }
-            writeln!(text.out)?;
+            writeln!(text.out, "{}", columns.join("="))?;
         }
     }
     Ok(())

@@ -193,10 +193,15 @@ impl CallTree {
     /// For each process the number that stands for it: its MPI rank where that is known of all, and one process is each rank; else its
     /// position.
     pub fn ranks(&self) -> Vec<u32> {
-        let ranks: BTreeSet<u32> = self.processes.iter().filter_map(|p| p.mpi_rank).collect();
-        let are_ranks = ranks.len() == self.processes.len();
-        let rank = |(at, p): (u32, &Process)| p.mpi_rank.filter(|_| are_ranks).unwrap_or(at);
-        (0..).zip(&self.processes).map(rank).collect()
+        let positions = || (0..).take(self.processes.len()).collect();
+        self.mpi_ranks().unwrap_or_else(positions)
+    }
+
+    /// The processes' MPI ranks, if all have one, and no two the same.
+    pub fn mpi_ranks(&self) -> Option<Vec<u32>> {
+        let ranks: Vec<u32> = self.processes.iter().filter_map(|p| p.mpi_rank).collect();
+        let different: BTreeSet<u32> = ranks.iter().copied().collect();
+        (different.len() == self.processes.len()).then_some(ranks)
     }
 
     /// A node's own value, all threads together.

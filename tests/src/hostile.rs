@@ -129,7 +129,10 @@ pub fn mutated_text(text: &str, seed: u64) -> String {
             break;
         }
         let begin = begins[random.below(begins.len())];
-        let digits = text.as_bytes()[begin..].iter().take_while(|b| is_digit(b)).count();
+        let digits = text.as_bytes()[begin..]
+            .iter()
+            .take_while(|b| is_digit(b))
+            .count();
         let new = match random.below(6) {
             0 => "0",
             1 => "18446744073709551615",

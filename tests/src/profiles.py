@@ -3,9 +3,10 @@
 usage: profiles.py values FOLDER...   each with the files `cube`, `pprof.json` (of pprof.mjs), `collapsed` and `caliper.cali`, and the
                                       folder `tau`
        profiles.py models JSON_LINES CUBE_FOLDER THREADS
+       profiles.py together CALIPER_FILE...
 
 Of values: for each folder by format, by path, by rank and thread, by metric [own, with what is inside]. A path is the places in the source,
-joined by `>`. Of models: by format, by place what Extra-P says of visits with so many threads.
+joined by `>`. Together: by path, the times of each file. Of models: by format, by place what Extra-P says of visits with so many threads.
 """
 
 import json
@@ -128,6 +129,20 @@ def values(folders):
     return [{name: function(folder / name) for name, function in read.items()} for folder in map(Path, folders)]
 
 
+def together(files):
+    import thicket
+
+    read = thicket.Thicket.from_caliperreader(files, disable_tqdm=True)
+    assert len(read.metadata) == len(files), read.metadata
+    times = {}
+    for (node, _), row in read.dataframe.iterrows():
+        names = [place(n.frame["name"]) for n in node.path()[1:]]
+        if not names or names[-1]:
+            path = ">".join(["program"] + list(filter(None, names)))
+            times.setdefault(path, []).append(row["time"])
+    return times
+
+
 def models(lines, cubes, threads):
     from extrap.fileio.file_reader.cube_file_reader2 import CubeFileReader2
     from extrap.fileio.file_reader.jsonlines_file_reader import read_jsonlines_file
@@ -150,6 +165,8 @@ def models(lines, cubes, threads):
 
 if sys.argv[1] == "values":
     result = values(sys.argv[2:])
+elif sys.argv[1] == "together":
+    result = together(sys.argv[2:])
 else:
     result = models(sys.argv[2], sys.argv[3], int(sys.argv[4]))
 json.dump(result, sys.stdout)

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Show what a program does while it is recorded: rate, time, imbalance and events of its regions
 ///
 /// The program is not stopped: `watch` reads its records. A unit counts when it has ended. The last picture stays on the
-/// terminal.
+/// terminal. A recording that has yet to begin in the folder is waited for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A run's folder, the folder of `ompfuse record -o`, or a process's number (default: the newest
@@ -49,7 +49,7 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(super) fn run(args: &Args) -> Result<()> {
-    let watching = Watching::new(&or_newest(args.target.as_deref())?)?;
+    let watching = Watching::when_begun(&or_newest(args.target.as_deref())?)?;
     let interval = Duration::from_secs_f64(args.interval);
     if let Some(address) = args.serve {
         let (last, ended) = watching::serve(watching, address, interval)?;

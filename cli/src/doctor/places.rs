@@ -30,7 +30,9 @@ fn cached() -> Check {
         copies.len(),
         bytes(size)
     );
-    match folder.exists() && !is_writable(&folder) {
+    // One that isn't there is made in the innermost one that is.
+    let there = folder.ancestors().find(|f| f.exists());
+    match !there.is_some_and(is_writable) {
         true => Check::new(name, State::Limited, format!("{found}, read-only"))
             .means("every recording patches the program and its libraries again")
             .helps(cache::REMEDY),
@@ -68,7 +70,7 @@ fn temporary() -> Check {
             State::Limited,
             format!("{} can't be written", folder.display()),
         )
-        .means("without a cache nothing can be recorded")
+        .means("without a cache patched copies lie beside the runs")
         .helps("set TMPDIR to a folder of your own"),
     }
 }

@@ -157,7 +157,10 @@ impl Deal<'_> {
     /// Time of the next iterations.
     fn next(&mut self, iterations: u64) -> u64 {
         let begin = self.before(self.at);
-        self.at = self.at.saturating_add(iterations).min(self.units.iterations());
+        self.at = self
+            .at
+            .saturating_add(iterations)
+            .min(self.units.iterations());
         self.before(self.at) - begin
     }
 
@@ -182,7 +185,9 @@ impl Deal<'_> {
             let Some(Reverse(now)) = free.pop() else {
                 break;
             };
-            let end = self.next(chunk(self.left())).saturating_add(now.saturating_add(fetch));
+            let end = self
+                .next(chunk(self.left()))
+                .saturating_add(now.saturating_add(fetch));
             last = last.max(end);
             free.push(Reverse(end));
         }

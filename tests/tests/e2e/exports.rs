@@ -149,7 +149,28 @@ fn values_are_those_of_the_report() {
         profile.as_os_str(),
     ]);
     let profile = (profile.clone(), schema::checked(&profile));
-    check(&foreign, &[whole, sums, some, killed, profile]);
+    check(
+        &foreign,
+        &[whole.clone(), sums.clone(), some, killed, profile],
+    );
+    // Side by side.
+    let both = [&whole, &sums].map(|(input, _)| input.with_extension("exported/caliper.cali"));
+    let times = python(&foreign, &["together"], &both);
+    let of_program: Vec<f64> = [&whole, &sums]
+        .iter()
+        .map(|(_, report)| {
+            expected(report)["program"]
+                .values()
+                .map(|m| m["time"].0)
+                .sum()
+        })
+        .collect();
+    let read: Vec<f64> = serde_json::from_value(times["program"].clone()).expect("two times");
+    assert_eq!(read.len(), 2, "{times}");
+    for (read, of_report) in read.iter().zip(of_program) {
+        let of_both = (read - of_report).abs();
+        assert!(of_both < 1e-9, "{read}, in the report {of_report}");
+    }
 }
 
 /// Two ranks of an MPI program.

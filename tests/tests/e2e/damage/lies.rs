@@ -79,7 +79,11 @@ fn run_folders() {
             let to = copy.join(file.file_name().expect("a file has a name"));
             std::fs::write(to, bytes).expect("a file can be written");
         }
-        let what = format!("{} with mutation {seed} of {}", of.display(), victim.display());
+        let what = format!(
+            "{} with mutation {seed} of {}",
+            of.display(),
+            victim.display()
+        );
         let commands: [&[&str]; 6] = [
             &["report", "run-0001"],
             &["combine", "run-0001", "-o", "profile.parquet"],
