@@ -10,7 +10,7 @@ use ompfuse_format::run::RunModule;
 use ompfuse_fuse::run::{
     Addresses, ContextNames, ContextObject, DataName, FrameName, NAMES_FILE, NamedObject,
 };
-use ompfuse_rewriter::addresses::{self, AddressName};
+use ompfuse_rewriter::addresses::{self, AddressName, VariableName};
 use std::path::Path;
 
 /// Names what a run's contexts have. `modules`: the patched files, whose originals are named.
@@ -64,9 +64,18 @@ fn of_file(
     let data: Vec<u64> = wanted.data.iter().copied().collect();
     let names = addresses::variables(&bytes, separate.files(), &data);
     let names = data.into_iter().zip(names);
-    let name = |(at, name): (u64, Option<(String, u64)>)| {
-        let (symbol, offset) = name?;
-        Some((at, DataName { symbol, offset }))
+    let name = |(at, name): (u64, Option<VariableName>)| {
+        let VariableName {
+            symbol,
+            offset,
+            member,
+        } = name?;
+        let name = DataName {
+            symbol,
+            offset,
+            member,
+        };
+        Some((at, name))
     };
     named.data = names.filter_map(name).collect();
     named

@@ -166,6 +166,11 @@ fn name(timeline: &Timeline<'_>, span: &Span<'_>) -> Name {
     let site = span.site.map(|site| &timeline.sites()[site as usize]);
     let what = match site.and_then(|site| site.detail.as_deref()?.split_once(", ")) {
         Some((function, _)) if span.construct.is_call() => function.to_owned(),
+        // A mutex of threads.
+        Some((function, _)) if span.construct == Construct::Lock => match span.kind {
+            Kind::Exit => format!("leave {function}"),
+            _ => function.to_owned(),
+        },
         _ => match site.and_then(|site| site.function.as_deref()) {
             Some(function) if span.construct == Construct::Function => {
                 readable(function).into_owned()

@@ -131,6 +131,12 @@ impl FromIterator<Family> for Families {
 #[serde(deny_unknown_fields)]
 struct RawGroup {
     name: String,
+    /// What is done at a call, if it is more than to record it.
+    probe: Option<String>,
+    /// Whether the call begins or ends something.
+    edge: Option<Edge>,
+    /// Which argument is the lock.
+    lock: Option<u8>,
     functions: BTreeMap<String, u32>,
 }
 
@@ -145,29 +151,36 @@ struct RawGroups {
 /// [`PatternError::Toml`].
 pub fn parse(text: &str, family: Family) -> Result<Vec<Entry>, PatternError> {
     let groups: RawGroups = toml::from_str(text)?;
-    let entry = |group: &str, (symbol, id): (String, u32)| Entry {
-        id,
+    let entry = |group: &RawGroup, (symbol, id): (&String, &u32)| Entry {
+        id: *id,
         runtime: Runtime::Other(family),
         construct: family.construct(),
-        edge: Edge::Encloses,
-        probe: Some(Probe::Enclosed),
+        edge: group.edge.unwrap_or(Edge::Encloses),
+        probe: match &group.probe {
+            Some(name) => Probe::ALL.iter().copied().find(|p| p.name() == name),
+            None => Some(Probe::Enclosed),
+        },
         implied: None,
         no_probe: None,
-        args: [NO_ARG; 8],
+        args: {
+            let mut args = [NO_ARG; 8];
+            args[0] = group.lock.unwrap_or(NO_ARG);
+            args
+        },
         nargs: family.most_arguments(),
         variadic: false,
         width: 0,
         unsigned: false,
         outlined_arg: None,
-        detail: Some(format!("{symbol}, {group}")),
+        detail: Some(format!("{symbol}, {}", group.name)),
         query: None,
-        symbol,
+        symbol: symbol.clone(),
     };
-    let of_group = |g: RawGroup| {
-        let functions = g.functions.into_iter();
-        functions.map(|f| entry(&g.name, f)).collect::<Vec<_>>()
+    let of_group = |g: &RawGroup| {
+        let functions = g.functions.iter();
+        functions.map(|f| entry(g, f)).collect::<Vec<_>>()
     };
-    Ok(groups.group.into_iter().flat_map(of_group).collect())
+    Ok(groups.group.iter().flat_map(of_group).collect())
 }
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {

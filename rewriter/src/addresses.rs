@@ -1,10 +1,12 @@
 //! What addresses are: functions and source lines of code that may have no part in OpenMP, as the callers of regions.
 
 use crate::debug::{self, DebugFiles};
+use crate::members::members;
 use crate::scan::source::{AllSections, Lines};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSymbol, SymbolKind};
 use ompfuse_format::site::Source;
+use std::collections::BTreeMap;
 
 /// What is known of an address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -44,17 +46,41 @@ pub fn names(bytes: &[u8], files: DebugFiles<'_>, addresses: &[u64]) -> Vec<Addr
     addresses.iter().map(name).collect()
 }
 
-/// The symbols of variables at these link-time addresses, in their order, and how many bytes behind its begin each is.
+/// A place in a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariableName {
+    /// The variable's symbol, as the file has it.
+    pub symbol: String,
+    /// Bytes from its begin.
+    pub offset: u64,
+    /// What is there, as it stands behind the variable's name in the source (`[5].m`), if debug information tells.
+    pub member: Option<String>,
+}
+
+/// The variables at these link-time addresses, in their order.
 #[must_use]
 pub fn variables(
     bytes: &[u8],
     files: DebugFiles<'_>,
     addresses: &[u64],
-) -> Vec<Option<(String, u64)>> {
+) -> Vec<Option<VariableName>> {
     let variables = symbols(bytes, files, SymbolKind::Data);
+    let mut wanted: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for &address in addresses {
+        if let Some(variable) = covering(&variables, address) {
+            let offsets = wanted.entry(variable.begin).or_default();
+            offsets.push(address - variable.begin);
+        }
+    }
+    let members = members(bytes, files, &wanted);
     let name = |&address: &u64| {
         let variable = covering(&variables, address)?;
-        Some((variable.name.to_owned(), address - variable.begin))
+        let offset = address - variable.begin;
+        Some(VariableName {
+            symbol: variable.name.to_owned(),
+            offset,
+            member: members.get(&(variable.begin, offset)).cloned(),
+        })
     };
     addresses.iter().map(name).collect()
 }

@@ -9,6 +9,7 @@ mod draft;
 mod dynamic;
 mod image;
 pub mod layout;
+mod members;
 pub mod model;
 pub mod patch;
 pub mod patch_error;

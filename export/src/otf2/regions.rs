@@ -119,7 +119,12 @@ pub(super) fn name(what: &str, name: &Name, program: &str, span: &Span<'_>) -> S
         Construct::Function => return name.what.clone(),
         _ => {}
     }
-    let what = if what.is_empty() { &name.what } else { what };
+    // A mutex of threads has the name of the function that takes it, and OpenMP's locks have no such sign.
+    let is_mutex = span.construct == Construct::Lock && name.what.contains('_');
+    let what = match what.is_empty() || is_mutex {
+        true => &name.what,
+        false => what,
+    };
     match &name.place {
         Some(place) => format!("{what} @{place}"),
         None => what.to_owned(),

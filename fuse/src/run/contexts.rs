@@ -101,6 +101,9 @@ pub struct DataName {
     pub symbol: String,
     /// Bytes from its begin.
     pub offset: u64,
+    /// What is there, as it stands behind the variable's name in the source; `None`: nothing tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
 }
 
 /// What is to be named in a file, by link-time address.

@@ -94,6 +94,7 @@ pub(super) fn locks(summary: &Indexed<'_>, ids: &[u32]) -> Vec<Lock> {
 
 fn lock(summary: &Indexed<'_>, stat: &LockStat, ids: &[u32]) -> Lock {
     let (mut symbol, mut offset, mut module, mut address) = (None, None, None, None);
+    let mut member = None;
     match &stat.place {
         LockPlace::Variable {
             object,
@@ -104,6 +105,7 @@ fn lock(summary: &Indexed<'_>, stat: &LockStat, ids: &[u32]) -> Lock {
             address = Some(*at);
             symbol = name.as_ref().map(|n| n.symbol.clone());
             offset = name.as_ref().map(|n| n.offset);
+            member = name.as_ref().and_then(|n| n.member.clone());
         }
         LockPlace::Memory(at) => address = Some(*at),
         LockPlace::Unnamed | LockPlace::Unknown => {}
@@ -126,6 +128,7 @@ fn lock(summary: &Indexed<'_>, stat: &LockStat, ids: &[u32]) -> Lock {
         },
         symbol,
         offset,
+        member,
         module,
         address,
         process: pid(summary, stat.process),

@@ -28,6 +28,9 @@ pub struct Lock {
     pub symbol: Option<String>,
     /// Bytes from the variable's begin; null if `symbol` is null.
     pub offset: Option<u64>,
+    /// What of the variable it is, as in the source (`[5].m`); null if debug information doesn't tell.
+    #[serde(default)]
+    pub member: Option<String>,
     /// Path of the file with the variable; null for memory that the program allocated.
     pub module: Option<String>,
     /// Link-time address in the file, or address in the process if it is in no file. Null if not known, and for libgomp's
@@ -53,6 +56,6 @@ pub enum LockKind {
     Critical,
     /// All critical sections without a name.
     UnnamedCritical,
-    /// An OpenMP lock (`omp_set_lock` and similar functions).
+    /// An OpenMP lock (`omp_set_lock` and similar functions), or a mutex of POSIX or C11 threads (`--calls pthread`).
     Lock,
 }

@@ -14,9 +14,10 @@ pub(crate) fn lock(lock: &Lock) -> String {
     }
     let file = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     match (symbol, &lock.module, lock.address) {
-        (Some(symbol), ..) => match lock.offset.unwrap_or(0) {
-            0 => symbol.to_owned(),
-            offset => format!("{symbol}+{offset:#x}"),
+        (Some(symbol), ..) => match (&lock.member, lock.offset.unwrap_or(0)) {
+            (Some(member), _) => format!("{symbol}{member}"),
+            (None, 0) => symbol.to_owned(),
+            (None, offset) => format!("{symbol}+{offset:#x}"),
         },
         (None, Some(module), Some(address)) => format!("{}+{address:#x}", file(module)),
         (None, _, Some(address)) => format!("memory at {address:#x}"),
@@ -36,6 +37,7 @@ mod tests {
                 kind,
                 symbol: symbol.map(str::to_owned),
                 offset,
+                member: None,
                 module: module.map(str::to_owned),
                 address,
                 process: None,

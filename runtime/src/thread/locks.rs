@@ -1,4 +1,4 @@
-//! OpenMP locks that a thread holds. Unlike mutexes of constructs they are released in any order, in other functions and
+//! OpenMP locks, and mutexes, that a thread holds. Unlike mutexes of constructs they are released in any order, in other functions and
 //! tasks, by other threads even: so they are kept apart from the frames, and found again by their address.
 
 use super::{Cost, Thread};
@@ -48,6 +48,18 @@ impl Thread {
     /// A lock was taken at `site`; `cost` is what that took, since `t0`, of which `wait` was spent waiting.
     pub(crate) fn lock(&self, lock: u64, site: u32, t0: u64, wait: u64, cost: &Cost) {
         place(lock).store(self.owner(lock), Ordering::Relaxed);
+        self.keep_lock(lock, site, t0, wait, cost);
+    }
+
+    /// The same of one that was waited for and not taken.
+    pub(crate) fn wait_for_lock(&self, lock: u64, site: u32, t0: u64, wait: u64, cost: &Cost) {
+        self.keep_lock(lock, site, t0, wait, cost);
+        if let Some(newest) = self.lock_top.get().checked_sub(1) {
+            self.forget_lock(newest);
+        }
+    }
+
+    fn keep_lock(&self, lock: u64, site: u32, t0: u64, wait: u64, cost: &Cost) {
         if self.lock_top.get() == MAX_LOCKS {
             self.forget_lock(0);
         }

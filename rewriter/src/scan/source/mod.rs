@@ -33,7 +33,7 @@ impl<'a> AllSections<'a> {
         }
     }
 
-    fn dwarf(&self) -> Option<gimli::Dwarf<Bytes<'_>>> {
+    pub(crate) fn dwarf(&self) -> Option<gimli::Dwarf<Bytes<'_>>> {
         let mut dwarf = gimli::Dwarf::load(|id| bytes(&self.own, id)).ok()?;
         if let Some(supplementary) = &self.supplementary {
             dwarf.load_sup(|id| bytes(supplementary, id)).ok()?;
@@ -49,7 +49,7 @@ fn bytes<'a>(
     Ok(EndianSlice::new(sections.get(id), LittleEndian))
 }
 
-type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+pub(crate) type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Looks source lines up. Without (readable) debug information it finds none.
 pub(crate) struct Lines<'a> {

@@ -170,6 +170,13 @@ probes! {
     DoacrossWait = 82, "doacross-wait";
     /// `args = [dimensions]` of the doacross loop that begins.
     DoacrossInit = 83, "doacross-init";
+    /// `args = [lock]`: as [`Probe::LockSet`], of a function that gives back 0 if the lock is held now, or the number for one whose
+    /// last owner died.
+    MutexTake = 84, "mutex-take";
+    /// `args = [lock]`: as [`Probe::LockTest`], with the result of [`Probe::MutexTake`].
+    MutexTry = 85, "mutex-try";
+    /// `args = [lock]`: as [`Probe::Enclosed`], and the lock is released meanwhile.
+    ConditionWait = 86, "condition-wait";
 }
 
 impl Probe {
