@@ -93,7 +93,10 @@ pub(crate) fn process_name(timeline: &Timeline<'_>, process: usize) -> String {
 
 /// What a thread is called.
 pub(crate) fn thread_name(lane: &Lane) -> String {
-    format!("thread {}", lane.thread)
+    match &lane.name {
+        Some(name) => format!("{name} (thread {})", lane.thread),
+        None => format!("thread {}", lane.thread),
+    }
 }
 
 /// What a thread does in a span's own time, as a category. Classes are those of the construct alone.

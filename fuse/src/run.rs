@@ -157,6 +157,9 @@ pub struct ThreadAccount {
     pub index: u32,
     /// Kernel's thread number.
     pub tid: u32,
+    /// Its name, where that tells it from the first thread of its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Whether its code outside every construct is the program's own; a worker thread only waits there.
     pub root: bool,
     /// Records that it could not write.

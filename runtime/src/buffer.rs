@@ -8,7 +8,9 @@ use crate::undisturbed::uninterrupted;
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
-use ompfuse_format::record::{HEADER_LEN, KIND_PAD, MAX_COUNTERS, ThreadHeader, short};
+use ompfuse_format::record::{
+    HEADER_LEN, KIND_PAD, MAX_COUNTERS, THREAD_NAME, ThreadHeader, short,
+};
 
 /// Bytes of the stage. Its blocks are reserved before it is mapped, so a store can't fail for want of space.
 const STAGE: usize = 64 << 10;
@@ -294,6 +296,12 @@ impl Buffer {
         // SAFETY: as in commit.
         let queued = unsafe { AtomicU64::from_ptr(&raw mut (*self.header).queued) };
         queued.store(ns.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Says what the thread is called.
+    pub(crate) fn set_name(&self, name: [u8; THREAD_NAME]) {
+        // SAFETY: as in commit; it is read once the thread has ended, and the header's page stays in the file.
+        unsafe { (&raw mut (*self.header).name).write(name) };
     }
 
     /// Says until when the file of a thread that has ended was completed.

@@ -89,6 +89,7 @@ impl Account {
             process: 0,
             index: header.index,
             tid: header.tid,
+            name: header.name().map(str::to_owned),
             root: false,
             lost: header.lost,
             own_ticks: self.own_ticks,
@@ -106,12 +107,21 @@ impl Account {
     }
 }
 
-/// The first of a process's threads runs the program's own code if none is known to.
+/// Accounts of all threads of a process. The first of them runs the program's own code if none is known to. A thread that has the name of
+/// the first one has none of its own: it has inherited that.
 pub(super) fn with_a_root(mut threads: Vec<ThreadAccount>) -> Vec<ThreadAccount> {
     if !threads.iter().any(|t| t.root)
         && let Some(first) = threads.iter_mut().min_by_key(|t| t.index)
     {
         first.root = true;
+    }
+    let first = threads.iter().min_by_key(|t| t.tid);
+    let first = first.and_then(|t| t.name.clone());
+    for thread in &mut threads {
+        thread.name = thread
+            .name
+            .take()
+            .filter(|name| Some(name) != first.as_ref());
     }
     threads
 }

@@ -75,6 +75,8 @@ pub struct Lane {
     pub thread: u32,
     /// The kernel's number.
     pub tid: u32,
+    /// Its name, where that tells it from the first thread of its process.
+    pub name: Option<String>,
     /// Whether its code outside of parallel regions is the program's own; a worker only waits there.
     pub is_root: bool,
     /// When its recording began, in nanoseconds since the run's begin.
@@ -258,6 +260,8 @@ impl<'a> Timeline<'a> {
                 .collect();
             let mut of_process: FxHashMap<u64, Fork> = FxHashMap::default();
             let last = process.threads.iter().map(|t| t.last_tsc).max();
+            let headers = process.threads.iter().map(|t| &t.file.header);
+            let first = headers.min_by_key(|h| h.tid).and_then(|h| h.name());
             for (position, (thread, (lane, partial))) in
                 process.threads.iter().zip(read).enumerate()
             {
@@ -271,6 +275,7 @@ impl<'a> Timeline<'a> {
                     process: number,
                     thread: header.index,
                     tid: header.tid,
+                    name: (header.name().filter(|_| header.name() != first)).map(str::to_owned),
                     is_root: is_root(thread, &reader.nodes, &process.index),
                     begin_ns: process.clock.at(header.tsc_start),
                     end_ns: process.clock.at(end.max(header.tsc_start)),

@@ -321,6 +321,7 @@ fn region_thread(summary: &Indexed<'_>, thread: u32, &(xus, part): &(u64, Split)
         process: account.and_then(|a| pid(summary, a.process)),
         mpi_rank: account.and_then(|a| summary.processes.get(a.process as usize)?.mpi_rank),
         thread: account.map_or(thread, |a| a.index),
+        thread_name: account.and_then(|a| a.name.clone()),
         xus,
         work_s: part.work as f64 * NS,
         wait_s: part.wait as f64 * NS,

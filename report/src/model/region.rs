@@ -154,6 +154,9 @@ pub struct RegionThread {
     pub mpi_rank: Option<u32>,
     /// Number of the thread in its process.
     pub thread: u32,
+    /// Name of the thread (`pthread_setname_np`), where that tells it from the first thread of its process; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_name: Option<String>,
     /// Number of execution units that began on it.
     pub xus: u64,
     /// The program's code, in seconds.

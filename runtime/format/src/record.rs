@@ -46,6 +46,8 @@ pub const VERSION: u32 = 4;
 pub const FIRST_VERSION: u32 = 1;
 /// Bytes before the first record.
 pub const HEADER_LEN: usize = 4096;
+/// Bytes of a thread's name, as the kernel has it.
+pub const THREAD_NAME: usize = 16;
 /// Most counters that one event set can have.
 pub const MAX_COUNTERS: usize = 16;
 
@@ -108,6 +110,17 @@ pub struct ThreadHeader {
     /// One more than the nanoseconds in which the thread was ready to run and had no processor, where it was there until the program's
     /// end and the kernel tells it; else 0. Zero in older files.
     pub queued: u64,
+    /// The name that the thread had at its end (`pthread_setname_np`), and zeros behind it. Zero in older files.
+    pub name: [u8; THREAD_NAME],
+}
+
+impl ThreadHeader {
+    /// The thread's name, if it is known.
+    pub fn name(&self) -> Option<&str> {
+        let end = self.name.iter().position(|&b| b == 0);
+        let name = core::str::from_utf8(&self.name[..end.unwrap_or(THREAD_NAME)]);
+        name.ok().filter(|name| !name.is_empty())
+    }
 }
 
 /// First byte of a [`Node`] record.

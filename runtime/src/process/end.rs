@@ -185,6 +185,7 @@ fn close_idle(exiting: u64, trim: bool) -> u64 {
             if let Some(ns) = measure::queued_ns(thread.buffer.tid()) {
                 thread.buffer.set_queued(ns);
             }
+            super::threads::name(thread);
             if thread.close() {
                 thread.finish_from_outside(exiting, trim);
             }

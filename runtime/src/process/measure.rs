@@ -5,7 +5,7 @@ use crate::probes;
 use crate::syscall;
 use crate::thread::{Thread, meter, now, sample};
 use core::sync::atomic::{AtomicU64, Ordering};
-use ompfuse_format::record::MAX_COUNTERS;
+use ompfuse_format::record::{MAX_COUNTERS, THREAD_NAME};
 use ompfuse_format::run::{BoundaryCost, EventStatus, IntervalCost, ProbeCount, ProcessCosts};
 use std::fs::File;
 use std::io::Read;
@@ -177,6 +177,17 @@ pub(super) fn queued_ns(tid: u32) -> Option<u64> {
     let len = file.read(&mut text).ok()?;
     let text = core::str::from_utf8(&text[..len]).ok()?;
     text.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// What a thread is called: its `comm` without the end of the line, and zeros behind it.
+pub(super) fn name(tid: u32) -> Option<[u8; THREAD_NAME]> {
+    let mut file = File::open(format!("/proc/self/task/{tid}/comm")).ok()?;
+    let mut name = [0; THREAD_NAME];
+    let len = file.read(&mut name).ok()?;
+    if let Some(end) = name.get_mut(len.saturating_sub(1)) {
+        *end = 0;
+    }
+    Some(name)
 }
 
 fn switches() -> Option<u64> {

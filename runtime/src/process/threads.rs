@@ -142,6 +142,7 @@ fn new_thread<'a>(begun: u64) -> Option<&'a Thread> {
         completed_ticks: 0,
         has_marks: 0,
         queued: 0,
+        name: [0; record::THREAD_NAME],
     };
     let path = CString::new(path.into_os_string().into_vec()).ok()?;
     let Some(buffer) = Buffer::new(syscall::move_up(file.into_raw_fd()), &path, header) else {
@@ -184,6 +185,13 @@ pub(super) fn with_list(change: impl FnOnce()) {
     });
 }
 
+/// Notes a thread's name, which it may have got at any time.
+pub(super) fn name(thread: &Thread) {
+    if let Some(name) = super::measure::name(thread.buffer.tid()) {
+        thread.buffer.set_name(name);
+    }
+}
+
 /// Runs in a thread that ends.
 pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
     let memory = memory.cast::<Thread>();
@@ -197,6 +205,7 @@ pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
         thread.recover(here());
         thread.finish();
         thread.unwatch();
+        name(thread);
         thread.buffer.set_completed(now());
     }
     // Whoever is closing this thread has the lock until that is done.

@@ -181,6 +181,10 @@ fn threads(region: &Region) -> Vec<Value> {
         (true, None, Some(process)) => format!("{process} · {}", t.thread),
         _ => name(t),
     };
+    let name = |t: &RegionThread| match &t.thread_name {
+        Some(own) => format!("{own} · {}", name(t)),
+        None => name(t),
+    };
     let mut all: Vec<&RegionThread> = region.per_thread.iter().collect();
     if all.len() > THREADS {
         let time = |t: &RegionThread| t.work_s + t.wait_s + t.runtime_s;

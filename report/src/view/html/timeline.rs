@@ -182,7 +182,7 @@ pub fn section(drawn: &Drawn, report: &Report, keys: &Keys) -> Markup {
         let sums = (drawn.least > 0).then_some(&classes[..]);
         let (spans, items) = columns.add(&drawn.columns[number], sums);
         lanes.push(LaneData {
-            name: format!("thread {}", lane.thread),
+            name: called(lane),
             detail: detail(lane),
             begin: (lane.begin_ns - drawn.begin).max(0) as u64,
             end: (lane.end_ns - drawn.begin).max(0) as u64,
@@ -326,7 +326,7 @@ fn table(drawn: &Drawn, order: &[usize], sums: &[[u64; CLASSES.len()]]) -> Marku
                                     None => { "process " (process.pid) " " },
                                 }
                             }
-                            "thread " (lane.thread)
+                            (called(lane))
                         }
                         @let all = sums.iter().sum::<u64>().max(1);
                         @for ns in sums {
@@ -415,5 +415,13 @@ fn markup(data: &Data, told: &[String], table: &Markup) -> Markup {
             details.ot-more { summary { "Each thread in numbers" } (table) }
         }
         (super::data::json("timeline-data", data))
+    }
+}
+
+/// What a thread is called.
+fn called(lane: &Lane) -> String {
+    match &lane.name {
+        Some(name) => format!("{name} (thread {})", lane.thread),
+        None => format!("thread {}", lane.thread),
     }
 }

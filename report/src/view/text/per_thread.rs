@@ -124,11 +124,15 @@ fn one(region: &Region, sum: &Times, many: bool, options: TextOptions) -> Option
     Some(text)
 }
 
-/// A thread's number, behind its rank or process where there are `many`.
+/// A thread's name and number, behind its rank or process where there are `many`.
 pub(super) fn name(thread: &RegionThread, many: bool) -> String {
-    match (thread.mpi_rank, thread.process) {
+    let number = match (thread.mpi_rank, thread.process) {
         (Some(rank), _) if many => format!("rank {rank}:{}", thread.thread),
         (None, Some(process)) if many => format!("{process}:{}", thread.thread),
         _ => thread.thread.to_string(),
+    };
+    match &thread.thread_name {
+        Some(name) => format!("{name} {number}"),
+        None => number,
     }
 }

@@ -115,6 +115,10 @@ impl ThreadHeader {
             completed_ticks: word(64 + 24 * MAX_COUNTERS + 72),
             has_marks: word(64 + 24 * MAX_COUNTERS + 80),
             queued: word(64 + 24 * MAX_COUNTERS + 88),
+            name: {
+                let at = 64 + 24 * MAX_COUNTERS + 96;
+                core::array::from_fn(|nth| header[at + nth])
+            },
         })
     }
 
