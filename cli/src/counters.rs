@@ -11,6 +11,7 @@ use ompfuse_format::event::{self, EVENTS, Event, Kind};
 use ompfuse_format::refused::{
     self, EACCES, EPERM, Guard, PARANOID_FILE, STATUS_FILE, lower_paranoid,
 };
+use ompfuse_report::words::similar;
 use perf_event::{Builder, Counter};
 use serde::Serialize;
 use std::io;
@@ -208,11 +209,16 @@ pub(crate) fn parse_list(list: &str) -> anyhow::Result<Vec<&'static str>> {
                 ompfuse_format::simulated::position(name).is_none(),
                 "{name} is an event of the simulated PMU: record with --simulate"
             );
-            anyhow::bail!(
-                "there is no event `{}`; known events are {}, and the processor's own by number (r1c2)",
-                quoted(name),
-                event::names().collect::<Vec<_>>().join(", ")
-            );
+            let name = quoted(name);
+            match similar(&name, event::names()) {
+                Some(meant) => anyhow::bail!(
+                    "there is no event `{name}`; did you mean {meant}? `ompfuse events` lists all"
+                ),
+                None => anyhow::bail!(
+                    "there is no event `{name}`; known events are {}, and the processor's own by number (r1c2)",
+                    event::names().collect::<Vec<_>>().join(", ")
+                ),
+            }
         };
         if !names.contains(&known) {
             names.push(known);
@@ -249,7 +255,7 @@ mod tests {
         assert_eq!(parse_list("none").unwrap(), Vec::<&str>::new());
         assert!(
             format!("{}", parse_list("cycle").unwrap_err())
-                .starts_with("there is no event `cycle`; known events are ")
+                .starts_with("there is no event `cycle`; did you mean cycles? ")
         );
     }
 }

@@ -4,7 +4,7 @@ use crate::binary::Besides;
 use crate::cache::{self, Entry, Key};
 use crate::input::Input;
 use crate::libraries::{self, Libraries};
-use crate::select::{FunctionArgs, SelectArgs};
+use crate::select::{FunctionArgs, SelectArgs, plain};
 use crate::{binary, input, launch, loader, output, privileges};
 use anyhow::{Context, Result, bail};
 use ompfuse_format::Construct;
@@ -13,6 +13,9 @@ use ompfuse_format::coverage::Coverage;
 use ompfuse_format::run::RunModule;
 use ompfuse_format::site::{SelfDescription, SiteInfo};
 use ompfuse_progress::Progress;
+use ompfuse_report::words::did_you_mean;
+use ompfuse_rewriter::addresses;
+use ompfuse_rewriter::debug::DebugFiles;
 use ompfuse_rewriter::model::Scan;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -127,7 +130,7 @@ impl Prepared {
             let of_scan = progress.part(binary::OF_SCAN);
             let scan = binary::scan(file, bytes, &debug, besides, false, of_scan)
                 .inspect_err(|e| nothing = binary::has_nothing(e))
-                .inspect_err(|_| why = wanted.as_ref().map(|w| unmatched(file, w)))?;
+                .inspect_err(|_| why = wanted.as_ref().map(|w| unmatched(file, bytes, w)))?;
             left_out = selection.leaves_out(&scan.binary.path) && !scan.sites.is_empty();
             if let Some(lost) = binary::unprobed(&scan) {
                 why = without_probes(file, &scan, &lost);
@@ -159,7 +162,7 @@ impl Prepared {
         if let Some(wanted) = selection.functions.of(&path_text(file), true)
             && !description.sites.iter().any(is_function)
         {
-            output::note(unmatched(file, &wanted));
+            output::note(unmatched(file, bytes, &wanted));
         }
         let user = std::env::var_os(LIBRARY_PATH);
         let path = loader::library_path(file, bytes, user).map(|path| (LIBRARY_PATH, path));
@@ -192,12 +195,19 @@ impl Prepared {
 }
 
 /// What is said where `--functions` and `--loops` match nothing in a file.
-fn unmatched(file: &Path, wanted: &FunctionArgs) -> String {
+fn unmatched(file: &Path, bytes: &[u8], wanted: &FunctionArgs) -> String {
     let patterns: Vec<String> = wanted.texts().map(|text| format!("`{text}`")).collect();
+    let known = addresses::functions(bytes, DebugFiles::default());
+    let known: Vec<String> = known.into_iter().map(plain).collect();
+    let meant: Vec<String> = wanted
+        .texts()
+        .map(|text| did_you_mean(text, &known))
+        .collect();
     let file = file.display();
     format!(
-        "no function in {file} matches {}; `ompfuse scan {file} --functions '*'` lists what there is",
-        patterns.join(" or ")
+        "no function in {file} matches {}{}; `ompfuse scan {file} --functions '*'` lists what there is",
+        patterns.join(" or "),
+        meant.concat()
     )
 }
 

@@ -13,7 +13,14 @@ pub(crate) use pattern::Pattern;
 use crate::debug::DebugArgs;
 use anyhow::{Result, bail};
 use ompfuse_format::site::{Mechanism, SiteInfo};
+use ompfuse_fuse::names::readable;
 use std::collections::HashMap;
+
+/// A function's name as people write it, without its parameters.
+pub(crate) fn plain(symbol: &str) -> String {
+    let name = readable(symbol);
+    name.split('(').next().unwrap_or(&name).to_owned()
+}
 
 /// The options, as several commands take them.
 #[derive(Debug, Clone, Default, clap::Args)]

@@ -18,7 +18,9 @@ pub use steps::{FEWEST, LEVEL, MOST};
 use crate::compare::diff::Interval;
 use crate::compare::{Machine, Quantity, Side};
 use crate::model::key::RegionKey;
+use crate::words;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Version of [`History`].
 pub const HISTORY_VERSION: u32 = 1;
@@ -54,8 +56,15 @@ pub enum HistoryError {
     #[error("no region is called '{0}'; take a function, FILE:LINE, FILE or a module")]
     Region(String),
     /// Nothing has that quantity.
-    #[error("the baselines have no '{0}'; `zcat FILE | jq '.total | keys'` shows what one has")]
-    Quantity(String),
+    #[error("the baselines have no '{name}'{meant}; they have {known}")]
+    Quantity {
+        /// Its name.
+        name: String,
+        /// What it may have meant, as a question; or nothing.
+        meant: String,
+        /// What there is.
+        known: String,
+    },
 }
 
 /// A program over its commits.
@@ -236,7 +245,17 @@ pub fn history(baselines: &[Named], wanted: &Wanted) -> Result<History, HistoryE
             .quantity
             .as_ref()
             .map_or("wall".to_owned(), Quantity::to_string);
-        return Err(HistoryError::Quantity(name));
+        let all = baselines.iter().map(|b| &b.side);
+        let all = all.flat_map(|s| s.regions.iter().map(|r| &r.values).chain([&s.total]));
+        let all: BTreeSet<String> = all
+            .flat_map(BTreeMap::keys)
+            .map(Quantity::to_string)
+            .collect();
+        return Err(HistoryError::Quantity {
+            meant: words::did_you_mean(&name, &all),
+            known: Vec::from_iter(all).join(", "),
+            name,
+        });
     }
     // What takes time is of more interest than what is counted.
     series.sort_by_key(|s| std::cmp::Reverse((s.machine.is_some(), groups::newest(s))));

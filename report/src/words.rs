@@ -21,6 +21,7 @@ mod regions;
 mod running;
 mod series;
 mod shell;
+mod similar;
 pub(crate) mod transfer;
 pub mod units;
 mod unmatched;
@@ -55,6 +56,7 @@ pub use running::told;
 pub(crate) use series::{series_cause, series_location, series_place};
 pub use series::{series_notes, series_verdict};
 pub use shell::shell_words;
+pub use similar::{did_you_mean, similar};
 pub use unmatched::reason;
 
 /// The kind of a pair of regions.

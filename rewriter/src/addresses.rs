@@ -85,6 +85,13 @@ pub fn variables(
     addresses.iter().map(name).collect()
 }
 
+/// The symbols of a file's functions.
+#[must_use]
+pub fn functions<'a>(bytes: &'a [u8], files: DebugFiles<'a>) -> Vec<&'a str> {
+    let all = symbols(bytes, files, SymbolKind::Text);
+    all.into_iter().map(|function| function.name).collect()
+}
+
 fn covering<'n, 'a>(all: &'n [Named<'a>], address: u64) -> Option<&'n Named<'a>> {
     let at = all.partition_point(|f| f.begin <= address).checked_sub(1)?;
     Some(&all[at]).filter(|f| address < f.end)

@@ -13,11 +13,14 @@ use ompfuse_report::view::table::wrap;
 pub(crate) struct Args {
     #[command(flatten)]
     format: output::FormatArg,
+    /// Print JSON; the same as `--format json`
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 }
 
 pub(super) fn run(args: &Args) -> Result<u8> {
     let diagnosis = doctor::diagnose();
-    match args.format.is_json() {
+    match args.json || args.format.is_json() {
         true => output::print_json(&diagnosis)?,
         false => output::print(&text(&diagnosis))?,
     }

@@ -124,6 +124,9 @@ fn what_is_not_there_is_named() {
         quantity: Some(Quantity::LoadBalance),
         ..Wanted::default()
     };
-    let missing = HistoryError::Quantity("load-balance".to_owned());
-    assert_eq!(history(&all, &quantity), Err(missing));
+    let missing = history(&all, &quantity).unwrap_err().to_string();
+    assert_eq!(
+        missing,
+        "the baselines have no 'load-balance'; they have wall"
+    );
 }

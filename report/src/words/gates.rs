@@ -1,6 +1,7 @@
 //! What is said of `--fail-on` expressions.
 
 use super::compare::{changed, kind_in_sentence, most, place, quantity, signed, value};
+use super::similar::did_you_mean;
 use crate::compare::gate::{Doubt, Hit, Outcome, Problem, Verdict};
 use crate::compare::{Change, Diff, Finding, Quantity};
 use crate::model::key::RegionKey;
@@ -111,17 +112,13 @@ fn hit(hit: &Hit) -> String {
     )
 }
 
-/// Names are as similar as a misspelt one from this similarity of Jaro and Winkler on.
-const SIMILAR: f64 = 0.85;
-
 /// What else there is than a name that nothing has: what it may have meant, or all.
 fn meant(name: &str, events: &[String]) -> String {
     let mut all: Vec<&str> = Quantity::names().collect();
     all.extend(events.iter().map(String::as_str));
-    let similar = (all.iter()).map(|known| (strsim::jaro_winkler(name, known), known));
-    let nearest = similar.max_by(|x, y| x.0.total_cmp(&y.0));
-    if let Some((_, known)) = nearest.filter(|&(similarity, _)| similarity >= SIMILAR) {
-        return format!("; did you mean {known}?");
+    let meant = did_you_mean(name, &all);
+    if !meant.is_empty() {
+        return meant;
     }
     match events {
         [] => format!(

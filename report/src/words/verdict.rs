@@ -1,8 +1,9 @@
 //! Why the program doesn't scale, in a few sentences.
 
 use super::units::{percent, seconds};
-use crate::model::{Account, Efficiencies, Loss, Report, State};
+use crate::model::{Account, Efficiencies, Loss, Region, Report, State};
 use crate::words;
+use ompfuse_format::Construct;
 
 /// Losses that are told.
 const MOST: usize = 3;
@@ -43,19 +44,92 @@ pub(crate) struct ToldLoss {
 
 /// The verdict; `None`: nothing is known of the run's time.
 pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
-    let account = report.account.as_ref().filter(|a| a.available_ns > 0)?;
+    let account = report.account.as_ref().filter(|a| a.available_ns > 0);
+    let Some(account) = account else {
+        return nothing(report);
+    };
+    let is_plain = is_without_regions(report);
     let large = report.losses.iter().filter(|l| l.share >= LEAST);
     let large: Vec<&Loss> = large.take(MOST).collect();
     // Where threads lack processors, units' times say nothing of others.
     let is_starved = report.running.as_ref().is_some_and(|r| r.is_starved);
     let scaling = report.scaling.as_ref().filter(|_| !is_starved);
     Some(Verdict {
-        headline: headline(report, account, large.is_empty()),
+        headline: match is_plain {
+            true => plain(report, account, large.is_empty()),
+            false => headline(report, account, large.is_empty()),
+        },
         losses: large.iter().map(|l| told(report, l)).collect(),
-        efficiencies: account.efficiencies.as_ref().map(efficiencies),
-        hint: hint(account),
+        efficiencies: (account.efficiencies.as_ref())
+            .filter(|_| !is_plain)
+            .map(efficiencies),
+        hint: match is_plain {
+            true => functions(report),
+            false => hint(account),
+        },
         prediction: scaling.and_then(|s| words::prediction(report, s)),
     })
+}
+
+/// Whether no parallel region and no call of MPI is on record: whatever the program does, it isn't OpenMP that takes its time.
+pub(crate) fn is_without_regions(report: &Report) -> bool {
+    let is_parallel = |r: &Region| r.construct.is_some_and(Construct::is_fork);
+    report.mpi.is_none() && !report.regions.iter().any(is_parallel)
+}
+
+/// Of a run without any record.
+fn nothing(report: &Report) -> Option<Verdict> {
+    let is_empty = report.regions.is_empty() && report.threads == 0 && !report.runs.is_empty();
+    (is_empty && !report.program.is_empty()).then(|| Verdict {
+        headline: format!(
+            "Nothing was recorded: no OpenMP runtime was called by {} or its libraries",
+            words::recorded_program(report)
+        ),
+        losses: vec![],
+        efficiencies: None,
+        prediction: None,
+        hint: functions(report),
+    })
+}
+
+/// The command that names functions, where none is on record.
+fn functions(report: &Report) -> Option<String> {
+    let is_known = report.regions.iter().any(is_code);
+    let words = std::iter::once(&report.program).chain(&report.args);
+    let words = words::shell_words(words.map(String::as_str));
+    (!is_known && !report.program.is_empty()).then(|| {
+        format!(
+            "What takes its time: ompfuse profile --functions '*' --calls pthread,io -- {words} (functions of a library: --functions \
+             'lib:libopenblas*:*')"
+        )
+    })
+}
+
+/// Whether it is a function or loop of the program.
+fn is_code(region: &Region) -> bool {
+    region.construct.is_some_and(Construct::is_code)
+}
+
+/// The headline of a program without parallel regions: where the most time is.
+fn plain(report: &Report, account: &Account, is_spread: bool) -> String {
+    let all_s = account.available_ns as f64 * 1e-9;
+    let code = report.regions.iter().filter(|r| is_code(r));
+    let most = code.max_by(|a, b| a.work_s.total_cmp(&b.work_s));
+    let busiest = most.map_or(String::new(), |region| {
+        format!(
+            "; the most is in {}: {} ({})",
+            words::location(region),
+            percent(region.work_s / all_s),
+            seconds(region.work_s)
+        )
+    });
+    let of_calls = [State::Call, State::Io].map(|state| account.ns(state));
+    let waits_s = of_calls.iter().sum::<u64>() as f64 * 1e-9;
+    let waits = match is_spread && waits_s < LEAST * all_s {
+        true => String::new(),
+        false => format!(", {} of it in calls that wait", percent(waits_s / all_s)),
+    };
+    format!("No parallel region in {}{waits}{busiest}", seconds(all_s))
 }
 
 /// From this share of useful time on, what is slow is the work itself, or nothing.

@@ -2,8 +2,10 @@
 
 use crate::page;
 use crate::select::Pattern;
+use crate::select::plain;
 use anyhow::{Context, Result, bail};
 use ompfuse_report::view::text::detail::{Beside, detail, name, rows_by};
+use ompfuse_report::words::did_you_mean;
 use ompfuse_report::{Region, Report, TextOptions};
 use std::path::Path;
 use std::str::FromStr;
@@ -69,7 +71,11 @@ fn find<'r>(report: &Report, rows: &'r [Region], wanted: &Wanted) -> Result<&'r 
     let found: Vec<&Region> = rows.iter().filter(is_it).collect();
     match found[..] {
         [one] => Ok(one),
-        [] => bail!("no region is {wanted}; `ompfuse report` lists them with their numbers"),
+        [] => {
+            let known = rows.iter().flat_map(names);
+            let meant = did_you_mean(&wanted.to_string(), known);
+            bail!("no region is {wanted}{meant}; `ompfuse report` lists them with their numbers")
+        }
         _ => {
             let named: Vec<String> = found.iter().take(NAMED).map(|r| name(r)).collect();
             let more = match found.len().saturating_sub(NAMED) {
@@ -83,6 +89,18 @@ fn find<'r>(report: &Report, rows: &'r [Region], wanted: &Wanted) -> Result<&'r 
             )
         }
     }
+}
+
+/// What a region can be asked for by: its function, its line, its construct.
+fn names(region: &Region) -> impl Iterator<Item = String> {
+    let function = region.function.as_deref();
+    let function = function.map(plain);
+    let line = region.source.as_ref().map(|source| {
+        let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+        format!("{file}:{}", source.line)
+    });
+    let construct = region.construct.map(|c| c.name().to_owned());
+    [function, line, construct].into_iter().flatten()
 }
 
 #[cfg(test)]

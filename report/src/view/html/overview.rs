@@ -5,7 +5,7 @@ use super::missing;
 use super::shares::Shares;
 use crate::model::Report;
 use crate::words::units::{count, percent, seconds};
-use crate::words::verdict::{Verdict, verdict};
+use crate::words::verdict::{Verdict, is_without_regions, verdict};
 use crate::words::{self, shell_words};
 use maud::{Markup, html};
 
@@ -54,7 +54,8 @@ fn facts(context: &Context<'_>) -> Vec<(&'static str, String)> {
     }
     facts.push(("Runs", report.runs.len().to_string()));
     facts.push(("Units", count(report.xus)));
-    facts.extend(report.coverage.map(|c| ("In parallel regions", percent(c))));
+    let coverage = report.coverage.filter(|_| !is_without_regions(report));
+    facts.extend(coverage.map(|c| ("In parallel regions", percent(c))));
     if !report.host.is_empty() {
         facts.push(("Host", report.host.clone()));
     }

@@ -6,6 +6,7 @@ use crate::model::{Class, Region, Report};
 use crate::view::html::rows::imbalance;
 use crate::view::table::{Column, front, wrap};
 use crate::words::units::{count, percent, seconds};
+use crate::words::verdict::is_without_regions;
 use crate::words::{self, kind, location};
 use ompfuse_format::run::Exit;
 use ompfuse_fuse::Problem;
@@ -56,7 +57,8 @@ pub(super) fn header(report: &Report, options: TextOptions) -> String {
         format!("recording took {taken} around it")
     }));
     text.push_str(&wrap(&facts.join(" · "), options.width, "  "));
-    if let (Some(coverage), Some(parallel)) = (report.coverage, report.parallel_s) {
+    let parallel = report.parallel_s.filter(|_| !is_without_regions(report));
+    if let (Some(coverage), Some(parallel)) = (report.coverage, parallel) {
         let line = format!(
             "parallel coverage {} ({} inside parallel regions)",
             percent(coverage),
