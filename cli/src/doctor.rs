@@ -91,6 +91,8 @@ pub(crate) struct Diagnosis {
 
 /// Looks at everything; that takes about a second, most of it in the simulator.
 pub(crate) fn diagnose() -> Diagnosis {
+    // As a recording without -o would.
+    crate::cache::temporary::spare(None);
     let mut checks = vec![versions()];
     checks.push(programs::loading());
     checks.extend(programs::runtimes());

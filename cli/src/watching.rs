@@ -26,7 +26,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The processes that are looked at, and all that they have recorded by now.
 pub(crate) struct Watching {
@@ -96,20 +96,27 @@ fn now_ns() -> u64 {
 
 /// So often it is asked whether a recording has begun.
 const WAIT: Duration = Duration::from_millis(50);
+/// A process that has just begun can be looked at after so long at most.
+const BEGIN: Duration = Duration::from_secs(2);
 
 impl Watching {
     /// Looks at a folder or process. Waits for a recording that has yet to begin, which is said.
     pub(crate) fn when_begun(target: &Path) -> Result<Watching> {
-        let mut is_told = false;
+        let mut waited: Option<Instant> = None;
         loop {
+            // Asked before: meanwhile it may begin.
+            let is_early = running::may_begin(target);
+            let is_begun = waited.is_some_and(|last| last.elapsed() < BEGIN);
             match Watching::new(target) {
-                Err(_) if running::may_begin(target) => {}
+                Err(_) if is_early || is_begun => {}
                 begun => return begun,
             }
-            if !is_told {
+            if waited.is_none() {
                 let folder = target.display();
                 note(format_args!("waiting for a recording in {folder} to begin"));
-                is_told = true;
+            }
+            if is_early {
+                waited = Some(Instant::now());
             }
             std::thread::sleep(WAIT);
         }

@@ -10,7 +10,7 @@ pub use prediction::{lower_bound, path, prediction, why};
 pub use remedies::{remedy, schedule};
 
 use super::units::{count, seconds};
-use crate::model::{BusiestRank, Cause, Loss, LossKind, Report};
+use crate::model::{BusiestRank, Cause, Lock, Loss, LossKind, Report};
 
 /// What is held for a smaller share of a region's time costs by being handed over.
 const MUCH_HELD: f64 = 0.3;
@@ -203,7 +203,8 @@ pub fn cause(report: &Report, loss: &Loss) -> String {
                 ),
                 _ => format!(": {} times entered", count(*entries)),
             };
-            format!("threads wait for their turn at the {}{held}", at(id))
+            let most = most_wanted(report, *id);
+            format!("threads wait for their turn at the {}{most}{held}", at(id))
         }
         Cause::InOrder { at: id, entries } => format!(
             "iterations wait for their turn at the {}, {} times",
@@ -369,5 +370,20 @@ fn percent(share: f64) -> String {
     match share * 100.0 {
         p if p >= 9.95 => format!("{p:.0}%"),
         p => format!("{p:.1}%"),
+    }
+}
+
+/// Which of the several locks that a region takes is waited for most.
+fn most_wanted(report: &Report, region: u32) -> String {
+    let locks = report.locks.iter().filter(|l| l.regions.contains(&region));
+    let locks: Vec<&Lock> = locks.collect();
+    let all_s: f64 = locks.iter().map(|l| l.times.enter_s).sum();
+    let most = (locks.iter()).max_by(|a, b| a.times.enter_s.total_cmp(&b.times.enter_s));
+    match most.filter(|_| locks.len() > 1 && all_s > 0.0) {
+        Some(most) => {
+            let share = percent(most.times.enter_s / all_s);
+            format!(" ({share} of it for {})", super::locks::lock(most))
+        }
+        None => String::new(),
     }
 }

@@ -14,10 +14,10 @@ pub fn similar<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) ->
     Some(known.as_ref().to_owned())
 }
 
-/// The question behind a message, or nothing: `; did you mean time?`.
+/// The question behind a name in a message, or nothing: ` (did you mean time?)`.
 pub fn did_you_mean<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
     let similar = similar(name, known);
-    similar.map_or(String::new(), |known| format!("; did you mean {known}?"))
+    similar.map_or(String::new(), |known| format!(" (did you mean {known}?)"))
 }
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ mod tests {
     #[test]
     fn a_typo_is_told_from_another_name() {
         let known = ["time", "wall", "load-balance"];
-        assert_eq!(did_you_mean("tmie", known), "; did you mean time?");
+        assert_eq!(did_you_mean("tmie", known), " (did you mean time?)");
         assert_eq!(did_you_mean("cycles", known), "");
     }
 }

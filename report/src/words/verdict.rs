@@ -56,7 +56,7 @@ pub(crate) fn verdict(report: &Report) -> Option<Verdict> {
     let scaling = report.scaling.as_ref().filter(|_| !is_starved);
     Some(Verdict {
         headline: match is_plain {
-            true => plain(report, account, large.is_empty()),
+            true => headline(report, account, large.is_empty()) + &busiest(report, account),
             false => headline(report, account, large.is_empty()),
         },
         losses: large.iter().map(|l| told(report, l)).collect(),
@@ -110,26 +110,19 @@ fn is_code(region: &Region) -> bool {
     region.construct.is_some_and(Construct::is_code)
 }
 
-/// The headline of a program without parallel regions: where the most time is.
-fn plain(report: &Report, account: &Account, is_spread: bool) -> String {
+/// Which of the functions and loops on record has the most work.
+fn busiest(report: &Report, account: &Account) -> String {
     let all_s = account.available_ns as f64 * 1e-9;
     let code = report.regions.iter().filter(|r| is_code(r));
     let most = code.max_by(|a, b| a.work_s.total_cmp(&b.work_s));
-    let busiest = most.map_or(String::new(), |region| {
+    most.map_or(String::new(), |region| {
         format!(
-            "; the most is in {}: {} ({})",
+            "; the most work is in {}: {} ({})",
             words::location(region),
             percent(region.work_s / all_s),
             seconds(region.work_s)
         )
-    });
-    let of_calls = [State::Call, State::Io].map(|state| account.ns(state));
-    let waits_s = of_calls.iter().sum::<u64>() as f64 * 1e-9;
-    let waits = match is_spread && waits_s < LEAST * all_s {
-        true => String::new(),
-        false => format!(", {} of it in calls that wait", percent(waits_s / all_s)),
-    };
-    format!("No parallel region in {}{waits}{busiest}", seconds(all_s))
+    })
 }
 
 /// From this share of useful time on, what is slow is the work itself, or nothing.

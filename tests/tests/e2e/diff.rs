@@ -278,7 +278,7 @@ fn a_condition_that_noise_hides_is_undecided() {
     assert!(
         misspelt
             .errors()
-            .contains("has no tmie; did you mean time?"),
+            .contains("has no tmie (did you mean time?)"),
         "{misspelt:?}"
     );
     // A limit that is far away is seen.

@@ -94,6 +94,7 @@ mod elf_forms;
 mod errors;
 mod events;
 mod executions;
+mod first_steps;
 mod fixtures;
 mod foreign;
 mod functions;

@@ -2,7 +2,7 @@
 //! (`tests/sources/held.c`), and which lock that was (`tests/sources/locks.c`).
 
 use crate::counting::{Recorded, regions};
-use ompfuse_tests::each;
+use ompfuse_tests::{command, compile, each, process, schema};
 use serde_json::Value;
 
 /// A line of the program: name, entries, and nanoseconds held, and from before entering to behind leaving.
@@ -102,14 +102,18 @@ fn locks_are_told_apart_by_address() {
         );
         let address = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
         let first = address(printed[0][2]).expect("an address");
+        let mut doors = 0;
         for line in &printed {
             let (own, at) = (line[0], address(line[2]).expect("an address"));
             let name = match own {
                 "update" => "critical update".to_owned(),
                 "unnamed" => "critical without a name".to_owned(),
                 "allocated" => format!("memory at {at:#x}"),
-                _ if at == first => "doors".to_owned(),
-                _ => format!("doors+{:#x}", at - first),
+                _ => {
+                    assert!(at >= first, "{own} at {at:#x}");
+                    doors += 1;
+                    format!("doors[{}]", doors - 1)
+                }
             };
             let lock = lock(&report, &name);
             let what = format!("{command}: {own}: {lock:#}");
@@ -123,7 +127,7 @@ fn locks_are_told_apart_by_address() {
             }
         }
         // The region's times are those of its locks together.
-        let doors = lock(&report, "doors")["regions"][0].clone();
+        let doors = lock(&report, "doors[0]")["regions"][0].clone();
         let region = regions(&report, "lock")
             .into_iter()
             .find(|r| r["id"] == doors);
@@ -138,7 +142,79 @@ fn locks_are_told_apart_by_address() {
             assert!((sum - all).abs() < 1e-7, "{command}: {field}: {sum}, {all}");
         }
         let text = program.text(2);
-        let line = text.lines().find(|l| l.contains("doors+"));
+        let line = text.lines().find(|l| l.contains("doors[1]"));
         assert!(line.is_some_and(|l| l.contains(" 20 ")), "{text}");
+    }
+}
+
+/// Mutexes in structures in an array, one without contention beside them, a failed attempt, and a wait for a condition.
+const BUCKETS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+struct bucket { long n; struct { int pad; pthread_mutex_t m; } inner; } table[2][3];
+static pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int turn;
+static void *work(void *own) {
+    for (int i = 0; i < 20; i++) {
+        struct bucket *b = i % 4 ? &table[1][2] : &table[0][i % 3];
+        pthread_mutex_lock(&b->inner.m);
+        usleep(i % 4 ? 2000 : 10);
+        b->n++;
+        pthread_mutex_unlock(&b->inner.m);
+    }
+    pthread_mutex_lock(&other);
+    if (own) { usleep(1000); turn = 1; pthread_cond_signal(&changed); }
+    else while (!turn) pthread_cond_wait(&changed, &other);
+    pthread_mutex_unlock(&other);
+    return 0;
+}
+int main(void) {
+    pthread_t threads[2];
+    struct timespec soon = {0, 0};
+    for (int i = 0; i < 6; i++) pthread_mutex_init(&table[i / 3][i % 3].inner.m, 0);
+    for (long i = 0; i < 2; i++) pthread_create(&threads[i], 0, work, (void *)i);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    pthread_mutex_lock(&other);
+    printf("%d %d\n", pthread_mutex_trylock(&other), pthread_mutex_timedlock(&other, &soon));
+    pthread_mutex_unlock(&other);
+    for (int i = 0; i < 6; i++) printf("table[%d][%d].inner.m %ld\n", i / 3, i % 3, table[i / 3][i % 3].n);
+}
+"#;
+
+#[test]
+fn mutexes_of_threads_are_locks() {
+    let compilers = ["gcc -O1 -g -pthread", "clang-19 -O2 -g -pthread -no-pie"];
+    let made = |c: &&str| compile::compile(BUCKETS, c);
+    for (command, program) in each(compilers, made) {
+        let out = program.folder.path().join("out");
+        let mut record = command::with_threads(2);
+        record.args(["record", "--events", "none", "--calls", "pthread", "-o"]);
+        let recorded = process::run(record.arg(&out).arg("--").arg(&program.path)).ok(command);
+        let report = schema::checked(&out);
+        let said = recorded.text();
+        let mut lines = said.lines();
+        assert_eq!(lines.next(), Some("16 110"), "EBUSY, ETIMEDOUT: {said}");
+        for line in lines {
+            let (name, entries) = line.split_once(' ').expect("a name and a number");
+            match entries {
+                "0" => assert!(!report["locks"].to_string().contains(name), "{report:#}"),
+                _ => {
+                    let lock = lock(&report, name);
+                    assert_eq!(lock["entries"].to_string(), entries, "{command}: {lock:#}");
+                }
+            }
+        }
+        let hot = lock(&report, "table[1][2].inner.m");
+        // What is inside sleeps for 30 times 2 ms, one thread at a time: the other one waits meanwhile for some of them.
+        assert!(seconds(hot, "held_s") * SCALE > 0.06, "{command}: {hot:#}");
+        assert!(seconds(hot, "enter_s") > 0.0, "{command}: {hot:#}");
+        // The wait for the condition is no holding: twice a thread's, once main's, and the attempt with a limit.
+        let other = lock(&report, "other");
+        assert_eq!(other["entries"], 4, "{command}: {other:#}");
+        let text = command::ok(["report".as_ref(), out.as_os_str()]).text();
+        assert!(text.contains("table[1][2].inner.m"), "{command}: {text}");
     }
 }
