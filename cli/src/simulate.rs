@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// qemu's user mode for x86-64.
 const QEMU: &str = "qemu-x86_64";
 /// What to do where there is no qemu, or one that is of no use.
-pub(crate) const REMEDY: &str = "install qemu-user 6.0 to 8.2, which can load the plugin: Debian 12, Ubuntu 22.04 and 24.04 have it";
+pub(crate) const REMEDY: &str = "apt-get install qemu-user on Debian 12, Ubuntu 22.04 or 24.04 (versions 6.0 to 8.2 can load the plugin)";
 
 /// Options of every command that can simulate.
 #[derive(Debug, Clone, clap::Args)]

@@ -44,7 +44,7 @@ pub(crate) fn members(
         };
         let mut entries = unit.entries();
         while let Ok(Some(entry)) = entries.next_dfs() {
-            let address = address(&unit, entry);
+            let address = address(&dwarf, &unit, entry);
             let Some((address, offsets)) = address.and_then(|at| wanted.get_key_value(&at)) else {
                 continue;
             };
@@ -64,7 +64,7 @@ pub(crate) fn members(
 }
 
 /// Where a variable is, if it has one address.
-fn address(unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
+fn address(dwarf: &gimli::Dwarf<Bytes<'_>>, unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
     if entry.tag() != gimli::DW_TAG_variable {
         return None;
     }
@@ -74,6 +74,9 @@ fn address(unit: &Unit<'_>, entry: &Entry<'_>) -> Option<u64> {
     let mut operations = location.operations(unit.encoding());
     match (operations.next(), operations.next()) {
         (Ok(Some(gimli::Operation::Address { address })), Ok(None)) => Some(address),
+        (Ok(Some(gimli::Operation::AddressIndex { index })), Ok(None)) => {
+            dwarf.address(unit, index).ok()
+        }
         _ => None,
     }
 }

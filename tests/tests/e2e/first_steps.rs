@@ -94,7 +94,12 @@ fn a_program_without_openmp_has_a_verdict() {
         let out = program.folder.path().join(out);
         let mut record = command::with_threads(2);
         record.args(["record", "--events", "none", "-o"]).arg(&out);
-        process::run(record.args(options).arg("--").arg(&program.path)).ok("record");
+        let recorded = process::run(record.args(options).arg("--").arg(&program.path));
+        assert_eq!(
+            recorded.status,
+            i32::from(options.is_empty()),
+            "{recorded:?}"
+        );
         command::ok(["report".as_ref(), out.as_os_str()]).text()
     };
     let nothing = first("nothing", &[]);
