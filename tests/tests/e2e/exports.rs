@@ -154,7 +154,8 @@ fn values_are_those_of_the_report() {
         &[whole.clone(), sums.clone(), some, killed, profile],
     );
     // Side by side.
-    let both = [&whole, &sums].map(|(input, _)| input.with_extension("exported/caliper.cali"));
+    let both =
+        [&whole, &sums].map(|(input, _)| input.with_extension("exported").join("caliper.cali"));
     let times = python(&foreign, &["together"], &both);
     let of_program: Vec<f64> = [&whole, &sums]
         .iter()

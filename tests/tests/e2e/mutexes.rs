@@ -214,7 +214,13 @@ fn mutexes_of_threads_are_locks() {
         // The wait for the condition is no holding: twice a thread's, once main's, and the attempt with a limit.
         let other = lock(&report, "other");
         assert_eq!(other["entries"], 4, "{command}: {other:#}");
-        let text = command::ok(["report".as_ref(), out.as_os_str()]).text();
+        let show = [
+            "report".as_ref(),
+            out.as_os_str(),
+            "--show".as_ref(),
+            "locks".as_ref(),
+        ];
+        let text = command::ok(show).text();
         assert!(text.contains("table[1][2].inner.m"), "{command}: {text}");
     }
 }

@@ -73,7 +73,7 @@ fn find<'r>(report: &Report, rows: &'r [Region], wanted: &Wanted) -> Result<&'r 
         [one] => Ok(one),
         [] => {
             let known = rows.iter().flat_map(names);
-            let meant = did_you_mean(&wanted.to_string(), known);
+            let meant = did_you_mean(wanted.to_string().trim_matches('`'), known);
             bail!("no region is {wanted}{meant}; `ompfuse report` lists them with their numbers")
         }
         _ => {
