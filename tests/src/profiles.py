@@ -9,6 +9,7 @@ Of values: for each folder by format, by path, by rank and thread, by metric [ow
 joined by `>`. Together: by path, the times of each file. Of models: by format, by place what Extra-P says of visits with so many threads.
 """
 
+import contextlib
 import json
 import re
 import sys
@@ -130,9 +131,11 @@ def values(folders):
 
 
 def together(files):
-    import thicket
+    # It tells on standard output which of its parts are missing.
+    with contextlib.redirect_stdout(sys.stderr):
+        import thicket
 
-    read = thicket.Thicket.from_caliperreader(files, disable_tqdm=True)
+        read = thicket.Thicket.from_caliperreader(files, disable_tqdm=True)
     assert len(read.metadata) == len(files), read.metadata
     times = {}
     for (node, _), row in read.dataframe.iterrows():
