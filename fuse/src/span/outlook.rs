@@ -30,7 +30,7 @@ pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> 
         return None;
     }
     let mut outlook = Outlook {
-        modelled: around + play(graph, Play::default())?.ticks,
+        modelled: around.saturating_add(play(graph, Play::default())?.ticks),
         ..Outlook::default()
     };
     for threads in TEAMS {
@@ -43,7 +43,7 @@ pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> 
             continue;
         }
         let other = other_team(graph, threads)?;
-        let likely = around + play(&other.graph, Play::default())?.ticks;
+        let likely = around.saturating_add(play(&other.graph, Play::default())?.ticks);
         // Code that every thread executes is the same on each, or its work is divided among them.
         let (more, fewer) = (f64::from(threads.max(team)), f64::from(threads.min(team)));
         let shared = other.each as f64 * (1.0 - fewer / more);
@@ -55,7 +55,9 @@ pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> 
         outlook.predicted.push(Between {
             low: likely.saturating_sub(less as u64),
             likely,
-            high: likely + more as u64 + other.uneven,
+            high: likely
+                .saturating_add(more as u64)
+                .saturating_add(other.uneven),
         });
     }
     Some(outlook)

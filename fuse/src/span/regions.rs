@@ -196,14 +196,15 @@ impl Process<'_> {
             });
             let ns = self.clock.length(rec.own);
             if rec.disturbed {
-                cost.disturbed_ns += ns;
+                cost.disturbed_ns = cost.disturbed_ns.saturating_add(ns);
                 continue;
             }
-            cost.ns += ns;
-            cost.count += match rec.construct {
+            cost.ns = cost.ns.saturating_add(ns);
+            let more = match rec.construct {
                 Construct::Section => 1,
                 _ => rec.extent.max(1),
             };
+            cost.count = cost.count.saturating_add(more);
         }
     }
 
@@ -283,13 +284,13 @@ impl Process<'_> {
             return;
         };
         ticks.assumes_equal |= outlook.assumes_equal;
-        ticks.modelled += outlook.modelled;
+        ticks.modelled = ticks.modelled.saturating_add(outlook.modelled);
         let slots = outlook.predicted.len();
         ticks.predicted.resize(slots, Between::default());
         for (sum, one) in ticks.predicted.iter_mut().zip(outlook.predicted) {
-            sum.low += one.low;
-            sum.likely += one.likely;
-            sum.high += one.high;
+            sum.low = sum.low.saturating_add(one.low);
+            sum.likely = sum.likely.saturating_add(one.likely);
+            sum.high = sum.high.saturating_add(one.high);
         }
     }
 
@@ -321,7 +322,7 @@ impl Process<'_> {
         for (rec, on_path) in critical(self.gathered, graph, &pure) {
             let site = self.gathered.recs[rec as usize].site;
             let (all, units) = ticks.path.entry(site).or_default();
-            (*all, *units) = (*all + on_path, *units + 1);
+            (*all, *units) = (all.saturating_add(on_path), *units + 1);
         }
     }
 

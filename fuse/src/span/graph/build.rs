@@ -77,7 +77,7 @@ impl<'g> Builder<'g> {
         let mut fetched: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
         for &(node, own, times) in &gathered.fetches {
             let (ticks, all) = fetched.entry(node).or_default();
-            (*ticks, *all) = (*ticks + own, *all + times);
+            (*ticks, *all) = (ticks.saturating_add(own), all.saturating_add(times));
         }
         Builder {
             created: Created::of(gathered),
@@ -186,7 +186,10 @@ impl Building<'_, '_> {
         let (mut until, end) = match rec.construct.is_exclusive() {
             true => {
                 let entering = rec.extent.min(rec.own);
-                (rec.t0 + entering, rec.t1.saturating_sub(rec.own - entering))
+                (
+                    rec.t0.saturating_add(entering),
+                    rec.t1.saturating_sub(rec.own - entering),
+                )
             }
             false => (rec.t0, rec.t1),
         };
@@ -349,7 +352,7 @@ impl Building<'_, '_> {
             return;
         }
         let turn = turns.len() as u32;
-        turns.push(rec.t0 + rec.extent.min(rec.own));
+        turns.push(rec.t0.saturating_add(rec.extent.min(rec.own)));
         let sharing = task.sharing;
         steps.push(Step::Turn { sharing, turn });
         self.sequence(at, steps, task);
@@ -435,7 +438,8 @@ impl Building<'_, '_> {
 
     fn wait(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
         if let Some(last) = self.of.gathered.recs.get(task.last as usize) {
-            *(self.of.task_waits.entry((rec.site, last.site))).or_default() += rec.own;
+            let waits = self.of.task_waits.entry((rec.site, last.site)).or_default();
+            *waits = waits.saturating_add(rec.own);
         }
         let Some(of) = self.of.gathered.waits.get(&at) else {
             steps.push(match rec.construct {
@@ -524,7 +528,7 @@ impl Task {
 /// Code of an interval; what follows without a step between is one.
 fn code(steps: &mut Vec<Step>, more: u64, of: u32) {
     match steps.last_mut() {
-        Some(Step::Code { ticks, rec }) if *rec == of => *ticks += more,
+        Some(Step::Code { ticks, rec }) if *rec == of => *ticks = ticks.saturating_add(more),
         _ if more == 0 => {}
         _ => steps.push(Step::Code {
             ticks: more,

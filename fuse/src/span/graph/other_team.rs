@@ -3,6 +3,7 @@
 //! Threads beyond those on record do what these do, but for blocks and tasks. Static loops are dealt anew; what asks for its ranges
 //! keeps them.
 
+use super::simulate::sum;
 use super::{Graph, Kind, Step, Strand, Unit};
 use crate::run::nodes::NONE;
 use crate::span::replay::Schedule;
@@ -45,7 +46,8 @@ pub(in crate::span) fn other_team(graph: &Graph, threads: u32) -> Option<OtherTe
     let mut lists: Vec<Vec<Step>> = vec![vec![]; threads as usize];
     for phase in 0..count {
         let of: Vec<&Phase> = members.iter().map(|m| &m[phase]).collect();
-        other.each += of.iter().map(|p| own_code(p)).max().unwrap_or(0);
+        let longest = of.iter().map(|p| own_code(p)).max().unwrap_or(0);
+        other.each = other.each.saturating_add(longest);
         for (thread, list) in lists.iter_mut().enumerate() {
             list.extend(with_blocks(&of, thread));
             if thread == 0 {
@@ -72,7 +74,7 @@ fn own_code(steps: &[Step]) -> u64 {
         Step::Code { ticks, .. } => *ticks,
         _ => 0,
     });
-    code.sum()
+    sum(code)
 }
 
 fn is_creation(step: &Step) -> bool {
@@ -173,7 +175,7 @@ impl OtherTeam {
 
     /// As gcc and clang do: the first `total % threads` threads have one iteration more.
     fn blocks(&mut self, units: &[Unit], threads: u64) -> Vec<Unit> {
-        let total: u64 = units.iter().map(|u| u.iterations).sum();
+        let total = sum(units.iter().map(|u| u.iterations));
         let (each, more) = (total / threads, total % threads);
         let mut dealt = vec![];
         let mut is_divided = false;
@@ -181,23 +183,26 @@ impl OtherTeam {
         let (mut at, mut before) = (0, 0);
         for member in 0..threads {
             let begin = block_end;
-            block_end += each + u64::from(member < more);
+            block_end = u64::saturating_add(block_end, each + u64::from(member < more));
             while let Some(unit) = units.get(at) {
-                let (from, to) = (begin.max(before), block_end.min(before + unit.iterations));
+                let (from, to) = (
+                    begin.max(before),
+                    block_end.min(u64::saturating_add(before, unit.iterations)),
+                );
                 if from < to {
                     is_divided |= to - from < unit.iterations;
                     dealt.push(self.piece(unit, from - before, to - before, member as u32));
                 }
-                if before + unit.iterations > block_end {
+                if u64::saturating_add(before, unit.iterations) > block_end {
                     break;
                 }
-                before += unit.iterations;
+                before = before.saturating_add(unit.iterations);
                 at += 1;
             }
         }
         if is_divided {
             self.assumes_equal = true;
-            self.uneven += uneven(units, threads);
+            self.uneven = self.uneven.saturating_add(uneven(units, threads));
         }
         dealt
     }
@@ -208,7 +213,7 @@ impl OtherTeam {
             (u128::from(ticks) * u128::from(n) / u128::from(unit.iterations)) as u64
         };
         let mut piece = Unit {
-            first: unit.first + from as i64,
+            first: unit.first.wrapping_add_unsigned(from),
             iterations: to - from,
             ticks: part(unit.ticks, to) - part(unit.ticks, from),
             member,
@@ -234,7 +239,7 @@ impl OtherTeam {
         for step in steps {
             let ticks = own_code(&[step]);
             if held == 0 {
-                is_inside = passed + ticks >= begin && (passed < end || is_last);
+                is_inside = passed.saturating_add(ticks) >= begin && (passed < end || is_last);
             }
             match step {
                 Step::Enter { .. } | Step::Turn { .. } => held += 1,
@@ -243,12 +248,15 @@ impl OtherTeam {
             }
             let step = match step {
                 Step::Code { rec, .. } if held == 0 => Step::Code {
-                    ticks: (passed + ticks).min(end).saturating_sub(passed.max(begin)),
+                    ticks: passed
+                        .saturating_add(ticks)
+                        .min(end)
+                        .saturating_sub(passed.max(begin)),
                     rec,
                 },
                 step => step,
             };
-            passed += ticks;
+            passed = passed.saturating_add(ticks);
             // Of a boundary only the later slice has what takes no time.
             let is_before = ticks == 0 && passed <= begin && begin > 0 && held == 0;
             if is_inside && !is_before {
@@ -267,8 +275,8 @@ impl OtherTeam {
 
 /// How much longer a block of the loop would take if its iterations were as slow as the slowest range's.
 fn uneven(units: &[Unit], threads: u64) -> u64 {
-    let ticks: u64 = units.iter().map(|u| u.ticks).sum();
-    let iterations: u64 = units.iter().map(|u| u.iterations).sum();
+    let ticks = sum(units.iter().map(|u| u.ticks));
+    let iterations = sum(units.iter().map(|u| u.iterations));
     let rate = |u: &Unit| u.ticks as f64 / u.iterations.max(1) as f64;
     let slowest = units.iter().map(rate).fold(0.0, f64::max);
     let block = iterations as f64 / threads as f64;

@@ -119,6 +119,11 @@ pub(in crate::span) fn play(graph: &Graph, play: Play) -> Option<Played> {
     sim.has_ended.then_some(sim.played)
 }
 
+/// Of times, which damaged records may make as large as can be.
+pub(super) fn sum(ticks: impl Iterator<Item = u64>) -> u64 {
+    ticks.fold(0, u64::saturating_add)
+}
+
 impl Sim<'_> {
     fn begin_team(&mut self, team: u32, from: (u32, u32)) {
         for (member, &strand) in (0..).zip(&self.graph.teams[team as usize].members) {
@@ -208,7 +213,8 @@ impl Sim<'_> {
     }
 
     fn later(&mut self, thread: u32, ticks: u64) -> bool {
-        self.due.push(Reverse((self.now + ticks, thread)));
+        self.due
+            .push(Reverse((self.now.saturating_add(ticks), thread)));
         false
     }
 
@@ -305,7 +311,7 @@ impl Sim<'_> {
             let mine = || of.units.iter().filter(|u| u.member == member);
             if mine().all(|u| u.strand == NONE) {
                 self.mark(thread);
-                return self.later(thread, mine().map(|u| u.ticks).sum());
+                return self.later(thread, sum(mine().map(|u| u.ticks)));
             }
             self.mark(thread);
             for unit in of.units.iter().rev().filter(|u| u.member == member) {
@@ -317,14 +323,14 @@ impl Sim<'_> {
                 self.threads[thread as usize].stack.push(frame);
             }
             let simple = mine().filter(|u| u.strand == NONE);
-            return self.later(thread, simple.map(|u| u.ticks).sum());
+            return self.later(thread, sum(simple.map(|u| u.ticks)));
         }
         let Some(unit) = of.units.get(*next as usize) else {
             return self.next(thread);
         };
         *next += 1;
         if unit.strand == NONE {
-            return self.later(thread, of.fetch + unit.ticks);
+            return self.later(thread, of.fetch.saturating_add(unit.ticks));
         }
         let inner = self.frame(unit.strand);
         self.threads[thread as usize].stack.push(inner);
