@@ -234,7 +234,7 @@ impl OtherTeam {
         let bound = |n: u64| (u128::from(all) * u128::from(n) / u128::from(unit.iterations)) as u64;
         let (begin, end) = (bound(from), bound(to));
         let is_last = to == unit.iterations;
-        let (mut passed, mut held, mut is_inside) = (0, 0, false);
+        let (mut passed, mut held, mut is_inside) = (0u64, 0, false);
         let first = graph.steps.len() as u32;
         for step in steps {
             let ticks = own_code(&[step]);
