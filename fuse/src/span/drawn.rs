@@ -50,8 +50,8 @@ pub enum Order {
     Path,
 }
 
-/// The executions of a run's parallel regions. Only as many units are looked at as [`super::Analysis`] looks at.
-pub fn drawn(files: &RunFiles<'_>, summary: &Summary) -> Vec<Drawn> {
+/// The executions of a run's parallel regions; `None` if there are more than [`MOST_INTERVALS`] intervals.
+pub fn drawn(files: &RunFiles<'_>, summary: &Summary) -> Option<Vec<Drawn>> {
     let mut streaming = Streaming::new(files);
     let known: HashMap<(&str, &str), u32> = (0..)
         .zip(&summary.sites)
@@ -60,6 +60,9 @@ pub fn drawn(files: &RunFiles<'_>, summary: &Summary) -> Vec<Drawn> {
     let mut all = vec![];
     for process in &mut streaming.processes {
         let gathered = gather(process, [None; 2], MOST_INTERVALS);
+        if !gathered.is_whole {
+            return None;
+        }
         let places = places(process, &gathered, &known);
         let mut builder = Builder::new(&gathered);
         for rec in gathered.recs.iter().filter(|r| r.construct.is_fork()) {
@@ -74,7 +77,7 @@ pub fn drawn(files: &RunFiles<'_>, summary: &Summary) -> Vec<Drawn> {
             all.push(one);
         }
     }
-    all
+    Some(all)
 }
 
 fn draw(gathered: &Gathered, graph: &Graph, places: &HashMap<u32, u32>, clock: Clock) -> Drawn {

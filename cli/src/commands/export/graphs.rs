@@ -2,7 +2,7 @@
 
 use super::Args;
 use crate::load;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use ompfuse_export::dot;
 use ompfuse_fuse::span::drawn;
 use ompfuse_progress::Progress;
@@ -14,16 +14,21 @@ pub(super) fn write(args: &Args, progress: Progress<'_>) -> Result<()> {
     let folder = load::one_run(&args.input)?;
     let summary = load::summary(&folder, args.memory.bytes(), progress)?;
     let graphs = load::with_files(&folder, |files| Ok(drawn(files, &summary)))?;
-    let units: usize = graphs.iter().map(|g| g.units.len()).sum();
+    let units: usize = graphs.iter().flatten().map(|g| g.units.len()).sum();
+    let too_many = |count: &str| {
+        let run = args.input.display();
+        format!(
+            "cannot draw {run}: it has {count} units, {MOST} can be drawn; record fewer regions (--select) or a smaller problem"
+        )
+    };
+    let Some(graphs) = graphs else {
+        bail!("{}", too_many("more than a million"));
+    };
     ensure!(
         units > 0,
         "cannot draw {}: no parallel region with tasks or ranges is on record",
         args.input.display()
     );
-    ensure!(
-        units <= MOST,
-        "cannot draw {}: it has {units} units, {MOST} can be drawn; record fewer regions (--select) or a smaller problem",
-        args.input.display()
-    );
+    ensure!(units <= MOST, "{}", too_many(&units.to_string()));
     args.write(|out| Ok(dot::write(out, &graphs, &summary)?))
 }
