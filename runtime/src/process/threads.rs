@@ -185,7 +185,7 @@ pub(super) fn with_list(change: impl FnOnce()) {
     });
 }
 
-/// Notes a thread's name, which it may have got at any time.
+/// Notes another thread's name, which it may have got at any time.
 pub(super) fn name(thread: &Thread) {
     if let Some(name) = super::measure::name(thread.buffer.tid()) {
         thread.buffer.set_name(name);
@@ -205,7 +205,9 @@ pub(super) unsafe extern "C" fn thread_ends(memory: *mut c_void) {
         thread.recover(here());
         thread.finish();
         thread.unwatch();
-        name(thread);
+        if let Some(name) = super::measure::own_name() {
+            thread.buffer.set_name(name);
+        }
         thread.buffer.set_completed(now());
     }
     // Whoever is closing this thread has the lock until that is done.
