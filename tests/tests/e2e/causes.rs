@@ -45,6 +45,18 @@ fn largest<'r>(report: &'r Value, loss: &str, cause: &str, what: &str) -> &'r Va
     first
 }
 
+/// What is predicted. The units compute: where threads had no processor their times tell of the machine, and nothing is told.
+fn told<'r>(scaling: &'r Value, compiler: &str) -> &'r [Value] {
+    let predicted = scaling["predicted"].as_array().expect("a list");
+    let silent = &scaling["silent"];
+    assert_eq!(
+        predicted.is_empty(),
+        silent == "no_processor",
+        "{compiler}: {silent}"
+    );
+    predicted
+}
+
 /// The construct at a cause's place: of a combined one the part that the work is in.
 fn construct(report: &Value, loss: &Value) -> String {
     let regions = report["regions"].as_array().expect("a list");
@@ -73,10 +85,7 @@ fn one_long_unit_is_named() {
         );
         assert_eq!(construct(&report_of, loss), "loop", "{compiler}");
         // However many threads there are, the long unit takes its time.
-        let predicted = report_of["scaling"]["regions"][0]["predicted"].as_array();
-        let predicted = predicted.expect("a list");
-        assert!(!predicted.is_empty(), "{compiler}");
-        for p in predicted {
+        for p in told(&report_of["scaling"]["regions"][0], compiler) {
             assert!(number(&p["seconds"]) >= 0.1, "{compiler}: {p}");
         }
         let sections = report(&folder, "sections", 4);
@@ -213,15 +222,7 @@ fn a_serial_part_limits_the_whole() {
         let of_work = number(&loss["cause"]["of_work"]);
         assert!((0.3..=1.0).contains(&of_work), "{compiler}: {loss}");
         // Amdahl: no prediction is faster than the serial part.
-        let predicted = report["scaling"]["predicted"].as_array().expect("a list");
-        // The units compute: where threads had no processor their times tell of the machine.
-        let silent = &report["scaling"]["silent"];
-        assert_eq!(
-            predicted.is_empty(),
-            silent == "no_processor",
-            "{compiler}: {silent}"
-        );
-        for p in predicted {
+        for p in told(&report["scaling"], compiler) {
             assert!(number(&p["speedup"]) <= 1.001 / of_work, "{compiler}: {p}");
         }
     }

@@ -49,6 +49,8 @@ struct Building<'b, 'g> {
 /// A task, explicit or implicit, whose code is being looked at.
 struct Task {
     strand: u32,
+    /// The block or range of it that is being looked at, else itself.
+    inner: u32,
     team: u32,
     member: u32,
     siblings: Siblings,
@@ -249,9 +251,11 @@ impl Building<'_, '_> {
     /// A block or range that is a strand of its own, inside a task.
     fn inner(&mut self, at: u32, task: &mut Task) -> u32 {
         let strand = self.strand(Kind::Inner, Some(task.strand), task.team, at);
+        let around = std::mem::replace(&mut task.inner, strand);
         let mut steps = vec![];
         self.sequence(at, &mut steps, task);
         self.put(strand, steps);
+        task.inner = around;
         strand
     }
 
@@ -380,7 +384,7 @@ impl Building<'_, '_> {
         let first = self.of.first_part[node as usize];
         let strand = self.strand(Kind::Task, None, task.team, first);
         self.strands.insert(node, strand);
-        self.graph.strands[strand as usize].creator = task.strand;
+        self.graph.strands[strand as usize].creator = task.inner;
         if let Some(rec) = self.of.gathered.recs.get(first as usize) {
             self.graph.strands[strand as usize].iterations = rec.extent.max(1);
         } else {
@@ -452,7 +456,7 @@ impl Building<'_, '_> {
         if flags & NO_WAIT != 0 {
             // A task without code, which later ones depend on.
             let strand = self.strand(Kind::Task, None, task.team, at);
-            self.graph.strands[strand as usize].creator = task.strand;
+            self.graph.strands[strand as usize].creator = task.inner;
             self.depend(strand, &accesses, task);
             steps.push(Step::Create {
                 ticks: 0,
@@ -515,6 +519,7 @@ impl Task {
     fn new(strand: u32, team: u32, member: u32) -> Task {
         Task {
             strand,
+            inner: strand,
             team,
             member,
             siblings: Siblings::default(),
