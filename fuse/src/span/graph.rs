@@ -30,8 +30,8 @@ pub(super) enum Step {
     Wait,
     /// Waits for the children and all that comes of them.
     WaitAll,
-    /// Waits for these tasks: a range of [`Graph::preds`].
-    WaitFor { first: u32, end: u32 },
+    /// Waits for these tasks: a range of [`Graph::preds`]. `only`: it executes no others meanwhile.
+    WaitFor { first: u32, end: u32, only: bool },
     /// Waits for the team and its tasks.
     Barrier,
     /// Takes units of a loop as long as there are some.
@@ -112,6 +112,8 @@ pub(super) struct Sharing {
 /// Threads that execute a region.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Team {
+    /// Threads on record.
+    pub(super) size: usize,
     /// Strands of its threads, by number.
     pub(super) members: Vec<u32>,
 }

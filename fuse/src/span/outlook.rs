@@ -44,20 +44,16 @@ pub(super) fn outlook(graph: &Graph, team: u32, around: u64) -> Option<Outlook> 
         }
         let other = other_team(graph, threads)?;
         let likely = around.saturating_add(play(&other.graph, Play::default())?.ticks);
-        // Code that every thread executes is the same on each, or its work is divided among them.
-        let (more, fewer) = (f64::from(threads.max(team)), f64::from(threads.min(team)));
-        let shared = other.each as f64 * (1.0 - fewer / more);
-        let (less, more) = match threads > team {
-            true => (shared, 0.0),
-            false => (0.0, shared * more / fewer),
+        // Code that every thread executes is as long on each, or its work is divided among them.
+        let divided = match &other.divided {
+            None => likely,
+            Some(graph) => around.saturating_add(play(graph, Play::default())?.ticks),
         };
         outlook.assumes_equal |= other.assumes_equal;
         outlook.predicted.push(Between {
-            low: likely.saturating_sub(less as u64),
+            low: likely.min(divided),
             likely,
-            high: likely
-                .saturating_add(more as u64)
-                .saturating_add(other.uneven),
+            high: likely.max(divided).saturating_add(other.uneven),
         });
     }
     Some(outlook)

@@ -270,7 +270,9 @@ fn independent_tasks_are_as_long_as_one() {
 fn dependences_that_are_not_on_record_make_the_span_a_bound() {
     let analysis = in_single(|thread, single| {
         let node = thread.node();
+        thread.work(1);
         thread.begin(Construct::TaskCreate, TASK, 0, single, Step::None, 0);
+        thread.work(1);
         thread.end(1);
         thread.begin(Construct::Task, TASK, node, single, Step::Ranked, 1);
         thread.record_node(Construct::Task, TASK, node, single, Step::Ranked, 1);
@@ -289,6 +291,7 @@ fn dependent(tasks: &[&[(u64, Access)]]) -> Analysis {
                 let node = thread.node();
                 thread.depend(node, accesses);
                 thread.begin(Construct::TaskCreate, TASK, 0, single, Step::None, 0);
+                thread.work(1);
                 thread.end(1);
                 node
             })
@@ -318,7 +321,10 @@ fn dependences_order_tasks() {
     let readers = dependent(&[write, read, read, read, write]);
     assert_eq!(readers.regions[0].span_ns, 101 + 104 + 105);
     assert_eq!(readers.regions[0].path[0].units, 3);
-    let either = dependent(&[&[(8, MutexInOutSet)]; 4]);
+    let either = {
+        let of_set: &[_] = &[(8, MutexInOutSet)];
+        dependent(&[of_set; 4])
+    };
     assert_eq!(either.regions[0].span_ns, 104);
     assert_eq!(either.regions[0].lower_bound, [LowerBound::Exclusions]);
 }

@@ -2,7 +2,9 @@
 
 use crate::entry::{self, Call};
 use crate::thread::Thread;
-use ompfuse_format::record::depend::{Access, DETACHED, NO_WAIT, OF_WAIT, Point, WAITS};
+use ompfuse_format::record::depend::{
+    Access, DETACHED, NO_WAIT, OF_WAIT, Point, WAITS, WAITS_ONLY,
+};
 
 /// libgomp's list (`task.c`, `gomp_task_handle_depend`): a number of all, of those that are written, and addresses; or 0, numbers of all, of those
 /// that are written, of `mutexinoutset` and of those that are read, addresses, and then pointers to an address and its kind. It orders
@@ -129,7 +131,7 @@ fn wait_for(thread: &Thread, call: &Call) {
     unsafe {
         match call.known(1) {
             None if first == 0 => {}
-            None => thread.write_depend(of, of_gomp(first)),
+            None => thread.write_depend((OF_WAIT | WAITS_ONLY, node, site), of_gomp(first)),
             Some(_) => {
                 thread.write_depend(of, of_kmpc(first, list).chain(of_kmpc(more, further)));
             }

@@ -10,7 +10,7 @@ use crate::span::replay::Schedule;
 use created::Created;
 use ompfuse_format::Construct;
 use ompfuse_format::construct::Charge;
-use ompfuse_format::record::depend::{Access, DETACHED, NO_WAIT, WAITS};
+use ompfuse_format::record::depend::{Access, DETACHED, NO_WAIT, WAITS, WAITS_ONLY};
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 
@@ -156,8 +156,11 @@ impl Building<'_, '_> {
     /// Threads of a region.
     fn team(&mut self, node: u32) -> u32 {
         let team = self.graph.teams.len() as u32;
-        self.graph.teams.push(Team::default());
         let mut parts = self.of.parts(node);
+        self.graph.teams.push(Team {
+            size: parts.len(),
+            members: vec![],
+        });
         parts.sort_by_key(|&p| self.rec(p).extent);
         for (member, part) in (0..).zip(parts) {
             let strand = self.strand(Kind::Member(member), None, team, part);
@@ -413,10 +416,16 @@ impl Building<'_, '_> {
         }
         let is_undeferred = self.of.created.undeferred.get(&rec.site) == Some(&true);
         let is_inside = || self.of.gathered.inside(at).any(|i| i == first);
-        let is_here = is_undeferred && is_inside();
+        // A thread on its own executes all tasks at once.
+        let is_alone = self.graph.teams[task.team as usize].size < 2;
+        let is_here = is_undeferred && !is_alone && is_inside();
         let (first, end) = self.graph.strands[strand as usize].preds;
         if is_here && first < end {
-            steps.push(Step::WaitFor { first, end });
+            steps.push(Step::WaitFor {
+                first,
+                end,
+                only: true,
+            });
         }
         steps.push(match is_here {
             true => Step::Inline { strand },
@@ -465,7 +474,11 @@ impl Building<'_, '_> {
             return;
         }
         let (first, end) = self.preds(task.siblings.before(&accesses));
-        steps.push(Step::WaitFor { first, end });
+        steps.push(Step::WaitFor {
+            first,
+            end,
+            only: flags & WAITS_ONLY != 0,
+        });
     }
 
     fn taskloop(&mut self, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
@@ -510,6 +523,14 @@ impl Building<'_, '_> {
         }
         for sharing in &mut self.graph.sharings {
             sharing.units.sort_by_key(|u| u.first);
+            // Whoever has several ranges was dealt chunks, whatever the place says.
+            let mut members: Vec<u32> = sharing.units.iter().map(|u| u.member).collect();
+            members.sort_unstable();
+            let has_several = members.windows(2).any(|m| m[0] == m[1]);
+            if has_several && sharing.schedule == Schedule::Static {
+                let finest = sharing.units.iter().map(|u| u.iterations).min();
+                sharing.schedule = Schedule::StaticChunk(finest.unwrap_or(1));
+            }
         }
         self.graph
     }

@@ -4,7 +4,7 @@
 //! keeps them.
 
 use super::simulate::sum;
-use super::{Graph, Kind, Step, Strand, Unit};
+use super::{Graph, Kind, Step, Strand, Team, Unit};
 use crate::run::nodes::NONE;
 use crate::span::replay::Schedule;
 
@@ -16,8 +16,9 @@ pub(in crate::span) struct OtherTeam {
     pub(in crate::span) assumes_equal: bool,
     /// What the slowest threads' ranges would take longer if their iterations were as slow as the slowest on record, in ticks.
     pub(in crate::span) uneven: u64,
-    /// Ticks of code that every thread executes for itself, from each phase the longest: with other threads it may be another one.
-    pub(in crate::span) each: u64,
+    /// The same, where the code that every thread executes for itself is not as long on each: its work is divided among the threads. `None`
+    /// without such code.
+    pub(in crate::span) divided: Option<Graph>,
 }
 
 /// What a thread does from one barrier to the next.
@@ -44,10 +45,11 @@ pub(in crate::span) fn other_team(graph: &Graph, threads: u32) -> Option<OtherTe
         other.deal(sharing, threads);
     }
     let mut lists: Vec<Vec<Step>> = vec![vec![]; threads as usize];
+    let mut each = 0;
     for phase in 0..count {
         let of: Vec<&Phase> = members.iter().map(|m| &m[phase]).collect();
         let longest = of.iter().map(|p| own_code(p)).max().unwrap_or(0);
-        other.each = other.each.saturating_add(longest);
+        each = u64::saturating_add(each, longest);
         for (thread, list) in lists.iter_mut().enumerate() {
             list.extend(with_blocks(&of, thread));
             if thread == 0 {
@@ -60,8 +62,33 @@ pub(in crate::span) fn other_team(graph: &Graph, threads: u32) -> Option<OtherTe
             }
         }
     }
-    other.put(lists, &team.members);
+    if each > 0 {
+        let mut divided = other.graph.clone();
+        let scaled = lists
+            .iter()
+            .map(|list| scaled(list, count_of(team), threads));
+        put(&mut divided, scaled.collect(), &team.members);
+        other.divided = Some(divided);
+    }
+    put(&mut other.graph, lists, &team.members);
     Some(other)
+}
+
+fn count_of(team: &Team) -> u32 {
+    team.members.len() as u32
+}
+
+/// A thread's steps, where its own code is a share of what all threads had.
+fn scaled(list: &[Step], had: u32, threads: u32) -> Vec<Step> {
+    let scale = |step: &Step| match *step {
+        Step::Code { ticks, rec } => Step::Code {
+            ticks: (u128::from(ticks) * u128::from(had) / u128::from(threads))
+                .min(u128::from(u64::MAX)) as u64,
+            rec,
+        },
+        step => step,
+    };
+    list.iter().map(scale).collect()
 }
 
 fn phases(steps: &[Step]) -> Vec<Phase> {
@@ -115,50 +142,58 @@ fn with_blocks(of: &[&Phase], thread: usize) -> Phase {
     phase
 }
 
-impl OtherTeam {
-    fn put(&mut self, lists: Vec<Vec<Step>>, known: &[u32]) {
-        let graph = &mut self.graph;
-        let mut members = vec![];
-        for (member, list) in (0..).zip(lists) {
-            let first = graph.steps.len() as u32;
-            graph.steps.extend(list);
-            let end = graph.steps.len() as u32;
-            let strand = match known.get(member as usize) {
-                Some(&strand) => strand,
-                None => {
-                    let strand = graph.strands.len() as u32;
-                    graph.strands.push(Strand {
-                        kind: Kind::Member(member),
-                        task: strand,
-                        ..graph.strands[known[0] as usize]
-                    });
-                    strand
-                }
-            };
-            let of = &mut graph.strands[strand as usize];
-            (of.first, of.end) = (first, end);
-            members.push(strand);
-        }
-        // Whose thread isn't there any more: its tasks are the first thread's.
-        if let Some(&first) = members.first() {
-            for strand in &mut graph.strands {
-                let is_gone = |s: u32| known.contains(&s) && !members.contains(&s);
-                if is_gone(strand.creator) {
-                    strand.creator = first;
-                }
-                if is_gone(strand.task) {
-                    strand.task = first;
-                }
+/// Gives a graph these threads, of which some were there.
+fn put(graph: &mut Graph, lists: Vec<Vec<Step>>, known: &[u32]) {
+    let mut members = vec![];
+    for (member, list) in (0..).zip(lists) {
+        let first = graph.steps.len() as u32;
+        graph.steps.extend(list);
+        let end = graph.steps.len() as u32;
+        let strand = match known.get(member as usize) {
+            Some(&strand) => strand,
+            None => {
+                let strand = graph.strands.len() as u32;
+                graph.strands.push(Strand {
+                    kind: Kind::Member(member),
+                    task: strand,
+                    ..graph.strands[known[0] as usize]
+                });
+                strand
+            }
+        };
+        let of = &mut graph.strands[strand as usize];
+        (of.first, of.end) = (first, end);
+        members.push(strand);
+    }
+    // Whose thread isn't there any more: its tasks are the first thread's.
+    if let Some(&first) = members.first() {
+        for strand in &mut graph.strands {
+            let is_gone = |s: u32| known.contains(&s) && !members.contains(&s);
+            if is_gone(strand.creator) {
+                strand.creator = first;
+            }
+            if is_gone(strand.task) {
+                strand.task = first;
             }
         }
-        graph.teams[0].members = members;
     }
+    graph.teams[0].members = members;
+}
 
+impl OtherTeam {
     /// Deals the units of a loop to so many threads, as its schedule would.
     fn deal(&mut self, sharing: usize, threads: u32) {
         let of = &self.graph.sharings[sharing];
         match of.schedule {
-            Schedule::Dynamic(_) | Schedule::Guided(_) => {}
+            Schedule::Dynamic(chunk) | Schedule::Guided(chunk) => match of.units[..] {
+                // A thread on its own may be given all at once. Such schedules are for iterations that differ.
+                [only] if only.iterations > chunk.max(1) => {
+                    let divided = self.blocks(&[only], u64::from(threads));
+                    self.graph.sharings[sharing].units = divided;
+                    self.uneven = self.uneven.saturating_add(only.ticks);
+                }
+                _ => {}
+            },
             Schedule::StaticChunk(_) => {
                 let units = &mut self.graph.sharings[sharing].units;
                 for (unit, member) in units.iter_mut().zip((0..threads).cycle()) {

@@ -23,6 +23,9 @@ pub(in crate::span) struct Play {
     pub(in crate::span) equal: bool,
 }
 
+/// Creations until a thread that waits for tasks has seen a new one.
+const WAKING: u64 = 4;
+
 /// What came of it.
 #[derive(Debug, Clone, Default)]
 pub(in crate::span) struct Played {
@@ -61,6 +64,8 @@ struct Thread {
 struct Sim<'g> {
     graph: &'g Graph,
     play: Play,
+    /// Ticks until a thread that waits for tasks has seen a new one.
+    waking: u64,
     now: u64,
     threads: Vec<Thread>,
     /// What goes on when.
@@ -90,6 +95,7 @@ pub(in crate::span) fn play(graph: &Graph, play: Play) -> Option<Played> {
     let mut sim = Sim {
         graph,
         play,
+        waking: WAKING.saturating_mul(creation(graph)),
         now: 0,
         threads: vec![],
         due: BinaryHeap::new(),
@@ -117,6 +123,16 @@ pub(in crate::span) fn play(graph: &Graph, play: Play) -> Option<Played> {
     }
     sim.played.ticks = sim.now;
     sim.has_ended.then_some(sim.played)
+}
+
+/// What creating a task takes, in ticks: the mean.
+fn creation(graph: &Graph) -> u64 {
+    let all = graph.steps.iter().filter_map(|s| match s {
+        Step::Create { ticks, .. } => Some(*ticks),
+        _ => None,
+    });
+    let count = all.clone().count() as u64;
+    sum(all) / count.max(1)
 }
 
 /// Of times, which damaged records may make as large as can be.
@@ -167,6 +183,14 @@ impl Sim<'_> {
     fn wake(&mut self, thread: u32) {
         if std::mem::take(&mut self.threads[thread as usize].is_idle) {
             self.due.push(Reverse((self.now, thread)));
+        }
+    }
+
+    /// As [`Sim::wake`], of a thread that looks for tasks: who creates the next one is faster.
+    fn wake_up(&mut self, thread: u32) {
+        if std::mem::take(&mut self.threads[thread as usize].is_idle) {
+            self.due
+                .push(Reverse((self.now.saturating_add(self.waking), thread)));
         }
     }
 

@@ -59,13 +59,15 @@ pub const OF_WAIT: u32 = 1;
 pub const DETACHED: u32 = 2;
 /// [`Depend::flags`]: nobody waits here; tasks that are created later do (`taskwait nowait`).
 pub const NO_WAIT: u32 = 4;
+/// [`Depend::flags`]: who waits executes only what it waits for (libgomp).
+pub const WAITS_ONLY: u32 = 8;
 /// [`Point::flags`]: an iteration is waited for; else one has come so far.
 pub const WAITS: u32 = 1;
 
 /// What a task depends on, or a wait for tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depend<'a> {
-    /// [`OF_WAIT`], [`DETACHED`], [`NO_WAIT`].
+    /// [`OF_WAIT`], [`DETACHED`], [`NO_WAIT`], [`WAITS_ONLY`].
     pub flags: u32,
     /// The task's node; of a wait that of what waits.
     pub node: u64,

@@ -129,7 +129,7 @@ impl Sim<'_> {
         self.tasks.ready.push_back(task);
         while let Some(thread) = self.idle.pop() {
             if self.threads[thread as usize].is_idle {
-                self.wake(thread);
+                self.wake_up(thread);
                 break;
             }
         }
@@ -214,7 +214,7 @@ impl Sim<'_> {
         let task = self.graph.strands[frame.strand as usize].task;
         let open = match step {
             Step::WaitAll => self.tasks.subtrees[task as usize] > 0,
-            Step::WaitFor { first, end } => {
+            Step::WaitFor { first, end, .. } => {
                 let mut preds = self.graph.preds[first as usize..end as usize].iter();
                 let open = preds.find(|p| !self.tasks.is_done[**p as usize]);
                 if let Some(&open) = open {
@@ -228,7 +228,23 @@ impl Sim<'_> {
             return self.next(thread);
         }
         self.tasks.waiter[task as usize] = thread;
-        self.meanwhile(thread, true)
+        match step {
+            Step::WaitFor { first, end, only } if only => self.help(thread, (first, end)),
+            _ => self.meanwhile(thread, true),
+        }
+    }
+
+    /// Whether one of these tasks is there to be executed.
+    fn help(&mut self, thread: u32, (first, end): (u32, u32)) -> bool {
+        let wanted = &self.graph.preds[first as usize..end as usize];
+        let ready = self.tasks.ready.iter().position(|t| wanted.contains(t));
+        let Some(task) = ready.and_then(|at| self.tasks.ready.remove(at)) else {
+            self.rest(thread);
+            return false;
+        };
+        let frame = self.frame(task);
+        self.threads[thread as usize].stack.push(frame);
+        true
     }
 
     /// Whether there is something else to do.
