@@ -202,10 +202,26 @@ impl OtherTeam {
             }
             Schedule::Static => {
                 let units = of.units.clone();
+                // Of one range for each thread it isn't known whether it was a chunk. Where ranges wait for each other that makes the time.
+                if units.iter().any(|u| self.waits(u)) {
+                    self.uneven = self
+                        .uneven
+                        .saturating_add(sum(units.iter().map(|u| u.ticks)));
+                }
                 let divided = self.blocks(&units, u64::from(threads));
                 self.graph.sharings[sharing].units = divided;
             }
         }
+    }
+
+    /// Whether its iterations wait for others.
+    fn waits(&self, unit: &Unit) -> bool {
+        let Some(strand) = self.graph.strands.get(unit.strand as usize) else {
+            return false;
+        };
+        let steps = &self.graph.steps[strand.first as usize..strand.end as usize];
+        let waits = |s: &Step| matches!(s, Step::Turn { .. } | Step::Await { .. });
+        steps.iter().any(waits)
     }
 
     /// As gcc and clang do: the first `total % threads` threads have one iteration more.
