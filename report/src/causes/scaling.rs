@@ -100,6 +100,9 @@ fn widest(regions: &[(RegionScaling, &RegionAnalysis)]) -> Silent {
 /// Code that each thread of a team executes for itself, as a share of a region's work from which on it is a reason.
 const EACH: f64 = 0.1;
 
+/// Where creating tasks takes a larger share of a region's time, it is what threads do to each other that counts.
+const CREATING: f64 = 0.05;
+
 /// Why nothing is predicted for a region.
 fn silent(region: &RegionAnalysis) -> Option<Silent> {
     let has = |bound: LowerBound| region.lower_bound.contains(&bound);
@@ -110,6 +113,9 @@ fn silent(region: &RegionAnalysis) -> Option<Silent> {
         () if has(LowerBound::Exclusions) => Some(Silent::Exclusions),
         () if has(LowerBound::Detached) => Some(Silent::Detached),
         () if has(LowerBound::LeftOut) => Some(Silent::LeftOut),
+        () if region.creating_ns as f64 > CREATING * region.wall_ns as f64 => {
+            Some(Silent::SmallTasks)
+        }
         () if region.predicted_ns.is_empty() => Some(Silent::Shape),
         () => None,
     }

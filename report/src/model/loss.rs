@@ -351,6 +351,8 @@ pub enum Silent {
     Uneven,
     /// The region has regions inside it, or threads that come to different barriers.
     Shape,
+    /// Creating tasks takes a large part of the time; how long that takes depends on the threads.
+    SmallTasks,
     /// Threads had no processor for a part of the time.
     NoProcessor,
     /// The model is off by too much for the threads of the run.
