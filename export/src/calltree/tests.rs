@@ -125,7 +125,7 @@ fn signs_of_caliper_are_no_part_of_names() {
     let record = format!("__rec=ctx,ref={},attr=23=", id(region));
     let record = text.lines().find(|line| line.starts_with(&record)).unwrap();
     assert!(
-        record.ends_with(",data=0=0.000000005=0=0=0=0=0=2=50"),
+        record.ends_with(",data=0.000000005=0=0=0=0=0=2=50"),
         "{record}"
     );
 }
