@@ -149,9 +149,10 @@ pub(super) fn point(thread: &Thread, call: &Call, waits: bool) {
     let mix =
         |hash: u64, number: u64| (hash.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let vector = match call.known_late(0) {
-        // SAFETY: as many numbers as the loop has dimensions.
         Some(at) => (0..dimensions).fold(0, |hash, n| {
-            mix(hash, unsafe { (at as *const u64).add(n).read_unaligned() })
+            // SAFETY: as many numbers as the loop has dimensions.
+            let number = unsafe { (at as *const u64).add(n).read_unaligned() };
+            mix(hash, number)
         }),
         None => (0..dimensions).fold(0, |hash, n| mix(hash, call.arg(n))),
     };

@@ -1,0 +1,144 @@
+//! Tasks: where they are created and executed, what they depend on, and who waits for them.
+
+use super::{Building, Task};
+use crate::span::gather::Rec;
+use crate::span::graph::{Kind, Step};
+use ompfuse_format::Construct;
+use ompfuse_format::record::depend::{Access, DETACHED, NO_WAIT, WAITS_ONLY};
+
+impl Building<'_, '_> {
+    /// A task that is executed here, not where it waits to be: undeferred, or a part.
+    pub(super) fn execute(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        let is_first = self.of.first_part.get(rec.node as usize) == Some(&at);
+        if !is_first {
+            return;
+        }
+        let Some(&strand) = self.strands.get(&rec.node) else {
+            let strand = self.new_task(rec.node, task);
+            steps.push(Step::Inline { strand });
+            return;
+        };
+        let is_creation = |s: &Step| matches!(s, Step::Create { task, .. } if *task == strand);
+        if let Some(creation) = steps.iter_mut().rfind(|s| is_creation(s)) {
+            *creation = Step::Inline { strand };
+        }
+    }
+
+    fn new_task(&mut self, node: u32, task: &Task) -> u32 {
+        let first = self.of.first_part[node as usize];
+        let strand = self.strand(Kind::Task, None, task.team, first);
+        self.strands.insert(node, strand);
+        self.graph.strands[strand as usize].creator = task.inner;
+        if let Some(rec) = self.of.gathered.recs.get(first as usize) {
+            self.graph.strands[strand as usize].iterations = rec.extent.max(1);
+        } else {
+            self.graph.has_gaps = true;
+        }
+        self.tasks.push((node, strand));
+        strand
+    }
+
+    pub(super) fn create(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        let Some(node) = self.of.created.next(self.of.gathered, rec) else {
+            self.graph.has_gaps = true;
+            return;
+        };
+        let strand = self.new_task(node, task);
+        let first = self.of.first_part[node as usize];
+        task.last = first;
+        match self.of.gathered.depends.get(&node) {
+            Some(of) => {
+                self.graph.detached |= of.flags & DETACHED != 0;
+                let accesses = of.accesses.clone();
+                self.depend(strand, &accesses, task);
+            }
+            // The extent of a creation says whether it has dependences.
+            None => self.graph.is_open |= rec.extent > 0,
+        }
+        let is_undeferred = self.of.created.undeferred.get(&rec.site) == Some(&true);
+        let is_inside = || self.of.gathered.inside(at).any(|i| i == first);
+        // A thread on its own executes all tasks at once.
+        let is_alone = self.graph.teams[task.team as usize].size < 2;
+        let is_here = is_undeferred && !is_alone && is_inside();
+        let (first, end) = self.graph.strands[strand as usize].preds;
+        if is_here && first < end {
+            steps.push(Step::WaitFor {
+                first,
+                end,
+                only: true,
+            });
+        }
+        steps.push(match is_here {
+            true => Step::Inline { strand },
+            false => Step::Create {
+                ticks: rec.own,
+                task: strand,
+            },
+        });
+    }
+
+    fn depend(&mut self, strand: u32, accesses: &[(u64, Access)], task: &mut Task) {
+        self.graph.excludes |= accesses.iter().any(|a| a.1 == Access::MutexInOutSet);
+        let before = task.siblings.before(accesses);
+        task.siblings.add(strand, accesses);
+        self.graph.strands[strand as usize].preds = self.preds(before);
+    }
+
+    fn preds(&mut self, before: Vec<u32>) -> (u32, u32) {
+        let first = self.graph.preds.len() as u32;
+        self.graph.preds.extend(before);
+        (first, self.graph.preds.len() as u32)
+    }
+
+    pub(super) fn wait(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        if let Some(last) = self.of.gathered.recs.get(task.last as usize) {
+            let waits = self.of.task_waits.entry((rec.site, last.site)).or_default();
+            *waits = waits.saturating_add(rec.own);
+        }
+        let Some(of) = self.of.gathered.waits.get(&at) else {
+            steps.push(match rec.construct {
+                Construct::Taskwait => Step::Wait,
+                _ => Step::WaitAll,
+            });
+            return;
+        };
+        let (flags, accesses) = (of.flags, of.accesses.clone());
+        if flags & NO_WAIT != 0 {
+            // A task without code, which later ones depend on.
+            let strand = self.strand(Kind::Task, None, task.team, at);
+            self.graph.strands[strand as usize].creator = task.inner;
+            self.depend(strand, &accesses, task);
+            steps.push(Step::Create {
+                ticks: 0,
+                task: strand,
+            });
+            return;
+        }
+        let (first, end) = self.preds(task.siblings.before(&accesses));
+        steps.push(Step::WaitFor {
+            first,
+            end,
+            only: flags & WAITS_ONLY != 0,
+        });
+    }
+
+    pub(super) fn taskloop(&mut self, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
+        let tasks = self.of.created.all(rec.node);
+        let ticks = rec.own / tasks.len().max(1) as u64;
+        let mut has_ended = true;
+        for node in tasks {
+            let strand = self.new_task(node, task);
+            task.last = self.of.first_part[node as usize];
+            let first = self.of.gathered.recs.get(task.last as usize);
+            has_ended &= first.is_none_or(|part| part.t1 <= rec.t1);
+            steps.push(Step::Create {
+                ticks,
+                task: strand,
+            });
+        }
+        // With `nogroup` it does not wait.
+        if has_ended {
+            steps.push(Step::WaitAll);
+        }
+    }
+}
