@@ -16,6 +16,7 @@ pub(super) use path::critical;
 pub(super) use simulate::{Play, play};
 
 use super::replay::Schedule;
+use std::rc::Rc;
 
 /// What a strand does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +125,8 @@ pub(super) struct Graph {
     pub(super) steps: Vec<Step>,
     pub(super) strands: Vec<Strand>,
     pub(super) preds: Vec<u32>,
-    pub(super) sharings: Vec<Sharing>,
+    /// Shared with the graphs of other teams: loops may have as many units as there are records.
+    pub(super) sharings: Vec<Rc<Sharing>>,
     /// The outermost one comes first.
     pub(super) teams: Vec<Team>,
     pub(super) locks: u32,

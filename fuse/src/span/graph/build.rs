@@ -14,6 +14,7 @@ use ompfuse_format::construct::Charge;
 use ompfuse_format::record::depend::WAITS;
 use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 /// Waiting in a `taskwait`, by its site and that of the last task: ticks.
 pub(in crate::span) type TaskWaits = FxHashMap<(u32, u32), u64>;
@@ -274,12 +275,12 @@ impl Building<'_, '_> {
         let sharing = *self.sharings.entry(key).or_insert(next);
         if sharing == next {
             self.turns.push(vec![]);
-            self.graph.sharings.push(Sharing {
+            self.graph.sharings.push(Rc::new(Sharing {
                 units: vec![],
                 schedule: Schedule::Static,
                 fetch: 0,
                 turns: 0,
-            });
+            }));
             self.schedule(sharing, rec);
         }
         let around = std::mem::replace(&mut task.sharing, sharing);
@@ -305,7 +306,7 @@ impl Building<'_, '_> {
             if strand != NONE && !self.is_ordered(strand) {
                 self.graph.strands[strand as usize].iterations = iterations;
             }
-            self.graph.sharings[sharing as usize].units.push(Unit {
+            self.sharing(sharing).units.push(Unit {
                 first: unit.index,
                 iterations,
                 ticks: unit.len(),
@@ -328,6 +329,10 @@ impl Building<'_, '_> {
         steps.iter().any(waits)
     }
 
+    fn sharing(&mut self, at: u32) -> &mut Sharing {
+        Rc::make_mut(&mut self.graph.sharings[at as usize])
+    }
+
     fn schedule(&mut self, sharing: u32, rec: &Rec) {
         let fetched = self.of.fetched.get(&rec.node);
         let own = match (rec.construct, (self.schedule)(rec.site)) {
@@ -336,9 +341,9 @@ impl Building<'_, '_> {
             (_, None) if fetched.is_some() => Schedule::Dynamic(1),
             (_, None) => Schedule::Static,
         };
-        let sharing = &mut self.graph.sharings[sharing as usize];
-        sharing.schedule = own;
-        sharing.fetch = fetched.map_or(0, |(ticks, times)| ticks / (*times).max(1));
+        let fetch = fetched.map_or(0, |(ticks, times)| ticks / (*times).max(1));
+        let sharing = self.sharing(sharing);
+        (sharing.schedule, sharing.fetch) = (own, fetch);
     }
 
     fn ordered(&mut self, at: u32, rec: &Rec, steps: &mut Vec<Step>, task: &mut Task) {
@@ -373,7 +378,7 @@ impl Building<'_, '_> {
         self.graph.locks = self.locks.len() as u32;
         let mut ranks: Vec<Vec<u32>> = vec![];
         for (times, sharing) in self.turns.iter().zip(&mut self.graph.sharings) {
-            sharing.turns = times.len() as u32;
+            Rc::make_mut(sharing).turns = times.len() as u32;
             let mut order: Vec<u32> = (0..times.len() as u32).collect();
             order.sort_by_key(|&t| times[t as usize]);
             let mut rank = vec![0; times.len()];
@@ -390,6 +395,8 @@ impl Building<'_, '_> {
             }
         }
         for sharing in &mut self.graph.sharings {
+            let sharing = Rc::make_mut(sharing);
+            sharing.units.shrink_to_fit();
             sharing.units.sort_by_key(|u| u.first);
             // Whoever has several ranges was dealt chunks, whatever the place says.
             let mut members: Vec<u32> = sharing.units.iter().map(|u| u.member).collect();

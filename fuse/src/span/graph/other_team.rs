@@ -4,9 +4,10 @@
 //! keeps them.
 
 use super::simulate::sum;
-use super::{Graph, Kind, Step, Strand, Team, Unit};
+use super::{Graph, Kind, Sharing, Step, Strand, Team, Unit};
 use crate::run::nodes::NONE;
 use crate::span::replay::Schedule;
+use std::rc::Rc;
 
 /// Another team, and what it rests on.
 #[derive(Debug, Clone, Default)]
@@ -183,33 +184,34 @@ fn put(graph: &mut Graph, lists: Vec<Vec<Step>>, known: &[u32]) {
 impl OtherTeam {
     /// Deals the units of a loop to so many threads, as its schedule would.
     fn deal(&mut self, sharing: usize, threads: u32) {
-        let of = &self.graph.sharings[sharing];
+        let of = Rc::clone(&self.graph.sharings[sharing]);
         match of.schedule {
             Schedule::Dynamic(chunk) | Schedule::Guided(chunk) => match of.units[..] {
                 // A thread on its own may be given all at once. Such schedules are for iterations that differ.
                 [only] if only.iterations > chunk.max(1) => {
                     let divided = self.blocks(&[only], u64::from(threads));
-                    self.graph.sharings[sharing].units = divided;
+                    self.graph.sharings[sharing] = Rc::new(of.with(divided));
                     self.uneven = self.uneven.saturating_add(only.ticks);
                 }
                 _ => {}
             },
             Schedule::StaticChunk(_) => {
-                let units = &mut self.graph.sharings[sharing].units;
+                drop(of);
+                let units = &mut Rc::make_mut(&mut self.graph.sharings[sharing]).units;
                 for (unit, member) in units.iter_mut().zip((0..threads).cycle()) {
                     unit.member = member;
                 }
             }
             Schedule::Static => {
-                let units = of.units.clone();
+                let units = &of.units;
                 // Of one range for each thread it isn't known whether it was a chunk. Where ranges wait for each other that makes the time.
                 if units.iter().any(|u| self.waits(u)) {
                     self.uneven = self
                         .uneven
                         .saturating_add(sum(units.iter().map(|u| u.ticks)));
                 }
-                let divided = self.blocks(&units, u64::from(threads));
-                self.graph.sharings[sharing].units = divided;
+                let divided = self.blocks(units, u64::from(threads));
+                self.graph.sharings[sharing] = Rc::new(of.with(divided));
             }
         }
     }
@@ -332,4 +334,16 @@ fn uneven(units: &[Unit], threads: u64) -> u64 {
     let slowest = units.iter().map(rate).fold(0.0, f64::max);
     let block = iterations as f64 / threads as f64;
     (slowest * block - ticks as f64 / threads as f64).max(0.0) as u64
+}
+
+impl Sharing {
+    /// The same loop with other units.
+    fn with(&self, units: Vec<Unit>) -> Sharing {
+        Sharing {
+            units,
+            schedule: self.schedule,
+            fetch: self.fetch,
+            turns: self.turns,
+        }
+    }
 }
