@@ -108,6 +108,7 @@ struct Ticks {
     /// By record's site, time on the critical path and intervals of it.
     path: BTreeMap<u32, (u64, u64)>,
     dependent: u64,
+    task_count: u64,
     tasks: u64,
     creating: u64,
     each: u64,
@@ -266,6 +267,7 @@ impl Process<'_> {
             phases::add(gathered, fork, parts, &instances, waits);
         }
         ticks.executions += 1;
+        ticks.task_count += instances.len() as u64;
         ticks.wall += of_fork.len();
         ticks.team = ticks.team.max(team);
         ticks.work += work;
@@ -344,6 +346,7 @@ impl Process<'_> {
         region.span_ns += ns(ticks.span);
         region.span_equal_ns += ns(ticks.span_equal);
         region.dependent += ticks.dependent;
+        region.task_count += ticks.task_count;
         region.tasks_ns += ns(ticks.tasks);
         region.creating_ns += ns(ticks.creating);
         region.each_ns += ns(ticks.each);

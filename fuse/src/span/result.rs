@@ -96,6 +96,9 @@ pub struct RegionAnalysis {
     /// Tasks that depend on others.
     #[serde(default)]
     pub dependent: u64,
+    /// Tasks that were executed.
+    #[serde(default)]
+    pub task_count: u64,
     /// Time that tasks took, all threads together.
     pub tasks_ns: u64,
     /// Creating tasks, on the thread that spent the most on it in each execution.

@@ -102,6 +102,15 @@ const EACH: f64 = 0.1;
 
 /// Where creating tasks takes a larger share of a region's time, it is what threads do to each other that counts.
 const CREATING: f64 = 0.05;
+/// Nanoseconds of a task below which handing it to another thread takes as long.
+const SMALL_NS: u64 = 10_000;
+
+/// Whether it is managing tasks that a region's time depends on.
+fn are_small(region: &RegionAnalysis) -> bool {
+    let is_most = region.tasks_ns > region.work_ns / 2;
+    let are_short = region.tasks_ns < SMALL_NS.saturating_mul(region.task_count);
+    region.creating_ns as f64 > CREATING * region.wall_ns as f64 || is_most && are_short
+}
 
 /// Why nothing is predicted for a region.
 fn silent(region: &RegionAnalysis) -> Option<Silent> {
@@ -113,9 +122,7 @@ fn silent(region: &RegionAnalysis) -> Option<Silent> {
         () if has(LowerBound::Exclusions) => Some(Silent::Exclusions),
         () if has(LowerBound::Detached) => Some(Silent::Detached),
         () if has(LowerBound::LeftOut) => Some(Silent::LeftOut),
-        () if region.creating_ns as f64 > CREATING * region.wall_ns as f64 => {
-            Some(Silent::SmallTasks)
-        }
+        () if are_small(region) => Some(Silent::SmallTasks),
         () if region.predicted_ns.is_empty() => Some(Silent::Shape),
         () => None,
     }

@@ -351,7 +351,7 @@ pub enum Silent {
     Uneven,
     /// The region has regions inside it, or threads that come to different barriers.
     Shape,
-    /// Creating tasks takes a large part of the time; how long that takes depends on the threads.
+    /// Tasks are so small that handing them over counts; how long that takes depends on the threads.
     SmallTasks,
     /// Threads had no processor for a part of the time.
     NoProcessor,

@@ -107,7 +107,7 @@ pub fn why(silent: Silent) -> &'static str {
         Silent::Uneven => "iterations of one range may take different times",
         Silent::Shape => "regions are inside each other, or threads come to different barriers",
         Silent::SmallTasks => {
-            "creating tasks takes much of the time, and how much depends on the threads"
+            "tasks are so small that handing them over counts, which depends on the threads"
         }
         Silent::NoProcessor => "threads were without a processor for a part of the time",
         Silent::Model => "the model doesn't explain the time of this run itself",
