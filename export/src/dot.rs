@@ -6,6 +6,7 @@
 use ompfuse_fuse::names::readable;
 use ompfuse_fuse::span::{Drawn, DrawnUnit, Order};
 use ompfuse_fuse::{Site, Summary};
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 /// Writes graphs of a run, whose summary this is.
@@ -19,8 +20,13 @@ pub fn write(out: &mut dyn Write, graphs: &[Drawn], summary: &Summary) -> io::Re
         writeln!(out, "  subgraph cluster_{nth} {{")?;
         let region = place(graph.site.and_then(|s| summary.sites.get(s as usize)));
         writeln!(out, "    label=\"{}\";", quoted(&region))?;
-        for (at, unit) in graph.units.iter().enumerate() {
-            let colour = if unit.is_critical { ", color=red" } else { "" };
+        let critical: HashSet<u32> = graph.path.iter().copied().collect();
+        for (at, unit) in (0..).zip(&graph.units) {
+            let colour = if critical.contains(&at) {
+                ", color=red"
+            } else {
+                ""
+            };
             let name = quoted(&name(unit, summary));
             writeln!(out, "    u{nth}_{at} [label=\"{name}\"{colour}];")?;
         }
@@ -28,9 +34,16 @@ pub fn write(out: &mut dyn Write, graphs: &[Drawn], summary: &Summary) -> io::Re
             let style = match order {
                 Order::Creates => "style=dotted",
                 Order::Depends => "style=solid",
-                Order::Path => "color=red, penwidth=2, constraint=false",
             };
             writeln!(out, "    u{nth}_{from} -> u{nth}_{to} [{style}];")?;
+        }
+        for pair in graph.path.windows(2) {
+            let style = "color=red, penwidth=2, constraint=false";
+            writeln!(
+                out,
+                "    u{nth}_{} -> u{nth}_{} [{style}];",
+                pair[0], pair[1]
+            )?;
         }
         writeln!(out, "  }}")?;
     }

@@ -24,4 +24,4 @@ pub mod tau;
 mod trace;
 pub mod units;
 
-pub use trace::View;
+pub use trace::{Orders, View};

@@ -57,7 +57,7 @@ pub fn write(
     let mut numbers = vec![];
     for (number, lane) in timeline.lanes().iter().enumerate() {
         let events = archive.events(location(lane)).map_err(refused)?;
-        let mut thread = Thread::new(timeline, number, &mut book, events);
+        let mut thread = Thread::new(timeline, number, view.orders, &mut book, events);
         let mut steps = 0;
         each_of(timeline, number, view, progress, |step| {
             steps += 1;

@@ -1,5 +1,5 @@
 //! Perfetto's trace format: a track for each thread, below that of its process; a slice for each span, with its own time, label and
-//! counts; arrows from a task's creation to its execution.
+//! counts; arrows from a task's creation to its execution, and to it from those that it depends on.
 //!
 //! Each thread is a packet sequence of its own, whose names are interned as they are met. So nothing but names is kept.
 
@@ -22,6 +22,12 @@ use std::io::{self, Write};
 /// What arguments are called, behind the events that are counted.
 const OWN: &str = "own_ns";
 const LABEL: &str = "label";
+
+/// A further category.
+const CRITICAL: &str = "critical path";
+
+/// Flows between tasks that depend on each other. Numbers of creations are smaller.
+const DEPENDENCE: u64 = 1 << 63;
 
 /// Writes a run. Times are nanoseconds since the first thread's begin.
 ///
@@ -98,12 +104,20 @@ pub fn write(
                 &mut new.event_names,
                 || names.get(name).text.clone(),
             ));
-            let category = category(&span, lane);
-            let categories = &mut new.event_categories;
-            let iid = intern(&mut sequence.categories, category, categories, || {
-                category.to_owned()
-            });
-            event.category_iids.push(iid);
+            let ordered = view.orders.and_then(|orders| orders.of(lane, &span));
+            let critical = ordered.filter(|o| o.is_critical).map(|_| CRITICAL);
+            for category in [category(&span, lane)].into_iter().chain(critical) {
+                let categories = &mut new.event_categories;
+                let iid = intern(&mut sequence.categories, category, categories, || {
+                    category.to_owned()
+                });
+                event.category_iids.push(iid);
+            }
+            let dependences = ordered
+                .iter()
+                .flat_map(|o| o.precedes.iter().chain(&o.depends));
+            let dependences = dependences.map(|&number| DEPENDENCE | u64::from(number));
+            event.flow_ids.extend(dependences);
             event.debug_annotations = annotations(timeline, lane, &span);
             event.flow_ids.extend(flow(timeline, lane, &span));
         }

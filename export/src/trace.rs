@@ -1,9 +1,12 @@
 //! What trace formats have in common: names of spans, and reading all threads one after the other.
 
+mod orders;
 #[cfg(test)]
 mod tests;
 mod view;
 
+pub(crate) use orders::Ordered;
+pub use orders::Orders;
 use view::Seen;
 pub use view::View;
 

@@ -19,7 +19,7 @@ pub mod result;
 #[cfg(test)]
 mod tests;
 
-pub use drawn::{Drawn, DrawnUnit, Order, drawn};
+pub use drawn::{Drawn, DrawnUnit, MOST_DRAWN, Order, Stretch, drawn};
 pub use result::{
     Analysis, Candidate, Held, Largest, LoopAnalysis, LowerBound, OnPath, RegionAnalysis, TaskWait,
     UnitCost, WaitedFor, Waiting,

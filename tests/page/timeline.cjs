@@ -37,6 +37,33 @@ const { chromium } = require(path.resolve(modules, 'playwright-core'));
   for (const [label, ns] of Object.entries(own)) assert(Math.abs(shown.by[label] - ns) <= 4, `${label}: ${shown.by[label]}, ${ns}`);
   assert(shown.ordered && String(shown.spans) === shown.told);
 
+  // Each piece of the critical path is a unit, and has a line below it.
+  const critical = await page.evaluate(() => {
+    const { view } = ompfuseTimeline;
+    const { spans, items, lanes } = view.decoded;
+    const pieces = view.data.paths.flat();
+    const isUnit = ([lane, begin]) => {
+      for (let at = lanes[lane].from; at < lanes[lane].to; at++) {
+        if (spans.start[at] === begin) return spans.item[at] >= 0 && Boolean(items.label[spans.item[at]]);
+      }
+      return false;
+    };
+    const [lane, begin, end] = pieces.reduce((a, b) => (b[2] - b[1] > a[2] - a[1] ? b : a));
+    view.show(begin - (end - begin), end + (end - begin));
+    view.paint();
+    const row = view.rows.findIndex(r => r.lane === lanes[lane]);
+    const y = row * ompfuseTimeline.ROW + 21 - view.parts.scroll.scrollTop;
+    const ratio = window.devicePixelRatio;
+    const drawn = [...view.parts.lanes.getContext('2d').getImageData(view.width / 2 * ratio, y * ratio, 1, 1).data];
+    const probe = document.createElement('canvas').getContext('2d');
+    probe.fillStyle = view.style.path;
+    probe.fillRect(0, 0, 1, 1);
+    view.show(0, view.length);
+    return { pieces: pieces.length, units: pieces.filter(isUnit).length, drawn, wanted: [...probe.getImageData(0, 0, 1, 1).data] };
+  });
+  assert(critical.pieces > 0 && critical.units > 0, JSON.stringify(critical));
+  assert.deepStrictEqual(critical.drawn, critical.wanted);
+
   const lanes = page.locator('.ot-lanes');
   await lanes.scrollIntoViewIfNeeded();
   const seen = () => page.evaluate(() => [ompfuseTimeline.view.t0, ompfuseTimeline.view.t1]);

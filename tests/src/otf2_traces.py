@@ -85,6 +85,7 @@ def read(folder):
     kinds_found = collections.Counter()
     created, executed, completed = {}, collections.defaultdict(list), {}
     last, held = 0, collections.defaultdict(list)
+    precedes, depends, critical = {}, {}, 0
     with otf2.reader.open(folder + "/traces.otf2") as trace:
         definitions = trace.definitions
         clock = definitions.clock_properties
@@ -97,6 +98,10 @@ def read(folder):
             kinds_found[type(event).__name__] += 1
             if isinstance(event, kinds.Enter):
                 thread.enter(event)
+                told = {attribute.name: value for attribute, value in (event.attributes or {}).items()}
+                precedes.update((number, event.time) for number in told.get("precedes", "").split())
+                depends.update((number, event.time) for number in told.get("depends on", "").split())
+                critical += told.get("critical path", 0)
             elif isinstance(event, kinds.Leave):
                 thread.leave(event)
             elif isinstance(event, kinds.Metric):
@@ -147,11 +152,15 @@ def read(folder):
             times.sort()
             for (_, given_back, by), (taken, _, next_by) in zip(times, times[1:]):
                 assert given_back <= taken or by == next_by, "two threads have a lock"
+        assert precedes.keys() == depends.keys()
+        assert all(precedes[number] <= time for number, time in depends.items())
         assert all(created[task] <= min(times) for task, times in executed.items() if task in created)
         assert all(max(executed[task]) <= end for task, end in completed.items())
         return {
             "regions": found,
             "kinds": kinds_found,
+            "dependences": len(depends),
+            "critical": critical,
             "tasks": {"created": len(created), "executed": len(executed), "completed": len(completed)},
             "counted": max((t.counted for t in threads.values() if t.counted), default=None, key=lambda span: span[1]),
             "times": [min((t.now for t in threads.values() if t.number), default=0), last],

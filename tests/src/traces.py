@@ -54,6 +54,7 @@ def read_perfetto(file):
     with open(file, "rb") as stream:
         trace.ParseFromString(stream.read())
     found, names, tracks = collections.defaultdict(sums), {}, {}
+    critical = 0
     flows = collections.defaultdict(list)
     types = perfetto.TrackEvent
     for packet in trace.packet:
@@ -64,11 +65,13 @@ def read_perfetto(file):
             continue
         sequence = packet.trusted_packet_sequence_id
         if packet.sequence_flags & 1:
-            names[sequence] = ({}, {})
+            names[sequence] = ({}, {}, {})
         for interned in packet.interned_data.event_names:
             names[sequence][0][interned.iid] = interned.name
         for interned in packet.interned_data.debug_annotation_names:
             names[sequence][1][interned.iid] = interned.name
+        for interned in packet.interned_data.event_categories:
+            names[sequence][2][interned.iid] = interned.name
         if not packet.HasField("track_event"):
             continue
         event, track = packet.track_event, tracks[packet.track_event.track_uuid]
@@ -79,6 +82,7 @@ def read_perfetto(file):
         for a in event.debug_annotations:
             args[names[sequence][1][a.name_iid]] = a.string_value or a.uint_value
         name = names[sequence][0][event.name_iid]
+        critical += "critical path" in [names[sequence][2][iid] for iid in event.category_iids]
         for flow in event.flow_ids:
             flows[flow].append((packet.timestamp, name.split(" ")[0]))
         if event.type == types.TYPE_SLICE_BEGIN:
@@ -86,17 +90,21 @@ def read_perfetto(file):
         else:
             track.add(name, args)
     assert all(not track.open for track in tracks.values()), "something is left open"
-    return found, tasks_of(flows)
+    return found, {**arrows(flows), "critical": critical}
 
 
-def tasks_of(flows):
-    """How many arrows go from a task's creation to its execution; all others would be wrong."""
-    connected = 0
-    for slices in flows.values():
+def arrows(flows):
+    """How many go from a task's creation to its execution, and from one task to another that depends on it; all others would be wrong."""
+    connected = dependences = 0
+    for flow, slices in flows.items():
         kinds = [kind for _, kind in sorted(slices)]
+        if flow >> 63:
+            assert kinds == ["task", "task"], kinds
+            dependences += 1
+            continue
         assert set(kinds[1:]) <= {"task"} and kinds[0] in ("task-create", "task"), kinds
         connected += kinds[0] == "task-create" and len(kinds) > 1
-    return connected
+    return {"connected_tasks": connected, "dependences": dependences}
 
 
 def add_slices(found, slices):
@@ -173,11 +181,11 @@ def read_speedscope(file, schema):
     return found
 
 
-slices, connected = read_perfetto(sys.argv[2])
+slices, ordered = read_perfetto(sys.argv[2])
 json.dump(
     {
         "perfetto": slices,
-        "connected_tasks": connected,
+        **ordered,
         "chrome": read_chrome(sys.argv[3]),
         "speedscope": read_speedscope(sys.argv[4], sys.argv[1]),
         "firefox": read_firefox(sys.argv[5]),

@@ -4,6 +4,7 @@ use crate::load::over_time::{Ends, Grown, over_time};
 use crate::{load, progress};
 use anyhow::Result;
 use ompfuse_fuse::run::InParts;
+use ompfuse_fuse::span;
 use ompfuse_fuse::{Summary, XuTable};
 use ompfuse_progress::Progress;
 use ompfuse_report::Report;
@@ -142,7 +143,12 @@ fn drawn(
 ) -> Result<Option<(Drawn, Units)>> {
     load::timeline(run, progress, |timeline, progress| {
         let gather = in_parts.map(|in_parts| Gather::new(in_parts().as_ref()));
-        Ok(draw(timeline, gather.as_ref(), progress))
+        let mut drawn = draw(timeline, gather.as_ref(), progress);
+        if let Some((drawn, _)) = &mut drawn {
+            let graphs = load::with_files(run, |files| Ok(span::drawn(files, &[])))?;
+            drawn.set_paths(graphs.as_deref());
+        }
+        Ok(drawn)
     })
 }
 

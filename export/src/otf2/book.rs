@@ -1,7 +1,7 @@
 //! Definitions: written as they are met, those of threads and teams at the end.
 
 use super::regions;
-use crate::trace::{LABEL_LIMIT, Names, process_name, thread_name};
+use crate::trace::{LABEL_LIMIT, Names, Ordered, process_name, thread_name};
 use ompfuse_fuse::run::timeline::{Lane, PatternKey, Span, Timeline};
 use ompfuse_otf2::{
     Archive, Attribute, Clock, Error, Group, GroupKind, Paradigm, ParadigmClass, Region,
@@ -13,15 +13,27 @@ use std::collections::HashMap;
 const LABEL: u32 = 0;
 const NUMBER: u32 = 1;
 const ITERATIONS: u32 = 2;
+const PRECEDES: u32 = 3;
+const DEPENDS: u32 = 4;
+const CRITICAL: u32 = 5;
 
 /// What each of them is.
-const ATTRIBUTES: [(&str, &str); 3] = [
+const ATTRIBUTES: [(&str, &str); 6] = [
     (
         "label",
         "the unit's identity in all runs; the attribute \"number\" stands for the *",
     ),
     ("number", "what stands for the * in the unit's label"),
     ("iterations", "how many iterations the unit executed"),
+    (
+        "precedes",
+        "numbers of dependences: a unit with such a number in \"depends on\" waits for this one",
+    ),
+    (
+        "depends on",
+        "numbers of dependences: this unit waits for those with such a number in \"precedes\"",
+    ),
+    ("critical path", "1: the unit is on the critical path"),
 ];
 
 /// The system tree's root; hosts follow.
@@ -77,7 +89,7 @@ impl Book {
         for (id, (name, about)) in (0..).zip(ATTRIBUTES) {
             let (name, about) = (self.string(to, name)?, self.string(to, about)?);
             match id {
-                LABEL => to.text_attribute(id, name, about)?,
+                LABEL | PRECEDES | DEPENDS => to.text_attribute(id, name, about)?,
                 _ => to.number_attribute(id, name, about)?,
             }
         }
@@ -178,6 +190,25 @@ impl Book {
         }
         if span.is_unit() && span.extent > 0 {
             list.push(Attribute::Number(ITERATIONS, span.extent));
+        }
+        Ok(())
+    }
+
+    /// The same of what orders units.
+    pub(super) fn orders(
+        &mut self,
+        to: &mut Archive,
+        ordered: &Ordered,
+        list: &mut Vec<Attribute>,
+    ) -> Result<(), Error> {
+        let numbers = [(PRECEDES, &ordered.precedes), (DEPENDS, &ordered.depends)];
+        for (attribute, numbers) in numbers.into_iter().filter(|(_, n)| !n.is_empty()) {
+            let text: Vec<String> = numbers.iter().map(u32::to_string).collect();
+            let text = self.string(to, &text.join(" "))?;
+            list.push(Attribute::Text(attribute, text));
+        }
+        if ordered.is_critical {
+            list.push(Attribute::Number(CRITICAL, 1));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::book::Book;
 use super::regions::is_lock;
-use crate::trace::{is_stretch, origin, since};
+use crate::trace::{Orders, is_stretch, origin, since};
 use ompfuse_format::Construct;
 use ompfuse_fuse::run::timeline::{Kind, Lane, Span, Step, Timeline};
 use ompfuse_otf2::{Attribute, Error, Events, Task, UNDEFINED};
@@ -44,6 +44,7 @@ pub(super) struct Thread<'t, 'a, 'w> {
     timeline: &'t Timeline<'a>,
     lane: &'t Lane,
     number: usize,
+    orders: Option<&'t Orders>,
     origin: i64,
     /// Nanoseconds of a step of numbers of acquisitions.
     tick: u64,
@@ -65,6 +66,7 @@ impl<'t, 'a, 'w> Thread<'t, 'a, 'w> {
     pub(super) fn new(
         timeline: &'t Timeline<'a>,
         number: usize,
+        orders: Option<&'t Orders>,
         book: &'w mut Book,
         events: Events<'w>,
     ) -> Thread<'t, 'a, 'w> {
@@ -77,6 +79,7 @@ impl<'t, 'a, 'w> Thread<'t, 'a, 'w> {
             timeline,
             lane: &timeline.lanes()[number],
             number,
+            orders,
             origin,
             tick: last.max().unwrap_or(0) / u64::from(UNDEFINED) + 1,
             book,
@@ -154,6 +157,9 @@ impl<'t, 'a, 'w> Thread<'t, 'a, 'w> {
             let list = &mut self.attributes;
             self.book
                 .attributes(archive, self.timeline, self.lane, span, list)?;
+            if let Some(ordered) = self.orders.and_then(|o| o.of(self.lane, span)) {
+                self.book.orders(archive, ordered, list)?;
+            }
         }
         self.events.enter(at, region, &self.attributes)?;
         if let Some(task) = task.filter(|_| executed.is_none() && span.is_whole()) {

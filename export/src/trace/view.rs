@@ -1,5 +1,6 @@
 //! What of a run a trace has: a stretch of time, and regions of choice.
 
+use super::Orders;
 use ompfuse_fuse::run::timeline::{Span, Step, Timeline};
 use std::io;
 
@@ -14,6 +15,8 @@ pub struct View<'v> {
     pub window: Option<(u64, u64)>,
     /// What is in it, with everything nested in that.
     pub select: Option<Choice<'v>>,
+    /// What orders units, where the format has a place for that.
+    pub orders: Option<&'v Orders>,
 }
 
 impl std::fmt::Debug for View<'_> {

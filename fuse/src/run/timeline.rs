@@ -92,7 +92,7 @@ pub struct Lane {
     /// Intervals on record.
     pub intervals: u64,
     /// Where the thread is among those of its process.
-    position: usize,
+    pub position: usize,
 }
 
 /// What a span is.

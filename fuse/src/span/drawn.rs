@@ -1,6 +1,5 @@
 //! Graphs as they are drawn: units, and what orders them.
 
-use super::MOST_INTERVALS;
 use super::gather::{Gathered, gather};
 use super::graph::{Builder, Graph, Kind, Play, critical, play};
 use super::regions::places;
@@ -8,26 +7,33 @@ use crate::run::RunFiles;
 use crate::run::clock::Clock;
 use crate::run::nodes::NONE;
 use crate::run::streaming::Streaming;
-use crate::summary::Summary;
+use crate::table::Site;
 use ompfuse_format::Construct;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
+/// Runs with more intervals are not drawn.
+pub const MOST_DRAWN: usize = 200_000;
+
 /// An execution of an outermost parallel region.
 #[derive(Debug, Clone, Default)]
 pub struct Drawn {
-    /// Position of the region in the summary's sites.
+    /// Position of the region in the sites that were given.
     pub site: Option<u32>,
     /// Units: tasks, ranges, sections, and blocks of one thread.
     pub units: Vec<DrawnUnit>,
     /// What orders them: positions of units.
     pub edges: Vec<(u32, u32, Order)>,
+    /// The critical path: units in their order. One that waits for others on it is there more than once.
+    pub path: Vec<u32>,
 }
 
 /// A unit.
 #[derive(Debug, Clone, Copy)]
 pub struct DrawnUnit {
-    /// Position in the summary's sites.
+    /// Its first interval.
+    pub stretch: Stretch,
+    /// Position in the sites that were given.
     pub site: Option<u32>,
     /// What it is.
     pub construct: Construct,
@@ -35,8 +41,19 @@ pub struct DrawnUnit {
     pub index: i64,
     /// Its own time, in nanoseconds.
     pub own_ns: u64,
-    /// It is on the critical path.
-    pub is_critical: bool,
+}
+
+/// When and where a unit was executed, or its first part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stretch {
+    /// Position of its process among the run's.
+    pub process: u16,
+    /// Position of its thread among those of the process ([`Lane::position`](crate::run::timeline::Lane::position)).
+    pub thread: u16,
+    /// Begin in nanoseconds since the run's begin.
+    pub begin_ns: i64,
+    /// End, likewise.
+    pub end_ns: i64,
 }
 
 /// How a unit comes before another one.
@@ -46,20 +63,16 @@ pub enum Order {
     Creates,
     /// It is named in a `depend` clause.
     Depends,
-    /// It comes before it on the critical path.
-    Path,
 }
 
-/// The executions of a run's parallel regions; `None` if there are more than [`MOST_INTERVALS`] intervals.
-pub fn drawn(files: &RunFiles<'_>, summary: &Summary) -> Option<Vec<Drawn>> {
+/// The executions of a run's parallel regions; `None` if a process has more than [`MOST_DRAWN`] intervals. `sites`: what positions of
+/// places refer to.
+pub fn drawn(files: &RunFiles<'_>, sites: &[Site]) -> Option<Vec<Drawn>> {
     let mut streaming = Streaming::new(files);
-    let known: HashMap<(&str, &str), u32> = (0..)
-        .zip(&summary.sites)
-        .map(|(at, s)| (s.key(), at))
-        .collect();
+    let known: HashMap<(&str, &str), u32> = (0..).zip(sites).map(|(at, s)| (s.key(), at)).collect();
     let mut all = vec![];
-    for process in &mut streaming.processes {
-        let gathered = gather(process, [None; 2], MOST_INTERVALS);
+    for (number, process) in (0..).zip(&mut streaming.processes) {
+        let gathered = gather(process, [None; 2], MOST_DRAWN);
         if !gathered.is_whole {
             return None;
         }
@@ -72,7 +85,8 @@ pub fn drawn(files: &RunFiles<'_>, summary: &Summary) -> Option<Vec<Drawn>> {
                 continue;
             }
             let graph = builder.region(rec.node, &|_| None);
-            let mut one = draw(&gathered, &graph, &places, process.clock);
+            let of = (number, process.clock);
+            let mut one = draw(&gathered, &graph, &places, of);
             one.site = place;
             all.push(one);
         }
@@ -80,7 +94,13 @@ pub fn drawn(files: &RunFiles<'_>, summary: &Summary) -> Option<Vec<Drawn>> {
     Some(all)
 }
 
-fn draw(gathered: &Gathered, graph: &Graph, places: &HashMap<u32, u32>, clock: Clock) -> Drawn {
+/// `process`, `clock`: the process's position and its clock.
+fn draw(
+    gathered: &Gathered,
+    graph: &Graph,
+    places: &HashMap<u32, u32>,
+    (process, clock): (u16, Clock),
+) -> Drawn {
     let mut drawn = Drawn::default();
     let mut at_rec: FxHashMap<u32, u32> = FxHashMap::default();
     let strands = graph.strands.iter();
@@ -94,11 +114,16 @@ fn draw(gathered: &Gathered, graph: &Graph, places: &HashMap<u32, u32>, clock: C
         at_rec.insert(rec, drawn.units.len() as u32);
         let node = gathered.nodes.get(of.node as usize);
         drawn.units.push(DrawnUnit {
+            stretch: Stretch {
+                process,
+                thread: of.thread,
+                begin_ns: clock.at(of.t0),
+                end_ns: clock.at(of.t1),
+            },
             site: places.get(&of.site).copied(),
             construct: of.construct,
             index: node.map_or(of.index, |n| n.index),
             own_ns: clock.length(of.own),
-            is_critical: false,
         });
     }
     let unit = |strand: u32| {
@@ -122,15 +147,9 @@ fn draw(gathered: &Gathered, graph: &Graph, places: &HashMap<u32, u32>, clock: C
     };
     let path = play(graph, unlimited).map(|played| critical(gathered, graph, &played));
     let path = path.into_iter().flatten();
-    let mut path: Vec<u32> = path
+    drawn.path = path
         .filter_map(|(rec, _)| at_rec.get(&rec).copied())
         .collect();
-    path.dedup();
-    for &at in &path {
-        drawn.units[at as usize].is_critical = true;
-    }
-    for pair in path.windows(2) {
-        drawn.edges.push((pair[0], pair[1], Order::Path));
-    }
+    drawn.path.dedup();
     drawn
 }

@@ -13,9 +13,9 @@ use std::process::Command;
 const FILES: [&str; 4] = ["perfetto", "chrome", "speedscope", "firefox"];
 
 /// Whoever reads archives.
-struct Reader(traces::Foreign);
+pub(crate) struct Reader(traces::Foreign);
 
-fn reader() -> Option<Reader> {
+pub(crate) fn reader() -> Option<Reader> {
     if !has("otf2-print") {
         skip("otf2-print is not installed (tests/setup.sh)");
         return None;
@@ -25,7 +25,7 @@ fn reader() -> Option<Reader> {
 
 impl Reader {
     /// What archives hold, after both readers have found nothing wrong.
-    fn read(&self, archives: &[PathBuf]) -> Vec<Value> {
+    pub(crate) fn read(&self, archives: &[PathBuf]) -> Vec<Value> {
         for archive in archives {
             let mut print = Command::new("otf2-print");
             print
@@ -41,7 +41,7 @@ impl Reader {
 }
 
 /// Exports a run into a folder beside it.
-fn archive(run: &Path, name: &str, options: &[&str]) -> PathBuf {
+pub(crate) fn archive(run: &Path, name: &str, options: &[&str]) -> PathBuf {
     let to = run.with_file_name(name);
     let args = ["export", "--to", "otf2", "-o"].map(Path::new);
     let options = options.iter().map(Path::new);

@@ -142,3 +142,32 @@ fn totals_are_those_of_the_report() {
         }
     }
 }
+
+/// Arrows are the dependences that the program has, and who is on the critical path is told: `tests/sources/graphs.c`.
+#[test]
+fn dependences_are_drawn() {
+    let Some(foreign) = foreign() else { return };
+    let Some(reader) = super::otf2::reader() else {
+        return;
+    };
+    for (compiler, folder) in crate::shares::programs("graphs") {
+        let program = folder.path().join("graphs");
+        // The longest way through the tree may be that of the block that creates it.
+        for (mode, dependences, critical) in
+            [("chain", 9, 10), ("wavefront", 24, 7), ("tree", 0, 1)]
+        {
+            let out = folder.path().join(mode);
+            let options = ["--events", "none"];
+            table::record(&program, &[mode, "4000"], 2, &out, &options).ok(mode);
+            let run = &table::runs(&out)[0];
+            let read = exported(run, folder.path(), &[], &foreign);
+            assert_eq!(read["dependences"], dependences, "{compiler} {mode}");
+            let on_path = read["critical"].as_u64().expect("a number");
+            assert!(on_path >= critical, "{compiler} {mode}: {on_path}");
+            let archive = super::otf2::archive(run, &format!("otf2-{mode}"), &[]);
+            let read = &reader.read(&[archive])[0];
+            assert_eq!(read["dependences"], dependences, "{compiler} {mode}");
+            assert_eq!(read["critical"], on_path, "{compiler} {mode}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use super::Args;
 use crate::load;
 use anyhow::{Result, bail, ensure};
 use ompfuse_export::dot;
-use ompfuse_fuse::span::drawn;
+use ompfuse_fuse::span::{MOST_DRAWN, drawn};
 use ompfuse_progress::Progress;
 
 /// Units in one drawing; nobody can read more.
@@ -13,7 +13,7 @@ const MOST: usize = 5_000;
 pub(super) fn write(args: &Args, progress: Progress<'_>) -> Result<()> {
     let folder = load::one_run(&args.input)?;
     let summary = load::summary(&folder, args.memory.bytes(), progress)?;
-    let graphs = load::with_files(&folder, |files| Ok(drawn(files, &summary)))?;
+    let graphs = load::with_files(&folder, |files| Ok(drawn(files, &summary.sites)))?;
     let units: usize = graphs.iter().flatten().map(|g| g.units.len()).sum();
     let too_many = |count: &str| {
         let run = args.input.display();
@@ -22,7 +22,7 @@ pub(super) fn write(args: &Args, progress: Progress<'_>) -> Result<()> {
         )
     };
     let Some(graphs) = graphs else {
-        bail!("{}", too_many("more than a million"));
+        bail!("{}", too_many(&format!("more than {MOST_DRAWN}")));
     };
     ensure!(
         units > 0,

@@ -5,10 +5,11 @@ use crate::output::Usage;
 use crate::select::Pattern;
 use crate::{atomic, interrupt, load, output, recording};
 use anyhow::{Context, Result, bail};
-use ompfuse_export::{View, chrome, firefox, otf2, perfetto, speedscope};
+use ompfuse_export::{Orders, View, chrome, firefox, otf2, perfetto, speedscope};
 use ompfuse_format::Construct;
 use ompfuse_format::run::RunModule;
 use ompfuse_fuse::run::timeline::{Span, Timeline};
+use ompfuse_fuse::span::{MOST_DRAWN, drawn};
 use ompfuse_otf2::Library;
 use ompfuse_progress::Progress;
 use std::cell::RefCell;
@@ -31,6 +32,11 @@ pub(super) enum Form {
 type ToFile = fn(&mut dyn Write, &Timeline<'_>, &View<'_>, Progress<'_>) -> io::Result<()>;
 
 impl Form {
+    /// Whether it has a place for dependences and the critical path.
+    fn has_orders(self) -> bool {
+        matches!(self, Form::Perfetto | Form::Otf2)
+    }
+
     /// `None`: it is a folder.
     fn file(self) -> Option<ToFile> {
         match self {
@@ -74,11 +80,13 @@ impl FromStr for Window {
 
 pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<()> {
     let folder = load::one_run(&args.input)?;
+    let orders = form.has_orders().then(|| orders(&folder)).transpose()?;
+    let orders = orders.flatten();
     if let Some(write) = form.file() {
         return load::timeline(&folder, progress, |timeline, progress| {
             tell_losses(&folder, timeline);
             let select = select(args, timeline)?;
-            let view = view(args, select.as_deref());
+            let view = view(args, select.as_deref(), orders.as_ref());
             args.write(|out| Ok(write(out, timeline, &view, progress)?))
         });
     }
@@ -90,7 +98,7 @@ pub(super) fn write(args: &Args, form: Form, progress: Progress<'_>) -> Result<(
     load::timeline(&folder, progress, |timeline, progress| {
         tell_losses(&folder, timeline);
         let select = select(args, timeline)?;
-        let view = view(args, select.as_deref());
+        let view = view(args, select.as_deref(), orders.as_ref());
         atomic::write_folder(to, |temporary| {
             let hold = interrupt::hold();
             library.on_error(Some(give_up(to.clone(), temporary.to_owned())));
@@ -122,11 +130,24 @@ fn tell_losses(folder: &Path, timeline: &Timeline<'_>) {
 /// Decides about spans.
 type Choice<'c> = dyn Fn(&Timeline<'_>, &Span<'_>) -> bool + 'c;
 
-fn view<'v>(args: &Args, select: Option<&'v Choice<'_>>) -> View<'v> {
+fn view<'v>(args: &Args, select: Option<&'v Choice<'_>>, orders: Option<&'v Orders>) -> View<'v> {
     View {
         window: args.window.map(|window| (window.from, window.to)),
         select,
+        orders,
     }
+}
+
+/// What orders the units of a run.
+fn orders(folder: &Path) -> Result<Option<Orders>> {
+    let graphs = load::with_files(folder, |files| Ok(drawn(files, &[])))?;
+    if graphs.is_none() {
+        output::note(format_args!(
+            "{}: dependences and the critical path are left out: a process has more than {MOST_DRAWN} spans",
+            folder.display()
+        ));
+    }
+    Ok(graphs.map(|graphs| Orders::new(&graphs)))
 }
 
 /// What `--select` means in a run; `None`: everything.

@@ -20,9 +20,11 @@ use longest::Longest;
 use maud::{Markup, html};
 use ompfuse_fuse::run::ProcessInfo;
 use ompfuse_fuse::run::timeline::{Lane, Step, Timeline};
+use ompfuse_fuse::span::{Drawn as Graph, MOST_DRAWN, Stretch};
 use ompfuse_fuse::table::Site;
 use ompfuse_progress::Progress;
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 use whats::{CLASSES, Told, Whats};
 
@@ -58,6 +60,8 @@ struct Data {
     bin_ns: f64,
     /// All threads' columns, deflated, as base64.
     columns: String,
+    /// Units on the critical path, by execution of an outermost region: lane, begin, end.
+    paths: Vec<Vec<(u32, u64, u64)>>,
 }
 
 /// A process.
@@ -99,6 +103,36 @@ pub struct Drawn {
     scale: Scale,
     spans: u64,
     units: u64,
+    /// By execution of an outermost region, what is on its critical path; `None`: it is not known.
+    paths: Option<Vec<Vec<Stretch>>>,
+}
+
+impl Drawn {
+    /// Says what is on the critical path; `None`: there are too many spans.
+    pub fn set_paths(&mut self, graphs: Option<&[Graph]>) {
+        let of = |graph: &Graph| -> Vec<Stretch> {
+            let units = graph.path.iter();
+            units.map(|&u| graph.units[u as usize].stretch).collect()
+        };
+        self.paths = graphs.map(|graphs| graphs.iter().map(of).collect());
+    }
+
+    /// The same by position in `order`, since the page's begin.
+    fn shown_paths(&self, order: &[usize]) -> Vec<Vec<(u32, u64, u64)>> {
+        let shown = (0..).zip(order).map(|(at, &number)| {
+            let lane = &self.lanes[number];
+            ((lane.process, lane.position), at)
+        });
+        let shown: FxHashMap<(u16, usize), u32> = shown.collect();
+        let since = |ns: i64| (ns - self.begin).max(0) as u64;
+        let piece = |s: &Stretch| {
+            let lane = *shown.get(&(s.process, usize::from(s.thread)))?;
+            Some((lane, since(s.begin_ns), since(s.end_ns)))
+        };
+        let paths = self.paths.iter().flatten();
+        let paths = paths.map(|path| path.iter().filter_map(piece).collect());
+        paths.filter(|path: &Vec<_>| !path.is_empty()).collect()
+    }
 }
 
 /// Reads all threads once. `gather`: who wants to be told of units, too. `None`: no thread has recorded anything.
@@ -162,6 +196,7 @@ pub fn draw(
         scale,
         spans,
         units: number_of_units,
+        paths: None,
     };
     Some((drawn, units))
 }
@@ -208,6 +243,7 @@ pub fn section(drawn: &Drawn, report: &Report, keys: &Keys) -> Markup {
         bins: if has_sums { drawn.scale.bins } else { 0 },
         bin_ns: if has_sums { drawn.scale.bin_ns() } else { 0.0 },
         columns: columns.finish(),
+        paths: drawn.shown_paths(&order),
         groups: groups(drawn, &order, lanes),
     };
     markup(&data, &told, &table)
@@ -295,6 +331,12 @@ fn told(drawn: &Drawn) -> Vec<String> {
     if killed > 0 {
         told.push(format!(
             "{killed} threads did not end in an orderly way: what was open then is not drawn."
+        ));
+    }
+    if drawn.paths.is_none() {
+        let most = count(MOST_DRAWN as u64);
+        told.push(format!(
+            "The critical path is not drawn: a process has more than {most} spans."
         ));
     }
     let left = &drawn.counted[drawn.events..];
@@ -401,6 +443,7 @@ fn markup(data: &Data, told: &[String], table: &Markup) -> Markup {
                 @for class in &CLASSES {
                     li { i.key style=(format!("background:var(--{})", class.colour)) {} (class.name) }
                 }
+                @if !data.paths.is_empty() { li.ot-of-paths { i.key {} "Critical path" } }
             }
             div.ot-chosen role="status" data-empty="Choose a span to see its label and counts." {}
             div.ot-tip hidden {}

@@ -162,7 +162,8 @@
     const ofClasses = parts.legend.innerHTML;
     const entry = (colour, name) => `<li><i class="key" style="background:var(${colour})"></i>${text(name)}</li>`;
     const named = data.regions.slice(0, ompfuseTimeline.PALETTE.length).map((region, at) => entry(ompfuseTimeline.PALETTE[at], region.place));
-    const ofRegions = [...named, entry('--idle', 'all others')].join('');
+    const ofPaths = [...parts.legend.querySelectorAll('.ot-of-paths')].map(item => item.outerHTML);
+    const ofRegions = [...named, entry('--idle', 'all others'), ...ofPaths].join('');
     parts.colour.addEventListener('change', () => {
       view.byRegion = parts.colour.value === 'region';
       parts.legend.innerHTML = view.byRegion ? ofRegions : ofClasses;

@@ -68,7 +68,7 @@
     colours() {
       const style = getComputedStyle(this.parts.root);
       const named = name => style.getPropertyValue(name).trim();
-      this.style = { text: named('--text'), muted: named('--muted'), line: named('--line'), panel: named('--panel'), surface: named('--surface'), accent: named('--accent') };
+      this.style = { text: named('--text'), muted: named('--muted'), line: named('--line'), panel: named('--panel'), surface: named('--surface'), accent: named('--accent'), path: named('--ot-path') };
       const { data } = this;
       const classes = data.classes.map(name => rgb(named(`--${name}`)));
       // Regions in the order of their time; those beyond the palette share one colour.
@@ -183,6 +183,7 @@
         context.drawImage(this.sheet, 0, row - first, pixels, 1, 0, y, width, bar);
       }
       this.paintTexts(context, texts);
+      this.paintPaths(context, top, height);
       this.paintChosen(context, top);
     }
 
@@ -245,6 +246,33 @@
         if (context.measureText(text).width > room) continue;
         context.fillStyle = 0.299 * r + 0.587 * g + 0.114 * b > 140 ? '#14181d' : '#fff';
         context.fillText(text, x0 + 5, y + ROW / 2 + 0.5);
+      }
+    }
+
+    // A line below each unit on the critical path, and lines from one to the next.
+    paintPaths(context, top, height) {
+      const scale = this.width / (this.t1 - this.t0);
+      const rowOf = new Map(this.rows.map((row, at) => [row.lane, at]).filter(([lane]) => lane));
+      const middles = this.decoded.lanes.map(lane => (rowOf.has(lane) ? rowOf.get(lane) * ROW - top + (ROW + BAR) / 2 : NaN));
+      const isSeen = y => y > -ROW && y < height + ROW;
+      context.strokeStyle = this.style.path;
+      context.fillStyle = this.style.path;
+      context.lineWidth = 1;
+      for (const path of this.data.paths) {
+        if (path[0][1] > this.t1) continue;
+        let last = null;
+        for (const [lane, begin, end] of path) {
+          const [x0, x1, y] = [(begin - this.t0) * scale, (end - this.t0) * scale, middles[lane]];
+          const from = last;
+          last = [x1, y];
+          if (Number.isNaN(y) || x0 > this.width || x1 < 0 && !(from && from[0] > 0)) continue;
+          if (isSeen(y)) context.fillRect(Math.max(0, x0), y - 1, Math.max(1, Math.min(this.width, x1) - Math.max(0, x0)), 3);
+          if (!from || Number.isNaN(from[1]) || from[1] === y || !(isSeen(y) || isSeen(from[1]))) continue;
+          context.beginPath();
+          context.moveTo(from[0], from[1]);
+          context.lineTo(x0, y);
+          context.stroke();
+        }
       }
     }
 
