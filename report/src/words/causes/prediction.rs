@@ -28,22 +28,15 @@ pub fn prediction(report: &Report, scaling: &Scaling) -> Option<String> {
     let now = now
         .filter(|p| p.threads > 1)
         .map(|p| format!(" ({} with {})", times(p.speedup), p.threads));
-    let error = scaling.model_error.map_or(String::new(), |e| {
-        format!(
-            "; at {} threads the model is off by {}",
-            scaling.threads,
-            percent((e - 1.0).abs())
-        )
-    });
     let most = predicted.map(|p| p.speedup).fold(0.0, f64::max);
     if most < NO_HELP {
         return Some(format!(
-            "More threads would not make it faster than {} times one thread: {what} limits it{error}",
+            "More threads would not make it faster than {} times one thread: {what} limits it",
             times(most)
         ));
     }
     Some(format!(
-        "With {} threads it would be about {} times{} as fast as with 1{}, limited by {what}{error}",
+        "With {} threads it would be at most {} times{} as fast as with 1{}, limited by {what}; memory bandwidth may allow less",
         next.threads,
         times(next.speedup),
         between(next),
