@@ -156,7 +156,9 @@ pub(crate) fn plan(
         }
     };
     let sites = scan.sites.len();
+    let settings = select::set::settings(&selection.set, &path, &scan.sites)?;
     let options = PlanOptions {
+        settings,
         dormant,
         selected,
         ..PlanOptions::default()

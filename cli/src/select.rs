@@ -4,6 +4,7 @@ mod calls;
 mod filter;
 mod functions;
 mod pattern;
+pub(crate) mod set;
 
 pub(crate) use calls::CallArgs;
 pub(crate) use filter::{Filter, line};
@@ -38,6 +39,12 @@ pub(crate) struct SelectArgs {
     /// File with a line `select S` or `skip S` each; `ompfuse report --suggest-filter` writes one
     #[arg(long, value_name = "FILE", value_parser = filter::read)]
     pub(crate) filter: Vec<Filter>,
+    /// Have these regions hand over other values to the OpenMP runtime, as 'solve.c:31: chunk=64' (may be repeated)
+    ///
+    /// Values: `threads=N` (a team's size), `serial` (a team of one), `chunk=N` (of dynamic and guided loops), `grainsize=N` or `num_tasks=N`
+    /// (of taskloops). Regions: a selector as for --select. A patched copy with settings needs no runtime library for them.
+    #[arg(long, value_name = "S: VALUES")]
+    pub(crate) set: Vec<set::Set>,
     #[command(flatten)]
     pub(crate) functions: FunctionArgs,
     #[command(flatten)]
@@ -190,7 +197,11 @@ impl SelectArgs {
         let selects = self.selects().map(|p| format!("--select={}", p.text));
         let skips = self.skips().map(|p| format!("--skip={}", p.text));
         let calls = self.calls.text().map(|c| format!("--calls={c}"));
-        let all = selects.chain(skips).chain(self.functions.arguments());
+        let sets = self.set.iter().map(|s| format!("--set={}", s.text));
+        let all = selects
+            .chain(skips)
+            .chain(sets)
+            .chain(self.functions.arguments());
         let all = all.chain(calls);
         all.chain(self.debug.arguments()).collect()
     }
@@ -208,12 +219,14 @@ impl SelectArgs {
             };
             selected(&alone, module, sites).is_ok_and(|chosen| chosen.contains(&true))
         };
+        let sets = |set: &&set::Set| fits(&&set.regions);
         let select: Vec<Pattern> = self.selects().filter(fits).cloned().collect();
         let skip = self.skips().filter(fits).cloned().collect();
         (!select.is_empty() || self.selects().next().is_none()).then(|| SelectArgs {
             select,
             skip,
             filter: Vec::new(),
+            set: self.set.iter().filter(sets).cloned().collect(),
             functions: self.functions.clone(),
             calls: self.calls,
             debug: self.debug.clone(),
@@ -231,8 +244,11 @@ impl SelectArgs {
             .collect();
         let calls = self.calls.text().map(|c| format!(" calls={c}"));
         let calls = calls.unwrap_or_default();
+        let sets: String = (self.set.iter())
+            .map(|set| format!(" set={}\x1f", set.text))
+            .collect();
         format!(
-            "select={} skip={}{functions}{calls}",
+            "select={} skip={}{functions}{calls}{sets}",
             join(self.selects()),
             join(self.skips())
         )

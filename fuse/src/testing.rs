@@ -444,6 +444,7 @@ pub fn module(path: &str, build_id: &str, sites: &[(Construct, u64)]) -> RunModu
             runtimes: vec!["libgomp.so.1".to_owned()],
             debug_files: None,
             loops_of: Vec::new(),
+            settings: vec![],
         },
         sites: (0..).zip(sites).map(site).collect(),
     }

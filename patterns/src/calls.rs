@@ -1,6 +1,6 @@
 //! Calls of other libraries in which a thread may wait: which functions these are, by family.
 
-use crate::{Entry, PatternError, Runtime, handed};
+use crate::{Entry, PatternError, Runtime, Settable, handed};
 use ompfuse_format::Construct;
 use ompfuse_format::abi::{NO_ARG, Probe};
 use ompfuse_format::site::Edge;
@@ -174,6 +174,7 @@ pub fn parse(text: &str, family: Family) -> Result<Vec<Entry>, PatternError> {
         outlined_arg: None,
         detail: Some(format!("{symbol}, {}", group.name)),
         query: None,
+        set: Settable::default(),
         symbol: symbol.clone(),
     };
     let of_group = |g: &RawGroup| {

@@ -79,6 +79,24 @@ pub struct Entry {
     pub detail: Option<String>,
     /// The value that it returns, if inlined shapes are built on it.
     pub query: Option<Query>,
+    /// Positions of arguments that OpenMP leaves open.
+    pub set: Settable,
+}
+
+/// Positions of arguments that a call may be given other values for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settable {
+    /// The team's size; 0 asks for the default, 1 for a team of one.
+    pub threads: Option<u8>,
+    /// Iterations of a range.
+    pub chunk: Option<u8>,
+    /// A taskloop's grain size or number of tasks; which of them, GOMP's flags say.
+    pub grain: Option<u8>,
+    /// GOMP's flags of a taskloop.
+    pub flags: Option<u8>,
+    /// KMPC's word for what the grain is: 1 a size, 2 a number.
+    pub grain_kind: Option<u8>,
 }
 
 /// The record of an entry in the data files.
@@ -105,6 +123,8 @@ struct RawEntry {
     outlined_arg: Option<u8>,
     detail: Option<String>,
     query: Option<Query>,
+    #[serde(default)]
+    set: Settable,
     #[serde(rename = "version")]
     _version: Option<String>,
 }
@@ -181,6 +201,7 @@ pub fn parse(text: &str, runtime: Runtime) -> Result<Vec<Entry>, PatternError> {
                 outlined_arg: raw.outlined_arg,
                 detail: raw.detail,
                 query: raw.query,
+                set: raw.set,
             })
         })
         .collect()

@@ -10,12 +10,15 @@ use crate::model::{Action, LinkVa};
 use crate::patch_error::PatchError;
 use crate::plan::Chunk;
 use crate::shadow_stack::unmarked;
-use crate::stubs::{Redirect, STUB_LEN, UNREACHABLE, WAY_LEN, Way, redirected, stub, way, ways};
+use crate::stubs::{
+    JUMP_LEN, Redirect, STUB_LEN, UNREACHABLE, WAY_LEN, Way, redirected, setter, stub, way, ways,
+};
 use crate::trampoline::{Anchors, Detour, Mark, Trampoline};
 use crate::unwind::{Function, eh_frame_len, table_len};
 use gimli::UnwindContext;
 use ompfuse_format::abi::{ModuleHeader, SLOT_CALL, SLOT_INLINE, SiteDesc};
 use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// Offset of the dynamic table in the data segment, where it has to move there.
 const DYNAMIC_AT: u64 = (ModuleHeader::LEN as u64).next_multiple_of(16);
@@ -34,7 +37,9 @@ struct Places {
     eh_frame_hdr: Placed,
     /// The dynamic table, if it moves.
     dynamic: Placed,
-    /// Addresses of the relays, which stand behind the stubs.
+    /// Offsets in the code segment of what changes arguments, behind the stubs; by position of the call.
+    setters: BTreeMap<u32, u64>,
+    /// Addresses of the relays, which stand behind these.
     relays: Vec<LinkVa>,
     /// What the site table will hold.
     table: SiteTable,
@@ -87,7 +92,9 @@ impl<'a> Draft<'a> {
         let places = self.places()?;
         let mut changes = Changes::default();
         for (call, n) in self.calls.iter_mut().zip(0..) {
-            call.stub = LinkVa(places.stubs_va() + STUB_LEN * n);
+            call.stub = LinkVa(places.stubs_va() + STUB_LEN * u64::from(n));
+            let setter = places.setters.get(&n);
+            call.setter = setter.map(|at| LinkVa(places.layout.code.va + at));
         }
         let code = self.code(&places, &mut changes)?;
         if self.trampolines.iter().any(Trampoline::calls) {
@@ -112,6 +119,11 @@ impl<'a> Draft<'a> {
         let table = SiteTable::new(&self.scan, &self.selected);
         let ways = ways(self.calls.iter().map(|call| self.way(call)));
         let mut code = WAY_LEN * ways.0.len() as u64 + STUB_LEN * self.calls.len() as u64;
+        let mut setters = BTreeMap::new();
+        for (&call, changes) in &self.setters {
+            setters.insert(call, code);
+            code += changes.len() as u64 + u64::from(JUMP_LEN);
+        }
         let mut relays = Vec::new();
         for r in &self.relays {
             let start = code.next_multiple_of(16);
@@ -164,6 +176,7 @@ impl<'a> Draft<'a> {
             eh_frame: part(frames_at, frames_len),
             eh_frame_hdr: part(frames_at + frames_len, hdr_len),
             dynamic: layout.data.part(DYNAMIC_AT, dynamic_len),
+            setters,
             relays: relays
                 .into_iter()
                 .map(|at| LinkVa(layout.code.va + at))
@@ -232,13 +245,17 @@ impl<'a> Draft<'a> {
             put(at.0 - layout.code.va, &bytes);
         }
         let sites: Vec<u32> = self.selected.iter().copied().collect();
-        for (call, &way) in self.calls.iter().zip(&places.ways.1) {
+        for ((call, &way), n) in self.calls.iter().zip(&places.ways.1).zip(0..) {
             let Ok(entry) = sites.binary_search(&call.site) else {
                 continue;
             };
             let desc = places.tables.va + (SiteDesc::LEN * entry) as u64;
             let bytes = stub(call.stub, desc, way_at(way)).map_err(self.too_far(call.at))?;
             put(call.stub.0 - layout.code.va, &bytes);
+            if let (Some(at), Some(changes)) = (call.setter, self.setters.get(&n)) {
+                let bytes = setter(at, changes, call.stub).map_err(self.too_far(call.at))?;
+                put(at.0 - layout.code.va, &bytes);
+            }
             if !call.relayed && !self.inside.contains(&call.site) {
                 let bytes = redirected(call).map_err(self.too_far(call.at))?;
                 changes

@@ -7,6 +7,7 @@ use crate::model::{Action, LinkVa, Scan, Window};
 use crate::patch_error::PatchError;
 use crate::plan::PlanOptions;
 use crate::relay::{self, RelayCode};
+use crate::settings;
 use crate::stubs::{JUMP_LEN, Redirect, SHORT_JUMP_LEN, check_site};
 use crate::trampoline::{Placing, Trampoline};
 use crate::unwind::Frames;
@@ -22,6 +23,8 @@ pub(crate) struct Draft<'a> {
     pub selected: BTreeSet<u32>,
     /// Stubs and redirected calls; their addresses are filled in by `assemble`.
     pub calls: Vec<Redirect>,
+    /// By position in `calls`, instructions that change arguments.
+    pub setters: BTreeMap<u32, Vec<u8>>,
     /// Calls that are made from a trampoline: their instruction lies in a window.
     pub inside: BTreeSet<u32>,
     pub trampolines: Vec<Trampoline>,
@@ -48,6 +51,7 @@ impl<'a> Draft<'a> {
             scan,
             options,
             calls: Vec::new(),
+            setters: BTreeMap::new(),
             inside: BTreeSet::new(),
             trampolines: Vec::new(),
             relays: Vec::new(),
@@ -58,6 +62,7 @@ impl<'a> Draft<'a> {
         draft.take_calls()?;
         draft.take_windows()?;
         draft.take_relays()?;
+        draft.take_settings()?;
         Ok(draft)
     }
 
@@ -103,6 +108,7 @@ impl<'a> Draft<'a> {
             relayed,
             target,
             stub: LinkVa(0),
+            setter: None,
         }))
     }
 
@@ -229,6 +235,28 @@ impl<'a> Draft<'a> {
                 Err(self.site_error(at, "no relay leads to it"))
             }
         }
+    }
+
+    fn take_settings(&mut self) -> Result<(), PatchError> {
+        let settings = &self.options.settings;
+        if settings.is_empty() {
+            return Ok(());
+        }
+        let sites: BTreeSet<u32> = settings.iter().map(|s| s.site).collect();
+        for site in sites {
+            let number = self.calls.iter().position(|call| call.site == site);
+            let number = number.filter(|&n| !self.calls[n].relayed && !self.inside.contains(&site));
+            let info = self.scan.sites.get(site as usize).map(|s| &s.info);
+            let code = info
+                .and_then(|info| settings::code(info, settings.iter().filter(|s| s.site == site)));
+            let (Some(number), Some(code)) = (number, code) else {
+                let at = LinkVa(info.map_or(0, |info| info.address.0));
+                return Err(self.site_error(at, "no argument of its call can be set"));
+            };
+            self.setters.insert(number as u32, code);
+        }
+        self.scan.to_mut().binary.settings = settings.clone();
+        Ok(())
     }
 
     fn is_inline(&self, id: u32) -> bool {

@@ -19,6 +19,7 @@ mod relay;
 pub mod reproduce;
 pub mod scan;
 mod sections;
+pub mod settings;
 mod shadow_stack;
 pub mod stubs;
 mod thunk;

@@ -9,7 +9,7 @@ use crate::patch_error::PatchError;
 use crate::stubs::Redirect;
 use crate::trampoline::Detour;
 use ompfuse_format::abi::RUNTIME_LIBRARY;
-use ompfuse_format::site::SelfDescription;
+use ompfuse_format::site::{SelfDescription, Setting};
 use ompfuse_progress::Progress;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,6 +24,8 @@ pub struct PlanOptions {
     pub runtime_library: String,
     /// Sites to patch; `None` for all that can be. Those without an action are passed over.
     pub selected: Option<BTreeSet<u32>>,
+    /// What calls hand over instead of what the program does, ascending: each of a selected site.
+    pub settings: Vec<Setting>,
     /// Version of ompfuse, for the self-description.
     pub version: String,
 }
@@ -34,6 +36,7 @@ impl Default for PlanOptions {
             dormant: false,
             runtime_library: format!("$ORIGIN/{RUNTIME_LIBRARY}"),
             selected: None,
+            settings: Vec::new(),
             version: env!("CARGO_PKG_VERSION").into(),
         }
     }

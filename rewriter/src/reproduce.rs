@@ -74,6 +74,7 @@ pub fn reproduce_debugged(
     }
     let path = &description.binary.path;
     options.runtime_library = runtime_library.into();
+    options.settings.clone_from(&description.binary.settings);
     options.dormant = needed(old, path)? == needed(new, path)?;
     let patched = description.sites.iter().zip(0..);
     options.selected = Some(

@@ -41,6 +41,8 @@ pub struct Redirect {
     pub target: Target,
     /// Address of the stub.
     pub stub: LinkVa,
+    /// What changes arguments first, and leads to the stub.
+    pub setter: Option<LinkVa>,
 }
 
 /// Appends instructions at a known address and remembers the first displacement that doesn't fit.
@@ -128,6 +130,14 @@ pub(crate) fn stub(at: LinkVa, desc: u64, way: u64) -> Result<Vec<u8>, LinkVa> {
     code.finish()
 }
 
+/// Changes arguments by `changes`, and goes on to the stub.
+pub(crate) fn setter(at: LinkVa, changes: &[u8], stub: LinkVa) -> Result<Vec<u8>, LinkVa> {
+    let mut code = Code64::new(at);
+    code.raw(changes);
+    code.relative(&[0xe9], stub.0);
+    code.finish()
+}
+
 /// To the thunk whose address is in `slot`, or to the target.
 pub(crate) fn way(at: LinkVa, slot: u64, target: Target) -> Result<Vec<u8>, LinkVa> {
     let mut code = Code64::new(at);
@@ -148,13 +158,14 @@ pub(crate) fn way(at: LinkVa, slot: u64, target: Target) -> Result<Vec<u8>, Link
 /// A call keeps its end, so that the return address is the original's.
 pub(crate) fn redirected(redirect: &Redirect) -> Result<Vec<u8>, LinkVa> {
     let mut code = Code64::new(redirect.at);
+    let to = redirect.setter.unwrap_or(redirect.stub).0;
     let spare = (redirect.len - JUMP_LEN) as usize;
     if redirect.tail {
-        code.relative(&[0xe9], redirect.stub.0);
+        code.relative(&[0xe9], to);
         code.raw(&vec![UNREACHABLE; spare]);
     } else {
         code.raw(&vec![PAD_PREFIX; spare]);
-        code.relative(&[0xe8], redirect.stub.0);
+        code.relative(&[0xe8], to);
     }
     code.finish()
 }
@@ -295,6 +306,7 @@ mod tests {
             relayed: false,
             target,
             stub: LinkVa(0x1000),
+            setter: None,
         }
     }
 

@@ -14,6 +14,7 @@ mod overlay;
 mod relay;
 mod sections;
 mod segments;
+mod settings;
 mod shadow_stack;
 mod tables;
 mod unwind;

@@ -101,6 +101,18 @@ fn text(answer: &Answer<'_>) -> String {
     if let Some(version) = answer.patched_by {
         writeln!(text, "patched by ompfuse {version}").expect("strings take everything");
     }
+    for setting in &binary.settings {
+        let site = answer.sites.get(setting.site as usize);
+        let place = site.and_then(|s| s.site.source.as_ref());
+        let place = place.map_or_else(String::new, |s| format!(" ({}:{})", s.file, s.line));
+        let (name, value) = (setting.parameter.name(), setting.value);
+        writeln!(
+            text,
+            "site {}{place} hands over {name}={value}",
+            setting.site
+        )
+        .expect("strings take everything");
+    }
     if !answer.sites.is_empty() {
         let columns = [
             Column::right("site").leaves(3),

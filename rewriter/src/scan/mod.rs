@@ -530,5 +530,6 @@ fn binary_info(
         runtimes: entries.runtimes(dynamic),
         debug_files: None,
         loops_of: Vec::new(),
+        settings: Vec::new(),
     }
 }

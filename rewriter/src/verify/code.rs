@@ -27,6 +27,8 @@ const WINDOWS: usize = 64;
 pub(super) struct Counts {
     pub calls: usize,
     pub ways: usize,
+    /// First address behind what changes arguments; 0: nothing does.
+    pub setters_end: u64,
     pub probes: usize,
     pub displaced: usize,
     /// Some of these are calls.
@@ -83,6 +85,7 @@ pub(super) struct Findings {
     pub places: Vec<Place>,
     pub islands: Vec<(u64, u64)>,
     pub displaced: usize,
+    pub setters_end: u64,
     pub displaced_calls: bool,
     /// Calls that were found in windows, by index.
     pub calls: Vec<usize>,
@@ -154,6 +157,7 @@ pub(super) fn check(
     counts.places.reserve_exact(places);
     for findings in all {
         counts.displaced += findings.displaced;
+        counts.setters_end = counts.setters_end.max(findings.setters_end);
         counts.displaced_calls |= findings.displaced_calls;
         counts.places.extend(findings.places);
         counts.islands.extend(findings.islands);
@@ -257,6 +261,7 @@ impl<'c, 'd> Checker<'_, 'c, 'd> {
             return Err(site_error(site, "its instruction has another length"));
         }
         self.enter_code(self.old, site.address..was.end(), "a call site")?;
+        let stub = self.setter(site, stub)?;
         self.stub(site, stub)
     }
 
@@ -302,7 +307,11 @@ impl<'c, 'd> Checker<'_, 'c, 'd> {
     }
 
     /// Added code that is entered like a function.
-    fn enter_added(&mut self, range: Range<u64>, what: &'static str) -> Result<(), VerifyError> {
+    pub(super) fn enter_added(
+        &mut self,
+        range: Range<u64>,
+        what: &'static str,
+    ) -> Result<(), VerifyError> {
         self.found.places.push(Place {
             at: range.start,
             origin: None,

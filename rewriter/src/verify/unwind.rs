@@ -129,12 +129,12 @@ pub(super) fn check(
     };
     let stubs =
         code_range(tables).start + WAY_LEN * code.ways as u64 + STUB_LEN * code.calls as u64;
-    // Relays stand behind the stubs, and control arrives at both in the same way.
+    // What changes arguments and relays stand behind the stubs, and control arrives at all of them in the same way.
     let stubs_end = tables
         .relays
         .iter()
         .map(|r| r.code.end)
-        .fold(stubs, u64::max);
+        .fold(stubs.max(code.setters_end), u64::max);
     let Some((original, _)) = table(old) else {
         return damaged("the table of unwind information is damaged");
     };

@@ -156,6 +156,51 @@ impl AsRef<SiteInfo> for SiteInfo {
     }
 }
 
+/// What a call of an OpenMP runtime hands over and OpenMP leaves open, so that a patched file may hand over something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parameter {
+    /// The team's size. Where the program asks for one thread (an `if` clause that is false), it stays so.
+    Threads,
+    /// Iterations of a range, of a schedule that asks for its ranges.
+    Chunk,
+    /// Iterations of a taskloop's task, at least.
+    Grainsize,
+    /// A taskloop's tasks.
+    NumTasks,
+}
+
+impl Parameter {
+    /// All of them.
+    pub const ALL: [Parameter; 4] = [
+        Parameter::Threads,
+        Parameter::Chunk,
+        Parameter::Grainsize,
+        Parameter::NumTasks,
+    ];
+
+    /// Its name, as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Parameter::Threads => "threads",
+            Parameter::Chunk => "chunk",
+            Parameter::Grainsize => "grainsize",
+            Parameter::NumTasks => "num_tasks",
+        }
+    }
+}
+
+/// What a site hands over instead of what the program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Setting {
+    /// Number of the site.
+    pub site: u32,
+    /// What.
+    pub parameter: Parameter,
+    /// Its value, from 1 to 2^31 - 1.
+    pub value: u32,
+}
+
 /// What was scanned.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct BinaryInfo {
@@ -175,6 +220,9 @@ pub struct BinaryInfo {
     /// Places of the first probes of functions whose loops are regions; none by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub loops_of: Vec<HexAddress>,
+    /// What the patched file hands over instead of what the program does, ascending; none by default.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
 }
 
 /// What a patched file says of itself (in its `.ompfuse` section; [`crate::description`] writes and reads it).

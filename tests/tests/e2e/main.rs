@@ -133,6 +133,7 @@ mod scan;
 mod select;
 mod self_reported;
 mod series;
+mod settings;
 mod shares;
 mod simulated;
 mod soak;

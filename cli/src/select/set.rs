@@ -1,0 +1,172 @@
+//! `--set`: what a patched program hands over to the OpenMP runtime instead of what it was compiled with.
+
+use super::{Pattern, meant};
+use anyhow::{Result, bail};
+use ompfuse_format::Construct;
+use ompfuse_format::site::{Edge, Outcome, Parameter, Setting, SiteInfo};
+use ompfuse_rewriter::model::{Action, Site};
+use ompfuse_rewriter::settings;
+use std::collections::{BTreeMap, BTreeSet};
+use std::str::FromStr;
+
+/// Regions, and what is set for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Set {
+    /// As the user wrote it.
+    pub(crate) text: String,
+    pub(crate) regions: Pattern,
+    pub(crate) values: BTreeMap<Parameter, u32>,
+}
+
+impl FromStr for Set {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Set, String> {
+        let wrong = || "give regions and what is set, as in solve.c:31: chunk=64".to_owned();
+        let (regions, values) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let mut all = BTreeMap::new();
+        for value in values.split(',').map(str::trim) {
+            let (parameter, number) = match value {
+                "serial" => (Parameter::Threads, "1"),
+                value => {
+                    let (name, number) = value.split_once('=').ok_or_else(wrong)?;
+                    let known = Parameter::ALL.iter().find(|p| p.name() == name.trim());
+                    let names = Parameter::ALL.map(Parameter::name).join(", ");
+                    let known = known
+                        .ok_or_else(|| format!("{name:?} can't be set; {names} and serial can"))?;
+                    (*known, number.trim())
+                }
+            };
+            let number: Option<u32> = number.parse().ok();
+            let number = number.filter(|&n| i32::try_from(n).is_ok_and(|n| n > 0));
+            let number =
+                number.ok_or_else(|| format!("{} needs a number from 1 on", parameter.name()))?;
+            if all.insert(parameter, number).is_some() {
+                return Err(format!("{} is set twice", parameter.name()));
+            }
+        }
+        if all.contains_key(&Parameter::Grainsize) && all.contains_key(&Parameter::NumTasks) {
+            return Err("a taskloop has a grainsize or num_tasks, not both".to_owned());
+        }
+        Ok(Set {
+            text: text.to_owned(),
+            regions: regions.trim().parse()?,
+            values: all,
+        })
+    }
+}
+
+/// Whether a site is of a kind that has such a parameter.
+fn has(parameter: Parameter, site: &SiteInfo) -> bool {
+    let begins = matches!(site.edge, Edge::Begin | Edge::Encloses);
+    begins
+        && match parameter {
+            Parameter::Threads => site.construct.is_fork(),
+            Parameter::Chunk => site.construct == Construct::Loop || site.construct.is_fork(),
+            Parameter::Grainsize | Parameter::NumTasks => site.construct == Construct::Taskloop,
+        }
+}
+
+/// Why a site can't be set anything.
+fn unpatched(site: &Site) -> Option<String> {
+    match &site.action {
+        Some(Action::Call { relayed: false, .. }) => None,
+        Some(Action::Call { .. }) => Some("it is called through a register".to_owned()),
+        Some(Action::Inline(_)) => Some("it is dealt out without a call".to_owned()),
+        None => {
+            let reason = site.info.reason.as_deref();
+            let reason = reason.filter(|_| site.info.outcome == Outcome::Skipped);
+            Some(reason.unwrap_or("it has no call").to_owned())
+        }
+    }
+}
+
+/// What is set for a module's sites, ascending.
+///
+/// # Errors
+/// Something can be set nowhere among its regions, with the reasons.
+pub(crate) fn settings(sets: &[Set], module: &str, sites: &[Site]) -> Result<Vec<Setting>> {
+    let infos: Vec<SiteInfo> = match sets.is_empty() {
+        true => return Ok(vec![]),
+        false => sites.iter().map(|s| s.info.clone()).collect(),
+    };
+    let mut all: BTreeMap<(u32, Parameter), u32> = BTreeMap::new();
+    for set in sets.iter().filter(|set| set.regions.is_about(module)) {
+        let is_meant = meant(&set.regions, module, &infos);
+        let chosen = || sites.iter().zip(&is_meant).filter(|(_, meant)| **meant);
+        if chosen().next().is_none() {
+            bail!(
+                "nothing in {module} matches `{}`; `ompfuse scan` lists what there is",
+                set.regions.text
+            );
+        }
+        for (&parameter, &value) in &set.values {
+            let mut reasons = BTreeSet::new();
+            let mut is_set = false;
+            for (site, _) in chosen().filter(|(site, _)| has(parameter, &site.info)) {
+                let reason = unpatched(site).or_else(|| {
+                    let checked = settings::check(&site.info, parameter);
+                    checked.err().map(str::to_owned)
+                });
+                match reason {
+                    None => {
+                        all.insert((site.info.id, parameter), value);
+                        is_set = true;
+                    }
+                    Some(reason) => {
+                        let called = site.info.entry.as_deref();
+                        let called = called.unwrap_or_else(|| site.info.construct.name());
+                        reasons.insert(format!("{called}: {reason}"));
+                    }
+                }
+            }
+            if !is_set {
+                let reasons: Vec<String> = reasons.into_iter().collect();
+                let reasons = match reasons.is_empty() {
+                    true => "no construct there has such a value".to_owned(),
+                    false => reasons.join("; "),
+                };
+                bail!(
+                    "cannot set {} of {} in {module}: {reasons}",
+                    parameter.name(),
+                    set.regions.text
+                );
+            }
+        }
+    }
+    let setting = |((site, parameter), value)| Setting {
+        site,
+        parameter,
+        value,
+    };
+    // Without conflicts: of several values for one site the last one counts.
+    Ok(all.into_iter().map(setting).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_parsed() {
+        let set: Set = "solve.c:31: chunk=64, threads=2".parse().unwrap();
+        assert_eq!(set.regions.text, "solve.c:31");
+        let values: Vec<(Parameter, u32)> = set.values.into_iter().collect();
+        assert_eq!(values, [(Parameter::Threads, 2), (Parameter::Chunk, 64)]);
+        let set: Set = "mesh::relax:serial".parse().unwrap();
+        assert_eq!(set.values[&Parameter::Threads], 1);
+        for wrong in [
+            "chunk=64",
+            "solve.c:31",
+            "a: chunk=0",
+            "a: chunk=-1",
+            "a: chunk=4294967296",
+            "a: schedule=dynamic",
+            "a: chunk=1, chunk=2",
+            "a: grainsize=1, num_tasks=2",
+            ": chunk=1",
+        ] {
+            assert!(wrong.parse::<Set>().is_err(), "{wrong}");
+        }
+    }
+}

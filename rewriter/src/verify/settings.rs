@@ -1,0 +1,107 @@
+//! Arguments that are changed before a stub, as capstone reads them.
+
+use super::code::{Checker, site_error};
+use super::cursor::mismatch;
+use super::error::VerifyError;
+use super::tables::SiteEntry;
+use ompfuse_format::site::{Parameter, Setting, SiteInfo};
+use ompfuse_patterns::lookup;
+
+/// Arguments in registers, by position.
+const REGISTERS: [&str; 6] = ["edi", "esi", "edx", "ecx", "r8d", "r9d"];
+
+/// As capstone writes numbers.
+fn number(value: u32) -> String {
+    match value {
+        0..=9 => value.to_string(),
+        _ => format!("{value:#x}"),
+    }
+}
+
+/// An argument becomes this.
+fn becomes(position: u8, value: u32) -> String {
+    let at = usize::from(position);
+    match REGISTERS.get(at) {
+        Some(register) => format!("mov {register}, {}", number(value)),
+        None => {
+            let displacement = 8 * (at as u32 - 6 + 1);
+            let place = number(displacement);
+            format!("mov qword ptr [rsp + {place}], {}", number(value))
+        }
+    }
+}
+
+/// What a setting is in assembly; `@` stands for an address right behind the instruction that follows. `None`: it can't be set there.
+fn expected(site: &SiteInfo, setting: &Setting) -> Option<Vec<String>> {
+    let set = lookup(site.entry.as_deref()?)?.set;
+    let value = setting.value;
+    let is_size = setting.parameter == Parameter::Grainsize;
+    Some(match setting.parameter {
+        Parameter::Threads if value == 1 => vec![becomes(set.threads?, 1)],
+        Parameter::Threads => {
+            let register = REGISTERS.get(usize::from(set.threads?))?;
+            vec![
+                format!("cmp {register}, 1"),
+                "je @".to_owned(),
+                becomes(set.threads?, value),
+            ]
+        }
+        Parameter::Chunk => vec![becomes(set.chunk?, value)],
+        Parameter::Grainsize | Parameter::NumTasks => {
+            let mut all = vec![becomes(set.grain?, value)];
+            if let Some(flags) = set.flags {
+                let register = REGISTERS.get(usize::from(flags))?;
+                all.push(match is_size {
+                    true => format!("or {register}, 0x200"),
+                    false => format!("and {register}, 0xfffffdff"),
+                });
+            }
+            if let Some(kind) = set.grain_kind {
+                all.push(becomes(kind, if is_size { 1 } else { 2 }));
+            }
+            all
+        }
+    })
+}
+
+impl Checker<'_, '_, '_> {
+    /// Follows a call's instruction over what changes its arguments, if the description says so. Returns the stub's address.
+    pub(super) fn setter(&mut self, site: &SiteEntry, at: u64) -> Result<u64, VerifyError> {
+        let description = &self.tables.description;
+        let settings = &description.binary.settings;
+        let own = settings.iter().filter(|setting| setting.site == site.id);
+        let info = description.sites.get(site.id as usize);
+        let lines = own.map(|setting| expected(info?, setting));
+        let Some(lines) = lines.collect::<Option<Vec<_>>>() else {
+            return Err(site_error(site, "it has a setting that it can't have"));
+        };
+        if lines.is_empty() {
+            return Ok(at);
+        }
+        let lines: Vec<String> = lines.into_iter().flatten().collect();
+        let mut code = self.cursor(at);
+        let mut skipped = None;
+        for line in &lines {
+            let insn = code.next()?;
+            let is_here = match line.as_str() {
+                "je @" => {
+                    skipped = insn.to;
+                    insn.verb() == b"je" && insn.bytes().len() == 2
+                }
+                line => insn.text() == line && skipped.take().is_none_or(|to| to == insn.end()),
+            };
+            if !is_here {
+                return Err(mismatch(insn.at, line, &insn.text()));
+            }
+        }
+        let jump = code.next()?;
+        let end = code.at;
+        let form = matches!(jump.bytes(), [0xe9, _, _, _, _]);
+        let Some(stub) = jump.to.filter(|_| form) else {
+            return Err(mismatch(jump.at, "jmp to a stub", &jump.text()));
+        };
+        self.found.setters_end = self.found.setters_end.max(end);
+        self.enter_added(at..end, "changed arguments")?;
+        Ok(stub)
+    }
+}

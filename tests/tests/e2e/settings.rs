@@ -1,0 +1,131 @@
+//! `--set`: what the runtime is handed over, as a library in front of it says; nothing else changes.
+
+use crate::shares::{programs, reported};
+use ompfuse_tests::{command, compile, process, repository, table};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The line of the source with this comment.
+fn line(comment: &str) -> usize {
+    let source = repository().join("tests/sources/settings.c");
+    let text = std::fs::read_to_string(source).expect("the source is there");
+    let wanted = format!("/* {comment} */");
+    let found = text.lines().position(|l| l.contains(&wanted));
+    found.expect("a line has this comment") + 1
+}
+
+/// Patches with settings, each a comment of the source and values.
+fn patched(program: &Path, to: &Path, sets: &[(&str, &str)]) -> process::Output {
+    let mut patch = command::with_threads(2);
+    patch
+        .args(["patch", "--dormant", "-o"])
+        .arg(to)
+        .arg(program);
+    for (comment, values) in sets {
+        patch.arg(format!("--set=settings.c:{}: {values}", line(comment)));
+    }
+    process::run(&mut patch)
+}
+
+/// What the program prints, and the calls that the library in front of the runtime has seen, with the program's own words.
+fn run(program: &Path, shim: &Path) -> (String, BTreeSet<String>) {
+    let mut run = Command::new(program);
+    process::clean(&mut run, 4).env("LD_PRELOAD", shim);
+    let output = process::run(&mut run).ok("the program");
+    let lines = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output.text(), lines.lines().map(str::to_owned).collect())
+}
+
+fn shim(folder: &Path) -> PathBuf {
+    let shim = folder.join("arguments.so");
+    let source = repository().join("tests/sources/arguments.c");
+    let command = "gcc -shared -fPIC -O1 -w";
+    assert!(compile::files(&[source], &shim, command), "gcc is there");
+    shim
+}
+
+const SETS: [(&str, &str); 5] = [
+    ("combined", "chunk=64"),
+    ("guided", "chunk=500"),
+    ("sized", "num_tasks=7"),
+    ("counted", "grainsize=100"),
+    ("serial", "threads=3"),
+];
+
+#[test]
+fn the_runtime_gets_other_values() {
+    for (compiler, folder) in programs("settings") {
+        let program = folder.path().join("settings");
+        let tuned = folder.path().join("tuned");
+        let shim = shim(folder.path());
+        let is_gcc = compiler.starts_with("gcc");
+        // clang's regions take the number of threads from elsewhere.
+        let mut sets = SETS[..if is_gcc { 5 } else { 4 }].to_vec();
+        if is_gcc {
+            sets.extend([("combined", "threads=2"), ("team", "threads=3")]);
+        }
+        patched(&program, &tuned, &sets).ok("patch --set");
+        let before = run(&program, &shim);
+        let after = run(&tuned, &shim);
+        assert_eq!(before.0, after.0, "{compiler}");
+        let all: BTreeSet<&str> = after.1.difference(&before.1).map(String::as_str).collect();
+        let expected: &[&str] = match is_gcc {
+            true => &[
+                "GOMP_parallel threads 3",
+                "GOMP_parallel_loop_nonmonotonic_dynamic threads 2 chunk 64",
+                "GOMP_loop_ull_nonmonotonic_guided_start chunk 500",
+                "GOMP_taskloop sized 0 grain 7",
+                "GOMP_taskloop sized 1 grain 100",
+                // A false `if` clause asks for one thread, and stays so.
+                "team 3, alone 1",
+            ],
+            false => &[
+                "__kmpc_dispatch_init_4 chunk 64",
+                "__kmpc_dispatch_init_8u chunk 500",
+                "__kmpc_taskloop sized 0 grain 7",
+                "__kmpc_taskloop sized 1 grain 100",
+            ],
+        };
+        assert_eq!(all, expected.iter().copied().collect(), "{compiler}");
+        // The copy is what its description says, tells of it, and is recorded as any other.
+        let verified = command::ok([Path::new("verify"), &program, &tuned]);
+        assert!(verified.text().contains("made again, it is the same"));
+        let scanned = command::ok([Path::new("scan"), &tuned]).text();
+        assert!(scanned.contains("chunk=64"), "{scanned}");
+        let out = folder.path().join("out");
+        table::record(&tuned, &[], 2, &out, &["--events", "none"]).ok("record");
+        let report = reported(&out);
+        let regions = report["regions"].as_array().expect("a list").iter();
+        let of_loop = regions.filter(|r| r["source"]["line"] == line("combined"));
+        let ranges = of_loop.filter_map(|r| r["xus"].as_u64()).max();
+        assert_eq!(ranges, Some(1000u64.div_ceil(64)), "{compiler}");
+    }
+}
+
+#[test]
+fn what_cannot_be_set_says_why() {
+    for (compiler, folder) in programs("settings") {
+        let program = folder.path().join("settings");
+        let tuned = folder.path().join("tuned");
+        let is_static = match compiler {
+            "gcc" => "it is dealt out without a call",
+            _ => "programs may rely on which thread gets what",
+        };
+        for (comment, values, reason) in [
+            ("static", "chunk=4", is_static),
+            (
+                "combined",
+                "grainsize=4",
+                "no construct there has such a value",
+            ),
+        ] {
+            let output = patched(&program, &tuned, &[(comment, values)]);
+            let said = output.errors();
+            assert_eq!(output.status, 1, "{said}");
+            assert!(said.contains(reason), "{compiler}: {said}");
+            assert_eq!(said.lines().count(), 1, "{said}");
+            assert!(!tuned.exists());
+        }
+    }
+}
